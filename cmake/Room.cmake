@@ -1,0 +1,28 @@
+# What every target of the project shares: warnings, sanitizers, the source root as include folder.
+
+add_library(stbench_flags INTERFACE)
+target_include_directories(stbench_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(stbench_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wsign-conversion -Wconversion -Wshadow -Wno-missing-field-initializers>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STBENCH_WARNINGS_AS_ERRORS}>>:-Werror>)
+if(STBENCH_SANITIZE)
+  target_compile_options(stbench_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${STBENCH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
+  target_link_options(stbench_flags INTERFACE -fsanitize=${STBENCH_SANITIZE})
+endif()
+
+# stbench_room(NAME SOURCES... [LIBRARIES ...]): the static library of one room (or of a part of one).
+function(stbench_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(${name} STATIC ${ROOM_SOURCES})
+  target_link_libraries(${name} PUBLIC stbench_flags ${ROOM_LIBRARIES})
+endfunction()
+
+# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...]): one GoogleTest program, its cases found by CTest.
+function(stbench_test name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE STBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS "${TEST_LABELS}")
+endfunction()
