@@ -1,0 +1,56 @@
+/// The typed errors of the library. C++17, so that CUDA sources can include it.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace speedtorch {
+
+/// Whatever the library refuses or fails to do.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An index names no row of the table. Nothing was written when it is thrown.
+class IndexError : public Error {
+ public:
+  IndexError(std::int64_t position, std::int64_t index, std::int64_t rows)
+      : Error("index " + std::to_string(index) + " at position " + std::to_string(position) +
+              " names no row: " +
+              (rows > 0 ? "the table's rows are 0 to " + std::to_string(rows - 1) : "the table has no rows")),
+        position_(position),
+        index_(index),
+        rows_(rows) {}
+
+  std::int64_t position() const { return position_; }  ///< of the first bad index
+  std::int64_t index() const { return index_; }        ///< its value
+  std::int64_t rows() const { return rows_; }          ///< of the table; valid indices are 0 to rows - 1
+
+ private:
+  std::int64_t position_;
+  std::int64_t index_;
+  std::int64_t rows_;
+};
+
+/// Two operands whose shapes do not go together, or one that no table can have. what() names the values.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A call of the CUDA runtime failed.
+class CudaError : public Error {
+ public:
+  /// `call` as written in the source, `name` and `text` as the runtime gives them ("cudaErrorNoDevice", ...).
+  CudaError(const std::string& call, const std::string& name, const std::string& text)
+      : Error(call + " failed: " + name + " (" + text + ")"), name_(name) {}
+
+  const std::string& name() const { return name_; }  ///< of the error, such as "cudaErrorNoDevice"
+
+ private:
+  std::string name_;
+};
+
+}  // namespace speedtorch

@@ -1,0 +1,38 @@
+/// Rows of bytes in memory, as every kernel sees them. C++17, so that CUDA sources can include it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace speedtorch::kernels {
+
+/// Rows that are read. Row i is the `row_bytes` bytes from `data + i * stride_bytes`; neither `data` nor the
+/// stride need be aligned. A stride below `row_bytes` (rows that share bytes) is fine to read.
+struct ConstRows {
+  const std::byte* data;
+  std::int64_t rows;
+  std::int64_t row_bytes;     ///< at least 1
+  std::int64_t stride_bytes;  ///< from one row's start to the next
+};
+
+/// Rows that are written: as ConstRows, with a stride of at least `row_bytes`.
+struct Rows {
+  std::byte* data;
+  std::int64_t rows;
+  std::int64_t row_bytes;
+  std::int64_t stride_bytes;
+
+  operator ConstRows() const { return {data, rows, row_bytes, stride_bytes}; }
+};
+
+/// Which side of a movement the index names rows of: the one that is read (gather) or the one that is
+/// written.
+enum class Direction { gather, scatter };
+
+/// Checks that `count` rows can move: both sides have rows of one width, at least a byte, `out` (`values`)
+/// has exactly `count` of them, and rows that are written do not overlap.
+/// @throws ShapeError naming both sides.
+void check_gather_shapes(ConstRows table, std::int64_t count, Rows out);
+void check_scatter_shapes(ConstRows values, std::int64_t count, Rows table);
+
+}  // namespace speedtorch::kernels
