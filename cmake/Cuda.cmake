@@ -1,27 +1,45 @@
-# Enables CUDA where a compiler is found. STBENCH_HAS_CUDA says whether the CUDA kernels are built; no driver is
-# needed to build them. Architectures: Turing to Blackwell plus PTX for what comes later.
+# Enables CUDA where LibTorch was built with it and a compiler is found. STBENCH_HAS_CUDA says whether the CUDA kernels
+# are built; no driver is needed to build them. Architectures: Turing to Blackwell plus PTX for what comes later.
+# A compiler that was named (CMAKE_CUDA_COMPILER, CUDACXX) must work; one that was not may be absent.
 
 set(STBENCH_HAS_CUDA OFF)
-if(STBENCH_CUDA)
-  include(CheckLanguage)
+set(_cuda_absent "")
+if(NOT STBENCH_CUDA)
+  set(_cuda_absent "STBENCH_CUDA is OFF")
+elseif(NOT LibTorch_HAS_CUDA)
+  set(_cuda_absent "this LibTorch is CPU-only")
+else()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real 100)
   endif()
-  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
-    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    include(CheckLanguage)
+    find_program(STBENCH_NVCC nvcc PATHS /usr/local/cuda/bin)
+    mark_as_advanced(STBENCH_NVCC)
+    if(STBENCH_NVCC)
+      set(CMAKE_CUDA_COMPILER ${STBENCH_NVCC})
+    else()
+      check_language(CUDA)
+    endif()
   endif()
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)   # the runtime LibTorch uses too: one copy in the process
-  check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER)
+  if(CMAKE_CUDA_COMPILER OR DEFINED ENV{CUDACXX})
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)   # the runtime LibTorch uses too: one copy in the process
     enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 17)            # CMake 3.25 knows no 20 for this nvcc
+    set(CMAKE_CUDA_STANDARD 17)              # CMake 3.25 knows no 20 for this nvcc
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(STBENCH_HAS_CUDA ON)
+  else()
+    set(_cuda_absent "no CUDA compiler; name one with CMAKE_CUDA_COMPILER")
   endif()
 endif()
+
 if(STBENCH_HAS_CUDA)
+  if(LibTorch_CUDA_MAJOR AND NOT CUDAToolkit_VERSION_MAJOR EQUAL LibTorch_CUDA_MAJOR)
+    message(FATAL_ERROR "The CUDA toolkit ${CUDAToolkit_VERSION} does not fit LibTorch's CUDA ${LibTorch_CUDA_MAJOR}: "
+      "name a fitting nvcc with CMAKE_CUDA_COMPILER, or build the host part only with -DSTBENCH_CUDA=OFF")
+  endif()
   message(STATUS "CUDA kernels: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
 else()
-  message(STATUS "CUDA kernels: not built (no CUDA compiler); host rows only")
+  message(STATUS "CUDA kernels: not built (${_cuda_absent}); host rows only")
 endif()

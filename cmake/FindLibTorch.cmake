@@ -1,14 +1,21 @@
-# Finds LibTorch, from the folder Torch_DIR (…/share/cmake/Torch) or CMAKE_PREFIX_PATH names.
+# Finds LibTorch: by the folder Torch_DIR (…/share/cmake/Torch; a CMake variable or one of the environment), or through
+# CMAKE_PREFIX_PATH, which may name LibTorch's top folder or what Python's torch.utils.cmake_prefix_path says.
 #
 # Not find_package(Torch): its config enables CUDA, demands a toolkit for every CUDA build of LibTorch and
 # links libtorch_cuda, which costs 0.5-0.7 s and 470 MB at every start. Here a program links torch_cpu and
 # c10_cuda, and loads torch_cuda by itself where there is a driver (speedtorch/cuda.h).
 #
 # Targets:   LibTorch::cpu, and LibTorch::c10_cuda where LibTorch was built with CUDA
-# Variables: LibTorch_VERSION, LibTorch_LIBRARY_DIR, LibTorch_HAS_CUDA
+# Variables: LibTorch_VERSION, LibTorch_LIBRARY_DIR, LibTorch_HAS_CUDA, LibTorch_CUDA_MAJOR
 
-find_path(LibTorch_INCLUDE_DIR ATen/ATen.h
-  HINTS ${Torch_DIR}/../../.. ${Torch_ROOT} PATH_SUFFIXES include)
+set(_libtorch_hints ${Torch_ROOT})
+foreach(_libtorch_dir IN ITEMS "${Torch_DIR}" "$ENV{Torch_DIR}")
+  if(_libtorch_dir)
+    list(APPEND _libtorch_hints ${_libtorch_dir}/../../.. ${_libtorch_dir})
+  endif()
+endforeach()
+find_path(LibTorch_INCLUDE_DIR ATen/ATen.h HINTS ${_libtorch_hints} PATH_SUFFIXES include ../../include)
+get_filename_component(LibTorch_INCLUDE_DIR "${LibTorch_INCLUDE_DIR}" ABSOLUTE)
 get_filename_component(_libtorch_prefix "${LibTorch_INCLUDE_DIR}" DIRECTORY)
 set(_libtorch_lib ${_libtorch_prefix}/lib)
 find_library(LibTorch_CPU_LIBRARY torch_cpu HINTS ${_libtorch_lib} NO_DEFAULT_PATH)
@@ -16,19 +23,21 @@ find_library(LibTorch_C10_LIBRARY c10 HINTS ${_libtorch_lib} NO_DEFAULT_PATH)
 find_library(LibTorch_C10_CUDA_LIBRARY c10_cuda HINTS ${_libtorch_lib} NO_DEFAULT_PATH)
 mark_as_advanced(LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_C10_CUDA_LIBRARY)
 
-if(EXISTS ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h)
-  set(_libtorch_version_file ${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h)
-else()
-  set(_libtorch_version_file ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h)
-endif()
-if(EXISTS ${_libtorch_version_file})
-  file(STRINGS ${_libtorch_version_file} _libtorch_version REGEX "define TORCH_VERSION \"")
-  string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" LibTorch_VERSION "${_libtorch_version}")
-endif()
+foreach(_libtorch_file torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+  if(EXISTS ${LibTorch_INCLUDE_DIR}/${_libtorch_file})
+    file(STRINGS ${LibTorch_INCLUDE_DIR}/${_libtorch_file} _libtorch_version
+      REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
+    list(TRANSFORM _libtorch_version REPLACE ".* ([0-9]+)$" "\\1")
+    list(JOIN _libtorch_version "." LibTorch_VERSION)
+    break()
+  endif()
+endforeach()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
-  REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR VERSION_VAR LibTorch_VERSION)
+  REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR VERSION_VAR LibTorch_VERSION
+  REASON_FAILURE_MESSAGE "Name it with -DTorch_DIR=DIR, the folder that holds TorchConfig.cmake, or run scripts/setup and
+  then cmake -C build/setup.cmake --preset NAME")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   set(LibTorch_LIBRARY_DIR ${_libtorch_lib})
@@ -40,6 +49,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_link_options(LibTorch::cpu INTERFACE "-Wl,-rpath,${_libtorch_lib}")
   if(LibTorch_C10_CUDA_LIBRARY)
     set(LibTorch_HAS_CUDA ON)
+    file(STRINGS ${LibTorch_C10_CUDA_LIBRARY} _libtorch_cudart REGEX "libcudart[^ /]*\\.so\\.[0-9]+" LIMIT_COUNT 1)
+    string(REGEX REPLACE ".*libcudart[^ /]*\\.so\\.([0-9]+).*" "\\1" LibTorch_CUDA_MAJOR "${_libtorch_cudart}")
     add_library(LibTorch::c10_cuda INTERFACE IMPORTED)
     target_link_libraries(LibTorch::c10_cuda INTERFACE LibTorch::cpu ${LibTorch_C10_CUDA_LIBRARY})
   endif()
