@@ -1,0 +1,27 @@
+/// What a report says of the machine, the system and the program. No host, user or folder name is in it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "harness/build_info.h"
+#include "harness/machine.h"
+
+namespace stbench::harness {
+
+/// Where the environment is read from; tests replace it.
+struct EnvironmentSources {
+  std::filesystem::path root = "/";  ///< of /proc, /sys and /etc
+  std::string nvml_library = "libnvidia-ml.so.1";
+};
+
+/// The objects `cpu`, `memory`, `os`, `build` and `gpu`, bytes and hertz as numbers, null for what is not
+/// known (for `memlock_limit_bytes` and `cpu_quota`: no limit). `gpu` has `driver_version` and the list
+/// `devices`, or null for both and the `reason`. The caller adds `libtorch` and `cuda`.
+nlohmann::ordered_json environment(const Machine& machine, const EnvironmentSources& sources = {});
+
+/// Numbers as the kernel writes them: 0-3,8.
+std::string cpu_ranges(std::vector<int> cpus);
+
+}  // namespace stbench::harness

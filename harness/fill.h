@@ -1,0 +1,25 @@
+/// What tables are filled with, and the check that a row arrived: an endless stream of bytes, each 8-byte
+/// word a hash of the seed and of its position. Row r of width w is the stream's bytes [r·w, r·w + w), so one
+/// filled block serves each width and dtype, and a swapped row, a shifted column, a stale or a half-done copy
+/// all differ.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stbench::harness {
+
+/// The stream's word at bytes [8·position, 8·position + 8), little-endian.
+std::uint64_t word(std::uint64_t seed, std::uint64_t position);
+
+/// Writes the stream's bytes [begin_byte, end_byte) to base + begin_byte. Ranges may be cut anywhere, so
+/// threads can share a block.
+/// @param base where the stream's byte 0 belongs, aligned or not
+void fill(std::byte* base, std::int64_t begin_byte, std::int64_t end_byte, std::uint64_t seed);
+
+/// Compares `data` with the stream's bytes [stream_begin, stream_begin + bytes).
+/// @returns the offset in `data` of the first byte that differs, or -1 where all are equal
+std::int64_t first_mismatch(const std::byte* data, std::int64_t stream_begin, std::int64_t bytes,
+                            std::uint64_t seed);
+
+}  // namespace stbench::harness

@@ -1,0 +1,59 @@
+/// How far a run is, on stderr, for runs that take longer than two seconds.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace stbench::harness {
+
+/// On a terminal one line that is written over in place; else a plain line every 10 seconds at most. Nothing
+/// in the first two seconds. All members may be called from any thread.
+class Progress {
+ public:
+  struct Target {
+    std::FILE* out = stderr;
+    bool in_place = false;          ///< the target is a terminal
+    int columns = 80;               ///< of the terminal
+    std::function<double()> now_s;  ///< seconds from any start, never less than before
+  };
+
+  /// stderr and the steady clock; in place where stderr is a terminal that can move its cursor.
+  Progress();
+  explicit Progress(Target target);
+  /// Clears the line.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// What the plan says the whole run takes; used until enough of the run is done to tell from it.
+  void set_total(double seconds_estimate);
+
+  /// @param what is being done, @param done_fraction of the whole run, from 0 to 1
+  void step(std::string_view what, double done_fraction);
+
+  /// Prints a message as lines of its own, above the progress line.
+  void note(std::string_view text);
+
+  /// Takes the progress line away, so that the terminal is free for other output.
+  void clear();
+
+ private:
+  void print(const std::string& text);
+  void erase();
+  [[nodiscard]] std::string line(std::string_view what, double done_fraction, double elapsed_s) const;
+
+  Target target_;
+  double start_s_;
+  double last_shown_s_;
+  double total_s_ = 0;
+  std::string shown_;  ///< the line that stands on the terminal, empty where none does
+  std::mutex mutex_;
+};
+
+/// A time as people say it: 8 s, 1 min 20 s, 2 h 5 min.
+std::string human_time(double seconds);
+
+}  // namespace stbench::harness

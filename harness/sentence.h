@@ -1,0 +1,26 @@
+/// A case as a sentence, which `--case` takes back:
+/// `transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reports/record.h"
+
+namespace stbench::harness {
+
+/// The further axes of a suite and their defaults, in the order of the report's `axes`.
+using AxisDefaults = reports::Columns;
+
+/// The sentence of a case; `key=value` follows for each axis that is not at its default. Words that the
+/// sentence could not tell apart (with blanks, quotes or an arrow in them) stand in double quotes.
+std::string to_sentence(const reports::Identity& id, const AxisDefaults& defaults);
+
+/// The case of a sentence. `x` is as good as `×`; blanks do not count; `key=value` may stand anywhere, and an
+/// axis that is not named is at its default. A value is of its default's kind; where that is empty, it is
+/// what it looks like.
+/// @returns an identity whose `axes` are all of `defaults`, in their order
+/// @throws UsageError naming the word that does not fit, and the right form.
+reports::Identity from_sentence(std::string_view sentence, const AxisDefaults& defaults);
+
+}  // namespace stbench::harness

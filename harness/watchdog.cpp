@@ -1,0 +1,64 @@
+#include "harness/watchdog.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stbench::harness {
+namespace {
+
+/// A limit that the clock can hold: a user's "for ever" must not wrap round to the past.
+constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);
+
+}  // namespace
+
+Watchdog::Watchdog(std::chrono::duration<double> limit, std::function<void(std::string)> on_timeout)
+    : limit_(std::min(limit, kLongest)), on_timeout_(std::move(on_timeout)) {
+  if (limit_.count() > 0) thread_ = std::thread([this] { watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watchdog::arm(std::string what) {
+  set(Armed{std::move(what), Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_)});
+}
+
+void Watchdog::disarm() { set(std::nullopt); }
+
+void Watchdog::set(std::optional<Armed> armed) {
+  if (!thread_.joinable()) return;
+  std::unique_lock lock(mutex_);
+  if (std::this_thread::get_id() != thread_.get_id()) changed_.wait(lock, [this] { return !calling_; });
+  armed_ = std::move(armed);
+  lock.unlock();
+  changed_.notify_all();
+}
+
+void Watchdog::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    if (!armed_) {
+      changed_.wait(lock);
+    } else if (Clock::now() < armed_->deadline) {
+      const Clock::time_point deadline = armed_->deadline;
+      changed_.wait_until(lock, deadline);
+    } else {
+      std::string what = std::move(armed_->what);
+      armed_.reset();
+      calling_ = true;
+      lock.unlock();
+      on_timeout_(std::move(what));
+      lock.lock();
+      calling_ = false;
+      changed_.notify_all();
+    }
+  }
+}
+
+}  // namespace stbench::harness

@@ -1,0 +1,52 @@
+/// A limit on how long one thing may take.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace stbench::harness {
+
+/// Calls back, in a thread of its own, when something took longer than the limit. It cannot stop what hangs:
+/// the callback reports and ends the process, or just takes note.
+class Watchdog {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// @param limit of each armed thing; zero or less is no limit
+  /// @param on_timeout called once for each armed thing that passed its limit; it throws nothing
+  Watchdog(std::chrono::duration<double> limit, std::function<void(std::string what)> on_timeout);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// Starts the limit of `what`, in place of whatever was armed.
+  void arm(std::string what);
+
+  /// Stops it. Waits for a callback that has begun (unless called from it), so none runs after the return.
+  void disarm();
+
+ private:
+  struct Armed {
+    std::string what;
+    Clock::time_point deadline;
+  };
+
+  void watch();
+  void set(std::optional<Armed> armed);
+
+  std::chrono::duration<double> limit_;
+  std::function<void(std::string)> on_timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Armed> armed_;
+  bool calling_ = false;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace stbench::harness
