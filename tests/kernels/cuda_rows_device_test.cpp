@@ -1,0 +1,199 @@
+// The CUDA kernels on a device, against the plain loop: tables in device memory and in pinned host memory.
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <tuple>
+
+#include "kernels/cuda_rows.h"
+#include "kernels/error.h"
+#include "tests/kernels/row_buffer.h"
+
+namespace speedtorch::kernels {
+namespace {
+
+void check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
+}
+
+enum class Home { device, pinned };
+
+/// A copy of host bytes where kernels can reach it, at the same alignment to a cache line.
+class DeviceBytes {
+ public:
+  DeviceBytes(const void* from, std::size_t bytes, Home home) : home_(home), bytes_(bytes) {
+    constexpr std::size_t kSlack = 64;
+    if (home == Home::device) {
+      check(cudaMalloc(&allocation_, bytes + kSlack), "cudaMalloc");
+    } else {
+      check(cudaHostAlloc(&allocation_, bytes + kSlack, cudaHostAllocPortable | cudaHostAllocMapped),
+            "cudaHostAlloc");
+    }
+    data_ = static_cast<std::byte*>(allocation_) + reinterpret_cast<std::uintptr_t>(from) % kSlack;
+    check(cudaMemcpy(data_, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+  }
+  ~DeviceBytes() {
+    if (home_ == Home::device) {
+      cudaFree(allocation_);
+    } else {
+      cudaFreeHost(allocation_);
+    }
+  }
+  DeviceBytes(const DeviceBytes&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> result(bytes_);
+    check(cudaMemcpy(result.data(), data_, bytes_, cudaMemcpyDefault), "cudaMemcpy");
+    return result;
+  }
+
+ private:
+  Home home_;
+  std::size_t bytes_;
+  void* allocation_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+/// A RowBuffer's twin, margins and gaps included.
+class DeviceRows {
+ public:
+  DeviceRows(const RowBuffer& rows, Home home)
+      : bytes_(rows.bytes().data(), rows.bytes().size(), home), first_(rows.place(0)), shape_(rows.view()) {}
+
+  Rows view() const { return {bytes_.data() + first_, shape_.rows, shape_.row_bytes, shape_.stride_bytes}; }
+  std::vector<std::byte> read() const { return bytes_.read(); }
+
+ private:
+  DeviceBytes bytes_;
+  std::size_t first_;
+  ConstRows shape_;
+};
+
+class CudaRowsDevice : public ::testing::TestWithParam<Home> {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    const cudaError_t status = cudaGetDeviceCount(&devices);
+    if (status != cudaSuccess) GTEST_SKIP() << "no CUDA device: " << cudaGetErrorString(status);
+    if (devices == 0) GTEST_SKIP() << "no CUDA device: the driver lists none";
+    check(cudaStreamCreate(&stream_), "cudaStreamCreate");
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) check(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+  }
+  void finish() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  template <class Index>
+  void expect_gather(const Layout& from, const Layout& to) const {
+    const RowBuffer table(from, 1);
+    const RowBuffer out(to, 2);
+    const auto index = scattered_index<Index>(to.rows, from.rows);
+    const DeviceRows device_table(table, GetParam());
+    const DeviceRows device_out(out, Home::device);
+    const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), Home::device);
+    gather_rows_cuda(device_table.view(), reinterpret_cast<const Index*>(device_index.data()), to.rows,
+                     device_out.view(), stream_);
+    finish();
+    EXPECT_TRUE(device_out.read() == plain_gather(table, index, out)) << from.row_bytes;
+  }
+
+  template <class Index>
+  void expect_scatter(const Layout& from, const Layout& to) const {
+    const RowBuffer values(from, 3);
+    const RowBuffer table(to, 4);
+    const auto index = scattered_index<Index>(from.rows, to.rows);
+    const DeviceRows device_values(values, Home::device);
+    const DeviceRows device_table(table, GetParam());
+    const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), Home::device);
+    scatter_rows_cuda(device_values.view(), reinterpret_cast<const Index*>(device_index.data()), from.rows,
+                      device_table.view(), stream_);
+    finish();
+    EXPECT_TRUE(device_table.read() == plain_scatter(values, index, table)) << from.row_bytes;
+  }
+
+  cudaStream_t stream_ = nullptr;
+};
+
+constexpr std::int64_t kRows = 4099;  // prime, so scattered_index repeats none
+constexpr std::int64_t kCount = 1500;
+
+TEST_P(CudaRowsDevice, EveryWidthMovesAsThePlainLoop) {
+  for (const std::int64_t width :
+       {1, 2, 3, 4, 8, 12, 16, 31, 32, 48, 64, 100, 128, 129, 256, 512, 516, 1024, 4100}) {
+    expect_gather<std::int64_t>({kRows, width, 0, 0}, {kCount, width, 0, 0});
+    expect_scatter<std::int64_t>({kCount, width, 0, 0}, {kRows, width, 0, 0});
+    expect_gather<std::int32_t>({kRows, width, 4, 12}, {kCount, width, 8, 0});
+    expect_scatter<std::int32_t>({kCount, width, 8, 0}, {kRows, width, 4, 12});
+  }
+}
+
+TEST_P(CudaRowsDevice, EveryAlignmentMovesAsThePlainLoop) {
+  for (const std::int64_t alignment : {1, 2, 4, 8, 16, 33}) {
+    expect_gather<std::int64_t>({kRows, 64, alignment, 3}, {kCount, 64, 0, 0});
+    expect_scatter<std::int64_t>({kCount, 64, 0, 0}, {kRows, 64, alignment, 3});
+  }
+}
+
+TEST_P(CudaRowsDevice, OneRowAndMoreRowsThanTheDeviceRunsAtOnce) {
+  expect_gather<std::int64_t>({7, 512, 0, 0}, {1, 512, 0, 0});
+  expect_gather<std::int64_t>({100003, 4, 0, 0}, {3000017, 4, 0, 0});
+  expect_gather<std::int64_t>({3, 1 << 20, 0, 0}, {2, 1 << 20, 0, 0});
+}
+
+TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
+  const RowBuffer table({kRows, 64, 0, 0}, 1);
+  const RowBuffer out({kCount, 64, 0, 0}, 2);
+  auto index = scattered_index<std::int64_t>(kCount, kRows);
+  index[20] = -1;
+  index[900] = kRows;
+  index[kCount - 1] = INT64_MIN;
+  const DeviceRows device_table(table, GetParam());
+  const DeviceRows device_out(out, Home::device);
+  const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+  const IndexErrors none;
+  const DeviceBytes device_errors(&none, sizeof(none), Home::device);
+  auto* const errors_at = reinterpret_cast<IndexErrors*>(device_errors.data());
+  auto* const index_at = reinterpret_cast<const std::int64_t*>(device_index.data());
+
+  gather_rows_cuda(device_table.view(), index_at, kCount, device_out.view(), stream_, errors_at);
+  scatter_rows_cuda(device_out.view(), index_at, kCount, device_table.view(), stream_, errors_at);
+  finish();
+
+  IndexErrors errors;
+  const auto read = device_errors.read();
+  std::memcpy(&errors, read.data(), sizeof(errors));
+  EXPECT_EQ(errors.count, 6u);
+  EXPECT_EQ(errors.first_position, 20u);
+  EXPECT_TRUE(device_table.read() == table.bytes())
+      << "the good rows went there and back, the bad ones nowhere";
+  const auto written = device_out.read();
+  for (const std::int64_t bad : {std::int64_t{20}, std::int64_t{900}, kCount - 1}) {
+    EXPECT_EQ(written[out.place(bad)], std::byte{0xFF});
+    EXPECT_EQ(written[out.place(bad) + 63], std::byte{0xFF});
+  }
+}
+
+TEST_P(CudaRowsDevice, StreamCopyCopiesEverySizeAndAlignment) {
+  for (const std::int64_t bytes : {1, 15, 16, 100, 4096, 1 << 20, (1 << 24) + 5}) {
+    for (const std::int64_t alignment : {0, 1, 4, 16}) {
+      const RowBuffer from({1, bytes, alignment, 0}, 1);
+      const RowBuffer to({1, bytes, bytes % 2 == 0 ? alignment : 0, 0}, 2);
+      const DeviceRows device_from(from, GetParam());
+      const DeviceRows device_to(to, Home::device);
+      stream_copy_cuda(device_to.view().data, device_from.view().data, bytes, stream_);
+      finish();
+      EXPECT_TRUE(device_to.read() == plain_gather(from, std::vector<std::int64_t>{0}, to)) << bytes;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, CudaRowsDevice, ::testing::Values(Home::device, Home::pinned),
+                         [](const ::testing::TestParamInfo<Home>& home) {
+                           return home.param == Home::device ? std::string("Device") : std::string("Pinned");
+                         });
+
+}  // namespace
+}  // namespace speedtorch::kernels

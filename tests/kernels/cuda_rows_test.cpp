@@ -1,0 +1,46 @@
+// What the CUDA entry points do without a device: they refuse, with the reason.
+
+#include "kernels/cuda_rows.h"
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "kernels/error.h"
+
+namespace speedtorch::kernels {
+namespace {
+
+TEST(CudaRows, RefuseShapesBeforeTheDeviceIsAsked) {
+  const std::int64_t index = 0;
+  EXPECT_THROW(gather_rows_cuda({nullptr, 1, 8, 8}, &index, 1, {nullptr, 1, 4, 4}, nullptr), ShapeError);
+  EXPECT_THROW(scatter_rows_cuda({nullptr, 2, 8, 8}, &index, 1, {nullptr, 1, 8, 8}, nullptr), ShapeError);
+  EXPECT_THROW(stream_copy_cuda(nullptr, nullptr, -1, nullptr), ShapeError);
+}
+
+TEST(CudaRows, NoRowsNeedNoDevice) {
+  const std::int32_t* none = nullptr;
+  EXPECT_NO_THROW(gather_rows_cuda({nullptr, 1, 8, 8}, none, 0, {nullptr, 0, 8, 8}, nullptr));
+  EXPECT_NO_THROW(scatter_rows_cuda({nullptr, 0, 8, 8}, none, 0, {nullptr, 1, 8, 8}, nullptr));
+  EXPECT_NO_THROW(stream_copy_cuda(nullptr, nullptr, 0, nullptr));
+}
+
+TEST(CudaRows, WithoutADeviceTheErrorOfTheRuntimeIsNamed) {
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaSuccess && devices > 0)
+    GTEST_SKIP() << "there is a device here; the device tests cover it";
+  std::array<std::byte, 8> from{};
+  std::array<std::byte, 8> to{};
+  const std::int64_t index = 0;
+  try {
+    gather_rows_cuda({from.data(), 1, 8, 8}, &index, 1, {to.data(), 1, 8, 8}, nullptr);
+    FAIL() << "a gather without a device";
+  } catch (const CudaError& error) {
+    EXPECT_EQ(error.name(), cudaGetErrorName(status)) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace speedtorch::kernels
