@@ -1,0 +1,69 @@
+# Sets up, configures and builds what is not up to date. Sourced by the launchers; quick where nothing is to be done.
+# shellcheck shell=bash
+
+# setup_is_current program|tests: true where the last set-up still holds. Nothing it found has gone, its scripts are
+# no newer, and it fulfilled the wish in the environment and the one in the argument.
+setup_is_current() {
+  local script
+  [[ -e $STATE && -e $SETUP_CMAKE ]] || return
+  for script in "$ROOT"/scripts/setup "$ROOT"/scripts/lib/{packages,python,cuda,bundle}.sh; do
+    [[ ! $script -nt $STATE ]] || return
+  done
+  # shellcheck source=/dev/null
+  . "$STATE"
+  [[ -e $TORCH_ROOT/lib/libtorch_cpu.so && -x $ORACLE ]] || return
+  [[ -z $NVCC || -x $NVCC ]] || return
+  [[ -z $BUNDLE_DIR || -d $BUNDLE_DIR ]] || return
+  [[ $1 == program || $WITH_TESTS == yes ]] || return
+  [[ -z ${Torch_DIR:-} || $(readlink -m -- "$Torch_DIR") == "$WISH_TORCH" ]]
+}
+
+# ensure_setup program|tests: also takes the lock on the build folder, and sets what the set-up found.
+ensure_setup() {
+  local -a options=()
+  [[ $1 == program ]] || options=(--tests)
+  take_lock "$ROOT/build/.lock" 9 'building in this checkout'
+  setup_is_current "$1" || "$ROOT/scripts/setup" "${options[@]}" 9>&- || exit
+  # shellcheck source=/dev/null
+  . "$STATE"
+  [[ -z $BUNDLE_DIR ]] || PATH=$BUNDLE_DIR/bin:$PATH
+}
+
+release_build_lock() { exec 9>&-; }
+
+# A file that includes LibTorch takes up to 2 GB to compile.
+build_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable/ { print int($2 / 2000000) }' /proc/meminfo)
+  echo $((memory < 1 ? 1 : memory < cores ? memory : cores))
+}
+
+# ensure_configured PRESET [-DNAME=VALUE]...: configures where that was not done yet, or not with these values, or
+# where the set-up has changed since.
+ensure_configured() {
+  local preset=$1 folder=$ROOT/build/$1 wanted
+  shift
+  wanted="$* "
+  if [[ -e $folder/build.ninja && -e $folder/.configured && ! $SETUP_CMAKE -nt $folder/.configured &&
+    $(<"$folder/.configured") == *"$wanted"* ]]; then
+    return
+  fi
+  say "configuring build/$preset"
+  # The old cache may hold paths into a LibTorch or toolkit that is no longer the one.
+  [[ ! $SETUP_CMAKE -nt $folder/.configured ]] || rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles/"[0-9]*
+  (cd "$ROOT" && cmake -C "$SETUP_CMAKE" --preset "$preset" "$@" >&2) 9>&- || return
+  printf '%s ' "$@" >"$folder/.configured"
+}
+
+# A command that what is built, and run at once to list its tests, is started through; ./test sets it.
+WITHOUT_ASLR=()
+
+# ensure_built PRESET TARGET...
+ensure_built() {
+  local folder=$ROOT/build/$1
+  shift
+  [[ $(ninja -C "$folder" -n "$@" 2>/dev/null) != *'no work to do'* ]] || return 0
+  say "building in build/${folder##*/}"
+  NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" >&2 9>&-
+}

@@ -1,0 +1,103 @@
+# What the build needs of the machine, and how Debian calls it. Sourced by scripts/setup.
+# shellcheck shell=bash
+
+readonly CMAKE_AT_LEAST=3.22
+
+# One need a line: its group, how its presence is seen (a command or a header), the Debian package that brings it.
+readonly NEEDS='
+build   command cmake             cmake
+build   command g++               g++
+build   command ninja             ninja-build
+build   command pkg-config        pkg-config
+build   command python3           python3
+build   header  CLI/CLI.hpp       libcli11-dev
+build   header  benchmark/benchmark.h libbenchmark-dev
+build   header  csv.h             libcsv-dev
+build   header  fmt/core.h        libfmt-dev
+build   header  hwloc.h           libhwloc-dev
+build   header  hwy/highway.h     libhwy-dev
+build   header  nlohmann/json.hpp nlohmann-json3-dev
+comfort command ccache            ccache
+comfort command git               git
+tests   header  gtest/gtest.h     libgtest-dev
+venv    module  ensurepip         python3-venv
+'
+
+have_header() {
+  local folder
+  for folder in /usr/include /usr/local/include ${BUNDLE_PREFIX:+"$BUNDLE_PREFIX/include"}; do
+    [[ -e $folder/$1 ]] && return
+  done
+  return 1
+}
+
+have_need() {
+  case $1 in
+    command) command -v "$2" >/dev/null ;;
+    header) have_header "$2" ;;
+    module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
+  esac
+}
+
+# missing_packages GROUP...: the Debian packages of the needs in these groups that the machine lacks, one a line.
+missing_packages() {
+  local group kind name package
+  while read -r group kind name package; do
+    [[ " $* " == *" ${group:-none} "* ]] || continue
+    have_need "$kind" "$name" || printf '%s\n' "$package"
+  done <<<"$NEEDS"
+}
+
+may_install() { ((EUID == 0)) || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+
+apt_get() {
+  local -a as_root=()
+  ((EUID == 0)) || as_root=(sudo -n)
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" >&2
+}
+
+# A fresh container has no package lists, and old lists name files that the mirror no longer has: update, try again.
+apt_install() {
+  say "installing with apt: $*"
+  apt_get install -y --no-install-recommends "$@" && return
+  say 'that failed; trying once more with fresh package lists'
+  apt_get update && apt_get install -y --no-install-recommends "$@" ||
+    fail "apt could not install: $*" 'its messages are above; on a machine without network see scripts/bundle'
+}
+
+# require_packages GROUP...: installs what is missing, or says who can and how.
+require_packages() {
+  local -a missing
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  if [[ -n $BUNDLE_DIR ]]; then
+    fail "missing, and not in the bundle: ${missing[*]}" 'install these on this machine; CMake comes with scripts/bundle --with-cmake'
+  elif ! command -v apt-get >/dev/null; then
+    fail "missing: ${missing[*]} (these are Debian's package names)" \
+      "install them with this system's package manager and start again (tried on Debian 12 only)"
+  elif ! may_install; then
+    fail "missing: ${missing[*]}; without root they cannot be installed. Ask an administrator for:" \
+      "sudo apt-get install -y ${missing[*]}"
+  fi
+  apt_install "${missing[@]}"
+}
+
+# What only makes life easier is installed where that is possible, and never a reason to stop.
+offer_packages() {
+  local -a missing
+  mapfile -t missing < <(missing_packages "$@")
+  if ((${#missing[@]})) && [[ -z $BUNDLE_DIR ]] && command -v apt-get >/dev/null && may_install; then
+    say "installing with apt: ${missing[*]}"
+    apt_get install -y --no-install-recommends "${missing[@]}" || say "going on without ${missing[*]}"
+  fi
+}
+
+cmake_version() { cmake --version | sed -n '1s/[^0-9]*//p'; }
+
+require_cmake_version() {
+  local version
+  version=$(cmake_version)
+  version_at_least "$version" "$CMAKE_AT_LEAST" ||
+    fail "cmake $version is too old; $CMAKE_AT_LEAST or later is needed" \
+      'python3 -m pip install --user cmake brings a newer one'
+}

@@ -1,0 +1,166 @@
+# LibTorch and the Python of the tests: the user's own, or the pinned wheels in the cache. Sourced by scripts/setup.
+# shellcheck shell=bash
+
+readonly TORCH_PINNED=2.11.0
+readonly TORCH_AT_LEAST=2.7  # the first whose wheels have the C++11 ABI; only the pinned one was tried
+readonly REQUIREMENTS=$ROOT/scripts/lib/requirements.txt
+
+# The folder of the package torch of one Python, without importing it (that takes seconds). Run from /, so that a
+# folder called torch where the user stands is not taken for it.
+torch_root_of() {
+  (cd / && "$1" -c 'import importlib.util, os
+spec = importlib.util.find_spec("torch")
+print(os.path.dirname(spec.origin) if spec and spec.origin else "")' 2>/dev/null) || true
+}
+
+torch_version_in() {
+  local file=$1/include/torch/headeronly/version.h
+  [[ -e $file ]] || file=$1/include/torch/csrc/api/include/torch/version.h
+  [[ -e $file ]] || return 0
+  sed -n 's/^#define TORCH_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' "$file" | paste -sd .
+}
+
+# Says why the LibTorch in a folder cannot be used; says nothing where it can.
+torch_fault() {
+  local version
+  [[ -e $1/lib/libtorch_cpu.so && -e $1/include/ATen/ATen.h && -e $1/share/cmake/Torch/TorchConfig.cmake ]] ||
+    { echo 'has no headers, libraries and CMake files of LibTorch'; return; }
+  version=$(torch_version_in "$1")
+  version_at_least "${version:-0}" "$TORCH_AT_LEAST" ||
+    echo "is version ${version:-unknown}; $TORCH_AT_LEAST or later is needed"
+}
+
+candidate_pythons() {
+  local python
+  for python in "${VIRTUAL_ENV:-/nowhere}/bin/python3" "${CONDA_PREFIX:-/nowhere}/bin/python3" \
+    "$(command -v python3 || true)" /usr/bin/python3; do
+    [[ -x $python ]] && printf '%s\n' "$python"
+  done | awk '!seen[$0]++'
+}
+
+# The Python whose torch is in a folder, if one is found: the one of the environment around it, or one on the PATH.
+python_of_torch() {
+  local python
+  for python in "${1%/lib/python3*}/bin/python3" $(candidate_pythons); do
+    [[ -x $python && $(torch_root_of "$python") == "$1" ]] && { printf '%s' "$python"; return; }
+  done
+  return 0
+}
+
+# use_named_torch FOLDER: the one with TorchConfig.cmake, or LibTorch's top folder.
+use_named_torch() {
+  local root=$1 fault
+  [[ -e $root/TorchConfig.cmake ]] && root=$root/../../..
+  root=$(readlink -m -- "$root")
+  fault=$(torch_fault "$root")
+  [[ -z $fault ]] || fail "Torch_DIR=$1: this $fault" \
+    'name the folder that holds TorchConfig.cmake (…/share/cmake/Torch of a LibTorch), or unset Torch_DIR'
+  TORCH_ROOT=$root
+  TORCH_PYTHON=$(python_of_torch "$root")
+}
+
+# use_installed_torch: the first Python torch on this machine that fits; fails where there is none.
+use_installed_torch() {
+  local python root fault
+  while read -r python; do
+    root=$(torch_root_of "$python")
+    [[ -n $root ]] || continue
+    fault=$(torch_fault "$root")
+    if [[ -z $fault ]]; then
+      TORCH_ROOT=$root TORCH_PYTHON=$python
+      return
+    fi
+    say "the torch of $python $fault; not used"
+  done < <(candidate_pythons)
+  return 1
+}
+
+require_space() {  # require_space GIGABYTES WHAT
+  local free
+  free=$(df -Pk "$CACHE" | awk 'NR == 2 { print int($4 / 1000000) }')
+  ((free >= $1)) || fail "$2 needs $1 GB in $CACHE, and $free GB are free there" \
+    'make room, or set XDG_CACHE_HOME to a folder on a larger disk'
+}
+
+# make_venv FOLDER INSTALL...: a virtual environment with what `pip install INSTALL...` brings. Its scripts hold its
+# path, so it cannot be made elsewhere and moved here; the stamp written last says that it is whole.
+make_venv() {
+  local folder=$1
+  shift
+  rm -rf "$folder"
+  python3 -m venv ${VENV_FLAGS:+"$VENV_FLAGS"} "$folder" >&2 || fail "python3 -m venv $folder failed" \
+    'its message is above; on Debian the package python3-venv brings it'
+  [[ -z ${VENV_PARENT_SITE:-} ]] || printf '%s\n' "$VENV_PARENT_SITE" >"$(venv_site "$folder")/parent.pth"
+  mkdir -p "$CACHE/tmp"
+  TMPDIR=$CACHE/tmp "$folder/bin/python3" -m pip install --no-cache-dir --retries 2 --disable-pip-version-check \
+    "$@" >&2 || fail "pip could not install: $*" 'its messages are above; an interrupted start begins anew'
+  touch "$folder/.complete"
+}
+
+venv_site() { "$1/bin/python3" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'; }
+
+use_cached_torch() {
+  local folder
+  folder=$CACHE/torch-$TORCH_PINNED-py$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  if [[ ! -e $folder/.complete ]]; then
+    require_space 8 "LibTorch $TORCH_PINNED"
+    say "LibTorch: installing the wheel torch==$TORCH_PINNED into $folder (once; about 4.7 GB and a few minutes)"
+    make_venv "$folder" -r "$REQUIREMENTS"
+  fi
+  TORCH_PYTHON=$folder/bin/python3
+  TORCH_ROOT=$(torch_root_of "$TORCH_PYTHON")
+  [[ -n $TORCH_ROOT ]] || fail "the cached LibTorch in $folder is damaged" "remove it and start again: rm -r $folder"
+}
+
+# choose_torch WISH: `auto`, `wheel` or a folder. Sets TORCH_ROOT and TORCH_PYTHON (empty where LibTorch has none).
+choose_torch() {
+  case $1 in
+    auto) use_installed_torch || fetch_torch ;;
+    wheel) fetch_torch ;;
+    *) use_named_torch "$1" ;;
+  esac
+  say "LibTorch $(torch_version_in "$TORCH_ROOT"): $TORCH_ROOT"
+}
+
+fetch_torch() {
+  [[ -z $BUNDLE_DIR ]] || fail 'no LibTorch found, and a set-up from a bundle fetches nothing' \
+    'name one: scripts/setup --torch DIR, the folder that holds TorchConfig.cmake'
+  require_packages build venv
+  use_cached_torch
+}
+
+has_modules() {
+  "$1" -c 'import importlib.util, sys
+sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' "${@:2}" 2>/dev/null
+}
+
+# choose_oracle: ORACLE, the Python that the tests compare with. Needs numpy and pandas beside the torch; what the
+# user's own installation lacks goes into an environment of ours on top of it, never into the user's.
+choose_oracle() {
+  local base=${TORCH_PYTHON:-$(command -v python3)} folder
+  ORACLE=$base
+  [[ $WITH_TESTS == yes ]] || return 0
+  has_modules "$base" numpy pandas && return
+  if [[ -n $BUNDLE_DIR ]]; then
+    say "the tests that need numpy or pandas will be skipped: $base lacks one of them, and a bundle holds neither"
+    return
+  fi
+  require_packages venv
+  folder=$CACHE/oracle-$("$base" -c 'import sys; print("py%d.%d" % sys.version_info[:2])')-$(
+    printf '%s' "$base" | sha256sum | cut -c 1-12)
+  if [[ ! -e $folder/.complete ]]; then
+    say "adding numpy and pandas to $base in an environment of its own: $folder"
+    make_oracle "$base" "$folder"
+  fi
+  ORACLE=$folder/bin/python3
+}
+
+make_oracle() {
+  local wanted=pandas
+  has_modules "$1" numpy || wanted='numpy\|pandas'
+  # A virtual environment of a virtual environment sees the system's packages, not its parent's: a .pth file does.
+  VENV_FLAGS=--system-site-packages VENV_PARENT_SITE=$("$1" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+  mkdir -p "$CACHE"
+  grep "^\($wanted\)==" "$REQUIREMENTS" >"$CACHE/oracle-requirements.txt"
+  make_venv "$2" -r "$CACHE/oracle-requirements.txt"
+}
