@@ -78,18 +78,17 @@ std::uint64_t word(std::uint64_t seed, std::uint64_t position) {
   return keyed_word(key_of_seed(seed), position);
 }
 
-void fill(std::byte* base, std::int64_t begin_byte, std::int64_t end_byte, std::uint64_t seed) {
+void fill(std::byte* data, std::int64_t begin_byte, std::int64_t end_byte, std::uint64_t seed) {
   const std::uint64_t key = key_of_seed(seed);
+  const auto at = [&](std::int64_t stream_byte) { return data + (stream_byte - begin_byte); };
   cut(
       begin_byte, end_byte,
       [&](std::int64_t position, std::int64_t offset, std::int64_t bytes) {
         const std::uint64_t value = keyed_word(key, static_cast<std::uint64_t>(position));
-        std::memcpy(base + position * kWord + offset, reinterpret_cast<const std::byte*>(&value) + offset,
+        std::memcpy(at(position * kWord + offset), reinterpret_cast<const std::byte*>(&value) + offset,
                     static_cast<std::size_t>(bytes));
       },
-      [&](std::int64_t position, std::int64_t words) {
-        fill_words(base + position * kWord, position, words, key);
-      });
+      [&](std::int64_t position, std::int64_t words) { fill_words(at(position * kWord), position, words, key); });
 }
 
 std::int64_t first_mismatch(const std::byte* data, std::int64_t stream_begin, std::int64_t bytes,

@@ -1,0 +1,244 @@
+#include "benchmarks/arena.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "harness/fill.h"
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+
+namespace stbench {
+namespace {
+
+using speedtorch::Placement;
+
+/// Up to this many bytes a set the values of all sets are kept, so that back-to-back runs can rotate over
+/// them. A sample of one run (1000 clock steps, some 30 us) is reached well below it.
+constexpr std::int64_t keep_all_values = std::int64_t{4} << 20;
+constexpr std::int64_t sampled_rows = 100'000;
+
+at::ScalarType widest(std::int64_t row_bytes) {
+  if (row_bytes % 8 == 0) return at::kLong;
+  if (row_bytes % 4 == 0) return at::kInt;
+  return row_bytes % 2 == 0 ? at::kShort : at::kByte;
+}
+
+at::ScalarType scalar_type(const std::string& dtype) {
+  static const std::pair<const char*, at::ScalarType> names[] = {
+      {"float16", at::kHalf}, {"bfloat16", at::kBFloat16}, {"float32", at::kFloat}, {"float64", at::kDouble},
+      {"int8", at::kChar},    {"int32", at::kInt},         {"int64", at::kLong}};
+  for (const auto& [name, type] : names) {
+    if (dtype == name) return type;
+  }
+  throw speedtorch::ShapeError("unknown dtype '" + dtype + "'");
+}
+
+/// Ready outputs get the placement's kind of page too; a mapped table's are ordinary ones.
+Placement page_kind(Placement placement) {
+  return placement == Placement::mapped ? Placement::pageable : placement;
+}
+
+/// A ready tensor on the model's device, on the same kind of pages as the table where that is the host.
+at::Tensor ready(const speedtorch::Memory& table, at::Device device, at::IntArrayRef sizes,
+                 at::ScalarType dtype) {
+  if (!device.is_cpu()) return at::empty(sizes, at::TensorOptions().dtype(dtype).device(device));
+  const auto bytes = c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype));
+  return speedtorch::allocate(page_kind(table.placement()), bytes)->host_tensor(sizes, dtype);
+}
+
+}  // namespace
+
+bool rows_move_on_the_model_device(const reports::Identity& id) {
+  const bool cuda_placement = id.placement == "pinned" || id.placement == "device";
+  return (id.device != "cpu") == cuda_placement;
+}
+
+RowShape shape_of(const reports::Identity& id) {
+  const auto dtype = id.dtype == "bytes" ? widest(id.dim) : scalar_type(id.dtype);
+  const auto elements =
+      id.dtype == "bytes" ? id.dim / static_cast<std::int64_t>(c10::elementSize(dtype)) : id.dim;
+  return {id.rows, elements, dtype};
+}
+
+std::int64_t Arena::working_bytes(const reports::Identity& cell) {
+  const auto payload = cell.batch * shape_of(cell).row_bytes();
+  const auto values = payload <= keep_all_values ? 2 * harness::index_sets * payload : payload;
+  const auto indices = harness::index_sets * cell.batch * std::int64_t{3 * 8};
+  return 3 * payload + values + indices +
+         cell.rows / 8;  // model, a tensor of LibTorch's own, one for the checks
+}
+
+Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
+             std::shared_ptr<const IndexSets> indices, std::uint64_t seed)
+    : shape_(shape_of(cell)),
+      batch_(cell.batch),
+      seed_(seed),
+      memory_(std::move(memory)),
+      bytes_(*memory_, shape_.rows, shape_.row_bytes()),
+      model_device_(cell.device),
+      same_device_(memory_->device() == model_device_),
+      indexed_(std::move(indices)),
+      touched_(static_cast<std::size_t>(shape_.rows)) {
+  const std::array<std::int64_t, 2> table{shape_.rows, shape_.row_elements},
+      batch{batch_, shape_.row_elements};
+  table_ = memory_->tensor(table, shape_.dtype);
+  if (memory_->on_host()) host_table_ = memory_->host_tensor(table, shape_.dtype);
+  model_ = ready(*memory_, model_device_, batch, shape_.dtype);
+  const bool keep_all = payload_bytes() <= keep_all_values;
+  values_.resize(keep_all ? 2 * harness::index_sets : 1);
+  for (auto& values : values_) values.tensor = ready(*memory_, model_device_, batch, shape_.dtype);
+  if (!same_device_) bounce_ = ready(*memory_, at::kCPU, batch, shape_.dtype);
+  if (!model_device_.is_cpu()) {
+    staging_ = speedtorch::allocate(Placement::pinned, payload_bytes(), model_device_)
+                   ->host_tensor(batch, shape_.dtype);
+  }
+  place_indices();
+  if (cell.index_dtype == "int32") {
+    for (auto* tensors : {&index_, &host_index_}) {
+      for (auto& tensor : *tensors) tensor = tensor.to(at::kInt);
+    }
+  }
+  place_pieces();
+}
+
+void Arena::place_indices() {
+  for (int set = 0; set < harness::index_sets; ++set) {
+    auto* rows =
+        const_cast<std::int64_t*>((*indexed_)[at(set)].data());  // from_blob's signature; copied at once
+    host_index_[at(set)] = at::from_blob(rows, {batch_}, at::kLong).clone();
+    index_[at(set)] = host_index_[at(set)].to(table_.device());
+    auto& contiguous = contiguous_[at(set)];
+    contiguous.resize(static_cast<std::size_t>(batch_));
+    for (std::int64_t i = 0; i < batch_; ++i)
+      contiguous[static_cast<std::size_t>(i)] = (set * batch_ + i) % shape_.rows;
+  }
+}
+
+void Arena::place_pieces() {
+  for (int set = 0; set < harness::index_sets; ++set) {
+    for (std::int64_t done = 0; done < batch_;) {
+      const auto first = (set * batch_ + done) % shape_.rows;
+      const auto count = std::min(batch_ - done, shape_.rows - first);
+      // Pinned rows are copied from their host side: that is what the copy engine is for.
+      const auto& rows = memory_->on_host() && !memory_->device().is_cpu() ? host_table_ : table_;
+      pieces_[at(set)].push_back({rows.narrow(0, first, count), model_.narrow(0, done, count),
+                                  values_of(Pattern::contiguous, set).tensor.narrow(0, done, count)});
+      done += count;
+    }
+  }
+}
+
+Arena::Values& Arena::values_of(Pattern pattern, int set) {
+  if (values_.size() == 1) return values_.front();
+  return values_[at(set) +
+                 (pattern == Pattern::indexed ? 0U : static_cast<std::size_t>(harness::index_sets))];
+}
+
+at::Tensor& Arena::buffer(Pattern pattern, int set) { return values_of(pattern, set).tensor; }
+
+const std::vector<std::int64_t>& Arena::rows_of(Pattern pattern, int set) const {
+  return pattern == Pattern::indexed ? (*indexed_)[at(set)] : contiguous_[at(set)];
+}
+
+/// Epoch 0 is the table's own fill.
+std::uint64_t Arena::seed_of(std::uint64_t epoch) const {
+  return epoch == 0 ? seed_ : harness::word(seed_, ~epoch);
+}
+
+void Arena::upload() {
+  if (!same_device_) model_.copy_(bounce_);
+}
+
+at::Tensor& Arena::download(int set) {
+  if (same_device_) return values(set);
+  return bounce_.copy_(values(set));
+}
+
+void Arena::deliver(at::Tensor result) {
+  if (result.device() == model_device_) {
+    delivered_ = std::move(result);
+  } else {
+    model_.copy_(result);
+  }
+}
+
+void Arena::finish() const {
+  if (!model_device_.is_cpu()) speedtorch::synchronize_cuda();
+}
+
+void Arena::prepare_values(Pattern pattern, int set, std::uint64_t epoch) {
+  delivered_.reset();  // freed outside the timed window
+  if (epoch == 0) return;
+  auto& marked = marked_[pattern == Pattern::indexed ? 0 : 1][at(set)];
+  if (!std::exchange(marked, true)) {
+    for (const auto row : rows_of(pattern, set)) touched_[static_cast<std::size_t>(row)] = true;
+  }
+  auto& values = values_of(pattern, set);
+  if (values.epoch == epoch && values.set == set && values.pattern == pattern) return;
+  if (model_device_.is_cpu()) {
+    fill_rows(values.tensor, rows_of(pattern, set), seed_of(epoch));
+  } else {
+    fill_rows(staging_, rows_of(pattern, set), seed_of(epoch));
+    values.tensor.copy_(staging_);
+  }
+  values.epoch = epoch, values.set = set, values.pattern = pattern;
+}
+
+void Arena::poison_model() {
+  delivered_.reset();
+  poison(model_);
+}
+
+void Arena::poison_rows(Pattern pattern, int set) { bytes_.poison(rows_of(pattern, set)); }
+
+harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch) {
+  const auto& result = delivered_.defined() ? delivered_ : model_;
+  return check_rows(result, rows_of(pattern, set), seed_of(epoch), "model tensor");
+}
+
+harness::Check Arena::check_table(Pattern pattern, int set, std::uint64_t epoch) {
+  const auto& rows = rows_of(pattern, set);
+  auto check = check_rows(bytes_.read(rows), rows, seed_of(epoch), "table");
+  const auto untouched = untouched_sample(rows);
+  merge(check, check_rows(bytes_.read(untouched), untouched, seed_, "untouched rows of the table"));
+  return check;
+}
+
+/// The rows beside the touched ones, and evenly spread others: those that no `from` touched.
+std::vector<std::int64_t> Arena::untouched_sample(const std::vector<std::int64_t>& rows) const {
+  std::vector<std::int64_t> sample;
+  const auto add = [&](std::int64_t row) {
+    if (row >= 0 && row < shape_.rows && !touched_[static_cast<std::size_t>(row)]) sample.push_back(row);
+  };
+  for (const auto row : rows) add(row - 1), add(row + 1);
+  const auto step = std::max<std::int64_t>(1, shape_.rows / sampled_rows);
+  for (std::int64_t row = 0; row < shape_.rows; row += step) add(row);
+  return sample;
+}
+
+harness::Check Arena::close() {
+  constexpr std::int64_t block = 1 << 16;
+  harness::Check check;
+  std::vector<std::int64_t> untouched, again;
+  for (std::int64_t row = 0; row < shape_.rows; ++row) {
+    (touched_[static_cast<std::size_t>(row)] ? again : untouched).push_back(row);
+    if (std::ssize(untouched) == block || row + 1 == shape_.rows) {
+      merge(check, check_rows(bytes_.read(untouched), untouched, seed_, "untouched rows of the table"));
+      untouched.clear();
+    }
+  }
+  if (check.mismatches == 0) {
+    bytes_.write_fill(again, seed_);
+  } else {
+    fill_memory(*memory_, 0, shape_.bytes(),
+                seed_);  // strays anywhere: the next cell starts from a clean table
+  }
+  std::fill(touched_.begin(), touched_.end(), false);
+  marked_ = {};
+  return check;
+}
+
+}  // namespace stbench

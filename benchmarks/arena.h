@@ -1,0 +1,136 @@
+/// What one cell of the transfer suite moves between: the table, the model tensor, the index sets, ready
+/// outputs.
+///
+/// Every method of the cell works on the same arena, so that all of them see the same rows, the same pages
+/// and the same ready tensors. A method reads its operands here; checking and refreshing them is the suite's
+/// part.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "benchmarks/row_check.h"
+#include "benchmarks/table_store.h"
+#include "harness/contestant.h"
+#include "harness/sampler.h"
+#include "reports/record.h"
+#include "speedtorch/memory.h"
+
+namespace stbench {
+
+/// Which rows a method moves: the ones the index names, or (a ceiling) the same number in one contiguous
+/// piece.
+enum class Pattern { indexed, contiguous };
+
+/// True where one set of kernels sees both sides: host memories with a CPU model, pinned and device memory
+/// with a GPU's.
+bool rows_move_on_the_model_device(const reports::Identity& id);
+
+/// The row shape of a case. `bytes` rows become the widest integers that divide them: so LibTorch gets its
+/// best.
+RowShape shape_of(const reports::Identity& id);
+
+class Arena {
+ public:
+  using IndexSets = std::array<std::vector<std::int64_t>, harness::index_sets>;
+
+  /// @param cell any case of the cell @param indices shared by all cells of the same shape
+  Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
+        std::shared_ptr<const IndexSets> indices, std::uint64_t seed);
+
+  // Operands, for the methods.
+  /// [rows, dim] where the rows are moved: on the host, on the device, or the zero-copy alias of pinned
+  /// memory.
+  at::Tensor& table() { return table_; }
+  at::Tensor& host_table() { return host_table_; }
+  /// [batch, dim] on the model's device: what `to` writes.
+  at::Tensor& model() { return model_; }
+  /// [batch, dim] on the model's device: what `from` reads.
+  at::Tensor& values(int set) { return buffer(Pattern::indexed, set); }
+  /// [batch], on the table's device and on the host.
+  const at::Tensor& index(int set) const { return index_[at(set)]; }
+  const at::Tensor& host_index(int set) const { return host_index_[at(set)]; }
+
+  /// A contiguous piece of the table and its place in the model tensor; more than one where the batch wraps
+  /// round.
+  struct Piece {
+    at::Tensor table, model, values;
+  };
+  std::vector<Piece>& pieces(int set) { return pieces_[at(set)]; }
+
+  // LibTorch's own way between a host table and a model on a GPU; on one device these cost nothing.
+  /// [batch, dim] on the table's device: the model tensor itself where that is the same device.
+  at::Tensor& gathered() { return same_device_ ? model_ : bounce_; }
+  /// Copies `gathered()` to the model tensor where it is another.
+  void upload();
+  /// The values on the table's device.
+  at::Tensor& download(int set);
+  /// The result of a method that makes its own tensor.
+  void deliver(at::Tensor result);
+  /// [batch, dim] pinned host memory, for CUDA models.
+  at::Tensor& staging() { return staging_; }
+  /// Returns when all work on the model's device is done.
+  void finish() const;
+
+  // The suite's part, all of it untimed.
+  /// Fresh values for `from` on this set, computed anew where `epoch` or the set changed.
+  void prepare_values(Pattern pattern, int set, std::uint64_t epoch);
+  void poison_model();
+  void poison_rows(Pattern pattern, int set);
+  /// After `to`: the model tensor holds the table's rows as they were filled, or as `from` left them in
+  /// `epoch`.
+  harness::Check check_model(Pattern pattern, int set, std::uint64_t epoch);
+  /// After `from`: the touched rows hold the epoch's values, their neighbours and a sample of others are
+  /// untouched.
+  harness::Check check_table(Pattern pattern, int set, std::uint64_t epoch);
+  /// The whole table once: untouched rows are as filled. Then the touched ones are filled again.
+  harness::Check close();
+
+  [[nodiscard]] const speedtorch::Memory& memory() const { return *memory_; }
+  [[nodiscard]] std::int64_t payload_bytes() const { return static_cast<std::int64_t>(model_.nbytes()); }
+  [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
+
+  /// Host bytes that a cell needs beside its table.
+  static std::int64_t working_bytes(const reports::Identity& cell);
+
+ private:
+  static std::size_t at(int set) { return static_cast<std::size_t>(set); }
+  void place_indices();
+  void place_pieces();
+  at::Tensor& buffer(Pattern pattern, int set);
+  const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
+  [[nodiscard]] std::uint64_t seed_of(std::uint64_t epoch) const;
+  std::vector<std::int64_t> untouched_sample(const std::vector<std::int64_t>& rows) const;
+
+  RowShape shape_;
+  std::int64_t batch_;
+  std::uint64_t seed_;
+  std::shared_ptr<speedtorch::Memory> memory_;
+  RowBytes bytes_;
+  at::Device model_device_;
+  bool same_device_;
+  std::shared_ptr<const IndexSets> indexed_;
+  IndexSets contiguous_;
+  at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
+  std::array<at::Tensor, harness::index_sets> index_, host_index_;
+  std::array<std::vector<Piece>, harness::index_sets> pieces_;
+
+  /// Values: one buffer a set and pattern where they are small, else one for all, made anew before each
+  /// sample.
+  struct Values {
+    at::Tensor tensor;
+    std::uint64_t epoch = 0;
+    int set = -1;
+    Pattern pattern = Pattern::indexed;
+  };
+  std::vector<Values> values_;
+  Values& values_of(Pattern pattern, int set);
+
+  std::vector<bool> touched_;  ///< by any `from` since the table was filled
+  std::array<std::array<bool, harness::index_sets>, 2> marked_{};
+};
+
+}  // namespace stbench

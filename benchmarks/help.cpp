@@ -1,0 +1,130 @@
+#include "benchmarks/help.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "benchmarks/version.h"
+#include "reports/style.h"
+
+namespace stbench {
+namespace {
+
+constexpr std::size_t indent = 30;  // of the option texts
+
+struct OptionHelp {
+  std::string_view option, brief, more;  ///< `more` is for --help only
+};
+
+struct OptionGroup {
+  std::string_view title;
+  std::vector<OptionHelp> options;
+};
+
+constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
+
+Usage: stbench [run] --suite transfer [OPTIONS]
+       stbench list                the suites, their axes and methods
+       stbench show REPORT         the tables of a report written before
+)";
+
+constexpr std::string_view examples = R"(Examples:
+  stbench --suite transfer --csv t.csv --json t.json
+  stbench --suite transfer --preset quick --rows 10M --row-bytes 64,256,1Ki
+  stbench --case 'transfer to hugepage -> speedtorch -> cpu float32 1M×128 batch 131072 unique int64 cores=1'
+)";
+
+constexpr std::string_view notes =
+    R"(Lists are separated by commas. Numbers take k M G = 10^3, 10^6, 10^9 and Ki Mi Gi = 2^10, 2^20, 2^30, and
+ranges: 1k:1M:x4 multiplies, 1:9:+2 adds. Sizes in reports are SI: GB = 10^9 bytes.
+
+Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
+Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case; 128 + signal
+when interrupted (the report then holds the finished cases and says so).
+)";
+
+const std::vector<OptionGroup>& groups() {
+  static const std::vector<OptionGroup> all{
+      {"What",
+       {{"--suite LIST", "suites to run: transfer", ""},
+        {"--preset NAME", "quick (a minute), standard (five, the default), full (hours)",
+         "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
+         "and all of them. full: "
+         "every value of the closed axes; --dry-run says what that is."},
+        {"--case 'SENTENCE'", "one case, as reports name it, and what it is judged against",
+         "Runs the case in the same rounds as LibTorch's methods and the ceilings of its cell, which its "
+         "ratios need."},
+        {"--filter REGEX", "only cases whose sentence matches", ""},
+        {"--dry-run", "print the cases and stop", ""}}},
+      {"Axes",
+       {{"--direction LIST", "to, from, sum, round_trip",
+         "to: table rows into the model tensor. from: model tensor into table rows. sum: the two medians "
+         "added. round_trip: really "
+         "from, with fresh values, and then to."},
+        {"--placement LIST", "libtorch, pageable, hugepage, mapped, pinned, device",
+         "Where the table lives: as LibTorch allocates it; in 4 KiB pages; in huge pages; in a file mapped "
+         "into memory (TMPDIR, else "
+         "/var/tmp); in pinned host memory that kernels read in place; in the GPU's memory."},
+        {"--method LIST", "who moves the rows; stbench list names them", ""},
+        {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
+        {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
+        {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},
+        {"--batch LIST", "rows an operation (131072)", ""},
+        {"--dtype LIST", "float32, float16, bfloat16, float64, int8, int32, int64", ""},
+        {"--index-dtype LIST", "int64, int32", ""},
+        {"--distribution LIST", "unique, uniform, sequential, sorted, zipf:S, file:PATH",
+         "How the index names rows. unique has no repeats. sorted is uniform in ascending order. zipf:S has "
+         "ranks by Zipf's law, scattered "
+         "over the table. file:PATH is a trace: one row number a line, or a one-dimensional .npy of "
+         "integers; its batches are consecutive."},
+        {"--cores LIST", "threads, pinned (1 and all)", ""}}},
+      {"Effort",
+       {{"--samples N", "exactly N samples a case",
+         "Otherwise at least 11 and at most 61: a cell ends when every case's 95 % interval is within 10 % "
+         "of its median, or when its "
+         "time is up."},
+        {"--warmup N", "untimed runs first (1)", ""},
+        {"--timeout S", "limit of one step of one case; such a case is failed (120)",
+         "A case that hangs is reported as failed with all that was finished, and the run ends. 0 is no "
+         "limit."},
+        {"--verify first|every", "check before the first and after the last sample, or each", ""},
+        {"--seed N", "of fill, indices and order (1)", ""}}},
+      {"Output",
+       {{"--csv FILE, --json FILE", "reports; - is stdout, and then nothing else goes there",
+         "docs/schema.md explains each column."},
+        {"--color auto|always|never", "colour on the screen", ""}}},
+  };
+  return all;
+}
+
+constexpr std::string_view google_benchmark = R"(Google Benchmark's flags that work here:
+  --benchmark_list_tests --benchmark_filter=REGEX --benchmark_out=FILE --benchmark_out_format=json|csv|console
+  --benchmark_color=auto|true|false
+)";
+
+std::string option_lines(bool everything) {
+  std::string text;
+  for (const auto& group : groups()) {
+    text += fmt::format("\n{}:\n", group.title);
+    for (const auto& help : group.options) {
+      text += fmt::format("  {:<27} {}\n", help.option, help.brief);
+      if (!everything || help.more.empty()) continue;
+      for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0)) text += std::string(indent, ' ') + line + "\n";
+    }
+  }
+  return text + fmt::format("  {:<27} {}\n", "-h, --help, --version",
+                            everything ? "this, and the version" : "this screen, everything, the version");
+}
+
+}  // namespace
+
+std::string short_help_text() { return fmt::format("{}{}\n{}", usage, option_lines(false), examples); }
+
+std::string long_help_text() {
+  return fmt::format("{}{}\n{}\n{}\n{}", usage, option_lines(true), google_benchmark, notes, examples);
+}
+
+std::string version_text() { return std::string(program_name) + "\n"; }
+
+}  // namespace stbench

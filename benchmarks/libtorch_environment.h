@@ -1,0 +1,15 @@
+/// What a report says of LibTorch and CUDA.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace stbench {
+
+/// `libtorch`: version, CUDA it was built for, processor capability, threads, the OpenMP settings that
+/// matter.
+nlohmann::ordered_json libtorch_environment();
+
+/// `cuda`: runtime and driver version, devices, what was found and what is missing.
+nlohmann::ordered_json cuda_environment();
+
+}  // namespace stbench

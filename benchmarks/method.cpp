@@ -1,0 +1,41 @@
+#include "benchmarks/method.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace stbench {
+namespace {
+
+std::vector<Method>& registered() {
+  static std::vector<Method> all;
+  return all;
+}
+
+/// Ours first, the ceilings last.
+int place(harness::Role role) {
+  switch (role) {
+    case harness::Role::ours:
+      return 0;
+    case harness::Role::libtorch:
+      return 1;
+    case harness::Role::peer:
+      return 2;
+    case harness::Role::ceiling:
+      return 3;
+  }
+  return 4;
+}
+
+}  // namespace
+
+const std::vector<Method>& methods() { return registered(); }
+
+RegisterMethod::RegisterMethod(Method method) {
+  auto& all = registered();
+  all.push_back(std::move(method));
+  std::sort(all.begin(), all.end(), [](const Method& a, const Method& b) {
+    return std::tuple(place(a.role), a.name) < std::tuple(place(b.role), b.name);
+  });
+}
+
+}  // namespace stbench

@@ -1,0 +1,34 @@
+/// What the user asked for, as the command line says it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stbench {
+
+/// An axis that was not given is empty: the preset decides.
+struct Options {
+  std::vector<std::string> suites;
+
+  std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions;
+  std::vector<std::int64_t> rows, dims, row_bytes, batches, cores;
+
+  std::string preset = "standard";
+  std::string filter;         ///< regular expression on a case's sentence
+  std::string case_sentence;  ///< one case, with what it is judged against
+  std::uint64_t seed = 1;
+  std::optional<int> samples;
+  int warmup = 1;
+  double timeout_s = 120;  ///< for one step of one case; 0 = none
+  bool verify_every = false;
+  bool dry_run = false;
+
+  std::string csv, json;  ///< report paths; "-" is stdout
+  std::string color = "auto";
+  std::string benchmark_out, benchmark_out_format = "json";
+  std::vector<std::string> argv;  ///< as given, paths as base names
+};
+
+}  // namespace stbench

@@ -1,0 +1,67 @@
+#include "benchmarks/report_sink.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "benchmarks/suite.h"
+#include "harness/google_benchmark.h"
+#include "reports/csv.h"
+#include "reports/error.h"
+#include "reports/json.h"
+
+namespace stbench {
+namespace {
+
+std::unique_ptr<reports::ReportFile> claim(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<reports::ReportFile>(path);
+}
+
+/// A file of its own for Google Benchmark, which opens its output by name.
+class ScratchFile {
+ public:
+  ScratchFile() : path_((std::filesystem::temp_directory_path() / "stbench-XXXXXX").string()) {
+    const int fd = ::mkstemp(path_.data());
+    if (fd < 0)
+      throw reports::ReportError("cannot make a temporary file " + path_ +
+                                 "; set TMPDIR to a folder that can be written");
+    ::close(fd);
+  }
+  ~ScratchFile() { ::unlink(path_.c_str()); }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+ReportSink::ReportSink(const Options& options)
+    : takes_stdout_(options.csv == "-" || options.json == "-"),
+      google_benchmark_format_(options.benchmark_out_format),
+      csv_(claim(options.csv)),
+      json_(claim(options.json)),
+      google_benchmark_(claim(options.benchmark_out)) {}
+
+void ReportSink::write(const reports::Report& report) {
+  if (csv_) csv_->write(reports::to_csv(report));
+  if (json_) json_->write(reports::to_json(report));
+  write_google_benchmark(report);
+}
+
+void ReportSink::write_google_benchmark(const reports::Report& report) {
+  const ScratchFile scratch;
+  const auto handed =
+      harness::replay(report.records, [](const reports::Record& record) { return sentence_of(record.id); },
+                      {google_benchmark_ ? scratch.path() : "", google_benchmark_format_});
+  std::size_t samples = 0;
+  for (const auto& record : report.records) samples += record.samples_s.size();
+  if (handed != samples)
+    throw reports::ReportError(fmt::format("Google Benchmark was handed {} of {} samples", handed, samples));
+  if (google_benchmark_) google_benchmark_->write(reports::read_file(scratch.path()));
+}
+
+}  // namespace stbench

@@ -1,0 +1,31 @@
+/// Where the reports of a run go: claimed before measuring, written at the end.
+#pragma once
+
+#include <memory>
+
+#include "benchmarks/options.h"
+#include "reports/file.h"
+#include "reports/record.h"
+
+namespace stbench {
+
+class ReportSink {
+ public:
+  /// @throws reports::ReportError where a path cannot be written.
+  explicit ReportSink(const Options& options);
+
+  /// True where a report goes to stdout: nothing else may.
+  [[nodiscard]] bool takes_stdout() const { return takes_stdout_; }
+
+  /// Writes all of them, each whole or not at all. @throws reports::ReportError
+  void write(const reports::Report& report);
+
+ private:
+  void write_google_benchmark(const reports::Report& report);
+
+  bool takes_stdout_;
+  std::string google_benchmark_format_;
+  std::unique_ptr<reports::ReportFile> csv_, json_, google_benchmark_;
+};
+
+}  // namespace stbench

@@ -1,0 +1,284 @@
+#include "benchmarks/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <regex>
+
+#include "benchmarks/libtorch_environment.h"
+#include "benchmarks/report_sink.h"
+#include "benchmarks/screen.h"
+#include "benchmarks/suite.h"
+#include "benchmarks/version.h"
+#include "harness/environment.h"
+#include "harness/errors.h"
+#include "harness/google_benchmark.h"
+#include "harness/interrupt.h"
+#include "harness/machine.h"
+#include "harness/progress.h"
+#include "harness/sampler.h"
+#include "harness/watchdog.h"
+#include "reports/file.h"
+#include "reports/statistics.h"
+
+namespace stbench {
+namespace {
+
+using reports::Identity;
+using reports::Record;
+using reports::Report;
+using reports::Status;
+
+/// Drops the cases that --filter does not match.
+void filter(Plan& plan, const std::string& expression) {
+  if (expression.empty()) return;
+  const std::regex pattern(expression);
+  const auto unmatched = [&](const Identity& id) { return !std::regex_search(sentence_of(id), pattern); };
+  for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
+  std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
+  std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
+  if (plan.groups.empty() && plan.waived.empty()) {
+    throw UsageError(
+        fmt::format("--filter '{}' matches no case; --dry-run without it lists them", expression));
+  }
+}
+
+Plan plan_of(const std::string& name, const Options& options, const harness::Machine& machine) {
+  auto plan = suite_named(name).plan(options, machine);
+  filter(plan, options.filter);
+  return plan;
+}
+
+std::string now_utc() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+Report empty_report(const Options& options, const harness::Machine& machine) {
+  Report report;
+  report.program = program_name;
+  report.argv = options.argv;
+  report.seed = options.seed;
+  report.started_at = now_utc();
+  report.environment = harness::environment(machine);
+  report.environment["libtorch"] = libtorch_environment();
+  report.environment["cuda"] = cuda_environment();
+  for (const auto& name : options.suites) {
+    for (const auto& [axis, standard] : suite_named(name).axes) {
+      if (std::find(report.axes.begin(), report.axes.end(), axis) == report.axes.end())
+        report.axes.push_back(axis);
+    }
+  }
+  if (report.environment["build"].value("build_type", "") != "Release") {
+    report.warnings.emplace_back("this is no Release build: its own figures are too low");
+  }
+  return report;
+}
+
+/// One run of the program, from the plan to the reports.
+class Run {
+ public:
+  Run(const Options& options, const harness::Machine& machine)
+      : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
+    for (const auto& name : options.suites) plans_.push_back(plan_of(name, options, machine));
+  }
+
+  int execute() {
+    if (!sink_.takes_stdout()) std::fputs(machine_line(machine_).c_str(), stdout), std::fflush(stdout);
+    const harness::InterruptGuard interrupts;
+    measure_all();
+    progress_.clear();
+    finish(report_);
+    sink_.write(report_);
+    if (!sink_.takes_stdout()) std::fputs(screen_text(report_, style_for(options_.color)).c_str(), stdout);
+    return exit_status();
+  }
+
+ private:
+  void measure_all() {
+    harness::Watchdog watchdog(std::chrono::duration<double>(options_.timeout_s),
+                               [this](const std::string& what) { give_up(what); });
+    double seconds = 0;
+    for (const auto& plan : plans_) {
+      for (const auto& group : plan.groups) seconds += group->seconds;
+    }
+    progress_.set_total(options_.samples ? 0 : seconds);
+    for (auto& plan : plans_) {
+      add(plan.waived);
+      for (std::size_t k = 0; k < plan.groups.size() && harness::interrupted_by() == 0; ++k) {
+        measure_group(*plan.groups[k], static_cast<double>(k) / static_cast<double>(plan.groups.size()),
+                      1.0 / static_cast<double>(plan.groups.size()), watchdog);
+      }
+    }
+  }
+
+  void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
+    progress_.step("preparing " + group.title, before);
+    std::vector<Record> records;
+    try {
+      auto contestants = group.prepare();
+      records = harness::measure(contestants, rules(group), hooks(group, before, share, watchdog));
+      group.close(records);
+    } catch (const std::exception& error) {
+      records = failed(group, error.what());
+    }
+    add(records);
+  }
+
+  static std::vector<Record> failed(const Group& group, const std::string& reason) {
+    std::vector<Record> records;
+    for (const auto& id : group.cases) {
+      Record record;
+      record.id = id;
+      record.status = Status::failed;
+      record.reason = reason;
+      std::replace(record.reason.begin(), record.reason.end(), '\n', ' ');
+      records.push_back(std::move(record));
+    }
+    return records;
+  }
+
+  [[nodiscard]] harness::SamplingRules rules(const Group& group) const {
+    harness::SamplingRules rules;
+    rules.warmup = options_.warmup;
+    rules.seconds = group.seconds;
+    rules.verify_every = options_.verify_every;
+    rules.clock_step_s = machine_.clock_step_s;
+    rules.cache_bytes = machine_.last_level_cache_bytes;
+    rules.seed = options_.seed;
+    if (options_.samples) {
+      rules.floor = rules.most = *options_.samples;
+      rules.seconds = std::numeric_limits<double>::infinity();
+    }
+    return rules;
+  }
+
+  harness::SamplerHooks hooks(const Group& group, double before, double share, harness::Watchdog& watchdog) {
+    harness::SamplerHooks hooks;
+    hooks.stop = [] { return harness::interrupted_by() != 0; };
+    hooks.enter = [this, &watchdog](const harness::Contestant& contestant, std::string_view phase) {
+      {
+        const std::lock_guard lock(mutex_);
+        current_ = contestant.id;
+      }
+      watchdog.arm(std::string(phase));
+    };
+    hooks.leave = [&watchdog] { watchdog.disarm(); };
+    hooks.progress = [this, &group, before, share](double fraction, std::string_view what) {
+      progress_.step(fmt::format("{}, {}", group.title, what), before + fraction * share);
+    };
+    return hooks;
+  }
+
+  void add(const std::vector<Record>& records) {
+    const std::lock_guard lock(mutex_);
+    report_.records.insert(report_.records.end(), records.begin(), records.end());
+  }
+
+  /// Derived records and figures; the same for a whole run and for one that is cut short.
+  void finish(Report& report) const {
+    report.interrupted = harness::interrupted_by() != 0;
+    for (const auto& name : options_.suites) suite_named(name).derive(report.records, options_);
+    reports::derive(report.records);
+  }
+
+  /// A step passed its limit. It cannot be stopped, so the report is written from here and the process ends.
+  void give_up(const std::string& phase) {
+    const std::lock_guard lock(mutex_);
+    auto report = report_;
+    Record record;
+    record.id = current_;
+    record.status = Status::failed;
+    record.reason =
+        fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase);
+    report.records.push_back(record);
+    finish(report);
+    progress_.clear();
+    std::fprintf(stderr, "stbench: %s: %s\n", sentence_of(record.id).c_str(), record.reason.c_str());
+    try {
+      sink_.write(report);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "stbench: %s\n", error.what());
+    }
+    std::fflush(nullptr);
+    std::_Exit(2);
+  }
+
+  [[nodiscard]] int exit_status() const {
+    if (const int signal = harness::interrupted_by(); signal != 0) return 128 + signal;
+    const auto any = [&](Status status) {
+      return std::any_of(report_.records.begin(), report_.records.end(),
+                         [&](const Record& r) { return r.status == status; });
+    };
+    if (any(Status::wrong)) return 1;
+    return any(Status::failed) ? 2 : 0;
+  }
+
+  const Options& options_;
+  const harness::Machine& machine_;
+  ReportSink sink_;
+  std::mutex mutex_;  ///< of the next two, which the watchdog's thread reads
+  Report report_;
+  Identity current_;
+  std::vector<Plan> plans_;
+  harness::Progress progress_;
+};
+
+void print_cases(const Options& options, const harness::Machine& machine) {
+  double seconds = 0;
+  std::size_t cases = 0;
+  for (const auto& name : options.suites) {
+    const auto plan = plan_of(name, options, machine);
+    for (const auto& group : plan.groups) {
+      seconds += group->seconds;
+      for (const auto& id : group->cases) fmt::print("{}\n", sentence_of(id)), ++cases;
+    }
+    for (const auto& record : plan.waived)
+      fmt::print("waived: {}: {}\n", sentence_of(record.id), record.reason);
+  }
+  fmt::print(stderr, "{} cases, at most about {}\n", cases, harness::human_time(seconds));
+}
+
+}  // namespace
+
+int run(const Options& options) {
+  const auto machine = harness::read_machine();
+  if (options.dry_run) {
+    print_cases(options, machine);
+    return 0;
+  }
+  return Run(options, machine).execute();
+}
+
+int list(const ListCommand& command) {
+  if (command.cases) {
+    auto options = command.options;
+    if (options.suites.empty()) {
+      for (const auto& suite : suites()) options.suites.push_back(suite.name);
+    }
+    print_cases(options, harness::read_machine());
+    return 0;
+  }
+  for (const auto& suite : suites()) {
+    fmt::print("{}: {}\n", suite.name, suite.summary);
+    for (const auto& axis : suite.describe())
+      fmt::print("  {:<13} {}   [{}]\n", axis.name, axis.values, axis.standard);
+  }
+  return 0;
+}
+
+int show(const ShowCommand& command) {
+  std::fputs(screen_text(reports::read_report(command.report), style_for(command.color)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace stbench

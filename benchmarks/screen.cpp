@@ -1,0 +1,65 @@
+#include "benchmarks/screen.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "benchmarks/suite.h"
+#include "benchmarks/version.h"
+#include "harness/numbers.h"
+#include "reports/answer.h"
+#include "reports/table.h"
+#include "speedtorch/cuda.h"
+
+namespace stbench {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+bool is_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+/// The first measured row of ours, as --case takes it.
+std::string rerun_hint(const reports::Report& report) {
+  for (const auto& record : report.records) {
+    if (!record.median_s || record.samples == 0) continue;
+    const auto seed = report.seed == Options{}.seed ? "" : fmt::format(" --seed {}", report.seed);
+    return fmt::format("One row again: stbench --case '{}'{}\n", sentence_of(record.id), seed);
+  }
+  return {};
+}
+
+}  // namespace
+
+reports::Style style_for(const std::string& color) {
+  const bool on = color == "always" || (color == "auto" && is_terminal() && !is_set("NO_COLOR"));
+  return on ? reports::Style::colour : reports::Style::plain;
+}
+
+std::string machine_line(const harness::Machine& machine) {
+  const auto& cuda = speedtorch::cuda_status();
+  const auto gpu = cuda.available
+                       ? fmt::format("{} CUDA device{}", cuda.devices, cuda.devices == 1 ? "" : "s")
+                       : std::string("no GPU in use");
+  return fmt::format("{}: {}, {} core{} allowed, {} memory, LibTorch {}, {}\n", program_name,
+                     machine.cpu_model.empty() ? "unnamed processor" : machine.cpu_model,
+                     machine.allowed_cores, machine.allowed_cores == 1 ? "" : "s",
+                     harness::human_bytes(machine.memory_total), TORCH_VERSION, gpu);
+}
+
+std::string screen_text(const reports::Report& report, reports::Style style) {
+  std::string text = "\n" + reports::render_tables(report, style);
+  if (const auto answer = reports::answer(report); !answer.empty()) text += "\n" + answer;
+  if (const auto hint = rerun_hint(report); !hint.empty()) text += "\n" + hint;
+  return text;
+}
+
+}  // namespace stbench

@@ -1,0 +1,73 @@
+/// A suite: a named set of cases, planned from the options, prepared and measured group by group.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/options.h"
+#include "harness/contestant.h"
+#include "harness/machine.h"
+#include "harness/sentence.h"
+#include "reports/record.h"
+
+namespace stbench {
+
+/// Cases that are measured together, in the same rounds.
+class Group {
+ public:
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  virtual ~Group() = default;
+
+  std::string title;                     ///< for the progress line
+  std::vector<reports::Identity> cases;  ///< those that can run; others are in Plan::waived
+  double seconds = 0;                    ///< the preset's time for it
+
+  /// Allocates and fills what the cases need. Untimed.
+  virtual std::vector<harness::Contestant> prepare() = 0;
+  /// The checks that come last, and the release of what prepare() made. A record that fails here becomes
+  /// `wrong`.
+  virtual void close(std::vector<reports::Record>& records) = 0;
+};
+
+struct Plan {
+  std::vector<std::unique_ptr<Group>> groups;
+  std::vector<reports::Record> waived;
+};
+
+/// One axis as `list` shows it.
+struct AxisInfo {
+  std::string name;
+  std::string values;
+  std::string standard;  ///< what the standard preset takes
+};
+
+struct Suite {
+  std::string name;
+  std::string summary;
+  harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
+  std::function<std::vector<AxisInfo>()> describe;
+  /// @throws UsageError for what cannot be done as asked, before anything is allocated.
+  std::function<Plan(const Options&, const harness::Machine&)> plan;
+  /// Adds the records that follow from others (sums).
+  std::function<void(std::vector<reports::Record>&, const Options&)> derive;
+};
+
+/// All suites, by name.
+const std::vector<Suite>& suites();
+
+/// A suite by its name. @throws std::out_of_range for a name that parse_command_line would refuse.
+const Suite& suite_named(const std::string& name);
+
+/// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
+std::string sentence_of(const reports::Identity& id);
+
+/// Registers a suite at start-up: one object a suite's file.
+struct RegisterSuite {
+  explicit RegisterSuite(Suite suite);
+};
+
+}  // namespace stbench

@@ -1,0 +1,29 @@
+#include "benchmarks/transfer_indices.h"
+
+#include <fmt/format.h>
+
+namespace stbench {
+
+std::string TransferIndices::add(const std::string& distribution) {
+  auto source = std::make_shared<const harness::IndexSource>(harness::parse_distribution(distribution));
+  const auto name = source->recorded_name();
+  sources_[name] = std::move(source);
+  return name;
+}
+
+void TransferIndices::require(const reports::Identity& id) const {
+  sources_.at(id.distribution)->require(id.rows, id.batch);
+}
+
+std::shared_ptr<const Arena::IndexSets> TransferIndices::sets(const reports::Identity& id,
+                                                              std::uint64_t seed) {
+  auto& drawn = drawn_[fmt::format("{} {} {}", id.distribution, id.rows, id.batch)];
+  if (drawn) return drawn;
+  auto sets = std::make_shared<Arena::IndexSets>();
+  for (int set = 0; set < harness::index_sets; ++set) {
+    (*sets)[static_cast<std::size_t>(set)] = sources_.at(id.distribution)->draw(id.rows, id.batch, seed, set);
+  }
+  return drawn = std::move(sets);
+}
+
+}  // namespace stbench

@@ -1,0 +1,45 @@
+/// One case, ready to run: what the sampler needs of it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "reports/record.h"
+
+namespace stbench::harness {
+
+/// What a check found.
+struct Check {
+  std::int64_t rows = 0;        ///< rows compared with the reference
+  std::int64_t mismatches = 0;  ///< rows that differ
+  std::string first;            ///< the first of them in words, empty where none
+};
+
+/// How a case is judged against the others of its cell.
+enum class Role { ours, libtorch, ceiling, peer };
+
+/// A case that can be run. Every step is told which of the rotating index sets it works on. The verifier is a
+/// constructor argument, so that no case without one compiles.
+struct Contestant {
+  using Step = std::function<void(int set)>;
+  using Verifier = std::function<Check(int set)>;
+
+  Contestant(reports::Identity identity, Role role_, Step run_, Verifier verify_)
+      : id(std::move(identity)), role(role_), run(std::move(run_)), verify(std::move(verify_)) {}
+
+  reports::Identity id;
+  Role role;
+  Step run;         ///< timed: one operation; it may return before its work is done
+  Verifier verify;  ///< untimed: compares the result of the last operation on `set` with the reference
+
+  Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
+  Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
+  std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
+  std::int64_t payload_bytes = 0;        ///< of one operation
+  std::int64_t index_bytes = 0;          ///< of one operation
+  bool judged_by_ceiling = false;        ///< a speed above the ceiling would be an accounting error
+  reports::Columns more;                 ///< plain columns of the suite
+};
+
+}  // namespace stbench::harness

@@ -1,0 +1,272 @@
+#include "harness/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "harness/nvtx.h"
+#include "harness/sentence.h"
+#include "reports/statistics.h"
+
+namespace stbench::harness {
+namespace {
+
+using reports::Record;
+using reports::Status;
+
+constexpr double clock_steps = 1000;  // a sample this many clock steps long is read to 0.1 %
+constexpr int most_repeats = 1 << 20;
+constexpr double above_ceiling =
+    1.02;  // faster than a plain copy by more than this is residue or wrong accounting
+
+double steady_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// The reason in one line, however many the error has.
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// A case and what was seen of it so far.
+struct Entry {
+  Contestant* contestant;
+  Record record;
+  int repeat = 1;
+  int next_set = 0;
+  bool running = true;  ///< neither failed nor wrong
+
+  explicit Entry(Contestant& of) : contestant(&of) {
+    record.id = of.id;
+    record.payload_bytes = of.payload_bytes;
+    record.index_bytes = of.index_bytes;
+    record.more = of.more;
+  }
+
+  void drop(Status status, std::string reason) {
+    running = false;
+    record.status = status;
+    record.reason = one_line(std::move(reason));
+    record.samples_s.clear();
+  }
+};
+
+/// One group's measurement, from the first check to the last.
+class Sampling {
+ public:
+  Sampling(std::vector<Contestant>& group, const SamplingRules& rules, const SamplerHooks& hooks)
+      : rules_(rules), hooks_(hooks), order_(rules.seed) {
+    for (auto& contestant : group) entries_.emplace_back(contestant);
+    if (!hooks_.now_s) hooks_.now_s = steady_now;
+  }
+
+  std::vector<Record> run() {
+    began_ = hooks_.now_s();
+    for (auto& entry : entries_) warm_up(entry);
+    while (!stopped_ && !finished()) round();
+    for (auto& entry : entries_) {
+      if (kept(entry)) attempt(entry, "check", [&] { check(entry); });
+    }
+    std::vector<Record> records;
+    for (auto& entry : entries_) {
+      if (kept(entry) || !entry.running) records.push_back(conclude(entry));
+    }
+    return records;
+  }
+
+ private:
+  [[nodiscard]] int floor() const { return std::min(rules_.floor, rules_.most); }
+  [[nodiscard]] bool kept(const Entry& entry) const {
+    return entry.running && static_cast<int>(entry.record.samples_s.size()) >= floor();
+  }
+
+  /// Runs one step of a case with the watchdog told; an exception ends the case, not the run.
+  template <class Action>
+  void attempt(Entry& entry, std::string_view phase, Action action) {
+    if (hooks_.enter) hooks_.enter(*entry.contestant, phase);
+    const NvtxRange range(fmt::format("{}: {}", phase, to_sentence(entry.record.id, {})));
+    try {
+      action();
+    } catch (const std::exception& error) {
+      entry.drop(Status::failed, error.what());
+    }
+    if (hooks_.leave) hooks_.leave();
+  }
+
+  void warm_up(Entry& entry) {
+    if (stopping()) return;
+    attempt(entry, "warm-up", [&] {
+      check(entry);
+      for (int run = 1; run < rules_.warmup && entry.running; ++run) time_once(entry, 1);
+      if (entry.running) entry.repeat = repeats_for(entry);
+    });
+  }
+
+  /// Poison, run, compare.
+  void check(Entry& entry) {
+    auto& contestant = *entry.contestant;
+    const int set = entry.next_set;
+    contestant.poison(set);
+    contestant.prepare(set);
+    contestant.run(set);
+    contestant.finish();
+    compare(entry, set);
+    advance(entry, 1);
+  }
+
+  void compare(Entry& entry, int set) {
+    const auto found = entry.contestant->verify(set);
+    entry.record.verified_rows += found.rows;
+    entry.record.mismatches += found.mismatches;
+    if (found.mismatches > 0) {
+      entry.drop(Status::wrong,
+                 fmt::format("{} of {} rows differ: {}", found.mismatches, found.rows, found.first));
+    }
+  }
+
+  static void advance(Entry& entry, int runs) { entry.next_set = (entry.next_set + runs) % index_sets; }
+
+  /// Seconds of one operation, as the mean of `repeat` of them over rotating sets.
+  double time_once(Entry& entry, int repeat) {
+    auto& contestant = *entry.contestant;
+    const int first = entry.next_set;
+    if (rules_.verify_every) contestant.poison((first + repeat - 1) % index_sets);
+    for (int k = 0; k < std::min(repeat, index_sets); ++k) contestant.prepare((first + k) % index_sets);
+    const double begin = hooks_.now_s();
+    for (int k = 0, set = first; k < repeat; ++k, set = set + 1 == index_sets ? 0 : set + 1)
+      contestant.run(set);
+    contestant.finish();
+    const double seconds = (hooks_.now_s() - begin) / repeat;
+    advance(entry, repeat);
+    return seconds;
+  }
+
+  /// How many runs make a sample long enough for the clock. Doubled until it is, since the first run is often
+  /// slower.
+  int repeats_for(Entry& entry) {
+    const double enough = clock_steps * rules_.clock_step_s;
+    int repeat = 1;
+    while (repeat < most_repeats && time_once(entry, repeat) * repeat < enough) repeat *= 2;
+    return repeat;
+  }
+
+  bool stopping() {
+    stopped_ = stopped_ || (hooks_.stop && hooks_.stop());
+    return stopped_;
+  }
+
+  void round() {
+    std::vector<Entry*> turn;
+    for (auto& entry : entries_) {
+      if (entry.running && !cell_done(entry)) turn.push_back(&entry);
+    }
+    std::shuffle(turn.begin(), turn.end(), order_);
+    for (auto* entry : turn) {
+      if (stopping()) return;
+      attempt(*entry, "sample", [&] {
+        const int last_set = (entry->next_set + entry->repeat - 1) % index_sets;
+        entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
+        if (rules_.verify_every) compare(*entry, last_set);
+      });
+    }
+    ++rounds_;
+    report_progress();
+  }
+
+  /// A cell ends as one, so that its cases keep the same number of samples, pair by pair.
+  [[nodiscard]] bool cell_done(const Entry& entry) const {
+    if (rounds_ < floor()) return false;
+    return std::none_of(entries_.begin(), entries_.end(), [&](const Entry& other) {
+      return other.running && other.record.id.same_cell(entry.record.id) && !narrow(other);
+    });
+  }
+
+  [[nodiscard]] bool narrow(const Entry& entry) const {
+    return half_width(entry.record.samples_s) <= rules_.half_width;
+  }
+
+  /// The interval's wider half as a fraction of the median; infinite where there are too few samples for an
+  /// interval.
+  static double half_width(const std::vector<double>& samples) {
+    const auto interval = reports::median_interval(samples);
+    if (!interval) return std::numeric_limits<double>::infinity();
+    const double median = reports::median(samples);
+    return std::max(interval->high - median, median - interval->low) / median;
+  }
+
+  [[nodiscard]] bool finished() const {
+    if (rounds_ >= rules_.most) return true;
+    if (rounds_ >= floor() && hooks_.now_s() - began_ > rules_.seconds) return true;
+    return std::all_of(entries_.begin(), entries_.end(),
+                       [&](const Entry& e) { return !e.running || cell_done(e); });
+  }
+
+  void report_progress() const {
+    if (!hooks_.progress) return;
+    const double by_rounds = static_cast<double>(rounds_) / rules_.most;
+    const double by_time = (hooks_.now_s() - began_) / rules_.seconds;
+    hooks_.progress(std::min(1.0, std::max(by_rounds, by_time)), fmt::format("round {}", rounds_));
+  }
+
+  Record conclude(Entry& entry) {
+    auto& record = entry.record;
+    record.more.emplace(record.more.begin(), "repeat", std::int64_t{entry.repeat});
+    if (!entry.running) return record;
+    reports::summarise(record);
+    if (const double width = half_width(record.samples_s); width > rules_.half_width) {
+      record.status = Status::unstable;
+      record.reason =
+          std::isfinite(width)
+              ? fmt::format("interval of ±{:.0f} % after {} samples; quieten the machine or raise --samples",
+                            width * 100, record.samples)
+              : fmt::format("{} samples are too few for an interval; raise --samples", record.samples);
+    }
+    if (const auto excess = excess_over_ceiling(entry)) {
+      record.status = Status::unstable;
+      record.reason = fmt::format("at least {:.2f} times the ceiling: cache residue or accounting", *excess);
+    }
+    return record;
+  }
+
+  /// The lower bound of this case's speed over the cell's fastest ceiling, where it is too good to be true.
+  [[nodiscard]] std::optional<double> excess_over_ceiling(const Entry& entry) const {
+    if (!entry.contestant->judged_by_ceiling || entry.record.payload_bytes <= rules_.cache_bytes)
+      return std::nullopt;
+    const Entry* ceiling = nullptr;
+    for (const auto& other : entries_) {
+      const bool candidate = other.running && other.contestant->role == Role::ceiling &&
+                             other.record.id.same_cell(entry.record.id);
+      if (!candidate) continue;
+      if (!ceiling || reports::median(other.record.samples_s) < reports::median(ceiling->record.samples_s))
+        ceiling = &other;
+    }
+    if (!ceiling || ceiling == &entry) return std::nullopt;
+    const auto ratio = reports::ratio_interval(ceiling->record.samples_s, entry.record.samples_s);
+    if (!ratio || ratio->low <= above_ceiling) return std::nullopt;
+    return ratio->low;
+  }
+
+  SamplingRules rules_;
+  SamplerHooks hooks_;
+  std::mt19937_64 order_;
+  std::vector<Entry> entries_;
+  double began_ = 0;
+  int rounds_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::vector<Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
+                            const SamplerHooks& hooks) {
+  return Sampling(group, rules, hooks).run();
+}
+
+}  // namespace stbench::harness

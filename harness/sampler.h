@@ -1,0 +1,48 @@
+/// Takes the samples: seeded, interleaved rounds over all cases of a group, checks before the first and after
+/// the last sample, and a stop rule a cell.
+///
+/// Why rounds: the machine's speed drifts; measured one after the other, equal cases differ by up to 40 %.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "harness/contestant.h"
+
+namespace stbench::harness {
+
+constexpr int index_sets = 8;  ///< sets rotate, so that the same rows are not hot
+
+/// When enough is enough.
+struct SamplingRules {
+  int warmup = 1;  ///< untimed runs before the first sample, the first of them verified
+  int floor = 11;  ///< samples at the least, unless `most` is less
+  int most = 61;   ///< samples at the most
+  double half_width =
+      0.10;             ///< a cell is done when every case's interval is within this fraction of its median
+  double seconds = 30;  ///< time for the group; it ends with the first round past this and the floor
+  bool verify_every = false;     ///< check each sample instead of the first and last run
+  double clock_step_s = 0;       ///< a sample below 1000 of these is the mean of back-to-back runs
+  std::int64_t cache_bytes = 0;  ///< last-level cache: a payload above it cannot honestly beat the ceiling
+  std::uint64_t seed = 0;        ///< of the order within the rounds
+};
+
+/// What the sampler asks of, and tells, the program around it.
+struct SamplerHooks {
+  std::function<double()> now_s;  ///< a clock, seconds; the steady clock where empty
+  std::function<bool()> stop;     ///< asked between samples: true ends the sampling
+  std::function<void(const Contestant&, std::string_view phase)> enter;  ///< before a step of a case
+  std::function<void()> leave;                                           ///< after it
+  std::function<void(double fraction, std::string_view what)> progress;  ///< of this group, 0 to 1
+};
+
+/// Measures a group: every case of one or more cells that are measured together. Returns one record a case,
+/// in the group's order; of an interrupted group the cases that have `floor` samples. The records have their
+/// samples and summaries; what is derived from other records (copy_fraction, speedup) is not filled in yet.
+/// An exception in a case makes that case `failed`; a mismatch makes it `wrong`; neither has numbers.
+std::vector<reports::Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
+                                     const SamplerHooks& hooks);
+
+}  // namespace stbench::harness

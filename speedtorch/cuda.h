@@ -1,0 +1,32 @@
+/// CUDA where there is a driver: LibTorch's CUDA half is loaded on demand, never linked.
+#pragma once
+
+#include <string>
+
+namespace speedtorch {
+
+/// What was found when the process looked for CUDA.
+struct CudaStatus {
+  bool available = false;
+  int devices = 0;
+  std::string found;        ///< what is there: "LibTorch 2.11.0 built for CUDA 13.0, no NVIDIA driver"
+  std::string missing;      ///< empty where available: "libcuda.so.1 (the NVIDIA driver)"
+  std::string cure;         ///< empty where available: what to do about it
+  int runtime_version = 0;  ///< as CUDA numbers it, 13000 = 13.0; 0 without CUDA
+  int driver_version = 0;
+};
+
+/// Looks once a process: the driver, a device, and then loads LibTorch's CUDA library (0.5-0.7 s and 470 MB,
+/// which is why programs do not link it).
+const CudaStatus& cuda_status();
+
+/// One sentence: what needs CUDA, what was found, what is missing, and the cure.
+std::string cuda_refusal(const std::string& what);
+
+/// @throws PlacementError naming `what`, what was found and what is missing, where there is no usable GPU.
+void require_cuda(const std::string& what);
+
+/// Waits until everything queued on the current device is done; nothing without CUDA.
+void synchronize_cuda();
+
+}  // namespace speedtorch

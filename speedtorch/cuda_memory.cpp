@@ -1,0 +1,68 @@
+#include "speedtorch/cuda_memory.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
+#include <cuda_runtime_api.h>
+
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+
+namespace speedtorch {
+namespace {
+
+/// Huge pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a
+/// power of two).
+class PinnedMemory final : public Memory {
+ public:
+  PinnedMemory(std::int64_t bytes, at::Device device)
+      : Memory(bytes), device_(device), pages_(allocate(Placement::hugepage, bytes)) {
+    const c10::DeviceGuard guard(device);
+    const auto size = static_cast<std::size_t>(bytes);
+    const auto error =
+        cudaHostRegister(pages_->data(), size, cudaHostRegisterMapped | cudaHostRegisterPortable);
+    if (error != cudaSuccess) {
+      cudaGetLastError();  // not sticky: the next launch must not report it
+      throw MemoryError("cannot pin " + std::to_string(bytes) +
+                        " bytes: cudaHostRegister: " + cudaGetErrorString(error));
+    }
+  }
+  ~PinnedMemory() override { cudaHostUnregister(pages_->data()); }
+  [[nodiscard]] Placement placement() const override { return Placement::pinned; }
+  [[nodiscard]] std::byte* data() const override { return pages_->data(); }
+  [[nodiscard]] at::Device device() const override { return device_; }
+
+ private:
+  at::Device device_;
+  std::shared_ptr<Memory> pages_;
+};
+
+class DeviceMemory final : public Memory {
+ public:
+  DeviceMemory(std::int64_t bytes, at::Device device)
+      : Memory(bytes), tensor_(at::empty({bytes}, at::TensorOptions().dtype(at::kByte).device(device))) {}
+  [[nodiscard]] Placement placement() const override { return Placement::device; }
+  [[nodiscard]] std::byte* data() const override { return static_cast<std::byte*>(tensor_.data_ptr()); }
+  [[nodiscard]] at::Device device() const override { return tensor_.device(); }
+
+ private:
+  at::Tensor tensor_;
+};
+
+}  // namespace
+
+std::shared_ptr<Memory> allocate_pinned(std::int64_t bytes, at::Device device) {
+  require_cuda("pinned memory");
+  return std::make_shared<PinnedMemory>(bytes, device);
+}
+
+std::shared_ptr<Memory> allocate_device(std::int64_t bytes, at::Device device) {
+  require_cuda("device memory");
+  try {
+    return std::make_shared<DeviceMemory>(bytes, device);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " + device.str() + ": " +
+                      error.what_without_backtrace());
+  }
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,16 @@
+/// The placements that need CUDA. Without it both throw PlacementError.
+#pragma once
+
+#include "speedtorch/memory.h"
+
+namespace speedtorch {
+
+/// Host memory that kernels on `device` read and write in place: our own pages (huge where the system gives
+/// them), registered with CUDA. @throws MemoryError, PlacementError
+std::shared_ptr<Memory> allocate_pinned(std::int64_t bytes, at::Device device);
+
+/// Memory of the GPU, through LibTorch's caching allocator, so that its caps and statistics count.
+/// @throws MemoryError, PlacementError
+std::shared_ptr<Memory> allocate_device(std::int64_t bytes, at::Device device);
+
+}  // namespace speedtorch

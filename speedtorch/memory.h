@@ -1,0 +1,55 @@
+/// Memory of one placement: exact in bytes, freed by scope, seen as a tensor.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "speedtorch/placement.h"
+
+namespace speedtorch {
+
+/// A block of memory with one owner. Tensors made by `tensor()` share the ownership.
+class Memory : public std::enable_shared_from_this<Memory> {
+ public:
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  virtual ~Memory() = default;
+
+  [[nodiscard]] virtual Placement placement() const = 0;
+  [[nodiscard]] virtual std::byte* data() const = 0;
+  /// The device that a tensor on this memory names: `cpu`, or `cuda:N` for `device` memory and the zero-copy
+  /// alias of `pinned` memory.
+  [[nodiscard]] virtual at::Device device() const { return at::kCPU; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  /// True where the processor can follow `data()`.
+  [[nodiscard]] bool on_host() const { return placement() != Placement::device; }
+
+  /// A contiguous tensor of shape `sizes` on the first bytes of this memory; the memory lives as long as the
+  /// tensor.
+  /// @throws ShapeError where the shape needs more than `bytes()`.
+  [[nodiscard]] at::Tensor tensor(at::IntArrayRef sizes, at::ScalarType dtype) const {
+    return view(sizes, dtype, device());
+  }
+  /// The same memory as a CPU tensor: host placements only. @throws PlacementError for `device` memory.
+  [[nodiscard]] at::Tensor host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) const;
+
+ protected:
+  explicit Memory(std::int64_t bytes) : bytes_(bytes) {}
+
+ private:
+  [[nodiscard]] at::Tensor view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
+  std::int64_t bytes_;
+};
+
+/// Memory of `bytes` > 0 bytes in `placement`. `device` is the GPU of `pinned` and `device` memory. `mapped`
+/// is an unnamed file in `folder`, which goes with its owner. Contents are unspecified.
+/// @throws MemoryError naming what was asked and what the system answered; PlacementError where CUDA is
+/// needed and absent.
+std::shared_ptr<Memory> allocate(Placement placement, std::int64_t bytes, at::Device device = at::kCPU,
+                                 const std::string& folder = {});
+
+}  // namespace speedtorch

@@ -1,0 +1,19 @@
+/// What the operating system really gave: kinds of pages, and whether a file's pages are in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace speedtorch {
+
+/// The pages behind [data, data + bytes): `4KiB`, `2MiB`, or `2MiB:87%` where only a part became huge; the
+/// kernel's page size where it is not 4 KiB. Touch the memory first: pages that were never touched are of no
+/// kind yet. Source: /proc/self/smaps. Empty where it cannot be read.
+std::string pages_got(const std::byte* data, std::int64_t bytes);
+
+/// How many of the file pages behind [data, data + bytes) are in memory, as a fraction (mincore).
+/// @throws MemoryError where the system refuses to say.
+double resident_fraction(const std::byte* data, std::int64_t bytes);
+
+}  // namespace speedtorch

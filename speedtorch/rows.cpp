@@ -1,0 +1,138 @@
+#include "speedtorch/rows.h"
+
+#include <cstring>
+#include <sstream>
+
+#include "kernels/rows.h"
+#include "speedtorch/error.h"
+#include "speedtorch/threads.h"
+
+#ifdef SPEEDTORCH_HAS_CUDA
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "kernels/cuda_rows.h"
+#endif
+
+namespace speedtorch {
+namespace {
+
+std::string shape_of(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << " " << tensor.sizes();
+  return text.str();
+}
+
+/// The tensor's rows as the kernels see them. @throws ShapeError where a row is not contiguous.
+kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
+  if (tensor.dim() == 0) throw ShapeError(std::string(name) + " is a scalar; it needs rows");
+  const auto item = static_cast<std::int64_t>(tensor.element_size());
+  const auto rows = tensor.size(0);
+  const auto row_elements = rows == 0 ? 0 : tensor.numel() / rows;
+  if (rows > 0 && !tensor.select(0, 0).is_contiguous()) {
+    throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
+                     ") are not contiguous; call contiguous()");
+  }
+  const auto stride = rows > 1 ? tensor.stride(0) : row_elements;
+  return {static_cast<std::byte*>(tensor.data_ptr()), rows, row_elements * item, stride * item};
+}
+
+void check_operands(const at::Tensor& table, const at::Tensor& index, const at::Tensor& rows,
+                    const char* rows_name) {
+  if (index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) {
+    throw ShapeError("the index is " + shape_of(index) + "; int32 or int64 is needed");
+  }
+  if (!index.is_contiguous())
+    throw ShapeError("the index (" + shape_of(index) + ") is not contiguous; call contiguous()");
+  const bool same_row =
+      table.dim() == rows.dim() && table.dim() > 0 && table.sizes().slice(1) == rows.sizes().slice(1);
+  if (!same_row || table.scalar_type() != rows.scalar_type() || rows.size(0) != index.numel()) {
+    throw ShapeError("table " + shape_of(table) + ", index " + shape_of(index) + " and " + rows_name + " " +
+                     shape_of(rows) + " do not fit: " + rows_name +
+                     " needs one row of the table's shape and dtype for each index");
+  }
+  if (table.device() != rows.device() || table.device() != index.device()) {
+    throw PlacementError("the table is on " + table.device().str() + ", the index on " +
+                         index.device().str() + ", " + rows_name + " on " + rows.device().str() +
+                         "; all three must be on one device");
+  }
+}
+
+/// Writes through raw pointers are unseen by autograd: tell it.
+void bump_version(at::Tensor& tensor) {
+  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+template <class HostMove>
+void with_index(const at::Tensor& index, HostMove move) {
+  if (index.scalar_type() == at::kLong) {
+    move(index.const_data_ptr<std::int64_t>());
+  } else {
+    move(index.const_data_ptr<std::int32_t>());
+  }
+}
+
+bool is_cuda(const at::Tensor& tensor) { return tensor.device().is_cuda(); }
+
+}  // namespace
+
+void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out) {
+  check_operands(table, index, out, "out");
+  const auto from = rows_of(table, "the table");
+  const auto to = rows_of(out, "out");
+  with_index(index, [&](const auto* indices) {
+#ifdef SPEEDTORCH_HAS_CUDA
+    if (is_cuda(table)) {
+      const c10::cuda::CUDAGuard guard(table.device());
+      kernels::gather_rows_cuda(from, indices, index.numel(), to, c10::cuda::getCurrentCUDAStream(), nullptr);
+      return;
+    }
+#endif
+    kernels::gather_rows(from, indices, index.numel(), to, parallel_for);
+  });
+  bump_version(out);
+}
+
+void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table) {
+  check_operands(table, index, values, "values");
+  const auto from = rows_of(values, "values");
+  const auto to = rows_of(table, "the table");
+  with_index(index, [&](const auto* indices) {
+#ifdef SPEEDTORCH_HAS_CUDA
+    if (is_cuda(table)) {
+      const c10::cuda::CUDAGuard guard(table.device());
+      kernels::scatter_rows_cuda(from, indices, index.numel(), to, c10::cuda::getCurrentCUDAStream(),
+                                 nullptr);
+      return;
+    }
+#endif
+    kernels::scatter_rows(from, indices, index.numel(), to, parallel_for);
+  });
+  bump_version(table);
+}
+
+void stream_copy(const at::Tensor& from, at::Tensor& to) {
+  if (from.nbytes() != to.nbytes() || !from.is_contiguous() || !to.is_contiguous()) {
+    throw ShapeError("cannot copy " + shape_of(from) + " to " + shape_of(to) +
+                     ": both must be contiguous and of the same bytes");
+  }
+  if (from.device() != to.device()) {
+    throw PlacementError("cannot copy from " + from.device().str() + " to " + to.device().str() +
+                         ": one device is needed");
+  }
+  auto* target = static_cast<std::byte*>(to.data_ptr());
+  const auto* source = static_cast<const std::byte*>(from.const_data_ptr());
+  const auto bytes = static_cast<std::int64_t>(from.nbytes());
+#ifdef SPEEDTORCH_HAS_CUDA
+  if (is_cuda(from)) {
+    const c10::cuda::CUDAGuard guard(from.device());
+    kernels::stream_copy_cuda(target, source, bytes, c10::cuda::getCurrentCUDAStream());
+    bump_version(to);
+    return;
+  }
+#endif
+  kernels::stream_copy(target, source, bytes, parallel_for);
+  bump_version(to);
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,41 @@
+#include "speedtorch/threads.h"
+
+#include <ATen/Parallel.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+
+#include "speedtorch/error.h"
+
+namespace speedtorch {
+namespace {
+
+bool pin_this_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  return ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0;
+}
+
+}  // namespace
+
+void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
+  at::parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end); });
+}
+
+void set_threads(int count, std::span<const int> cpus) {
+  at::set_num_threads(count);
+  if (cpus.empty()) return;
+  std::atomic<bool> pinned{true};
+  at::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto k = begin; k < end; ++k) {
+      if (!pin_this_thread(cpus[static_cast<std::size_t>(at::get_thread_num()) % cpus.size()]))
+        pinned = false;
+    }
+  });
+  if (!pinned)
+    throw MemoryError("cannot pin " + std::to_string(count) + " threads: the system refuses the affinity");
+}
+
+}  // namespace speedtorch

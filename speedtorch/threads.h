@@ -1,0 +1,17 @@
+/// The threads that row movement runs on: LibTorch's own pool, so that one program has one pool.
+#pragma once
+
+#include <span>
+
+#include "kernels/parallel.h"
+
+namespace speedtorch {
+
+/// Binds `at::parallel_for`: a kernels::ParallelFor.
+void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body);
+
+/// Uses `count` threads of LibTorch's pool from now on and pins thread k to cpus[k % cpus.size()]; an empty
+/// list pins nothing. @throws MemoryError where the system refuses an affinity.
+void set_threads(int count, std::span<const int> cpus);
+
+}  // namespace speedtorch
