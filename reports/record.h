@@ -6,14 +6,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace stbench::reports {
 
-/// `ok`; `unstable` (the number stays, `reason` says why it is doubted); `waived` (not measured here, `reason` has the
-/// cause and the cure); `wrong` (a check failed: no number); `failed` (an error or a time-out: no number).
+/// `ok`; `unstable` (the number stays, `reason` says why it is doubted); `waived` (not measured here,
+/// `reason` has the cause and the cure); `wrong` (a check failed: no number); `failed` (an error or a
+/// time-out: no number).
 enum class Status { ok, unstable, waived, wrong, failed };
 
 std::string_view to_string(Status status);
@@ -21,11 +23,15 @@ std::string_view to_string(Status status);
 Status status_from(std::string_view text);
 /// The one of the two that is further from `ok`, in the order of the enumeration.
 Status worse(Status a, Status b);
+/// True for `ok` and `unstable`: a row of any other status has no time and nothing derived from one.
+bool has_numbers(Status status);
 
 /// A cell of the table: empty (null), integer, real or text.
 using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 /// Named cells, in column order.
 using Columns = std::vector<std::pair<std::string, Value>>;
+/// The cell of that name, or null where there is none.
+const Value* find(const Columns& columns, std::string_view name);
 
 /// What tells one case from another: the first twelve columns, and the suite's further axes.
 struct Identity {
@@ -41,7 +47,7 @@ struct Identity {
   std::int64_t dim = 0;      ///< elements a row
   std::int64_t batch = 0;    ///< rows an operation
   std::int64_t cores = 0;
-  Columns axes;  ///< in the order of the report's `axes`
+  Columns axes;  ///< in the order of the report's `axes`; one that does not apply is left out
 
   bool operator==(const Identity&) const = default;
   /// True where the two differ in nothing but `method`: they are compared with each other.
@@ -75,7 +81,7 @@ struct Report {
   std::string program;            ///< name and version
   std::vector<std::string> argv;  ///< as given; paths as base names
   std::uint64_t seed = 0;
-  std::string started_at;            ///< ISO 8601, UTC
+  std::string started_at;                                                 ///< ISO 8601, UTC
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();  ///< an object of objects
   std::vector<std::string> warnings;
   std::vector<std::string> axes;  ///< names of the columns after `mismatches` that are part of the identity

@@ -1,0 +1,215 @@
+#include "reports/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <type_traits>
+
+#include "reports/error.h"
+#include "reports/number.h"
+#include "reports/utf8.h"
+
+namespace stbench::reports {
+namespace {
+
+constexpr std::size_t kIdentityColumns = 12;
+
+template <typename Field>
+constexpr Kind kKindOf = std::is_same_v<Field, std::int64_t>            ? Kind::integer
+                         : std::is_same_v<Field, std::optional<double>> ? Kind::real
+                                                                        : Kind::text;
+
+std::string shown(const Value& value) {
+  constexpr std::size_t kEnough = 40;
+  if (std::holds_alternative<std::monostate>(value)) return "empty";
+  const auto* const text = std::get_if<std::string>(&value);
+  return text == nullptr ? cell_text(value) : fmt::format("\"{}\"", valid_utf8(text->substr(0, kEnough)));
+}
+
+[[noreturn]] void refuse(const Value& value, std::string_view right) {
+  throw ReportError(fmt::format("is {}; {} would be right", shown(value), right));
+}
+
+Value to_value(const std::string& field) { return field; }
+Value to_value(Status field) { return std::string(to_string(field)); }
+Value to_value(std::int64_t field) { return field; }
+Value to_value(const std::optional<double>& field) {
+  return field && std::isfinite(*field) ? Value(*field) : Value();
+}
+
+void assign(std::string& field, const Value& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  if (text == nullptr) refuse(value, "a text");
+  field = *text;
+}
+
+void assign(Status& field, const Value& value) {
+  std::string text;
+  assign(text, value);
+  field = status_from(text);
+}
+
+void assign(std::int64_t& field, const Value& value) {
+  const auto* const number = std::get_if<std::int64_t>(&value);
+  if (number == nullptr || *number < 0) refuse(value, "an integer from 0 to 2^63-1");
+  field = *number;
+}
+
+void assign(std::optional<double>& field, const Value& value) {
+  if (std::holds_alternative<std::string>(value)) refuse(value, "a finite number or nothing");
+  field.reset();
+  if (const auto* const real = std::get_if<double>(&value)) field = *real;
+  if (const auto* const integer = std::get_if<std::int64_t>(&value)) field = static_cast<double>(*integer);
+}
+
+/// `Access` is a lambda without captures that gives a reference to the field of a record.
+template <typename Access>
+constexpr Column column(std::string_view name, Access) {
+  using Field = std::remove_cvref_t<decltype(Access{}(std::declval<Record&>()))>;
+  return {name, kKindOf<Field>, [](const Record& record) { return to_value(Access{}(record)); },
+          [](Record& record, const Value& value) { assign(Access{}(record), value); }};
+}
+
+constexpr std::array kColumns = {
+    column(
+        "suite", [](auto& r) -> auto& { return r.id.suite; }),
+    column(
+        "direction", [](auto& r) -> auto& { return r.id.direction; }),
+    column(
+        "placement", [](auto& r) -> auto& { return r.id.placement; }),
+    column(
+        "method", [](auto& r) -> auto& { return r.id.method; }),
+    column(
+        "device", [](auto& r) -> auto& { return r.id.device; }),
+    column(
+        "dtype", [](auto& r) -> auto& { return r.id.dtype; }),
+    column(
+        "index_dtype", [](auto& r) -> auto& { return r.id.index_dtype; }),
+    column(
+        "distribution", [](auto& r) -> auto& { return r.id.distribution; }),
+    column(
+        "rows", [](auto& r) -> auto& { return r.id.rows; }),
+    column(
+        "dim", [](auto& r) -> auto& { return r.id.dim; }),
+    column(
+        "batch", [](auto& r) -> auto& { return r.id.batch; }),
+    column(
+        "cores", [](auto& r) -> auto& { return r.id.cores; }),
+    column(
+        "status", [](auto& r) -> auto& { return r.status; }),
+    column(
+        "reason", [](auto& r) -> auto& { return r.reason; }),
+    column(
+        "samples", [](auto& r) -> auto& { return r.samples; }),
+    column(
+        "median_s", [](auto& r) -> auto& { return r.median_s; }),
+    column(
+        "ci_low_s", [](auto& r) -> auto& { return r.ci_low_s; }),
+    column(
+        "ci_high_s", [](auto& r) -> auto& { return r.ci_high_s; }),
+    column(
+        "min_s", [](auto& r) -> auto& { return r.min_s; }),
+    column(
+        "p05_s", [](auto& r) -> auto& { return r.p05_s; }),
+    column(
+        "p95_s", [](auto& r) -> auto& { return r.p95_s; }),
+    column(
+        "payload_bytes", [](auto& r) -> auto& { return r.payload_bytes; }),
+    column(
+        "index_bytes", [](auto& r) -> auto& { return r.index_bytes; }),
+    column(
+        "gb_per_s", [](auto& r) -> auto& { return r.gb_per_s; }),
+    column(
+        "copy_fraction", [](auto& r) -> auto& { return r.copy_fraction; }),
+    column(
+        "speedup", [](auto& r) -> auto& { return r.speedup; }),
+    column(
+        "verified_rows", [](auto& r) -> auto& { return r.verified_rows; }),
+    column(
+        "mismatches", [](auto& r) -> auto& { return r.mismatches; }),
+};
+
+/// The names taken so far; a second of the same name could not be told apart when read back.
+class Names {
+ public:
+  Names() : taken_{"samples_s"} {
+    for (const Column& fixed : kColumns) taken_.emplace(fixed.name);
+  }
+  void take(const std::string& name) {
+    if (name.empty()) throw ReportError("a column without a name cannot be written");
+    if (!taken_.insert(name).second)
+      throw ReportError(fmt::format("column \"{}\" appears twice in a report", name));
+  }
+
+ private:
+  std::set<std::string, std::less<>> taken_;
+};
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_axes(const Record& record, const std::vector<std::string>& axes) {
+  for (const auto& [name, value] : record.id.axes) {
+    if (!contains(axes, name))
+      throw ReportError(fmt::format("axis \"{}\" of a case is not among the report's axes", name));
+  }
+}
+
+}  // namespace
+
+std::span<const Column> fixed_columns() { return kColumns; }
+
+std::span<const Column> identity_columns() { return fixed_columns().first(kIdentityColumns); }
+
+Layout layout_of(const Report& report) {
+  Names names;
+  Layout layout;
+  for (const std::string& axis : report.axes) {
+    names.take(axis);
+    layout.axes.push_back(axis);
+  }
+  for (const Record& record : report.records) {
+    check_axes(record, layout.axes);
+    for (const auto& [name, value] : record.more) {
+      const bool first_of_record = find(record.more, name) == &value;
+      if (first_of_record && contains(layout.more, name)) continue;
+      names.take(name);
+      layout.more.push_back(name);
+    }
+  }
+  return layout;
+}
+
+Value cell_of(const Columns& columns, std::string_view name) {
+  const Value* const value = find(columns, name);
+  if (value == nullptr) return {};
+  const auto* const real = std::get_if<double>(value);
+  return real != nullptr && !std::isfinite(*real) ? Value() : *value;
+}
+
+std::string cell_text(const Value& value) {
+  struct {
+    std::string operator()(std::monostate) const { return {}; }
+    std::string operator()(std::int64_t number) const { return number_text(number); }
+    std::string operator()(double number) const { return number_text(number); }
+    std::string operator()(const std::string& text) const { return text; }
+  } const visitor;
+  return std::visit(visitor, value);
+}
+
+std::string identity_key(const Record& record, std::span<const std::string_view> without) {
+  std::string key;
+  const auto add = [&](std::string_view name, const Value& value) {
+    if (std::find(without.begin(), without.end(), name) != without.end()) return;
+    const std::string text = cell_text(value);
+    key += fmt::format("{}={}:{} ", name, text.size(), text);  // the length keeps a text with blanks apart
+  };
+  for (const Column& part : identity_columns()) add(part.name, part.get(record));
+  for (const auto& [name, value] : record.id.axes) add(name, value);
+  return key;
+}
+
+}  // namespace stbench::reports

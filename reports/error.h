@@ -1,0 +1,15 @@
+/// The error of this room.
+#pragma once
+
+#include <stdexcept>
+
+namespace stbench::reports {
+
+/// A report that cannot be read or written. what() names the file, the line or field, and what would be
+/// right.
+class ReportError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace stbench::reports

@@ -1,0 +1,106 @@
+#include "reports/notes.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+
+#include "reports/group.h"
+
+namespace stbench::reports {
+namespace {
+
+using Rows = std::vector<const Record*>;
+
+std::string reason_of(const Record& record) {
+  return record.reason.empty() ? "no reason given" : record.reason;
+}
+
+std::vector<std::string> names_of(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const Record* row : rows)
+    names.push_back(fmt::format("{} {}", who(row->id), cores_text(row->id.cores)));
+  return names;
+}
+
+/// The rows of one status, grouped by reason; `mark` is what the table shows at the row.
+std::string lines_of(const Rows& rows, Status status, std::string_view mark, Paint paint, Style style) {
+  constexpr std::size_t kEnough = 4;
+  Rows chosen;
+  for (const Record* row : rows) {
+    if (row->status == status) chosen.push_back(row);
+  }
+  std::string text;
+  std::size_t lines = 0;
+  std::size_t left_out = 0;
+  for (const Rows& group : group_by(chosen, reason_of)) {
+    if (++lines > kEnough) {
+      left_out += group.size();
+      continue;
+    }
+    const std::string line =
+        fmt::format("{} {}: {}", mark, fmt::join(names_of(group), ", "), reason_of(*group.front()));
+    text += paragraph(line, 4, paint, style);
+  }
+  if (left_out > 0) text += fmt::format("  {} and {} more; the report has their reasons\n", mark, left_out);
+  return text;
+}
+
+/// The one value that all rows have, or nothing.
+template <typename Part>
+std::string common(const Rows& rows, Part part) {
+  for (const Record* row : rows) {
+    if (part(row->id) != part(rows.front()->id)) return {};
+  }
+  return part(rows.front()->id);
+}
+
+std::string waived_subject(const Rows& rows) {
+  Identity shown;
+  shown.placement = rows.front()->id.placement;
+  shown.method = common(rows, [](const Identity& id) { return id.method; });
+  const std::string direction = common(rows, [](const Identity& id) { return id.direction; });
+  const std::string name = who(shown);
+  const std::string device = rows.front()->id.device;
+  return fmt::format("{}{}{}{}{}", direction, direction.empty() || name.empty() ? "" : " ", name,
+                     device.empty() ? "" : " on ", device);
+}
+
+}  // namespace
+
+std::string who(const Identity& id) {
+  if (id.method.empty() || id.placement.empty()) return id.method + id.placement;
+  return fmt::format("{}({})", id.method, id.placement);
+}
+
+std::string paragraph(std::string_view text, std::size_t indent, Paint paint, Style style) {
+  std::string result;
+  for (const std::string& line : wrapped("  " + one_line(text), kScreenWidth, indent)) {
+    result += painted(line, paint, style) + "\n";
+  }
+  return result;
+}
+
+std::string reason_lines(const Rows& rows, Style style) {
+  return lines_of(rows, Status::wrong, "WRONG", Paint::bad, style) +
+         lines_of(rows, Status::failed, "failed", Paint::bad, style) +
+         lines_of(rows, Status::unstable, "~", Paint::doubtful, style);
+}
+
+std::string waived_lines(const Report& report, Style style) {
+  Rows waived;
+  for (const Record& record : report.records) {
+    if (record.status == Status::waived) waived.push_back(&record);
+  }
+  if (waived.empty()) return {};
+  std::string text = "Not measured here:\n";
+  const auto key = [](const Record& r) {
+    return std::tuple(r.id.suite, r.id.placement, r.id.device, reason_of(r));
+  };
+  for (const Rows& group : group_by(waived, key)) {
+    text += paragraph(waived_subject(group) + ": " + reason_of(*group.front()), 4, Paint::none, style);
+  }
+  return text;
+}
+
+}  // namespace stbench::reports

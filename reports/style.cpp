@@ -1,0 +1,127 @@
+#include "reports/style.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "reports/utf8.h"
+
+namespace stbench::reports {
+namespace {
+
+bool starts_code_point(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
+
+std::string_view escape_of(Paint paint) {
+  constexpr std::array<std::string_view, 6> kEscapes = {"",         "\033[1m",  "\033[2m",
+                                                        "\033[32m", "\033[31m", "\033[33m"};
+  return kEscapes.at(static_cast<std::size_t>(paint));
+}
+
+/// Bytes of the first `width` code points.
+std::size_t bytes_of(std::string_view text, std::size_t width) {
+  std::size_t bytes = 0;
+  std::size_t points = 0;
+  while (bytes < text.size() && (points += static_cast<std::size_t>(starts_code_point(text[bytes]))) <= width)
+    ++bytes;
+  return bytes;
+}
+
+/// Where to break so that at most `width` columns stay: after the last blank that leaves something, else
+/// anywhere.
+std::size_t break_point(std::string_view text, std::size_t width) {
+  const std::size_t fitting = bytes_of(text, width);
+  if (fitting == text.size()) return fitting;
+  const std::size_t blank = text.rfind(' ', fitting);
+  return blank == std::string_view::npos || blank == 0 ? fitting : blank;
+}
+
+}  // namespace
+
+std::string painted(std::string_view text, Paint paint, Style style) {
+  if (style == Style::plain || paint == Paint::none || text.empty()) return std::string(text);
+  return fmt::format("{}{}\033[0m", escape_of(paint), text);
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  constexpr std::string_view kCut = "...";
+  const std::size_t kept = width - std::min(width, kCut.size());
+  return fmt::format("{}{}", text.substr(0, bytes_of(text, kept)), kCut.substr(0, width));
+}
+
+std::string one_line(std::string_view text) {
+  std::string line = valid_utf8(text);
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  std::replace_if(line.begin(), line.end(), is_control, ' ');
+  return line;
+}
+
+std::string trimmed(std::string text) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::vector<std::string> lines;
+  while (lines.empty() || !text.empty()) {
+    const std::size_t margin = lines.empty() ? 0 : indent;
+    const std::size_t size = break_point(text, width - margin);
+    lines.push_back(trimmed(fmt::format("{:{}}{}", "", margin, text.substr(0, size))));
+    text.remove_prefix(size);
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  }
+  return lines;
+}
+
+std::string grouped(std::int64_t value) {
+  std::string text = std::to_string(value);
+  constexpr std::size_t kGroup = 3;
+  const std::size_t sign = value < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > sign + kGroup;) {
+    at -= kGroup;
+    text.insert(at, 1, ',');
+  }
+  return text;
+}
+
+std::string significant(double value, int digits) {
+  if (value == 0) return "0";
+  if (!std::isfinite(value)) return fmt::format("{}", value);
+  // The exponent of the rounded value: 9.9996 is 10.00 with four digits, not 10.000.
+  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
+  const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
+  return fmt::format("{:.{}f}", std::strtod(scientific.c_str(), nullptr), std::max(0, digits - 1 - exponent));
+}
+
+std::string ratio_text(double ratio) {
+  constexpr double kNearOne = 1.1;
+  constexpr double kLarge = 9.95;
+  const int decimals = ratio < kNearOne ? 2 : ratio < kLarge ? 1 : 0;
+  return fmt::format("{:.{}f}×", ratio, decimals);
+}
+
+std::string faster_text(double speedup) {
+  const bool faster = speedup >= 1;
+  const std::string ratio = ratio_text(faster ? speedup : 1 / speedup);
+  return ratio == "1.00×" ? "as fast" : fmt::format("{} {}", ratio, faster ? "faster" : "slower");
+}
+
+std::string cores_text(std::int64_t cores) { return fmt::format("{} core{}", cores, cores == 1 ? "" : "s"); }
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  constexpr double kStep = 1000;
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= kStep && unit + 1 < kUnits.size(); ++unit) value /= kStep;
+  return fmt::format("{} {}", unit == 0 ? grouped(bytes) : significant(value, 3), kUnits.at(unit));
+}
+
+}  // namespace stbench::reports
