@@ -93,7 +93,7 @@ make_venv() {
   [[ -z ${VENV_PARENT_SITE:-} ]] || printf '%s\n' "$VENV_PARENT_SITE" >"$(venv_site "$folder")/parent.pth"
   mkdir -p "$CACHE/tmp"
   TMPDIR=$CACHE/tmp "$folder/bin/python3" -m pip install --no-cache-dir --retries 2 --disable-pip-version-check \
-    "$@" >&2 || fail "pip could not install: $*" 'its messages are above; an interrupted start begins anew'
+    "$@" >&2 || fail "pip could not install: $*" 'its messages are above; without network see docs/install.md'
   touch "$folder/.complete"
 }
 

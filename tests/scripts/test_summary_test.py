@@ -1,0 +1,75 @@
+"""scripts/lib/test_summary.py: counts, reasons and the closing line, from files as CTest writes them."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from checkout import ROOT
+
+PASSED = '<testcase name="A.Passes" status="run"><system-out>ok</system-out></testcase>'
+FAILED = '<testcase name="A.Fails" status="fail"><failure message="Failed"/><system-out>x</system-out></testcase>'
+SKIPPED = """<testcase name="A.Skips" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+<system-out>[ RUN      ] A.Skips
+a_test.cpp:4: Skipped
+no CUDA driver
+on this machine
+
+[  SKIPPED ] A.Skips (0 ms)
+</system-out></testcase>"""
+PYTHON_SKIPPED = """<testcase name="b.test_x" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+<system-out>test_x (__main__.B.test_x) ... skipped 'pandas is missing'
+</system-out></testcase>"""
+MISSING = '<testcase name="A.Gone" status="notrun"><skipped message="Unable to find executable"/></testcase>'
+
+
+class SummaryTest(unittest.TestCase):
+    def summarise(self, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                stem, suffix = name.rsplit("_", 1)
+                (Path(folder) / f"{stem}.{suffix}").write_text(text)
+            return subprocess.run([sys.executable, ROOT / "scripts/lib/test_summary.py", folder],
+                                  capture_output=True, text=True)
+
+    def suite(self, *cases):
+        return "<testsuite>" + "".join(cases) + "</testsuite>"
+
+    def test_builds_are_added_up(self):
+        done = self.summarise(release_xml=self.suite(PASSED, SKIPPED), asan_xml=self.suite(PASSED, PYTHON_SKIPPED))
+        self.assertEqual(done.stdout.splitlines(), [
+            "skipped  asan: b.test_x: pandas is missing",
+            "skipped  release: A.Skips: no CUDA driver on this machine",
+            "2 passed, 0 failed, 2 skipped",
+        ])
+        self.assertEqual(done.returncode, 0)
+
+    def test_failure_is_named_and_fails(self):
+        done = self.summarise(release_xml=self.suite(PASSED, FAILED))
+        self.assertEqual(done.stdout.splitlines(), ["failed  release: A.Fails: Failed", "1 passed, 1 failed, 0 skipped"])
+        self.assertEqual(done.returncode, 1)
+
+    def test_program_that_is_missing_is_no_skip(self):
+        done = self.summarise(release_xml=self.suite(PASSED, MISSING))
+        self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed, 0 skipped")
+        self.assertEqual(done.returncode, 1)
+
+    def test_no_tests_is_an_error(self):
+        for files in ({}, {"release_xml": self.suite()}, {"release_xml": "cut off <"}):
+            with self.subTest(files=files):
+                done = self.summarise(**files)
+                self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
+                self.assertEqual(done.returncode, 1)
+
+    def test_only_skipped_is_an_error(self):
+        self.assertEqual(self.summarise(release_xml=self.suite(SKIPPED)).returncode, 1)
+
+    def test_build_that_failed_is_one_failure(self):
+        done = self.summarise(release_xml=self.suite(PASSED), asan_failed="build/asan could not be built\n")
+        self.assertEqual(done.stdout.splitlines(),
+                         ["failed  asan: build/asan could not be built", "1 passed, 1 failed, 0 skipped"])
+
+
+if __name__ == "__main__":
+    unittest.main()
