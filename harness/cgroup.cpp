@@ -53,9 +53,11 @@ std::vector<std::string> folders(const std::string& mount, std::string path) {
 }
 
 void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {
-  const std::string cpu = files.first_line(folder + "/cpu.max").value_or("max");
-  const auto quota = leading_number(cpu);
-  const auto period = leading_number(std::string_view(cpu).substr(std::min(cpu.find(' ') + 1, cpu.size())));
+  std::istringstream cpu(files.first_line(folder + "/cpu.max").value_or("max"));
+  std::string quota_text, period_text;
+  cpu >> quota_text >> period_text;
+  const auto quota = leading_number(quota_text);
+  const auto period = leading_number(period_text);
   if (quota && period && *period > 0) {
     lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
   }

@@ -6,8 +6,6 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -19,6 +17,7 @@
 #include "harness/random.h"
 #include "harness/sha256.h"
 #include "harness/suggest.h"
+#include "harness/system_files.h"
 #include "harness/zipf.h"
 #include "speedtorch/npy.h"
 
@@ -130,10 +129,9 @@ std::string read_all(const std::string& path) {
     throw UsageError(fmt::format("index file '{}': no such file", path));
   if (std::filesystem::is_directory(path, error))
     throw UsageError(fmt::format("index file '{}': is a folder", path));
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad()) throw UsageError(fmt::format("index file '{}': cannot be read", path));
-  return content;
+  auto content = read_file(path);
+  if (!content) throw UsageError(fmt::format("index file '{}': cannot be read", path));
+  return *std::move(content);
 }
 
 }  // namespace

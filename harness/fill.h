@@ -12,10 +12,10 @@ namespace stbench::harness {
 /// The stream's word at bytes [8·position, 8·position + 8), little-endian.
 std::uint64_t word(std::uint64_t seed, std::uint64_t position);
 
-/// Writes the stream's bytes [begin_byte, end_byte) to base + begin_byte. Ranges may be cut anywhere, so
+/// Writes the stream's bytes [begin_byte, end_byte) to `data`, aligned or not. Ranges may be cut anywhere, so
 /// threads can share a block.
-/// @param base where the stream's byte 0 belongs, aligned or not
-void fill(std::byte* base, std::int64_t begin_byte, std::int64_t end_byte, std::uint64_t seed);
+/// @param data where the stream's byte begin_byte goes
+void fill(std::byte* data, std::int64_t begin_byte, std::int64_t end_byte, std::uint64_t seed);
 
 /// Compares `data` with the stream's bytes [stream_begin, stream_begin + bytes).
 /// @returns the offset in `data` of the first byte that differs, or -1 where all are equal

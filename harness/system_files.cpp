@@ -1,8 +1,8 @@
 #include "harness/system_files.h"
 
+#include <array>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace stbench::harness {
@@ -19,12 +19,21 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
   return number;
 }
 
+std::optional<std::string> read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content;
+  std::array<char, 1 << 16> buffer;
+  do {
+    file.read(buffer.data(), buffer.size());
+    content.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
+  } while (file);
+  if (!file.is_open() || file.bad()) return std::nullopt;
+  return content;
+}
+
 std::optional<std::string> SystemFiles::text(std::string_view path) const {
   while (path.starts_with('/')) path.remove_prefix(1);
-  std::ifstream file(root_ / path);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad()) return std::nullopt;
-  return content;
+  return read_file(root_ / path);
 }
 
 std::optional<std::string> SystemFiles::first_line(std::string_view path) const {

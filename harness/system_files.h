@@ -30,6 +30,9 @@ class SystemFiles {
   std::filesystem::path root_;
 };
 
+/// All of a file; nullopt where it cannot be read, as a folder cannot.
+std::optional<std::string> read_file(const std::filesystem::path& path);
+
 /// The whole number, zero or more, that the text begins with.
 std::optional<std::int64_t> leading_number(std::string_view text);
 

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -218,8 +217,13 @@ std::vector<std::int64_t> npy_integers(std::span<const std::byte> file) {
 
 std::vector<std::int64_t> read_npy_integers(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw NpyError("the .npy file cannot be read");
+  std::vector<char> content;
+  std::array<char, 1 << 16> buffer;
+  do {
+    file.read(buffer.data(), buffer.size());
+    content.insert(content.end(), buffer.begin(), buffer.begin() + file.gcount());
+  } while (file);
+  if (!file.is_open() || file.bad()) throw NpyError("the .npy file cannot be read");
   return npy_integers(std::as_bytes(std::span(content)));
 }
 

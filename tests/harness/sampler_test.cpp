@@ -1,0 +1,268 @@
+#include "harness/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "reports/statistics.h"
+
+namespace stbench::harness {
+namespace {
+
+using reports::Record;
+using reports::Status;
+
+/// A clock that stands still but for what the cases say they take.
+struct FakeClock {
+  double now = 0;
+  void advance(double seconds) { now += seconds; }
+};
+
+reports::Identity identity(const std::string& method, const std::string& direction = "to") {
+  reports::Identity id;
+  id.suite = "transfer", id.direction = direction, id.placement = "libtorch", id.method = method,
+  id.device = "cpu";
+  id.dtype = "float32", id.index_dtype = "int64", id.distribution = "unique";
+  id.rows = 10, id.dim = 1, id.batch = 5, id.cores = 1;
+  return id;
+}
+
+Check good(int) { return {5, 0, {}}; }
+
+class SamplerTest : public testing::Test {
+ protected:
+  /// A case whose n-th run takes `seconds(n)`.
+  Contestant taking(const std::string& method, std::function<double(int)> seconds, Role role = Role::ours) {
+    const auto runs = std::make_shared<int>(0);
+    Contestant one(
+        identity(method), role, [this, seconds, runs](int) { clock_.advance(seconds((*runs)++)); }, good);
+    one.payload_bytes = 1000;
+    return one;
+  }
+
+  std::vector<Record> measure_with(std::vector<Contestant> group) {
+    hooks_.now_s = [this] { return clock_.now; };
+    return measure(group, rules_, hooks_);
+  }
+
+  FakeClock clock_;
+  SamplingRules rules_;
+  SamplerHooks hooks_;
+};
+
+TEST_F(SamplerTest, KnownTimesGiveTheExactFigures) {
+  // The first run is the check, the second the look at the repeat; samples are runs 2 and later: 3, 4, 5 ...
+  // seconds.
+  rules_.floor = rules_.most = 11;
+  const auto records = measure_with({taking("a", [](int run) { return run + 1.0; })});
+  ASSERT_EQ(records.size(), 1U);
+  const auto& record = records[0];
+  EXPECT_EQ(record.samples, 11);
+  ASSERT_EQ(record.samples_s.size(), 11U);
+  for (int k = 0; k < 11; ++k) EXPECT_DOUBLE_EQ(record.samples_s[static_cast<std::size_t>(k)], 3.0 + k);
+  EXPECT_DOUBLE_EQ(*record.median_s, 8.0);
+  EXPECT_DOUBLE_EQ(*record.min_s, 3.0);
+  EXPECT_DOUBLE_EQ(*record.ci_low_s, 4.0);    // rank 2 of 11
+  EXPECT_DOUBLE_EQ(*record.ci_high_s, 12.0);  // rank 10
+  EXPECT_EQ(record.verified_rows, 10);        // before the first and after the last sample
+}
+
+TEST_F(SamplerTest, QuietCasesEndAtTheFloorAndNoisyOnesAtTheMost) {
+  const auto quiet = measure_with({taking("a", [](int) { return 1.0; })});
+  EXPECT_EQ(quiet[0].samples, rules_.floor);
+  EXPECT_EQ(quiet[0].status, Status::ok);
+  rules_.seconds = 1e9;
+  const auto noisy = measure_with({taking("a", [](int run) { return run % 2 == 0 ? 1.0 : 9.0; })});
+  EXPECT_EQ(noisy[0].samples, rules_.most);
+  EXPECT_EQ(noisy[0].status, Status::unstable);
+  EXPECT_NE(noisy[0].reason.find("interval"), std::string::npos);
+  EXPECT_TRUE(noisy[0].median_s.has_value());
+}
+
+TEST_F(SamplerTest, TheTimeLimitEndsANoisyGroupAfterTheFloor) {
+  rules_.seconds = 1;
+  const auto records = measure_with({taking("a", [](int run) { return run % 2 == 0 ? 1.0 : 9.0; })});
+  EXPECT_EQ(records[0].samples, rules_.floor);
+}
+
+TEST_F(SamplerTest, OneNoisyCaseKeepsItsWholeCellGoingButNoOther) {
+  rules_.seconds = 1e9;
+  auto other_cell = taking("quiet", [](int) { return 1.0; });
+  other_cell.id.direction = "from";
+  const auto records =
+      measure_with({taking("quiet", [](int) { return 1.0; }),
+                    taking("noisy", [](int run) { return run % 2 == 0 ? 1.0 : 9.0; }), other_cell});
+  EXPECT_EQ(records[0].samples, rules_.most);
+  EXPECT_EQ(records[1].samples, rules_.most);
+  EXPECT_EQ(records[2].samples, rules_.floor);
+}
+
+TEST_F(SamplerTest, WorkThatEndsAfterTheCallIsTimedToItsEnd) {
+  // A stream that queues: run() returns at once, finish() waits for what is queued.
+  double queued = 0;
+  Contestant asynchronous(
+      identity("async"), Role::ours, [&](int) { queued += 2.5; }, good);
+  asynchronous.finish = [&] { clock_.advance(std::exchange(queued, 0)); };
+  const auto records = measure_with({asynchronous});
+  EXPECT_DOUBLE_EQ(*records[0].median_s, 2.5);
+}
+
+TEST_F(SamplerTest, ShortRunsAreRepeatedOverRotatingSetsUntilTheClockCanReadThem) {
+  rules_.clock_step_s = 1e-3;  // a sample must last a second
+  std::map<int, int> runs_of_set;
+  Contestant quick(
+      identity("quick"), Role::ours,
+      [&](int set) {
+        ++runs_of_set[set];
+        clock_.advance(0.1);
+      },
+      good);
+  const auto records = measure_with({quick});
+  ASSERT_EQ(records[0].more.front().first, "repeat");
+  EXPECT_EQ(std::get<std::int64_t>(records[0].more.front().second), 16);
+  EXPECT_NEAR(*records[0].median_s, 0.1, 1e-12);
+  EXPECT_EQ(runs_of_set.size(), static_cast<std::size_t>(index_sets));
+}
+
+TEST_F(SamplerTest, TheFirstMismatchTakesAllNumbersAway) {
+  Contestant liar(
+      identity("liar"), Role::ours, [&](int) { clock_.advance(1); },
+      [](int) {
+        return Check{5, 2, "row 3"};
+      });
+  const auto records = measure_with({liar, taking("honest", [](int) { return 1.0; })});
+  EXPECT_EQ(records[0].status, Status::wrong);
+  EXPECT_EQ(records[0].mismatches, 2);
+  EXPECT_FALSE(records[0].median_s.has_value());
+  EXPECT_TRUE(records[0].samples_s.empty());
+  EXPECT_NE(records[0].reason.find("row 3"), std::string::npos);
+  EXPECT_EQ(records[1].status, Status::ok);
+}
+
+TEST_F(SamplerTest, ACaseThatTurnsWrongLateIsCaughtByTheLastCheck) {
+  int checks = 0;
+  Contestant late(
+      identity("late"), Role::ours, [&](int) { clock_.advance(1); },
+      [&](int) {
+        return Check{5, ++checks == 2 ? 1 : 0, "row 0"};
+      });
+  const auto records = measure_with({late});
+  EXPECT_EQ(checks, 2);
+  EXPECT_EQ(records[0].status, Status::wrong);
+  EXPECT_FALSE(records[0].median_s.has_value());
+}
+
+TEST_F(SamplerTest, VerifyEveryChecksEachSample) {
+  rules_.verify_every = true;
+  int checks = 0, poisons = 0;
+  Contestant one(
+      identity("a"), Role::ours, [&](int) { clock_.advance(1); },
+      [&](int) {
+        return ++checks, Check{5, 0, {}};
+      });
+  one.poison = [&](int) { ++poisons; };
+  const auto records = measure_with({one});
+  EXPECT_EQ(checks, rules_.floor + 2);
+  EXPECT_GE(poisons, checks);
+  EXPECT_EQ(records[0].verified_rows, 5 * checks);
+}
+
+TEST_F(SamplerTest, AnExceptionFailsItsCaseOnly) {
+  Contestant broken(
+      identity("broken"), Role::ours, [](int) { throw std::runtime_error("no\nluck"); }, good);
+  const auto records = measure_with({broken, taking("sound", [](int) { return 1.0; })});
+  EXPECT_EQ(records[0].status, Status::failed);
+  EXPECT_EQ(records[0].reason, "no luck");
+  EXPECT_EQ(records[1].status, Status::ok);
+}
+
+TEST_F(SamplerTest, EachRunIsPreparedAndEachCheckPoisonedFirst) {
+  std::string log;
+  Contestant one(
+      identity("a"), Role::ours, [&](int) { log += 'r', clock_.advance(1); },
+      [&](int) {
+        return log += 'v', Check{1, 0, {}};
+      });
+  one.prepare = [&](int) { log += 'p'; };
+  one.poison = [&](int) { log += 'x'; };
+  rules_.floor = rules_.most = 2;
+  measure_with({one});
+  EXPECT_EQ(log,
+            "xprv"
+            "pr"
+            "prpr"
+            "xprv");
+}
+
+std::vector<std::string> order_of_runs(std::uint64_t seed) {
+  FakeClock clock;
+  std::vector<std::string> order;
+  std::vector<Contestant> group;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    group.emplace_back(
+        identity(name), Role::ours,
+        [&clock, &order, name](int) { order.emplace_back(name), clock.advance(1); }, good);
+  }
+  SamplingRules rules;
+  rules.seed = seed;
+  SamplerHooks hooks;
+  hooks.now_s = [&clock] { return clock.now; };
+  measure(group, rules, hooks);
+  return order;
+}
+
+TEST_F(SamplerTest, RoundsHoldEachCaseOnceInSeededOrder) {
+  const auto order = order_of_runs(1);
+  EXPECT_EQ(order, order_of_runs(1));
+  EXPECT_NE(order, order_of_runs(2));
+  bool shuffled = false;
+  for (std::size_t round = 0; round < 11; ++round) {
+    std::vector<std::string> names(order.begin() + static_cast<std::ptrdiff_t>(8 + 4 * round),
+                                   order.begin() + static_cast<std::ptrdiff_t>(12 + 4 * round));
+    shuffled = shuffled || names != std::vector<std::string>{"a", "b", "c", "d"};
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c", "d"}));
+  }
+  EXPECT_TRUE(shuffled);
+}
+
+TEST_F(SamplerTest, FasterThanTheCeilingIsDoubtedWhereTheCacheCannotExplainIt) {
+  auto fast = taking("fast", [](int) { return 1.0; });
+  fast.judged_by_ceiling = true;
+  const auto ceiling = taking(
+      "copy", [](int) { return 1.1; }, Role::ceiling);
+  rules_.cache_bytes = 999;
+  auto records = measure_with({fast, ceiling});
+  EXPECT_EQ(records[0].status, Status::unstable);
+  EXPECT_NE(records[0].reason.find("1.10 times the ceiling"), std::string::npos);
+  rules_.cache_bytes = 1000;  // the payload fits: cached rows are honestly faster
+  records = measure_with({fast, ceiling});
+  EXPECT_EQ(records[0].status, Status::ok);
+}
+
+TEST_F(SamplerTest, AnInterruptedGroupKeepsTheCasesWithEnoughSamples) {
+  rules_.seconds = 1e9;
+  int asked = 0;
+  hooks_.stop = [&] { return ++asked > 2 + 2 * 12; };  // during warm-up once a case, then once a sample
+  const auto noisy = [](int run) { return run % 2 == 0 ? 1.0 : 9.0; };
+  EXPECT_EQ(measure_with({taking("a", noisy), taking("b", noisy)}).size(), 2U);
+  asked = 20;
+  EXPECT_TRUE(measure_with({taking("a", noisy), taking("b", noisy)}).empty());
+}
+
+TEST_F(SamplerTest, TheWatchdogIsToldOfEachStep) {
+  std::vector<std::string> phases;
+  int open = 0;
+  hooks_.enter = [&](const Contestant&, std::string_view phase) { phases.emplace_back(phase), ++open; };
+  hooks_.leave = [&] { --open; };
+  measure_with({taking("a", [](int) { return 1.0; })});
+  EXPECT_EQ(open, 0);
+  EXPECT_EQ(phases.size(), static_cast<std::size_t>(rules_.floor) + 2);
+  EXPECT_EQ(phases.front(), "warm-up");
+  EXPECT_EQ(phases.back(), "check");
+}
+
+}  // namespace
+}  // namespace stbench::harness

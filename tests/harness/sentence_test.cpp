@@ -1,0 +1,179 @@
+#include "harness/sentence.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "tests/harness/message_of.h"
+
+namespace stbench::harness {
+namespace {
+
+using reports::Identity;
+using reports::Value;
+using stbench::test::message_of;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const AxisDefaults kTransferAxes{
+    {"cache", "warm"}, {"callers", std::int64_t{1}}, {"index_home", "ready"}, {"isa", "best"}};
+constexpr const char* kExample =
+    "transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2";
+
+Identity example() {
+  return {"transfer", "to",     "pinned", "speedtorch", "cuda:0", "float32",    "int64",
+          "unique",   10000000, 128,      131072,       2,        kTransferAxes};
+}
+
+TEST(Sentence, IsTheOneOfTheDesign) {
+  EXPECT_EQ(to_sentence(example(), kTransferAxes), kExample);
+  EXPECT_EQ(from_sentence(kExample, kTransferAxes), example());
+}
+
+TEST(Sentence, NamesAxesThatAreNotAtTheirDefault) {
+  Identity id = example();
+  id.axes[0].second = "cold";
+  id.axes[1].second = std::int64_t{4};
+  const std::string sentence = to_sentence(id, kTransferAxes);
+  EXPECT_EQ(sentence, std::string(kExample) + " cache=cold callers=4");
+  EXPECT_EQ(from_sentence(sentence, kTransferAxes), id);
+}
+
+TEST(Sentence, TakesWhatPeopleType) {
+  for (const char* typed :
+       {"transfer to pinned -> speedtorch -> cuda:0 float32 10Mx128 batch 131072 unique int64 cores=2",
+        "  transfer  to\tpinned->speedtorch->cuda:0 float32 10000k×128 batch 128Ki unique int64   cores=2\n",
+        "cores=2 transfer to pinned -> speedtorch -> cuda:0 float32 10000000x128 batch 131072 unique int64",
+        "transfer cache=warm to pinned -> speedtorch -> cuda:0 float32 10Mx128 batch 131072 cores=2 unique "
+        "int64"}) {
+    EXPECT_EQ(from_sentence(typed, kTransferAxes), example()) << typed;
+  }
+}
+
+TEST(Sentence, TakesKeysInAnyOrder) {
+  Identity id = example();
+  id.axes[0].second = "cold";
+  id.axes[3].second = "avx2";
+  EXPECT_EQ(
+      from_sentence("isa=avx2 transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique "
+                    "int64 cache=cold cores=2",
+                    kTransferAxes),
+      id);
+}
+
+TEST(Sentence, TakesBytesZipfAndTraces) {
+  Identity id = example();
+  id.dtype = "bytes";
+  for (const char* distribution :
+       {"zipf:1.05", "file:trace.txt@0123abcd", "file:a=b.npy", "file:my trace.txt"}) {
+    id.distribution = distribution;
+    EXPECT_EQ(from_sentence(to_sentence(id, kTransferAxes), kTransferAxes), id) << distribution;
+  }
+}
+
+TEST(Sentence, ReadsAnAxisWithoutDefaultByItsLooks) {
+  const AxisDefaults unknown{{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}};
+  const Identity id = from_sentence(std::string(kExample) + " a=3 b=0.5 c=left", unknown);
+  EXPECT_EQ(id.axes[0].second, Value(std::int64_t{3}));
+  EXPECT_EQ(id.axes[1].second, Value(0.5));
+  EXPECT_EQ(id.axes[2].second, Value("left"));
+  EXPECT_EQ(id.axes[3].second, Value());
+}
+
+std::string random_text(std::mt19937_64& engine) {
+  static const std::vector<std::string> pieces{"a",  "z_9", "=",  "->", " ", "\"", "\\", "×", "x", "\t",
+                                               "\n", ":",   "12", "-",  ">", "k",  "é",  ".", "%", "cores="};
+  std::string text;
+  for (auto left = engine() % 6; left > 0; --left) text += pieces[engine() % pieces.size()];
+  return text;
+}
+
+std::int64_t random_count(std::mt19937_64& engine) {
+  const auto count = static_cast<std::int64_t>(engine() >> 1 >> (engine() % 62));
+  return std::max<std::int64_t>(1, engine() % 2 == 0 ? count : count / 1'000'000 * 1000);
+}
+
+TEST(Sentence, RoundTripsWhateverTheWords) {
+  std::mt19937_64 engine(7);
+  const AxisDefaults defaults{{"text", "t"}, {"count", std::int64_t{1}}, {"real", 0.5}};
+  for (int i = 0; i < 20'000; ++i) {
+    const auto text = [&] { return random_text(engine); };
+    const auto count = [&] { return random_count(engine); };
+    Identity id{text(), text(),  text(),  text(),  text(),  text(), text(),
+                text(), count(), count(), count(), count(), {}};
+    id.axes = defaults;
+    if (engine() % 2 == 0) id.axes[0].second = text();
+    if (engine() % 2 == 0) id.axes[1].second = count();
+    if (engine() % 2 == 0) id.axes[2].second = static_cast<double>(engine()) / 3e7;
+    if (engine() % 4 == 0) id.axes[engine() % 3].second = Value();
+    const std::string sentence = to_sentence(id, defaults);
+    ASSERT_EQ(from_sentence(sentence, defaults), id) << sentence;
+  }
+}
+
+TEST(Sentence, ThrowsNothingButUsageErrorsOnDamage) {
+  std::mt19937_64 engine(11);
+  int refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string sentence = kExample;
+    for (auto left = 1 + engine() % 4; left > 0; --left) {
+      const std::size_t at = engine() % sentence.size();
+      if (engine() % 2 == 0) sentence.erase(at, 1 + engine() % 8);
+      if (engine() % 2 == 0) sentence.insert(std::min(at, sentence.size()), random_text(engine));
+      if (sentence.empty()) sentence = "-";
+    }
+    try {
+      from_sentence(sentence, kTransferAxes);
+    } catch (const UsageError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 10'000);
+}
+
+struct Bad {
+  const char* sentence;
+  const char* named;  ///< what the message must name
+};
+
+class BadSentence : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadSentence, NamesTheWordThatDoesNotFit) {
+  const std::string message = message_of([] { from_sentence(GetParam().sentence, kTransferAxes); });
+  EXPECT_THAT(message, AllOf(HasSubstr("--case"), HasSubstr(GetParam().named)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, BadSentence,
+    testing::Values(
+        Bad{"", "the suite is missing"}, Bad{"transfer", "the direction is missing"},
+        Bad{"transfer to pinned -> ", "the method is missing"},
+        Bad{"transfer to pinned speedtorch -> cuda:0", "'speedtorch' stands where '->' is expected"},
+        Bad{"transfer to -> speedtorch", "'->' stands where the placement is expected"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 10M batch 1 unique int64 cores=2",
+            "'10M' stands where"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 10Mx chunk 1 unique int64 cores=2", "dim"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 0x128 batch 1 unique int64 cores=2", "rows is 0"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 chunk 1 unique int64 cores=2",
+            "'chunk' stands where 'batch'"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch many unique int64 cores=2", "'many'"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1K unique int64 cores=2", "'1K'"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 extra cores=2",
+            "'extra' is one word too many"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64", "cores=N is missing"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 cores=0", "cores is 0"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 cores=two", "'two'"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 cores=2 cores=3",
+            "'cores=' stands twice"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 cores=2 cahce=cold",
+            "did you mean 'cache'?"},
+        Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 cores=2 callers=x", "'x'"},
+        Bad{"transfer to \"pinned -> a", "quote"}));
+
+TEST(Sentence, ShowsTheRightForm) {
+  EXPECT_THAT(message_of([] { from_sentence("transfer", kTransferAxes); }),
+              HasSubstr(std::string("right: ") + kExample));
+}
+
+}  // namespace
+}  // namespace stbench::harness
