@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
+#include <limits>
 #include <optional>
 #include <random>
 #include <utility>
@@ -192,13 +192,11 @@ class Sampling {
     return half_width(entry.record.samples_s) <= rules_.half_width;
   }
 
-  /// The interval's wider half as a fraction of the median; infinite where there are too few samples for an
-  /// interval.
+  /// Half the interval as a fraction of the median; infinite where there are too few samples for an interval.
   static double half_width(const std::vector<double>& samples) {
     const auto interval = reports::median_interval(samples);
     if (!interval) return std::numeric_limits<double>::infinity();
-    const double median = reports::median(samples);
-    return std::max(interval->high - median, median - interval->low) / median;
+    return (interval->high - interval->low) / 2 / reports::median(samples);
   }
 
   [[nodiscard]] bool finished() const {

@@ -1,0 +1,169 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "benchmarks/method.h"
+#include "benchmarks/transfer_plan.h"
+#include "harness/errors.h"
+#include "speedtorch/cuda.h"
+
+namespace stbench {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+harness::Machine machine() {
+  harness::Machine machine;
+  machine.allowed_cpus = {0, 1, 2, 3};
+  machine.allowed_cores = 4;
+  machine.memory_available = std::int64_t{16} << 30;
+  return machine;
+}
+
+TransferPlan plan(const Options& options) {
+  TransferIndices indices;
+  return plan_transfer(options, machine(), indices);
+}
+
+/// Host only: what these tests say holds with and without a GPU.
+Options on_host() {
+  Options options;
+  options.devices = {"cpu"};
+  return options;
+}
+
+std::set<std::string> values(const TransferPlan& plan, std::string reports::Identity::*axis) {
+  std::set<std::string> seen;
+  for (const auto& group : plan.groups) {
+    for (const auto& id : group.cases) seen.insert(id.*axis);
+  }
+  return seen;
+}
+
+TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
+  const auto standard = plan(on_host());
+  EXPECT_EQ(standard.groups.size(), 6U);  // to, from, round_trip on 1 core and on 4
+  EXPECT_EQ(values(standard, &reports::Identity::placement),
+            (std::set<std::string>{"libtorch", "pageable", "hugepage", "mapped"}));
+  EXPECT_EQ(values(standard, &reports::Identity::method),
+            (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy", "stream"}));
+  double seconds = 0;
+  for (const auto& group : standard.groups) {
+    seconds += group.seconds;
+    for (const auto& id : group.cases) {
+      EXPECT_EQ(id.rows, 1'000'000);
+      EXPECT_EQ(id.dim, 128);
+      EXPECT_EQ(id.batch, 131'072);
+      EXPECT_EQ(id.dtype, "float32");
+      EXPECT_EQ(id.index_dtype, "int64");
+      EXPECT_EQ(id.distribution, "unique");
+      EXPECT_TRUE(id.cores == 1 || id.cores == 4);
+    }
+  }
+  EXPECT_LE(seconds, 240);
+}
+
+TEST(Plan, WithoutAGpuEachPlacementOnItIsWaivedInOneLine) {
+  if (speedtorch::cuda_status().available) GTEST_SKIP() << "there is a GPU";
+  const auto standard = plan(Options{});
+  EXPECT_EQ(standard.waived.size(), 6U);
+  for (const auto& record : standard.waived) {
+    EXPECT_EQ(record.status, reports::Status::waived);
+    EXPECT_THAT(record.reason, HasSubstr("missing"));
+    EXPECT_EQ(record.id.device, "cuda:0");
+  }
+  EXPECT_TRUE(plan(on_host()).waived.empty());
+}
+
+TEST(Plan, TheSumNeedsItsPartsAndAddsNoGroupOfItsOwn) {
+  auto options = on_host();
+  options.directions = {"sum"};
+  EXPECT_EQ(values(plan(options), &reports::Identity::direction), (std::set<std::string>{"to", "from"}));
+}
+
+TEST(Plan, AxesMultiply) {
+  auto options = on_host();
+  options.directions = {"to"}, options.placements = {"libtorch"}, options.methods = {"speedtorch"},
+  options.cores = {1, 2};
+  options.rows = {1000, 2000, 4000}, options.batches = {10, 20}, options.dtypes = {"float16", "int64"};
+  const auto crossed = plan(options);
+  EXPECT_EQ(crossed.groups.size(), 3U * 2 * 2 * 2);
+  for (const auto& group : crossed.groups) EXPECT_EQ(group.cases.size(), 1U);
+}
+
+TEST(Plan, FullTakesEveryValueOfTheClosedAxes) {
+  auto options = on_host();
+  options.preset = "full";
+  const auto full = plan(options);
+  EXPECT_EQ(values(full, &reports::Identity::dtype).size(), transfer_axes::dtypes().size());
+  EXPECT_EQ(values(full, &reports::Identity::index_dtype).size(), 2U);
+  EXPECT_EQ(values(full, &reports::Identity::distribution).size(), 5U);
+}
+
+TEST(Plan, WhatLibTorchRefusesIsWaivedWithTheCure) {
+  auto options = on_host();
+  options.index_dtypes = {"int32"}, options.directions = {"from"}, options.placements = {"libtorch"},
+  options.cores = {1};
+  const auto refused = plan(options);
+  ASSERT_EQ(refused.waived.size(), 1U);
+  EXPECT_EQ(refused.waived[0].id.method, "index_select");
+  EXPECT_THAT(refused.waived[0].reason, HasSubstr("--index-dtype int64"));
+  EXPECT_EQ(values(refused, &reports::Identity::method).count("index_select"), 0U);
+}
+
+TEST(Plan, TablesTooLargeToLieTogetherAreMeasuredOneByOne) {
+  auto options = on_host();
+  options.directions = {"to"}, options.cores = {1};
+  EXPECT_EQ(plan(options).groups.size(), 1U);
+  options.rows = {10'000'000};
+  EXPECT_EQ(plan(options).groups.size(), 4U);
+}
+
+TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
+  const auto refused = [](auto change, const char* text) {
+    auto options = on_host();
+    change(options);
+    EXPECT_THAT([&] { plan(options); }, ThrowsMessage<UsageError>(HasSubstr(text)));
+  };
+  refused([](Options& o) { o.batches = {1'000'001}; }, "batch");
+  refused([](Options& o) { o.rows = {std::int64_t{1} << 60}; }, "overflows");
+  refused([](Options& o) { o.rows = {100'000'000}; }, "51200000000");
+  refused([](Options& o) { o.cores = {5}; }, "use 1 to 4");
+  refused([](Options& o) { o.cores = {0}; }, "use 1 to 4");
+  refused([](Options& o) { o.rows = {0}; }, "at least 1");
+  refused([](Options& o) { o.row_bytes = {64}, o.dims = {16}; }, "--row-bytes");
+  refused([](Options& o) { o.placements = {"pinned"}; }, "CUDA device only");
+  refused([](Options& o) { o.devices = {"tpu"}; }, "unknown");
+  refused([](Options& o) { o.distributions = {"file:/no/such/trace"}; }, "/no/such/trace");
+  refused([](Options& o) { o.methods = {"staged"}; }, "nothing to measure");
+}
+
+TEST(Plan, ACaseBringsWhatItIsJudgedAgainst) {
+  Options options;
+  options.case_sentence =
+      "transfer to hugepage -> speedtorch -> cpu float32 2k×16 batch 100 uniform int32 cores=2";
+  const auto one = plan(options_for_case(options));
+  ASSERT_EQ(one.groups.size(), 1U);
+  EXPECT_EQ(values(one, &reports::Identity::method),
+            (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy", "stream"}));
+  for (const auto& id : one.groups[0].cases) {
+    EXPECT_EQ(id.placement, "hugepage");
+    EXPECT_EQ(id.rows, 2000);
+    EXPECT_EQ(id.index_dtype, "int32");
+    EXPECT_EQ(id.cores, 2);
+  }
+}
+
+TEST(Methods, OursComesFirstAndTheCeilingsLast) {
+  ASSERT_FALSE(methods().empty());
+  EXPECT_EQ(methods().front().name, "speedtorch");
+  EXPECT_EQ(methods().back().role, harness::Role::ceiling);
+  std::set<std::string> names;
+  for (const auto& method : methods())
+    EXPECT_TRUE(names.insert(method.name).second) << method.name << " is registered twice";
+}
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,39 @@
+#include "speedtorch/threads.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace speedtorch {
+namespace {
+
+TEST(Threads, EveryItemIsDoneOnce) {
+  std::vector<std::atomic<int>> done(100'000);
+  parallel_for(100'000, 100, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = begin; i < end; ++i) ++done[static_cast<std::size_t>(i)];
+  });
+  for (const auto& count : done) EXPECT_EQ(count, 1);
+}
+
+TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
+  // In a thread of its own, so that the test's own affinity stays.
+  std::thread([] {
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int first = 0;
+    while (!CPU_ISSET(static_cast<std::size_t>(first), &allowed)) ++first;
+    set_threads(1, std::vector<int>{first});
+    EXPECT_EQ(at::get_num_threads(), 1);
+    cpu_set_t now;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof now, &now), 0);
+    EXPECT_EQ(CPU_COUNT(&now), 1);
+    EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(first), &now));
+  }).join();
+}
+
+}  // namespace
+}  // namespace speedtorch
