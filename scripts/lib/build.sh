@@ -59,11 +59,29 @@ ensure_configured() {
 # A command that what is built, and run at once to list its tests, is started through; ./test sets it.
 WITHOUT_ASLR=()
 
+# What ninja does at every start, whether or not something has changed: no reason to say that we build.
+readonly EVERY_START='\] (Re-checking globbed directories|Looking up the git revision)|^ninja: (Entering directory|no work)'
+
+# show_progress FOLDER: ninja's lines from the first real step on; on a terminal the steps share one line.
+show_progress() {
+  local line begun=no
+  while IFS= read -r line; do
+    [[ ! $line =~ $EVERY_START ]] || continue
+    [[ $begun == yes ]] || say "building in $1"
+    begun=yes
+    if [[ -t 2 && $line == '['*/*']'* ]]; then
+      printf '\r\e[K%.*s' "${COLUMNS:-80}" "$line" >&2
+    else
+      printf '%s\n' "$line" >&2
+    fi
+  done
+  [[ ! -t 2 || $begun == no ]] || printf '\n' >&2
+}
+
 # ensure_built PRESET TARGET...
 ensure_built() {
   local folder=$ROOT/build/$1
   shift
-  [[ $(ninja -C "$folder" -n "$@" 2>/dev/null) != *'no work to do'* ]] || return 0
-  say "building in build/${folder##*/}"
-  NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" >&2 9>&-
+  NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
+    show_progress "build/${folder##*/}"
 }

@@ -20,6 +20,7 @@ build   header  nlohmann/json.hpp nlohmann-json3-dev
 comfort command ccache            ccache
 comfort command git               git
 tests   header  gtest/gtest.h     libgtest-dev
+tests   header  gmock/gmock.h     libgmock-dev
 venv    module  ensurepip         python3-venv
 '
 

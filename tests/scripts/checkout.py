@@ -22,7 +22,9 @@ PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(small LANGUAGES CXX)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+add_custom_target(revision COMMAND ${CMAKE_COMMAND} -E true COMMENT "Looking up the git revision")
 add_executable(stbench main.cpp)
+add_dependencies(stbench revision)
 """
 
 

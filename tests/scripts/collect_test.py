@@ -11,7 +11,7 @@ FILES = {"STATUS", "build.log", "tests.log", "suites.log", "environment.json", "
 
 PROGRAM = """#!/bin/bash
 if [[ $1 == list ]]; then
-  printf 'transfer   rows to and from\\n           directions: to from\\nmemory     what tables hold\\n'
+  printf 'transfer: rows to and from\\n  direction  to from\\nmemory     what tables hold\\n'
   exit
 fi
 echo "ran $*"
