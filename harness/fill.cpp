@@ -88,7 +88,9 @@ void fill(std::byte* data, std::int64_t begin_byte, std::int64_t end_byte, std::
         std::memcpy(at(position * kWord + offset), reinterpret_cast<const std::byte*>(&value) + offset,
                     static_cast<std::size_t>(bytes));
       },
-      [&](std::int64_t position, std::int64_t words) { fill_words(at(position * kWord), position, words, key); });
+      [&](std::int64_t position, std::int64_t words) {
+        fill_words(at(position * kWord), position, words, key);
+      });
 }
 
 std::int64_t first_mismatch(const std::byte* data, std::int64_t stream_begin, std::int64_t bytes,

@@ -35,6 +35,13 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// Without the width itself, which is in the record: so rows with the same trouble share a line on the
+/// screen.
+std::string interval_too_wide(double half_width) {
+  return fmt::format("interval wider than ±{:.0f} % of the median; quieten the machine or raise --samples",
+                     half_width * 100);
+}
+
 /// A case and what was seen of it so far.
 struct Entry {
   Contestant* contestant;
@@ -220,11 +227,8 @@ class Sampling {
     reports::summarise(record);
     if (const double width = half_width(record.samples_s); width > rules_.half_width) {
       record.status = Status::unstable;
-      record.reason =
-          std::isfinite(width)
-              ? fmt::format("interval of ±{:.0f} % after {} samples; quieten the machine or raise --samples",
-                            width * 100, record.samples)
-              : fmt::format("{} samples are too few for an interval; raise --samples", record.samples);
+      record.reason = std::isfinite(width) ? interval_too_wide(rules_.half_width)
+                                           : "too few samples for an interval; raise --samples";
     }
     if (const auto excess = excess_over_ceiling(entry)) {
       record.status = Status::unstable;

@@ -12,6 +12,7 @@ namespace stbench::reports {
 template <typename Item, typename Records>
 std::vector<Item*> pointers_to(Records& records) {
   std::vector<Item*> pointers;
+  pointers.reserve(records.size());
   for (auto& record : records) pointers.push_back(&record);
   return pointers;
 }

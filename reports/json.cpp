@@ -36,12 +36,14 @@ std::string member(std::string_view name, std::string_view json) {
 
 std::string array_of(const std::vector<std::string>& texts) {
   std::vector<std::string> items;
+  items.reserve(texts.size());
   for (const std::string& text : texts) items.push_back(json_text(text));
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
 std::string array_of(const std::vector<double>& numbers) {
   std::vector<std::string> items;
+  items.reserve(numbers.size());
   for (const double number : numbers) items.push_back(json_number(number));
   return fmt::format("[{}]", fmt::join(items, ", "));
 }

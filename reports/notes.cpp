@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 #include <tuple>
 
 #include "reports/group.h"
@@ -16,11 +16,14 @@ std::string reason_of(const Record& record) {
   return record.reason.empty() ? "no reason given" : record.reason;
 }
 
-std::vector<std::string> names_of(const Rows& rows) {
+/// The rows' names, or their number where they are many.
+std::string names_of(const Rows& rows) {
+  constexpr std::size_t kNamed = 6;
+  if (rows.size() > kNamed) return fmt::format("{} rows", rows.size());
   std::vector<std::string> names;
   for (const Record* row : rows)
     names.push_back(fmt::format("{} {}", who(row->id), cores_text(row->id.cores)));
-  return names;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// The rows of one status, grouped by reason; `mark` is what the table shows at the row.
@@ -38,32 +41,29 @@ std::string lines_of(const Rows& rows, Status status, std::string_view mark, Pai
       left_out += group.size();
       continue;
     }
-    const std::string line =
-        fmt::format("{} {}: {}", mark, fmt::join(names_of(group), ", "), reason_of(*group.front()));
+    const std::string line = fmt::format("{} {}: {}", mark, names_of(group), reason_of(*group.front()));
     text += paragraph(line, 4, paint, style);
   }
   if (left_out > 0) text += fmt::format("  {} and {} more; the report has their reasons\n", mark, left_out);
   return text;
 }
 
-/// The one value that all rows have, or nothing.
-template <typename Part>
-std::string common(const Rows& rows, Part part) {
-  for (const Record* row : rows) {
-    if (part(row->id) != part(rows.front()->id)) return {};
-  }
-  return part(rows.front()->id);
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
+/// What of one device could not be measured: its placements, after the method where the reason is one
+/// method's alone.
 std::string waived_subject(const Rows& rows) {
-  Identity shown;
-  shown.placement = rows.front()->id.placement;
-  shown.method = common(rows, [](const Identity& id) { return id.method; });
-  const std::string direction = common(rows, [](const Identity& id) { return id.direction; });
-  const std::string name = who(shown);
-  const std::string device = rows.front()->id.device;
-  return fmt::format("{}{}{}{}{}", direction, direction.empty() || name.empty() ? "" : " ", name,
-                     device.empty() ? "" : " on ", device);
+  std::vector<std::string> placements;
+  std::vector<std::string> methods;
+  for (const Record* row : rows) {
+    add_once(placements, row->id.placement);
+    add_once(methods, row->id.method);
+  }
+  const std::string method = methods.size() == 1 ? fmt::format("{} of ", methods.front()) : "";
+  const std::string& device = rows.front()->id.device;
+  return fmt::format("{}{}{}{}", method, fmt::join(placements, ", "), device.empty() ? "" : " on ", device);
 }
 
 }  // namespace
@@ -94,9 +94,7 @@ std::string waived_lines(const Report& report, Style style) {
   }
   if (waived.empty()) return {};
   std::string text = "Not measured here:\n";
-  const auto key = [](const Record& r) {
-    return std::tuple(r.id.suite, r.id.placement, r.id.device, reason_of(r));
-  };
+  const auto key = [](const Record& r) { return std::tuple(r.id.suite, r.id.device, reason_of(r)); };
   for (const Rows& group : group_by(waived, key)) {
     text += paragraph(waived_subject(group) + ": " + reason_of(*group.front()), 4, Paint::none, style);
   }

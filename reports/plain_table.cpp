@@ -64,6 +64,7 @@ std::vector<Strip> further_strips(const Rows& rows, const Columns& (*part)(const
   std::vector<std::string> names;
   for (const Record* row : rows) add_names(part(*row), names);
   std::vector<Strip> strips;
+  strips.reserve(names.size());
   for (const std::string& name : names) {
     strips.push_back(strip(name, rows, [&](const Record& row) { return cell_of(part(row), name); }));
   }
@@ -128,10 +129,12 @@ Choice fitting(std::vector<Strip> strips) {
 
 std::string grid_of(const std::vector<Strip>& strips, std::size_t rows, Style style) {
   std::vector<Heading> headings;
+  headings.reserve(strips.size());
   for (const Strip& shown : strips) headings.push_back(shown.heading);
   Grid grid(std::move(headings));
   for (std::size_t row = 0; row < rows; ++row) {
     std::vector<GridCell> cells;
+    cells.reserve(strips.size());
     for (const Strip& shown : strips) cells.push_back({shown.cells[row]});
     grid.add(std::move(cells));
   }

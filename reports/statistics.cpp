@@ -20,7 +20,7 @@ namespace {
 std::vector<double> sorted(std::span<const double> samples) {
   if (samples.empty()) throw std::invalid_argument("no samples");
   std::vector<double> copy(samples.begin(), samples.end());
-  std::sort(copy.begin(), copy.end(), [](double a, double b) { return std::strong_order(a, b) < 0; });
+  std::sort(copy.begin(), copy.end(), [](double a, double b) { return std::is_lt(std::strong_order(a, b)); });
   return copy;
 }
 

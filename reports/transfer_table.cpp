@@ -109,6 +109,15 @@ Rows sorted_rows(Rows rows, const PlacementOrder& order) {
   return rows;
 }
 
+/// A sum is as doubtful as its parts, whose tables have the reasons.
+Rows worth_a_note(const Rows& rows) {
+  Rows worth;
+  for (const Record* row : rows) {
+    if (row->id.direction != "sum" || row->status != Status::unstable) worth.push_back(row);
+  }
+  return worth;
+}
+
 std::string one_table(const Rows& rows, const PlacementOrder& order, Style style, const Roles& roles) {
   const TimeUnit unit = time_unit(rows);
   Grid grid({{"who", Align::left},
@@ -130,7 +139,7 @@ std::string one_table(const Rows& rows, const PlacementOrder& order, Style style
     text += painted(line, Paint::bold, style) + "\n";
   }
   return text + paragraph(workload_text(*rows.front()), 2, Paint::none, style) + grid.render(style) +
-         reason_lines(rows, style);
+         reason_lines(worth_a_note(rows), style);
 }
 
 /// The axes that tell this workload from the default one.

@@ -28,7 +28,7 @@ kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
   if (tensor.dim() == 0) throw ShapeError(std::string(name) + " is a scalar; it needs rows");
   const auto item = static_cast<std::int64_t>(tensor.element_size());
   const auto rows = tensor.size(0);
-  const auto row_elements = rows == 0 ? 0 : tensor.numel() / rows;
+  const auto row_elements = c10::multiply_integers(tensor.sizes().slice(1));
   if (rows > 0 && !tensor.select(0, 0).is_contiguous()) {
     throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
                      ") are not contiguous; call contiguous()");
@@ -72,7 +72,9 @@ void with_index(const at::Tensor& index, HostMove move) {
   }
 }
 
+#ifdef SPEEDTORCH_HAS_CUDA
 bool is_cuda(const at::Tensor& tensor) { return tensor.device().is_cuda(); }
+#endif
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #include "tests/reports/sample_report.h"
 
-#include <regex>
+#include <cstddef>
 
 #include "reports/statistics.h"
 
@@ -79,7 +79,10 @@ Report sample_report() {
 }
 
 std::string without_colour(std::string text) {
-  return std::regex_replace(text, std::regex("\033\\[[0-9]*m"), "");
+  for (std::size_t at = text.find('\033'); at != std::string::npos; at = text.find('\033', at)) {
+    text.erase(at, text.find('m', at) - at + 1);
+  }
+  return text;
 }
 
 }  // namespace stbench::reports

@@ -56,9 +56,8 @@ TEST(Table, KeyLinesOfTheSample) {
            "  WRONG advanced(libtorch) 2 cores: row 7 holds row 8\n",
            "  failed advanced(hugepage) 2 cores: no end after 10 s (--timeout)\n",
            "  ~ index_select(libtorch) 2 cores: interval half-width 14% of the median\n",
-           "Not measured here:\n  to pinned on cuda:0: no NVIDIA driver was found; install one to measure "
-           "it\n"
-           "  to device on cuda:0: no NVIDIA driver was found; install one to measure it\n",
+           "Not measured here:\n  pinned, device on cuda:0: no NVIDIA driver was found; install one to "
+           "measure it\n",
        }) {
     EXPECT_TRUE(has(screen, line)) << line << "is not in\n" << screen;
   }
@@ -137,7 +136,7 @@ TEST(Table, UnstableReasonsAreGroupedAndFew) {
   EXPECT_TRUE(has(screen, "  ~ and 3 more; the report has their reasons\n"));
 }
 
-TEST(Table, WaivedRowsAreALineAPlacementAndReason) {
+TEST(Table, WaivedRowsAreALineADeviceAndReason) {
   Report report;
   for (const std::string method : {"speedtorch", "index_select", "staged"}) {
     for (const std::string direction : {"to", "from"}) {
@@ -152,7 +151,7 @@ TEST(Table, WaivedRowsAreALineAPlacementAndReason) {
   EXPECT_EQ(render_tables(report, Style::plain),
             "Not measured here:\n"
             "  pinned on cpu: no driver\n"
-            "  from index_select(libtorch) on cpu: index_copy_ takes int64 only; --index-dtype int64\n");
+            "  index_select of libtorch on cpu: index_copy_ takes int64 only; --index-dtype int64\n");
 }
 
 TEST(Table, WhatIsEmptyDoesNotAppear) {
