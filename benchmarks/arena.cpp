@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "harness/fill.h"
@@ -64,7 +65,11 @@ RowShape shape_of(const reports::Identity& id) {
 }
 
 std::int64_t Arena::working_bytes(const reports::Identity& cell) {
-  const auto payload = cell.batch * shape_of(cell).row_bytes();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t largest_factor = 512;  // of payload or batch below
+  std::int64_t payload = 0;
+  const bool overflows = __builtin_mul_overflow(cell.batch, shape_of(cell).row_bytes(), &payload);
+  if (overflows || payload > most / largest_factor || cell.batch > most / largest_factor) return most;
   const auto values = payload <= keep_all_values ? 2 * harness::index_sets * payload : payload;
   const auto indices = harness::index_sets * cell.batch * std::int64_t{3 * 8};
   return 3 * payload + values + indices +

@@ -93,7 +93,7 @@ class Arena {
   [[nodiscard]] std::int64_t payload_bytes() const { return static_cast<std::int64_t>(model_.nbytes()); }
   [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
 
-  /// Host bytes that a cell needs beside its table.
+  /// Host bytes that a cell needs beside its table; the largest number where they do not fit 63 bits.
   static std::int64_t working_bytes(const reports::Identity& cell);
 
  private:

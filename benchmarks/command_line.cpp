@@ -71,6 +71,12 @@ Names split(const std::string& text, const std::string& option) {
   return {items.begin(), items.end()};
 }
 
+/// A path or sentence: what stands there, but something.
+std::string required(const std::string& text, const std::string& option) {
+  if (text.empty()) throw UsageError(fmt::format("{}: the value is empty", option));
+  return text;
+}
+
 using Reader = std::function<void(Options&, const std::string& text, const std::string& option)>;
 
 /// What reads each option's text. The texts of the help are in help.cpp; a test holds the two against each
@@ -94,7 +100,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
       {"--filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
-      {"--case", [](O o, T t, T) { o.case_sentence = t; }},
+      {"--case", [](O o, T t, T n) { o.case_sentence = required(t, n); }},
       {"--samples", [](O o, T t, T n) { o.samples = parse_small(t, n, 1, 1'000'000); }},
       {"--warmup", [](O o, T t, T n) { o.warmup = parse_small(t, n, 1, 1'000'000); }},
       {"--timeout", [](O o, T t, T n) { o.timeout_s = harness::parse_seconds(t, n); }},
@@ -103,14 +109,14 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
          o.verify_every = one_of(t, n, {"first", "every"}) == "every";
        }},
       {"--seed", [](O o, T t, T) { o.seed = parse_seed(t); }},
-      {"--csv", [](O o, T t, T) { o.csv = t; }},
-      {"--json", [](O o, T t, T) { o.json = t; }},
+      {"--csv", [](O o, T t, T n) { o.csv = required(t, n); }},
+      {"--json", [](O o, T t, T n) { o.json = required(t, n); }},
       {"--color",
        [](O o, T t, T n) {
          o.color = one_of(t, n, {"auto", "always", "never"});
        }},
       {"--benchmark_filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
-      {"--benchmark_out", [](O o, T t, T) { o.benchmark_out = t; }},
+      {"--benchmark_out", [](O o, T t, T n) { o.benchmark_out = required(t, n); }},
       {"--benchmark_out_format",
        [](O o, T t, T n) {
          o.benchmark_out_format = one_of(t, n, {"json", "csv", "console"});
@@ -130,14 +136,29 @@ Names option_names() {
   return known;
 }
 
+std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+/// The traces of a comma list by their base names.
+std::string without_trace_folders(const std::string& list) {
+  std::string kept;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const auto end = std::min(list.find(',', begin), list.size());
+    const auto item = list.substr(begin, end - begin);
+    kept +=
+        (begin == 0 ? "" : ",") + (item.starts_with("file:") ? "file:" + base_name(item.substr(5)) : item);
+    begin = end + 1;
+  }
+  return kept;
+}
+
 /// Paths of a report are base names: no user or folder names.
 std::string without_folder(const std::string& argument) {
   const auto equals = argument.find('=');
-  const auto value = equals == std::string::npos || !argument.starts_with("--") ? 0 : equals + 1;
-  const auto text = argument.substr(value);
-  const auto begin = text.starts_with("file:") ? value + 5 : value;
-  if (argument.find('/', begin) == std::string::npos) return argument;
-  return argument.substr(0, begin) + std::filesystem::path(argument.substr(begin)).filename().string();
+  const auto begin = equals == std::string::npos || !argument.starts_with("--") ? 0 : equals + 1;
+  const auto option = argument.substr(0, begin), value = argument.substr(begin);
+  if (value.starts_with("file:") || value.find(",file:") != std::string::npos)
+    return option + without_trace_folders(value);
+  return value.find('/') == std::string::npos ? argument : option + base_name(value);
 }
 
 /// What CLI11 could not place: an option that is not known, or a word that should not be there.
@@ -172,15 +193,58 @@ void add_options(CLI::App& app, Options& options) {
     };
     app.add_option(name, CLI::callback_t(read))
         ->expected(1)
+        ->type_name("value")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
 }
 
+/// Each report has a place of its own, and stdout takes one.
+void check_outputs(const Options& options) {
+  const std::pair<const char*, const std::string*> outputs[] = {
+      {"--csv", &options.csv}, {"--json", &options.json}, {"--benchmark_out", &options.benchmark_out}};
+  for (const auto& [name, path] : outputs) {
+    for (const auto& [other, same] : outputs) {
+      if (name == other) break;
+      if (path->empty() || same->empty()) continue;
+      if (*path == "-" && *same == "-")
+        throw UsageError(fmt::format("{} - and {} -: only one report can go to stdout", other, name));
+      if (std::filesystem::path(*path).lexically_normal() == std::filesystem::path(*same).lexically_normal())
+        throw UsageError(
+            fmt::format("{} and {} both name '{}'; give each a file of its own", other, name, *path));
+    }
+  }
+}
+
+/// A case has a value for each axis; another one beside it would be ignored.
+void check_case_alone(const Options& options) {
+  const std::pair<const char*, bool> given[] = {{"--filter", !options.filter.empty()},
+                                                {"--direction", !options.directions.empty()},
+                                                {"--placement", !options.placements.empty()},
+                                                {"--method", !options.methods.empty()},
+                                                {"--device", !options.devices.empty()},
+                                                {"--dtype", !options.dtypes.empty()},
+                                                {"--index-dtype", !options.index_dtypes.empty()},
+                                                {"--distribution", !options.distributions.empty()},
+                                                {"--rows", !options.rows.empty()},
+                                                {"--dim", !options.dims.empty()},
+                                                {"--row-bytes", !options.row_bytes.empty()},
+                                                {"--batch", !options.batches.empty()},
+                                                {"--cores", !options.cores.empty()}};
+  for (const auto& [name, present] : given) {
+    if (present)
+      throw UsageError(
+          fmt::format("--case and {} exclude each other: --case names one case with all its axes", name));
+  }
+}
+
 void check_together(const Options& options) {
-  if (options.csv == "-" && options.json == "-")
-    throw UsageError("--csv - and --json -: only one report can go to stdout");
-  if (!options.case_sentence.empty() && !options.filter.empty())
-    throw UsageError("--case and --filter exclude each other: --case names one case");
+  check_outputs(options);
+  if (!options.case_sentence.empty()) check_case_alone(options);
+}
+
+/// The suite of a case is its first word.
+std::string suite_of_case(const std::string& sentence) {
+  return one_of(sentence.substr(0, sentence.find_first_of(" \t\n")), "--case: the suite", suite_names());
 }
 
 }  // namespace
@@ -200,11 +264,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.allow_extras();
   add_options(app, options);
   bool help = false, long_help = false, version = false, list_tests = false;
-  app.add_flag("-h", help);
-  app.add_flag("--help", long_help);
-  app.add_flag("--version", version);
-  app.add_flag("--dry-run", options.dry_run);
-  app.add_flag("--benchmark_list_tests", list_tests);
+  app.add_flag("-h", help)->disable_flag_override();
+  app.add_flag("--help", long_help)->disable_flag_override();
+  app.add_flag("--version", version)->disable_flag_override();
+  app.add_flag("--dry-run", options.dry_run)->disable_flag_override();
+  app.add_flag("--benchmark_list_tests", list_tests)->disable_flag_override();
   std::string report;
   if (command == "show") app.add_option("report", report);
   try {
@@ -225,7 +289,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     return ShowCommand{report, options.color};
   }
   if (options.suites.empty() && !options.case_sentence.empty())
-    options.suites = {options.case_sentence.substr(0, options.case_sentence.find(' '))};
+    options.suites = {suite_of_case(options.case_sentence)};
   if (command == "list") return ListCommand{options, false};
   if (list_tests) return ListCommand{options, true};
   if (options.suites.empty()) {

@@ -32,16 +32,17 @@ Usage: stbench [run] --suite transfer [OPTIONS]
 constexpr std::string_view examples = R"(Examples:
   stbench --suite transfer --csv t.csv --json t.json
   stbench --suite transfer --preset quick --rows 10M --row-bytes 64,256,1Ki
-  stbench --case 'transfer to hugepage -> speedtorch -> cpu float32 1M×128 batch 131072 unique int64 cores=1'
+  stbench --case 'transfer to hugepage -> speedtorch -> cpu float32 1M×128
+                  batch 131072 unique int64 cores=1'
 )";
 
 constexpr std::string_view notes =
-    R"(Lists are separated by commas. Numbers take k M G = 10^3, 10^6, 10^9 and Ki Mi Gi = 2^10, 2^20, 2^30, and
-ranges: 1k:1M:x4 multiplies, 1:9:+2 adds. Sizes in reports are SI: GB = 10^9 bytes.
+    R"(Lists are separated by commas. Numbers take k M G = 10^3, 10^6, 10^9 and Ki Mi Gi = 2^10, 2^20,
+2^30, and ranges: 1k:1M:x4 multiplies, 1:9:+2 adds. Sizes in reports are SI: GB = 10^9 bytes.
 
 Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
-Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case; 128 + signal
-when interrupted (the report then holds the finished cases and says so).
+Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case;
+128 + signal when interrupted (the report then holds the finished cases and says so).
 )";
 
 const std::vector<OptionGroup>& groups() {
@@ -99,8 +100,8 @@ const std::vector<OptionGroup>& groups() {
 }
 
 constexpr std::string_view google_benchmark = R"(Google Benchmark's flags that work here:
-  --benchmark_list_tests --benchmark_filter=REGEX --benchmark_out=FILE --benchmark_out_format=json|csv|console
-  --benchmark_color=auto|true|false
+  --benchmark_list_tests --benchmark_filter=REGEX --benchmark_out=FILE
+  --benchmark_out_format=json|csv|console --benchmark_color=auto|true|false
 )";
 
 std::string option_lines(bool everything) {
@@ -110,7 +111,8 @@ std::string option_lines(bool everything) {
     for (const auto& help : group.options) {
       text += fmt::format("  {:<27} {}\n", help.option, help.brief);
       if (!everything || help.more.empty()) continue;
-      for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0)) text += std::string(indent, ' ') + line + "\n";
+      for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0))
+        text += std::string(indent, ' ') + line + "\n";
     }
   }
   return text + fmt::format("  {:<27} {}\n", "-h, --help, --version",

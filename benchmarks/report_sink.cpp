@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "benchmarks/suite.h"
 #include "harness/google_benchmark.h"
@@ -16,6 +17,12 @@ namespace {
 
 std::unique_ptr<reports::ReportFile> claim(const std::string& path) {
   return path.empty() ? nullptr : std::make_unique<reports::ReportFile>(path);
+}
+
+/// Google Benchmark's JSON names the host; a report does not.
+std::string without_host_name(const std::string& text) {
+  static const std::regex host(R"re("host_name": "[^"]*")re");
+  return std::regex_replace(text, host, R"("host_name": "")", std::regex_constants::format_first_only);
 }
 
 /// A file of its own for Google Benchmark, which opens its output by name.
@@ -40,7 +47,7 @@ class ScratchFile {
 }  // namespace
 
 ReportSink::ReportSink(const Options& options)
-    : takes_stdout_(options.csv == "-" || options.json == "-"),
+    : takes_stdout_(options.csv == "-" || options.json == "-" || options.benchmark_out == "-"),
       google_benchmark_format_(options.benchmark_out_format),
       csv_(claim(options.csv)),
       json_(claim(options.json)),
@@ -61,7 +68,7 @@ void ReportSink::write_google_benchmark(const reports::Report& report) {
   for (const auto& record : report.records) samples += record.samples_s.size();
   if (handed != samples)
     throw reports::ReportError(fmt::format("Google Benchmark was handed {} of {} samples", handed, samples));
-  if (google_benchmark_) google_benchmark_->write(reports::read_file(scratch.path()));
+  if (google_benchmark_) google_benchmark_->write(without_host_name(reports::read_file(scratch.path())));
 }
 
 }  // namespace stbench

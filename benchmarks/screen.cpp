@@ -1,6 +1,7 @@
 #include "benchmarks/screen.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -27,12 +28,13 @@ bool is_terminal() {
   return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-/// The first measured row of ours, as --case takes it.
+/// The first measured row, as --case takes it: a line break between its words does no harm.
 std::string rerun_hint(const reports::Report& report) {
   for (const auto& record : report.records) {
     if (!record.median_s || record.samples == 0) continue;
     const auto seed = report.seed == Options{}.seed ? "" : fmt::format(" --seed {}", report.seed);
-    return fmt::format("One row again: stbench --case '{}'{}\n", sentence_of(record.id), seed);
+    const auto hint = fmt::format("One row again: stbench --case '{}'{}", sentence_of(record.id), seed);
+    return fmt::format("{}\n", fmt::join(reports::wrapped(hint, reports::kScreenWidth, 2), "\n"));
   }
   return {};
 }

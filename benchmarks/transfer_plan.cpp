@@ -10,6 +10,7 @@
 #include "benchmarks/method.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "harness/suggest.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -115,6 +116,24 @@ std::int64_t needed_bytes(const Identity& id) {
     throw UsageError(fmt::format("a batch of {} rows overflows: more than 2^63 bytes", id.batch));
   }
   return bytes;
+}
+
+/// @throws UsageError naming the part of the case's sentence that is not known.
+void require_known(const Identity& id) {
+  Names methods_known;
+  for (const auto& method : methods()) methods_known.push_back(method.name);
+  Names dtypes = transfer_axes::dtypes();
+  dtypes.emplace_back("bytes");
+  const auto require = [](const std::string& text, const char* part, const Names& known) {
+    if (!contains(known, text))
+      throw UsageError(harness::unknown_name(text, std::string("--case: ") + part, known));
+  };
+  require(id.suite, "suite", {"transfer"});
+  require(id.direction, "direction", transfer_axes::directions());
+  require(id.placement, "placement", transfer_axes::placements());
+  require(id.method, "method", methods_known);
+  require(id.dtype, "dtype", dtypes);
+  require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
 }
 
 /// Expands the axes into cells and groups.
@@ -373,6 +392,7 @@ Names directions_of(const Options& options) {
 
 Options options_for_case(const Options& options) {
   const auto id = harness::from_sentence(options.case_sentence, transfer_axes::further());
+  require_known(id);
   if (id.axes != transfer_axes::further()) {
     throw UsageError(fmt::format("--case '{}': cache, callers, index_home and isa have no other values yet",
                                  options.case_sentence));
