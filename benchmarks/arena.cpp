@@ -127,9 +127,9 @@ void Arena::place_pieces() {
     for (std::int64_t done = 0; done < batch_;) {
       const auto first = (set * batch_ + done) % shape_.rows;
       const auto count = std::min(batch_ - done, shape_.rows - first);
-      // Pinned rows are copied from their host side: that is what the copy engine is for.
-      const auto& rows = memory_->on_host() && !memory_->device().is_cpu() ? host_table_ : table_;
-      pieces_[at(set)].push_back({rows.narrow(0, first, count), model_.narrow(0, done, count),
+      const auto rows = table_.narrow(0, first, count);
+      pieces_[at(set)].push_back({rows, memory_->on_host() ? host_table_.narrow(0, first, count) : rows,
+                                  model_.narrow(0, done, count),
                                   values_of(Pattern::contiguous, set).tensor.narrow(0, done, count)});
       done += count;
     }

@@ -55,9 +55,10 @@ class Arena {
   const at::Tensor& host_index(int set) const { return host_index_[at(set)]; }
 
   /// A contiguous piece of the table and its place in the model tensor; more than one where the batch wraps
-  /// round.
+  /// round. `table` is where kernels see it, `host` its host side: the same but for pinned memory, which the
+  /// copy engine reads from there.
   struct Piece {
-    at::Tensor table, model, values;
+    at::Tensor table, host, model, values;
   };
   std::vector<Piece>& pieces(int set) { return pieces_[at(set)]; }
 

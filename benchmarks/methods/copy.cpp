@@ -12,11 +12,11 @@ const RegisterMethod registration{{
     .pattern = Pattern::contiguous,
     .to =
         [](Arena& arena, int set) {
-          for (const auto& piece : arena.pieces(set)) piece.model.copy_(piece.table, /*non_blocking=*/true);
+          for (const auto& piece : arena.pieces(set)) piece.model.copy_(piece.host, /*non_blocking=*/true);
         },
     .from =
         [](Arena& arena, int set) {
-          for (const auto& piece : arena.pieces(set)) piece.table.copy_(piece.values, /*non_blocking=*/true);
+          for (const auto& piece : arena.pieces(set)) piece.host.copy_(piece.values, /*non_blocking=*/true);
         },
 }};
 
