@@ -24,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kMode = 0666;  // less the umask, as for any file a program makes
-constexpr std::size_t kLargestReport = std::size_t{1} << 30;
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
@@ -155,7 +154,7 @@ void ReportFile::publish() {
     ::fsync(folder.get());  // the new name too; where the system cannot, the file is still whole
 }
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, std::size_t largest) {
   const auto fail = [&](std::string_view why) {
     throw ReportError(
         fmt::format("cannot read \"{}\": {}; a report of this program would be right", path, why));
@@ -170,7 +169,7 @@ std::string read_file(const std::string& path) {
     if (count < 0) fail(reason_of(errno));
     if (count == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(count));
-    if (text.size() > kLargestReport) fail("it is larger than 1 GiB");
+    if (text.size() > largest) fail(fmt::format("it is larger than {} bytes", largest));
   }
 }
 

@@ -1,6 +1,7 @@
 /// Report files: written whole or not at all, read with a bound.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,9 +72,12 @@ class ReportFile {
   FileDescriptor file_;
 };
 
-/// The whole file, at most 1 GiB.
-/// @throws ReportError naming the path and the system's reason.
-std::string read_file(const std::string& path);
+/// 1 GiB: what no report reaches.
+inline constexpr std::size_t kLargestReport = std::size_t{1} << 30;
+
+/// The whole file.
+/// @throws ReportError naming the path and the system's reason, or that it is larger than `largest` bytes.
+std::string read_file(const std::string& path, std::size_t largest = kLargestReport);
 
 /// Reads a report, JSON where the first character is `{`, else CSV.
 /// @throws ReportError naming the path, the place and what would be right.
