@@ -32,7 +32,8 @@ bool is_terminal() {
 std::string rerun_hint(const reports::Report& report) {
   for (const auto& record : report.records) {
     if (!record.median_s || record.samples == 0) continue;
-    const auto seed = report.seed == Options{}.seed ? "" : fmt::format(" --seed {}", report.seed);
+    const bool usual = report.seed == Options{}.seed || report.program.empty();  // a CSV does not say
+    const auto seed = usual ? "" : fmt::format(" --seed {}", report.seed);
     const auto hint = fmt::format("One row again: stbench --case '{}'{}", sentence_of(record.id), seed);
     return fmt::format("{}\n", fmt::join(reports::wrapped(hint, reports::kScreenWidth, 2), "\n"));
   }

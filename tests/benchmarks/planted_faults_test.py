@@ -1,0 +1,145 @@
+"""Every planted fault is caught: a wrong result has a reason and no number, and its neighbours keep theirs."""
+
+import time
+import unittest
+
+from program import FIGURES, HOST, MEASURED, PLANTED, ProgramTest, cell
+
+# Of these no check of another method sees anything: they stay inside their rows.
+FAULTS = ["nothing", "last_row_skipped", "half_done", "off_by_one", "two_rows_swapped", "too_narrow", "stale_buffer"]
+HONEST = ["speedtorch", "index_select", "advanced", "copy", "stream", "plain_loop"]
+TABLE = ("--suite", "transfer", "--rows", "3k", "--batch", "500", "--cores", "1", "--placement", "pageable", *HOST)
+
+
+class PlantedFaultsTest(ProgramTest):
+    def planted(self, methods, *arguments, status, table=TABLE, samples=3):
+        """The cases of a run by the program with faults, and of the same run the CSV's rows."""
+        report, rows, done = self.measure(*table, "--method", ",".join(methods), "--samples", samples, *arguments,
+                                          program=PLANTED, status=status)
+        self.assertEqual([case["status"] for case in report["cases"]], [row["status"] for row in rows])
+        for case, row in zip(report["cases"], rows):
+            self.check_numbers(case, row)
+        return report["cases"], done
+
+    def check_numbers(self, case, row):
+        """Numbers where the result was right, and nowhere else."""
+        if case["status"] in MEASURED:
+            self.assertEqual(case["mismatches"], 0, case)
+            self.assertGreater(case["median_s"], 0, case)
+            self.assertGreater(float(row["median_s"]), 0)
+            return
+        self.assertEqual([case[name] for name in FIGURES], [None] * len(FIGURES), case)
+        self.assertEqual([row[name] for name in FIGURES], [""] * len(FIGURES), row)
+        self.assertEqual((case["samples"], case["samples_s"], row["samples"]), (0, [], "0"), case)
+        self.assertNotEqual(case["reason"], "", case)
+        self.assertEqual(case["mismatches"] > 0, case["status"] == "wrong", case)
+
+    def check_caught(self, cases, faults):
+        for case in cases:
+            with self.subTest(**{name: case[name] for name in ("direction", "method", "dtype", "dim", "index_dtype")}):
+                caught = case["status"] == "wrong"
+                self.assertEqual(caught, case["method"] in faults, case)
+
+    def test_each_is_caught_in_each_direction_dtype_and_width(self):
+        faults = [*FAULTS, "column_shift"]
+        cases, done = self.planted([*HONEST, *faults], "--dtype", "float32,int8", "--dim", "3,129", "--index-dtype",
+                                   "int64,int32", status=1)
+        self.check_caught([case for case in cases if case["status"] != "waived"], faults)
+        for direction in ("to", "from", "sum", "round_trip"):
+            seen = {case["method"] for case in cases if case["direction"] == direction}
+            self.assertGreaterEqual(seen, {*faults, *HONEST})
+        self.assertIn("WRONG: ", done.stdout)
+
+    def test_each_is_caught_where_a_row_is_one_byte(self):
+        cases, _ = self.planted([*HONEST, *FAULTS], "--row-bytes", "1", status=1)
+        self.check_caught(cases, FAULTS)
+
+    def test_each_is_caught_when_every_sample_is_checked(self):
+        # A table much larger than the eight sets: a row left out of one set is then hardly ever written by another
+        # in the same sample, which would mend it.
+        table = ("--suite", "transfer", "--rows", "500k", "--batch", "500", "--cores", "1", "--placement", "pageable",
+                 *HOST)
+        faults = [*FAULTS, "now_and_then"]
+        cases, _ = self.planted([*HONEST, *faults], "--verify", "every", "--direction", "to,from,round_trip",
+                                "--dtype", "float32,int8", "--dim", "5", status=1, table=table, samples=9)
+        self.check_caught(cases, faults)
+
+    def test_result_of_another_size_is_caught(self):
+        cases, _ = self.planted(["speedtorch", "short_result"], "--direction", "to", status=1)
+        self.check_caught(cases, ["short_result"])
+        reason = next(case["reason"] for case in cases if case["method"] == "short_result")
+        self.assertIn("499 rows instead of 500", reason)
+
+    def test_result_that_comes_later_is_caught(self):
+        # Alone: when the work is done at last, it is done in the midst of the next method's.
+        cases, _ = self.planted(["missing_synchronise"], "--direction", "to,from,round_trip", status=1)
+        self.assertEqual([case["status"] for case in cases], ["wrong"] * 3)
+
+    def test_too_wide_rows_are_caught(self):
+        to, _ = self.planted([*HONEST, "too_wide"], "--direction", "to", "--dtype", "float32,int8", "--dim", "3",
+                             status=1)
+        self.check_caught(to, ["too_wide"])
+        # Rows beside the touched ones are damaged, so no case of the cell can be trusted.
+        back, _ = self.planted([*HONEST, "too_wide"], "--direction", "from", "--dtype", "float32,int8", "--dim", "3",
+                               status=1)
+        self.assertEqual({case["status"] for case in back if case["method"] == "too_wide"}, {"wrong"})
+
+    def check_stray_write(self, *arguments):
+        """Whoever it was: all of its cell are wrong, and the next cell starts from a clean table."""
+        cases, _ = self.planted([*HONEST, "stray_write"], "--placement", "pageable,libtorch", "--direction",
+                                "from,round_trip", *arguments, status=1,
+                                table=("--suite", "transfer", "--batch", "500", "--cores", "1", *HOST))
+        damaged = {cell(case) for case in cases if case["method"] == "stray_write"}
+        self.assertEqual(len(damaged), 1)
+        for case in cases:
+            with self.subTest(direction=case["direction"], placement=case["placement"], method=case["method"]):
+                self.assertEqual(case["status"] == "wrong", cell(case) in damaged, case)
+        return [case for case in cases if cell(case) in damaged]
+
+    def test_write_outside_the_touched_rows_is_caught(self):
+        damaged = self.check_stray_write("--rows", "20k")
+        self.assertTrue(any("untouched rows of the table" in case["reason"] for case in damaged))
+
+    def test_write_far_from_the_touched_rows_is_caught_at_the_latest_by_the_whole_table(self):
+        # Of a million rows each check looks at some; the row in question is none of them.
+        damaged = self.check_stray_write("--rows", "1M", "--row-bytes", "2")
+        self.assertEqual(len(damaged), len(HONEST) + 1)
+        for case in damaged:
+            self.assertIn("a case of this cell wrote outside its rows", case["reason"])
+
+    def test_error_is_a_failed_case_in_one_line(self):
+        cases, done = self.planted([*HONEST, "throws"], status=2)
+        for case in cases:
+            self.assertEqual(case["status"] == "failed", case["method"] == "throws", case)
+        reasons = {case["reason"] for case in cases if case["method"] == "throws"}
+        self.assertEqual(reasons, {"planted failure of two lines"})
+        self.assertIn("planted failure of two lines", done.stdout)
+
+    def test_wrong_result_weighs_more_than_an_error(self):
+        self.planted(["speedtorch", "throws", "nothing"], status=1)
+
+    def test_hanging_case_is_failed_and_ends_the_run(self):
+        began = time.monotonic()
+        cases, done = self.planted(["hangs", "speedtorch"], "--timeout", "1", "--direction", "to,from", status=2)
+        self.assertLess(time.monotonic() - began, 60)
+        hanging = [case for case in cases if case["method"] == "hangs"]
+        self.assertEqual([case["status"] for case in hanging], ["failed"])
+        self.assertIn("no end after 1 s", hanging[0]["reason"])
+        self.assertIn("transfer to pageable -> hangs -> cpu", done.stderr)
+
+    def test_cases_of_groups_before_a_hanging_one_keep_their_numbers(self):
+        cases, _ = self.planted(["hangs", "speedtorch"], "--timeout", "1", "--direction", "to", "--filter",
+                                "speedtorch.* 1k|hangs.* 2k", status=2,
+                                table=("--suite", "transfer", "--rows", "1k,2k", "--batch", "100", "--cores", "1",
+                                       "--placement", "pageable", *HOST))
+        self.assertEqual([(case["rows"], case["status"] in MEASURED) for case in cases], [(1000, True), (2000, False)])
+
+    def test_slow_case_is_measured_as_it_is(self):
+        cases, _ = self.planted(["slow", "speedtorch"], "--direction", "to", "--timeout", "20", status=0)
+        slow = next(case for case in cases if case["method"] == "slow")
+        self.assertGreaterEqual(slow["min_s"], 0.05)
+        self.assertEqual(slow["repeat"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+/// Methods with one fault each: what a wrong kernel, a forgotten wait or a shortcut would do. They are part
+/// of a program of their own, stbench_planted, whose checks must catch every one of them.
+#include <ATen/TensorIndexing.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "benchmarks/method.h"
+
+namespace stbench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// One operation in plain bytes. It shares the tensors, so that what runs late still finds its memory.
+struct Move {
+  bool to;  ///< from the table into the dense tensor; else the other way
+  at::Tensor table, dense;
+  std::vector<std::int64_t> index;
+
+  [[nodiscard]] std::size_t rows() const { return index.size(); }
+  [[nodiscard]] std::size_t row_bytes() const { return dense.nbytes() / rows(); }
+  [[nodiscard]] std::byte* table_row(std::size_t i) const {
+    return static_cast<std::byte*>(table.data_ptr()) + static_cast<std::size_t>(index[i]) * row_bytes();
+  }
+  [[nodiscard]] std::byte* dense_row(std::size_t i) const {
+    return static_cast<std::byte*>(dense.data_ptr()) + i * row_bytes();
+  }
+  [[nodiscard]] const std::byte* source(std::size_t i) const { return to ? table_row(i) : dense_row(i); }
+  [[nodiscard]] std::byte* destination(std::size_t i) const { return to ? dense_row(i) : table_row(i); }
+
+  void copy(std::size_t i) const { std::memcpy(destination(i), source(i), row_bytes()); }
+  void copy_rows(std::size_t begin, std::size_t end) const {
+    for (auto i = begin; i < end; ++i) copy(i);
+  }
+  void copy_all() const { copy_rows(0, rows()); }
+};
+
+std::vector<std::int64_t> rows_of(const at::Tensor& index) {
+  const auto wide = index.to(at::kLong);
+  const auto* first = wide.const_data_ptr<std::int64_t>();
+  return {first, first + wide.numel()};
+}
+
+Move to_move(Arena& arena, int set) {
+  return {true, arena.table(), arena.model(), rows_of(arena.index(set))};
+}
+
+Move from_move(Arena& arena, int set) {
+  return {false, arena.table(), arena.values(set), rows_of(arena.index(set))};
+}
+
+/// A method that does both directions by the same faulty move, on the host.
+Method planted(const std::string& name, const std::function<void(const Move&)>& move) {
+  return {.name = name,
+          .summary = "planted fault",
+          .role = harness::Role::peer,
+          .applies = [](const reports::Identity& id) { return id.device == "cpu"; },
+          .to = [move](Arena& arena, int set) { move(to_move(arena, set)); },
+          .from = [move](Arena& arena, int set) { move(from_move(arena, set)); }};
+}
+
+const RegisterMethod plain_loop{planted("plain_loop", [](const Move& move) { move.copy_all(); })};
+
+const RegisterMethod nothing{planted("nothing", [](const Move&) {})};
+
+const RegisterMethod last_row_skipped{
+    planted("last_row_skipped", [](const Move& move) { move.copy_rows(0, move.rows() - 1); })};
+
+const RegisterMethod half_done{
+    planted("half_done", [](const Move& move) { move.copy_rows(0, move.rows() / 2); })};
+
+const RegisterMethod off_by_one{planted("off_by_one", [](const Move& move) {
+  for (std::size_t i = 0; i < move.rows(); ++i)
+    std::memcpy(move.destination(i), move.source((i + 1) % move.rows()), move.row_bytes());
+})};
+
+const RegisterMethod two_rows_swapped{planted("two_rows_swapped", [](const Move& move) {
+  move.copy_rows(0, move.rows() - 2);
+  const auto last = move.rows() - 1;
+  std::memcpy(move.destination(last), move.source(last - 1), move.row_bytes());
+  std::memcpy(move.destination(last - 1), move.source(last), move.row_bytes());
+})};
+
+const RegisterMethod too_narrow{planted("too_narrow", [](const Move& move) {
+  for (std::size_t i = 0; i < move.rows(); ++i)
+    std::memcpy(move.destination(i), move.source(i), move.row_bytes() - 1);
+})};
+
+/// One byte more of each row, from the last row to the first, so that no later row mends it. Bytes past an
+/// end of the memory are left alone: the check has to see this, not the operating system.
+const RegisterMethod too_wide{planted("too_wide", [](const Move& move) {
+  for (auto i = move.rows(); i-- > 0;) {
+    const bool inside = i + 1 < move.rows() && move.index[i] + 1 < move.table.size(0);
+    std::memcpy(move.destination(i), move.source(i), move.row_bytes() + (inside ? 1 : 0));
+  }
+})};
+
+/// Each row begins with its second element and ends with its first.
+const RegisterMethod column_shift{[] {
+  auto method = planted("column_shift", [](const Move& move) {
+    const auto shift = static_cast<std::size_t>(move.dense.element_size());
+    for (std::size_t i = 0; i < move.rows(); ++i) {
+      std::memcpy(move.destination(i), move.source(i) + shift, move.row_bytes() - shift);
+      std::memcpy(move.destination(i) + move.row_bytes() - shift, move.source(i), shift);
+    }
+  });
+  method.applies = [](const reports::Identity& id) { return id.device == "cpu" && id.dim > 1; };
+  return method;
+}()};
+
+/// Two buffers taken in the wrong order: the first call is right, each later one delivers the one before it.
+class OneBehind {
+ public:
+  void operator()(const Move& move) {
+    std::vector<std::byte> fresh(move.rows() * move.row_bytes());
+    for (std::size_t i = 0; i < move.rows(); ++i)
+      std::memcpy(fresh.data() + i * move.row_bytes(), move.source(i), move.row_bytes());
+    auto& before = before_[move.to ? 0 : 1];
+    const auto& stale = before.size() == fresh.size() ? before : fresh;
+    for (std::size_t i = 0; i < move.rows(); ++i)
+      std::memcpy(move.destination(i), stale.data() + i * move.row_bytes(), move.row_bytes());
+    before = std::move(fresh);
+  }
+
+ private:
+  std::array<std::vector<std::byte>, 2> before_;  ///< of each direction
+};
+
+const RegisterMethod stale_buffer{planted(
+    "stale_buffer", [one_behind = std::make_shared<OneBehind>()](const Move& move) { (*one_behind)(move); })};
+
+/// Hands the work to a thread that does it later, and does not wait.
+const RegisterMethod missing_synchronise{planted("missing_synchronise", [](const Move& move) {
+  static std::vector<std::jthread> workers;  // joined at the end of the process
+  workers.emplace_back([move] {
+    std::this_thread::sleep_for(300ms);
+    move.copy_all();
+  });
+})};
+
+/// Right twice and then wrong once: a race that is lost now and then.
+const RegisterMethod now_and_then{
+    planted("now_and_then", [calls = std::make_shared<int>(0)](const Move& move) {
+      move.copy_rows(0, move.rows() - (++*calls % 3 == 0 ? 1 : 0));
+    })};
+
+const RegisterMethod throws{
+    planted("throws", [](const Move&) { throw std::runtime_error("planted failure\nof two lines"); })};
+
+/// One line on stderr when the method is first called, for a test that waits for this.
+void announce(const char* name) {
+  static std::once_flag once;
+  std::call_once(once, [&] { std::fprintf(stderr, "planted: %s has begun\n", name); });
+}
+
+const RegisterMethod hangs{planted("hangs", [](const Move&) {
+  announce("hangs");
+  for (;;) std::this_thread::sleep_for(1h);
+})};
+
+/// No fault: the result is right, the time is long.
+const RegisterMethod slow{planted("slow", [](const Move& move) {
+  announce("slow");
+  std::this_thread::sleep_for(50ms);
+  move.copy_all();
+})};
+
+/// A result of its own that has a row too few.
+const RegisterMethod short_result{[] {
+  auto method = planted("short_result", [](const Move& move) { move.copy_all(); });
+  method.applies = [](const reports::Identity& id) { return id.device == "cpu" && id.direction == "to"; };
+  method.to = [](Arena& arena, int set) {
+    arena.deliver(
+        arena.table().index({arena.index(set).to(at::kLong)}).narrow(0, 0, arena.model().size(0) - 1));
+  };
+  return method;
+}()};
+
+/// A row that no method of the cell has to touch, nor any row beside it, and that the sampled check leaves
+/// out where it can.
+std::int64_t row_out_of_the_way(Arena& arena) {
+  constexpr std::int64_t sampled_rows = 100'000;
+  std::set<std::int64_t> touched;
+  for (int set = 0; set < harness::index_sets; ++set) {
+    for (const auto row : rows_of(arena.index(set))) touched.insert({row - 1, row, row + 1});
+  }
+  const auto rows = arena.table().size(0);
+  const auto step = std::max<std::int64_t>(1, rows / sampled_rows);
+  for (auto row = rows - 2; row > harness::index_sets * arena.model().size(0); --row) {
+    if (!touched.contains(row) && (step == 1 || row % step != 0)) return row;
+  }
+  throw std::logic_error("every row is touched; use more --rows");
+}
+
+/// Right, and writes into one row more. In one placement only, so that the others can be seen to stay clean.
+const RegisterMethod stray_write{[] {
+  auto method = planted("stray_write", [](const Move& move) { move.copy_all(); });
+  method.applies = [](const reports::Identity& id) {
+    return id.placement == "pageable" && id.direction == "from";
+  };
+  method.from = [](Arena& arena, int set) {
+    auto move = from_move(arena, set);
+    move.copy_all();
+    move.index.front() = row_out_of_the_way(arena);
+    std::memset(move.table_row(0), 0x5A, move.row_bytes());
+  };
+  return method;
+}()};
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,95 @@
+"""Runs stbench as a user does, and reads what it writes."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("STBENCH_PROGRAM", "")
+PLANTED = os.environ.get("STBENCH_PLANTED", "")
+
+SMALL = ("--suite", "transfer", "--rows", "3k", "--batch", "500", "--samples", "3")
+HOST = ("--device", "cpu")
+
+IDENTITY = ("suite direction placement method device dtype index_dtype distribution rows dim batch cores").split()
+COLUMNS = IDENTITY + (
+    "status reason samples median_s ci_low_s ci_high_s min_s p05_s p95_s payload_bytes index_bytes gb_per_s "
+    "copy_fraction speedup verified_rows mismatches"
+).split()
+AXES = ["cache", "callers", "index_home", "isa"]
+PLAIN = ["repeat", "pages_got", "throttled"]
+FIGURES = ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction", "speedup")
+MEASURED = ("ok", "unstable")
+
+
+def environment(**changes):
+    """The caller's environment without what changes the program's behaviour; None removes a variable."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "KMP_"))}
+    for name in ("NO_COLOR", "TMPDIR"):
+        kept.pop(name, None)
+    # Set, so that the program need not start itself a second time.
+    kept.update({"GOMP_SPINCOUNT": "5000", "TERM": "xterm"})
+    kept.update(changes)
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def run(*arguments, program=PROGRAM, cwd=None, timeout=120, prefix=(), **variables):
+    return subprocess.run(
+        [*prefix, program, *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, timeout=timeout, env=environment(**variables), check=False,
+    )
+
+
+def refuse_constant(name):
+    raise ValueError(f"{name} is no JSON")
+
+
+def read_json(path):
+    return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=refuse_constant)
+
+
+def read_csv(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def identity(case):
+    return tuple(case[name] for name in IDENTITY + AXES)
+
+
+def cell(case):
+    """What a case has in common with those it is compared with."""
+    return tuple(case[name] for name in IDENTITY + AXES if name != "method")
+
+
+class ProgramTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not (PROGRAM and PLANTED):
+            raise RuntimeError("STBENCH_PROGRAM and STBENCH_PLANTED name the two programs; run these tests by ctest")
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="stbench test "))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def run_program(self, *arguments, **options):
+        return run(*arguments, cwd=self.folder, **options)
+
+    def measure(self, *arguments, status=0, **options):
+        """Runs with both reports; returns the JSON's object, the CSV's rows and the finished process."""
+        done = self.run_program(*arguments, "--csv", "r.csv", "--json", "r.json", **options)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        return read_json(self.folder / "r.json"), read_csv(self.folder / "r.csv"), done
+
+    def cases(self, *arguments, **options):
+        return self.measure(*arguments, **options)[0]["cases"]
+
+    def file(self, name, content=""):
+        path = self.folder / name
+        path.write_text(content, encoding="utf-8")
+        return path
