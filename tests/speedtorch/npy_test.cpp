@@ -80,23 +80,33 @@ TEST_P(BadHeader, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadHeader,
-    testing::Values(
-        "", "{", "{}", "[]", "{'descr': '<i8'}", header_of("<i8", "3"), header_of("<i8", "(3)"),
-        header_of("<i8", "(3"), header_of("<i8", "(,)"), header_of("<i8", "(3,,)"), header_of("<i8", "(3 4)"),
-        header_of("<i8", "(-1,)"), header_of("<i8", "(3.0,)"), header_of("<i8", "(3L,)"),
-        header_of("<i8", "(9223372036854775808,)"), header_of("<i8", "[3]"), header_of("<i8", "None"),
-        header_of("<i8", "(3,)") + "x", header_of("<i8\\'", "(3,)"), header_of(std::string(65, 'a'), "(3,)"),
-        header_of("<i8\n", "(3,)"), "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (3,)}",
-        "{'descr': '<i8', 'descr': '<i8', 'fortran_order': False, 'shape': (3,)}",
-        "{'descr': '<i8', 'fortran_order': 0, 'shape': (3,)}",
-        "{'descr': '<i8', 'fortran_order': False 'shape': (3,)}",
-        "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), 'more': 1}",
-        "{'descr' '<i8', 'fortran_order': False, 'shape': (3,)}", "{,}", std::string(20'000, '(')));
+    testing::Values("", "{", "{}", "[]", "{'descr': '<i8'}", header_of("<i8", "3"), header_of("<i8", "(3)"),
+                    header_of("<i8", "(3"), header_of("<i8", "(,)"), header_of("<i8", "(3,,)"),
+                    header_of("<i8", "(3 4)"), header_of("<i8", "(-1,)"), header_of("<i8", "(3.0,)"),
+                    header_of("<i8", "(3L,)"), header_of("<i8", "(9223372036854775808,)"),
+                    header_of("<i8", "[3]"), header_of("<i8", "None"), header_of("<i8", "(3,)") + "x",
+                    header_of("<i8\\'", "(3,)"), header_of(std::string(65, 'a'), "(3,)"),
+                    header_of("<i8\n", "(3,)"),
+                    "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (3,)}",
+                    "{'descr': '<i8', 'descr': '<i8', 'fortran_order': False, 'shape': (3,)}",
+                    "{'descr': '<i8', 'fortran_order': 0, 'shape': (3,)}",
+                    "{'descr': '<i8', 'fortran_order': False 'shape': (3,)}",
+                    "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), 'more': 1}",
+                    "{'descr' '<i8', 'fortran_order': False, 'shape': (3,)}", "{,}"));
 
 TEST(NpyHeader, RefusesTooManyDimensions) {
   std::string shape = "(";
   for (int i = 0; i < 65; ++i) shape += "1,";
   EXPECT_THAT(refused_header(file_of(header_of("<i8", shape + ")"))), HasSubstr("64 dimensions"));
+}
+
+TEST(NpyHeader, ThatIsDeeplyNestedIsRefused) {
+  for (const char* open : {"(", "[", "{"}) {
+    std::string deep;
+    for (int i = 0; i < 20'000; ++i) deep += open;
+    EXPECT_THAT(refused_header(file_of(deep)), HasSubstr("the .npy header"));
+    EXPECT_THAT(refused_header(file_of("{'shape': " + deep)), HasSubstr("the .npy header"));
+  }
 }
 
 TEST(NpyHeader, IsBounded) {
