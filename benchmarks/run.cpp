@@ -128,6 +128,8 @@ class Run {
       auto contestants = group.prepare();
       records = harness::measure(contestants, rules(group), hooks(group, before, share, watchdog));
       group.close(records);
+      for (auto& record : records) record.more.emplace_back("group", groups_);
+      ++groups_;
     } catch (const std::exception& error) {
       records = failed(group, error.what());
     }
@@ -229,6 +231,7 @@ class Run {
   std::mutex mutex_;  ///< of the next two, which the watchdog's thread reads
   Report report_;
   Identity current_;
+  std::int64_t groups_ = 0;
   std::vector<Plan> plans_;
   harness::Progress progress_;
 };

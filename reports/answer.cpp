@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -91,8 +92,16 @@ std::string place_sentence(const Rows& rows) {
                      any.id.device, cores_text(any.id.cores));
 }
 
+/// Only samples of the same rounds pair up: the machine's speed drifts in between.
+bool same_rounds(const Record& a, const Record& b) {
+  const Value* const group_a = find(a.more, "group");
+  const Value* const group_b = find(b.more, "group");
+  return group_a != nullptr && group_b != nullptr && *group_a == *group_b;
+}
+
 std::string gain_text(const Record& ours, const Record& theirs) {
-  const auto interval = ratio_interval(theirs.samples_s, ours.samples_s);
+  const auto interval =
+      same_rounds(ours, theirs) ? ratio_interval(theirs.samples_s, ours.samples_s) : std::nullopt;
   const std::string range =
       interval ? fmt::format(" (95% interval {:.2f} to {:.2f})", interval->low, interval->high)
                : std::string();

@@ -53,6 +53,9 @@ TEST(Answer, TakesTheIntervalOfTheRoundsRatios) {
   EXPECT_LT(interval.low, 1.9);
   EXPECT_NE(answer_line(report).find("(95% interval 1.85 to 2.17)"), std::string::npos)
       << answer_line(report);
+  Report apart = report;
+  apart.records[0].more.back().second = std::int64_t{1};  // another group: no common rounds
+  EXPECT_EQ(answer_line(apart).find("interval"), std::string::npos);
   report.records[0].samples_s.pop_back();
   EXPECT_EQ(answer_line(report).find("interval"), std::string::npos)
       << "rounds that do not pair up have none";

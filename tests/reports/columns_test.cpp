@@ -42,7 +42,7 @@ TEST(Columns, RefuseCellsOfTheWrongKind) {
 
 TEST(Columns, NamesMustBeDistinct) {
   Report report = sample_report();
-  EXPECT_EQ(layout_of(report).more, (std::vector<std::string>{"repeat", "pages_got", "throttled"}));
+  EXPECT_EQ(layout_of(report).more, (std::vector<std::string>{"repeat", "pages_got", "throttled", "group"}));
   for (const std::string name : {"rows", "cache", "samples_s", "", "repeat"}) {
     Report bad = report;
     bad.records[3].more.emplace_back(name, std::int64_t{1});

@@ -30,7 +30,7 @@ std::string example(const std::string& start, const std::string& line_end) {
 }
 
 std::string header() {
-  return fmt::format("{},cache,callers,index_home,isa,repeat,pages_got,throttled\r\n",
+  return fmt::format("{},cache,callers,index_home,isa,repeat,pages_got,throttled,group\r\n",
                      fmt::join(kSchemaColumns, ","));
 }
 
