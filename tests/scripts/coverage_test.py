@@ -1,0 +1,91 @@
+"""docs/coverage.md: all 92 rows with the right milestone, and no claim without a test that is in the tree."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/coverage.md"
+STATES = ("done", "host done, GPU not yet run", "open")
+
+MILESTONES = {
+    "01": [*range(1, 5), *range(7, 14)],
+    "03": [6, *range(14, 19), 53, 54],
+    "05": [5, *range(19, 53), *range(55, 58)],
+    "06": [*range(58, 73)],
+    "07": [*range(74, 92)],
+    "04, 06": [73],
+    "01, 05": [92],
+}
+
+
+def table_rows():
+    lines = PAGE.read_text().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| \d+ \|", line)]
+    return [(int(number), *rest) for number, *rest in cells]
+
+
+def named_tests(shown):
+    """(file, test) for each test of a cell: the name of a file in backticks, then those of its tests."""
+    found, file = [], None
+    for word in re.findall(r"`([^`]+)`", shown):
+        if "/" in word:
+            file = word
+        else:
+            found.append((file, word))
+    return found
+
+
+def tests_in(file):
+    """The names by which the tests of a file are called."""
+    text = (ROOT / file).read_text()
+    if file.endswith(".py"):
+        return set(re.findall(r"^ +def (test_\w+)", text, re.MULTILINE))
+    found = re.findall(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)\)", text, re.MULTILINE)
+    return {f"{suite}.{name}" for suite, name in found}
+
+
+class CoverageTest(unittest.TestCase):
+    def test_all_92_rows_are_there_in_order(self):
+        self.assertEqual([row[0] for row in table_rows()], list(range(1, 93)))
+        for row in table_rows():
+            self.assertEqual(len(row), 5, row)
+            self.assertTrue(row[1], row)
+
+    def test_each_row_has_the_milestone_that_brings_it(self):
+        wanted = {number: milestone for milestone, numbers in MILESTONES.items() for number in numbers}
+        self.assertEqual({row[0]: row[2] for row in table_rows()}, wanted)
+
+    def test_each_state_is_one_of_three_and_counted(self):
+        states = [row[3] for row in table_rows()]
+        self.assertLessEqual(set(states), set(STATES))
+        counted = dict(re.findall(r"^\| `([^`]+)` \|.*\| (\d+) \|$", PAGE.read_text(), re.MULTILINE))
+        self.assertEqual(counted, {state: str(states.count(state)) for state in STATES})
+
+    def test_what_is_claimed_names_tests(self):
+        for number, _, _, state, shown in table_rows():
+            if state != "open":
+                self.assertTrue(named_tests(shown), f"row {number} is '{state}' and names no test")
+            elif shown:
+                self.assertTrue(shown.startswith("so far "), f"row {number}")
+
+    def test_each_named_test_is_in_the_tree(self):
+        for number, *_, shown in table_rows():
+            for file, test in named_tests(shown):
+                with self.subTest(row=number, test=test):
+                    self.assertTrue(file and (ROOT / file).exists(), file)
+                    self.assertIn(test, tests_in(file))
+
+    def test_only_device_tests_can_finish_a_row_that_needs_a_gpu(self):
+        for number, _, _, state, shown in table_rows():
+            if "GPU" in state:
+                self.assertNotIn("device_test", shown, f"row {number}")
+
+    def test_the_device_tests_are_those_of_the_tree(self):
+        files = {str(file.relative_to(ROOT)) for file in ROOT.glob("tests/**/*device_test.*")}
+        named = set(re.findall(r"`(tests/[^`]*device_test\.\w+)`", PAGE.read_text()))
+        self.assertEqual(named, files)
+
+
+if __name__ == "__main__":
+    unittest.main()
