@@ -12,7 +12,7 @@
 #include "benchmarks/help.h"
 #include "benchmarks/method.h"
 #include "benchmarks/suite.h"
-#include "benchmarks/transfer_plan.h"
+#include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "harness/suggest.h"

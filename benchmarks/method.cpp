@@ -28,6 +28,11 @@ int place(harness::Role role) {
 
 }  // namespace
 
+std::string index_copy_refuses(const reports::Identity& id) {
+  const bool refused = id.direction != "to" && id.index_dtype == "int32";
+  return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
+}
+
 const std::vector<Method>& methods() { return registered(); }
 
 RegisterMethod::RegisterMethod(Method method) {

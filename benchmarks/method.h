@@ -25,6 +25,9 @@ struct Method {
   std::function<void(Arena&, int set)> from;  ///< model tensor into table rows
 };
 
+/// LibTorch's index_copy_ takes no int32 indices: why a case that needs it to is waived.
+std::string index_copy_refuses(const reports::Identity& id);
+
 /// All methods: ours, LibTorch's, peers, ceilings, by name within each.
 const std::vector<Method>& methods();
 

@@ -9,6 +9,8 @@
 #include "benchmarks/arena.h"
 #include "benchmarks/method.h"
 #include "benchmarks/suite.h"
+#include "benchmarks/transfer_axes.h"
+#include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_indices.h"
 #include "benchmarks/transfer_plan.h"
 #include "harness/errors.h"
@@ -135,8 +137,8 @@ class TransferGroup final : public Group {
     const auto indices = run_->indices.sets(cases.front(), run_->tables.seed());
     std::vector<Contestant> contestants;
     for (const auto& id : cases) {
-      auto& arena = arenas_[id.placement];
-      if (!arena) arena = make_arena(id, indices);
+      const auto arena = arena_for(id, indices);
+      if (!arena) continue;
       contestants.push_back(contestant_for(id, arena));
       contestants.back().more = {{"pages_got", pages_[id.placement]}, {"throttled", std::monostate{}}};
     }
@@ -154,9 +156,47 @@ class TransferGroup final : public Group {
       }
     }
     arenas_.clear();
+    for (const auto& id : cases) {
+      if (const auto without = unusable_.find(id.placement); without != unusable_.end())
+        records.push_back(failed(id, without->second));
+    }
   }
 
  private:
+  /// The arena of a case's placement; nothing where that placement cannot be had, which the others survive.
+  std::shared_ptr<Arena> arena_for(const Identity& id,
+                                   const std::shared_ptr<const Arena::IndexSets>& indices) {
+    if (unusable_.contains(id.placement)) return nullptr;
+    try {
+      auto& arena = arenas_[id.placement];
+      if (!arena) arena = make_arena(id, indices);
+      return arena;
+    } catch (const std::exception& error) {
+      arenas_.erase(id.placement);
+      unusable_[id.placement] = without_table_folder(error.what());
+      return nullptr;
+    }
+  }
+
+  /// One line that names no folder, as it goes into reports.
+  static std::string without_table_folder(std::string reason) {
+    constexpr std::string_view instead = "TMPDIR or /var/tmp";
+    const auto folder = table_folder();
+    for (auto at = reason.find(folder); at != std::string::npos;
+         at = reason.find(folder, at + instead.size()))
+      reason.replace(at, folder.size(), instead);
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    return reason;
+  }
+
+  static Record failed(const Identity& id, const std::string& reason) {
+    Record record;
+    record.id = id;
+    record.status = Status::failed;
+    record.reason = reason;
+    return record;
+  }
+
   std::shared_ptr<Arena> make_arena(const Identity& id,
                                     const std::shared_ptr<const Arena::IndexSets>& indices) {
     const auto placement = placement_of(id.placement);
@@ -194,10 +234,11 @@ class TransferGroup final : public Group {
   std::vector<int> cpus_;
   std::map<std::string, std::shared_ptr<Arena>> arenas_;
   std::map<std::string, std::string> pages_;
+  std::map<std::string, std::string> unusable_;  ///< placements that cannot be had, and why
 };
 
 Plan plan(const Options& given, const harness::Machine& machine) {
-  const auto options = given.case_sentence.empty() ? given : options_for_case(given);
+  const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed);
   auto transfer = plan_transfer(options, machine, run->indices);
   Plan result;
@@ -225,7 +266,7 @@ Record sum_of(const Record& to, const Record& from) {
 }
 
 void add_sums(std::vector<Record>& records, const Options& given) {
-  const auto options = given.case_sentence.empty() ? given : options_for_case(given);
+  const auto options = options_for_case(given);
   const auto directions = directions_of(options);
   if (std::find(directions.begin(), directions.end(), "sum") == directions.end()) return;
   std::vector<Record> sums;

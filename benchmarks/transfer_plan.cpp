@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "benchmarks/method.h"
+#include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/suggest.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -22,60 +21,11 @@ using reports::Status;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
-/// What a preset takes where the user names nothing. No cores: 1 and all of them.
-struct Preset {
-  std::string name;
-  Names directions, placements, dtypes, index_dtypes, distributions;
-  bool all_cores_only;
-  double seconds;        ///< for all groups together
-  double group_seconds;  ///< for one group at the most
-};
-
-const std::vector<Preset>& presets() {
-  using namespace transfer_axes;
-  static const std::vector<Preset> all{
-      {"quick",
-       {"to", "from", "sum"},
-       {"libtorch", "hugepage", "pinned", "device"},
-       {"float32"},
-       {"int64"},
-       {"unique"},
-       true,
-       30,
-       15},
-      {"standard", directions(), placements(), {"float32"}, {"int64"}, {"unique"}, false, 200, 45},
-      {"full",
-       directions(),
-       placements(),
-       dtypes(),
-       index_dtypes(),
-       {"unique", "uniform", "sequential", "sorted", "zipf:1.05"},
-       false,
-       std::numeric_limits<double>::infinity(),
-       15},
-  };
-  return all;
-}
-
-const Preset& preset_of(const Options& options) {
-  return *std::find_if(presets().begin(), presets().end(),
-                       [&](const Preset& p) { return p.name == options.preset; });
-}
-
 /// The seed's case.
 constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_batch = 131'072;
 
 /// Tables of all placements may share the rounds while they take no more than this part of the free memory.
 constexpr double shared_memory_part = 0.6;
-
-template <class T>
-std::vector<T> given_or(const std::vector<T>& given, std::vector<T> standard) {
-  return given.empty() ? standard : given;
-}
-
-bool contains(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool cuda_only(const std::string& placement) { return placement == "pinned" || placement == "device"; }
 
@@ -116,24 +66,6 @@ std::int64_t needed_bytes(const Identity& id) {
     throw UsageError(fmt::format("a batch of {} rows overflows: more than 2^63 bytes", id.batch));
   }
   return bytes;
-}
-
-/// @throws UsageError naming the part of the case's sentence that is not known.
-void require_known(const Identity& id) {
-  Names methods_known;
-  for (const auto& method : methods()) methods_known.push_back(method.name);
-  Names dtypes = transfer_axes::dtypes();
-  dtypes.emplace_back("bytes");
-  const auto require = [](const std::string& text, const char* part, const Names& known) {
-    if (!contains(known, text))
-      throw UsageError(harness::unknown_name(text, std::string("--case: ") + part, known));
-  };
-  require(id.suite, "suite", {"transfer"});
-  require(id.direction, "direction", transfer_axes::directions());
-  require(id.placement, "placement", transfer_axes::placements());
-  require(id.method, "method", methods_known);
-  require(id.dtype, "dtype", dtypes);
-  require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
 }
 
 /// Expands the axes into cells and groups.
@@ -340,78 +272,9 @@ class Planner {
 
 }  // namespace
 
-namespace transfer_axes {
-
-const Names& directions() {
-  static const Names names{"to", "from", "sum", "round_trip"};
-  return names;
-}
-
-const Names& placements() {
-  static const Names names{"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"};
-  return names;
-}
-
-const Names& dtypes() {
-  static const Names names{"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64"};
-  return names;
-}
-
-const Names& index_dtypes() {
-  static const Names names{"int64", "int32"};
-  return names;
-}
-
-const harness::AxisDefaults& further() {
-  static const harness::AxisDefaults axes{{"cache", std::string("warm")},
-                                          {"callers", std::int64_t{1}},
-                                          {"index_home", std::string("ready")},
-                                          {"isa", std::string("best")}};
-  return axes;
-}
-
-}  // namespace transfer_axes
-
-const Names& preset_names() {
-  static const Names names = [] {
-    Names all;
-    for (const auto& preset : presets()) all.push_back(preset.name);
-    return all;
-  }();
-  return names;
-}
-
 TransferPlan plan_transfer(const Options& options, const harness::Machine& machine,
                            TransferIndices& indices) {
   return Planner(options, machine, indices).plan();
-}
-
-Names directions_of(const Options& options) {
-  return given_or(options.directions, preset_of(options).directions);
-}
-
-Options options_for_case(const Options& options) {
-  const auto id = harness::from_sentence(options.case_sentence, transfer_axes::further());
-  require_known(id);
-  if (id.axes != transfer_axes::further()) {
-    throw UsageError(fmt::format("--case '{}': cache, callers, index_home and isa have no other values yet",
-                                 options.case_sentence));
-  }
-  Options one = options;
-  one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
-  one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
-  one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};
-  one.dtypes.clear(), one.dims.clear(), one.row_bytes.clear(), one.methods.clear();
-  if (id.dtype == "bytes") {
-    one.row_bytes = {id.dim};
-  } else {
-    one.dtypes = {id.dtype}, one.dims = {id.dim};
-  }
-  for (const auto& method : methods()) {
-    const bool reference = method.role == harness::Role::libtorch || method.role == harness::Role::ceiling;
-    if (reference || method.name == id.method) one.methods.push_back(method.name);
-  }
-  return one;
 }
 
 }  // namespace stbench

@@ -11,11 +11,7 @@ const RegisterMethod registration{{
     .name = "index_select",
     .summary = "LibTorch: index_select(out=), index_copy_",
     .role = harness::Role::libtorch,
-    .refuses =
-        [](const reports::Identity& id) {
-          const bool refused = id.direction != "to" && id.index_dtype == "int32";
-          return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
-        },
+    .refuses = index_copy_refuses,
     .to =
         [](Arena& arena, int set) {
           at::index_select_out(arena.gathered(), arena.table(), 0, arena.index(set));

@@ -12,11 +12,7 @@ const RegisterMethod registration{{
     .summary = "LibTorch: host index_select into pinned memory, then an asynchronous copy",
     .role = harness::Role::libtorch,
     .applies = [](const reports::Identity& id) { return id.device != "cpu" && id.placement != "device"; },
-    .refuses =
-        [](const reports::Identity& id) {
-          const bool refused = id.direction != "to" && id.index_dtype == "int32";
-          return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
-        },
+    .refuses = index_copy_refuses,
     .to =
         [](Arena& arena, int set) {
           at::index_select_out(arena.staging(), arena.host_table(), 0, arena.host_index(set));

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "benchmarks/method.h"
+#include "benchmarks/transfer_axes.h"
+#include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_plan.h"
 #include "harness/errors.h"
 #include "speedtorch/cuda.h"

@@ -1,0 +1,61 @@
+#include "benchmarks/transfer_case.h"
+
+#include <fmt/format.h>
+
+#include "benchmarks/method.h"
+#include "benchmarks/transfer_axes.h"
+#include "harness/errors.h"
+#include "harness/sentence.h"
+#include "harness/suggest.h"
+
+namespace stbench {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// @throws UsageError naming the part of the case's sentence that is not known.
+void require_known(const reports::Identity& id) {
+  Names methods_known;
+  for (const auto& method : methods()) methods_known.push_back(method.name);
+  Names dtypes = transfer_axes::dtypes();
+  dtypes.emplace_back("bytes");
+  const auto require = [](const std::string& text, const char* part, const Names& known) {
+    if (!contains(known, text))
+      throw UsageError(harness::unknown_name(text, std::string("--case: ") + part, known));
+  };
+  require(id.suite, "suite", {"transfer"});
+  require(id.direction, "direction", transfer_axes::directions());
+  require(id.placement, "placement", transfer_axes::placements());
+  require(id.method, "method", methods_known);
+  require(id.dtype, "dtype", dtypes);
+  require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
+}
+
+}  // namespace
+
+Options options_for_case(const Options& options) {
+  if (options.case_sentence.empty()) return options;
+  const auto id = harness::from_sentence(options.case_sentence, transfer_axes::further());
+  require_known(id);
+  if (id.axes != transfer_axes::further()) {
+    throw UsageError(fmt::format("--case '{}': cache, callers, index_home and isa have no other values yet",
+                                 options.case_sentence));
+  }
+  Options one = options;
+  one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
+  one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
+  one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};
+  one.dtypes.clear(), one.dims.clear(), one.row_bytes.clear(), one.methods.clear();
+  if (id.dtype == "bytes") {
+    one.row_bytes = {id.dim};
+  } else {
+    one.dtypes = {id.dtype}, one.dims = {id.dim};
+  }
+  for (const auto& method : methods()) {
+    const bool reference = method.role == harness::Role::libtorch || method.role == harness::Role::ceiling;
+    if (reference || method.name == id.method) one.methods.push_back(method.name);
+  }
+  return one;
+}
+
+}  // namespace stbench
