@@ -1,9 +1,8 @@
 #include "benchmarks/report_sink.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-#include <filesystem>
 #include <regex>
 
 #include "benchmarks/suite.h"
@@ -25,23 +24,17 @@ std::string without_host_name(const std::string& text) {
   return std::regex_replace(text, host, R"("host_name": "")", std::regex_constants::format_first_only);
 }
 
-/// A file of its own for Google Benchmark, which opens its output by name.
+/// A file in memory for Google Benchmark, which opens its output by name: nothing is left if the process
+/// dies.
 class ScratchFile {
  public:
-  ScratchFile() : path_((std::filesystem::temp_directory_path() / "stbench-XXXXXX").string()) {
-    const int fd = ::mkstemp(path_.data());
-    if (fd < 0)
-      throw reports::ReportError("cannot make a temporary file " + path_ +
-                                 "; set TMPDIR to a folder that can be written");
-    ::close(fd);
+  ScratchFile() : fd_(::memfd_create("stbench", MFD_CLOEXEC)) {
+    if (!fd_.valid()) throw reports::ReportError("no memory for the output of Google Benchmark");
   }
-  ~ScratchFile() { ::unlink(path_.c_str()); }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", fd_.get()); }
 
  private:
-  std::string path_;
+  reports::FileDescriptor fd_;
 };
 
 }  // namespace

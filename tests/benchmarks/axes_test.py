@@ -1,0 +1,200 @@
+"""Every axis: what was asked for is what is measured, and a case's sentence takes it back."""
+
+import os
+import re
+import unittest
+
+import numpy as np
+
+from program import HOST, MEASURED, SMALL, ProgramTest, identity, run
+
+ONE = ("--cores", "1", "--placement", "pageable", *HOST)
+CORES = len(os.sched_getaffinity(0))
+
+
+def host_dry_run(*arguments, **options):
+    """The sentences of the cases that would be measured."""
+    done = run(*arguments, "--dry-run", **options)
+    return [line for line in done.stdout.splitlines() if not line.startswith("waived: ")]
+
+
+def parts_of(sentence):
+    """suite, direction, placement, method, device, dtype, size, batch, distribution, index dtype, cores"""
+    return re.fullmatch(
+        r"(\w+) (\w+) (\w+) -> (\w+) -> (\S+) (\w+) (\S+×\S+) batch (\S+) (\S+) (\w+) cores=(\d+)", sentence).groups()
+
+
+class AxesTest(ProgramTest):
+    def all_measured(self, *arguments):
+        """The cases of a small run on the host; all of them measured and right."""
+        cases = self.cases(*SMALL, *ONE, *arguments)
+        for case in cases:
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertGreater(case["verified_rows"], 0, case)
+        return cases
+
+    def values(self, cases, name):
+        return {case[name] for case in cases}
+
+    def test_dtypes(self):
+        dtypes = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "int32": 4, "int64": 8}
+        cases = self.all_measured("--dtype", ",".join(dtypes), "--dim", "1,3,129")
+        self.assertEqual({(case["dtype"], case["dim"]) for case in cases},
+                         {(dtype, dim) for dtype in dtypes for dim in (1, 3, 129)})
+        for case in cases:
+            if case["direction"] == "to":
+                self.assertEqual(case["payload_bytes"], 500 * case["dim"] * dtypes[case["dtype"]], case)
+
+    def test_row_bytes(self):
+        widths = [1, 2, 3, 7, 64, 129, 1026, 4100]
+        cases = self.all_measured("--row-bytes", ",".join(map(str, widths)), "--direction", "to,from")
+        self.assertEqual({(case["dtype"], case["dim"]) for case in cases}, {("bytes", width) for width in widths})
+        self.assertEqual({case["payload_bytes"] // 500 for case in cases}, set(widths))
+
+    def test_distributions(self):
+        names = ["unique", "uniform", "sequential", "sorted", "zipf:1.1", "zipf:0.5"]
+        cases = self.all_measured("--distribution", ",".join(names))
+        self.assertEqual(self.values(cases, "distribution"), set(names))
+        self.assertEqual(self.values(cases, "method"), {"speedtorch", "index_select", "advanced", "copy", "stream"})
+
+    def test_batch_larger_than_the_table(self):
+        cases = self.cases("--suite", "transfer", *ONE, "--rows", "100", "--batch", "250", "--samples", "3",
+                           "--distribution", "uniform,zipf:1.1,sequential")
+        self.assertEqual(self.values(cases, "batch"), {250})
+        self.assertEqual({case["status"] in MEASURED for case in cases}, {True})
+
+    def test_traces(self):
+        random = np.random.default_rng(3)
+        numbers = random.integers(0, 3000, 1700)
+        self.file("trace.txt", "".join(f"{number}\n" for number in numbers))
+        np.save(self.folder / "trace.npy", numbers)
+        np.save(self.folder / "narrow.npy", numbers.astype(np.uint16))
+        cases = self.all_measured("--distribution",
+                                  f"file:{self.folder}/trace.txt,file:trace.npy,file:narrow.npy")
+        found = self.values(cases, "distribution")
+        self.assertEqual(len(found), 3)
+        for name in ("trace.txt", "trace.npy", "narrow.npy"):
+            recorded = [text for text in found if re.fullmatch(rf"file:{re.escape(name)}@[0-9a-f]{{8}}", text)]
+            self.assertEqual(len(recorded), 1, found)
+        again = self.folder / "r.json"
+        sentence = next(line for line in host_dry_run(*SMALL, *ONE, "--distribution", "file:trace.txt",
+                                                      cwd=self.folder) if "speedtorch" in line)
+        self.assertIn("file:trace.txt@", sentence)
+        self.assertEqual(self.run_program("--case", sentence, "--samples", "3", "--json", again).returncode, 0)
+        self.file("trace.txt", "1\n")
+        changed = self.run_program("--case", sentence)
+        self.assertEqual(changed.returncode, 2)
+        self.assertIn("hash", changed.stderr)
+
+    def test_index_copy_of_int32_is_waived_with_its_reason(self):
+        cases = self.cases(*SMALL, *ONE, "--index-dtype", "int32,int64")
+        waived = [case for case in cases if case["status"] == "waived"]
+        self.assertEqual({(case["method"], case["direction"], case["index_dtype"]) for case in waived},
+                         {("index_select", way, "int32") for way in ("from", "round_trip")})
+        for case in waived:
+            self.assertIn("index_copy_ takes int64 indices only; use --index-dtype int64", case["reason"])
+        self.assertEqual({case["status"] in MEASURED for case in cases if case not in waived}, {True})
+
+    def test_core_counts(self):
+        cases = self.cases(*SMALL, "--placement", "pageable", *HOST)
+        self.assertEqual(self.values(cases, "cores"), {1, CORES})
+        if CORES > 1:
+            cases = self.cases(*SMALL, "--placement", "pageable", *HOST, "--cores", f"{CORES},1,{CORES}")
+            self.assertEqual(self.values(cases, "cores"), {1, CORES})
+
+    def test_numbers_and_ranges(self):
+        lines = host_dry_run("--suite", "transfer", *ONE, "--rows", "1Ki:16Ki:x4,1k", "--dim", "2:6:+2", "--batch",
+                             "100", "--direction", "to", "--method", "speedtorch")
+        self.assertEqual([parts_of(line)[6] for line in lines],
+                         [f"{rows}×{dim}" for rows in ("1024", "4096", "16384", "1k") for dim in (2, 4, 6)])
+
+    def test_lists_choose_the_cases(self):
+        cases = self.all_measured("--direction", "from,to", "--method", "speedtorch,copy")
+        self.assertEqual({(case["direction"], case["method"]) for case in cases},
+                         {(way, method) for way in ("to", "from") for method in ("speedtorch", "copy")})
+
+    def test_sum_alone_measures_what_it_needs(self):
+        self.assertEqual(self.values(self.all_measured("--direction", "sum"), "direction"), {"to", "from", "sum"})
+
+    def test_filter_keeps_the_sentences_that_match(self):
+        everything = host_dry_run(*SMALL, *HOST)
+        for option in ("--filter", "--benchmark_filter"):
+            kept = host_dry_run(*SMALL, *HOST, option, "from (page|huge).*-> copy")
+            self.assertEqual(kept, [line for line in everything if re.search("from (page|huge).*-> copy", line)])
+            self.assertGreater(len(kept), 0)
+        cases = self.cases(*SMALL, *HOST, "--filter", "to libtorch -> s")
+        self.assertEqual(self.values(cases, "method"), {"speedtorch", "stream"})
+
+    def test_dry_run_prints_the_cases_that_are_measured(self):
+        sentences = host_dry_run(*SMALL)
+        cases = [case for case in self.cases(*SMALL) if case["direction"] != "sum"]
+        named = [(c["suite"], c["direction"], c["placement"], c["method"], c["device"], c["dtype"], "3k×128", "500",
+                  c["distribution"], c["index_dtype"], str(c["cores"])) for c in cases if c["status"] in MEASURED]
+        self.assertEqual([parts_of(sentence) for sentence in sentences], named)
+        waived = [line for line in run(*SMALL, "--dry-run").stdout.splitlines() if line.startswith("waived: ")]
+        self.assertEqual(len(waived), len([case for case in cases if case["status"] == "waived"]))
+
+    def test_dry_run_and_lists_touch_no_report(self):
+        for option in ("--dry-run", "--benchmark_list_tests"):
+            done = self.run_program(*SMALL, option, "--csv", "r.csv", "--json", "r.json")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_each_sentence_is_taken_back(self):
+        sentences = host_dry_run(*SMALL, *HOST, "--dtype", "float32,int8", "--index-dtype", "int64,int32",
+                                 "--distribution", "unique,zipf:1.1")
+        sentences += host_dry_run(*SMALL, *HOST, "--row-bytes", "3")
+        self.assertGreater(len(sentences), 300)
+        for sentence in sentences[::len(sentences) // 12]:
+            for spelling in (sentence, sentence.replace("×", "x")):
+                done = run("--case", spelling, "--dry-run")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                lines = done.stdout.splitlines()
+                self.assertEqual(lines.count(sentence), 1, done.stdout)
+                methods = {parts_of(line)[3] for line in lines if not line.startswith("waived")}
+                self.assertGreaterEqual(methods, {"advanced", "copy", "stream"})
+
+    def test_case_is_measured_with_what_it_is_judged_against(self):
+        sentence = "transfer to hugepage -> speedtorch -> cpu int8 2k×5 batch 300 uniform int32 cores=1"
+        cases = self.cases("--case", sentence, "--samples", "3")
+        self.assertEqual(sorted(case["method"] for case in cases),
+                         ["advanced", "copy", "index_select", "speedtorch", "stream"])
+        ours = next(case for case in cases if case["method"] == "speedtorch")
+        self.assertEqual([ours[name] for name in ("placement", "dtype", "rows", "dim", "batch", "distribution",
+                                                  "index_dtype", "cores")],
+                         ["hugepage", "int8", 2000, 5, 300, "uniform", "int32", 1])
+        self.assertIsNotNone(ours["speedup"])
+        self.assertIsNotNone(ours["copy_fraction"])
+
+    def test_same_arguments_give_the_same_cases_in_the_same_order(self):
+        first, second = ([identity(case) for case in self.cases(*SMALL, *HOST, "--seed", "9")] for _ in range(2))
+        self.assertEqual(first, second)
+
+    def test_presets_grow(self):
+        sizes = [len(host_dry_run("--suite", "transfer", *HOST, "--preset", name)) for name in
+                 ("quick", "standard", "full")]
+        self.assertEqual(sizes, sorted(sizes))
+        self.assertEqual(len(host_dry_run("--suite", "transfer", *HOST)), sizes[1])
+
+    def test_missing_gpu_is_waived_with_a_reason_or_measured(self):
+        cases = self.cases(*SMALL, "--direction", "to")
+        elsewhere = [case for case in cases if case["device"] != "cpu"]
+        self.assertEqual({"pinned", "device"} - self.values(elsewhere, "placement"), set())
+        for case in elsewhere:
+            if case["status"] == "waived":
+                self.assertRegex(case["reason"], "missing: .*; |use --")
+            else:
+                self.assertIn(case["status"], MEASURED, case)
+
+    def test_placement_that_cannot_be_had_is_failed_and_the_others_are_measured(self):
+        missing = self.folder / "missing"
+        cases = self.cases(*SMALL, "--cores", "1", *HOST, status=2, TMPDIR=str(missing))
+        for case in cases:
+            self.assertEqual(case["status"] == "failed", case["placement"] == "mapped", case)
+            self.assertNotIn(str(missing), case["reason"])
+            if case["placement"] == "mapped":
+                self.assertIn("cannot create a file", case["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main()
