@@ -242,6 +242,15 @@ void check_together(const Options& options) {
   if (!options.case_sentence.empty()) check_case_alone(options);
 }
 
+/// list and show measure nothing: an option that would be ignored is refused.
+void refuse_idle_options(const CLI::App& app, const std::string& command) {
+  for (const auto* option : app.get_options()) {
+    const auto name = option->get_name();
+    if (option->count() == 0 || name == "report" || (command == "show" && name == "--color")) continue;
+    throw UsageError(fmt::format("{} takes no {}: it would change nothing; it goes with run", command, name));
+  }
+}
+
 /// The suite of a case is its first word.
 std::string suite_of_case(const std::string& sentence) {
   return one_of(sentence.substr(0, sentence.find_first_of(" \t\n")), "--case: the suite", suite_names());
@@ -282,6 +291,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (help) return PrintCommand{short_help_text()};
   if (version) return PrintCommand{version_text()};
   if (const auto extras = app.remaining(); !extras.empty()) refuse_extra(extras.front());
+  if (command != "run") refuse_idle_options(app, command);
   check_together(options);
   if (command == "show") {
     if (report.empty())
