@@ -40,7 +40,8 @@ def read_results(file):
     if not cases:
         yield file.stem, "failed", "no tests were found"
     for case in cases:
-        name = f"{file.stem}: {case.get('name')}"
+        # GoogleTest's value of a parameter that cannot be printed says nothing: its bytes.
+        name = f"{file.stem}: {case.get('name').split('  # GetParam()')[0]}"
         output = case.findtext("system-out") or ""
         # CTest calls a test whose program is missing "skipped" too; only a test that ran can have skipped itself.
         message = note(case, "skipped") or note(case, "failure")
@@ -51,7 +52,7 @@ def read_results(file):
         elif case.get("status") == "notrun" and message.startswith("SKIP_"):
             yield name, "skipped", skip_reason(output)
         else:
-            yield name, "failed", message or "did not run"
+            yield name, "failed", message or ("its output is above" if case.get("status") == "fail" else "did not run")
 
 
 def collect(folder):
