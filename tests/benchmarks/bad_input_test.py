@@ -29,6 +29,7 @@ MISTAKES = [
     ([*BASE, "extra"], ["'extra'"]),
     (["show"], ["show REPORT"]),
     (["show", "a", "b"], ["'b'"]),
+    (["show", "a", "--rows", "5"], ["show", "--rows"]),
     ([*BASE, "--dtype", "float33"], ["--dtype", "'float33'", "did you mean 'float32'?", "bfloat16"]),
     ([*BASE, "--index-dtype", "int16"], ["--index-dtype", "'int16'", "int64, int32"]),
     ([*BASE, "--method", "speedtroch"], ["--method", "'speedtroch'", "did you mean 'speedtorch'?"]),

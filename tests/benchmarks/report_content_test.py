@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 import socket
 import unittest
 
@@ -78,6 +79,16 @@ class ReportContentTest(ProgramTest):
             self.assertEqual(list(row), names)
             for name in names:
                 self.check_cell(row[name], case[name])
+
+    def test_cases_of_a_group_pair_up(self):
+        groups = {}
+        for case in self.cases(*SMALL):
+            self.assertEqual(case["group"] is not None, case["samples"] > 0, case)
+            if case["samples"]:
+                groups.setdefault(case["group"], set()).add((case["direction"], case["cores"], case["samples"]))
+        self.assertGreater(len(groups), 1)
+        for members in groups.values():
+            self.assertEqual(len(members), 1)
 
     def check_cell(self, text, value):
         if value is None:
@@ -231,15 +242,14 @@ class ReportContentTest(ProgramTest):
         self.assertNotIn("--seed", from_csv)
 
     def test_line_for_one_row_again_can_be_pasted(self):
-        import shlex
-
-        _, _, done = self.measure(*SMALL[:-2], "--samples", "3", "--seed", "5", "--cores", "1")
+        before, _, done = self.measure(*SMALL, "--seed", "5", "--cores", "1")
         command = done.stdout[done.stdout.index("One row again: ") + len("One row again: "):]
         words = shlex.split(command)
-        self.assertEqual(words[0], "stbench")
-        cases = self.cases(*words[1:], "--samples", "3")
-        self.assertIn(("to", "libtorch", "speedtorch", 3000), [
-            (case["direction"], case["placement"], case["method"], case["rows"]) for case in cases])
+        self.assertEqual([words[0], words[1], *words[3:]], ["stbench", "--case", "--seed", "5"])
+        again = self.cases(*words[1:], "--samples", "3")
+        ours = [identity(case) for case in again if case["method"] == "speedtorch"]
+        self.assertEqual(len(ours), 1)
+        self.assertIn(ours[0], [identity(case) for case in before["cases"]])
 
 
 if __name__ == "__main__":
