@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "harness/fill.h"
@@ -66,14 +67,15 @@ RowShape shape_of(const reports::Identity& id) {
 
 std::int64_t Arena::working_bytes(const reports::Identity& cell) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  constexpr std::int64_t largest_factor = 512;  // of payload or batch below
+  constexpr std::int64_t largest_factor = 512;  // of payload, batch or rows below
   std::int64_t payload = 0;
   const bool overflows = __builtin_mul_overflow(cell.batch, shape_of(cell).row_bytes(), &payload);
-  if (overflows || payload > most / largest_factor || cell.batch > most / largest_factor) return most;
+  if (overflows || std::max({payload, cell.batch, cell.rows}) > most / largest_factor) return most;
   const auto values = payload <= keep_all_values ? 2 * harness::index_sets * payload : payload;
   const auto indices = harness::index_sets * cell.batch * std::int64_t{3 * 8};
+  const auto per_row = std::int64_t{32} * cell.rows;  // epochs, and lists of rows while the table is checked
   return 3 * payload + values + indices +
-         cell.rows / 8;  // model, a tensor of LibTorch's own, one for the checks
+         per_row;  // model, a tensor of LibTorch's own, its copy for the checks
 }
 
 Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
@@ -86,7 +88,7 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
       model_device_(cell.device),
       same_device_(memory_->device() == model_device_),
       indexed_(std::move(indices)),
-      touched_(static_cast<std::size_t>(shape_.rows)) {
+      epoch_of_row_(static_cast<std::size_t>(shape_.rows)) {
   const std::array<std::int64_t, 2> table{shape_.rows, shape_.row_elements},
       batch{batch_, shape_.row_elements};
   table_ = memory_->tensor(table, shape_.dtype);
@@ -130,7 +132,8 @@ void Arena::place_pieces() {
       const auto rows = table_.narrow(0, first, count);
       pieces_[at(set)].push_back({rows, memory_->on_host() ? host_table_.narrow(0, first, count) : rows,
                                   model_.narrow(0, done, count),
-                                  values_of(Pattern::contiguous, set).tensor.narrow(0, done, count)});
+                                  values_of(Pattern::contiguous, set).tensor.narrow(0, done, count),
+                                  staging_.defined() ? staging_.narrow(0, done, count) : staging_});
       done += count;
     }
   }
@@ -171,22 +174,24 @@ void Arena::deliver(at::Tensor result) {
 }
 
 void Arena::finish() const {
-  if (!model_device_.is_cpu()) speedtorch::synchronize_cuda();
+  if (!model_device_.is_cpu()) speedtorch::synchronize_cuda(model_device_);
 }
 
 void Arena::prepare_values(Pattern pattern, int set, std::uint64_t epoch) {
   delivered_.reset();  // freed outside the timed window
   if (epoch == 0) return;
-  auto& marked = marked_[pattern == Pattern::indexed ? 0 : 1][at(set)];
-  if (!std::exchange(marked, true)) {
-    for (const auto row : rows_of(pattern, set)) touched_[static_cast<std::size_t>(row)] = true;
-  }
+  const auto& rows = rows_of(pattern, set);
+  for (const auto row : rows)
+    epoch_of_row_[static_cast<std::size_t>(row)] = static_cast<std::uint32_t>(epoch);
+  if (memory_->placement() == Placement::mapped) bytes_.dirty(rows);
   auto& values = values_of(pattern, set);
-  if (values.epoch == epoch && values.set == set && values.pattern == pattern) return;
+  // One buffer for all sets is filled before every sample, so that none finds it warmer than another.
+  const bool current = values.epoch == epoch && values.set == set && values.pattern == pattern;
+  if (current && rotates_values()) return;
   if (model_device_.is_cpu()) {
-    fill_rows(values.tensor, rows_of(pattern, set), seed_of(epoch));
+    fill_rows(values.tensor, rows, last_written());
   } else {
-    fill_rows(staging_, rows_of(pattern, set), seed_of(epoch));
+    fill_rows(staging_, rows, last_written());
     values.tensor.copy_(staging_);
   }
   values.epoch = epoch, values.set = set, values.pattern = pattern;
@@ -201,48 +206,73 @@ void Arena::poison_rows(Pattern pattern, int set) { bytes_.poison(rows_of(patter
 
 harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch) {
   const auto& result = delivered_.defined() ? delivered_ : model_;
-  return check_rows(result, rows_of(pattern, set), seed_of(epoch), "model tensor");
+  const auto& rows = rows_of(pattern, set);
+  if (result.scalar_type() != shape_.dtype) {
+    return {std::ssize(rows), std::ssize(rows),
+            std::string("the result is of dtype ") + c10::toString(result.scalar_type())};
+  }
+  return check_rows(result, rows, shape_.row_bytes(), seed_of(epoch), "model tensor");
 }
 
 harness::Check Arena::check_table(Pattern pattern, int set, std::uint64_t epoch) {
   const auto& rows = rows_of(pattern, set);
-  auto check = check_rows(bytes_.read(rows), rows, seed_of(epoch), "table");
-  const auto untouched = untouched_sample(rows);
-  merge(check, check_rows(bytes_.read(untouched), untouched, seed_, "untouched rows of the table"));
+  auto check = bytes_.check(
+      rows, [&](std::int64_t) { return seed_of(epoch); }, "table");
+  if (check.mismatches > 0) mend(pattern, set);
+  const auto others =
+      bytes_.check(others_than(rows), last_written(), "rows of the table that were not named");
+  if (others.mismatches > 0) mend_all();
+  merge(check, others);
   return check;
 }
 
-/// The rows beside the touched ones, and evenly spread others: those that no `from` touched.
-std::vector<std::int64_t> Arena::untouched_sample(const std::vector<std::int64_t>& rows) const {
-  std::vector<std::int64_t> sample;
+void Arena::mend(Pattern pattern, int set) { bytes_.write_fill(rows_of(pattern, set), last_written()); }
+
+void Arena::mend_all() {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(shape_.rows));
+  std::iota(rows.begin(), rows.end(), 0);
+  bytes_.write_fill(rows, last_written());
+}
+
+/// What each row should hold.
+SeedOf Arena::last_written() const {
+  return [this](std::int64_t row) { return seed_of(epoch_of_row_[static_cast<std::size_t>(row)]); };
+}
+
+/// The rows beside these, and evenly spread others.
+std::vector<std::int64_t> Arena::others_than(const std::vector<std::int64_t>& rows) const {
+  std::vector<bool> named(static_cast<std::size_t>(shape_.rows));
+  for (const auto row : rows) named[static_cast<std::size_t>(row)] = true;
+  std::vector<std::int64_t> others;
   const auto add = [&](std::int64_t row) {
-    if (row >= 0 && row < shape_.rows && !touched_[static_cast<std::size_t>(row)]) sample.push_back(row);
+    if (row >= 0 && row < shape_.rows && !named[static_cast<std::size_t>(row)]) others.push_back(row);
   };
   for (const auto row : rows) add(row - 1), add(row + 1);
   const auto step = std::max<std::int64_t>(1, shape_.rows / sampled_rows);
   for (std::int64_t row = 0; row < shape_.rows; row += step) add(row);
-  return sample;
+  return others;
 }
 
-harness::Check Arena::close() {
+harness::Check Arena::close(bool trusted) {
   constexpr std::int64_t block = 1 << 16;
   harness::Check check;
-  std::vector<std::int64_t> untouched, again;
+  std::vector<std::int64_t> judged, written;
   for (std::int64_t row = 0; row < shape_.rows; ++row) {
-    (touched_[static_cast<std::size_t>(row)] ? again : untouched).push_back(row);
-    if (std::ssize(untouched) == block || row + 1 == shape_.rows) {
-      merge(check, check_rows(bytes_.read(untouched), untouched, seed_, "untouched rows of the table"));
-      untouched.clear();
+    const bool was_written = epoch_of_row_[static_cast<std::size_t>(row)] != 0;
+    if (was_written) written.push_back(row);
+    if (trusted || !was_written) judged.push_back(row);
+    if (std::ssize(judged) == block || row + 1 == shape_.rows) {
+      merge(check, bytes_.check(judged, last_written(), "table"));
+      judged.clear();
     }
   }
   if (check.mismatches == 0) {
-    bytes_.write_fill(again, seed_);
+    bytes_.write_fill(written, [this](std::int64_t) { return seed_; });
   } else {
     fill_memory(*memory_, 0, shape_.bytes(),
                 seed_);  // strays anywhere: the next cell starts from a clean table
   }
-  std::fill(touched_.begin(), touched_.end(), false);
-  marked_ = {};
+  std::fill(epoch_of_row_.begin(), epoch_of_row_.end(), 0U);
   return check;
 }
 

@@ -59,10 +59,12 @@ class Arena {
   /// copy engine reads from there.
   struct Piece {
     at::Tensor table, host, model, values;
+    at::Tensor staging;  ///< pinned host memory, for CUDA models
   };
   std::vector<Piece>& pieces(int set) { return pieces_[at(set)]; }
 
   // LibTorch's own way between a host table and a model on a GPU; on one device these cost nothing.
+  [[nodiscard]] bool same_device() const { return same_device_; }
   /// [batch, dim] on the table's device: the model tensor itself where that is the same device.
   at::Tensor& gathered() { return same_device_ ? model_ : bounce_; }
   /// Copies `gathered()` to the model tensor where it is another.
@@ -84,13 +86,19 @@ class Arena {
   /// After `to`: the model tensor holds the table's rows as they were filled, or as `from` left them in
   /// `epoch`.
   harness::Check check_model(Pattern pattern, int set, std::uint64_t epoch);
-  /// After `from`: the touched rows hold the epoch's values, their neighbours and a sample of others are
-  /// untouched.
+  /// After `from`: the rows of the set hold the epoch's values; their neighbours and a sample of the others
+  /// hold what was last written to them. What differs is mended, so that no other case is blamed for it.
   harness::Check check_table(Pattern pattern, int set, std::uint64_t epoch);
-  /// The whole table once: untouched rows are as filled. Then the touched ones are filled again.
-  harness::Check close();
+  /// Writes what the rows of the set should hold after `from`: for a case that broke off.
+  void mend(Pattern pattern, int set);
+  /// The whole table: every row holds what was last written to it. Then it is filled anew where it was
+  /// written to.
+  /// @param trusted false where a case of the cell is known to have failed: then rows that were written to
+  /// are not judged
+  harness::Check close(bool trusted);
+  /// True where back-to-back runs can rotate over sets: each has values of its own.
+  [[nodiscard]] bool rotates_values() const { return values_.size() > 1; }
 
-  [[nodiscard]] const speedtorch::Memory& memory() const { return *memory_; }
   [[nodiscard]] std::int64_t payload_bytes() const { return static_cast<std::int64_t>(model_.nbytes()); }
   [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
 
@@ -104,7 +112,9 @@ class Arena {
   at::Tensor& buffer(Pattern pattern, int set);
   const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
   [[nodiscard]] std::uint64_t seed_of(std::uint64_t epoch) const;
-  std::vector<std::int64_t> untouched_sample(const std::vector<std::int64_t>& rows) const;
+  std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& rows) const;
+  [[nodiscard]] SeedOf last_written() const;
+  void mend_all();
 
   RowShape shape_;
   std::int64_t batch_;
@@ -130,8 +140,7 @@ class Arena {
   std::vector<Values> values_;
   Values& values_of(Pattern pattern, int set);
 
-  std::vector<bool> touched_;  ///< by any `from` since the table was filled
-  std::array<std::array<bool, harness::index_sets>, 2> marked_{};
+  std::vector<std::uint32_t> epoch_of_row_;  ///< of the last `from` that wrote the row; 0 since it was filled
 };
 
 }  // namespace stbench

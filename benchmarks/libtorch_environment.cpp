@@ -37,6 +37,7 @@ nlohmann::ordered_json cuda_environment() {
   const auto& status = speedtorch::cuda_status();
   return {{"available", status.available},
           {"devices", status.devices},
+          {"names", status.names},
           {"runtime", version(status.runtime_version)},
           {"driver", version(status.driver_version)},
           {"found", status.found},

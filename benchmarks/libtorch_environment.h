@@ -5,7 +5,7 @@
 
 namespace stbench {
 
-/// `libtorch`: version, CUDA it was built for, processor capability, threads, the OpenMP settings that
+/// `libtorch`: version, processor capability, threads, the OpenMP settings that
 /// matter.
 nlohmann::ordered_json libtorch_environment();
 

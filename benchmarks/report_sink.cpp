@@ -46,10 +46,19 @@ ReportSink::ReportSink(const Options& options)
       json_(claim(options.json)),
       google_benchmark_(claim(options.benchmark_out)) {}
 
-void ReportSink::write(const reports::Report& report) {
-  if (csv_) csv_->write(reports::to_csv(report));
-  if (json_) json_->write(reports::to_json(report));
-  write_google_benchmark(report);
+std::string ReportSink::write(const reports::Report& report) {
+  std::string unwritten;
+  const auto attempt = [&](auto action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      unwritten += (unwritten.empty() ? "" : "\n") + std::string(error.what());
+    }
+  };
+  if (csv_) attempt([&] { csv_->write(reports::to_csv(report)); });
+  if (json_) attempt([&] { json_->write(reports::to_json(report)); });
+  attempt([&] { write_google_benchmark(report); });
+  return unwritten;
 }
 
 void ReportSink::write_google_benchmark(const reports::Report& report) {

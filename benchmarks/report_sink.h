@@ -17,8 +17,9 @@ class ReportSink {
   /// True where a report goes to stdout: nothing else may.
   [[nodiscard]] bool takes_stdout() const { return takes_stdout_; }
 
-  /// Writes all of them, each whole or not at all. @throws reports::ReportError
-  void write(const reports::Report& report);
+  /// Writes each whole or not at all, whatever becomes of the others.
+  /// @returns what could not be written and why, empty where all were
+  [[nodiscard]] std::string write(const reports::Report& report);
 
  private:
   void write_google_benchmark(const reports::Report& report);

@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -16,6 +17,11 @@ namespace {
 
 constexpr int poison_byte = 0xA5;
 constexpr std::int64_t rows_a_block = 256;
+constexpr std::int64_t device_block = std::int64_t{64}
+                                      << 20;  // bytes of a device that are on the host at a time
+constexpr std::int64_t page = 4096;
+
+using Rows = std::span<const std::int64_t>;
 
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
@@ -27,10 +33,42 @@ void each(std::int64_t n, Body body) {
   });
 }
 
-at::Tensor index_tensor(const std::vector<std::int64_t>& rows, at::Device device) {
+std::int64_t row_at(Rows rows, std::int64_t i) { return rows[static_cast<std::size_t>(i)]; }
+
+at::Tensor index_tensor(Rows rows, at::Device device) {
   auto* data = const_cast<std::int64_t*>(rows.data());  // from_blob's signature; the tensor is only read
-  return at::from_blob(data, {static_cast<std::int64_t>(rows.size())}, at::kLong)
-      .to(device, /*non_blocking=*/false, /*copy=*/true);
+  return at::from_blob(data, {std::ssize(rows)}, at::kLong).to(device, /*non_blocking=*/false, /*copy=*/true);
+}
+
+/// body(part of `rows`) for parts of at most device_block bytes.
+template <class Body>
+void each_part(Rows rows, std::int64_t row_bytes, Body body) {
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, device_block / row_bytes));
+  for (std::size_t begin = 0; begin < rows.size(); begin += most)
+    body(rows.subspan(begin, std::min(most, rows.size() - begin)));
+}
+
+/// Compares the bytes that `at(i)` points to with row rows[i] of the fill.
+template <class At>
+harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of, const char* what, At at) {
+  std::atomic<std::int64_t> mismatches{0}, first{std::numeric_limits<std::int64_t>::max()};
+  const auto mismatch = [&](std::int64_t i) {
+    const auto row = row_at(rows, i);
+    return harness::first_mismatch(at(i), row * row_bytes, row_bytes, seed_of(row));
+  };
+  each(std::ssize(rows), [&](std::int64_t i) {
+    if (mismatch(i) < 0) return;
+    ++mismatches;
+    for (auto seen = first.load(); i < seen && !first.compare_exchange_weak(seen, i);) {
+    }
+  });
+  harness::Check check{std::ssize(rows), mismatches, {}};
+  if (check.mismatches > 0) {
+    const auto i = first.load();
+    check.first =
+        fmt::format("{}, position {} (table row {}), from byte {}", what, i, row_at(rows, i), mismatch(i));
+  }
+  return check;
 }
 
 }  // namespace
@@ -38,52 +76,62 @@ at::Tensor index_tensor(const std::vector<std::int64_t>& rows, at::Device device
 RowBytes::RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes)
     : memory_(memory), rows_(rows), row_bytes_(row_bytes) {}
 
-at::Tensor RowBytes::read(const std::vector<std::int64_t>& rows) const {
-  const auto count = static_cast<std::int64_t>(rows.size());
-  if (!memory_.on_host()) {
-    const auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
-    return table.index_select(0, index_tensor(rows, table.device())).cpu();
+harness::Check RowBytes::check(Rows rows, const SeedOf& seed_of, const char* what) const {
+  if (memory_.on_host()) {
+    return compare(rows, row_bytes_, seed_of, what,
+                   [&](std::int64_t i) { return memory_.data() + row_at(rows, i) * row_bytes_; });
   }
-  auto out = at::empty({count, row_bytes_}, at::kByte);
-  each(count, [&](std::int64_t i) {
-    std::memcpy(bytes_of(out) + i * row_bytes_,
-                memory_.data() + rows[static_cast<std::size_t>(i)] * row_bytes_,
-                static_cast<std::size_t>(row_bytes_));
+  const auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
+  harness::Check check;
+  each_part(rows, row_bytes_, [&](Rows part) {
+    const auto host = table.index_select(0, index_tensor(part, table.device())).cpu();
+    merge(check, compare(part, row_bytes_, seed_of, what,
+                         [&](std::int64_t i) { return bytes_of(host) + i * row_bytes_; }));
   });
-  return out;
+  return check;
 }
 
-void RowBytes::poison(const std::vector<std::int64_t>& rows) const {
+void RowBytes::poison(Rows rows) const {
   if (!memory_.on_host()) {
     auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
     table.index_fill_(0, index_tensor(rows, table.device()), poison_byte);
     return;
   }
-  each(static_cast<std::int64_t>(rows.size()), [&](std::int64_t i) {
-    std::memset(memory_.data() + rows[static_cast<std::size_t>(i)] * row_bytes_, poison_byte,
+  each(std::ssize(rows), [&](std::int64_t i) {
+    std::memset(memory_.data() + row_at(rows, i) * row_bytes_, poison_byte,
                 static_cast<std::size_t>(row_bytes_));
   });
 }
 
-void RowBytes::write_fill(const std::vector<std::int64_t>& rows, std::uint64_t seed) const {
-  if (!memory_.on_host()) {
-    auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
-    auto values = at::empty({static_cast<std::int64_t>(rows.size()), row_bytes_}, at::kByte);
-    fill_rows(values, rows, seed);
-    table.index_copy_(0, index_tensor(rows, table.device()), values.to(table.device()));
+void RowBytes::write_fill(Rows rows, const SeedOf& seed_of) const {
+  if (memory_.on_host()) {
+    each(std::ssize(rows), [&](std::int64_t i) {
+      const auto begin = row_at(rows, i) * row_bytes_;
+      harness::fill(memory_.data() + begin, begin, begin + row_bytes_, seed_of(row_at(rows, i)));
+    });
     return;
   }
-  each(static_cast<std::int64_t>(rows.size()), [&](std::int64_t i) {
-    const auto begin = rows[static_cast<std::size_t>(i)] * row_bytes_;
-    harness::fill(memory_.data() + begin, begin, begin + row_bytes_, seed);
+  auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
+  each_part(rows, row_bytes_, [&](Rows part) {
+    auto values = at::empty({std::ssize(part), row_bytes_}, at::kByte);
+    fill_rows(values, part, seed_of);
+    table.index_copy_(0, index_tensor(part, table.device()), values.to(table.device()));
   });
 }
 
-void fill_rows(const at::Tensor& bytes, const std::vector<std::int64_t>& rows, std::uint64_t seed) {
+void RowBytes::dirty(Rows rows) const {
+  each(std::ssize(rows), [&](std::int64_t i) {
+    volatile std::byte* row = memory_.data() + row_at(rows, i) * row_bytes_;
+    for (std::int64_t at = 0; at < row_bytes_; at += page) row[at] = row[at];
+    row[row_bytes_ - 1] = row[row_bytes_ - 1];
+  });
+}
+
+void fill_rows(const at::Tensor& bytes, Rows rows, const SeedOf& seed_of) {
   const auto row_bytes = static_cast<std::int64_t>(bytes.nbytes()) / bytes.size(0);
   each(bytes.size(0), [&](std::int64_t i) {
-    const auto begin = rows[static_cast<std::size_t>(i)] * row_bytes;
-    harness::fill(bytes_of(bytes) + i * row_bytes, begin, begin + row_bytes, seed);
+    const auto begin = row_at(rows, i) * row_bytes;
+    harness::fill(bytes_of(bytes) + i * row_bytes, begin, begin + row_bytes, seed_of(row_at(rows, i)));
   });
 }
 
@@ -98,30 +146,18 @@ void poison(at::Tensor& tensor) {
   });
 }
 
-harness::Check check_rows(const at::Tensor& bytes, const std::vector<std::int64_t>& rows, std::uint64_t seed,
+harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, std::uint64_t seed,
                           const char* what) {
-  const auto host = bytes.cpu().contiguous();
-  const auto count = static_cast<std::int64_t>(rows.size());
-  const auto row_bytes = host.numel() == 0 ? 0 : static_cast<std::int64_t>(host.nbytes()) / host.size(0);
-  if (host.size(0) != count)
-    return {count, count, fmt::format("{} has {} rows instead of {}", what, host.size(0), count)};
-  std::atomic<std::int64_t> mismatches{0}, first{std::numeric_limits<std::int64_t>::max()};
-  each(count, [&](std::int64_t i) {
-    const auto begin = rows[static_cast<std::size_t>(i)] * row_bytes;
-    if (harness::first_mismatch(bytes_of(host) + i * row_bytes, begin, row_bytes, seed) < 0) return;
-    ++mismatches;
-    for (auto seen = first.load(); i < seen && !first.compare_exchange_weak(seen, i);) {
-    }
-  });
-  harness::Check check{count, mismatches, {}};
-  if (check.mismatches > 0) {
-    const auto i = first.load();
-    const auto row = rows[static_cast<std::size_t>(i)];
-    const auto byte =
-        harness::first_mismatch(bytes_of(host) + i * row_bytes, row * row_bytes, row_bytes, seed);
-    check.first = fmt::format("{}, position {} (table row {}), from byte {}", what, i, row, byte);
+  const auto count = std::ssize(rows);
+  if (result.dim() == 0 || result.size(0) != count ||
+      static_cast<std::int64_t>(result.nbytes()) != count * row_bytes) {
+    return {count, count,
+            fmt::format("{} has {} bytes instead of {} rows of {}", what, result.nbytes(), count, row_bytes)};
   }
-  return check;
+  const auto host = result.cpu().contiguous();
+  return compare(
+      rows, row_bytes, [&](std::int64_t) { return seed; }, what,
+      [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; });
 }
 
 void merge(harness::Check& check, const harness::Check& more) {

@@ -8,42 +8,51 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
+#include <functional>
+#include <span>
 
 #include "harness/contestant.h"
 #include "speedtorch/memory.h"
 
 namespace stbench {
 
-/// Rows of `row_bytes` bytes in a block of memory, wherever it is.
+/// The seed of the fill that a table row should hold.
+using SeedOf = std::function<std::uint64_t(std::int64_t row)>;
+
+/// Rows of `row_bytes` bytes in a block of memory, wherever it is. Host memory is worked on in place, device
+/// memory through LibTorch in blocks.
 class RowBytes {
  public:
   RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes);
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t row_bytes() const { return row_bytes_; }
-  /// The named rows as a CPU byte tensor [n, row_bytes], copied by plain loops (or by LibTorch from a
-  /// device).
-  [[nodiscard]] at::Tensor read(const std::vector<std::int64_t>& rows) const;
+  /// Compares the named rows with the fill of their seed. `what` names them in the words of a mismatch.
+  [[nodiscard]] harness::Check check(std::span<const std::int64_t> rows, const SeedOf& seed_of,
+                                     const char* what) const;
   /// Overwrites the named rows with a pattern that no fill contains.
-  void poison(const std::vector<std::int64_t>& rows) const;
-  /// Writes the seed's fill into the named rows.
-  void write_fill(const std::vector<std::int64_t>& rows, std::uint64_t seed) const;
+  void poison(std::span<const std::int64_t> rows) const;
+  /// Writes the fill of its seed into each of the named rows.
+  void write_fill(std::span<const std::int64_t> rows, const SeedOf& seed_of) const;
+  /// Makes the pages of the named rows dirty without changing them: a clean page of a file costs its next
+  /// writer a fault.
+  void dirty(std::span<const std::int64_t> rows) const;
 
  private:
   const speedtorch::Memory& memory_;
   std::int64_t rows_, row_bytes_;
 };
 
-/// Fills row i of `bytes` (CPU, contiguous, n rows) with what the seed's fill has in row `rows[i]` of a
+/// Fills row i of `bytes` (CPU, contiguous, n rows) with what the fill of its seed has in row `rows[i]` of a
 /// table.
-void fill_rows(const at::Tensor& bytes, const std::vector<std::int64_t>& rows, std::uint64_t seed);
+void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, const SeedOf& seed_of);
 
 /// Overwrites a tensor with a pattern that no fill contains.
 void poison(at::Tensor& tensor);
 
-/// Compares row i of `bytes` (any device, contiguous, n rows) with row `rows[i]` of the seed's fill.
-harness::Check check_rows(const at::Tensor& bytes, const std::vector<std::int64_t>& rows, std::uint64_t seed,
-                          const char* what);
+/// Compares row i of `result` (any device) with row `rows[i]` of the seed's fill. A result that is not
+/// `rows.size()` rows of `row_bytes` bytes is wrong in every row.
+harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
+                          std::int64_t row_bytes, std::uint64_t seed, const char* what);
 
 /// Adds what `more` found to `check`.
 void merge(harness::Check& check, const harness::Check& more);

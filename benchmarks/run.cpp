@@ -23,8 +23,10 @@
 #include "harness/progress.h"
 #include "harness/sampler.h"
 #include "harness/watchdog.h"
+#include "reports/error.h"
 #include "reports/file.h"
 #include "reports/statistics.h"
+#include "reports/style.h"
 
 namespace stbench {
 namespace {
@@ -93,14 +95,15 @@ class Run {
   }
 
   int execute() {
-    if (!sink_.takes_stdout()) std::fputs(machine_line(machine_).c_str(), stdout), std::fflush(stdout);
+    if (!sink_.takes_stdout()) std::fputs(machine_line(report_).c_str(), stdout), std::fflush(stdout);
     const harness::InterruptGuard interrupts;
     measure_all();
     progress_.clear();
     finish(report_);
-    sink_.write(report_);
+    const auto unwritten = sink_.write(report_);
     if (!sink_.takes_stdout()) std::fputs(screen_text(report_, style_for(options_.color)).c_str(), stdout);
-    return exit_status();
+    if (!unwritten.empty()) throw reports::ReportError(unwritten);
+    return exit_status(report_);
   }
 
  private:
@@ -125,9 +128,10 @@ class Run {
     progress_.step("preparing " + group.title, before);
     std::vector<Record> records;
     try {
-      auto contestants = group.prepare();
+      auto contestants = watched(group, watchdog, "preparation", [&] { return group.prepare(); });
       records = harness::measure(contestants, rules(group), hooks(group, before, share, watchdog));
-      group.close(records);
+      progress_.step("last checks of " + group.title, before + share);
+      watched(group, watchdog, "last check", [&] { return group.close(records); });
       for (auto& record : records) record.more.emplace_back("group", groups_);
       ++groups_;
     } catch (const std::exception& error) {
@@ -136,14 +140,37 @@ class Run {
     add(records);
   }
 
+  /// Does what belongs to no single case under the time limit of a step; the group's first case stands for
+  /// it.
+  template <class Action>
+  auto watched(const Group& group, harness::Watchdog& watchdog, const char* phase, Action action)
+      -> decltype(action()) {
+    enter(group.cases.front(), phase, watchdog);
+    const Disarm disarm{watchdog};
+    return action();
+  }
+
+  /// Disarms at the end of the scope, also when it is left by an exception.
+  struct Disarm {
+    harness::Watchdog& watchdog;
+    ~Disarm() { watchdog.disarm(); }
+  };
+
+  void enter(const Identity& id, std::string_view phase, harness::Watchdog& watchdog) {
+    {
+      const std::lock_guard lock(mutex_);
+      current_ = id;
+    }
+    watchdog.arm(std::string(phase));
+  }
+
   static std::vector<Record> failed(const Group& group, const std::string& reason) {
     std::vector<Record> records;
     for (const auto& id : group.cases) {
       Record record;
       record.id = id;
       record.status = Status::failed;
-      record.reason = reason;
-      std::replace(record.reason.begin(), record.reason.end(), '\n', ' ');
+      record.reason = reports::one_line(reason);
       records.push_back(std::move(record));
     }
     return records;
@@ -155,7 +182,6 @@ class Run {
     rules.seconds = group.seconds;
     rules.verify_every = options_.verify_every;
     rules.clock_step_s = machine_.clock_step_s;
-    rules.cache_bytes = machine_.last_level_cache_bytes;
     rules.seed = options_.seed;
     if (options_.samples) {
       rules.floor = rules.most = *options_.samples;
@@ -168,11 +194,7 @@ class Run {
     harness::SamplerHooks hooks;
     hooks.stop = [] { return harness::interrupted_by() != 0; };
     hooks.enter = [this, &watchdog](const harness::Contestant& contestant, std::string_view phase) {
-      {
-        const std::lock_guard lock(mutex_);
-        current_ = contestant.id;
-      }
-      watchdog.arm(std::string(phase));
+      enter(contestant.id, phase, watchdog);
     };
     hooks.leave = [&watchdog] { watchdog.disarm(); };
     hooks.progress = [this, &group, before, share](double fraction, std::string_view what) {
@@ -206,19 +228,16 @@ class Run {
     finish(report);
     progress_.clear();
     std::fprintf(stderr, "stbench: %s: %s\n", sentence_of(record.id).c_str(), record.reason.c_str());
-    try {
-      sink_.write(report);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "stbench: %s\n", error.what());
-    }
+    if (const auto unwritten = sink_.write(report); !unwritten.empty())
+      std::fprintf(stderr, "stbench: %s\n", unwritten.c_str());
     std::fflush(nullptr);
-    std::_Exit(2);
+    std::_Exit(exit_status(report));
   }
 
-  [[nodiscard]] int exit_status() const {
+  [[nodiscard]] static int exit_status(const Report& report) {
     if (const int signal = harness::interrupted_by(); signal != 0) return 128 + signal;
     const auto any = [&](Status status) {
-      return std::any_of(report_.records.begin(), report_.records.end(),
+      return std::any_of(report.records.begin(), report.records.end(),
                          [&](const Record& r) { return r.status == status; });
     };
     if (any(Status::wrong)) return 1;
@@ -280,7 +299,8 @@ int list(const ListCommand& command) {
 }
 
 int show(const ShowCommand& command) {
-  std::fputs(screen_text(reports::read_report(command.report), style_for(command.color)).c_str(), stdout);
+  const auto report = reports::read_report(command.report);
+  std::fputs((machine_line(report) + screen_text(report, style_for(command.color))).c_str(), stdout);
   return 0;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/version.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,11 +9,8 @@
 #include <utility>
 
 #include "benchmarks/suite.h"
-#include "benchmarks/version.h"
-#include "harness/numbers.h"
 #include "reports/answer.h"
 #include "reports/table.h"
-#include "speedtorch/cuda.h"
 
 namespace stbench {
 namespace {
@@ -27,6 +23,12 @@ bool is_set(const char* variable) {
 bool is_terminal() {
   const char* terminal = std::getenv("TERM");
   return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+/// What a JSON pointer names, or null.
+const nlohmann::ordered_json* find(const nlohmann::ordered_json& object, const char* pointer) {
+  const nlohmann::ordered_json::json_pointer path(pointer);
+  return object.contains(path) ? &object.at(path) : nullptr;
 }
 
 /// The fastest row of ours (of any, where there is none), as --case takes it: a line break between its words
@@ -54,15 +56,23 @@ reports::Style style_for(const std::string& color) {
   return on ? reports::Style::colour : reports::Style::plain;
 }
 
-std::string machine_line(const harness::Machine& machine) {
-  const auto& cuda = speedtorch::cuda_status();
-  const auto gpu = cuda.available
-                       ? fmt::format("{} CUDA device{}", cuda.devices, cuda.devices == 1 ? "" : "s")
-                       : std::string("no GPU in use");
-  return fmt::format("{}: {}, {} core{} allowed, {} memory, LibTorch {}, {}\n", program_name,
-                     machine.cpu_model.empty() ? "unnamed processor" : machine.cpu_model,
-                     machine.allowed_cores, machine.allowed_cores == 1 ? "" : "s",
-                     harness::human_bytes(machine.memory_total), TORCH_VERSION, gpu);
+std::string machine_line(const reports::Report& report) {
+  const auto& environment = report.environment;
+  const auto text = [&](const char* pointer) {
+    const auto* value = find(environment, pointer);
+    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string("unknown");
+  };
+  const auto number = [&](const char* pointer) {
+    const auto* value = find(environment, pointer);
+    return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : 0;
+  };
+  if (find(environment, "/cpu") == nullptr) return {};
+  const auto devices = number("/cuda/devices");
+  const auto gpu =
+      devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
+  return fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}\n", report.program, text("/cpu/model"),
+                     reports::cores_text(number("/cpu/cores_allowed")),
+                     reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {

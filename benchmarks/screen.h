@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "harness/machine.h"
 #include "reports/record.h"
 #include "reports/style.h"
 
@@ -12,8 +11,8 @@ namespace stbench {
 /// Colour for `always`, and for `auto` on a terminal that is not dumb and where NO_COLOR is not set.
 reports::Style style_for(const std::string& color);
 
-/// The program and the machine in one line.
-std::string machine_line(const harness::Machine& machine);
+/// The program and the machine of a report in one line; empty for one without an environment (a CSV).
+std::string machine_line(const reports::Report& report);
 
 /// Tables, the answer, and how to run one row again.
 std::string screen_text(const reports::Report& report, reports::Style style);

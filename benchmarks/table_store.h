@@ -40,6 +40,8 @@ class TableStore {
                                              at::Device device);
   /// Frees every block but those of `placement`.
   void keep_only(speedtorch::Placement placement);
+  /// Frees every block.
+  void clear() { blocks_.clear(); }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
  private:

@@ -16,6 +16,7 @@
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "reports/statistics.h"
+#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/pages.h"
 #include "speedtorch/threads.h"
@@ -60,70 +61,89 @@ struct Epochs {
   [[nodiscard]] std::uint64_t now(int set) const { return of[static_cast<std::size_t>(set)]; }
 };
 
-Contestant to_contestant(const Identity& id, const Method& method, const std::shared_ptr<Arena>& arena) {
-  const auto pattern = method.pattern;
-  Contestant one(
-      id, method.role, [arena, &method](int set) { method.to(*arena, set); },
-      [arena, pattern](int set) { return arena->check_model(pattern, set, 0); });
-  one.prepare = [arena, pattern](int set) { arena->prepare_values(pattern, set, 0); };
-  one.poison = [arena](int) { arena->poison_model(); };
-  return one;
+/// LibTorch's errors carry a stack trace with the folders of this machine; the first lines are what a user
+/// needs.
+template <class Action>
+void plainly(Action action) {
+  try {
+    action();
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(error.what_without_backtrace());
+  }
 }
 
-Contestant from_contestant(const Identity& id, const Method& method, const std::shared_ptr<Arena>& arena) {
-  const auto pattern = method.pattern;
-  const auto epochs = std::make_shared<Epochs>();
-  Contestant one(
-      id, method.role, [arena, &method](int set) { method.from(*arena, set); },
-      [arena, pattern, epochs](int set) { return arena->check_table(pattern, set, epochs->now(set)); });
-  one.prepare = [arena, pattern, epochs](int set) { arena->prepare_values(pattern, set, epochs->next(set)); };
-  one.poison = [arena, pattern](int set) { arena->poison_rows(pattern, set); };
-  return one;
+/// What one case does, by its direction. `from` ends with the table's rows written, `to` with the model
+/// tensor.
+struct Steps {
+  std::shared_ptr<Arena> arena;
+  const Method* method;
+  std::string direction;
+  std::shared_ptr<Epochs> epochs = std::make_shared<Epochs>();
+
+  [[nodiscard]] bool writes() const { return direction != "to"; }
+  [[nodiscard]] bool reads() const { return direction != "from"; }
+  [[nodiscard]] std::uint64_t epoch(int set) const { return writes() ? epochs->now(set) : 0; }
+
+  void run(int set) const {
+    if (writes()) method->from(*arena, set);
+    if (reads()) method->to(*arena, set);
+  }
+  void prepare(int set) const {
+    arena->prepare_values(method->pattern, set, writes() ? epochs->next(set) : 0);
+  }
+  void poison(int set) const {
+    if (reads()) arena->poison_model();
+    if (writes()) arena->poison_rows(method->pattern, set);
+  }
+  [[nodiscard]] Check verify(int set) const {
+    Check check;
+    if (reads()) check = arena->check_model(method->pattern, set, epoch(set));
+    if (writes()) merge(check, arena->check_table(method->pattern, set, epoch(set)));
+    return check;
+  }
+};
+
+/// A case whose run breaks off leaves poison behind; others must not be blamed for it.
+void run_or_mend(const Steps& steps, int set) {
+  try {
+    plainly([&] { steps.run(set); });
+  } catch (...) {
+    if (steps.writes()) steps.arena->mend(steps.method->pattern, set);
+    throw;
+  }
 }
 
-Contestant round_trip_contestant(const Identity& id, const Method& method,
-                                 const std::shared_ptr<Arena>& arena) {
-  const auto pattern = method.pattern;
-  const auto epochs = std::make_shared<Epochs>();
-  epochs->fresh = true;
-  Contestant one(
-      id, method.role,
-      [arena, &method](int set) {
-        method.from(*arena, set);
-        method.to(*arena, set);
-      },
-      [arena, pattern, epochs](int set) {
-        auto check = arena->check_model(pattern, set, epochs->now(set));
-        merge(check, arena->check_table(pattern, set, epochs->now(set)));
-        return check;
-      });
-  one.prepare = [arena, pattern, epochs](int set) { arena->prepare_values(pattern, set, epochs->next(set)); };
-  one.poison = [arena, pattern](int set) {
-    arena->poison_model();
-    arena->poison_rows(pattern, set);
-  };
-  return one;
+/// The cache that could hold a payload and so make it honestly faster than memory.
+std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
+  return id.device == "cpu" ? host_cache : speedtorch::cuda_cache_bytes(at::Device(id.device));
 }
 
-Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena) {
+Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena, std::int64_t host_cache) {
   const auto& method = method_of(id);
-  auto one = id.direction == "to"     ? to_contestant(id, method, arena)
-             : id.direction == "from" ? from_contestant(id, method, arena)
-                                      : round_trip_contestant(id, method, arena);
-  const int ways = id.direction == "round_trip" ? 2 : 1;
+  Steps steps{arena, &method, id.direction};
+  steps.epochs->fresh = id.direction == "round_trip";
+  Contestant one(
+      id, method.role, [steps](int set) { run_or_mend(steps, set); },
+      [steps](int set) { return steps.verify(set); });
+  one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
+  one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
   one.finish = [arena] { arena->finish(); };
+  const int ways = steps.reads() && steps.writes() ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
-  // Cached rows are honestly faster than a copy, so only distinct ones are judged by it.
+  one.repeatable = !steps.writes() || arena->rotates_values();
+  // Cached rows are honestly faster than a copy, so only distinct ones are judged by it, and only where they
+  // cannot lie in a cache.
+  const bool distinct = id.distribution == "unique" || id.distribution == "sequential";
   one.judged_by_ceiling =
-      method.pattern == Pattern::indexed && (id.distribution == "unique" || id.distribution == "sequential");
+      method.pattern == Pattern::indexed && distinct && arena->payload_bytes() > cache_bytes(id, host_cache);
   return one;
 }
 
 class TransferGroup final : public Group {
  public:
-  TransferGroup(TransferPlan::Cases plan, std::shared_ptr<TransferRun> run, std::vector<int> cpus)
-      : run_(std::move(run)), cpus_(std::move(cpus)) {
+  TransferGroup(TransferPlan::Cases plan, std::shared_ptr<TransferRun> run, const harness::Machine& machine)
+      : run_(std::move(run)), cpus_(machine.allowed_cpus), host_cache_(machine.last_level_cache_bytes) {
     cases = std::move(plan.cases);
     seconds = plan.seconds;
     const auto& first = cases.front();
@@ -139,21 +159,22 @@ class TransferGroup final : public Group {
     for (const auto& id : cases) {
       const auto arena = arena_for(id, indices);
       if (!arena) continue;
-      contestants.push_back(contestant_for(id, arena));
-      contestants.back().more = {{"pages_got", pages_[id.placement]}, {"throttled", std::monostate{}}};
+      contestants.push_back(contestant_for(id, arena, host_cache_));
+      const auto pages = pages_.find(id.placement);
+      const reports::Value got = pages == pages_.end() ? reports::Value() : reports::Value(pages->second);
+      contestants.back().more = {{"pages_got", got}, {"throttled", std::monostate{}}};
     }
     return contestants;
   }
 
   void close(std::vector<Record>& records) override {
-    for (auto& [placement, arena] : arenas_) {
-      const auto check = arena->close();
-      for (auto& record : records) {
-        if (record.id.placement != placement ||
-            (record.status != Status::ok && record.status != Status::unstable))
-          continue;
-        if (check.mismatches > 0 && record.id.direction != "to") condemn(record, check);
-      }
+    try {
+      for (auto& [placement, arena] : arenas_)
+        plainly([&, &name = placement, &one = arena] { judge(records, name, *one); });
+    } catch (...) {
+      arenas_.clear();
+      run_->tables.clear();  // their content is unknown
+      throw;
     }
     arenas_.clear();
     for (const auto& id : cases) {
@@ -169,7 +190,7 @@ class TransferGroup final : public Group {
     if (unusable_.contains(id.placement)) return nullptr;
     try {
       auto& arena = arenas_[id.placement];
-      if (!arena) arena = make_arena(id, indices);
+      if (!arena) plainly([&] { arena = make_arena(id, indices); });
       return arena;
     } catch (const std::exception& error) {
       arenas_.erase(id.placement);
@@ -221,10 +242,24 @@ class TransferGroup final : public Group {
     }
   }
 
-  /// A write outside the touched rows: no case of the cell can be trusted, as it is not known whose it was.
+  /// The last check of one placement's table.
+  static void judge(std::vector<Record>& records, const std::string& placement, Arena& arena) {
+    const auto of_cell = [&](const Record& record) { return record.id.placement == placement; };
+    const auto measured = [](const Record& record) { return reports::has_numbers(record.status); };
+    const bool trusted = std::all_of(records.begin(), records.end(),
+                                     [&](const Record& r) { return !of_cell(r) || measured(r); });
+    const auto check = arena.close(trusted);
+    if (check.mismatches == 0) return;
+    for (auto& record : records) {
+      if (of_cell(record) && measured(record)) condemn(record, check);
+    }
+  }
+
+  /// The table is not as the cell's cases should have left it: none can be trusted, as it is not known whose
+  /// it was.
   static void condemn(Record& record, const Check& check) {
     record.status = Status::wrong;
-    record.reason = fmt::format("a case of this cell wrote outside its rows: {} of {} rows differ: {}",
+    record.reason = fmt::format("a case of this cell damaged the table: {} of {} rows differ: {}",
                                 check.mismatches, check.rows, check.first);
     record.mismatches += check.mismatches;
     reports::summarise(record);
@@ -232,6 +267,7 @@ class TransferGroup final : public Group {
 
   std::shared_ptr<TransferRun> run_;
   std::vector<int> cpus_;
+  std::int64_t host_cache_;
   std::map<std::string, std::shared_ptr<Arena>> arenas_;
   std::map<std::string, std::string> pages_;
   std::map<std::string, std::string> unusable_;  ///< placements that cannot be had, and why
@@ -244,7 +280,7 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   Plan result;
   result.waived = std::move(transfer.waived);
   for (auto& cases : transfer.groups) {
-    result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine.allowed_cpus));
+    result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
   }
   return result;
 }

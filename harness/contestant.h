@@ -38,8 +38,9 @@ struct Contestant {
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
   std::int64_t payload_bytes = 0;        ///< of one operation
   std::int64_t index_bytes = 0;          ///< of one operation
-  bool judged_by_ceiling = false;        ///< a speed above the ceiling would be an accounting error
-  reports::Columns more;                 ///< plain columns of the suite
+  bool judged_by_ceiling = false;  ///< a speed above the ceiling would be an error: no cache can explain it
+  bool repeatable = true;          ///< back-to-back runs over several sets keep their meaning
+  reports::Columns more;           ///< plain columns of the suite
 };
 
 }  // namespace stbench::harness

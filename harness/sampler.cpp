@@ -13,6 +13,7 @@
 #include "harness/nvtx.h"
 #include "harness/sentence.h"
 #include "reports/statistics.h"
+#include "reports/style.h"
 
 namespace stbench::harness {
 namespace {
@@ -27,12 +28,6 @@ constexpr double above_ceiling =
 
 double steady_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// The reason in one line, however many the error has.
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 /// Without the width itself, which is in the record: so rows with the same trouble share a line on the
@@ -57,10 +52,10 @@ struct Entry {
     record.more = of.more;
   }
 
-  void drop(Status status, std::string reason) {
+  void drop(Status status, const std::string& reason) {
     running = false;
     record.status = status;
-    record.reason = one_line(std::move(reason));
+    record.reason = reports::one_line(reason);
     record.samples_s.clear();
   }
 };
@@ -70,7 +65,12 @@ class Sampling {
  public:
   Sampling(std::vector<Contestant>& group, const SamplingRules& rules, const SamplerHooks& hooks)
       : rules_(rules), hooks_(hooks), order_(rules.seed) {
-    for (auto& contestant : group) entries_.emplace_back(contestant);
+    for (auto& contestant : group) {
+      entries_.emplace_back(contestant);
+      // Neighbours of a cell start on different sets, so that none finds the rows that the one before it just
+      // moved.
+      entries_.back().next_set = static_cast<int>((entries_.size() - 1) % index_sets);
+    }
     if (!hooks_.now_s) hooks_.now_s = steady_now;
   }
 
@@ -109,6 +109,7 @@ class Sampling {
 
   void warm_up(Entry& entry) {
     if (stopping()) return;
+    if (hooks_.progress) hooks_.progress(0, "checking " + entry.record.id.method);
     attempt(entry, "warm-up", [&] {
       check(entry);
       for (int run = 1; run < rules_.warmup && entry.running; ++run) time_once(entry, 1);
@@ -146,6 +147,7 @@ class Sampling {
     const int first = entry.next_set;
     if (rules_.verify_every) contestant.poison((first + repeat - 1) % index_sets);
     for (int k = 0; k < std::min(repeat, index_sets); ++k) contestant.prepare((first + k) % index_sets);
+    contestant.finish();  // what was queued above is not this sample's
     const double begin = hooks_.now_s();
     for (int k = 0, set = first; k < repeat; ++k, set = set + 1 == index_sets ? 0 : set + 1)
       contestant.run(set);
@@ -160,7 +162,9 @@ class Sampling {
   int repeats_for(Entry& entry) {
     const double enough = clock_steps * rules_.clock_step_s;
     int repeat = 1;
-    while (repeat < most_repeats && time_once(entry, repeat) * repeat < enough) repeat *= 2;
+    while (entry.contestant->repeatable && repeat < most_repeats &&
+           time_once(entry, repeat) * repeat < enough)
+      repeat *= 2;
     return repeat;
   }
 
@@ -239,8 +243,7 @@ class Sampling {
 
   /// The lower bound of this case's speed over the cell's fastest ceiling, where it is too good to be true.
   [[nodiscard]] std::optional<double> excess_over_ceiling(const Entry& entry) const {
-    if (!entry.contestant->judged_by_ceiling || entry.record.payload_bytes <= rules_.cache_bytes)
-      return std::nullopt;
+    if (!entry.contestant->judged_by_ceiling) return std::nullopt;
     const Entry* ceiling = nullptr;
     for (const auto& other : entries_) {
       const bool candidate = other.running && other.contestant->role == Role::ceiling &&

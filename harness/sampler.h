@@ -23,10 +23,9 @@ struct SamplingRules {
   double half_width =
       0.10;             ///< a cell is done when every case's interval is within this fraction of its median
   double seconds = 30;  ///< time for the group; it ends with the first round past this and the floor
-  bool verify_every = false;     ///< check each sample instead of the first and last run
-  double clock_step_s = 0;       ///< a sample below 1000 of these is the mean of back-to-back runs
-  std::int64_t cache_bytes = 0;  ///< last-level cache: a payload above it cannot honestly beat the ceiling
-  std::uint64_t seed = 0;        ///< of the order within the rounds
+  bool verify_every = false;  ///< check each sample instead of the first and last run
+  double clock_step_s = 0;    ///< a sample below 1000 of these is the mean of back-to-back runs
+  std::uint64_t seed = 0;     ///< of the order within the rounds
 };
 
 /// What the sampler asks of, and tells, the program around it.

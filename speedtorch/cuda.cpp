@@ -8,6 +8,7 @@
 
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <ATen/Context.h>
+#include <c10/core/DeviceGuard.h>
 #include <cuda_runtime_api.h>
 
 #include <filesystem>
@@ -18,11 +19,27 @@ namespace {
 
 #ifdef SPEEDTORCH_HAS_CUDA
 
-/// The folder of the LibTorch this process runs on.
+void require_success(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) throw CudaError(call, cudaGetErrorName(error), cudaGetErrorString(error));
+}
+
+/// The folder of the LibTorch this process runs on; empty, which leaves the search to the loader, where it is
+/// unknown.
 std::filesystem::path libtorch_folder() {
   Dl_info info{};
-  ::dladdr(reinterpret_cast<void*>(&at::globalContext), &info);
+  if (::dladdr(reinterpret_cast<void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   return std::filesystem::path(info.dli_fname).parent_path();
+}
+
+std::vector<std::string> device_names(int devices) {
+  std::vector<std::string> names;
+  for (int device = 0; device < devices; ++device) {
+    cudaDeviceProp properties{};
+    names.emplace_back(cudaGetDeviceProperties(&properties, device) == cudaSuccess ? properties.name
+                                                                                   : "unnamed");
+  }
+  return names;
 }
 
 std::string load_libtorch_cuda() {
@@ -46,7 +63,8 @@ CudaStatus look() {
   const auto error = cudaGetDeviceCount(&status.devices);
   if (error != cudaSuccess || status.devices == 0) {
     cudaGetLastError();
-    status.missing = std::string("a usable GPU (") + cudaGetErrorString(error) + ")";
+    status.missing = std::string("a usable GPU (") +
+                     (error == cudaSuccess ? "the driver lists none" : cudaGetErrorString(error)) + ")";
     status.cure = "check nvidia-smi; the driver must be at least as new as the CUDA runtime";
     return status;
   }
@@ -55,6 +73,7 @@ CudaStatus look() {
     status.cure = "install a LibTorch built with CUDA, or name one with Torch_DIR";
     return status;
   }
+  status.names = device_names(status.devices);
   status.available = true;
   return status;
 }
@@ -87,13 +106,36 @@ void require_cuda(const std::string& what) {
   if (!cuda_status().available) throw PlacementError(cuda_refusal(what));
 }
 
-void synchronize_cuda() {
 #ifdef SPEEDTORCH_HAS_CUDA
+
+void synchronize_cuda(at::Device device) {
   if (!cuda_status().available) return;
-  if (const auto error = cudaDeviceSynchronize(); error != cudaSuccess) {
-throw CudaError("cudaDeviceSynchronize", cudaGetErrorName(error), cudaGetErrorString(error));
-  }
-#endif
+  const c10::DeviceGuard guard(device);
+  require_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
+
+std::int64_t cuda_free_bytes(at::Device device) {
+  if (!cuda_status().available) return 0;
+  const c10::DeviceGuard guard(device);
+  std::size_t free = 0, total = 0;
+  require_success(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(free);
+}
+
+std::int64_t cuda_cache_bytes(at::Device device) {
+  if (!cuda_status().available) return 0;
+  int bytes = 0;
+  require_success(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device.index()),
+                  "cudaDeviceGetAttribute");
+  return bytes;
+}
+
+#else
+
+void synchronize_cuda(at::Device) {}
+std::int64_t cuda_free_bytes(at::Device) { return 0; }
+std::int64_t cuda_cache_bytes(at::Device) { return 0; }
+
+#endif
 
 }  // namespace speedtorch

@@ -1,7 +1,11 @@
 /// CUDA where there is a driver: LibTorch's CUDA half is loaded on demand, never linked.
 #pragma once
 
+#include <c10/core/Device.h>
+
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace speedtorch {
 
@@ -9,10 +13,11 @@ namespace speedtorch {
 struct CudaStatus {
   bool available = false;
   int devices = 0;
-  std::string found;        ///< what is there: "LibTorch 2.11.0 built for CUDA 13.0, no NVIDIA driver"
-  std::string missing;      ///< empty where available: "libcuda.so.1 (the NVIDIA driver)"
-  std::string cure;         ///< empty where available: what to do about it
-  int runtime_version = 0;  ///< as CUDA numbers it, 13000 = 13.0; 0 without CUDA
+  std::vector<std::string> names;  ///< of the devices
+  std::string found;               ///< what is there: "LibTorch 2.11.0 built for CUDA 13.0, no NVIDIA driver"
+  std::string missing;             ///< empty where available: "libcuda.so.1 (the NVIDIA driver)"
+  std::string cure;                ///< empty where available: what to do about it
+  int runtime_version = 0;         ///< as CUDA numbers it, 13000 = 13.0; 0 without CUDA
   int driver_version = 0;
 };
 
@@ -26,7 +31,11 @@ std::string cuda_refusal(const std::string& what);
 /// @throws PlacementError naming `what`, what was found and what is missing, where there is no usable GPU.
 void require_cuda(const std::string& what);
 
-/// Waits until everything queued on the current device is done; nothing without CUDA.
-void synchronize_cuda();
+/// Waits until everything queued on the device is done; nothing without CUDA.
+void synchronize_cuda(at::Device device);
+
+/// Free memory and level-2 cache of a device, bytes; 0 without CUDA.
+std::int64_t cuda_free_bytes(at::Device device);
+std::int64_t cuda_cache_bytes(at::Device device);
 
 }  // namespace speedtorch

@@ -25,6 +25,14 @@ class PinnedMemory final : public Memory {
       throw MemoryError("cannot pin " + std::to_string(bytes) +
                         " bytes: cudaHostRegister: " + cudaGetErrorString(error));
     }
+    void* seen_by_device = nullptr;
+    if (cudaHostGetDevicePointer(&seen_by_device, pages_->data(), 0) != cudaSuccess ||
+        seen_by_device != pages_->data()) {
+      cudaGetLastError();
+      cudaHostUnregister(pages_->data());
+      throw MemoryError(
+          "this GPU does not see pinned host memory at the host's address; kernels cannot use it in place");
+    }
   }
   ~PinnedMemory() override { cudaHostUnregister(pages_->data()); }
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }

@@ -15,6 +15,7 @@ const RegisterMethod registration{{
     .refuses = index_copy_refuses,
     .to =
         [](Arena& arena, int set) {
+          arena.finish();  // the staging tensor is free again
           at::index_select_out(arena.staging(), arena.host_table(), 0, arena.host_index(set));
           arena.model().copy_(arena.staging(), /*non_blocking=*/true);
         },

@@ -233,13 +233,36 @@ TEST_F(SamplerTest, FasterThanTheCeilingIsDoubtedWhereTheCacheCannotExplainIt) {
   fast.judged_by_ceiling = true;
   const auto ceiling = taking(
       "copy", [](int) { return 1.1; }, Role::ceiling);
-  rules_.cache_bytes = 999;
   auto records = measure_with({fast, ceiling});
   EXPECT_EQ(records[0].status, Status::unstable);
   EXPECT_NE(records[0].reason.find("1.10 times the ceiling"), std::string::npos);
-  rules_.cache_bytes = 1000;  // the payload fits: cached rows are honestly faster
+  fast.judged_by_ceiling = false;  // its payload fits into a cache: cached rows are honestly faster
   records = measure_with({fast, ceiling});
   EXPECT_EQ(records[0].status, Status::ok);
+}
+
+TEST_F(SamplerTest, NeighboursWorkOnDifferentSets) {
+  std::vector<int> first_sets;
+  std::vector<Contestant> group;
+  for (const char* name : {"a", "b", "c"}) {
+    const auto seen = std::make_shared<bool>(false);
+    group.emplace_back(
+        identity(name), Role::ours,
+        [&, seen](int set) {
+          if (!std::exchange(*seen, true)) first_sets.push_back(set);
+          clock_.advance(1);
+        },
+        good);
+  }
+  measure_with(group);
+  EXPECT_EQ(first_sets, (std::vector<int>{0, 1, 2}));
+}
+
+TEST_F(SamplerTest, WhatCannotRotateIsNotRepeated) {
+  rules_.clock_step_s = 1;
+  auto one = taking("a", [](int) { return 1.0; });
+  one.repeatable = false;
+  EXPECT_EQ(std::get<std::int64_t>(measure_with({one})[0].more.front().second), 1);
 }
 
 TEST_F(SamplerTest, AnInterruptedGroupKeepsTheCasesWithEnoughSamples) {
