@@ -17,13 +17,14 @@ void TransferIndices::require(const reports::Identity& id) const {
 
 std::shared_ptr<const Arena::IndexSets> TransferIndices::sets(const reports::Identity& id,
                                                               std::uint64_t seed) {
-  auto& drawn = drawn_[fmt::format("{} {} {}", id.distribution, id.rows, id.batch)];
-  if (drawn) return drawn;
+  const auto shape = fmt::format("{} {} {}", id.distribution, id.rows, id.batch);
+  if (shape == drawn_shape_) return drawn_;
   auto sets = std::make_shared<Arena::IndexSets>();
   for (int set = 0; set < harness::index_sets; ++set) {
     (*sets)[static_cast<std::size_t>(set)] = sources_.at(id.distribution)->draw(id.rows, id.batch, seed, set);
   }
-  return drawn = std::move(sets);
+  drawn_shape_ = shape;
+  return drawn_ = std::move(sets);
 }
 
 }  // namespace stbench

@@ -27,7 +27,8 @@ class TransferIndices {
 
  private:
   std::map<std::string, std::shared_ptr<const harness::IndexSource>> sources_;
-  std::map<std::string, std::shared_ptr<const Arena::IndexSets>> drawn_;
+  std::string drawn_shape_;  ///< of the latest sets: the plan goes through the shapes one by one
+  std::shared_ptr<const Arena::IndexSets> drawn_;
 };
 
 }  // namespace stbench

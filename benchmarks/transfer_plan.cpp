@@ -50,6 +50,10 @@ std::string resolve_device(const std::string& device) {
   return name;
 }
 
+void add_once(Names& names, const std::string& name) {
+  if (!contains(names, name)) names.push_back(name);
+}
+
 /// Bytes of the table. @throws UsageError where they do not fit 63 bits.
 std::int64_t table_bytes(const Identity& id) {
   std::int64_t bytes = 0;
@@ -78,13 +82,14 @@ class Planner {
     read_cores();
     read_methods();
     for (const auto& name : given_or(options.distributions, preset_.distributions))
-      distributions_.push_back(indices.add(name));
+      add_once(distributions_, indices.add(name));
   }
 
   TransferPlan plan() {
     for (const auto& shape : shapes()) {
       check(shape);
       for (const auto& device : devices_) {
+        check_device(shape, device);
         for (const auto cores : cores_) {
           for (const auto& direction : measured_directions()) add_groups(shape, device, cores, direction);
         }
@@ -99,7 +104,7 @@ class Planner {
 
  private:
   void read_devices() {
-    for (const auto& device : options_.devices) devices_.push_back(resolve_device(device));
+    for (const auto& device : options_.devices) add_once(devices_, resolve_device(device));
     if (!devices_.empty()) {
       const bool gpu =
           std::any_of(devices_.begin(), devices_.end(), [](const std::string& d) { return d != "cpu"; });
@@ -181,6 +186,21 @@ class Planner {
                       "or a smaller --batch",
                       shape.rows, shape.dim, shape.dtype, shape.batch, harness::human_bytes(needed), needed,
                       harness::human_bytes(machine_.memory_available)));
+    }
+  }
+
+  /// What a GPU must hold: the model tensor and the values, and a table of its own where one is asked for.
+  void check_device(const Identity& shape, const std::string& device) const {
+    if (device == "cpu") return;
+    const auto free = speedtorch::cuda_free_bytes(at::Device(device));
+    const auto needed =
+        Arena::working_bytes(shape) + (contains(placements_, "device") ? table_bytes(shape) : 0);
+    if (needed > free) {
+      throw UsageError(
+          fmt::format("{} × {} {} with a batch of {} needs {} on {}, {} are free\nuse fewer --rows, a "
+                      "smaller --batch or other placements than device",
+                      shape.rows, shape.dim, shape.dtype, shape.batch, harness::human_bytes(needed), device,
+                      harness::human_bytes(free)));
     }
   }
 

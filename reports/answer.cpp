@@ -38,25 +38,29 @@ const Record* fastest(const Rows& rows, Counts counts) {
   return best;
 }
 
-/// Measured rows of the workload to speak of, on the most cores that our method was measured with.
-Rows chosen_rows(const Report& report) {
+/// The rows of one workload on the most cores that our method was measured with there.
+Rows on_most_cores(Rows rows) {
+  std::int64_t cores = 0;
+  for (const Record* row : rows) cores = answers(*row) ? std::max(cores, row->id.cores) : cores;
+  std::erase_if(rows, [&](const Record* row) { return row->id.cores != cores; });
+  return rows;
+}
+
+/// Measured workloads that our method has part in, each on the most cores; those on a GPU first.
+std::vector<Rows> workloads_of(const Report& report) {
   Rows measured;
   for (const Record& row : report.records) {
     if (row.id.suite == "transfer" && has_numbers(row.status) && row.median_s) measured.push_back(&row);
   }
   constexpr std::array<std::string_view, 4> kWithin = {"direction", "placement", "method", "cores"};
-  auto workloads = group_by(measured, [&](const Record& row) { return identity_key(row, kWithin); });
-  std::erase_if(workloads, [](const Rows& rows) {
-    return std::none_of(rows.begin(), rows.end(), [](const Record* row) { return answers(*row); });
-  });
-  if (workloads.empty()) return {};
-  const auto on_device = std::find_if(workloads.begin(), workloads.end(),
-                                      [](const Rows& rows) { return rows.front()->id.device != "cpu"; });
-  Rows rows = on_device == workloads.end() ? workloads.front() : *on_device;
-  std::int64_t cores = 0;
-  for (const Record* row : rows) cores = answers(*row) ? std::max(cores, row->id.cores) : cores;
-  std::erase_if(rows, [&](const Record* row) { return row->id.cores != cores; });
-  return rows;
+  std::vector<Rows> workloads;
+  for (Rows& rows : group_by(measured, [&](const Record& row) { return identity_key(row, kWithin); })) {
+    if (std::any_of(rows.begin(), rows.end(), [](const Record* row) { return answers(*row); }))
+      workloads.push_back(on_most_cores(rows));
+  }
+  std::stable_partition(workloads.begin(), workloads.end(),
+                        [](const Rows& rows) { return rows.front()->id.device != "cpu"; });
+  return workloads;
 }
 
 std::string speed_text(const Record& row) {
@@ -109,7 +113,8 @@ std::string gain_text(const Record& ours, const Record& theirs) {
                      range);
 }
 
-std::string gain_sentence(const Rows& rows, const Roles& roles) {
+/// The gains of one workload, direction by direction; none where it lacks either side.
+std::vector<std::string> gains(const Rows& rows, const Roles& roles) {
   std::vector<std::string> parts;
   for (const std::string_view direction : kDirections) {
     const auto in = [&](const Record& row, std::string_view placement) {
@@ -121,19 +126,30 @@ std::string gain_sentence(const Rows& rows, const Roles& roles) {
         fastest(rows, [&](const Record& r) { return roles.is_libtorch(r) && in(r, "libtorch"); });
     if (ours != nullptr && theirs != nullptr) parts.push_back(gain_text(*ours, *theirs));
   }
-  if (parts.empty())
-    return "What our table gains was not measured: it takes speedtorch in hugepage and LibTorch in libtorch.";
-  return fmt::format("Our table in hugepage against LibTorch's best in libtorch: {}.",
-                     fmt::join(parts, "; "));
+  return parts;
+}
+
+/// On a GPU there is no table of ours in huge pages, so the first workload that has both sides speaks.
+std::string gain_sentence(const std::vector<Rows>& workloads, const Roles& roles) {
+  for (const Rows& rows : workloads) {
+    const auto parts = gains(rows, roles);
+    if (parts.empty()) continue;
+    const std::string device = rows.front()->id.device == workloads.front().front()->id.device
+                                   ? ""
+                                   : fmt::format(" on {}", rows.front()->id.device);
+    return fmt::format("Our table in hugepage against LibTorch's best in libtorch{}: {}.", device,
+                       fmt::join(parts, "; "));
+  }
+  return "What our table gains was not measured: it takes speedtorch in hugepage and LibTorch in libtorch.";
 }
 
 }  // namespace
 
 std::string answer(const Report& report) {
-  const Rows rows = chosen_rows(report);
-  if (rows.empty()) return {};
+  const std::vector<Rows> workloads = workloads_of(report);
+  if (workloads.empty()) return {};
   std::string text;
-  for (const std::string& sentence : {place_sentence(rows), gain_sentence(rows, Roles{})}) {
+  for (const std::string& sentence : {place_sentence(workloads.front()), gain_sentence(workloads, Roles{})}) {
     for (const std::string& line : wrapped(one_line(sentence), kScreenWidth, 0)) text += line + "\n";
   }
   return text;

@@ -27,7 +27,9 @@ TEST(Cuda, RequiringItWithoutAGpuNamesWhatNeedsIt) {
 
 TEST(Cuda, SynchronizingWithoutAGpuIsNothing) {
   EXPECT_NO_THROW(synchronize_cuda(at::Device("cuda:0")));
-  if (!cuda_status().available) EXPECT_EQ(cuda_free_bytes(at::Device("cuda:0")), 0);
+  if (!cuda_status().available) {
+    EXPECT_EQ(cuda_free_bytes(at::Device("cuda:0")), 0);
+  }
 }
 
 }  // namespace
