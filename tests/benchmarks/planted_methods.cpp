@@ -198,20 +198,34 @@ std::int64_t row_out_of_the_way(Arena& arena) {
   throw std::logic_error("every row is touched; use more --rows");
 }
 
-/// Right, and writes into one row more. In one placement only, so that the others can be seen to stay clean.
-const RegisterMethod stray_write{[] {
-  auto method = planted("stray_write", [](const Move& move) { move.copy_all(); });
-  method.applies = [](const reports::Identity& id) {
-    return id.placement == "pageable" && id.direction == "from";
+void damage_a_row(Arena& arena, Move move) {
+  move.index.front() = row_out_of_the_way(arena);
+  std::memset(move.table_row(0), 0x5A, move.row_bytes());
+}
+
+/// The result is right, and a row more is written to. In one placement and direction only, so that the others
+/// can be seen to stay clean.
+Method planted_in_pageable(const std::string& name, const std::string& direction) {
+  auto method = planted(name, [](const Move& move) { move.copy_all(); });
+  method.applies = [direction](const reports::Identity& id) {
+    return id.placement == "pageable" && id.direction == direction;
   };
-  method.from = [](Arena& arena, int set) {
-    auto move = from_move(arena, set);
-    move.copy_all();
-    move.index.front() = row_out_of_the_way(arena);
-    std::memset(move.table_row(0), 0x5A, move.row_bytes());
+  const auto to = method.to, from = method.from;
+  method.to = [to](Arena& arena, int set) {
+    to(arena, set);
+    damage_a_row(arena, to_move(arena, set));
+  };
+  method.from = [from](Arena& arena, int set) {
+    from(arena, set);
+    damage_a_row(arena, from_move(arena, set));
   };
   return method;
-}()};
+}
+
+const RegisterMethod stray_write{planted_in_pageable("stray_write", "from")};
+
+/// Writes to the table that it should only read.
+const RegisterMethod writes_back{planted_in_pageable("writes_back", "to")};
 
 }  // namespace
 }  // namespace stbench
