@@ -241,11 +241,13 @@ SeedOf Arena::last_written() const {
 
 /// The rows beside these, and evenly spread others.
 std::vector<std::int64_t> Arena::others_than(const std::vector<std::int64_t>& rows) const {
-  std::vector<bool> named(static_cast<std::size_t>(shape_.rows));
-  for (const auto row : rows) named[static_cast<std::size_t>(row)] = true;
+  std::vector<bool> taken(static_cast<std::size_t>(shape_.rows));
+  for (const auto row : rows) taken[static_cast<std::size_t>(row)] = true;
   std::vector<std::int64_t> others;
   const auto add = [&](std::int64_t row) {
-    if (row >= 0 && row < shape_.rows && !named[static_cast<std::size_t>(row)]) others.push_back(row);
+    if (row < 0 || row >= shape_.rows || taken[static_cast<std::size_t>(row)]) return;
+    taken[static_cast<std::size_t>(row)] = true;
+    others.push_back(row);
   };
   for (const auto row : rows) add(row - 1), add(row + 1);
   const auto step = std::max<std::int64_t>(1, shape_.rows / sampled_rows);

@@ -131,7 +131,7 @@ TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
   };
   refused([](Options& o) { o.batches = {1'000'001}; }, "batch");
   refused([](Options& o) { o.rows = {std::int64_t{1} << 60}; }, "overflows");
-  refused([](Options& o) { o.rows = {100'000'000}; }, "51200000000");
+  refused([](Options& o) { o.rows = {100'000'000}; }, "bytes), 17.2 GB are available");
   refused([](Options& o) { o.cores = {5}; }, "use 1 to 4");
   refused([](Options& o) { o.cores = {0}; }, "use 1 to 4");
   refused([](Options& o) { o.rows = {0}; }, "at least 1");
