@@ -111,15 +111,25 @@ class Run {
     harness::Watchdog watchdog(std::chrono::duration<double>(options_.timeout_s),
                                [this](const std::string& what) { give_up(what); });
     double seconds = 0;
+    std::size_t groups = 0;
     for (const auto& plan : plans_) {
-      for (const auto& group : plan.groups) seconds += group->seconds;
+      for (const auto& group : plan.groups) seconds += group->seconds, ++groups;
     }
     progress_.set_total(options_.samples ? 0 : seconds);
+    std::size_t done = 0;
+    double saved = 0;  // what quiet groups did not need of their time; noisy ones after them may have it
     for (auto& plan : plans_) {
       add(plan.waived);
-      for (std::size_t k = 0; k < plan.groups.size() && harness::interrupted_by() == 0; ++k) {
-        measure_group(*plan.groups[k], static_cast<double>(k) / static_cast<double>(plan.groups.size()),
-                      1.0 / static_cast<double>(plan.groups.size()), watchdog);
+      for (auto& group : plan.groups) {
+        if (harness::interrupted_by() != 0) return;
+        const auto begin = Clock::now();
+        const double share = 1.0 / static_cast<double>(groups);
+        const double lent = saved / static_cast<double>(groups - done);
+        group->seconds += lent;
+        measure_group(*group, static_cast<double>(done) * share, share, watchdog);
+        const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+        saved = std::max(0.0, saved - lent + group->seconds - taken);
+        ++done;
       }
     }
   }
@@ -243,6 +253,8 @@ class Run {
     if (any(Status::wrong)) return 1;
     return any(Status::failed) ? 2 : 0;
   }
+
+  using Clock = std::chrono::steady_clock;
 
   const Options& options_;
   const harness::Machine& machine_;

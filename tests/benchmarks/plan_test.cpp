@@ -64,7 +64,7 @@ TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
       EXPECT_TRUE(id.cores == 1 || id.cores == 4);
     }
   }
-  EXPECT_LE(seconds, 240);
+  EXPECT_LE(seconds, 270);  // "within five minutes", preparation included
 }
 
 TEST(Plan, WithoutAGpuEachPlacementOnItIsWaivedInOneLine) {
