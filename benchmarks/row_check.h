@@ -24,8 +24,6 @@ using SeedOf = std::function<std::uint64_t(std::int64_t row)>;
 class RowBytes {
  public:
   RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes);
-  [[nodiscard]] std::int64_t rows() const { return rows_; }
-  [[nodiscard]] std::int64_t row_bytes() const { return row_bytes_; }
   /// Compares the named rows with the fill of their seed. `what` names them in the words of a mismatch.
   [[nodiscard]] harness::Check check(std::span<const std::int64_t> rows, const SeedOf& seed_of,
                                      const char* what) const;

@@ -26,7 +26,6 @@
 #include "reports/error.h"
 #include "reports/file.h"
 #include "reports/statistics.h"
-#include "reports/style.h"
 
 namespace stbench {
 namespace {
@@ -176,13 +175,7 @@ class Run {
 
   static std::vector<Record> failed(const Group& group, const std::string& reason) {
     std::vector<Record> records;
-    for (const auto& id : group.cases) {
-      Record record;
-      record.id = id;
-      record.status = Status::failed;
-      record.reason = reports::one_line(reason);
-      records.push_back(std::move(record));
-    }
+    for (const auto& id : group.cases) records.push_back(reports::unmeasured(id, Status::failed, reason));
     return records;
   }
 
@@ -229,11 +222,9 @@ class Run {
   void give_up(const std::string& phase) {
     const std::lock_guard lock(mutex_);
     auto report = report_;
-    Record record;
-    record.id = current_;
-    record.status = Status::failed;
-    record.reason =
-        fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase);
+    const auto record = reports::unmeasured(
+        current_, Status::failed,
+        fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase));
     report.records.push_back(record);
     finish(report);
     progress_.clear();

@@ -179,7 +179,7 @@ class TransferGroup final : public Group {
     arenas_.clear();
     for (const auto& id : cases) {
       if (const auto without = unusable_.find(id.placement); without != unusable_.end())
-        records.push_back(failed(id, without->second));
+        records.push_back(reports::unmeasured(id, Status::failed, without->second));
     }
   }
 
@@ -199,23 +199,14 @@ class TransferGroup final : public Group {
     }
   }
 
-  /// One line that names no folder, as it goes into reports.
+  /// The reason without the folder's name, as it goes into reports.
   static std::string without_table_folder(std::string reason) {
     constexpr std::string_view instead = "TMPDIR or /var/tmp";
     const auto folder = table_folder();
     for (auto at = reason.find(folder); at != std::string::npos;
          at = reason.find(folder, at + instead.size()))
       reason.replace(at, folder.size(), instead);
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
     return reason;
-  }
-
-  static Record failed(const Identity& id, const std::string& reason) {
-    Record record;
-    record.id = id;
-    record.status = Status::failed;
-    record.reason = reason;
-    return record;
   }
 
   std::shared_ptr<Arena> make_arena(const Identity& id,

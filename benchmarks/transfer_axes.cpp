@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "reports/columns.h"
+
 namespace stbench {
 namespace {
 
@@ -63,13 +65,7 @@ const Names& index_dtypes() {
   return names;
 }
 
-const harness::AxisDefaults& further() {
-  static const harness::AxisDefaults axes{{"cache", std::string("warm")},
-                                          {"callers", std::int64_t{1}},
-                                          {"index_home", std::string("ready")},
-                                          {"isa", std::string("best")}};
-  return axes;
-}
+const harness::AxisDefaults& further() { return reports::known_axes(); }
 
 }  // namespace transfer_axes
 

@@ -253,11 +253,7 @@ class Planner {
   }
 
   void waive(const Identity& id, const std::string& reason) {
-    Record record;
-    record.id = id;
-    record.status = Status::waived;
-    record.reason = reason;
-    plan_.waived.push_back(std::move(record));
+    plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
   }
 
   /// One line a placement for the GPU that is not there; nothing where the user chose the devices.

@@ -1,7 +1,6 @@
 /// The columns of a report: the one list that CSV, JSON and the tables go by.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -29,8 +28,9 @@ std::span<const Column> fixed_columns();
 /// The first twelve, without the suite's further axes.
 std::span<const Column> identity_columns();
 
-/// Columns after the fixed ones that are known to be axes: CSV does not say which are.
-inline constexpr std::array<std::string_view, 4> kKnownAxes = {"cache", "callers", "index_home", "isa"};
+/// Columns after the fixed ones that are known to be axes (CSV does not say which are), with their defaults:
+/// where a case says nothing of an axis, this is meant.
+const Columns& known_axes();
 
 /// The columns that a report has after the fixed ones.
 struct Layout {

@@ -84,7 +84,7 @@ Position position_of(const std::string& name) {
   const auto columns = fixed_columns();
   const auto fixed =
       std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
-  const bool axis = std::find(kKnownAxes.begin(), kKnownAxes.end(), name) != kKnownAxes.end();
+  const bool axis = find(known_axes(), name) != nullptr;
   return {fixed == columns.end() ? nullptr : &*fixed, name, axis};
 }
 

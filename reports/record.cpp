@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "reports/error.h"
+#include "reports/style.h"
 
 namespace stbench::reports {
 namespace {
@@ -39,6 +40,14 @@ const Value* find(const Columns& columns, std::string_view name) {
   const auto named =
       std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
   return named == columns.end() ? nullptr : &named->second;
+}
+
+Record unmeasured(const Identity& id, Status status, std::string_view reason) {
+  Record record;
+  record.id = id;
+  record.status = status;
+  record.reason = one_line(reason);
+  return record;
 }
 
 }  // namespace stbench::reports

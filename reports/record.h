@@ -75,6 +75,9 @@ struct Record {
   Columns more;  ///< plain columns of the suite, after the axes
 };
 
+/// The record of a case that has no numbers, and the reason in one line.
+Record unmeasured(const Identity& id, Status status, std::string_view reason);
+
 /// One run's report: what JSON holds whole and CSV holds the rows of.
 struct Report {
   std::string schema_version = "1.0";

@@ -144,11 +144,9 @@ std::string one_table(const Rows& rows, const PlacementOrder& order, Style style
 
 /// The axes that tell this workload from the default one.
 std::string further_axes(const Identity& id) {
-  static const Columns kDefaults = {
-      {"cache", "warm"}, {"callers", std::int64_t{1}}, {"index_home", "ready"}, {"isa", "best"}};
   std::string text;
   for (const auto& [name, value] : id.axes) {
-    const Value* const usual = find(kDefaults, name);
+    const Value* const usual = find(known_axes(), name);
     if (usual == nullptr || *usual != value) text += fmt::format(", {}={}", name, cell_text(value));
   }
   return text;
