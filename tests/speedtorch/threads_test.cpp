@@ -5,6 +5,8 @@
 #include <sched.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -17,6 +19,21 @@ TEST(Threads, EveryItemIsDoneOnce) {
     for (auto i = begin; i < end; ++i) ++done[static_cast<std::size_t>(i)];
   });
   for (const auto& count : done) EXPECT_EQ(count, 1);
+}
+
+/// at::parallel_for compiled without OpenMP is a loop on one thread, and everything but the speed is as it
+/// should be.
+TEST(Threads, AreReallySeveral) {
+  std::thread([] {
+    set_threads(2, {});
+    std::mutex lock;
+    std::set<std::thread::id> seen;
+    parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+      const std::lock_guard guard(lock);
+      seen.insert(std::this_thread::get_id());
+    });
+    EXPECT_EQ(seen.size(), 2U);
+  }).join();
 }
 
 TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
