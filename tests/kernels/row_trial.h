@@ -3,12 +3,14 @@
 /// check for other processors uses it too.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/row_moves.h"
+#include "tests/kernels/guarded_memory.h"
 #include "tests/kernels/row_buffer.h"
 
 namespace speedtorch::kernels {
@@ -94,6 +96,46 @@ class Trials {
   std::vector<std::byte> from_, clean_, to_, expected_;
   std::vector<Index> index_ = scattered_index<Index>(kTrialListed, kTrialIndexed);
 };
+
+/// Moves rows of every width between memory that touches a forbidden page, at its start or at its end; the
+/// index touches one too. What is wrong with the first row that differs, or nothing; a byte read or written
+/// beyond ends the process.
+template <class Index>
+std::string fault_at_guards(Direction direction, Stores stores, bool at_end) {
+  constexpr std::int64_t kRows = kTrialIndexed;
+  constexpr std::int64_t kMost = kRows * (kTrialWidest + 3);
+  const GuardedMemory from_memory(kMost), to_memory(kMost), index_memory(64);
+  const auto place = [at_end](const GuardedMemory& memory, std::int64_t bytes) {
+    return at_end ? memory.last(bytes) : memory.first();
+  };
+  const auto order = scattered_index<Index>(kRows, kRows);  // the first and the last row are among them
+  auto* index =
+      reinterpret_cast<Index*>(place(index_memory, kRows * static_cast<std::int64_t>(sizeof(Index))));
+  std::copy(order.begin(), order.end(), index);
+  std::byte* pattern_at = place(from_memory, kMost);
+  for (std::int64_t i = 0; i < kMost; ++i) pattern_at[i] = pattern(1, static_cast<std::uint64_t>(i));
+
+  for (std::int64_t width = 1; width <= kTrialWidest; ++width) {
+    const std::int64_t stride = width + width % 4;
+    const std::int64_t bytes = (kRows - 1) * stride + width;
+    const std::byte* from = place(from_memory, bytes);
+    std::byte* to = place(to_memory, bytes);
+    std::fill_n(to, bytes, std::byte{0});
+    if (!all_inside(index, kRows, kRows)) return "the check refuses good indices";
+    run(plan_forced<Index>(direction, {from, kRows, width, stride}, index, {to, kRows, width, stride}, stores,
+                           2),
+        0, kRows);
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      const std::int64_t row = order[static_cast<std::size_t>(i)];
+      const bool gather = direction == Direction::gather;
+      if (std::memcmp(to + (gather ? i : row) * stride, from + (gather ? row : i) * stride,
+                      static_cast<std::size_t>(width)) != 0) {
+        return "row " + std::to_string(i) + " of " + std::to_string(width) + " bytes differs";
+      }
+    }
+  }
+  return {};
+}
 
 /// What a trial of the sweeps gets that is neither width nor alignment, so that all of it comes up: gaps that
 /// keep and that break the alignment from row to row; nothing prefetched, a part of the rows, and further
