@@ -19,7 +19,7 @@ using namespace speedtorch::kernels;
 
 namespace {
 
-constexpr std::int64_t kMostRows = 4096;
+constexpr std::int64_t kMostRows = 2048;
 constexpr std::int64_t kTableRows = 4099;  // prime, so the index below repeats none
 constexpr std::int64_t kWidest = 512;
 

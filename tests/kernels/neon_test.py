@@ -11,11 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = "aarch64-linux-gnu-g++"
 EMULATOR = "qemu-aarch64"
-SOURCES = ("kernels/cache_size.cpp", "kernels/row_moves.cpp", "kernels/row_view.cpp", "kernels/rows.cpp",
-           "tests/kernels/moves_check.cpp")
-# Of Highway an Arm processor's library is not there, its headers are: one instruction set then, chosen by the compiler.
-# What chooses between several needs the library, and is compiled only.
-COMPILED_ONLY = ("kernels/isa.cpp",)
+CHECK = "tests/kernels/moves_check.cpp"
+# Of Highway, an Arm processor's library is not there, its headers are: one instruction set then, chosen by the compiler.
+# What chooses between several needs the library: it is compiled and not linked.
+COMPILED_ONLY = "kernels/isa.cpp"
 OPTIONS = ("-std=c++20", "-O2", "-DHWY_COMPILE_ONLY_STATIC")
 
 
@@ -53,9 +52,11 @@ class NeonTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, f"{source}:\n{done.stderr}")
                 return target
 
+            sources = [CHECK, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / "kernels").glob("*.cpp")))]
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                objects = list(pool.map(compile_one, SOURCES + COMPILED_ONLY))[: len(SOURCES)]
-            linked = call(COMPILER, "-static", *objects, "-o", f"{folder}/check")
+                objects = dict(zip(sources, pool.map(compile_one, sources)))
+            del objects[COMPILED_ONLY]
+            linked = call(COMPILER, "-static", *objects.values(), "-o", f"{folder}/check")
             self.assertEqual(linked.returncode, 0, linked.stderr)
             done = call(EMULATOR, f"{folder}/check")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
