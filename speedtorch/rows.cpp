@@ -3,8 +3,10 @@
 #include <cstring>
 #include <sstream>
 
+#include "kernels/node_rows.h"
 #include "kernels/rows.h"
 #include "speedtorch/error.h"
+#include "speedtorch/nodes.h"
 #include "speedtorch/threads.h"
 
 #ifdef SPEEDTORCH_HAS_CUDA
@@ -72,6 +74,16 @@ void with_index(const at::Tensor& index, HostMove move) {
   }
 }
 
+/// Moves by node where the machine has several and it pays (`move(plan)`); false where not.
+template <class Move>
+bool moved_by_node(kernels::ConstRows table, std::int64_t bytes, Move move) {
+  static const Nodes nodes = read_nodes();
+  if (nodes.count() < 2) return false;
+  const auto plan = plan_by_node(table, bytes, nodes, pinned_cpus());
+  if (plan) move(*plan);
+  return plan.has_value();
+}
+
 #ifdef SPEEDTORCH_HAS_CUDA
 bool is_cuda(const at::Tensor& tensor) { return tensor.device().is_cuda(); }
 #endif
@@ -90,7 +102,11 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
       return;
     }
 #endif
-    kernels::gather_rows(from, indices, index.numel(), to, parallel_for);
+    const bool by_node = moved_by_node(from, index.numel() * from.row_bytes, [&](const NodePlan& plan) {
+      kernels::gather_rows_by_node(from, indices, index.numel(), to, plan.owners,
+                                   {plan.node_of_thread, parallel_for});
+    });
+    if (!by_node) kernels::gather_rows(from, indices, index.numel(), to, parallel_for);
   });
   bump_version(out);
 }
@@ -108,7 +124,11 @@ void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor&
       return;
     }
 #endif
-    kernels::scatter_rows(from, indices, index.numel(), to, parallel_for);
+    const bool by_node = moved_by_node(to, index.numel() * to.row_bytes, [&](const NodePlan& plan) {
+      kernels::scatter_rows_by_node(from, indices, index.numel(), to, plan.owners,
+                                    {plan.node_of_thread, parallel_for});
+    });
+    if (!by_node) kernels::scatter_rows(from, indices, index.numel(), to, parallel_for);
   });
   bump_version(table);
 }

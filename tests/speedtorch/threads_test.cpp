@@ -45,10 +45,14 @@ TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
     while (!CPU_ISSET(static_cast<std::size_t>(first), &allowed)) ++first;
     set_threads(1, std::vector<int>{first});
     EXPECT_EQ(at::get_num_threads(), 1);
+    ASSERT_EQ(pinned_cpus().size(), 1u);
+    EXPECT_EQ(pinned_cpus()[0], first);
     cpu_set_t now;
     ASSERT_EQ(::sched_getaffinity(0, sizeof now, &now), 0);
     EXPECT_EQ(CPU_COUNT(&now), 1);
     EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(first), &now));
+    set_threads(1, {});
+    EXPECT_TRUE(pinned_cpus().empty());
   }).join();
 }
 
