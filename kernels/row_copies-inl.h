@@ -102,25 +102,18 @@ HWY_INLINE void prefetch(const void* at) {
 #endif
 }
 
-HWY_INLINE bool same_line(const std::byte* a, const std::byte* b) {
-  return ((reinterpret_cast<std::uintptr_t>(a) ^ reinterpret_cast<std::uintptr_t>(b)) & ~(kLine - 1)) == 0;
-}
-
-/// Prefetches the line of `at` unless it is that of `known`, which was asked for already: asking for a line
-/// twice halves the speed of 64 byte rows. Without a branch, as rows straddle lines at random: `hot` is in
-/// the cache.
-HWY_INLINE void prefetch_unless(const std::byte* at, const std::byte* known, const void* hot) {
-  HWY_NAMESPACE::prefetch(same_line(at, known) ? hot : static_cast<const void*>(at));
+/// The lines of a row's first and last byte. Where they are the same, asking twice costs nothing to speak of;
+/// a branch on it costs a third of the speed of 48 B rows, which straddle lines at random.
+HWY_INLINE void prefetch_ends(const std::byte* row, std::size_t row_bytes) {
+  prefetch(row);
+  prefetch(row + row_bytes - 1);
 }
 
 /// Rows of exactly kBytes: one or two loads and stores.
 template <std::size_t kBytes>
 struct FixedCopy {
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const { std::memcpy(to, from, kBytes); }
-  HWY_INLINE void prefetch(const std::byte* row, const void* hot) const {
-    HWY_NAMESPACE::prefetch(row);
-    if (kBytes > 1) prefetch_unless(row + kBytes - 1, row, hot);
-  }
+  HWY_INLINE void prefetch(const std::byte* row) const { prefetch_ends(row, kBytes); }
 };
 
 /// Rows of kBytes to 2 * kBytes bytes, at most a line.
@@ -131,10 +124,7 @@ struct PairCopy {
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     copy_pair<kBytes>(to, from, row_bytes);
   }
-  HWY_INLINE void prefetch(const std::byte* row, const void* hot) const {
-    HWY_NAMESPACE::prefetch(row);
-    prefetch_unless(row + row_bytes - 1, row, hot);
-  }
+  HWY_INLINE void prefetch(const std::byte* row) const { prefetch_ends(row, row_bytes); }
 };
 
 /// Rows of kLines lines and less than one more: that rest goes with a last piece of a line, which overlaps
@@ -142,15 +132,15 @@ struct PairCopy {
 template <std::size_t kLines>
 struct LinesCopy {
   std::size_t row_bytes;
-  bool ragged;  ///< there is a rest, or rows begin amid lines
+  bool rest;
 
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     for (std::size_t k = 0; k < kLines; ++k) Line::copy(to + k * kLine, from + k * kLine);
-    if (ragged) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
+    if (rest) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
   }
-  HWY_INLINE void prefetch(const std::byte* row, const void* hot) const {
+  HWY_INLINE void prefetch(const std::byte* row) const {
     for (std::size_t k = 0; k < kLines; ++k) HWY_NAMESPACE::prefetch(row + k * kLine);
-    if (ragged) prefetch_unless(row + row_bytes - 1, row + (kLines - 1) * kLine, hot);
+    HWY_NAMESPACE::prefetch(row + row_bytes - 1);
   }
 };
 
@@ -160,7 +150,7 @@ struct LinesStream {
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     for (std::size_t k = 0; k < kLines; ++k) Line::stream(to + k * kLine, from + k * kLine);
   }
-  HWY_INLINE void prefetch(const std::byte* row, const void* /*hot*/) const {
+  HWY_INLINE void prefetch(const std::byte* row) const {
     for (std::size_t k = 0; k < kLines; ++k) HWY_NAMESPACE::prefetch(row + k * kLine);
   }
 };
@@ -185,7 +175,7 @@ struct LongCopy {
     for (; at + kLine <= row_bytes; at += kLine) Line::copy(to + at, from + at);
     if (at < row_bytes) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
   }
-  HWY_INLINE void prefetch(const std::byte* row, const void* /*hot*/) const { prefetch_long_row(row); }
+  HWY_INLINE void prefetch(const std::byte* row) const { prefetch_long_row(row); }
 };
 
 /// Copies whole lines to an aligned destination, past the cache.
@@ -211,10 +201,9 @@ struct RaggedStream {
     if (done < row_bytes) copy_part_line(to + done, from + done, row_bytes - done);
   }
   /// Of a row that is written, the ends are what is read first.
-  HWY_INLINE void prefetch(const std::byte* row, const void* /*hot*/) const {
+  HWY_INLINE void prefetch(const std::byte* row) const {
     if (!scatters) return prefetch_long_row(row);
-    HWY_NAMESPACE::prefetch(row);
-    HWY_NAMESPACE::prefetch(row + row_bytes - 1);
+    prefetch_ends(row, row_bytes);
   }
 };
 

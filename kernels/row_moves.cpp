@@ -45,18 +45,18 @@ struct Range {
 
   template <class Copy>
   HWY_INLINE void with(Copy copy) const {
-    const std::int64_t ahead = std::min(ends.move.prefetch_rows, end - begin);
-    const auto prefetch = [&](std::int64_t i)
-                              HWY_ATTR { copy.prefetch(ends.indexed(i), ends.move.index + i); };
+    const Ends rows = ends;  // again a copy, lest every store makes the compiler read it anew
+    const std::int64_t ahead = std::min(rows.move.prefetch_rows, end - begin);
+    const auto prefetch = [&](std::int64_t i) HWY_ATTR { copy.prefetch(rows.indexed(i)); };
     std::int64_t i = begin;
     for (std::int64_t k = begin; k < begin + ahead; ++k) prefetch(k);
     if (ahead > 0) {
       for (; i + ahead < end; ++i) {
         prefetch(i + ahead);
-        copy(ends.to(i), ends.from(i));
+        copy(rows.to(i), rows.from(i));
       }
     }
-    for (; i < end; ++i) copy(ends.to(i), ends.from(i));
+    for (; i < end; ++i) copy(rows.to(i), rows.from(i));
   }
 
   void cached() const {

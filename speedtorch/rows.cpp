@@ -25,13 +25,26 @@ std::string shape_of(const at::Tensor& tensor) {
   return text.str();
 }
 
+/// Whether the elements of one row follow each other. By hand: a tensor of the row costs 0.5 us to make, as
+/// much as moving 100 rows.
+bool row_is_contiguous(const at::Tensor& tensor) {
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  std::int64_t expected = 1;
+  for (std::size_t d = sizes.size() - 1; d > 0; --d) {
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
 /// The tensor's rows as the kernels see them. @throws ShapeError where a row is not contiguous.
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
   if (tensor.dim() == 0) throw ShapeError(std::string(name) + " is a scalar; it needs rows");
   const auto item = static_cast<std::int64_t>(tensor.element_size());
   const auto rows = tensor.size(0);
   const auto row_elements = c10::multiply_integers(tensor.sizes().slice(1));
-  if (rows > 0 && !tensor.select(0, 0).is_contiguous()) {
+  if (tensor.numel() > 0 && !row_is_contiguous(tensor)) {
     throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
                      ") are not contiguous; call contiguous()");
   }
