@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -254,25 +255,21 @@ SeedOf Arena::last_written() {
   return [this](std::int64_t row) { return seed_of(ledger_.epoch_of(row)); };
 }
 
-/// The rows beside these, and evenly spread others.
+/// The rows beside these, and evenly spread others, ascending.
 std::vector<std::int64_t> Arena::others_than(std::vector<std::int64_t> rows) const {
-  std::sort(rows.begin(), rows.end());
-  const auto named = [&rows](std::int64_t row) { return std::binary_search(rows.begin(), rows.end(), row); };
-  std::vector<std::int64_t> others;
+  std::ranges::sort(rows);
+  std::vector<std::int64_t> beside, sampled, either, others;
   const auto add = [&](std::int64_t row) {
-    if (row >= 0 && row < shape_.rows && (others.empty() || others.back() != row)) others.push_back(row);
+    if (row >= 0 && row < shape_.rows && (beside.empty() || beside.back() != row)) beside.push_back(row);
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i == 0 || rows[i - 1] < rows[i] - 1) add(rows[i] - 1);
     if (i + 1 == rows.size() || rows[i + 1] > rows[i] + 1) add(rows[i] + 1);
   }
-  const auto beside = others.size();
   const auto step = std::max<std::int64_t>(1, shape_.rows / sampled_rows);
-  for (std::int64_t row = 0; row < shape_.rows; row += step) {
-    if (!named(row) &&
-        !std::binary_search(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(beside), row))
-      others.push_back(row);
-  }
+  for (std::int64_t row = 0; row < shape_.rows; row += step) sampled.push_back(row);
+  std::ranges::set_union(beside, sampled, std::back_inserter(either));
+  std::ranges::set_difference(either, rows, std::back_inserter(others));
   return others;
 }
 

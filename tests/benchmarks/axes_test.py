@@ -196,7 +196,7 @@ class AxesTest(ProgramTest):
         self.assertEqual(cpu["kernel_isas"][-1], "baseline")
 
     def test_small_batches_have_latencies(self):
-        cases = self.cases(*SMALL, *ONE, "--batch", "1,50")
+        cases = self.cases("--suite", "transfer", *ONE, "--rows", "3k", "--batch", "1,50", "--samples", "3")
         for case in cases:
             if case["direction"] in ("sum", "round_trip") or case["status"] not in MEASURED:
                 self.assertIsNone(case["latency_p50_s"], case)
