@@ -291,7 +291,7 @@ void print_cases(const Options& options, const harness::Machine& machine) {
     for (const auto& record : plan.waived)
       fmt::print("waived: {}: {}\n", sentence_of(record.id), record.reason);
   }
-  fmt::print(stderr, "{} cases, at most about {}\n", cases, harness::human_time(seconds));
+  fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
 }
 
 }  // namespace
