@@ -30,7 +30,7 @@ goals = load()
 ENVIRONMENT = {
     "cpu": {"model": "Made-up 2000", "cores_allowed": 2, "caches": [], "kernel_isa": "avx2"},
     "memory": {"total_bytes": 25 * 2**30}, "cuda": {"names": []}, "libtorch": {"version": "2.11.0"},
-    "build": {"stbench": "0.1.0", "git_commit": "abc"},
+    "build": {"stbench": "0.1.0", "git_revision": "abc"},
 }
 SECONDS = 0.01  # of the slowest method of each cell
 
@@ -241,7 +241,7 @@ class GoalsTest(unittest.TestCase):
         first = self.report(0, made)
         changes = {"CPU": ("cpu", "model", "Another 3000"), "cores": ("cpu", "cores_allowed", 4),
                    "memory": ("memory", "total_bytes", 2**40), "GPU": ("cuda", "names", ["H200"]),
-                   "LibTorch": ("libtorch", "version", "2.12.0"), "commit": ("build", "git_commit", "abd")}
+                   "LibTorch": ("libtorch", "version", "2.12.0"), "revision": ("build", "git_revision", "abd")}
         for number, (what, (group, name, value)) in enumerate(changes.items(), 1):
             other = copy.deepcopy(ENVIRONMENT)
             other[group][name] = value
@@ -250,6 +250,12 @@ class GoalsTest(unittest.TestCase):
             self.assertLessEqual(len(text.splitlines()), 3)
         self.assertIn("same process as", self.run_goals(first, first, status=2))
         self.assertIn("interrupted", self.run_goals(self.report(50, made, interrupted=True), status=2))
+
+    def test_what_must_be_the_same_is_in_real_reports(self):
+        report = next(ROOT.glob("results/*/transfer.json"))
+        machine = goals.machine_of(json.loads(report.read_text())["environment"])
+        # That report is older than the choice of instruction sets.
+        self.assertEqual([name for name, value in machine.items() if value is None], ["instruction set"])
 
     def test_bad_files_are_named(self):
         broken, other = self.folder / "broken.json", self.folder / "other.json"
