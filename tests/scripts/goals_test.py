@@ -254,8 +254,8 @@ class GoalsTest(unittest.TestCase):
     def test_what_must_be_the_same_is_in_real_reports(self):
         report = next(ROOT.glob("results/*/transfer.json"))
         machine = goals.machine_of(json.loads(report.read_text())["environment"])
-        # That report is older than the choice of instruction sets.
-        self.assertEqual([name for name, value in machine.items() if value is None], ["instruction set"])
+        unknown = {name for name, value in machine.items() if value is None}
+        self.assertLessEqual(unknown, {"instruction set"})  # of reports older than the choice of one
 
     def test_bad_files_are_named(self):
         broken, other = self.folder / "broken.json", self.folder / "other.json"
