@@ -43,7 +43,8 @@ MISTAKES = [
     ([*BASE, "--device", "cuda:x"], ["--device", "'cuda:x'"]),
     ([*BASE, "--placement", "pinned", "--device", "cpu"], ["pinned", "CUDA", "--device cpu"]),
     ([*BASE, "--method", "staged", "--device", "cpu"], ["nothing to measure", "staged", "cpu"]),
-    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, full"]),
+    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, full"]),
+    ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),
     ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, every"]),
     ([*BASE, "--color", "sometimes"], ["--color", "'sometimes'", "always"]),
     ([*BASE, "--filter", "("], ["--filter", "'('"]),
@@ -84,6 +85,7 @@ MISTAKES = [
     (["--case", CASE.replace("cores=1", "cores=99999")], ["999"]),
     (["--case", CASE + " cahce=cold"], ["--case", "cahce"]),
     (["--case", CASE + " cache=cold"], ["--case", "cache"]),
+    (["--case", CASE + " isa=avx9"], ["--case", "isa", "'avx9'", "baseline"]),
     (["--case", CASE, "--rows", "5k"], ["--case", "--rows"]),
     (["--case", CASE, "--filter", "x"], ["--case", "--filter"]),
 ]
