@@ -11,11 +11,9 @@ namespace speedtorch::kernels {
 
 constexpr std::int64_t kLineBytes = 64;  ///< of a cache line; streaming stores go by whole lines
 
-/// Rows of up to this many lines have copies of their own, without a loop.
+/// Rows of up to this many lines have copies of their own, without a loop, and so many lines of longer ones
+/// are prefetched.
 constexpr std::size_t kUnrolledLines = 16;
-
-/// How many lines of a longer row are prefetched.
-constexpr std::size_t kPrefetchedLines = 8;
 
 /// How the bytes get to the destination.
 enum class Stores {

@@ -23,8 +23,7 @@ constexpr std::int64_t kRaggedGatherBytes = 2048;
 
 std::int64_t prefetch_distance(std::int64_t row_bytes) {
   const std::int64_t lines = (row_bytes + kLineBytes - 1) / kLineBytes;
-  const bool unrolled = row_bytes / kLineBytes <= static_cast<std::int64_t>(kUnrolledLines);
-  return kLinesAhead / (unrolled ? lines : static_cast<std::int64_t>(kPrefetchedLines));
+  return kLinesAhead / std::min(lines, static_cast<std::int64_t>(kUnrolledLines));
 }
 
 bool is_whole_lines(Rows to) {
