@@ -3,10 +3,13 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <tuple>
 
+#include "kernels/cuda_ordered_rows.h"
+#include "kernels/cuda_plan.h"
 #include "kernels/cuda_rows.h"
 #include "kernels/error.h"
 #include "tests/kernels/row_buffer.h"
@@ -22,7 +25,7 @@ void check(cudaError_t status, const char* call) {
 class DeviceBytes {
  public:
   DeviceBytes(const void* from, std::size_t bytes, Home home) : home_(home), bytes_(bytes) {
-    constexpr std::size_t kSlack = 128;
+    constexpr std::size_t kSlack = 256;
     if (home == Home::device) {
       check(cudaMalloc(&allocation_, bytes + kSlack), "cudaMalloc");
     } else {
@@ -152,6 +155,43 @@ TEST_P(CudaRowsDevice, WithABudgetAndUncheckedItMovesTheSame) {
     for (const std::int64_t width : {4, 64, 353, 512, 516, 70000}) {
       expect_gather<std::int64_t>({kRows / 7, width, 0, 0}, {200, width, 0, 0});
       expect_scatter<std::int32_t>({200, width, 0, 0}, {kRows / 7, width, 0, 0});
+    }
+  }
+}
+
+/// An index that repeats a third of its rows, sorted and deduplicated on the device.
+TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
+  for (const IndexOrder order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
+    for (const std::int64_t width : {4, 31, 64, 353, 512, 5000}) {
+      const RowBuffer table({kRows, width, 0, 0}, 1);
+      const RowBuffer out({kCount, width, 0, 0}, 2);
+      auto index = scattered_index<std::int64_t>(kCount, kRows);
+      for (std::size_t i = 0; i < index.size(); i += 3) index[i] = index[i / 9];
+      index[7] = -1;
+      auto harmless = index;
+      harmless[7] = 0;
+      auto expected = plain_gather(table, harmless, out);
+      std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(out.place(7)), width, std::byte{0xFF});
+      const DeviceRows device_table(table, GetParam());
+      const DeviceRows device_out(out, Home::device);
+      const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+      const std::vector<std::byte> empty(
+          static_cast<std::size_t>(ordered_workspace_bytes(order, kCount, 8, width)) + 1);
+      const DeviceBytes workspace(empty.data(), empty.size(), Home::device);
+      auto* const aligned = workspace.data() + (256 - address_bits(workspace.data()) % 256) % 256;
+      const IndexErrors none;
+      const DeviceBytes device_errors(&none, sizeof(none), Home::device);
+      launch_.errors = reinterpret_cast<IndexErrors*>(device_errors.data());
+      gather_rows_ordered_cuda(
+          device_table.view(), reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
+          device_out.view(), stream_, order, {aligned, static_cast<std::int64_t>(empty.size())}, launch_);
+      finish();
+      EXPECT_TRUE(device_out.read() == expected) << width;
+      IndexErrors errors;
+      const auto read = device_errors.read();
+      std::memcpy(&errors, read.data(), sizeof(errors));
+      EXPECT_EQ(errors.count, 1u);
+      EXPECT_EQ(errors.first_position, 7u);
     }
   }
 }
