@@ -11,6 +11,7 @@
 #include "kernels/cuda_memory_access.cuh"
 #include "kernels/cuda_move.h"
 #include "kernels/cuda_rows.h"
+#include "kernels/cuda_runs.h"
 #include "kernels/workspace_layout.h"
 
 namespace speedtorch::kernels {
@@ -19,13 +20,8 @@ namespace {
 /// Where everything lies in the workspace.
 template <class Index>
 struct Parts {
-  Index* sorted = nullptr;            ///< the index in the table's order
-  std::int32_t* positions = nullptr;  ///< where each of it stood
-  std::int32_t* numbers = nullptr;    ///< 0, 1, ...; then of each run of equal indices its number, from 1
-  Index* unique = nullptr;            ///< each named row once
-  std::int32_t* place_of = nullptr;   ///< of each index its row's place in `unique`
-  std::int64_t* unique_count = nullptr;
-  std::byte* rows = nullptr;     ///< the rows that `unique` names
+  Runs<Index> runs;
+  std::byte* rows = nullptr;     ///< the rows that `runs.unique` names
   std::byte* scratch = nullptr;  ///< CUB's
   std::size_t scratch_bytes = 0;
 };
@@ -55,14 +51,15 @@ std::size_t scan_scratch_bytes(std::int64_t count) {
 template <class Index>
 Parts<Index> lay_out(WorkspaceLayout& layout, IndexOrder order, std::int64_t count, std::int64_t row_bytes) {
   Parts<Index> parts;
-  parts.sorted = layout.take<Index>(count);
-  parts.positions = layout.take<std::int32_t>(count);
-  parts.numbers = layout.take<std::int32_t>(count);
+  Runs<Index>& runs = parts.runs;
+  runs.sorted = layout.take<Index>(count);
+  runs.positions = layout.take<std::int32_t>(count);
+  runs.numbers = layout.take<std::int32_t>(count);
   parts.scratch_bytes = sort_scratch_bytes<Index>(count);
   if (order == IndexOrder::unique) {
-    parts.unique = layout.take<Index>(count);
-    parts.place_of = layout.take<std::int32_t>(count);
-    parts.unique_count = layout.take<std::int64_t>(1);
+    runs.unique = layout.take<Index>(count);
+    runs.place_of = layout.take<std::int32_t>(count);
+    runs.unique_count = layout.take<std::int64_t>(1);
     parts.rows = layout.take<std::byte>(count * word_stride(row_bytes));
     parts.scratch_bytes = std::max(parts.scratch_bytes, scan_scratch_bytes(count));
   }
@@ -76,29 +73,18 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
     numbers[i] = static_cast<std::int32_t>(i);
 }
 
-/// 1 where a run of equal indices starts, else 0.
 template <class Index>
 __global__ void __launch_bounds__(kBudgetBlockThreads)
-    mark_runs_kernel(const Index* sorted, std::int32_t* starts, std::int64_t count) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count())
-    starts[i] = i == 0 || sorted[i] != sorted[i - 1] ? 1 : 0;
+    mark_runs_kernel(Runs<Index> runs, std::int64_t count) {
+  for (std::int64_t i = thread_number(); i < count; i += thread_count()) mark_run(runs, i);
 }
 
-/// Each run's row to its place, each index to its run; bad indices are counted here, where their positions
-/// are known.
 template <class Index>
 __global__ void __launch_bounds__(kBudgetBlockThreads)
-    place_runs_kernel(Parts<Index> parts, std::int64_t count, std::int64_t rows, IndexErrors* errors) {
+    place_runs_kernel(Runs<Index> runs, std::int64_t count, std::int64_t rows, IndexErrors* errors) {
   const RowMemory<Access::sectors> memory;
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
-    const std::int32_t run = parts.numbers[i] - 1;
-    const Index row = parts.sorted[i];
-    parts.place_of[parts.positions[i]] = run;
-    if (i == 0 || row != parts.sorted[i - 1]) parts.unique[run] = row;
-    if (i == count - 1) *parts.unique_count = run + 1;
-    if (errors != nullptr && (row < 0 || row >= rows))
-      memory.bad_index(errors, parts.positions[i], row, rows);
-  }
+  for (std::int64_t i = thread_number(); i < count; i += thread_count())
+    place_run(runs, i, count, rows, errors, memory);
 }
 
 template <auto kKernel, class... Arguments>
@@ -120,24 +106,25 @@ int bits_of_rows(std::int64_t rows) {
 template <class Index>
 void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts<Index>& parts,
                 const CudaLaunch& launch, cudaStream_t stream) {
-  launch_small<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.numbers, count);
+  launch_small<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
+                                count);
   const int bits = std::min(bits_of_rows(rows), static_cast<int>(sizeof(Index)) * 8);
-  check_cuda(
-      cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, index, parts.sorted, parts.numbers,
-                                      parts.positions, static_cast<int>(count), 0, bits, stream),
-      "cub::DeviceRadixSort::SortPairs");
+  check_cuda(cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, index, parts.runs.sorted,
+                                             parts.runs.numbers, parts.runs.positions,
+                                             static_cast<int>(count), 0, bits, stream),
+             "cub::DeviceRadixSort::SortPairs");
 }
 
 template <class Index>
 void find_unique(std::int64_t count, std::int64_t rows, Parts<Index>& parts, const CudaLaunch& launch,
                  cudaStream_t stream) {
-  launch_small<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel",
-                                        static_cast<const Index*>(parts.sorted), parts.numbers, count);
-  check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, parts.numbers, parts.numbers,
-                                           static_cast<int>(count), stream),
+  launch_small<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel", parts.runs,
+                                        count);
+  check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, parts.runs.numbers,
+                                           parts.runs.numbers, static_cast<int>(count), stream),
              "cub::DeviceScan::InclusiveSum");
   IndexErrors* const errors = launch.check_indices ? launch.errors : nullptr;
-  launch_small<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts,
+  launch_small<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts.runs,
                                          count, rows, errors);
 }
 
@@ -149,14 +136,14 @@ void gather_unique(ConstRows table, std::int64_t count, Rows out, const Parts<In
   CudaLaunch over_link = launch;
   over_link.errors = nullptr;  // they are counted already
   over_link.to = Home::device;
-  auto once = plan_move<Index>(table, rows, parts.unique, count, Direction::gather, over_link);
-  once.count_on_device = parts.unique_count;
+  auto once = plan_move<Index>(table, rows, parts.runs.unique, count, Direction::gather, over_link);
+  once.count_on_device = parts.runs.unique_count;
   launch_move(once, over_link, stream);
 
   CudaLaunch in_device = launch;
   in_device.check_indices = false;  // they are our own
   in_device.from = Home::device;
-  launch_move(plan_move<std::int32_t>(rows, out, parts.place_of, count, Direction::gather, in_device),
+  launch_move(plan_move<std::int32_t>(rows, out, parts.runs.place_of, count, Direction::gather, in_device),
               in_device, stream);
 }
 
@@ -178,8 +165,8 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
     find_unique(count, table.rows, parts, launch, stream);
     return gather_unique(table, count, out, parts, launch, stream);
   }
-  auto move = plan_move<Index>(table, out, parts.sorted, count, Direction::gather, launch);
-  move.positions = parts.positions;
+  auto move = plan_move<Index>(table, out, parts.runs.sorted, count, Direction::gather, launch);
+  move.positions = parts.runs.positions;
   launch_move(move, launch, stream);
 }
 
