@@ -115,8 +115,8 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem find_item(const LaneMove<Index>& move, st
   const std::int64_t from_row = gather ? row : position;
   const std::int64_t to_row = gather ? position : row;
   const std::byte* from = inside ? move.from.data + from_row * move.from.stride_bytes : nullptr;
-  // The address of a bad row is not used, but must not be computed either: the product may overflow.
-  std::byte* to = inside || gather ? move.to.data + to_row * move.to.stride_bytes : nullptr;
+  // A bad row's address is not used, but must not be computed either: the product may overflow.
+  std::byte* to = move.to.data + (inside || gather ? to_row : 0) * move.to.stride_bytes;
   LaneItem item = cut_item<kLinked>(move, from, to, part * move.plan.item_bytes);
   if (!inside && !gather) item.high = 0;
   return item;
