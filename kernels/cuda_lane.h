@@ -91,7 +91,7 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem cut_item(const LaneMove<Index>& move, con
   }
   const std::int64_t left = move.from.row_bytes - start;
   item.from = from == nullptr ? nullptr : from + start;
-  item.to = to + start;
+  item.to = to == nullptr ? nullptr : to + start;  // null: a bad row of a scatter, which is not moved
   item.high = static_cast<int>(left < plan.item_bytes ? left : plan.item_bytes);
   return item;
 }
@@ -116,7 +116,7 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem find_item(const LaneMove<Index>& move, st
   const std::int64_t to_row = gather ? position : row;
   const std::byte* from = inside ? move.from.data + from_row * move.from.stride_bytes : nullptr;
   // A bad row's address is not used, but must not be computed either: the product may overflow.
-  std::byte* to = move.to.data + (inside || gather ? to_row : 0) * move.to.stride_bytes;
+  std::byte* to = inside || gather ? move.to.data + to_row * move.to.stride_bytes : nullptr;
   LaneItem item = cut_item<kLinked>(move, from, to, part * move.plan.item_bytes);
   if (!inside && !gather) item.high = 0;
   return item;
