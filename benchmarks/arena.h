@@ -9,7 +9,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <map>
 #include <memory>
+#include <typeindex>
 #include <vector>
 
 #include "benchmarks/row_check.h"
@@ -72,6 +74,14 @@ class Arena {
   void deliver(at::Tensor result);
   /// [batch, dim] pinned host memory, for CUDA models.
   at::Tensor& staging() { return staging_; }
+  /// What a method keeps from call to call on this arena: made by `make()`, a T, at its first call, which is
+  /// a verified run and not timed.
+  template <class T, class Make>
+  T& kept(Make make) {
+    auto& slot = kept_[std::type_index(typeid(T))];
+    if (!slot) slot = std::shared_ptr<T>(new T(make()));
+    return *static_cast<T*>(slot.get());
+  }
   /// Returns when all work on the model's device is done.
   void finish() const;
 
@@ -130,6 +140,7 @@ class Arena {
   at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;
+  std::map<std::type_index, std::shared_ptr<void>> kept_;
 
   /// Values: one buffer a set and pattern where they are small, else one for all, made anew before each
   /// sample.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <regex>
+#include <sstream>
 
 #include "benchmarks/libtorch_environment.h"
 #include "benchmarks/report_sink.h"
@@ -305,6 +306,26 @@ int run(const Options& options) {
   return Run(options, machine).execute();
 }
 
+namespace {
+
+/// "  method   speedtorch hybrid ...   [all]", the values on as many lines as fit the screen.
+void print_axis(const AxisInfo& axis) {
+  constexpr std::size_t columns = 98, indent = 16;
+  std::string line = fmt::format("  {:<{}}", axis.name, indent - 2);
+  std::istringstream values(axis.values + "   [" + axis.standard + "]");
+  for (std::string word, gap; values >> word; gap = " ") {
+    if (word.front() == '[') gap = "   ";
+    if (line.size() + gap.size() + word.size() > columns) {
+      fmt::print("{}\n", line);
+      line = std::string(indent, ' '), gap.clear();
+    }
+    line += gap + word;
+  }
+  fmt::print("{}\n", line);
+}
+
+}  // namespace
+
 int list(const ListCommand& command) {
   if (command.cases) {
     auto options = command.options;
@@ -316,8 +337,7 @@ int list(const ListCommand& command) {
   }
   for (const auto& suite : suites()) {
     fmt::print("{}: {}\n", suite.name, suite.summary);
-    for (const auto& axis : suite.describe())
-      fmt::print("  {:<13} {}   [{}]\n", axis.name, axis.values, axis.standard);
+    for (const auto& axis : suite.describe()) print_axis(axis);
   }
   return 0;
 }

@@ -1,17 +1,35 @@
-/// The CUDA kernels' arithmetic: which thread moves which bytes. Plain functions of a thread's number, so
-/// that tests run every thread on the host; what touches memory is a policy (`Memory`), which tests replace
-/// by one that counts.
+/// The CUDA kernels' plan: how wide each access is, how many threads share a row, where a row is cut, and how
+/// the caches are to treat it. One pure function of the two sides, tested on the host.
 ///
-/// A `Memory` has `template <class Word> Word load(const std::byte*)`, `template <class Word> void
-/// store(std::byte*, Word)` and `void bad_index(IndexErrors*, std::int64_t position)`.
+/// | row                         | threads a row   | why |
+/// |-----------------------------|-----------------|------------------------------------------------------------|
+/// | one access (1-16 B)         | 1               | neighbours write neighbours; 4 random rows in flight
+/// each  | | 2-32 accesses (32-512 B)    | next power of 2 | the warp's groups have a row each, 4 rows in
+/// flight a      | |                             |                 | group: 2 KiB a warp at 64 B, where a
+/// block per row has 256 | | 33-256 accesses (to 4 KiB)  | 32              | as many steps as the row needs
+/// and no more: 512 B take one | | more                        | 32              | cut in equal parts of at
+/// most 8 steps (2-4 KiB at 16 B):   | |                             |                 | few long rows still
+/// occupy the whole device                |
 ///
-/// C++17, and no CUDA header.
+/// | sides                              | width of an access                          | first lane starts at
+/// |
+/// |------------------------------------|---------------------------------------------|------------------------|
+/// | both in device memory              | largest power of 2, to 16, that divides all | the row | | |
+/// addresses, strides and the width            |                        | | one over the link, one step a row
+/// | the same                                    | the row: the coalescer | | | | cuts one instruction   | |
+/// |                                             | at the lines anyway    | | one over the link, several
+/// steps   | the same, but at least 4 on the link's side | the 128-byte line left | | | (32 lanes x 4 B = a
+/// line); narrower on the  | of the row; lanes      | |                                    | other side where
+/// its alignment asks for it  | outside it are masked  |
+///
+/// The link's side decides because its requests cost most: a PCIe 5 x16 link gives 54.5 GB/s in requests of
+/// 128 bytes, 48.0 in 64, 38.8 in 32. With the shift every request but the first and last of a row is a whole
+/// line, in a gather (reads) and in a scatter (writes). C++17, and no CUDA header.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/index_errors.h"
 #include "kernels/row_view.h"
 
 #ifdef __CUDACC__
@@ -23,133 +41,93 @@
 namespace speedtorch::kernels {
 
 constexpr int kWarpThreads = 32;
+/// What one request over the link carries at most, and what the GPU's first-level cache holds together.
+constexpr int kLineBytes = 128;
+/// The narrowest access on the link's side of a row of several steps: a warp's make a whole line.
+constexpr int kLinkWidth = kLineBytes / kWarpThreads;
+/// Steps of an item of work at most: 4 KiB a warp at 16 bytes.
+constexpr int kSteps = 8;
 
-/// The widest access of a thread, 16 bytes.
-struct alignas(16) Word16 {
-  std::uint64_t low;
-  std::uint64_t high;
-};
+/// The side of a movement that lies in host memory.
+enum class Link { none, from, to };
 
-/// What the rows of a bad index are filled with in a gather: all bits set, a NaN in every floating-point
-/// type.
-template <class Word>
-SPEEDTORCH_HOST_DEVICE constexpr Word poison() {
-  return static_cast<Word>(~Word{0});
-}
-template <>
-SPEEDTORCH_HOST_DEVICE constexpr Word16 poison<Word16>() {
-  return {~std::uint64_t{0}, ~std::uint64_t{0}};
-}
+/// What the caches are told of the rows. Few per cent at best, so one choice for each kind of row:
+/// - `sectors`: device rows below a line; the second-level cache fetches 64 bytes, DRAM's own least;
+/// - `lines`: device rows from a line up; it fetches the line;
+/// - `link_read`: no fetching ahead over the link, where each byte costs; the first-level cache keeps what
+/// came,
+///   for the bytes at a row's ends and for the row beside it;
+/// - `link_write`: `lines` for the values; what was written over the link leaves the caches first.
+/// The others leave the first-level cache alone: a row is read once.
+enum class Access { sectors, lines, link_read, link_write };
 
-/// The largest power of two up to 16 that divides `bits`, which is the "or" of addresses, strides and widths.
-SPEEDTORCH_HOST_DEVICE constexpr int common_width(std::uint64_t bits) {
-  const std::uint64_t capped = bits | 16;
-  return static_cast<int>(capped & (~capped + 1));
-}
-
-/// How threads share the rows. A group of `lanes` neighbouring threads moves a row, or a segment of a long
+/// How threads share the rows. A group of `lanes()` neighbouring threads moves a row, or a part of a long
 /// one; the groups of a warp have a row each.
 struct LanePlan {
-  int width;               ///< bytes of one access: 1, 2, 4, 8 or 16
-  int lanes;               ///< threads a row: a power of two up to a warp
-  std::int64_t pieces;     ///< accesses a row
-  std::int64_t segment;    ///< accesses of one item of work
-  std::int64_t row_items;  ///< items a row
+  int from_width = 1;          ///< bytes of one access of what is read: 1, 2, 4, 8 or 16
+  int to_width = 1;            ///< of what is written; differs only in a shifted movement
+  int lane_bits = 0;           ///< log2 of the threads of a row
+  Link shift = Link::none;     ///< the side whose lines the lanes start at
+  int item_bytes = 1;          ///< of one item of work: whole steps of the group
+  std::int64_t row_items = 1;  ///< items a row
+  Access access = Access::sectors;
 
-  SPEEDTORCH_HOST_DEVICE constexpr int rows_per_warp() const { return kWarpThreads / lanes; }
+  SPEEDTORCH_HOST_DEVICE constexpr int width() const { return from_width > to_width ? from_width : to_width; }
+  SPEEDTORCH_HOST_DEVICE constexpr int lanes() const { return 1 << lane_bits; }
+  SPEEDTORCH_HOST_DEVICE constexpr int rows_per_warp() const { return kWarpThreads / lanes(); }
 };
 
-/// Segments of 8 accesses a lane: 4 KiB of 16-byte words, so that few long rows still occupy the whole
-/// device.
-constexpr int kPiecesPerLane = 8;
+/// The largest power of two up to `most`, one itself, that divides `bits`, which is the "or" of addresses,
+/// strides and widths.
+SPEEDTORCH_HOST_DEVICE constexpr int common_width(std::uint64_t bits, int most = 16) {
+  const std::uint64_t capped = bits | static_cast<std::uint64_t>(most);
+  return static_cast<int>(capped & (~capped + 1));
+}
 
 SPEEDTORCH_HOST_DEVICE inline std::uint64_t address_bits(const std::byte* data) {
   return reinterpret_cast<std::uintptr_t>(data);
 }
 
-/// The plan for rows of both sides' width, base and stride.
-SPEEDTORCH_HOST_DEVICE inline LanePlan plan_lanes(ConstRows from, ConstRows to) {
-  LanePlan plan{};
-  plan.width = common_width(address_bits(from.data) | static_cast<std::uint64_t>(from.stride_bytes) |
-                            address_bits(to.data) | static_cast<std::uint64_t>(to.stride_bytes) |
-                            static_cast<std::uint64_t>(from.row_bytes));
-  plan.pieces = from.row_bytes / plan.width;
-  plan.lanes = 1;
-  while (plan.lanes < kWarpThreads && plan.lanes < plan.pieces) plan.lanes *= 2;
-  plan.segment = static_cast<std::int64_t>(plan.lanes) * kPiecesPerLane;
-  plan.row_items = (plan.pieces + plan.segment - 1) / plan.segment;
-  return plan;
+/// Bytes from the line's start to a row's, over all rows the largest.
+inline int largest_shift(ConstRows rows) {
+  const auto stride = static_cast<std::uint64_t>(rows.stride_bytes);
+  if (stride % kLineBytes == 0) return static_cast<int>(address_bits(rows.data) % kLineBytes);
+  return kLineBytes - common_width(address_bits(rows.data) | stride, kLineBytes);
 }
 
-/// A gather or scatter with its plan: the argument of the kernel.
-template <class Index>
-struct LaneMove {
-  ConstRows from;
-  Rows to;
-  const Index* index;
-  std::int64_t count;
-  Direction direction;
+inline Access plan_access(std::int64_t row_bytes, Link link) {
+  if (link == Link::from) return Access::link_read;
+  if (link == Link::to) return Access::link_write;
+  return row_bytes < kLineBytes ? Access::sectors : Access::lines;
+}
+
+/// Cuts `accesses` of a row into equal items of at most kSteps steps.
+inline void cut_row(LanePlan& plan, std::int64_t accesses) {
+  const std::int64_t lanes = plan.lanes();
+  const std::int64_t most = lanes * kSteps;
+  plan.row_items = (accesses + most - 1) / most;
+  const std::int64_t share = (accesses + plan.row_items - 1) / plan.row_items;
+  plan.item_bytes = static_cast<int>((share + lanes - 1) / lanes * lanes * plan.width());
+}
+
+/// The plan for rows of both sides' width, base and stride: the table above.
+inline LanePlan plan_lanes(ConstRows from, ConstRows to, Link link) {
+  const int width = common_width(address_bits(from.data) | static_cast<std::uint64_t>(from.stride_bytes) |
+                                 address_bits(to.data) | static_cast<std::uint64_t>(to.stride_bytes) |
+                                 static_cast<std::uint64_t>(from.row_bytes));
   LanePlan plan;
-  IndexErrors* errors;  ///< may be null: bad indices are then only kept from harm
-
-  SPEEDTORCH_HOST_DEVICE std::int64_t items() const { return count * plan.row_items; }
-};
-
-/// A group's part of one item: `pieces` accesses from `from` to `to`. Without a source it poisons.
-struct LaneItem {
-  const std::byte* from = nullptr;
-  std::byte* to = nullptr;
-  std::int64_t pieces = 0;
-};
-
-/// Items whose loads a thread issues before it waits for the first: loads in flight hide the latency of
-/// memory.
-constexpr int kItemsInFlight = 4;
-
-template <class Index, class Memory>
-SPEEDTORCH_HOST_DEVICE inline LaneItem find_item(const LaneMove<Index>& move, std::int64_t item, int lane,
-                                                 Memory& memory) {
-  if (item >= move.items()) return {};
-  const LanePlan& plan = move.plan;
-  const std::int64_t position = plan.row_items == 1 ? item : item / plan.row_items;
-  const std::int64_t first = (item - position * plan.row_items) * plan.segment;
-  const std::int64_t left = plan.pieces - first;
-  const bool gather = move.direction == Direction::gather;
-  const std::int64_t row = move.index[position];
-  const bool inside = row >= 0 && row < (gather ? move.from.rows : move.to.rows);
-  if (!inside && lane == 0 && first == 0 && move.errors != nullptr) memory.bad_index(move.errors, position);
-  if (!inside && !gather) return {};
-
-  LaneItem found;
-  if (inside)
-    found.from = move.from.data + (gather ? row : position) * move.from.stride_bytes + first * plan.width;
-  found.to = move.to.data + (gather ? position : row) * move.to.stride_bytes + first * plan.width;
-  found.pieces = left < plan.segment ? left : plan.segment;
-  return found;
-}
-
-/// What thread `thread` of `threads` (a multiple of the warp) moves, in words of the plan's width: its lane's
-/// pieces of every item that falls to its group, kItemsInFlight at a time.
-template <class Word, class Index, class Memory>
-SPEEDTORCH_HOST_DEVICE inline void move_lane(const LaneMove<Index>& move, std::int64_t thread,
-                                             std::int64_t threads, Memory& memory) {
-  const int lane = static_cast<int>(thread % move.plan.lanes);
-  const std::int64_t groups = threads / move.plan.lanes;
-  for (std::int64_t item = thread / move.plan.lanes; item < move.items(); item += groups * kItemsInFlight) {
-    LaneItem found[kItemsInFlight];
-    for (int k = 0; k < kItemsInFlight; ++k) found[k] = find_item(move, item + k * groups, lane, memory);
-    for (std::int64_t piece = lane; piece < move.plan.segment; piece += move.plan.lanes) {
-      const std::int64_t at = piece * static_cast<std::int64_t>(sizeof(Word));
-      Word words[kItemsInFlight];
-      for (int k = 0; k < kItemsInFlight; ++k) {
-        const bool loads = piece < found[k].pieces && found[k].from != nullptr;
-        words[k] = loads ? memory.template load<Word>(found[k].from + at) : poison<Word>();
-      }
-      for (int k = 0; k < kItemsInFlight; ++k) {
-        if (piece < found[k].pieces) memory.template store<Word>(found[k].to + at, words[k]);
-      }
-    }
+  plan.from_width = plan.to_width = width;
+  plan.access = plan_access(from.row_bytes, link);
+  std::int64_t accesses = from.row_bytes / width;
+  while (plan.lanes() < kWarpThreads && plan.lanes() < accesses) ++plan.lane_bits;
+  if (link != Link::none && accesses > kWarpThreads) {
+    plan.shift = link;
+    if (width < kLinkWidth) (link == Link::from ? plan.from_width : plan.to_width) = kLinkWidth;
+    const std::int64_t span = largest_shift(link == Link::from ? from : to) + from.row_bytes;
+    accesses = (span + plan.width() - 1) / plan.width();
   }
+  cut_row(plan, accesses);
+  return plan;
 }
 
 /// A contiguous copy: bytes up to the first aligned word of `to`, words, and the bytes that are left.
@@ -160,41 +138,15 @@ struct CopyPlan {
   std::int64_t tail;
 };
 
-SPEEDTORCH_HOST_DEVICE inline CopyPlan plan_copy(const std::byte* to, const std::byte* from,
-                                                 std::int64_t bytes) {
+inline CopyPlan plan_copy(const std::byte* to, const std::byte* from, std::int64_t bytes) {
   CopyPlan plan{};
   plan.width = common_width(address_bits(to) ^ address_bits(from));
-  const std::int64_t unaligned =
-      static_cast<std::int64_t>(address_bits(to) % static_cast<unsigned>(plan.width));
+  const auto unaligned = static_cast<std::int64_t>(address_bits(to) % static_cast<unsigned>(plan.width));
   const std::int64_t head = unaligned == 0 ? 0 : plan.width - unaligned;
   plan.head = head < bytes ? head : bytes;
   plan.words = (bytes - plan.head) / plan.width;
   plan.tail = bytes - plan.head - plan.words * plan.width;
   return plan;
-}
-
-/// What thread `thread` of `threads` (at least 16) copies: at most a byte of head and tail, and every
-/// threads-th word, kItemsInFlight at a time.
-template <class Word, class Memory>
-SPEEDTORCH_HOST_DEVICE inline void copy_lane(std::byte* to, const std::byte* from, const CopyPlan& plan,
-                                             std::int64_t thread, std::int64_t threads, Memory& memory) {
-  const std::int64_t width = sizeof(Word);
-  const std::int64_t end = plan.head + plan.words * width;
-  if (thread < plan.head) memory.store(to + thread, memory.template load<std::uint8_t>(from + thread));
-  if (thread < plan.tail)
-    memory.store(to + end + thread, memory.template load<std::uint8_t>(from + end + thread));
-  for (std::int64_t word = thread; word < plan.words; word += threads * kItemsInFlight) {
-    Word words[kItemsInFlight];
-    for (int k = 0; k < kItemsInFlight; ++k) {
-      const std::int64_t next = word + k * threads;
-      words[k] =
-          next < plan.words ? memory.template load<Word>(from + plan.head + next * width) : poison<Word>();
-    }
-    for (int k = 0; k < kItemsInFlight; ++k) {
-      const std::int64_t next = word + k * threads;
-      if (next < plan.words) memory.template store<Word>(to + plan.head + next * width, words[k]);
-    }
-  }
 }
 
 }  // namespace speedtorch::kernels

@@ -1,127 +1,24 @@
-// The thin part of the CUDA kernels: loads and stores, launches, errors. The arithmetic is in cuda_plan.h.
+// The thin part of the CUDA kernels: launches and errors. The plan is in cuda_plan.h, the body in
+// cuda_lane.h.
 
 #include "kernels/cuda_rows.h"
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <string>
-#include <type_traits>
 
-#include "kernels/cuda_plan.h"
-#include "kernels/error.h"
+#include "kernels/cuda_memory_access.cuh"
+#include "kernels/cuda_move.h"
 
 namespace speedtorch::kernels {
 namespace {
 
-constexpr int kBlockThreads = 256;
-
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
-}
-
-/// The runtime's own type of a word, for which the load and store intrinsics are overloaded.
-template <class Word>
-struct Native {
-  using type = std::conditional_t<sizeof(Word) == 8, unsigned long long, Word>;
-};
-template <>
-struct Native<Word16> {
-  using type = ulonglong2;
-};
-
-template <class To, class From>
-__device__ To reinterpret_word(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  memcpy(&to, &from, sizeof(To));
-  return to;
-}
-
-/// Reads through the read-only path: what is read is not written in the same call.
-struct RowMemory {
-  template <class Word>
-  __device__ Word load(const std::byte* from) const {
-    return reinterpret_word<Word>(__ldg(reinterpret_cast<const typename Native<Word>::type*>(from)));
-  }
-
-  template <class Word>
-  __device__ void store(std::byte* to, Word word) const {
-    *reinterpret_cast<Word*>(to) = word;
-  }
-
-  __device__ void bad_index(IndexErrors* errors, std::int64_t position) const {
-    atomicAdd(&errors->count, 1ULL);
-    atomicMin(&errors->first_position, static_cast<unsigned long long>(position));
-  }
-};
-
-/// Reads and writes what is used once: first to leave the caches.
-struct StreamingMemory {
-  template <class Word>
-  __device__ Word load(const std::byte* from) const {
-    return reinterpret_word<Word>(__ldcs(reinterpret_cast<const typename Native<Word>::type*>(from)));
-  }
-
-  template <class Word>
-  __device__ void store(std::byte* to, Word word) const {
-    using Type = typename Native<Word>::type;
-    __stcs(reinterpret_cast<Type*>(to), reinterpret_word<Type>(word));
-  }
-};
-
-__device__ std::int64_t thread_number() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-
-__device__ std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
-
-template <class Word, class Index>
-__global__ void __launch_bounds__(kBlockThreads) move_rows_kernel(LaneMove<Index> move) {
-  RowMemory memory;
-  move_lane<Word>(move, thread_number(), thread_count(), memory);
-}
-
-template <class Word>
-__global__ void __launch_bounds__(kBlockThreads)
-    stream_copy_kernel(std::byte* to, const std::byte* from, CopyPlan plan) {
-  StreamingMemory memory;
-  copy_lane<Word>(to, from, plan, thread_number(), thread_count(), memory);
-}
-
-std::int64_t ask_resident_threads(int device) {
-  int processors = 0;
-  int threads = 0;
-  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-        "cudaDeviceGetAttribute(cudaDevAttrMultiProcessorCount)");
-  check(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device),
-        "cudaDeviceGetAttribute(cudaDevAttrMaxThreadsPerMultiProcessor)");
-  return static_cast<std::int64_t>(processors) * threads;
-}
-
-/// Threads that the current device runs at a time; asked once a device, a race asks twice.
-std::int64_t resident_threads() {
-  static std::array<std::atomic<std::int64_t>, 64> known{};
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  const auto slot = static_cast<std::size_t>(device);
-  if (slot >= known.size()) return ask_resident_threads(device);
-  std::int64_t threads = known[slot].load(std::memory_order_relaxed);
-  if (threads == 0) {
-    threads = ask_resident_threads(device);
-    known[slot].store(threads, std::memory_order_relaxed);
-  }
-  return threads;
-}
-
-/// Blocks for `threads` threads of work: no more than the device runs at once, for the kernels stride over
-/// the rest.
-unsigned blocks_for(std::int64_t threads) {
-  const std::int64_t most = std::max<std::int64_t>(1, resident_threads() / kBlockThreads);
-  const std::int64_t wanted = (threads + kBlockThreads - 1) / kBlockThreads;
-  return static_cast<unsigned>(std::clamp<std::int64_t>(wanted, 1, most));
+/// Bounds of the largest block, so that a launch with a budget can use it: 64 registers a thread.
+template <class FromWord, class ToWord, class Index, Access kAccess>
+__global__ void __launch_bounds__(kBudgetBlockThreads) move_rows_kernel(LaneMove<Index> move) {
+  constexpr bool kLinked = kAccess == Access::link_read || kAccess == Access::link_write;
+  RowMemory<kAccess> memory;
+  move_lane<FromWord, ToWord, kLinked>(move, {thread_number(), thread_count(), blockIdx.y, gridDim.y},
+                                       memory);
 }
 
 /// Calls `launch` with a value of the unsigned type of `width` bytes.
@@ -141,65 +38,105 @@ void with_word(int width, Launch launch) {
   }
 }
 
-template <class Index>
-void launch_move(const LaneMove<Index>& move, cudaStream_t stream) {
-  if (move.count == 0) return;
-  const std::int64_t items = (move.items() + kItemsInFlight - 1) / kItemsInFlight;
-  const unsigned blocks = blocks_for(items * move.plan.lanes);
-  with_word(move.plan.width, [&](auto word) {
-    move_rows_kernel<decltype(word), Index><<<blocks, kBlockThreads, 0, stream>>>(move);
-  });
-  check(cudaGetLastError(), "the launch of move_rows_kernel");
+template <class FromWord, class ToWord, Access kAccess, class Index>
+void launch_kernel(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream) {
+  constexpr auto kernel = move_rows_kernel<FromWord, ToWord, Index, kAccess>;
+  const LaunchShape shape = plan_launch(move.count * move.plan.lanes(), move.plan.row_items,
+                                        device_shape<kernel>(), launch.max_sms);
+  kernel<<<dim3(shape.blocks, shape.parts), shape.threads, 0, stream>>>(move);
+}
+
+/// The accesses of a plan's narrower side go by `Word`; the link's side by kLinkWidth bytes where it is
+/// wider.
+template <class Word, class Index>
+void launch_words(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream) {
+  const LanePlan& plan = move.plan;
+  if constexpr (sizeof(Word) < kLinkWidth) {
+    using Wide = std::uint32_t;
+    static_assert(sizeof(Wide) == kLinkWidth);
+    if (plan.from_width > plan.to_width)
+      return launch_kernel<Wide, Word, Access::link_read>(move, launch, stream);
+    if (plan.to_width > plan.from_width)
+      return launch_kernel<Word, Wide, Access::link_write>(move, launch, stream);
+  }
+  switch (plan.access) {
+    case Access::sectors:
+      return launch_kernel<Word, Word, Access::sectors>(move, launch, stream);
+    case Access::lines:
+      return launch_kernel<Word, Word, Access::lines>(move, launch, stream);
+    case Access::link_read:
+      return launch_kernel<Word, Word, Access::link_read>(move, launch, stream);
+    case Access::link_write:
+      return launch_kernel<Word, Word, Access::link_write>(move, launch, stream);
+  }
+}
+
+template <class Word>
+__global__ void __launch_bounds__(kBudgetBlockThreads)
+    stream_copy_kernel(std::byte* to, const std::byte* from, CopyPlan plan) {
+  StreamingMemory memory;
+  copy_lane<Word>(to, from, plan, thread_number(), thread_count(), memory);
 }
 
 template <class Index>
 void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, cudaStream_t stream,
-            IndexErrors* errors) {
+            const CudaLaunch& launch) {
   check_gather_shapes(table, count, out);
-  launch_move(LaneMove<Index>{table, out, index, count, Direction::gather, plan_lanes(table, out), errors},
-              stream);
+  if (count == 0) return;
+  launch_move(plan_move(table, out, index, count, Direction::gather, launch), launch, stream);
 }
 
 template <class Index>
 void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, cudaStream_t stream,
-             IndexErrors* errors) {
+             const CudaLaunch& launch) {
   check_scatter_shapes(values, count, table);
-  launch_move(
-      LaneMove<Index>{values, table, index, count, Direction::scatter, plan_lanes(values, table), errors},
-      stream);
+  if (count == 0) return;
+  launch_move(plan_move(values, table, index, count, Direction::scatter, launch), launch, stream);
 }
 
 }  // namespace
 
+template <class Index>
+void launch_move(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream) {
+  const int narrow = std::min(move.plan.from_width, move.plan.to_width);
+  with_word(narrow, [&](auto word) { launch_words<decltype(word)>(move, launch, stream); });
+  check_cuda(cudaGetLastError(), "the launch of move_rows_kernel");
+}
+
+template void launch_move(const LaneMove<std::int32_t>&, const CudaLaunch&, cudaStream_t);
+template void launch_move(const LaneMove<std::int64_t>&, const CudaLaunch&, cudaStream_t);
+
 void gather_rows_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, IndexErrors* errors) {
-  gather(table, index, count, out, stream, errors);
+                      CUstream_st* stream, const CudaLaunch& launch) {
+  gather(table, index, count, out, stream, launch);
 }
 
 void gather_rows_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, IndexErrors* errors) {
-  gather(table, index, count, out, stream, errors);
+                      CUstream_st* stream, const CudaLaunch& launch) {
+  gather(table, index, count, out, stream, launch);
 }
 
 void scatter_rows_cuda(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
-                       CUstream_st* stream, IndexErrors* errors) {
-  scatter(values, index, count, table, stream, errors);
+                       CUstream_st* stream, const CudaLaunch& launch) {
+  scatter(values, index, count, table, stream, launch);
 }
 
 void scatter_rows_cuda(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
-                       CUstream_st* stream, IndexErrors* errors) {
-  scatter(values, index, count, table, stream, errors);
+                       CUstream_st* stream, const CudaLaunch& launch) {
+  scatter(values, index, count, table, stream, launch);
 }
 
-void stream_copy_cuda(std::byte* to, const std::byte* from, std::int64_t bytes, CUstream_st* stream) {
+void stream_copy_cuda(std::byte* to, const std::byte* from, std::int64_t bytes, CUstream_st* stream,
+                      int max_sms) {
   if (bytes < 0) throw ShapeError("a copy of " + std::to_string(bytes) + " bytes: the count is negative");
   if (bytes == 0) return;
   const CopyPlan plan = plan_copy(to, from, bytes);
-  const unsigned blocks = blocks_for((plan.words + kItemsInFlight - 1) / kItemsInFlight);
   with_word(plan.width, [&](auto word) {
-    stream_copy_kernel<decltype(word)><<<blocks, kBlockThreads, 0, stream>>>(to, from, plan);
+    constexpr auto kernel = stream_copy_kernel<decltype(word)>;
+    const LaunchShape shape = plan_launch(plan.words, 1, device_shape<kernel>(), max_sms);
+    kernel<<<shape.blocks, shape.threads, 0, stream>>>(to, from, plan);
   });
-  check(cudaGetLastError(), "the launch of stream_copy_kernel");
+  check_cuda(cudaGetLastError(), "the launch of stream_copy_kernel");
 }
 
 }  // namespace speedtorch::kernels

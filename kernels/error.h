@@ -13,13 +13,16 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An index names no row of the table. Nothing was written when it is thrown.
+/// An index names no row of the table. On the host nothing was written when it is thrown; of a CUDA call it
+/// is told afterwards.
 class IndexError : public Error {
  public:
-  IndexError(std::int64_t position, std::int64_t index, std::int64_t rows)
+  /// `more` is appended to the message.
+  IndexError(std::int64_t position, std::int64_t index, std::int64_t rows, const std::string& more = {})
       : Error("index " + std::to_string(index) + " at position " + std::to_string(position) +
               " names no row: " +
-              (rows > 0 ? "the table's rows are 0 to " + std::to_string(rows - 1) : "the table has no rows")),
+              (rows > 0 ? "the table's rows are 0 to " + std::to_string(rows - 1) : "the table has no rows") +
+              more),
         position_(position),
         index_(index),
         rows_(rows) {}

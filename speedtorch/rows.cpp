@@ -13,7 +13,9 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "kernels/cuda_ordered_rows.h"
 #include "kernels/cuda_rows.h"
+#include "speedtorch/cuda_index_errors.h"
 #endif
 
 namespace speedtorch {
@@ -99,21 +101,53 @@ bool moved_by_node(kernels::ConstRows table, std::int64_t bytes, Move move) {
 
 #ifdef SPEEDTORCH_HAS_CUDA
 bool is_cuda(const at::Tensor& tensor) { return tensor.device().is_cuda(); }
+
+kernels::CudaLaunch launch_on(at::Device device, const RowsOptions& options) {
+  kernels::CudaLaunch launch;
+  launch.max_sms = options.max_sms;
+  launch.check_indices = options.check_indices;
+  if (options.check_indices) launch.errors = cuda_index_errors(device);
+  return launch;
+}
+
+kernels::Workspace workspace_of(const RowsOptions& options, at::Device device) {
+  if (!options.workspace.defined()) return {};
+  if (options.workspace.device() != device) {
+    throw PlacementError("the workspace is on " + options.workspace.device().str() + ", the table on " +
+                         device.str() + "; both must be on one device");
+  }
+  return {static_cast<std::byte*>(options.workspace.data_ptr()),
+          static_cast<std::int64_t>(options.workspace.nbytes())};
+}
+
+template <class Index>
+void gather_on_gpu(const at::Tensor& table, kernels::ConstRows from, const Index* index, std::int64_t count,
+                   kernels::Rows to, const RowsOptions& options) {
+  const c10::cuda::CUDAGuard guard(table.device());
+  kernels::gather_rows_ordered_cuda(from, index, count, to, c10::cuda::getCurrentCUDAStream(), options.order,
+                                    workspace_of(options, table.device()),
+                                    launch_on(table.device(), options));
+}
+
+template <class Index>
+void scatter_on_gpu(kernels::ConstRows from, const Index* index, std::int64_t count, kernels::Rows to,
+                    const at::Tensor& table, const RowsOptions& options) {
+  const c10::cuda::CUDAGuard guard(table.device());
+  kernels::scatter_rows_cuda(from, index, count, to, c10::cuda::getCurrentCUDAStream(),
+                             launch_on(table.device(), options));
+}
 #endif
 
 }  // namespace
 
-void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out) {
+void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
+                 [[maybe_unused]] const RowsOptions& options) {
   check_operands(table, index, out, "out");
   const auto from = rows_of(table, "the table");
   const auto to = rows_of(out, "out");
   with_index(index, [&](const auto* indices) {
 #ifdef SPEEDTORCH_HAS_CUDA
-    if (is_cuda(table)) {
-      const c10::cuda::CUDAGuard guard(table.device());
-      kernels::gather_rows_cuda(from, indices, index.numel(), to, c10::cuda::getCurrentCUDAStream(), nullptr);
-      return;
-    }
+    if (is_cuda(table)) return gather_on_gpu(table, from, indices, index.numel(), to, options);
 #endif
     const bool by_node = moved_by_node(from, index.numel() * from.row_bytes, [&](const NodePlan& plan) {
       kernels::gather_rows_by_node(from, indices, index.numel(), to, plan.owners,
@@ -124,18 +158,14 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
   bump_version(out);
 }
 
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table) {
+void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+                  [[maybe_unused]] const RowsOptions& options) {
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
   const auto to = rows_of(table, "the table");
   with_index(index, [&](const auto* indices) {
 #ifdef SPEEDTORCH_HAS_CUDA
-    if (is_cuda(table)) {
-      const c10::cuda::CUDAGuard guard(table.device());
-      kernels::scatter_rows_cuda(from, indices, index.numel(), to, c10::cuda::getCurrentCUDAStream(),
-                                 nullptr);
-      return;
-    }
+    if (is_cuda(table)) return scatter_on_gpu(from, indices, index.numel(), to, table, options);
 #endif
     const bool by_node = moved_by_node(to, index.numel() * to.row_bytes, [&](const NodePlan& plan) {
       kernels::scatter_rows_by_node(from, indices, index.numel(), to, plan.owners,
@@ -144,6 +174,31 @@ void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor&
     if (!by_node) kernels::scatter_rows(from, indices, index.numel(), to, parallel_for);
   });
   bump_version(table);
+}
+
+std::int64_t gather_workspace_bytes([[maybe_unused]] const at::Tensor& table,
+                                    [[maybe_unused]] const at::Tensor& index,
+                                    [[maybe_unused]] IndexOrder order) {
+#ifdef SPEEDTORCH_HAS_CUDA
+  if (is_cuda(table)) {
+    const c10::cuda::CUDAGuard guard(table.device());
+    return kernels::ordered_workspace_bytes(order, index.numel(), static_cast<int>(index.element_size()),
+                                            rows_of(table, "the table").row_bytes);
+  }
+#endif
+  return 0;
+}
+
+void check_index_errors([[maybe_unused]] at::Device device) {
+#ifdef SPEEDTORCH_HAS_CUDA
+  if (!device.is_cuda()) return;
+  const auto errors = take_cuda_index_errors(device);
+  if (errors.count == 0) return;
+  throw IndexError(errors.seen_position, errors.seen_index, errors.seen_rows,
+                   " (one of " + std::to_string(errors.count) + " on " + device.str() +
+                       " since the last check; the smallest position is " +
+                       std::to_string(errors.first_position) + ")");
+#endif
 }
 
 void stream_copy(const at::Tensor& from, at::Tensor& to) {

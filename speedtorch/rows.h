@@ -3,7 +3,20 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "kernels/index_order.h"
+
 namespace speedtorch {
+
+using kernels::IndexOrder;
+
+/// How rows are moved on a GPU; the host's kernels take no notice of it.
+struct RowsOptions {
+  int max_sms = 0;  ///< streaming multiprocessors to use at most, so that others keep theirs; 0: all
+  bool check_indices = true;  ///< false: the caller vouches for them; a bad one is then a wild access
+  /// Of a gather from pinned memory: sorted or deduplicated first (kernels/index_order.h has the rule).
+  IndexOrder order = IndexOrder::as_given;
+  at::Tensor workspace;  ///< of gather_workspace_bytes() bytes on the GPU, for an order; one for each stream
+};
 
 /// out[i, ...] = table[index[i], ...] for every i.
 ///
@@ -11,14 +24,31 @@ namespace speedtorch {
 /// memory; the stride between rows is free. `index` is int32 or int64, contiguous, of n elements in any
 /// shape. `out` has n rows of the table's dtype and row shape. CPU tensors go through the host kernels on
 /// LibTorch's threads. CUDA tensors, the zero-copy alias of pinned memory among them, go through the CUDA
-/// kernels on the current stream and return before they are done. `out`'s version counter is bumped.
-/// @throws ShapeError naming both shapes; IndexError naming position, value and bound, before anything is
-/// written (CPU); PlacementError where the tensors are on different devices.
-void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out);
+/// kernels on the current stream and return before they are done; they allocate nothing and wait for nothing,
+/// and can be captured in a CUDA graph once they ran outside of one. `out`'s version counter is bumped.
+///
+/// An index that names no row is an IndexError naming position, value and bound: on the CPU before anything
+/// is written. On a GPU its row of `out` gets all bits set (NaN in floating-point types), nothing else is
+/// touched, and check_index_errors() throws it.
+/// @throws ShapeError naming both shapes; PlacementError where the tensors are on different devices.
+void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
+                 const RowsOptions& options = {});
 
 /// table[index[i], ...] = values[i, ...] for every i. Requirements and errors as for gather_rows. Where
-/// `index` names a row more than once, one of its values wins, which one is unspecified.
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table);
+/// `index` names a row more than once, one of its values wins, which one is unspecified; on several threads,
+/// and on a GPU, the row may end as a mix of them. On a GPU the values of bad indices are left out.
+void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+                  const RowsOptions& options = {});
+
+/// Bytes of `options.workspace` that a gather with these operands needs; 0 for `as_given` and on the CPU.
+/// @throws ShapeError, CudaError
+std::int64_t gather_workspace_bytes(const at::Tensor& table, const at::Tensor& index, IndexOrder order);
+
+/// Waits for the GPU and tells of bad indices in calls on it since the last time; nothing for the CPU. To be
+/// called where the program waits anyway: the calls themselves never do.
+/// @throws IndexError with one of them (position, value, rows), how many there were and the smallest
+/// position.
+void check_index_errors(at::Device device);
 
 /// to = from, contiguous tensors of the same bytes and device, with stores that go past the caches where that
 /// pays.

@@ -217,5 +217,22 @@ TEST_F(ArenaTest, OneFilledBlockServesEveryShapeThatFits) {
   EXPECT_EQ(harness::first_mismatch(large->data(), 0, 1 << 20, seed), -1);
 }
 
+/// Neither moved nor copied, as what a method keeps may be.
+struct Kept {
+  explicit Kept(int number) : value(number) {}
+  Kept(const Kept&) = delete;
+  int value;
+};
+
+TEST_F(ArenaTest, WhatAMethodKeepsIsMadeOnce) {
+  const auto arena = arena_of(cell("float32", 40, 4, 10));
+  int made = 0;
+  const auto keep = [&]() -> Kept& { return arena->kept<Kept>([&] { return Kept(++made); }); };
+  keep().value += 10;
+  EXPECT_EQ(keep().value, 11);
+  EXPECT_EQ(arena->kept<long>([] { return 5L; }), 5) << "another type, another place";
+  EXPECT_EQ(made, 1);
+}
+
 }  // namespace
 }  // namespace stbench

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "benchmarks/method.h"
@@ -268,6 +269,39 @@ TEST(Plan, ACaseBringsWhatItIsJudgedAgainst) {
     EXPECT_EQ(id.index_dtype, "int32");
     EXPECT_EQ(id.cores, 2);
   }
+}
+
+const Method& method(const std::string& name) {
+  return *std::find_if(methods().begin(), methods().end(), [&](const Method& m) { return m.name == name; });
+}
+
+reports::Identity case_of(const std::string& placement, const std::string& device,
+                          const std::string& direction = "to") {
+  reports::Identity id;
+  id.placement = placement, id.device = device, id.direction = direction;
+  return id;
+}
+
+TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
+  for (const char* name : {"cub_batched", "memcpy_batch"}) {
+    for (const auto& placement : transfer_axes::placements()) {
+      EXPECT_FALSE(method(name).applies(case_of(placement, "cpu"))) << name << " " << placement;
+      EXPECT_EQ(method(name).applies(case_of(placement, "cuda:0")),
+                placement == "pinned" || placement == "device")
+          << name << " " << placement;
+    }
+    EXPECT_EQ(method(name).role, harness::Role::peer);
+  }
+}
+
+TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
+  const auto& hybrid = method("hybrid");
+  for (const auto& placement : transfer_axes::placements())
+    EXPECT_EQ(hybrid.applies(case_of(placement, "cuda:0")), placement == "pinned") << placement;
+  EXPECT_FALSE(hybrid.applies(case_of("pinned", "cpu")));
+  EXPECT_EQ(hybrid.refuses(case_of("pinned", "cuda:0")), "");
+  for (const char* direction : {"from", "round_trip"})
+    EXPECT_THAT(hybrid.refuses(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
 }
 
 TEST(Methods, OursComesFirstAndTheCeilingsLast) {

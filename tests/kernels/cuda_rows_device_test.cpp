@@ -3,10 +3,13 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <tuple>
 
+#include "kernels/cuda_ordered_rows.h"
+#include "kernels/cuda_plan.h"
 #include "kernels/cuda_rows.h"
 #include "kernels/error.h"
 #include "tests/kernels/row_buffer.h"
@@ -18,13 +21,11 @@ void check(cudaError_t status, const char* call) {
   if (status != cudaSuccess) throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
 }
 
-enum class Home { device, pinned };
-
 /// A copy of host bytes where kernels can reach it, at the same alignment to a cache line.
 class DeviceBytes {
  public:
   DeviceBytes(const void* from, std::size_t bytes, Home home) : home_(home), bytes_(bytes) {
-    constexpr std::size_t kSlack = 64;
+    constexpr std::size_t kSlack = 256;
     if (home == Home::device) {
       check(cudaMalloc(&allocation_, bytes + kSlack), "cudaMalloc");
     } else {
@@ -95,7 +96,7 @@ class CudaRowsDevice : public ::testing::TestWithParam<Home> {
     const DeviceRows device_out(out, Home::device);
     const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), Home::device);
     gather_rows_cuda(device_table.view(), reinterpret_cast<const Index*>(device_index.data()), to.rows,
-                     device_out.view(), stream_);
+                     device_out.view(), stream_, launch_);
     finish();
     EXPECT_TRUE(device_out.read() == plain_gather(table, index, out)) << from.row_bytes;
   }
@@ -109,12 +110,13 @@ class CudaRowsDevice : public ::testing::TestWithParam<Home> {
     const DeviceRows device_table(table, GetParam());
     const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), Home::device);
     scatter_rows_cuda(device_values.view(), reinterpret_cast<const Index*>(device_index.data()), from.rows,
-                      device_table.view(), stream_);
+                      device_table.view(), stream_, launch_);
     finish();
     EXPECT_TRUE(device_table.read() == plain_scatter(values, index, table)) << from.row_bytes;
   }
 
   cudaStream_t stream_ = nullptr;
+  CudaLaunch launch_;
 };
 
 constexpr std::int64_t kRows = 4099;  // prime, so scattered_index repeats none
@@ -135,6 +137,91 @@ TEST_P(CudaRowsDevice, EveryAlignmentMovesAsThePlainLoop) {
     expect_gather<std::int64_t>({kRows, 64, alignment, 3}, {kCount, 64, 0, 0});
     expect_scatter<std::int64_t>({kCount, 64, 0, 0}, {kRows, 64, alignment, 3});
   }
+}
+
+TEST_P(CudaRowsDevice, EveryOffsetFromALineMovesAsThePlainLoop) {
+  for (const std::int64_t width : {47, 64, 130, 188, 353, 516, 656, 1152, 4100}) {
+    for (std::int64_t offset = 0; offset < 128; offset += width % 4 == 0 ? 4 : 7) {
+      expect_gather<std::int64_t>({331, width, offset, 0}, {100, width, 0, 0});
+      expect_scatter<std::int64_t>({100, width, 0, 0}, {331, width, offset, 0});
+    }
+  }
+}
+
+TEST_P(CudaRowsDevice, WithABudgetAndUncheckedItMovesTheSame) {
+  for (const int max_sms : {1, 8, 10'000}) {
+    launch_.max_sms = max_sms;
+    launch_.check_indices = max_sms == 1;
+    for (const std::int64_t width : {4, 64, 353, 512, 516, 70000}) {
+      expect_gather<std::int64_t>({kRows / 7, width, 0, 0}, {200, width, 0, 0});
+      expect_scatter<std::int32_t>({200, width, 0, 0}, {kRows / 7, width, 0, 0});
+    }
+  }
+}
+
+/// An index that repeats a third of its rows, sorted and deduplicated on the device.
+TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
+  for (const IndexOrder order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
+    for (const std::int64_t width : {4, 31, 64, 353, 512, 5000}) {
+      const RowBuffer table({kRows, width, 0, 0}, 1);
+      const RowBuffer out({kCount, width, 0, 0}, 2);
+      auto index = scattered_index<std::int64_t>(kCount, kRows);
+      for (std::size_t i = 0; i < index.size(); i += 3) index[i] = index[i / 9];
+      index[7] = -1;
+      auto harmless = index;
+      harmless[7] = 0;
+      auto expected = plain_gather(table, harmless, out);
+      std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(out.place(7)), width, std::byte{0xFF});
+      const DeviceRows device_table(table, GetParam());
+      const DeviceRows device_out(out, Home::device);
+      const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+      const std::vector<std::byte> empty(
+          static_cast<std::size_t>(ordered_workspace_bytes(order, kCount, 8, width)) + 1);
+      const DeviceBytes workspace(empty.data(), empty.size(), Home::device);
+      auto* const aligned = workspace.data() + (256 - address_bits(workspace.data()) % 256) % 256;
+      const IndexErrors none;
+      const DeviceBytes device_errors(&none, sizeof(none), Home::device);
+      launch_.errors = reinterpret_cast<IndexErrors*>(device_errors.data());
+      gather_rows_ordered_cuda(
+          device_table.view(), reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
+          device_out.view(), stream_, order, {aligned, static_cast<std::int64_t>(empty.size())}, launch_);
+      finish();
+      EXPECT_TRUE(device_out.read() == expected) << width;
+      IndexErrors errors;
+      const auto read = device_errors.read();
+      std::memcpy(&errors, read.data(), sizeof(errors));
+      EXPECT_EQ(errors.count, 1u);
+      EXPECT_EQ(errors.first_position, 7u);
+    }
+  }
+}
+
+/// A call that was captured runs again with what the operands then hold.
+TEST_P(CudaRowsDevice, ACapturedCallReplays) {
+  const RowBuffer table({kRows, 64, 0, 0}, 1);
+  const RowBuffer out({kCount, 64, 0, 0}, 2);
+  const auto index = scattered_index<std::int64_t>(kCount, kRows);
+  const DeviceRows device_table(table, GetParam());
+  const DeviceRows device_out(out, Home::device);
+  const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+  const auto gather = [&] {
+    gather_rows_cuda(device_table.view(), reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
+                     device_out.view(), stream_, launch_);
+  };
+  gather();  // loads the kernel
+  finish();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replay = nullptr;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  gather();
+  check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&replay, graph, 0), "cudaGraphInstantiate");
+  check(cudaMemset(device_out.view().data, 0, static_cast<std::size_t>(kCount * 64)), "cudaMemset");
+  check(cudaGraphLaunch(replay, stream_), "cudaGraphLaunch");
+  finish();
+  EXPECT_TRUE(device_out.read() == plain_gather(table, index, out));
+  check(cudaGraphExecDestroy(replay), "cudaGraphExecDestroy");
+  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
 TEST_P(CudaRowsDevice, OneRowAndMoreRowsThanTheDeviceRunsAtOnce) {
@@ -158,8 +245,8 @@ TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
   auto* const errors_at = reinterpret_cast<IndexErrors*>(device_errors.data());
   auto* const index_at = reinterpret_cast<const std::int64_t*>(device_index.data());
 
-  gather_rows_cuda(device_table.view(), index_at, kCount, device_out.view(), stream_, errors_at);
-  scatter_rows_cuda(device_out.view(), index_at, kCount, device_table.view(), stream_, errors_at);
+  gather_rows_cuda(device_table.view(), index_at, kCount, device_out.view(), stream_, {.errors = errors_at});
+  scatter_rows_cuda(device_out.view(), index_at, kCount, device_table.view(), stream_, {.errors = errors_at});
   finish();
 
   IndexErrors errors;
@@ -167,6 +254,10 @@ TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
   std::memcpy(&errors, read.data(), sizeof(errors));
   EXPECT_EQ(errors.count, 6u);
   EXPECT_EQ(errors.first_position, 20u);
+  EXPECT_TRUE(errors.seen_position == 20 || errors.seen_position == 900 ||
+              errors.seen_position == kCount - 1);
+  EXPECT_EQ(errors.seen_index, index[static_cast<std::size_t>(errors.seen_position)]);
+  EXPECT_EQ(errors.seen_rows, kRows);
   EXPECT_TRUE(device_table.read() == table.bytes())
       << "the good rows went there and back, the bad ones nowhere";
   const auto written = device_out.read();
@@ -183,14 +274,15 @@ TEST_P(CudaRowsDevice, StreamCopyCopiesEverySizeAndAlignment) {
       const RowBuffer to({1, bytes, bytes % 2 == 0 ? alignment : 0, 0}, 2);
       const DeviceRows device_from(from, GetParam());
       const DeviceRows device_to(to, Home::device);
-      stream_copy_cuda(device_to.view().data, device_from.view().data, bytes, stream_);
+      const int max_sms = alignment == 4 ? 2 : 0;
+      stream_copy_cuda(device_to.view().data, device_from.view().data, bytes, stream_, max_sms);
       finish();
       EXPECT_TRUE(device_to.read() == plain_gather(from, std::vector<std::int64_t>{0}, to)) << bytes;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tables, CudaRowsDevice, ::testing::Values(Home::device, Home::pinned),
+INSTANTIATE_TEST_SUITE_P(Tables, CudaRowsDevice, ::testing::Values(Home::device, Home::host),
                          [](const ::testing::TestParamInfo<Home>& home) {
                            return home.param == Home::device ? std::string("Device") : std::string("Pinned");
                          });

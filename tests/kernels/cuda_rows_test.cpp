@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "kernels/cuda_ordered_rows.h"
 #include "kernels/error.h"
 
 namespace speedtorch::kernels {
@@ -24,6 +25,17 @@ TEST(CudaRows, NoRowsNeedNoDevice) {
   EXPECT_NO_THROW(gather_rows_cuda({nullptr, 1, 8, 8}, none, 0, {nullptr, 0, 8, 8}, nullptr));
   EXPECT_NO_THROW(scatter_rows_cuda({nullptr, 0, 8, 8}, none, 0, {nullptr, 1, 8, 8}, nullptr));
   EXPECT_NO_THROW(stream_copy_cuda(nullptr, nullptr, 0, nullptr));
+}
+
+TEST(CudaRows, AnOrderedGatherRefusesAndSkipsLikeAnyOther) {
+  const std::int64_t index = 0;
+  const auto gather = [&](std::int64_t count, Rows out) {
+    gather_rows_ordered_cuda({nullptr, 1, 8, 8}, &index, count, out, nullptr, IndexOrder::unique, {});
+  };
+  EXPECT_THROW(gather(1, {nullptr, 1, 4, 4}), ShapeError);
+  EXPECT_NO_THROW(gather(0, {nullptr, 0, 8, 8}));
+  EXPECT_EQ(ordered_workspace_bytes(IndexOrder::as_given, 100, 8, 512), 0);
+  EXPECT_THROW(ordered_workspace_bytes(IndexOrder::sorted, std::int64_t{1} << 31, 8, 512), ShapeError);
 }
 
 TEST(CudaRows, WithoutADeviceTheErrorOfTheRuntimeIsNamed) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
 #include "speedtorch/memory.h"
 #include "speedtorch/rows.h"
 
@@ -46,6 +47,55 @@ TEST_P(DeviceRows, StreamCopyEqualsTheSource) {
   auto to = at::zeros({1 << 20}, at::TensorOptions().dtype(at::kByte).device(at::kCUDA));
   stream_copy(from, to);
   EXPECT_TRUE(at::equal(to.cpu(), host));
+}
+
+TEST_P(DeviceRows, EveryOptionMovesTheSame) {
+  const auto host = at::randint(-100, 100, {1000, 33}, at::kInt);
+  const auto memory = allocate(GetParam(), static_cast<std::int64_t>(host.nbytes()), at::Device("cuda:0"));
+  auto table = memory->tensor({1000, 33}, at::kInt);
+  table.copy_(host);
+  const auto index = at::randint(1000, {3000}, at::kLong);  // repeats rows
+  const auto device_index = index.to(table.device());
+  for (const auto order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
+    for (const int max_sms : {0, 4}) {
+      auto out = at::zeros({3000, 33}, table.options());
+      RowsOptions options{.max_sms = max_sms, .check_indices = max_sms == 0, .order = order, .workspace = {}};
+      if (order != IndexOrder::as_given) {
+        EXPECT_THROW(gather_rows(table, device_index, out, options), ShapeError) << "without a workspace";
+      }
+      options.workspace =
+          at::empty({gather_workspace_bytes(table, device_index, order)}, table.options().dtype(at::kByte));
+      gather_rows(table, device_index, out, options);
+      EXPECT_TRUE(at::equal(out.cpu(), host.index_select(0, index)));
+    }
+  }
+}
+
+TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
+  const at::Device device("cuda:0");
+  const auto memory = allocate(GetParam(), 1000 * 4, device);
+  auto table = memory->tensor({100, 10}, at::kFloat);
+  table.fill_(1);
+  auto out = at::zeros({50, 10}, at::TensorOptions().dtype(at::kFloat).device(device));
+  auto index = at::arange(50, at::kLong);
+  index[7] = 100;
+  check_index_errors(device);  // nothing of other tests
+  const auto device_index = index.to(device);
+  gather_rows(table, device_index, out);
+  try {
+    check_index_errors(device);
+    FAIL() << "index 100 of 100 rows";
+  } catch (const IndexError& error) {
+    EXPECT_EQ(error.position(), 7);
+    EXPECT_EQ(error.index(), 100);
+    EXPECT_EQ(error.rows(), 100);
+  }
+  EXPECT_NO_THROW(check_index_errors(device));
+  EXPECT_TRUE(out[7].isnan().all().item<bool>()) << "poisoned";
+  EXPECT_TRUE(out[6].eq(1).all().item<bool>());
+  scatter_rows(at::full_like(out, 2), device_index, table);
+  EXPECT_THROW(check_index_errors(device), IndexError);
+  EXPECT_EQ(table.sum().item<float>(), 49 * 20 + 51 * 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceRows, testing::Values(Placement::device, Placement::pinned),

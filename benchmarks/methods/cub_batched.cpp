@@ -1,0 +1,24 @@
+#include "benchmarks/cuda_peers.h"
+#include "benchmarks/method.h"
+
+namespace stbench {
+namespace {
+
+bool on_gpu(const reports::Identity& id) { return id.device != "cpu" && rows_move_on_the_model_device(id); }
+
+CubRows& rows(Arena& arena) {
+  return arena.kept<CubRows>([&] { return CubRows(arena); });
+}
+
+/// A buffer a row, without a check of the index: what the CUDA toolkit offers for many small copies.
+const RegisterMethod registration{{
+    .name = "cub_batched",
+    .summary = "peer: cub::DeviceMemcpy::Batched, a buffer a row (GPU only)",
+    .role = harness::Role::peer,
+    .applies = on_gpu,
+    .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },
+    .from = [](Arena& arena, int set) { rows(arena).scatter(arena, set); },
+}};
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,25 @@
+#include "benchmarks/cuda_peers.h"
+#include "benchmarks/method.h"
+
+namespace stbench {
+namespace {
+
+bool on_gpu(const reports::Identity& id) { return id.device != "cpu" && rows_move_on_the_model_device(id); }
+
+MemcpyBatchRows& rows(Arena& arena) {
+  return arena.kept<MemcpyBatchRows>([&] { return MemcpyBatchRows(arena); });
+}
+
+/// A copy of the copy engine for each row: 4-7 GB/s below 28 KiB a row on an H100, so a row for the table.
+const RegisterMethod registration{{
+    .name = "memcpy_batch",
+    .summary = "peer: cudaMemcpyBatchAsync, a copy a row (GPU only)",
+    .role = harness::Role::peer,
+    .applies = on_gpu,
+    .refuses = [](const reports::Identity&) { return memcpy_batch_refuses(); },
+    .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },
+    .from = [](Arena& arena, int set) { rows(arena).scatter(arena, set); },
+}};
+
+}  // namespace
+}  // namespace stbench

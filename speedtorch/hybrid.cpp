@@ -1,0 +1,221 @@
+#include "speedtorch/hybrid.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randint.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda_device.h"
+#include "kernels/rows.h"
+#include "speedtorch/error.h"
+#include "speedtorch/memory.h"
+#include "speedtorch/rows.h"
+
+namespace speedtorch {
+namespace {
+
+using kernels::check_cuda;
+
+/// Rows that the calibration moves at most: 32 MB of 512 bytes, some milliseconds a run.
+constexpr std::int64_t calibration_rows = 65'536;
+constexpr int calibration_runs = 5;
+constexpr int copies = 8;
+
+class Event {
+ public:
+  Event() {
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+
+  void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  /// Work that comes later on `stream` waits for what was recorded.
+  void hold(cudaStream_t stream) {
+    check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+  /// The calling thread waits.
+  void wait() { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Seconds of the fastest of some runs of `work`, the device's part included.
+template <class Work>
+double fastest(Work work) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < calibration_runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+std::int64_t row_bytes_of(const at::Tensor& table) {
+  return c10::multiply_integers(table.sizes().slice(1)) * static_cast<std::int64_t>(table.element_size());
+}
+
+void check_indices(const at::Tensor& index, std::int64_t rows) {
+  if (index.scalar_type() == at::kInt) {
+    kernels::check_indices(index.const_data_ptr<std::int32_t>(), index.numel(), rows);
+  } else if (index.scalar_type() == at::kLong) {
+    kernels::check_indices(index.const_data_ptr<std::int64_t>(), index.numel(), rows);
+  }
+}
+
+}  // namespace
+
+class HybridGather::Ways {
+ public:
+  Ways(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch)
+      : table_(table),
+        host_table_(host_table),
+        batch_(batch),
+        row_bytes_(row_bytes_of(table)),
+        engine_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, table.device().index())) {
+    const auto rows = largest_hybrid_piece(batch, row_bytes_);
+    for (auto& piece : staging_) {
+      piece = allocate(Placement::pinned, rows * row_bytes_, table.device())
+                  ->host_tensor(with_rows(rows), table.scalar_type());
+    }
+    calibrate(std::min(batch, calibration_rows));
+  }
+
+  void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out, double part) {
+    const auto pieces = hybrid_pieces(index.numel(), row_bytes_, part);
+    const auto in_place = pieces.empty() ? index.numel() : pieces.front().first;
+    const auto flat = index.view({-1}), host_flat = host_index.view({-1});
+    check_indices(host_flat.narrow(0, in_place, index.numel() - in_place), table_.size(0));
+    const auto current = c10::cuda::getCurrentCUDAStream(table_.device().index());
+    if (!pieces.empty()) {
+      before_.record(current);  // `out` may still be in use there
+      before_.hold(engine_);
+    }
+    auto first_rows = out.narrow(0, 0, in_place);
+    gather_rows(table_, flat.narrow(0, 0, in_place), first_rows);
+    for (std::size_t i = 0; i < pieces.size(); ++i) send(pieces[i], host_flat, out, i % staging_.size());
+    if (pieces.empty()) return;
+    after_.record(engine_);
+    after_.hold(current);
+  }
+
+  /// @throws ShapeError unless `out` has `count` rows like the table's on its device: what the copy engine,
+  /// which knows no shapes, relies on.
+  void require_rows(const at::Tensor& out, std::int64_t count) const {
+    const bool fits = out.dim() == table_.dim() && out.size(0) == count &&
+                      out.sizes().slice(1) == table_.sizes().slice(1) &&
+                      out.scalar_type() == table_.scalar_type() && out.device() == table_.device();
+    if (!fits)
+      throw ShapeError("out needs " + std::to_string(count) + " rows of the table's shape, dtype and device");
+  }
+
+  [[nodiscard]] std::int64_t batch() const { return batch_; }
+
+  HybridRates rates;
+  double share = 0;
+
+ private:
+  [[nodiscard]] std::vector<std::int64_t> with_rows(std::int64_t rows) const {
+    auto sizes = table_.sizes().vec();
+    sizes[0] = rows;
+    return sizes;
+  }
+
+  /// One piece through staging memory `slot`, once its last copy has left it.
+  void send(const HybridPiece& piece, const at::Tensor& host_index, at::Tensor& out, std::size_t slot) {
+    copied_[slot].wait();
+    auto staging = staging_[slot].narrow(0, 0, piece.count);
+    gather_rows(host_table_, host_index.narrow(0, piece.first, piece.count), staging);
+    auto* const to = static_cast<std::byte*>(out.data_ptr()) + piece.first * row_bytes_;
+    const auto bytes = static_cast<std::size_t>(piece.count * row_bytes_);
+    check_cuda(cudaMemcpyAsync(to, staging.const_data_ptr(), bytes, cudaMemcpyHostToDevice, engine_),
+               "cudaMemcpyAsync");
+    copied_[slot].record(engine_);
+  }
+
+  /// The rates by themselves, the model's share from them, and of the shares about it the fastest measured.
+  void calibrate(std::int64_t rows) {
+    const auto host_index = at::randint(table_.size(0), {rows}, at::kLong);
+    const auto index = host_index.to(table_.device());
+    auto out = at::empty(with_rows(rows), table_.options());
+    const auto run = [&](double with) { return fastest([&] { gather(index, host_index, out, with); }); };
+    const auto bytes = [&](std::int64_t count) { return static_cast<double>(count * row_bytes_); };
+    const auto piece = std::min(rows, staging_[0].size(0));
+    const auto piece_index = host_index.narrow(0, 0, piece);
+    auto piece_rows = staging_[0].narrow(0, 0, piece);
+    rates.zero_copy = bytes(rows) / run(0);
+    rates.host_gather = bytes(piece) / fastest([&] { gather_rows(host_table_, piece_index, piece_rows); });
+    rates.copy_engine = copies * bytes(piece) / fastest([&] { copy(out, piece); });
+    auto first_row = out.narrow(0, 0, 1);
+    rates.start_seconds =
+        fastest([&] { gather(index.narrow(0, 0, 1), host_index.narrow(0, 0, 1), first_row, 1); });
+    double best = std::numeric_limits<double>::infinity();
+    for (const double candidate : hybrid_candidates(hybrid_share(rates, rows * row_bytes_))) {
+      const double seconds = run(candidate);
+      if (seconds < best) best = seconds, share = candidate;
+    }
+  }
+
+  /// The first rows of staging memory to the GPU, several times, so that the start of a copy does not count.
+  void copy(at::Tensor& out, std::int64_t rows) {
+    const auto bytes = static_cast<std::size_t>(rows * row_bytes_);
+    for (int k = 0; k < copies; ++k) {
+      check_cuda(cudaMemcpyAsync(out.data_ptr(), staging_[0].const_data_ptr(), bytes, cudaMemcpyHostToDevice,
+                                 engine_),
+                 "cudaMemcpyAsync");
+    }
+  }
+
+  at::Tensor table_, host_table_;
+  std::int64_t batch_;
+  std::int64_t row_bytes_;
+  c10::cuda::CUDAStream engine_;
+  std::array<at::Tensor, 2> staging_;
+  std::array<Event, 2> copied_;
+  Event before_, after_;
+};
+
+HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch) {
+  const bool two_views = table.device().is_cuda() && host_table.device().is_cpu() &&
+                         table.const_data_ptr() == host_table.const_data_ptr() &&
+                         table.sizes() == host_table.sizes() && table.is_contiguous() &&
+                         host_table.is_contiguous() && table.scalar_type() == host_table.scalar_type();
+  if (!two_views) {
+    throw PlacementError(
+        "a hybrid gather needs the two views of one pinned memory: tensor() on a GPU and host_tensor()");
+  }
+  if (batch < 1) throw ShapeError("a hybrid gather of batches of " + std::to_string(batch) + " rows");
+  const c10::cuda::CUDAGuard guard(table.device());
+  ways_ = std::make_unique<Ways>(table, host_table, batch);
+}
+
+HybridGather::~HybridGather() = default;
+
+void HybridGather::gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
+  if (index.numel() != host_index.numel() || index.numel() > ways_->batch() || !out.is_contiguous()) {
+    throw ShapeError("a hybrid gather of up to " + std::to_string(ways_->batch()) + " rows got " +
+                     std::to_string(index.numel()) + " indices on the GPU, " +
+                     std::to_string(host_index.numel()) + " on the host and " +
+                     (out.is_contiguous() ? "a contiguous" : "no contiguous") + " output");
+  }
+  ways_->require_rows(out, index.numel());
+  const c10::cuda::CUDAGuard guard(out.device());
+  ways_->gather(index, host_index, out, ways_->share);
+}
+
+const HybridRates& HybridGather::rates() const { return ways_->rates; }
+
+double HybridGather::share() const { return ways_->share; }
+
+}  // namespace speedtorch

@@ -1,0 +1,69 @@
+/// Needs a GPU; without one each test is skipped with the reason.
+#include "speedtorch/hybrid.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+#include "speedtorch/memory.h"
+#include "speedtorch/rows.h"
+
+namespace speedtorch {
+namespace {
+
+class HybridDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto& status = cuda_status();
+    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+    memory = allocate(Placement::pinned, rows * dim * 4, at::Device("cuda:0"));
+    table = memory->tensor({rows, dim}, at::kInt);
+    host_table = memory->host_tensor({rows, dim}, at::kInt);
+    host_table.copy_(at::randint(1 << 30, {rows, dim}, at::kInt));
+  }
+
+  static constexpr std::int64_t rows = 200'000, dim = 129, batch = 100'000;
+  std::shared_ptr<Memory> memory;
+  at::Tensor table, host_table;
+};
+
+TEST_F(HybridDevice, GathersAsTheHostDoes) {
+  HybridGather hybrid(table, host_table, batch);
+  EXPECT_GE(hybrid.share(), 0);
+  EXPECT_LE(hybrid.share(), 1);
+  EXPECT_GT(hybrid.rates().zero_copy, 0);
+  EXPECT_GT(hybrid.rates().host_gather, 0);
+  EXPECT_GT(hybrid.rates().copy_engine, 0);
+  for (const auto count : {std::int64_t{1}, std::int64_t{7}, std::int64_t{10'000}, batch}) {
+    for (const auto type : {at::kLong, at::kInt}) {
+      const auto index = at::randint(rows, {count}, at::kLong).to(type);
+      auto out = at::zeros({count, dim}, table.options());
+      hybrid.gather(index.to(table.device()), index, out);
+      EXPECT_TRUE(at::equal(out.cpu(), host_table.index_select(0, index))) << count;
+    }
+  }
+}
+
+TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
+  HybridGather hybrid(table, host_table, batch);
+  auto out = at::zeros({batch, dim}, table.options());
+  for (int round = 0; round < 20; ++round) {
+    const auto index = at::randint(rows, {batch}, at::kLong);
+    hybrid.gather(index.to(table.device()), index, out);
+    ASSERT_TRUE(at::equal(out.cpu(), host_table.index_select(0, index))) << round;
+  }
+}
+
+TEST_F(HybridDevice, RefusesWhatDoesNotFit) {
+  HybridGather hybrid(table, host_table, 10);
+  const auto index = at::zeros({11}, at::kLong);
+  auto out = at::zeros({11, dim}, table.options());
+  EXPECT_THROW(hybrid.gather(index.to(table.device()), index, out), ShapeError);
+  auto narrow = at::zeros({10, dim - 1}, table.options());
+  const auto ten = at::zeros({10}, at::kLong);
+  EXPECT_THROW(hybrid.gather(ten.to(table.device()), ten, narrow), ShapeError);
+}
+
+}  // namespace
+}  // namespace speedtorch
