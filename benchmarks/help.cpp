@@ -68,6 +68,10 @@ const std::vector<OptionGroup>& groups() {
          "into memory (TMPDIR, else "
          "/var/tmp); in pinned host memory that kernels read in place; in the GPU's memory."},
         {"--method LIST", "who moves the rows; stbench list names them", ""},
+        {"--peers LIST", "numpy, torch, cupy, embedding_bag, gather: others in the same rounds",
+         "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python is "
+         "STBENCH_PYTHON's, else the python3 on the PATH, and the time is their own clock's around the "
+         "operation. The others are operations of LibTorch that nobody calls the best. docs/peers.md has more."},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
         {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},

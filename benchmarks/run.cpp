@@ -11,6 +11,7 @@
 #include <regex>
 
 #include "benchmarks/libtorch_environment.h"
+#include "benchmarks/peers.h"
 #include "benchmarks/report_sink.h"
 #include "benchmarks/screen.h"
 #include "benchmarks/suite.h"
@@ -91,6 +92,7 @@ class Run {
   Run(const Options& options, const harness::Machine& machine)
       : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
     for (const auto& name : options.suites) plans_.push_back(plan_of(name, options, machine));
+    if (auto peers = Peers::of_this_run().versions(); !peers.empty()) report_.environment["peers"] = std::move(peers);
   }
 
   int execute() {

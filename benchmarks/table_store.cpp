@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "harness/fill.h"
+#include "speedtorch/shared_memory.h"
 #include "speedtorch/threads.h"
 
 namespace stbench {
@@ -41,11 +42,12 @@ void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int6
 }
 
 std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement placement, std::int64_t bytes,
-                                                       at::Device device) {
+                                                       at::Device device, bool shared) {
   auto& block = blocks_[{placement, device.str()}];
-  if (block && block->bytes() >= bytes) return block;
+  if (block && block->bytes() >= bytes && (block->shared_fd() >= 0) == shared) return block;
   block.reset();  // first free, then allocate
-  block = speedtorch::allocate(placement, bytes, device, table_folder());
+  block = shared ? speedtorch::allocate_shared(placement, bytes, device)
+                 : speedtorch::allocate(placement, bytes, device, table_folder());
   fill_memory(*block, 0, bytes, seed_);
   if (placement == speedtorch::Placement::mapped) {
     // Clean pages: otherwise the kernel writes them back in the middle of the samples.

@@ -8,6 +8,7 @@
 
 #include "benchmarks/arena.h"
 #include "benchmarks/method.h"
+#include "benchmarks/peers.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/transfer_case.h"
@@ -78,6 +79,7 @@ struct Steps {
   std::shared_ptr<Arena> arena;
   const Method* method;
   std::string direction;
+  Method::Elsewhere elsewhere;  ///< empty where the method runs in this process
   std::shared_ptr<Epochs> epochs = std::make_shared<Epochs>();
 
   [[nodiscard]] bool writes() const { return direction != "to"; }
@@ -85,6 +87,10 @@ struct Steps {
   [[nodiscard]] std::uint64_t epoch(int set) const { return writes() ? epochs->now(set) : 0; }
 
   void run(int set) const {
+    if (elsewhere) {
+      elsewhere(set, 1);
+      return;
+    }
     if (writes()) method->from(*arena, set);
     if (reads()) method->to(*arena, set);
   }
@@ -97,7 +103,7 @@ struct Steps {
   }
   [[nodiscard]] Check verify(int set) const {
     Check check;
-    if (reads()) check = arena->check_model(method->pattern, set, epoch(set));
+    if (reads()) check = arena->check_model(method->pattern, set, epoch(set), method->equality);
     if (writes()) merge(check, arena->check_table(method->pattern, set, epoch(set)));
     return check;
   }
@@ -113,6 +119,19 @@ void run_or_mend(const Steps& steps, int set) {
   }
 }
 
+/// Seconds of operations in another process. Where they break off, no set of theirs can be trusted.
+double run_elsewhere_or_mend(const Steps& steps, int first, int repeat) {
+  double seconds = 0;
+  try {
+    plainly([&] { seconds = steps.elsewhere(first, repeat); });
+  } catch (...) {
+    for (int k = 0; steps.writes() && k < std::min(repeat, harness::index_sets); ++k)
+      steps.arena->mend(steps.method->pattern, (first + k) % harness::index_sets);
+    throw;
+  }
+  return seconds;
+}
+
 /// The cache that could hold a payload and so make it honestly faster than memory.
 std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
   return id.device == "cpu" ? host_cache : speedtorch::cuda_cache_bytes(at::Device(id.device));
@@ -120,7 +139,7 @@ std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
 
 Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena, std::int64_t host_cache) {
   const auto& method = method_of(id);
-  Steps steps{arena, &method, id.direction};
+  Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
   steps.epochs->fresh = id.direction == "round_trip";
   Contestant one(
       id, method.role, [steps](int set) { run_or_mend(steps, set); },
@@ -128,6 +147,7 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
   one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
   one.finish = [arena] { arena->finish(); };
+  if (steps.elsewhere) one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
   const int ways = steps.reads() && steps.writes() ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
@@ -217,7 +237,10 @@ class TransferGroup final : public Group {
                                    [&](const Identity& other) { return other.placement == id.placement; });
     if (alone) run_->tables.keep_only(placement);
     const auto bytes = shape_of(id).bytes();
-    auto memory = run_->tables.filled(placement, bytes, device);
+    const bool shared = std::any_of(cases.begin(), cases.end(), [&](const Identity& other) {
+      return other.placement == id.placement && method_of(other).open;
+    });
+    auto memory = run_->tables.filled(placement, bytes, device, shared);
     if (memory->on_host()) pages_[id.placement] = speedtorch::pages_got(memory->data(), bytes);
     if (placement == speedtorch::Placement::mapped) confirm_resident(*memory, bytes);
     return std::make_shared<Arena>(id, std::move(memory), indices, run_->tables.seed());
@@ -267,6 +290,7 @@ class TransferGroup final : public Group {
 Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed);
+  Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
   auto transfer = plan_transfer(options, machine, run->indices);
   Plan result;
   result.waived = std::move(transfer.waived);
@@ -314,10 +338,13 @@ std::vector<AxisInfo> describe() {
     return fmt::format("{}", fmt::join(names, " "));
   };
   std::vector<std::string> names;
-  for (const auto& method : methods()) names.push_back(method.name);
+  for (const auto& method : methods()) {
+    if (!method.asked_only) names.push_back(method.name);
+  }
   return {{"direction", list(directions()), "all"},
           {"placement", list(placements()), "all"},
           {"method", list(names), "all"},
+          {"peers", list(peer_names()), "none"},
           {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
           {"dtype", list(dtypes()), "float32"},
           {"row-bytes", "any number, instead of dim and dtype", "-"},

@@ -96,6 +96,7 @@ class Planner {
       }
     }
     waive_without_gpu(shapes().front());
+    waive_absent_peers(shapes().front());
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
     const double share = preset_.seconds / static_cast<double>(std::max<std::size_t>(1, plan_.groups.size()));
     for (auto& group : plan_.groups) group.seconds = std::min(share, preset_.group_seconds);
@@ -134,7 +135,8 @@ class Planner {
 
   void read_methods() {
     for (const auto& method : methods()) {
-      if (options_.methods.empty() || contains(options_.methods, method.name)) methods_.push_back(&method);
+      const bool named = contains(options_.methods, method.name) || contains(options_.peers, method.name);
+      if (named || (options_.methods.empty() && !method.asked_only)) methods_.push_back(&method);
     }
   }
 
@@ -266,6 +268,26 @@ class Planner {
       id.method = cuda_only(placement) ? "speedtorch" : "staged";
       id.cores = cores_.back();
       waive(id, fmt::format("missing: {}; {}", cuda.missing, cuda.cure));
+    }
+  }
+
+  /// One line for each method that was asked for by name as a peer and has no part in any of the cells.
+  void waive_absent_peers(const Identity& shape) {
+    const auto takes_part = [&](const Method& method) {
+      const auto is_its = [&](const Identity& id) { return id.method == method.name; };
+      return std::any_of(plan_.groups.begin(), plan_.groups.end(),
+                         [&](const auto& group) {
+                           return std::any_of(group.cases.begin(), group.cases.end(), is_its);
+                         }) ||
+             std::any_of(plan_.waived.begin(), plan_.waived.end(),
+                         [&](const Record& record) { return is_its(record.id); });
+    };
+    for (const auto* method : methods_) {
+      if (!contains(options_.peers, method->name) || takes_part(*method)) continue;
+      Identity id = shape;
+      id.direction = measured_directions().front(), id.placement = placements_.front();
+      id.device = devices_.front(), id.cores = cores_.back(), id.method = method->name;
+      waive(id, fmt::format("takes part in {}; none is among the cells of this run", method->where));
     }
   }
 
