@@ -103,7 +103,7 @@ PeerProcess::PeerProcess(const std::vector<std::string>& command, double limit_s
   try {
     read_hello();
   } catch (...) {
-    end(/*kill=*/true);
+    if (alive()) end(/*kill=*/true);
     throw;
   }
 }
@@ -192,6 +192,7 @@ void PeerProcess::give_up(const std::string& reason) {
 
 /// Returns how it ended.
 std::string PeerProcess::end(bool kill) {
+  if (!alive()) throw std::logic_error("a peer is ended once: without its number, kill() would mean every process");
   socket_ = reports::FileDescriptor();  // its standard input ends
   int status = 0;
   const auto until = Clock::now() + grace;
