@@ -105,8 +105,8 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
   place_pieces();
 }
 
-/// A ready tensor on the model's device, on the same kind of pages as the table where that is the host, and in shared
-/// memory where the table is.
+/// A ready tensor on the model's device, on the same kind of pages as the table where that is the host, and
+/// in shared memory where the table is.
 at::Tensor Arena::ready(at::Device device, at::IntArrayRef sizes, at::ScalarType dtype) {
   if (!device.is_cpu()) return at::empty(sizes, at::TensorOptions().dtype(dtype).device(device));
   const auto bytes = c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype));

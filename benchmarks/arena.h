@@ -50,7 +50,8 @@ class Arena {
   at::Tensor& model() { return model_; }
   /// [batch, dim] on the model's device: what `from` reads.
   at::Tensor& values(int set) { return buffer(Pattern::indexed, set); }
-  /// The descriptor of the memory behind one of these tensors or the table; -1 where no other process can map it.
+  /// The descriptor of the memory behind one of these tensors or the table; -1 where no other process can map
+  /// it.
   [[nodiscard]] int shared_fd(const at::Tensor& tensor) const;
   /// [batch], on the table's device and on the host.
   const at::Tensor& index(int set) const { return index_[at(set)]; }
@@ -125,7 +126,8 @@ class Arena {
   std::int64_t batch_;
   std::uint64_t seed_;
   std::shared_ptr<speedtorch::Memory> memory_;
-  std::vector<std::shared_ptr<speedtorch::Memory>> shared_;  ///< the ready tensors' blocks that others can map
+  std::vector<std::shared_ptr<speedtorch::Memory>>
+      shared_;  ///< the ready tensors' blocks that others can map
   RowBytes bytes_;
   at::Device model_device_;
   bool same_device_;

@@ -13,6 +13,7 @@
 #include "benchmarks/method.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
+#include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "harness/suggest.h"
@@ -100,6 +101,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--batch", [](O o, T t, T n) { o.batches = harness::parse_counts(t, n); }},
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
+      {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
       {"--filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
       {"--case", [](O o, T t, T n) { o.case_sentence = required(t, n); }},
       {"--samples", [](O o, T t, T n) { o.samples = parse_small(t, n, 1, 1'000'000); }},
@@ -222,6 +224,7 @@ void check_case_alone(const Options& options) {
                                                 {"--direction", !options.directions.empty()},
                                                 {"--placement", !options.placements.empty()},
                                                 {"--method", !options.methods.empty()},
+                                                {"--workload", !options.workloads.empty()},
                                                 {"--peers", !options.peers.empty()},
                                                 {"--device", !options.devices.empty()},
                                                 {"--dtype", !options.dtypes.empty()},
@@ -302,6 +305,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   }
   if (options.suites.empty() && !options.case_sentence.empty())
     options.suites = {suite_of_case(options.case_sentence)};
+  if (options.suites.empty() && !options.workloads.empty()) options.suites = {"transfer"};
   if (command == "list") return ListCommand{options, false};
   if (list_tests) return ListCommand{options, true};
   if (options.suites.empty()) {

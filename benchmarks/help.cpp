@@ -53,6 +53,12 @@ const std::vector<OptionGroup>& groups() {
          "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
          "and all of them. full: "
          "every value of the closed axes; --dry-run says what that is."},
+        {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
+         "stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis "
+         "that "
+         "is given wins. Rows are halved until the tables take a quarter of the memory, batches are at most "
+         "the "
+         "rows; the report says so. The row's bytes are never scaled."},
         {"--case 'SENTENCE'", "one case, as reports name it, and what it is judged against",
          "Runs the case in the same rounds as LibTorch's methods and the ceilings of its cell, which its "
          "ratios need."},
@@ -69,9 +75,11 @@ const std::vector<OptionGroup>& groups() {
          "/var/tmp); in pinned host memory that kernels read in place; in the GPU's memory."},
         {"--method LIST", "who moves the rows; stbench list names them", ""},
         {"--peers LIST", "numpy, torch, cupy, embedding_bag, gather: others in the same rounds",
-         "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python is "
+         "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python "
+         "is "
          "STBENCH_PYTHON's, else the python3 on the PATH, and the time is their own clock's around the "
-         "operation. The others are operations of LibTorch that nobody calls the best. docs/peers.md has more."},
+         "operation. The others are operations of LibTorch that nobody calls the best. docs/peers.md has "
+         "more."},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
         {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},

@@ -42,12 +42,15 @@ const char* name_of(at::ScalarType dtype) {
 }
 
 Json described(int fd, const at::Tensor& tensor) {
-  return {{"fd", fd}, {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},
+  return {{"fd", fd},
+          {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},
           {"dtype", name_of(tensor.scalar_type())}};
 }
 
 /// The clock that the peer reads, too.
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double seconds_of(const std::string& text) {
   double seconds = 0;
@@ -94,10 +97,11 @@ double PeerCell::run(int first, int repeat) {
 
 double PeerCell::ask(int first, int repeat) {
   const double begin = now();
-  const auto seconds = seconds_of(process_->ask(fmt::format("sample {} {} {}", number_, first, repeat), "seconds"));
+  const auto seconds =
+      seconds_of(process_->ask(fmt::format("sample {} {} {}", number_, first, repeat), "seconds"));
   if (const double all = now() - begin; seconds <= 0 || seconds > all) {
-    throw PeerError(
-        fmt::format("the peer says that it took {:g} s; from the request to its answer it was {:g} s", seconds, all));
+    throw PeerError(fmt::format(
+        "the peer says that it took {:g} s; from the request to its answer it was {:g} s", seconds, all));
   }
   return seconds;
 }

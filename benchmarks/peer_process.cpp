@@ -26,8 +26,8 @@ constexpr std::size_t longest_answer = std::size_t{64} << 10;
 constexpr std::size_t longest_words = 200;
 constexpr auto grace = std::chrono::milliseconds(500);  // for a peer that was told to end
 
-/// What the child does before it is another program: only calls that are safe beside a parent whose memory it still
-/// shares. Returns where that fails.
+/// What the child does before it is another program: only calls that are safe beside a parent whose memory it
+/// still shares. Returns where that fails.
 void become(char* const* words, int stdio, int messages, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it died before the line above
@@ -52,7 +52,7 @@ pid_t spawn(const std::vector<std::string>& command, int stdio, int messages) {
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler of ours must not run in the child
-  volatile int error = 0;                         // the child writes it: the memory is shared until it executes
+  volatile int error = 0;  // the child writes it: the memory is shared until it executes
   const pid_t pid = ::vfork();
   if (pid == 0) {
     become(words.data(), stdio, messages, parent);
@@ -127,12 +127,14 @@ void PeerProcess::read_hello() {
   const auto line = read_line();
   if (const char* what = behind(line, "missing")) throw PeerMissing(plain_words(what));
   const char* text = behind(line, "hello");
-  const auto hello = nlohmann::ordered_json::parse(text == nullptr ? "" : text, nullptr, /*exceptions=*/false);
+  const auto hello =
+      nlohmann::ordered_json::parse(text == nullptr ? "" : text, nullptr, /*exceptions=*/false);
   if (!hello.is_object() || !hello.contains("protocol") || !hello["protocol"].is_number_integer())
     give_up(fmt::format("it began with '{}' instead of hello", plain_words(line)));
   if (const auto theirs = hello["protocol"].get<std::int64_t>(); theirs != peer_protocol) {
-    give_up(fmt::format("it speaks version {} of the lines, this program version {}; take both from one release",
-                        theirs, peer_protocol));
+    give_up(
+        fmt::format("it speaks version {} of the lines, this program version {}; take both from one release",
+                    theirs, peer_protocol));
   }
   if (!hello.contains("versions") || !hello["versions"].is_object()) return;
   for (const auto& [name, version] : hello["versions"].items()) {
@@ -145,7 +147,8 @@ std::string PeerProcess::ask(const std::string& request, std::string_view expect
   send(request + "\n");
   const auto line = read_line();
   if (const char* answer = behind(line, expected)) return answer;
-  if (const char* error = behind(line, "error")) throw PeerError(fmt::format("the peer says: {}", plain_words(error)));
+  if (const char* error = behind(line, "error"))
+    throw PeerError(fmt::format("the peer says: {}", plain_words(error)));
   give_up(fmt::format("it answered '{}' instead of {}", plain_words(line), expected));
 }
 
@@ -172,7 +175,8 @@ std::string PeerProcess::read_line() {
       give_up(fmt::format("it gave no answer within {:g} s, a quarter of --timeout", limit_s_));
     pollfd waiting{socket_.get(), POLLIN, 0};
     const double most_ms = std::numeric_limits<int>::max();
-    const int ready = ::poll(&waiting, 1, limit_s_ > 0 ? static_cast<int>(std::min(left * 1000 + 1, most_ms)) : -1);
+    const int ready =
+        ::poll(&waiting, 1, limit_s_ > 0 ? static_cast<int>(std::min(left * 1000 + 1, most_ms)) : -1);
     if (ready <= 0) continue;  // the time is up, or a signal came
     char some[4096];
     const auto count = ::recv(socket_.get(), some, sizeof some, 0);
@@ -192,7 +196,8 @@ void PeerProcess::give_up(const std::string& reason) {
 
 /// Returns how it ended.
 std::string PeerProcess::end(bool kill) {
-  if (!alive()) throw std::logic_error("a peer is ended once: without its number, kill() would mean every process");
+  if (!alive())
+    throw std::logic_error("a peer is ended once: without its number, kill() would mean every process");
   socket_ = reports::FileDescriptor();  // its standard input ends
   int status = 0;
   const auto until = Clock::now() + grace;

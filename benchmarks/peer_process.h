@@ -1,8 +1,8 @@
 /// A peer: a program of its own that is asked line by line to move the rows of memory that it shares with us.
 ///
-/// It reads requests on its standard input and answers each with one line on its standard output; the words are in
-/// docs/peers.md. Whatever it does (ends, hangs, talks nonsense) becomes an error here, never a hang or a crash, and
-/// it ends with us.
+/// It reads requests on its standard input and answers each with one line on its standard output; the words
+/// are in docs/peers.md. Whatever it does (ends, hangs, talks nonsense) becomes an error here, never a hang
+/// or a crash, and it ends with us.
 #pragma once
 
 #include <sys/types.h>
@@ -49,8 +49,8 @@ class PeerProcess {
   [[nodiscard]] const nlohmann::ordered_json& versions() const { return versions_; }
 
   /// Sends one line. Returns what follows the word `expected` in the answer.
-  /// @throws PeerError with the peer's own words where it answers `error`, and then it can be asked again; after
-  /// any other PeerError it is ended.
+  /// @throws PeerError with the peer's own words where it answers `error`, and then it can be asked again;
+  /// after any other PeerError it is ended.
   std::string ask(const std::string& request, std::string_view expected);
 
  private:

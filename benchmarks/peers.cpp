@@ -25,12 +25,14 @@ std::string variable_or(const char* name, const char* standard) {
 std::string python() { return variable_or("STBENCH_PYTHON", "python3"); }
 
 std::string python_in_words() {
-  return std::getenv("STBENCH_PYTHON") != nullptr ? "the Python that STBENCH_PYTHON names" : "python3 on the PATH";
+  return std::getenv("STBENCH_PYTHON") != nullptr ? "the Python that STBENCH_PYTHON names"
+                                                  : "python3 on the PATH";
 }
 
 /// -B: nothing is written beside the scripts.
 std::vector<std::string> command(const std::string& name) {
-  return {python(), "-B", fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", STBENCH_PEERS_FOLDER), name)};
+  return {python(), "-B",
+          fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", STBENCH_PEERS_FOLDER), name)};
 }
 
 }  // namespace
@@ -50,8 +52,8 @@ std::string Peers::refusal(const std::string& name) {
   try {
     running(name);
   } catch (const PeerMissing& missing) {
-    return missing_[name] = fmt::format("{}: {}; set STBENCH_PYTHON to a Python that has it", python_in_words(),
-                                        missing.what());
+    return missing_[name] = fmt::format("{}: {}; set STBENCH_PYTHON to a Python that has it",
+                                        python_in_words(), missing.what());
   } catch (const PeerError&) {
     return {};  // it is there and does not work: a failed case says so
   }
@@ -59,7 +61,8 @@ std::string Peers::refusal(const std::string& name) {
 }
 
 std::shared_ptr<PeerProcess> Peers::running(const std::string& name) {
-  if (const auto failed = never_began_.find(name); failed != never_began_.end()) throw PeerError(failed->second);
+  if (const auto failed = never_began_.find(name); failed != never_began_.end())
+    throw PeerError(failed->second);
   auto& process = processes_[name];
   if (process && process->alive()) return process;
   try {

@@ -12,7 +12,8 @@
 
 namespace stbench {
 
-/// One process a peer, started when it is first needed and kept to the end of the run: importing torch takes seconds.
+/// One process a peer, started when it is first needed and kept to the end of the run: importing torch takes
+/// seconds.
 class Peers {
  public:
   /// Those of this run of the program.
@@ -20,12 +21,12 @@ class Peers {
 
   /// What the processes get from the run.
   /// @param cpus of which a case with n cores takes the first n; empty: no affinity
-  /// @param timeout_s of a step; a peer gets a quarter of it for each answer, so that starting it, handing over a
-  /// cell and running it end before the step's own limit. 0 = none
+  /// @param timeout_s of a step; a peer gets a quarter of it for each answer, so that starting it, handing
+  /// over a cell and running it end before the step's own limit. 0 = none
   void configure(std::vector<int> cpus, double timeout_s);
 
-  /// Why the peer cannot take part here, with the cure; empty where it can, or where it fails in a way that is no
-  /// cause to leave it out. Starts it.
+  /// Why the peer cannot take part here, with the cure; empty where it can, or where it fails in a way that
+  /// is no cause to leave it out. Starts it.
   std::string refusal(const std::string& name);
 
   /// The peer, started anew where it ended. @throws PeerError
@@ -39,7 +40,8 @@ class Peers {
   std::vector<int> cpus_;
   double limit_s_ = 0;
   std::map<std::string, std::shared_ptr<PeerProcess>> processes_;
-  /// Why a peer cannot be had, or did not begin as it should: trying again would only cost the same time again.
+  /// Why a peer cannot be had, or did not begin as it should: trying again would only cost the same time
+  /// again.
   std::map<std::string, std::string> missing_, never_began_;
   std::map<std::string, nlohmann::ordered_json> versions_;
 };

@@ -47,8 +47,8 @@ void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, cons
 /// Overwrites a tensor with a pattern that no fill contains.
 void poison(at::Tensor& tensor);
 
-/// When a row is the same: bit by bit; or, where it was added to zero on its way, number by number (a NaN is a NaN,
-/// and -0 is 0).
+/// When a row is the same: bit by bit; or, where it was added to zero on its way, number by number (a NaN is
+/// a NaN, and -0 is 0).
 enum class Equality { bits, numbers };
 
 /// Compares row i of `result` (any device) with row `rows[i]` of the seed's fill. A result that is not

@@ -11,7 +11,6 @@
 #include <regex>
 
 #include "benchmarks/libtorch_environment.h"
-#include "benchmarks/peers.h"
 #include "benchmarks/report_sink.h"
 #include "benchmarks/screen.h"
 #include "benchmarks/suite.h"
@@ -92,7 +91,10 @@ class Run {
   Run(const Options& options, const harness::Machine& machine)
       : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
     for (const auto& name : options.suites) plans_.push_back(plan_of(name, options, machine));
-    if (auto peers = Peers::of_this_run().versions(); !peers.empty()) report_.environment["peers"] = std::move(peers);
+    for (const auto& plan : plans_) {
+      report_.environment.update(plan.environment);
+      report_.warnings.insert(report_.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+    }
   }
 
   int execute() {
@@ -271,6 +273,7 @@ void print_cases(const Options& options, const harness::Machine& machine) {
     }
     for (const auto& record : plan.waived)
       fmt::print("waived: {}: {}\n", sentence_of(record.id), record.reason);
+    for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
   }
   fmt::print(stderr, "{} cases, at most about {}\n", cases, harness::human_time(seconds));
 }
@@ -299,6 +302,7 @@ int list(const ListCommand& command) {
     fmt::print("{}: {}\n", suite.name, suite.summary);
     for (const auto& axis : suite.describe())
       fmt::print("  {:<13} {}   [{}]\n", axis.name, axis.values, axis.standard);
+    fmt::print("{}", suite.more());
   }
   return 0;
 }

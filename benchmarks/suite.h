@@ -36,6 +36,9 @@ class Group {
 struct Plan {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<reports::Record> waived;
+  std::vector<std::string> warnings;  ///< what a reader should know of it
+  /// Further parts of the report's environment.
+  nlohmann::ordered_json environment = nlohmann::ordered_json::object();
 };
 
 /// One axis as `list` shows it.
@@ -50,6 +53,8 @@ struct Suite {
   std::string summary;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
   std::function<std::vector<AxisInfo>()> describe;
+  /// Further lines of `list`, indented.
+  std::function<std::string()> more = [] { return std::string(); };
   /// @throws UsageError for what cannot be done as asked, before anything is allocated.
   std::function<Plan(const Options&, const harness::Machine&)> plan;
   /// Adds the records that follow from others (sums).

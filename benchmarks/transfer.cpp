@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_indices.h"
 #include "benchmarks/transfer_plan.h"
+#include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "reports/statistics.h"
@@ -147,7 +149,8 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
   one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
   one.finish = [arena] { arena->finish(); };
-  if (steps.elsewhere) one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
+  if (steps.elsewhere)
+    one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
   const int ways = steps.reads() && steps.writes() ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
@@ -291,12 +294,22 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed);
   Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
-  auto transfer = plan_transfer(options, machine, run->indices);
+  const auto workload_runs = stbench::workload_runs(options, machine);
   Plan result;
-  result.waived = std::move(transfer.waived);
-  for (auto& cases : transfer.groups) {
-    result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
+  for (const auto& one : workload_runs) {
+    auto transfer = plan_transfer(one.options, machine, run->indices);
+    std::move(transfer.waived.begin(), transfer.waived.end(), std::back_inserter(result.waived));
+    for (auto& cases : transfer.groups) {
+      cases.seconds /= static_cast<double>(workload_runs.size());  // the preset's time is for all of them
+      result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
+    }
+    if (!one.scale.empty())
+      result.warnings.push_back(fmt::format("workload {}: {}", one.workload, one.scale));
   }
+  if (auto peers = Peers::of_this_run().versions(); !peers.empty())
+    result.environment["peers"] = std::move(peers);
+  if (auto used = workload_environment(workload_runs); !used.empty())
+    result.environment["workloads"] = std::move(used);
   return result;
 }
 
@@ -318,6 +331,8 @@ Record sum_of(const Record& to, const Record& from) {
 
 void add_sums(std::vector<Record>& records, const Options& given) {
   const auto options = options_for_case(given);
+  if (!options.workloads.empty() && options.directions.empty())
+    return;  // to and from are what workloads have
   const auto directions = directions_of(options);
   if (std::find(directions.begin(), directions.end(), "sum") == directions.end()) return;
   std::vector<Record> sums;
@@ -356,11 +371,19 @@ std::vector<AxisInfo> describe() {
           {"cores", "1 to what the process may use", "1 and all"}};
 }
 
+std::string workload_lines() {
+  std::string lines = "  workloads:\n";
+  for (const auto& workload : workloads())
+    lines += fmt::format("    {:<12} {}\n", workload.name, workload.summary);
+  return lines;
+}
+
 const RegisterSuite registration{{
     .name = "transfer",
     .summary = "rows of a table into a LibTorch tensor and back",
     .axes = transfer_axes::further(),
     .describe = describe,
+    .more = workload_lines,
     .plan = plan,
     .derive = add_sums,
 }};

@@ -12,8 +12,8 @@
 namespace speedtorch {
 namespace {
 
-/// Pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a power of
-/// two).
+/// Pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a power
+/// of two).
 class PinnedMemory final : public Memory {
  public:
   PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)

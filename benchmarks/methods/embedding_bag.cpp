@@ -9,13 +9,14 @@ namespace {
 /// Where each bag begins, when each has one row; the same for all sets, so made in the untimed first run.
 const at::Tensor& bags_of_one(const at::Tensor& index) {
   static at::Tensor begins;
-  if (!begins.defined() || begins.numel() != index.numel() || begins.options().type_equal(index.options()) == false)
+  if (!begins.defined() || begins.numel() != index.numel() ||
+      begins.options().type_equal(index.options()) == false)
     begins = at::arange(index.numel(), index.options());
   return begins;
 }
 
-/// The operation of recommenders (FBGEMM's kernel on a CPU that it has one for), given bags of one row: a sum with
-/// zero, so equal as a number.
+/// The operation of recommenders (FBGEMM's kernel on a CPU that it has one for), given bags of one row: a sum
+/// with zero, so equal as a number.
 const RegisterMethod registration{{
     .name = "embedding_bag",
     .summary = "peer: LibTorch's embedding_bag (FBGEMM) of bags of one row, to only",
