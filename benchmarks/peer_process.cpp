@@ -109,7 +109,10 @@ PeerProcess::PeerProcess(const std::vector<std::string>& command, double limit_s
 }
 
 PeerProcess::~PeerProcess() {
-  if (alive()) end(/*kill=*/false);
+  if (!alive()) return;
+  constexpr std::string_view quit = "quit\n";
+  [[maybe_unused]] const auto sent = ::send(socket_.get(), quit.data(), quit.size(), MSG_NOSIGNAL);
+  end(/*kill=*/false);
 }
 
 void PeerProcess::start(const std::vector<std::string>& command) {
