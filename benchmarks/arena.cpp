@@ -4,8 +4,8 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "harness/fill.h"
@@ -44,6 +44,17 @@ Placement page_kind(Placement placement) {
   return placement == Placement::mapped ? Placement::pageable : placement;
 }
 
+/// Set s is the s-th piece of so many consecutive rows, from the table's start again at its end.
+std::shared_ptr<const IndexSets> contiguous_sets(std::int64_t rows, std::int64_t batch) {
+  auto sets = std::make_shared<IndexSets>();
+  std::int64_t row = 0;
+  for (auto& set : *sets) {
+    set.resize(static_cast<std::size_t>(batch));
+    for (auto& named : set) named = row, row = row + 1 == rows ? 0 : row + 1;
+  }
+  return sets;
+}
+
 }  // namespace
 
 bool rows_move_on_the_model_device(const reports::Identity& id) {
@@ -60,15 +71,14 @@ RowShape shape_of(const reports::Identity& id) {
 
 std::int64_t Arena::working_bytes(const reports::Identity& cell) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  constexpr std::int64_t largest_factor = 512;  // of payload, batch or rows below
+  constexpr std::int64_t largest_factor = 1024;  // of payload and batch below, together
   std::int64_t payload = 0;
   const bool overflows = __builtin_mul_overflow(cell.batch, shape_of(cell).row_bytes(), &payload);
-  if (overflows || std::max({payload, cell.batch, cell.rows}) > most / largest_factor) return most;
+  if (overflows || std::max(payload, cell.batch) > most / largest_factor) return most;
   const auto values = payload <= keep_all_values ? 2 * harness::index_sets * payload : payload;
-  const auto indices = harness::index_sets * cell.batch * std::int64_t{3 * 8};
-  const auto per_row = std::int64_t{32} * cell.rows;  // epochs, and lists of rows while the table is checked
-  return 3 * payload + values + indices +
-         per_row;  // model, a tensor of LibTorch's own, its copy for the checks
+  // Indices on both sides and the contiguous ones, the ledger of two patterns, the rows of a check.
+  const auto indices = cell.batch * (harness::index_sets * std::int64_t{3 * 8 + 2 * 16} + 6 * 8);
+  return 3 * payload + values + indices;  // model, a tensor of LibTorch's own, its copy for the checks
 }
 
 Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
@@ -81,20 +91,12 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
       model_device_(cell.device),
       same_device_(memory_->device() == model_device_),
       indexed_(std::move(indices)),
-      epoch_of_row_(static_cast<std::size_t>(shape_.rows)) {
-  const std::array<std::int64_t, 2> table{shape_.rows, shape_.row_elements},
-      batch{batch_, shape_.row_elements};
+      contiguous_(contiguous_sets(shape_.rows, batch_)),
+      ledger_(indexed_, contiguous_) {
+  const std::array<std::int64_t, 2> table{shape_.rows, shape_.row_elements};
   table_ = memory_->tensor(table, shape_.dtype);
   if (memory_->on_host()) host_table_ = memory_->host_tensor(table, shape_.dtype);
-  model_ = ready(model_device_, batch, shape_.dtype);
-  const bool keep_all = payload_bytes() <= keep_all_values;
-  values_.resize(keep_all ? 2 * harness::index_sets : 1);
-  for (auto& values : values_) values.tensor = ready(model_device_, batch, shape_.dtype);
-  if (!same_device_) bounce_ = ready(at::kCPU, batch, shape_.dtype);
-  if (!model_device_.is_cpu()) {
-    staging_ = speedtorch::allocate(Placement::pinned, payload_bytes(), model_device_)
-                   ->host_tensor(batch, shape_.dtype);
-  }
+  place_buffers(cell.direction != "to");
   place_indices();
   if (cell.index_dtype == "int32") {
     for (auto* tensors : {&index_, &host_index_}) {
@@ -132,28 +134,42 @@ void Arena::share_indices() {
   }
 }
 
+/// A cell that only reads gets no values: touching half a gigabyte of pages for each wide one took longer
+/// than its samples.
+void Arena::place_buffers(bool writes) {
+  const std::array<std::int64_t, 2> batch{batch_, shape_.row_elements};
+  model_ = ready(model_device_, batch, shape_.dtype);
+  const bool keep_all = payload_bytes() <= keep_all_values;
+  values_.resize(keep_all ? 2 * harness::index_sets : 1);
+  for (auto& values : values_) {
+    if (writes) values.tensor = ready(model_device_, batch, shape_.dtype);
+  }
+  if (!same_device_) bounce_ = ready(at::kCPU, batch, shape_.dtype);
+  if (!model_device_.is_cpu()) {
+    staging_ = speedtorch::allocate(Placement::pinned, payload_bytes(), model_device_)
+                   ->host_tensor(batch, shape_.dtype);
+  }
+}
+
 void Arena::place_indices() {
   for (int set = 0; set < harness::index_sets; ++set) {
     auto* rows =
         const_cast<std::int64_t*>((*indexed_)[at(set)].data());  // from_blob's signature; copied at once
     host_index_[at(set)] = at::from_blob(rows, {batch_}, at::kLong).clone();
     index_[at(set)] = host_index_[at(set)].to(table_.device());
-    auto& contiguous = contiguous_[at(set)];
-    contiguous.resize(static_cast<std::size_t>(batch_));
-    for (std::int64_t i = 0; i < batch_; ++i)
-      contiguous[static_cast<std::size_t>(i)] = (set * batch_ + i) % shape_.rows;
   }
 }
 
 void Arena::place_pieces() {
   for (int set = 0; set < harness::index_sets; ++set) {
+    const auto& values = values_of(Pattern::contiguous, set).tensor;
     for (std::int64_t done = 0; done < batch_;) {
       const auto first = (set * batch_ + done) % shape_.rows;
       const auto count = std::min(batch_ - done, shape_.rows - first);
       const auto rows = table_.narrow(0, first, count);
       pieces_[at(set)].push_back({rows, memory_->on_host() ? host_table_.narrow(0, first, count) : rows,
                                   model_.narrow(0, done, count),
-                                  values_of(Pattern::contiguous, set).tensor.narrow(0, done, count),
+                                  values.defined() ? values.narrow(0, done, count) : values,
                                   staging_.defined() ? staging_.narrow(0, done, count) : staging_});
       done += count;
     }
@@ -169,7 +185,7 @@ Arena::Values& Arena::values_of(Pattern pattern, int set) {
 at::Tensor& Arena::buffer(Pattern pattern, int set) { return values_of(pattern, set).tensor; }
 
 const std::vector<std::int64_t>& Arena::rows_of(Pattern pattern, int set) const {
-  return pattern == Pattern::indexed ? (*indexed_)[at(set)] : contiguous_[at(set)];
+  return pattern == Pattern::indexed ? (*indexed_)[at(set)] : (*contiguous_)[at(set)];
 }
 
 /// Epoch 0 is the table's own fill.
@@ -199,20 +215,19 @@ void Arena::finish() const {
 }
 
 void Arena::prepare_values(Pattern pattern, int set, std::uint64_t epoch) {
-  delivered_.reset();  // freed outside the timed window
-  if (epoch == 0) return;
+  forget_result();
   const auto& rows = rows_of(pattern, set);
-  for (const auto row : rows)
-    epoch_of_row_[static_cast<std::size_t>(row)] = static_cast<std::uint32_t>(epoch);
+  ledger_.write(pattern, set, epoch);
   if (memory_->placement() == Placement::mapped) bytes_.dirty(rows);
   auto& values = values_of(pattern, set);
   // One buffer for all sets is filled before every sample, so that none finds it warmer than another.
   const bool current = values.epoch == epoch && values.set == set && values.pattern == pattern;
   if (current && rotates_values()) return;
+  const auto seed = [this, epoch](std::int64_t) { return seed_of(epoch); };
   if (model_device_.is_cpu()) {
-    fill_rows(values.tensor, rows, last_written());
+    fill_rows(values.tensor, rows, seed);
   } else {
-    fill_rows(staging_, rows, last_written());
+    fill_rows(staging_, rows, seed);
     values.tensor.copy_(staging_);
   }
   values.epoch = epoch, values.set = set, values.pattern = pattern;
@@ -250,52 +265,66 @@ harness::Check Arena::check_table(Pattern pattern, int set, std::uint64_t epoch)
 void Arena::mend(Pattern pattern, int set) { bytes_.write_fill(rows_of(pattern, set), last_written()); }
 
 void Arena::mend_all() {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(shape_.rows));
-  std::iota(rows.begin(), rows.end(), 0);
-  bytes_.write_fill(rows, last_written());
+  fill_memory(*memory_, 0, shape_.bytes(), seed_);
+  if (ledger_.fresh()) bytes_.write_fill(ledger_.written_rows(), last_written());
 }
 
 /// What each row should hold.
-SeedOf Arena::last_written() const {
-  return [this](std::int64_t row) { return seed_of(epoch_of_row_[static_cast<std::size_t>(row)]); };
+SeedOf Arena::last_written() {
+  if (!ledger_.fresh()) return [this](std::int64_t) { return seed_; };
+  ledger_.index();
+  return [this](std::int64_t row) { return seed_of(ledger_.epoch_of(row)); };
 }
 
-/// The rows beside these, and evenly spread others.
-std::vector<std::int64_t> Arena::others_than(const std::vector<std::int64_t>& rows) const {
-  std::vector<bool> taken(static_cast<std::size_t>(shape_.rows));
-  for (const auto row : rows) taken[static_cast<std::size_t>(row)] = true;
-  std::vector<std::int64_t> others;
+/// The rows beside these, and evenly spread others, ascending.
+std::vector<std::int64_t> Arena::others_than(std::vector<std::int64_t> rows) const {
+  std::ranges::sort(rows);
+  std::vector<std::int64_t> beside, sampled, either, others;
   const auto add = [&](std::int64_t row) {
-    if (row < 0 || row >= shape_.rows || taken[static_cast<std::size_t>(row)]) return;
-    taken[static_cast<std::size_t>(row)] = true;
-    others.push_back(row);
+    if (row >= 0 && row < shape_.rows && (beside.empty() || beside.back() != row)) beside.push_back(row);
   };
-  for (const auto row : rows) add(row - 1), add(row + 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i == 0 || rows[i - 1] < rows[i] - 1) add(rows[i] - 1);
+    if (i + 1 == rows.size() || rows[i + 1] > rows[i] + 1) add(rows[i] + 1);
+  }
   const auto step = std::max<std::int64_t>(1, shape_.rows / sampled_rows);
-  for (std::int64_t row = 0; row < shape_.rows; row += step) add(row);
+  for (std::int64_t row = 0; row < shape_.rows; row += step) sampled.push_back(row);
+  std::ranges::set_union(beside, sampled, std::back_inserter(either));
+  std::ranges::set_difference(either, rows, std::back_inserter(others));
   return others;
 }
 
-harness::Check Arena::close(bool trusted) {
+/// Every row of the table, but where the cell is not to be trusted those that were written to.
+harness::Check Arena::check_whole(bool trusted) {
+  if (trusted && !ledger_.fresh()) return bytes_.check_all(seed_, "table");
   constexpr std::int64_t block = 1 << 16;
+  ledger_.index();
   harness::Check check;
-  std::vector<std::int64_t> judged, written;
+  std::vector<std::int64_t> judged;
   for (std::int64_t row = 0; row < shape_.rows; ++row) {
-    const bool was_written = epoch_of_row_[static_cast<std::size_t>(row)] != 0;
-    if (was_written) written.push_back(row);
-    if (trusted || !was_written) judged.push_back(row);
+    if (trusted || !ledger_.is_written(row)) judged.push_back(row);
     if (std::ssize(judged) == block || row + 1 == shape_.rows) {
       merge(check, bytes_.check(judged, last_written(), "table"));
       judged.clear();
     }
   }
-  if (check.mismatches == 0) {
-    bytes_.write_fill(written, [this](std::int64_t) { return seed_; });
-  } else {
+  return check;
+}
+
+harness::Check Arena::close(bool trusted, bool whole) {
+  harness::Check check;
+  if (whole || !trusted) {
+    check = check_whole(trusted);
+  } else if (ledger_.fresh()) {
+    check = bytes_.check(ledger_.written_rows(), last_written(), "table");
+  }
+  if (check.mismatches > 0) {
     fill_memory(*memory_, 0, shape_.bytes(),
                 seed_);  // strays anywhere: the next cell starts from a clean table
+  } else if (ledger_.fresh() || !trusted) {
+    bytes_.write_fill(ledger_.written_rows(), [this](std::int64_t) { return seed_; });
   }
-  std::fill(epoch_of_row_.begin(), epoch_of_row_.end(), 0U);
+  ledger_.clear();
   return check;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "benchmarks/row_check.h"
+#include "benchmarks/row_ledger.h"
 #include "benchmarks/table_store.h"
 #include "harness/contestant.h"
 #include "harness/sampler.h"
@@ -20,10 +21,6 @@
 #include "speedtorch/memory.h"
 
 namespace stbench {
-
-/// Which rows a method moves: the ones the index names, or (a ceiling) the same number in one contiguous
-/// piece.
-enum class Pattern { indexed, contiguous };
 
 /// True where one set of kernels sees both sides: host memories with a CPU model, pinned and device memory
 /// with a GPU's.
@@ -35,7 +32,7 @@ RowShape shape_of(const reports::Identity& id);
 
 class Arena {
  public:
-  using IndexSets = std::array<std::vector<std::int64_t>, harness::index_sets>;
+  using IndexSets = stbench::IndexSets;
 
   /// @param cell any case of the cell @param indices shared by all cells of the same shape
   Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
@@ -82,7 +79,10 @@ class Arena {
   void finish() const;
 
   // The suite's part, all of it untimed.
-  /// Fresh values for `from` on this set, computed anew where `epoch` or the set changed.
+  /// Frees the result of a method that made its own, outside the timed window.
+  void forget_result() { delivered_.reset(); }
+  /// The values for `from` on this set, computed anew where `epoch` or the set changed: of epoch 0 what the
+  /// table was filled with, so that a right scatter leaves it as it was.
   void prepare_values(Pattern pattern, int set, std::uint64_t epoch);
   void poison_model();
   void poison_rows(Pattern pattern, int set);
@@ -95,11 +95,11 @@ class Arena {
   harness::Check check_table(Pattern pattern, int set, std::uint64_t epoch);
   /// Writes what the rows of the set should hold after `from`: for a case that broke off.
   void mend(Pattern pattern, int set);
-  /// The whole table: every row holds what was last written to it. Then it is filled anew where it was
-  /// written to.
+  /// The last check: every row that `from` wrote, and where `whole` or not `trusted` every row of the table,
+  /// holds what was last written to it. Afterwards the table is as it was filled.
   /// @param trusted false where a case of the cell is known to have failed: then rows that were written to
   /// are not judged
-  harness::Check close(bool trusted);
+  harness::Check close(bool trusted, bool whole);
   /// True where back-to-back runs can rotate over sets: each has values of its own.
   [[nodiscard]] bool rotates_values() const { return values_.size() > 1; }
 
@@ -114,12 +114,14 @@ class Arena {
   at::Tensor ready(at::Device device, at::IntArrayRef sizes, at::ScalarType dtype);
   void place_indices();
   void share_indices();
+  void place_buffers(bool writes);
   void place_pieces();
   at::Tensor& buffer(Pattern pattern, int set);
   const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
   [[nodiscard]] std::uint64_t seed_of(std::uint64_t epoch) const;
-  std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& rows) const;
-  [[nodiscard]] SeedOf last_written() const;
+  std::vector<std::int64_t> others_than(std::vector<std::int64_t> rows) const;
+  [[nodiscard]] SeedOf last_written();
+  harness::Check check_whole(bool trusted);
   void mend_all();
 
   RowShape shape_;
@@ -131,8 +133,8 @@ class Arena {
   RowBytes bytes_;
   at::Device model_device_;
   bool same_device_;
-  std::shared_ptr<const IndexSets> indexed_;
-  IndexSets contiguous_;
+  std::shared_ptr<const IndexSets> indexed_, contiguous_;
+  RowLedger ledger_;
   at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;
@@ -147,8 +149,6 @@ class Arena {
   };
   std::vector<Values> values_;
   Values& values_of(Pattern pattern, int set);
-
-  std::vector<std::uint32_t> epoch_of_row_;  ///< of the last `from` that wrote the row; 0 since it was filled
 };
 
 }  // namespace stbench

@@ -100,6 +100,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--row-bytes", [](O o, T t, T n) { o.row_bytes = harness::parse_counts(t, n); }},
       {"--batch", [](O o, T t, T n) { o.batches = harness::parse_counts(t, n); }},
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
+      {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
       {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
       {"--filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
@@ -234,7 +235,8 @@ void check_case_alone(const Options& options) {
                                                 {"--dim", !options.dims.empty()},
                                                 {"--row-bytes", !options.row_bytes.empty()},
                                                 {"--batch", !options.batches.empty()},
-                                                {"--cores", !options.cores.empty()}};
+                                                {"--cores", !options.cores.empty()},
+                                                {"--isa", !options.isas.empty()}};
   for (const auto& [name, present] : given) {
     if (present)
       throw UsageError(

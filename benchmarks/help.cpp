@@ -49,9 +49,11 @@ const std::vector<OptionGroup>& groups() {
   static const std::vector<OptionGroup> all{
       {"What",
        {{"--suite LIST", "suites to run: transfer", ""},
-        {"--preset NAME", "quick (a minute), standard (five, the default), full (hours)",
+        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, full (hours)",
          "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
-         "and all of them. full: "
+         "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
+         "table "
+         "of 5 GB, small batches with their latency. full: "
          "every value of the closed axes; --dry-run says what that is."},
         {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
          "stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis "
@@ -91,7 +93,8 @@ const std::vector<OptionGroup>& groups() {
          "ranks by Zipf's law, scattered "
          "over the table. file:PATH is a trace: one row number a line, or a one-dimensional .npy of "
          "integers; its batches are consecutive."},
-        {"--cores LIST", "threads, pinned (1 and all)", ""}}},
+        {"--cores LIST", "threads, pinned (1 and all)", ""},
+        {"--isa LIST", "instruction set of our host kernels (best); list names them", ""}}},
       {"Effort",
        {{"--samples N", "exactly N samples a case",
          "Otherwise at least 11 and at most 61: a cell ends when every case's 95 % interval is within 10 % "

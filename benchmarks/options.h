@@ -12,7 +12,8 @@ namespace stbench {
 struct Options {
   std::vector<std::string> suites;
 
-  std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions;
+  std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions,
+      isas;
   std::vector<std::string> peers;  ///< methods beside those of the preset
   std::vector<std::int64_t> rows, dims, row_bytes, batches, cores;
 

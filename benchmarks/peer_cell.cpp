@@ -119,7 +119,8 @@ Json PeerCell::request() {
   Json values = Json::array(), index = Json::array();
   for (int set = 0; set < harness::index_sets; ++set) {
     auto& buffer = values_[static_cast<std::size_t>(set)];
-    values.push_back(on_device_ ? exchanged(arena_->values(set), buffer) : shared(arena_->values(set)));
+    if (id_.direction != "to")  // else the arena has none
+      values.push_back(on_device_ ? exchanged(arena_->values(set), buffer) : shared(arena_->values(set)));
     index.push_back(shared(arena_->host_index(set)));
   }
   return {{"pid", ::getpid()},

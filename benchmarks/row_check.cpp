@@ -22,6 +22,7 @@ constexpr std::int64_t rows_a_block = 256;
 constexpr std::int64_t device_block = std::int64_t{64}
                                       << 20;  // bytes of a device that are on the host at a time
 constexpr std::int64_t page = 4096;
+constexpr std::int64_t piece_bytes = std::int64_t{1} << 18;
 
 using Rows = std::span<const std::int64_t>;
 
@@ -102,6 +103,34 @@ harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of,
   return check;
 }
 
+/// Compares rows [begin, end), which lie at `data`, with the fill: pieces as a whole, and row by row only
+/// those that differ.
+harness::Check compare_range(const std::byte* data, std::int64_t begin, std::int64_t end,
+                             std::int64_t row_bytes, std::uint64_t seed, const char* what) {
+  const std::int64_t piece = std::max<std::int64_t>(1, piece_bytes / row_bytes);
+  const auto pieces = (end - begin + piece - 1) / piece;
+  std::vector<std::vector<std::int64_t>> differing(static_cast<std::size_t>(pieces));
+  const auto differs = [&](std::int64_t first, std::int64_t count) {
+    return harness::first_mismatch(data + (first - begin) * row_bytes, first * row_bytes, count * row_bytes,
+                                   seed) >= 0;
+  };
+  speedtorch::parallel_for(pieces, 1, [&](std::int64_t from, std::int64_t to) {
+    for (auto i = from; i < to; ++i) {
+      const auto first = begin + i * piece, last = std::min(end, first + piece);
+      if (!differs(first, last - first)) continue;
+      for (auto row = first; row < last; ++row) {
+        if (differs(row, 1)) differing[static_cast<std::size_t>(i)].push_back(row);
+      }
+    }
+  });
+  harness::Check check{end - begin, 0, {}};
+  for (const auto& rows : differing) {
+    check.mismatches += std::ssize(rows);
+    if (check.first.empty() && !rows.empty()) check.first = fmt::format("{}, row {}", what, rows.front());
+  }
+  return check;
+}
+
 }  // namespace
 
 RowBytes::RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes)
@@ -119,6 +148,19 @@ harness::Check RowBytes::check(Rows rows, const SeedOf& seed_of, const char* wha
     merge(check, compare(part, row_bytes_, seed_of, what,
                          [&](std::int64_t i) { return bytes_of(host) + i * row_bytes_; }));
   });
+  return check;
+}
+
+harness::Check RowBytes::check_all(std::uint64_t seed, const char* what) const {
+  if (memory_.on_host()) return compare_range(memory_.data(), 0, rows_, row_bytes_, seed, what);
+  const auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
+  const std::int64_t most = std::max<std::int64_t>(1, device_block / row_bytes_);
+  harness::Check check;
+  for (std::int64_t begin = 0; begin < rows_; begin += most) {
+    const auto end = std::min(rows_, begin + most);
+    const auto host = table.narrow(0, begin, end - begin).cpu();
+    merge(check, compare_range(bytes_of(host), begin, end, row_bytes_, seed, what));
+  }
   return check;
 }
 

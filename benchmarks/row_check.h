@@ -27,6 +27,8 @@ class RowBytes {
   /// Compares the named rows with the fill of their seed. `what` names them in the words of a mismatch.
   [[nodiscard]] harness::Check check(std::span<const std::int64_t> rows, const SeedOf& seed_of,
                                      const char* what) const;
+  /// Compares every row with the fill of one seed, as one stream of bytes.
+  [[nodiscard]] harness::Check check_all(std::uint64_t seed, const char* what) const;
   /// Overwrites the named rows with a pattern that no fill contains.
   void poison(std::span<const std::int64_t> rows) const;
   /// Writes the fill of its seed into each of the named rows.

@@ -23,6 +23,7 @@
 #include "harness/progress.h"
 #include "harness/sampler.h"
 #include "harness/watchdog.h"
+#include "kernels/isa.h"
 #include "reports/error.h"
 #include "reports/file.h"
 #include "reports/statistics.h"
@@ -71,6 +72,9 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
   report.seed = options.seed;
   report.started_at = now_utc();
   report.environment = harness::environment(machine);
+  const auto isas = speedtorch::kernels::supported_isas();
+  report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
+  report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
   for (const auto& name : options.suites) {
@@ -90,8 +94,9 @@ class Run {
  public:
   Run(const Options& options, const harness::Machine& machine)
       : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
-    for (const auto& name : options.suites) plans_.push_back(plan_of(name, options, machine));
-    for (const auto& plan : plans_) {
+    for (const auto& name : options.suites) {
+      plans_.push_back(plan_of(name, options, machine));
+      const auto& plan = plans_.back();
       report_.environment.update(plan.environment);
       report_.warnings.insert(report_.warnings.end(), plan.warnings.begin(), plan.warnings.end());
     }
@@ -124,17 +129,27 @@ class Run {
     for (auto& plan : plans_) {
       add(plan.waived);
       for (auto& group : plan.groups) {
-        if (harness::interrupted_by() != 0) return;
+        if (harness::interrupted_by() != 0) break;
         const auto begin = Clock::now();
         const double share = 1.0 / static_cast<double>(groups);
         const double lent = saved / static_cast<double>(groups - done);
         group->seconds += lent;
         measure_group(*group, static_cast<double>(done) * share, share, watchdog);
+        settle(plan);
         const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
         saved = std::max(0.0, saved - lent + group->seconds - taken);
         ++done;
       }
+      if (plan.groups.empty()) continue;
+      progress_.step("last checks of the tables", static_cast<double>(done) / static_cast<double>(groups));
+      watched(*plan.groups.back(), watchdog, "last check", plan.last_check);
+      settle(plan);
     }
+  }
+
+  void settle(const Plan& plan) {
+    const std::lock_guard lock(mutex_);
+    plan.settle(report_.records);
   }
 
   void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
@@ -192,6 +207,7 @@ class Run {
     rules.seed = options_.seed;
     if (options_.samples) {
       rules.floor = rules.most = *options_.samples;
+      rules.latency_runs = harness::fewest_latencies;
       rules.seconds = std::numeric_limits<double>::infinity();
     }
     return rules;
@@ -230,6 +246,8 @@ class Run {
         current_, Status::failed,
         fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase));
     report.records.push_back(record);
+    report.warnings.emplace_back(
+        "the run broke off: tables above 1 GiB did not get their last check as a whole");
     finish(report);
     progress_.clear();
     std::fprintf(stderr, "stbench: %s: %s\n", sentence_of(record.id).c_str(), record.reason.c_str());
@@ -275,7 +293,7 @@ void print_cases(const Options& options, const harness::Machine& machine) {
       fmt::print("waived: {}: {}\n", sentence_of(record.id), record.reason);
     for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
   }
-  fmt::print(stderr, "{} cases, at most about {}\n", cases, harness::human_time(seconds));
+  fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
 }
 
 }  // namespace

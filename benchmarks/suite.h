@@ -36,9 +36,14 @@ class Group {
 struct Plan {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<reports::Record> waived;
-  std::vector<std::string> warnings;  ///< what a reader should know of it
+  std::vector<std::string> warnings;  ///< what a reader of the report should know of the plan
   /// Further parts of the report's environment.
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
+  /// The last checks of what several groups share, after all of them.
+  std::function<void()> last_check = [] {};
+  /// Makes what was found wrong with it part of the records of all who worked on it. Called after each group
+  /// and after last_check.
+  std::function<void(std::vector<reports::Record>&)> settle = [](std::vector<reports::Record>&) {};
 };
 
 /// One axis as `list` shows it.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "benchmarks/row_check.h"
 #include "harness/fill.h"
 #include "speedtorch/shared_memory.h"
 #include "speedtorch/threads.h"
@@ -15,6 +16,9 @@ namespace {
 
 constexpr std::int64_t fill_block = std::int64_t{1} << 20;
 constexpr std::int64_t device_block = std::int64_t{256} << 20;
+/// A whole check reads some 6 GB/s on two cores.
+constexpr std::int64_t small_table = std::int64_t{1} << 30;
+constexpr std::int64_t piece = 4096;
 
 /// data[0] is byte `begin` of the endless fill.
 void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, std::uint64_t seed) {
@@ -44,20 +48,75 @@ void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int6
 std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement placement, std::int64_t bytes,
                                                        at::Device device, bool shared) {
   auto& block = blocks_[{placement, device.str()}];
-  if (block && block->bytes() >= bytes && (block->shared_fd() >= 0) == shared) return block;
-  block.reset();  // first free, then allocate
-  block = shared ? speedtorch::allocate_shared(placement, bytes, device)
-                 : speedtorch::allocate(placement, bytes, device, table_folder());
-  fill_memory(*block, 0, bytes, seed_);
+  const auto serves = [&] {
+    return block.memory->bytes() >= bytes && (block.memory->shared_fd() >= 0) == shared;
+  };
+  if (block.memory && serves()) return block.memory;
+  check(block);
+  block = {};  // first free, then allocate
+  block.memory = shared ? speedtorch::allocate_shared(placement, bytes, device)
+                        : speedtorch::allocate(placement, bytes, device, table_folder());
+  block.filled = bytes;
+  fill_memory(*block.memory, 0, bytes, seed_);
   if (placement == speedtorch::Placement::mapped) {
     // Clean pages: otherwise the kernel writes them back in the middle of the samples.
-    ::msync(block->data(), static_cast<std::size_t>(bytes), MS_SYNC);
+    ::msync(block.memory->data(), static_cast<std::size_t>(bytes), MS_SYNC);
   }
-  return block;
+  return block.memory;
 }
 
 void TableStore::keep_only(speedtorch::Placement placement) {
+  for (auto& [key, block] : blocks_) {
+    if (key.first != placement) check(block);
+  }
   std::erase_if(blocks_, [&](const auto& entry) { return entry.first.first != placement; });
+}
+
+void TableStore::use(const speedtorch::Memory& memory, const std::vector<reports::Identity>& users) {
+  auto& known = blocks_.at(key_of(memory)).users;
+  known.insert(known.end(), users.begin(), users.end());
+}
+
+bool TableStore::is_small(const speedtorch::Memory& memory) const {
+  return blocks_.at(key_of(memory)).filled <= small_table;
+}
+
+void TableStore::checked(const speedtorch::Memory& memory, std::int64_t bytes, const harness::Check& damage) {
+  auto& block = blocks_.at(key_of(memory));
+  if (damage.mismatches > 0) {
+    damage_.push_back({std::exchange(block.users, {}), damage});
+  } else if (bytes > block.filled - piece) {
+    block.users.clear();
+  }
+}
+
+void TableStore::check_all() {
+  for (auto& [key, block] : blocks_) check(block);
+}
+
+void TableStore::check(Block& block) {
+  if (block.users.empty()) return;
+  harness::Check found;
+  try {
+    found = compare_whole(*block.memory, block.filled);
+  } catch (const std::exception& error) {
+    found = {1, 1, std::string("it cannot be read: ") + error.what()};
+  }
+  auto users = std::exchange(block.users, {});
+  if (found.mismatches > 0) damage_.push_back({std::move(users), found});
+}
+
+/// As rows of a page, and the rest.
+harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::int64_t bytes) const {
+  const auto pages = bytes / piece, rest = bytes % piece;
+  harness::Check found;
+  if (pages > 0) found = RowBytes(memory, pages, piece).check_all(seed_, "table in rows of 4096 bytes");
+  if (rest > 0 && memory.on_host()) {
+    const bool differs =
+        harness::first_mismatch(memory.data() + pages * piece, pages * piece, rest, seed_) >= 0;
+    merge(found, {1, differs ? 1 : 0, differs ? "the end of the table" : ""});
+  }
+  return found;
 }
 
 std::string table_folder() {

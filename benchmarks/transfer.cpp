@@ -18,7 +18,9 @@
 #include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "kernels/isa.h"
 #include "reports/statistics.h"
+#include "reports/style.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/pages.h"
@@ -53,11 +55,12 @@ struct TransferRun {
   TransferIndices indices;
 };
 
-/// The epochs of one case's values: `from` writes one set of values for good, a round trip fresh ones each
-/// time.
+/// The epochs of one case's values: a round trip writes fresh ones each time. `from` writes what the table
+/// was filled with, epoch 0: checked rows are poisoned first, so a row that was not written is seen all the
+/// same, and the table needs no new fill after each cell.
 struct Epochs {
   bool fresh = false;
-  std::uint64_t last = 1;
+  std::uint64_t last = 0;
   std::array<std::uint64_t, harness::index_sets> of{};
 
   std::uint64_t next(int set) { return of[static_cast<std::size_t>(set)] = fresh ? ++last : last; }
@@ -97,7 +100,11 @@ struct Steps {
     if (reads()) method->to(*arena, set);
   }
   void prepare(int set) const {
-    arena->prepare_values(method->pattern, set, writes() ? epochs->next(set) : 0);
+    if (writes()) {
+      arena->prepare_values(method->pattern, set, epochs->next(set));
+    } else {
+      arena->forget_result();
+    }
   }
   void poison(int set) const {
     if (reads()) arena->poison_model();
@@ -139,6 +146,9 @@ std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
   return id.device == "cpu" ? host_cache : speedtorch::cuda_cache_bytes(at::Device(id.device));
 }
 
+/// Up to so many rows an operation its latency is what a user waits for, not the bandwidth.
+constexpr std::int64_t small_batch = 4096;
+
 Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena, std::int64_t host_cache) {
   const auto& method = method_of(id);
   Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
@@ -154,6 +164,7 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   const int ways = steps.reads() && steps.writes() ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
+  one.latency = id.batch <= small_batch && id.direction != "round_trip";
   one.repeatable = !steps.writes() || arena->rotates_values();
   // Cached rows are honestly faster than a copy, so only distinct ones are judged by it, and only where they
   // cannot lie in a cache.
@@ -161,6 +172,26 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   one.judged_by_ceiling =
       method.pattern == Pattern::indexed && distinct && arena->payload_bytes() > cache_bytes(id, host_cache);
   return one;
+}
+
+/// The table is not as its cases should have left it: none can be trusted, as it is not known whose it was.
+void condemn(Record& record, const Check& check, const char* who) {
+  record.status = Status::wrong;
+  record.reason = reports::one_line(fmt::format("a case of {} damaged the table: {} of {} rows differ: {}",
+                                                who, check.mismatches, check.rows, check.first));
+  record.mismatches += check.mismatches;
+  reports::summarise(record);
+}
+
+/// What the last check of a table that several groups used has found becomes part of all their records.
+void condemn_users(TableStore& tables, std::vector<Record>& records) {
+  for (const auto& damage : tables.take_damage()) {
+    for (auto& record : records) {
+      const bool used = std::find(damage.users.begin(), damage.users.end(), record.id) != damage.users.end();
+      if (used && reports::has_numbers(record.status))
+        condemn(record, damage.check, "the cells that used it");
+    }
+  }
 }
 
 class TransferGroup final : public Group {
@@ -177,6 +208,7 @@ class TransferGroup final : public Group {
 
   std::vector<Contestant> prepare() override {
     speedtorch::set_threads(static_cast<int>(cases.front().cores), cpus_);
+    speedtorch::kernels::use_isa(std::get<std::string>(*reports::find(cases.front().axes, "isa")));
     const auto indices = run_->indices.sets(cases.front(), run_->tables.seed());
     std::vector<Contestant> contestants;
     for (const auto& id : cases) {
@@ -196,10 +228,12 @@ class TransferGroup final : public Group {
         plainly([&, &name = placement, &one = arena] { judge(records, name, *one); });
     } catch (...) {
       arenas_.clear();
+      memories_.clear();
       run_->tables.clear();  // their content is unknown
       throw;
     }
     arenas_.clear();
+    memories_.clear();
     for (const auto& id : cases) {
       if (const auto without = unusable_.find(id.placement); without != unusable_.end())
         records.push_back(reports::unmeasured(id, Status::failed, without->second));
@@ -244,6 +278,8 @@ class TransferGroup final : public Group {
       return other.placement == id.placement && method_of(other).open;
     });
     auto memory = run_->tables.filled(placement, bytes, device, shared);
+    run_->tables.use(*memory, cases_in(id.placement));
+    memories_[id.placement] = memory;
     if (memory->on_host()) pages_[id.placement] = speedtorch::pages_got(memory->data(), bytes);
     if (placement == speedtorch::Placement::mapped) confirm_resident(*memory, bytes);
     return std::make_shared<Arena>(id, std::move(memory), indices, run_->tables.seed());
@@ -259,33 +295,36 @@ class TransferGroup final : public Group {
     }
   }
 
-  /// The last check of one placement's table.
-  static void judge(std::vector<Record>& records, const std::string& placement, Arena& arena) {
+  [[nodiscard]] std::vector<Identity> cases_in(const std::string& placement) const {
+    std::vector<Identity> found;
+    for (const auto& id : cases) {
+      if (id.placement == placement) found.push_back(id);
+    }
+    return found;
+  }
+
+  /// The last check of one placement's table by this group; as a whole where that takes no time.
+  void judge(std::vector<Record>& records, const std::string& placement, Arena& arena) {
     const auto of_cell = [&](const Record& record) { return record.id.placement == placement; };
     const auto measured = [](const Record& record) { return reports::has_numbers(record.status); };
     const bool trusted = std::all_of(records.begin(), records.end(),
                                      [&](const Record& r) { return !of_cell(r) || measured(r); });
-    const auto check = arena.close(trusted);
+    const auto& memory = *memories_.at(placement);
+    const bool whole = run_->tables.is_small(memory);
+    const auto check = arena.close(trusted, whole);
+    if (whole || !trusted || check.mismatches > 0)
+      run_->tables.checked(memory, shape_of(cases.front()).bytes(), check);
     if (check.mismatches == 0) return;
     for (auto& record : records) {
-      if (of_cell(record) && measured(record)) condemn(record, check);
+      if (of_cell(record) && measured(record)) condemn(record, check, "this cell");
     }
-  }
-
-  /// The table is not as the cell's cases should have left it: none can be trusted, as it is not known whose
-  /// it was.
-  static void condemn(Record& record, const Check& check) {
-    record.status = Status::wrong;
-    record.reason = fmt::format("a case of this cell damaged the table: {} of {} rows differ: {}",
-                                check.mismatches, check.rows, check.first);
-    record.mismatches += check.mismatches;
-    reports::summarise(record);
   }
 
   std::shared_ptr<TransferRun> run_;
   std::vector<int> cpus_;
   std::int64_t host_cache_;
   std::map<std::string, std::shared_ptr<Arena>> arenas_;
+  std::map<std::string, std::shared_ptr<speedtorch::Memory>> memories_;
   std::map<std::string, std::string> pages_;
   std::map<std::string, std::string> unusable_;  ///< placements that cannot be had, and why
 };
@@ -296,9 +335,12 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
   const auto workload_runs = stbench::workload_runs(options, machine);
   Plan result;
+  result.last_check = [run] { plainly([&] { run->tables.check_all(); }); };
+  result.settle = [run](std::vector<Record>& records) { condemn_users(run->tables, records); };
   for (const auto& one : workload_runs) {
     auto transfer = plan_transfer(one.options, machine, run->indices);
-    std::move(transfer.waived.begin(), transfer.waived.end(), std::back_inserter(result.waived));
+    std::ranges::move(transfer.waived, std::back_inserter(result.waived));
+    std::ranges::move(transfer.warnings, std::back_inserter(result.warnings));
     for (auto& cases : transfer.groups) {
       cases.seconds /= static_cast<double>(workload_runs.size());  // the preset's time is for all of them
       result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
@@ -326,6 +368,8 @@ Record sum_of(const Record& to, const Record& from) {
   sum.verified_rows = std::min(to.verified_rows, from.verified_rows);
   sum.mismatches = to.mismatches + from.mismatches;
   sum.more = {{"repeat", std::monostate{}}, {"pages_got", std::monostate{}}, {"throttled", std::monostate{}}};
+  for (const char* latency : {"latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"})
+    sum.more.emplace_back(latency, std::monostate{});
   return sum;
 }
 
@@ -368,7 +412,8 @@ std::vector<AxisInfo> describe() {
           {"rows", "any number", "1M"},
           {"dim", "any number", "128"},
           {"batch", "any number", "131072"},
-          {"cores", "1 to what the process may use", "1 and all"}};
+          {"cores", "1 to what the process may use", "1 and all"},
+          {"isa", list(isas()), "best"}};
 }
 
 std::string workload_lines() {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/isa.h"
 #include "reports/columns.h"
 
 namespace stbench {
@@ -9,35 +10,132 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const std::vector<Preset>& presets() {
+using Counts = std::vector<std::int64_t>;
+
+Block seeds_case() {
+  Block block;
+  block.dtypes = {"float32"}, block.index_dtypes = {"int64"}, block.distributions = {"unique"};
+  return block;
+}
+
+Block quick() {
+  auto block = seeds_case();
+  block.directions = {"to", "from", "sum"};
+  block.placements = {"libtorch", "hugepage", "pinned", "device"};
+  block.cores = Block::Cores::all;
+  block.seconds = 30, block.group_seconds = 15;
+  return block;
+}
+
+Block standard() {
+  auto block = seeds_case();
+  block.directions = transfer_axes::directions(), block.placements = transfer_axes::placements();
+  block.seconds = 260, block.group_seconds = 90;
+  return block;
+}
+
+Block full() {
   using namespace transfer_axes;
+  Block block;
+  block.directions = directions(), block.placements = placements(), block.dtypes = dtypes();
+  block.index_dtypes = index_dtypes();
+  block.distributions = {"unique", "uniform", "sequential", "sorted", "zipf:1.05"};
+  block.seconds = std::numeric_limits<double>::infinity(), block.group_seconds = 15;
+  return block;
+}
+
+/// The kernels' limits: rows of a table of 5 GB, far beyond every cache and every reach of the TLB, in the
+/// widths of today's tables and between them.
+Block of_kernels() {
+  Block block;
+  block.directions = {"to", "from"}, block.placements = {"pageable", "hugepage"};
+  block.index_dtypes = {"int64", "int32"}, block.distributions = {"unique"};
+  block.methods = {"speedtorch", "index_select", "copy", "stream"};
+  block.table_bytes = 5'000'000'000;
+  block.cores = Block::Cores::all, block.devices = Block::Devices::host;
+  return block;
+}
+
+const Counts& kernel_widths() {
+  static const Counts widths{16, 32, 64, 128, 160, 256, 264, 512, 516, 656, 1024, 1152, 4096};
+  return widths;
+}
+
+/// Also against a[i], which at other widths would take most of the time.
+Block kernels_at_512() {
+  auto block = of_kernels();
+  block.row_bytes = {512};
+  block.methods.emplace_back("advanced");
+  block.seconds = 20, block.group_seconds = 4;
+  return block;
+}
+
+Block kernels_at_each_width() {
+  auto block = of_kernels();
+  block.row_bytes = kernel_widths();
+  block.seconds = 120, block.group_seconds = 3;
+  return block;
+}
+
+Block kernels_on_one_core() {
+  auto block = kernels_at_each_width();
+  block.directions = {"to"}, block.index_dtypes = {"int64"};
+  block.cores = Block::Cores::one;
+  block.peers = true;
+  block.seconds = 40, block.group_seconds = 3;
+  return block;
+}
+
+/// Here LibTorch's other way costs nothing to measure, and no contiguous copy limits anything: it is latency.
+Block kernels_on_small_batches() {
+  auto block = of_kernels();
+  block.row_bytes = {160, 512}, block.index_dtypes = {"int64"};
+  block.batches = {1, 8, 24, 64, 384, 1536};
+  block.methods = {"speedtorch", "index_select", "advanced"};
+  block.cores = Block::Cores::one_and_all;
+  block.seconds = 30, block.group_seconds = 0.5;
+  return block;
+}
+
+Block kernels_over_cores() {
+  auto block = kernels_at_512();
+  block.index_dtypes = {"int64"};
+  block.cores = Block::Cores::doubled;
+  block.seconds = 30, block.group_seconds = 3;
+  return block;
+}
+
+Block kernels_on_a_gpu() {
+  auto block = of_kernels();
+  block.placements = {"pinned", "device"};
+  block.row_bytes = kernel_widths();
+  block.methods = {"speedtorch", "index_select", "staged", "copy", "stream"};
+  block.devices = Block::Devices::gpu;
+  block.peers = true;
+  block.seconds = 120, block.group_seconds = 3;
+  return block;
+}
+
+const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
-      {.name = "quick",
-       .directions = {"to", "from", "sum"},
-       .placements = {"libtorch", "hugepage", "pinned", "device"},
-       .dtypes = {"float32"},
-       .index_dtypes = {"int64"},
-       .distributions = {"unique"},
-       .all_cores_only = true,
-       .seconds = 30,
-       .group_seconds = 15},
-      {.name = "standard",
-       .directions = directions(),
-       .placements = placements(),
-       .dtypes = {"float32"},
-       .index_dtypes = {"int64"},
-       .distributions = {"unique"},
-       .seconds = 260,
-       .group_seconds = 90},
-      {.name = "full",
-       .directions = directions(),
-       .placements = placements(),
-       .dtypes = dtypes(),
-       .index_dtypes = index_dtypes(),
-       .distributions = {"unique", "uniform", "sequential", "sorted", "zipf:1.05"},
-       .seconds = std::numeric_limits<double>::infinity(),
-       .group_seconds = 15},
+      {"quick", {quick()}},
+      {"standard", {standard()}},
+      {"kernels",
+       {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
+        kernels_on_small_batches(), kernels_on_a_gpu()},
+       /*by_placement=*/true},
+      {"full", {full()}},
   };
+  return all;
+}
+
+Names of_all_blocks(const Preset& preset, Names Block::*axis) {
+  Names all;
+  for (const auto& block : preset.blocks) {
+    for (const auto& name : block.*axis) {
+      if (!contains(all, name)) all.push_back(name);
+    }
+  }
   return all;
 }
 
@@ -65,6 +163,15 @@ const Names& index_dtypes() {
   return names;
 }
 
+const Names& isas() {
+  static const Names names = [] {
+    Names all{"best"};
+    for (const auto isa : speedtorch::kernels::supported_isas()) all.emplace_back(isa);
+    return all;
+  }();
+  return names;
+}
+
 const harness::AxisDefaults& further() { return reports::known_axes(); }
 
 }  // namespace transfer_axes
@@ -81,7 +188,11 @@ Names preset_names() {
 }
 
 Names directions_of(const Options& options) {
-  return given_or(options.directions, preset_of(options).directions);
+  return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
+}
+
+Names placements_of(const Options& options) {
+  return given_or(options.placements, of_all_blocks(preset_of(options), &Block::placements));
 }
 
 }  // namespace stbench

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "benchmarks/method.h"
 #include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
@@ -31,17 +34,28 @@ void require_known(const reports::Identity& id) {
   require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
 }
 
+/// The case's instruction set; of the other further axes there is one value so far.
+std::string isa_of(const reports::Identity& id, const std::string& sentence) {
+  auto others = id.axes;
+  auto& isa = std::ranges::find(others, "isa", &reports::Columns::value_type::first)->second;
+  const auto name = std::get<std::string>(std::exchange(isa, "best"));
+  if (others != transfer_axes::further()) {
+    throw UsageError(
+        fmt::format("--case '{}': cache, callers and index_home have no other values yet", sentence));
+  }
+  if (!contains(transfer_axes::isas(), name))
+    throw UsageError(harness::unknown_name(name, "--case: isa", transfer_axes::isas()));
+  return name;
+}
+
 }  // namespace
 
 Options options_for_case(const Options& options) {
   if (options.case_sentence.empty()) return options;
   const auto id = harness::from_sentence(options.case_sentence, transfer_axes::further());
   require_known(id);
-  if (id.axes != transfer_axes::further()) {
-    throw UsageError(fmt::format("--case '{}': cache, callers, index_home and isa have no other values yet",
-                                 options.case_sentence));
-  }
   Options one = options;
+  one.isas = {isa_of(id, options.case_sentence)};
   one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
   one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
   one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "benchmarks/method.h"
 #include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -22,10 +25,13 @@ using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
 /// The seed's case.
+constexpr const char* standard_dtype = "float32";
 constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_batch = 131'072;
 
 /// Tables of all placements may share the rounds while they take no more than this part of the free memory.
 constexpr double shared_memory_part = 0.6;
+/// A table whose size is the preset's leaves so much of the free memory to others.
+constexpr double most_of_memory = 0.8;
 
 bool cuda_only(const std::string& placement) { return placement == "pinned" || placement == "device"; }
 
@@ -77,33 +83,80 @@ class Planner {
  public:
   Planner(const Options& options, const harness::Machine& machine, TransferIndices& indices)
       : options_(options), machine_(machine), preset_(preset_of(options)), indices_(indices) {
-    placements_ = given_or(options.placements, preset_.placements);
     read_devices();
-    read_cores();
-    read_methods();
-    for (const auto& name : given_or(options.distributions, preset_.distributions))
-      add_once(distributions_, indices.add(name));
+    for (const auto cores : options.cores) check_cores(cores);
+    for (const auto& block : preset_.blocks) {
+      for (const auto& name : given_or(options.distributions, block.distributions))
+        if (!distributions_.contains(name)) distributions_[name] = indices.add(name);
+    }
   }
 
   TransferPlan plan() {
-    for (const auto& shape : shapes()) {
-      check(shape);
-      for (const auto& device : devices_) {
-        check_device(shape, device);
-        for (const auto cores : cores_) {
-          for (const auto& direction : measured_directions()) add_groups(shape, device, cores, direction);
-        }
-      }
+    for (const auto& placements : passes()) {
+      for (const auto& block : preset_.blocks) plan_block(block, placements);
     }
-    waive_without_gpu(shapes().front());
-    waive_absent_peers(shapes().front());
+    for (const auto& block : preset_.blocks) waive_without_gpu(block);
+    waive_absent_peers(preset_.blocks.front());
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
-    const double share = preset_.seconds / static_cast<double>(std::max<std::size_t>(1, plan_.groups.size()));
-    for (auto& group : plan_.groups) group.seconds = std::min(share, preset_.group_seconds);
+    share_time();
     return std::move(plan_);
   }
 
  private:
+  [[nodiscard]] Names placements_of(const Block& block) const {
+    return given_or(options_.placements, block.placements);
+  }
+
+  /// The placements that are planned together, pass by pass.
+  [[nodiscard]] std::vector<Names> passes() const {
+    Names all;
+    for (const auto& block : preset_.blocks) {
+      for (const auto& placement : placements_of(block)) add_once(all, placement);
+    }
+    if (!preset_.by_placement) return {all};
+    std::vector<Names> each;
+    for (const auto& placement : all) each.push_back({placement});
+    return each;
+  }
+
+  void plan_block(const Block& block, const Names& pass) {
+    block_ = &block;
+    placements_ = placements_of(block);
+    std::erase_if(placements_, [&](const std::string& placement) { return !contains(pass, placement); });
+    const auto devices = devices_of(block);
+    if (placements_.empty() || devices.empty()) return;
+    for (const auto& shape : shapes(block)) {
+      check(shape);
+      for (const auto& device : devices) {
+        check_device(shape, device);
+        for (const auto cores : cores_of(block)) {
+          for (const auto& direction : measured_directions(block))
+            add_groups(shape, device, cores, direction);
+        }
+      }
+    }
+  }
+
+  /// A block's time is for its groups, each with the same share.
+  void share_time() {
+    std::map<const Block*, std::size_t> groups;
+    for (const auto* block : blocks_of_groups_) ++groups[block];
+    for (std::size_t i = 0; i < plan_.groups.size(); ++i) {
+      const auto* block = blocks_of_groups_[i];
+      plan_.groups[i].seconds =
+          std::min(block->seconds / static_cast<double>(groups.at(block)), block->group_seconds);
+    }
+  }
+
+  [[nodiscard]] Names devices_of(const Block& block) const {
+    Names devices = devices_;
+    std::erase_if(devices, [&](const std::string& device) {
+      const bool host = device == "cpu";
+      return block.devices != Block::Devices::any && host != (block.devices == Block::Devices::host);
+    });
+    return devices;
+  }
+
   void read_devices() {
     for (const auto& device : options_.devices) add_once(devices_, resolve_device(device));
     if (!devices_.empty()) {
@@ -121,41 +174,93 @@ class Planner {
     if (speedtorch::cuda_status().available) devices_.emplace_back("cuda:0");
   }
 
-  void read_cores() {
+  void check_cores(std::int64_t cores) const {
     const std::int64_t all = machine_.allowed_cores;
-    cores_ = given_or(options_.cores, preset_.all_cores_only || all == 1 ? Counts{all} : Counts{1, all});
-    for (const auto cores : cores_) {
-      if (cores < 1 || cores > all) {
-        throw UsageError(
-            fmt::format("--cores {}: this process may use {} (affinity and control group count); use 1 to {}",
-                        cores, all, all));
-      }
-    }
+    if (cores >= 1 && cores <= all) return;
+    throw UsageError(
+        fmt::format("--cores {}: this process may use {} (affinity and control group count); use 1 to {}",
+                    cores, all, all));
   }
 
-  void read_methods() {
-    for (const auto& method : methods()) {
-      const bool named = contains(options_.methods, method.name) || contains(options_.peers, method.name);
-      if (named || (options_.methods.empty() && !method.asked_only)) methods_.push_back(&method);
+  [[nodiscard]] Counts cores_of(const Block& block) const {
+    using Cores = Block::Cores;
+    const std::int64_t most = machine_.allowed_cores;
+    if (block.cores == Cores::doubled && most <= 2) return {};  // the other blocks have both
+    Counts cores;
+    if (block.cores == Cores::doubled) {
+      for (std::int64_t some = 1; some < most; some *= 2) cores.push_back(some);
     }
+    if (block.cores == Cores::one || (block.cores == Cores::one_and_all && most > 1)) cores.push_back(1);
+    if (block.cores != Cores::one) cores.push_back(most);
+    return given_or(options_.cores, cores);
+  }
+
+  /// A block with a list of methods has peers only where it says so, also those that --peers names: else one
+  /// peer would take most of a preset's time.
+  [[nodiscard]] bool has_method(const Method& method) const {
+    const bool listed = block_->methods.empty() || contains(block_->methods, method.name) ||
+                        (block_->peers && method.role == harness::Role::peer);
+    if (contains(options_.methods, method.name)) return true;
+    if (contains(options_.peers, method.name)) return listed;
+    return options_.methods.empty() && !method.asked_only && listed;
   }
 
   /// Every combination of the shape's axes; placement, method, device, direction and cores are still open.
-  std::vector<Identity> shapes() const {
-    const bool bytes = !options_.row_bytes.empty();
-    if (bytes && (!options_.dims.empty() || !options_.dtypes.empty())) {
+  std::vector<Identity> shapes(const Block& block) {
+    if (!options_.row_bytes.empty() && (!options_.dims.empty() || !options_.dtypes.empty())) {
       throw UsageError("--row-bytes gives the width of a row by itself; leave out --dim and --dtype");
     }
+    const bool typed = !options_.dims.empty() || !options_.dtypes.empty();
+    const auto widths = given_or(options_.row_bytes, typed ? Counts{} : block.row_bytes);
+    const bool bytes = !widths.empty();
+    const auto dtypes = block.dtypes.empty() ? Names{standard_dtype} : block.dtypes;
+    const auto batches = block.batches.empty() ? Counts{standard_batch} : block.batches;
+    Names distributions;
+    for (const auto& name : given_or(options_.distributions, block.distributions))
+      add_once(distributions, distributions_.at(name));
     std::vector<Identity> all(1);
     all.front().suite = "transfer";
     all.front().axes = transfer_axes::further();
-    cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, preset_.dtypes), &Identity::dtype);
-    cross(all, given_or(options_.rows, {standard_rows}), &Identity::rows);
-    cross(all, bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim}), &Identity::dim);
-    cross(all, given_or(options_.batches, {standard_batch}), &Identity::batch);
-    cross(all, distributions_, &Identity::distribution);
-    cross(all, given_or(options_.index_dtypes, preset_.index_dtypes), &Identity::index_dtype);
+    cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, dtypes), &Identity::dtype);
+    cross(all, given_or(options_.rows, {block.table_bytes > 0 ? 0 : standard_rows}), &Identity::rows);
+    cross(all, bytes ? widths : given_or(options_.dims, {standard_dim}), &Identity::dim);
+    cross(all, given_or(options_.batches, batches), &Identity::batch);
+    cross(all, distributions, &Identity::distribution);
+    cross(all, given_or(options_.index_dtypes, block.index_dtypes), &Identity::index_dtype);
+    cross_isas(all);
+    for (auto& id : all) {
+      if (id.rows == 0 && options_.rows.empty()) id.rows = rows_within(block.table_bytes, id);
+    }
     return all;
+  }
+
+  void cross_isas(std::vector<Identity>& all) const {
+    std::vector<Identity> crossed;
+    for (const auto& id : all) {
+      for (const auto& isa : given_or(options_.isas, {"best"})) {
+        crossed.push_back(id);
+        std::ranges::find(crossed.back().axes, "isa", &reports::Columns::value_type::first)->second = isa;
+      }
+    }
+    all = std::move(crossed);
+  }
+
+  /// The rows of a table of so many bytes, or of what the memory has room for.
+  std::int64_t rows_within(std::int64_t table, const Identity& shape) {
+    Identity row = shape;
+    row.rows = 1;
+    const auto width = shape_of(row).row_bytes();
+    if (width < 1) return 1;  // check() says what is wrong
+    const auto free = static_cast<double>(machine_.memory_available) * most_of_memory;
+    const auto room =
+        static_cast<std::int64_t>(free) - std::min(Arena::working_bytes(row), machine_.memory_available);
+    const auto bytes = std::max(std::min(table, room), std::min(table, shape.batch * width));
+    if (bytes < table && plan_.warnings.empty()) {
+      plan_.warnings.push_back(
+          fmt::format("tables have {} instead of {}: that is what the memory has room for",
+                      harness::human_bytes(bytes), harness::human_bytes(table)));
+    }
+    return bytes / width;
   }
 
   template <class T>
@@ -207,8 +312,8 @@ class Planner {
   }
 
   /// `sum` is made of the other two.
-  [[nodiscard]] Names measured_directions() const {
-    const auto wanted = directions_of(options_);
+  [[nodiscard]] Names measured_directions(const Block& block) const {
+    const auto wanted = given_or(options_.directions, block.directions);
     Names measured;
     for (const char* direction : {"to", "from", "round_trip"}) {
       const bool for_sum = std::string(direction) != "round_trip" && contains(wanted, "sum");
@@ -229,23 +334,44 @@ class Planner {
     const bool share = together <= shared_memory_part * static_cast<double>(machine_.memory_available);
     TransferPlan::Cases group;
     for (const auto& placement : placements) {
+      if (device != "cpu" && cell.axes != transfer_axes::further())
+        continue;  // --isa is of the host's kernels
       cell.placement = placement;
-      for (auto& id : cases_of(cell)) group.cases.push_back(std::move(id));
+      for (auto& id : cases_of(cell)) {
+        auto* earlier = group_of(id);
+        (earlier ? *earlier : group).cases.push_back(std::move(id));
+      }
       if (!share) close(group);
     }
     close(group);
   }
 
+  /// The closed group that has this case's cell: an earlier block's, of which this one adds methods. They are
+  /// measured in the same rounds.
+  TransferPlan::Cases* group_of(Identity id) {
+    id.method.clear();
+    const auto known = groups_of_cells_.find(harness::to_sentence(id, {}));
+    return known == groups_of_cells_.end() ? nullptr : &plan_.groups[known->second];
+  }
+
   void close(TransferPlan::Cases& group) {
-    if (!group.cases.empty()) plan_.groups.push_back(std::exchange(group, {}));
+    if (group.cases.empty()) return;
+    for (auto id : group.cases) {
+      id.method.clear();
+      groups_of_cells_.emplace(harness::to_sentence(id, {}), plan_.groups.size());
+    }
+    plan_.groups.push_back(std::exchange(group, {}));
+    blocks_of_groups_.push_back(block_);
   }
 
   std::vector<Identity> cases_of(Identity cell) {
     std::vector<Identity> cases;
-    for (const auto* method : methods_) {
-      cell.method = method->name;
-      if (!method->applies(cell)) continue;
-      if (const auto reason = method->refuses(cell); reason.empty()) {
+    for (const auto& method : methods()) {
+      cell.method = method.name;
+      if (!has_method(method) || !method.applies(cell) ||
+          !planned_.insert(harness::to_sentence(cell, {})).second)
+        continue;
+      if (const auto reason = method.refuses(cell); reason.empty()) {
         cases.push_back(cell);
       } else {
         waive(cell, reason);
@@ -259,20 +385,20 @@ class Planner {
   }
 
   /// One line a placement for the GPU that is not there; nothing where the user chose the devices.
-  void waive_without_gpu(const Identity& shape) {
+  void waive_without_gpu(const Block& block) {
     const auto& cuda = speedtorch::cuda_status();
-    if (cuda.available || !options_.devices.empty()) return;
-    for (const auto& placement : placements_) {
-      Identity id = shape;
-      id.direction = measured_directions().front(), id.placement = placement, id.device = "cuda:0";
+    if (cuda.available || !options_.devices.empty() || block.devices == Block::Devices::host) return;
+    for (const auto& placement : placements_of(block)) {
+      Identity id = shapes(block).front();
+      id.direction = measured_directions(block).front(), id.placement = placement, id.device = "cuda:0";
       id.method = cuda_only(placement) ? "speedtorch" : "staged";
-      id.cores = cores_.back();
+      id.cores = cores_of(block).back();
       waive(id, fmt::format("missing: {}; {}", cuda.missing, cuda.cure));
     }
   }
 
   /// One line for each method that was asked for by name as a peer and has no part in any of the cells.
-  void waive_absent_peers(const Identity& shape) {
+  void waive_absent_peers(const Block& block) {
     const auto takes_part = [&](const Method& method) {
       const auto is_its = [&](const Identity& id) { return id.method == method.name; };
       return std::any_of(plan_.groups.begin(), plan_.groups.end(),
@@ -282,29 +408,34 @@ class Planner {
              std::any_of(plan_.waived.begin(), plan_.waived.end(),
                          [&](const Record& record) { return is_its(record.id); });
     };
-    for (const auto* method : methods_) {
-      if (!contains(options_.peers, method->name) || takes_part(*method)) continue;
-      Identity id = shape;
-      id.direction = measured_directions().front(), id.placement = placements_.front();
-      id.device = devices_.front(), id.cores = cores_.back(), id.method = method->name;
-      waive(id, fmt::format("takes part in {}; none is among the cells of this run", method->where));
+    for (const auto& method : methods()) {
+      if (!contains(options_.peers, method.name) || takes_part(method)) continue;
+      Identity id = shapes(block).front();
+      id.direction = measured_directions(block).front(), id.placement = placements_of(block).front();
+      id.device = devices_.front(), id.cores = cores_of(block).back(), id.method = method.name;
+      waive(id, fmt::format("takes part in {}; none is among the cells of this run", method.where));
     }
   }
 
   [[nodiscard]] std::string nothing_to_do() const {
+    Names all_placements;
+    for (const auto& pass : passes()) all_placements.insert(all_placements.end(), pass.begin(), pass.end());
     return fmt::format(
         "nothing to measure: no method of --method {} goes from --placement {} to --device {}",
         options_.methods.empty() ? "(all)" : fmt::format("{}", fmt::join(options_.methods, ",")),
-        fmt::join(placements_, ","), fmt::join(devices_, ","));
+        fmt::join(all_placements, ","), fmt::join(devices_, ","));
   }
 
   const Options& options_;
   const harness::Machine& machine_;
   const Preset& preset_;
   TransferIndices& indices_;
-  Names placements_, devices_, distributions_;
-  Counts cores_;
-  std::vector<const Method*> methods_;
+  const Block* block_ = nullptr;  ///< that is planned now
+  Names placements_, devices_;
+  std::map<std::string, std::string> distributions_;    ///< as given, and as reports name them
+  std::set<std::string> planned_;                       ///< sentences: no case is planned twice
+  std::map<std::string, std::size_t> groups_of_cells_;  ///< by the sentence without a method
+  std::vector<const Block*> blocks_of_groups_;
   TransferPlan plan_;
 };
 

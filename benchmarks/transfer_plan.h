@@ -18,6 +18,7 @@ struct TransferPlan {
   };
   std::vector<Cases> groups;
   std::vector<reports::Record> waived;
+  std::vector<std::string> warnings;
 };
 
 /// What the options come to: the preset's axes, with the given ones in their place.

@@ -27,7 +27,7 @@ const Workload& workload_named(const std::string& name) {
 
 /// What the tables, and what the ready tensors, of one placement may take.
 std::int64_t budget(const Options& options, const harness::Machine& machine) {
-  const auto placements = given_or(options.placements, preset_of(options).placements);
+  const auto placements = placements_of(options);
   const auto host = std::count_if(placements.begin(), placements.end(),
                                   [](const std::string& p) { return p != "pinned" && p != "device"; });
   return std::min(machine.memory_total / 4, machine.memory_available / 2) / std::max<std::int64_t>(1, host);

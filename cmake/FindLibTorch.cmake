@@ -5,7 +5,8 @@
 # links libtorch_cuda, which costs 0.5-0.7 s and 470 MB at every start. Here a program links torch_cpu and
 # c10_cuda, and loads torch_cuda by itself where there is a driver (speedtorch/cuda.h).
 #
-# Targets:   LibTorch::cpu, and LibTorch::c10_cuda where LibTorch was built with CUDA
+# Targets:   LibTorch::cpu; LibTorch::parallel, for files that call at::parallel_for; LibTorch::c10_cuda where LibTorch was
+#            built with CUDA
 # Variables: LibTorch_VERSION, LibTorch_LIBRARY_DIR, LibTorch_HAS_CUDA, LibTorch_CUDA_MAJOR
 
 set(_libtorch_hints ${Torch_ROOT})
@@ -47,6 +48,21 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
     ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
   target_link_libraries(LibTorch::cpu INTERFACE ${LibTorch_CPU_LIBRARY} ${LibTorch_C10_LIBRARY})
   target_link_options(LibTorch::cpu INTERFACE "-Wl,-rpath,${_libtorch_lib}")
+
+  # at::parallel_for is a template around an OpenMP pragma: compiled without OpenMP it is a plain loop on one thread.
+  # The runtime must be LibTorch's own, or there are two pools: the wheels bring theirs along.
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  file(GLOB _libtorch_openmp ${_libtorch_lib}/libgomp*.so* ${_libtorch_prefix}/../torch.libs/libgomp*.so*)
+  add_library(LibTorch::parallel INTERFACE IMPORTED)
+  separate_arguments(_libtorch_openmp_flags UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
+  target_compile_options(LibTorch::parallel INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_libtorch_openmp_flags}>)
+  if(_libtorch_openmp AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    list(GET _libtorch_openmp 0 _libtorch_openmp)
+    target_link_libraries(LibTorch::parallel INTERFACE LibTorch::cpu ${_libtorch_openmp})
+  else()
+    target_link_libraries(LibTorch::parallel INTERFACE LibTorch::cpu ${OpenMP_CXX_LIBRARIES})
+  endif()
+
   if(LibTorch_C10_CUDA_LIBRARY)
     set(LibTorch_HAS_CUDA ON)
     file(STRINGS ${LibTorch_C10_CUDA_LIBRARY} _libtorch_cudart REGEX "libcudart[^ /]*\\.so\\.[0-9]+" LIMIT_COUNT 1)

@@ -43,6 +43,7 @@ struct Contestant {
   std::int64_t payload_bytes = 0;  ///< of one operation
   std::int64_t index_bytes = 0;    ///< of one operation
   bool judged_by_ceiling = false;  ///< a speed above the ceiling would be an error: no cache can explain it
+  bool latency = false;            ///< single runs are timed, too: the latency of one operation
   bool repeatable = true;          ///< back-to-back runs over several sets keep their meaning
   reports::Columns more;           ///< plain columns of the suite
 };

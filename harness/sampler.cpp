@@ -43,7 +43,8 @@ struct Entry {
   Record record;
   int repeat = 1;
   int next_set = 0;
-  bool running = true;  ///< neither failed nor wrong
+  std::vector<double> latencies;  ///< of single runs, seconds
+  bool running = true;            ///< neither failed nor wrong
 
   explicit Entry(Contestant& of) : contestant(&of) {
     record.id = of.id;
@@ -78,6 +79,7 @@ class Sampling {
     began_ = hooks_.now_s();
     for (auto& entry : entries_) warm_up(entry);
     while (!stopped_ && !finished()) round();
+    time_single_runs();
     for (auto& entry : entries_) {
       if (kept(entry)) attempt(entry, "check", [&] { check(entry); });
     }
@@ -197,6 +199,69 @@ class Sampling {
     report_progress();
   }
 
+  /// A sample of short operations is the mean of many; here each is timed by itself, in blocks of a case that
+  /// take turns, so that all cases see the same machine.
+  void time_single_runs() {
+    const double end = hooks_.now_s() + rules_.latency_seconds;
+    std::vector<Entry*> turn;
+    const auto wants_more = [&](const Entry& entry) {
+      return kept(entry) && entry.contestant->latency && std::ssize(entry.latencies) < rules_.latency_runs;
+    };
+    const bool asked = std::any_of(entries_.begin(), entries_.end(), wants_more);
+    if (asked) clock_read_s_ = clock_read();
+    do {
+      turn.clear();
+      for (auto& entry : entries_) {
+        if (wants_more(entry)) turn.push_back(&entry);
+      }
+      std::shuffle(turn.begin(), turn.end(), order_);
+      for (auto* entry : turn) {
+        if (stopping()) return;
+        attempt(*entry, "latency", [&] { time_block(*entry); });
+      }
+    } while (!turn.empty() && hooks_.now_s() < end);
+  }
+
+  /// One run untimed, as the first after another case is not warm, and then up to so many or so long.
+  void time_block(Entry& entry) {
+    constexpr int most = 50;
+    constexpr double enough_s = 2e-3;
+    const auto room = static_cast<int>(rules_.latency_runs - std::ssize(entry.latencies));
+    const double begin = hooks_.now_s();
+    time_once(entry, 1);
+    for (int run = 0; run < std::min(most, room); ++run) {
+      entry.latencies.push_back(time_once(entry, 1));
+      if (hooks_.now_s() - begin > enough_s) return;
+    }
+  }
+
+  /// What reading the clock takes, which is part of each single run's time.
+  [[nodiscard]] double clock_read() const {
+    constexpr int reads = 1001;
+    std::vector<double> times;
+    for (double before = hooks_.now_s(); std::ssize(times) < reads;) {
+      const double now = hooks_.now_s();
+      times.push_back(now - before);
+      before = now;
+    }
+    return reports::median(times);
+  }
+
+  void add_latency(Entry& entry) const {
+    using reports::Value;
+    auto& more = entry.record.more;
+    const bool told = entry.running && std::ssize(entry.latencies) >= fewest_latencies;
+    const auto quantile = [&](double q) {
+      return told ? Value(reports::quantile(entry.latencies, q)) : Value();
+    };
+    more.emplace_back("latency_p50_s", quantile(0.5));
+    more.emplace_back("latency_p99_s", quantile(0.99));
+    more.emplace_back("latency_runs",
+                      told ? Value(static_cast<std::int64_t>(entry.latencies.size())) : Value());
+    const bool this_clock = told && !entry.contestant->own_clock;
+    more.emplace_back("latency_clock_s", this_clock ? Value(clock_read_s_) : Value());
+  }
+
   /// A cell ends as one, so that its cases keep the same number of samples, pair by pair.
   [[nodiscard]] bool cell_done(const Entry& entry) const {
     if (rounds_ < floor()) return false;
@@ -233,6 +298,7 @@ class Sampling {
   Record conclude(Entry& entry) {
     auto& record = entry.record;
     record.more.emplace(record.more.begin(), "repeat", std::int64_t{entry.repeat});
+    add_latency(entry);
     if (!entry.running) return record;
     reports::summarise(record);
     if (const double width = half_width(record.samples_s); width > rules_.half_width) {
@@ -269,6 +335,7 @@ class Sampling {
   std::mt19937_64 order_;
   std::vector<Entry> entries_;
   double began_ = 0;
+  double clock_read_s_ = 0;
   int rounds_ = 0;
   bool stopped_ = false;
 };

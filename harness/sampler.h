@@ -26,7 +26,13 @@ struct SamplingRules {
   bool verify_every = false;  ///< check each sample instead of the first and last run
   double clock_step_s = 0;    ///< a sample below 1000 of these is the mean of back-to-back runs
   std::uint64_t seed = 0;     ///< of the order within the rounds
+  int latency_runs = 2000;    ///< single runs of a case whose latency is asked for, at the most
+  double latency_seconds =
+      1;  ///< for all of them in a group; a case with fewer than fewest_latencies has none
 };
+
+/// Of fewer single runs there is no 99 % quantile.
+constexpr int fewest_latencies = 100;
 
 /// What the sampler asks of, and tells, the program around it.
 struct SamplerHooks {
@@ -38,9 +44,11 @@ struct SamplerHooks {
 };
 
 /// Measures a group: every case of one or more cells that are measured together. Returns one record a case,
-/// in the group's order; of an interrupted group the cases that have `floor` samples. The records have their
-/// samples and summaries; what is derived from other records (copy_fraction, speedup) is not filled in yet.
-/// An exception in a case makes that case `failed`; a mismatch makes it `wrong`; neither has numbers.
+/// in the group's order, those with `latency` also with the median and the 99 % quantile of single runs
+/// (their columns are described in docs/schema.md); of an interrupted group the cases that have `floor`
+/// samples. The records have their samples and summaries; what is derived from other records (copy_fraction,
+/// speedup) is not filled in yet. An exception in a case makes that case `failed`; a mismatch makes it
+/// `wrong`; neither has numbers.
 std::vector<reports::Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
                                      const SamplerHooks& hooks);
 

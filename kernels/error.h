@@ -40,6 +40,12 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
+/// An instruction set that this program was not compiled for, or that this processor lacks.
+class IsaError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A call of the CUDA runtime failed.
 class CudaError : public Error {
  public:

@@ -11,6 +11,12 @@ namespace speedtorch::kernels {
 
 constexpr std::int64_t kLineBytes = 64;  ///< of a cache line; streaming stores go by whole lines
 
+/// Rows of up to this many lines have copies of their own, without a loop.
+constexpr std::size_t kUnrolledLines = 16;
+
+/// How many lines of a longer row are prefetched.
+constexpr std::size_t kPrefetchedLines = 8;
+
 /// How the bytes get to the destination.
 enum class Stores {
   cached,     ///< ordinary stores

@@ -3,6 +3,7 @@
 #include "reports/group.h"
 #include "reports/notes.h"
 #include "reports/plain_table.h"
+#include "reports/sweep_tables.h"
 #include "reports/transfer_table.h"
 
 namespace stbench::reports {
@@ -32,8 +33,15 @@ std::string closing_lines(const Report& report) {
 std::string render_tables(const Report& report, Style style) {
   std::vector<std::string> sections;
   for (const Rows& suite : group_by(shown_rows(report), [](const Record& r) { return r.id.suite; })) {
-    const bool transfer = suite.front()->id.suite == "transfer";
-    sections.push_back(transfer ? transfer_tables(suite, style) : plain_table(suite, style));
+    if (suite.front()->id.suite != "transfer") {
+      sections.push_back(plain_table(suite, style));
+      continue;
+    }
+    const SweepRows rows = split_sweeps(suite);
+    sections.push_back(transfer_tables(rows.others, style));
+    sections.push_back(width_tables(rows.widths, style));
+    sections.push_back(latency_tables(suite, style));
+    sections.push_back(reason_lines(rows.batches, style));
   }
   sections.push_back(waived_lines(report, style));
   sections.push_back(closing_lines(report));

@@ -142,8 +142,9 @@ std::string one_table(const Rows& rows, const PlacementOrder& order, Style style
          reason_lines(worth_a_note(rows), style);
 }
 
-/// The axes that tell this workload from the default one.
-std::string further_axes(const Identity& id) {
+}  // namespace
+
+std::string further_axes_text(const Identity& id) {
   std::string text;
   for (const auto& [name, value] : id.axes) {
     const Value* const usual = find(known_axes(), name);
@@ -152,8 +153,6 @@ std::string further_axes(const Identity& id) {
   return text;
 }
 
-}  // namespace
-
 std::string workload_text(const Record& record) {
   const Identity& id = record.id;
   const std::string row = id.dtype == "bytes" ? fmt::format("rows of {} bytes", grouped(id.dim))
@@ -161,7 +160,7 @@ std::string workload_text(const Record& record) {
   const std::string payload =
       record.payload_bytes > 0 ? fmt::format(" ({})", bytes_text(record.payload_bytes)) : std::string();
   return fmt::format("{} of {} {}{}, {} {} indices{}", grouped(id.batch), grouped(id.rows), row, payload,
-                     id.distribution, id.index_dtype, further_axes(id));
+                     id.distribution, id.index_dtype, further_axes_text(id));
 }
 
 std::string transfer_tables(const Rows& rows, Style style, const Roles& roles) {

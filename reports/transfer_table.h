@@ -20,4 +20,7 @@ std::string transfer_tables(const std::vector<const Record*>& rows, Style style,
 /// defaults.
 std::string workload_text(const Record& record);
 
+/// ", isa=avx2": the axes that are not at their defaults.
+std::string further_axes_text(const Identity& id);
+
 }  // namespace stbench::reports

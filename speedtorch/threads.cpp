@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <vector>
 
 #include "speedtorch/error.h"
 
@@ -18,7 +19,14 @@ bool pin_this_thread(int cpu) {
   return ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0;
 }
 
+std::vector<int>& pinned_by_thread() {
+  static std::vector<int> cpus;
+  return cpus;
+}
+
 }  // namespace
+
+std::span<const int> pinned_cpus() { return pinned_by_thread(); }
 
 void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
   at::parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end); });
@@ -26,6 +34,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
 
 void set_threads(int count, std::span<const int> cpus) {
   at::set_num_threads(count);
+  pinned_by_thread().clear();
   if (cpus.empty()) return;
   std::atomic<bool> pinned{true};
   at::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -36,6 +45,9 @@ void set_threads(int count, std::span<const int> cpus) {
   });
   if (!pinned)
     throw MemoryError("cannot pin " + std::to_string(count) + " threads: the system refuses the affinity");
+  for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
+    pinned_by_thread().push_back(cpus[k % cpus.size()]);
+  }
 }
 
 }  // namespace speedtorch

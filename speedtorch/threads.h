@@ -14,4 +14,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body);
 /// list pins nothing. @throws MemoryError where the system refuses an affinity.
 void set_threads(int count, std::span<const int> cpus);
 
+/// The CPU that each thread of the pool was pinned to by the last set_threads; empty where it pinned nothing.
+std::span<const int> pinned_cpus();
+
 }  // namespace speedtorch

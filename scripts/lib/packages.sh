@@ -21,6 +21,9 @@ comfort command ccache            ccache
 comfort command git               git
 tests   header  gtest/gtest.h     libgtest-dev
 tests   header  gmock/gmock.h     libgmock-dev
+checks  command valgrind          valgrind
+checks  command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+checks  command qemu-aarch64      qemu-user
 venv    module  ensurepip         python3-venv
 '
 
@@ -83,13 +86,19 @@ require_packages() {
   apt_install "${missing[@]}"
 }
 
-# What only makes life easier is installed where that is possible, and never a reason to stop.
+# What is not needed is installed where that is possible, each package by itself where not all can be, and never a reason
+# to stop: `comfort` makes life easier, and tests that miss one of `checks` are skipped and say so.
 offer_packages() {
+  local package
   local -a missing
   mapfile -t missing < <(missing_packages "$@")
   if ((${#missing[@]})) && [[ -z $BUNDLE_DIR ]] && command -v apt-get >/dev/null && may_install; then
     say "installing with apt: ${missing[*]}"
-    apt_get install -y --no-install-recommends "${missing[@]}" || say "going on without ${missing[*]}"
+    apt_get install -y --no-install-recommends "${missing[@]}" && return
+    apt_get update || true
+    for package in "${missing[@]}"; do
+      apt_get install -y --no-install-recommends "$package" || say "going on without $package"
+    done
   fi
 }
 

@@ -15,7 +15,8 @@ using speedtorch::Placement;
 reports::Identity cell(const std::string& dtype, std::int64_t rows, std::int64_t dim, std::int64_t batch,
                        const std::string& index_dtype = "int64") {
   reports::Identity id;
-  id.suite = "transfer", id.direction = "to", id.placement = "pageable", id.device = "cpu", id.dtype = dtype;
+  id.suite = "transfer", id.direction = "round_trip", id.placement = "pageable", id.device = "cpu",
+  id.dtype = dtype;
   id.index_dtype = index_dtype, id.distribution = "unique", id.rows = rows, id.dim = dim, id.batch = batch,
   id.cores = 1;
   return id;
@@ -110,14 +111,42 @@ TEST_F(ArenaTest, ClosingChecksTheWholeTableAndFillsItAgain) {
   auto arena = arena_of(id);
   arena->prepare_values(Pattern::indexed, 0, 1);
   arena->table().index_copy_(0, arena->index(0), arena->values(0));
-  const auto clean = arena->close(true);
+  const auto clean = arena->close(true, true);
   EXPECT_EQ(clean.mismatches, 0) << clean.first;
   EXPECT_EQ(clean.rows, 1000);
   EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, 1000 * 32, seed), -1);
 
   memory_->data()[999 * 32 + 31] ^= std::byte{0x80};  // the last byte
-  EXPECT_EQ(arena->close(true).mismatches, 1);
+  EXPECT_EQ(arena->close(true, true).mismatches, 1);
   EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, 1000 * 32, seed), -1);
+}
+
+TEST_F(ArenaTest, ALargeTableIsCheckedInTheRowsThatWereWrittenAndFilledAgainThere) {
+  const auto arena = arena_of(cell("float32", 1000, 8, 40));
+  arena->prepare_values(Pattern::indexed, 0, 1);
+  arena->table().index_copy_(0, arena->index(0), arena->values(0));
+  EXPECT_EQ(arena->close(true, false).rows, 40);
+  EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, 1000 * 32, seed), -1);
+  memory_->data()[999 * 32] ^= std::byte{1};
+  EXPECT_EQ(arena->close(true, false).mismatches, 0) << "the whole table is looked at later";
+  EXPECT_EQ(arena->close(false, false).mismatches, 1) << "but at once where a case failed";
+}
+
+TEST_F(ArenaTest, ValuesOfEpochZeroLeaveTheTableAsItWasFilled) {
+  const auto arena = arena_of(cell("float32", 300, 8, 40));
+  for (const auto pattern : {Pattern::indexed, Pattern::contiguous}) {
+    arena->prepare_values(pattern, 2, 0);
+    arena->poison_rows(pattern, 2);
+    EXPECT_EQ(arena->check_table(pattern, 2, 0).mismatches, 40) << "nothing was written yet";
+    arena->prepare_values(pattern, 2, 0);
+    if (pattern == Pattern::indexed) {
+      arena->table().index_copy_(0, arena->index(2), arena->values(2));
+    } else {
+      for (const auto& piece : arena->pieces(2)) piece.table.copy_(piece.values);
+    }
+    EXPECT_EQ(arena->check_table(pattern, 2, 0).mismatches, 0);
+  }
+  EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, 300 * 32, seed), -1);
 }
 
 TEST_F(ArenaTest, AStrayWriteIntoARowThatAnotherSetWroteIsSeen) {
@@ -129,14 +158,14 @@ TEST_F(ArenaTest, AStrayWriteIntoARowThatAnotherSetWroteIsSeen) {
   memory_->data()[1 * 32] ^= std::byte{1};  // row 1 is of set 1
   EXPECT_EQ(arena->check_table(Pattern::indexed, 0, 1).mismatches, 1);
   memory_->data()[4 * 32] ^= std::byte{1};
-  EXPECT_EQ(arena->close(true).mismatches, 1);
+  EXPECT_EQ(arena->close(true, true).mismatches, 1);
 }
 
 TEST_F(ArenaTest, WhereACaseFailedOnlyRowsThatNobodyWroteAreJudged) {
   const auto arena = arena_of(cell("float32", 1000, 8, 40));
   arena->prepare_values(Pattern::indexed, 0, 1);
   arena->poison_rows(Pattern::indexed, 0);  // and then it broke off
-  const auto check = arena->close(false);
+  const auto check = arena->close(false, true);
   EXPECT_EQ(check.mismatches, 0);
   EXPECT_EQ(check.rows, 1000 - 40);
 }

@@ -172,9 +172,56 @@ class AxesTest(ProgramTest):
 
     def test_presets_grow(self):
         sizes = [len(host_dry_run("--suite", "transfer", *HOST, "--preset", name)) for name in
-                 ("quick", "standard", "full")]
+                 ("quick", "standard", "kernels", "full")]
         self.assertEqual(sizes, sorted(sizes))
         self.assertEqual(len(host_dry_run("--suite", "transfer", *HOST)), sizes[1])
+
+    def test_instruction_sets(self):
+        known = run("list").stdout
+        names = re.search(r"isa +(.*?)  +\[best\]", known)[1].split()
+        self.assertEqual((names[0], names[-1]), ("best", "baseline"))
+        cases = self.all_measured("--isa", ",".join(names), "--direction", "to", "--row-bytes", "160")
+        self.assertEqual(self.values(cases, "isa"), set(names))
+        for case in cases:
+            self.assertIsNotNone(case["speedup"], case)
+        sentence = "transfer to pageable -> speedtorch -> cpu bytes 3k×160 batch 500 unique int64 cores=1 isa=baseline"
+        again = self.cases("--case", sentence, "--samples", "3")
+        self.assertEqual(self.values(again, "isa"), {"baseline"})
+        self.assertIn("speedtorch", self.values(again, "method"))
+
+    def test_report_names_the_instruction_sets_of_the_kernels(self):
+        report, _, _ = self.measure(*SMALL, *ONE, "--direction", "to", "--method", "speedtorch")
+        cpu = report["environment"]["cpu"]
+        self.assertEqual(cpu["kernel_isa"], cpu["kernel_isas"][0])
+        self.assertEqual(cpu["kernel_isas"][-1], "baseline")
+
+    def test_small_batches_have_latencies(self):
+        cases = self.cases("--suite", "transfer", *ONE, "--rows", "3k", "--batch", "1,50", "--samples", "3")
+        for case in cases:
+            if case["direction"] in ("sum", "round_trip") or case["status"] not in MEASURED:
+                self.assertIsNone(case["latency_p50_s"], case)
+                continue
+            self.assertEqual(case["latency_runs"], 100, case)
+            self.assertGreater(case["latency_p50_s"], 0)
+            self.assertGreaterEqual(case["latency_p99_s"], case["latency_p50_s"])
+            self.assertGreater(case["latency_p50_s"], case["latency_clock_s"])
+        large = self.cases("--suite", "transfer", *ONE, "--rows", "9k", "--batch", "5000", "--samples", "3",
+                           "--direction", "to")
+        self.assertEqual(self.values(large, "latency_p50_s"), {None})
+
+    def test_kernels_preset_at_its_smallest(self):
+        report, _, done = self.measure("--suite", "transfer", "--preset", "kernels", *HOST, "--rows", "6k", "--samples",
+                                       "3", "--placement", "hugepage", "--batch", "1,20,2000", "--row-bytes",
+                                       "16,160,512")
+        cases = report["cases"]
+        self.assertEqual(self.values(cases, "dim"), {16, 160, 512})
+        self.assertEqual(len({identity(case) for case in cases}), len(cases))
+        for case in cases:
+            waived = case["method"] == "index_select" and case["index_dtype"] == "int32"
+            self.assertTrue(case["status"] in MEASURED or (waived and case["direction"] == "from"), case)
+        self.assertIn("Latency of small batches", done.stdout)
+        self.assertEqual(self.run_program("show", "r.json").stdout, done.stdout)
+        self.assertLess(len(done.stdout.splitlines()), 120)
 
     def test_missing_gpu_is_waived_with_a_reason_or_measured(self):
         cases = self.cases(*SMALL, "--direction", "to")

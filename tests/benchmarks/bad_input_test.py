@@ -46,7 +46,8 @@ MISTAKES = [
     ([*BASE, "--peers", "numpi"], ["--peers", "'numpi'", "did you mean 'numpy'?"]),
     ([*BASE, "--peers", "speedtorch"], ["--peers", "'speedtorch'", "cupy, embedding_bag, gather, numpy, torch"]),
     (["--case", CASE, "--peers", "numpy"], ["--case", "--peers"]),
-    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, full"]),
+    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, full"]),
+    ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),
     ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, every"]),
     ([*BASE, "--color", "sometimes"], ["--color", "'sometimes'", "always"]),
     ([*BASE, "--filter", "("], ["--filter", "'('"]),
@@ -87,6 +88,7 @@ MISTAKES = [
     (["--case", CASE.replace("cores=1", "cores=99999")], ["999"]),
     (["--case", CASE + " cahce=cold"], ["--case", "cahce"]),
     (["--case", CASE + " cache=cold"], ["--case", "cache"]),
+    (["--case", CASE + " isa=avx9"], ["--case", "isa", "'avx9'", "baseline"]),
     (["--case", CASE, "--rows", "5k"], ["--case", "--rows"]),
     (["--case", CASE, "--filter", "x"], ["--case", "--filter"]),
 ]

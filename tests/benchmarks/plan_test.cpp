@@ -4,10 +4,12 @@
 #include <set>
 
 #include "benchmarks/method.h"
+#include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_plan.h"
 #include "harness/errors.h"
+#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -102,6 +104,173 @@ TEST(Plan, FullTakesEveryValueOfTheClosedAxes) {
   EXPECT_EQ(values(full, &reports::Identity::dtype).size(), transfer_axes::dtypes().size());
   EXPECT_EQ(values(full, &reports::Identity::index_dtype).size(), 2U);
   EXPECT_EQ(values(full, &reports::Identity::distribution).size(), 5U);
+}
+
+Options kernels() {
+  auto options = on_host();
+  options.preset = "kernels";
+  return options;
+}
+
+using reports::Identity;
+
+std::set<std::int64_t> numbers(const TransferPlan& plan, std::int64_t Identity::*axis, auto chosen) {
+  std::set<std::int64_t> seen;
+  for (const auto& group : plan.groups) {
+    for (const auto& id : group.cases) {
+      if (chosen(id)) seen.insert(id.*axis);
+    }
+  }
+  return seen;
+}
+
+TEST(Plan, KernelsHasEveryCellOfItsGoals) {
+  const auto planned = plan(kernels());
+  const std::set<std::int64_t> widths{16, 32, 64, 128, 160, 256, 264, 512, 516, 656, 1024, 1152, 4096};
+  for (const char* direction : {"to", "from"}) {
+    for (const char* placement : {"pageable", "hugepage"}) {
+      for (const char* index : {"int64", "int32"}) {
+        for (const char* method : {"speedtorch", "index_select", "copy", "stream"}) {
+          const bool refused = index == std::string("int32") && method == std::string("index_select") &&
+                               direction == std::string("from");
+          const auto of = [&](const Identity& id) {
+            return id.direction == direction && id.placement == placement && id.index_dtype == index &&
+                   id.method == method && id.cores == 4 && id.batch == 131'072;
+          };
+          EXPECT_EQ(numbers(planned, &Identity::dim, of), refused ? std::set<std::int64_t>{} : widths)
+              << method;
+        }
+      }
+    }
+  }
+  const auto one_core = [](const Identity& id) {
+    return id.cores == 1 && id.batch == 131'072 && id.direction == "to";
+  };
+  EXPECT_EQ(numbers(planned, &Identity::dim, one_core), widths);
+  const auto small = [](const Identity& id) { return id.method == "advanced" && id.dim == 160; };
+  EXPECT_EQ(numbers(planned, &Identity::batch, small), (std::set<std::int64_t>{1, 8, 24, 64, 384, 1536}));
+  const auto at_512 = [](const Identity& id) { return id.dim == 512 && id.method == "stream"; };
+  EXPECT_EQ(numbers(planned, &Identity::cores, at_512), (std::set<std::int64_t>{1, 2, 4}));
+}
+
+TEST(Plan, KernelsMeasuresEachCaseOnceAndOnePlacementAfterTheOther) {
+  const auto planned = plan(kernels());
+  std::set<std::string> sentences;
+  std::vector<std::string> placements;
+  double seconds = 0;
+  for (const auto& group : planned.groups) {
+    seconds += group.seconds;
+    for (const auto& id : group.cases) {
+      EXPECT_TRUE(sentences.insert(sentence_of(id)).second) << sentence_of(id);
+      EXPECT_EQ(id.placement, group.cases.front().placement);
+    }
+    if (placements.empty() || placements.back() != group.cases.front().placement)
+      placements.push_back(group.cases.front().placement);
+  }
+  EXPECT_EQ(placements, (std::vector<std::string>{"pageable", "hugepage"}));
+  EXPECT_LT(seconds, 300);
+}
+
+TEST(Plan, KernelsTablesHaveFiveGigabytesOrWhatTheMemoryHasRoomFor) {
+  const auto bytes = [](const TransferPlan& planned) {
+    std::set<std::int64_t> seen;
+    for (const auto& group : planned.groups) seen.insert(group.cases.front().rows * group.cases.front().dim);
+    return seen;
+  };
+  const auto usual = plan(kernels());
+  EXPECT_TRUE(usual.warnings.empty());
+  EXPECT_GT(*bytes(usual).begin(), 4'999'990'000);
+  EXPECT_LE(*bytes(usual).rbegin(), 5'000'000'000);
+  auto small = machine();
+  small.memory_available = std::int64_t{4} << 30;
+  TransferIndices indices;
+  const auto scaled = plan_transfer(kernels(), small, indices);
+  ASSERT_EQ(scaled.warnings.size(), 1U);
+  EXPECT_THAT(scaled.warnings[0], HasSubstr("instead of"));
+  EXPECT_LT(*bytes(scaled).rbegin(), small.memory_available);
+}
+
+TEST(Plan, GivenAxesReplaceThoseOfEachBlock) {
+  auto options = kernels();
+  options.rows = {5000}, options.batches = {100}, options.row_bytes = {24}, options.cores = {2};
+  const auto planned = plan(options);
+  for (const auto& group : planned.groups) {
+    for (const auto& id : group.cases) {
+      EXPECT_EQ(id.rows, 5000);
+      EXPECT_EQ(id.batch, 100);
+      EXPECT_EQ(id.dim, 24);
+      EXPECT_EQ(id.cores, 2);
+    }
+  }
+  EXPECT_EQ(planned.groups.size(), 2U * 2 * 2);  // placements, directions, index dtypes
+}
+
+/// The groups that have a case of this method.
+std::vector<const TransferPlan::Cases*> groups_with(const TransferPlan& planned, const std::string& method) {
+  std::vector<const TransferPlan::Cases*> found;
+  for (const auto& group : planned.groups) {
+    const auto is_its = [&](const Identity& id) { return id.method == method; };
+    if (std::ranges::any_of(group.cases, is_its)) found.push_back(&group);
+  }
+  return found;
+}
+
+TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
+  auto options = kernels();
+  EXPECT_TRUE(groups_with(plan(options), "gather").empty()) << "nobody asked for it";
+  options.peers = {"gather"};
+  const auto planned = plan(options);
+  EXPECT_EQ(groups_with(planned, "gather").size(), 13U * 2) << "widths, placements";
+  for (const auto* group : groups_with(planned, "gather")) {
+    for (const auto& id : group->cases) {
+      EXPECT_EQ(id.cores, 1);
+      EXPECT_EQ(id.direction, "to");
+      EXPECT_EQ(id.index_dtype, "int64");
+      EXPECT_EQ(id.batch, 131'072);
+    }
+  }
+  EXPECT_EQ(values(planned, &Identity::method),
+            (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy", "stream", "gather"}));
+  options.methods = {"speedtorch"};
+  EXPECT_EQ(groups_with(plan(options), "gather").size(), 13U * 2) << "beside the methods that were given";
+}
+
+TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
+  auto options = kernels();
+  options.cores = {2}, options.peers = {"gather"};  // so all blocks have the same cells
+  const auto planned = plan(options);
+  std::set<std::string> cells;
+  for (const auto& group : planned.groups) {
+    for (const auto& id : group.cases) EXPECT_TRUE(id.same_cell(group.cases.front()));
+    auto cell = group.cases.front();
+    cell.method.clear();
+    EXPECT_TRUE(cells.insert(harness::to_sentence(cell, {})).second) << sentence_of(group.cases.front());
+  }
+  const auto with = groups_with(planned, "gather");
+  ASSERT_EQ(with.size(), 13U * 2);
+  for (const auto* group : with) EXPECT_GE(group->cases.size(), 5U);
+}
+
+TEST(Plan, APeerWithoutACellIsWaivedOnce) {
+  auto options = kernels();
+  options.peers = {"embedding_bag"};  // of floating dtypes, and rows of bytes are none
+  const auto planned = plan(options);
+  EXPECT_TRUE(groups_with(planned, "embedding_bag").empty());
+  const auto its = [](const reports::Record& record) { return record.id.method == "embedding_bag"; };
+  ASSERT_EQ(std::ranges::count_if(planned.waived, its), 1);
+  EXPECT_THAT(std::ranges::find_if(planned.waived, its)->reason, HasSubstr("none is among the cells"));
+}
+
+TEST(Plan, AnInstructionSetIsAnAxis) {
+  auto options = on_host();
+  options.isas = {"best", "baseline"};
+  options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {1};
+  const auto planned = plan(options);
+  ASSERT_EQ(planned.groups.size(), 2U);
+  EXPECT_EQ(std::get<std::string>(*reports::find(planned.groups[0].cases.front().axes, "isa")), "best");
+  EXPECT_EQ(std::get<std::string>(*reports::find(planned.groups[1].cases.front().axes, "isa")), "baseline");
+  EXPECT_EQ(transfer_axes::isas().front(), "best");
+  EXPECT_EQ(transfer_axes::isas().back(), "baseline");
 }
 
 TEST(Plan, WhatLibTorchRefusesIsWaivedWithTheCure) {

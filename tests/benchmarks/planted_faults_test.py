@@ -106,6 +106,18 @@ class PlantedFaultsTest(ProgramTest):
         self.check_condemned(self.in_two_placements("stray_write", "--direction", "from,round_trip", "--rows", "1M",
                                                     "--row-bytes", "2"))
 
+    def test_write_far_from_the_named_rows_of_a_large_table_is_caught_at_the_end_of_the_run(self):
+        # Above 1 GiB the whole table is looked at once: all that used it since are condemned, and the other
+        # placement's cases are not.
+        cases, done = self.planted([*HONEST, "stray_write"], "--placement", "libtorch,pageable", "--direction",
+                                   "from,to", "--rows", "68M", "--row-bytes", "16", status=1,
+                                   table=("--suite", "transfer", "--batch", "500", "--cores", "1", *HOST))
+        for case in cases:
+            self.assertEqual(case["status"] == "wrong", case["placement"] == "pageable", case)
+            if case["status"] == "wrong":
+                self.assertIn("a case of the cells that used it damaged the table", case["reason"])
+        self.assertIn("WRONG: ", done.stdout)
+
     def test_reading_that_damages_the_table_is_caught(self):
         self.check_condemned(self.in_two_placements("writes_back", "--direction", "to,from", "--rows", "20k"))
 

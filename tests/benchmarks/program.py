@@ -22,7 +22,8 @@ COLUMNS = IDENTITY + (
     "copy_fraction speedup verified_rows mismatches"
 ).split()
 AXES = ["cache", "callers", "index_home", "isa"]
-PLAIN = ["repeat", "pages_got", "throttled", "group"]
+LATENCY = ["latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"]
+PLAIN = ["repeat", "pages_got", "throttled", *LATENCY, "group"]
 FIGURES = ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction", "speedup")
 MEASURED = ("ok", "unstable")
 

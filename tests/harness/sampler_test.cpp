@@ -277,6 +277,80 @@ TEST_F(SamplerTest, NeighboursWorkOnDifferentSets) {
   EXPECT_EQ(first_sets, (std::vector<int>{0, 1, 2}));
 }
 
+double column(const Record& record, const std::string& name) {
+  const auto* value = reports::find(record.more, name);
+  if (value == nullptr || std::holds_alternative<std::monostate>(*value)) return -1;
+  const auto* whole = std::get_if<std::int64_t>(value);
+  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(*value);
+}
+
+TEST_F(SamplerTest, LatenciesAreThoseOfSingleRunsEachTimedByItself) {
+  rules_.clock_step_s = 1e-3;  // so that a sample is the mean of many runs
+  rules_.latency_runs = 400;
+  rules_.latency_seconds = 1e9;
+  // Every 20th run takes 21 times as long: the mean of many is 2, the median 1, the 99 % quantile 21.
+  auto uneven = taking("a", [](int run) { return run % 20 == 0 ? 21e-3 : 1e-3; });
+  uneven.latency = true;
+  const auto records = measure_with({uneven, taking("b", [](int) { return 1.0; })});
+  EXPECT_EQ(column(records[0], "latency_runs"), 400);
+  EXPECT_NEAR(column(records[0], "latency_p50_s"), 1e-3, 1e-12);
+  EXPECT_NEAR(column(records[0], "latency_p99_s"), 21e-3, 1e-12);
+  EXPECT_EQ(column(records[0], "latency_clock_s"), 0);
+  EXPECT_NEAR(*records[0].median_s, 2e-3, 1e-4);
+  for (const char* name : {"latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"}) {
+    ASSERT_NE(reports::find(records[1].more, name), nullptr) << "each record has the column";
+    EXPECT_EQ(column(records[1], name), -1) << "nobody asked for it";
+  }
+}
+
+TEST_F(SamplerTest, LatenciesByAClockOfItsOwnLeaveOutTheAskingAndOurClock) {
+  rules_.latency_runs = 200;
+  rules_.latency_seconds = 1e9;
+  Contestant peer(
+      identity("peer"), Role::peer, [](int) {}, good);
+  peer.latency = true;
+  peer.own_clock = [&](int, int repeat) {
+    clock_.advance(50);  // asking costs, and is nobody's time
+    return repeat * 1e-3;
+  };
+  const auto records = measure_with({peer});
+  EXPECT_EQ(column(records[0], "latency_runs"), 200);
+  EXPECT_NEAR(column(records[0], "latency_p50_s"), 1e-3, 1e-12);
+  EXPECT_NEAR(column(records[0], "latency_p99_s"), 1e-3, 1e-12);
+  EXPECT_EQ(column(records[0], "latency_clock_s"), -1);
+}
+
+TEST_F(SamplerTest, SingleRunsTakeTurnsInBlocksAfterTheRounds) {
+  std::string log;
+  std::vector<Contestant> group;
+  for (const char name : {'a', 'b'}) {
+    group.emplace_back(
+        identity(std::string(1, name)), Role::ours, [&, name](int) { log += name, clock_.advance(1e-5); },
+        good);
+    group.back().latency = true;
+  }
+  rules_.latency_runs = 200;
+  rules_.latency_seconds = 1e9;
+  measure_with(group);
+  // A block is 50 timed runs after one that is not; four of them a case, and the last checks.
+  const auto singles = log.substr(log.size() - 2 - 8 * 51, 8 * 51);
+  for (std::size_t pair = 0; pair < 4; ++pair) {
+    const auto one = singles.substr(pair * 102, 51), other = singles.substr(pair * 102 + 51, 51);
+    EXPECT_EQ(one, std::string(51, one[0]));
+    EXPECT_EQ(other, std::string(51, one[0] == 'a' ? 'b' : 'a'));
+  }
+}
+
+TEST_F(SamplerTest, ACaseTooSlowForEnoughSingleRunsHasNoLatency) {
+  rules_.latency_seconds = 5;
+  auto slow = taking("slow", [](int) { return 1.0; });
+  slow.latency = true;
+  const auto records = measure_with({slow});
+  EXPECT_EQ(column(records[0], "latency_p99_s"), -1);
+  EXPECT_EQ(records[0].status, Status::ok);
+  EXPECT_LT(clock_.now, 60);
+}
+
 TEST_F(SamplerTest, WhatCannotRotateIsNotRepeated) {
   rules_.clock_step_s = 1;
   auto one = taking("a", [](int) { return 1.0; });

@@ -1,157 +1,151 @@
-// Every instruction set that this machine has, every way to store, and memory that ends at a page no one may
-// touch.
+// Every instruction set that this machine has, every way to store: every width at every alignment, and memory
+// that ends at a page that no one may touch.
 
 #include "kernels/row_moves.h"
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <string>
-#include <tuple>
+#include <limits>
 
-#include "kernels/rows.h"
+#include "tests/kernels/forced_isa.h"
 #include "tests/kernels/row_buffer.h"
+#include "tests/kernels/row_trial.h"
 
 namespace speedtorch::kernels {
 namespace {
 
-/// Forces the dispatch to one target while it lives.
-class ForcedTarget {
- public:
-  explicit ForcedTarget(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+constexpr Direction kDirections[] = {Direction::gather, Direction::scatter};
+
+using RowMoves = OnPath;
+
+/// Tries what the sweep visits until one fails.
+template <class Index, class Sweep>
+void expect_all(Sweep sweep) {
+  Trials<Index> trials;
+  bool good = true;
+  sweep([&](const Trial& trial) {
+    if (!good) return;
+    good = trials.moves_as_the_plain_loop(trial);
+    EXPECT_TRUE(good) << describe(trial) << ", " << 8 * sizeof(Index) << "-bit indices";
+  });
+}
+
+TEST_P(RowMoves, EveryWidthAtEveryAlignmentOfEitherSide) {
+  for (const Direction direction : kDirections) {
+    const auto sweep = [&](auto visit) { for_every_width(direction, stores(), visit); };
+    expect_all<std::int32_t>(sweep);
+    expect_all<std::int64_t>(sweep);
   }
-  ~ForcedTarget() {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST_P(RowMoves, EveryPairOfAlignments) {
+  for (const Direction direction : kDirections) {
+    const auto sweep = [&](auto visit) { for_every_alignment(direction, stores(), visit); };
+    expect_all<std::int32_t>(sweep);
+    expect_all<std::int64_t>(sweep);
   }
-  ForcedTarget(const ForcedTarget&) = delete;
-};
+}
 
-/// Rows that begin right after a forbidden page, or end right before one.
-class GuardedRows {
- public:
-  enum class At { start, end };
-
-  GuardedRows(std::int64_t rows, std::int64_t row_bytes, At at, std::uint64_t seed)
-      : rows_(rows), width_(row_bytes) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const auto bytes = static_cast<std::size_t>(rows * row_bytes);
-    const std::size_t inner = (bytes + page - 1) / page * page;
-    size_ = inner + 2 * page;
-    map_ = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map_ == MAP_FAILED) throw std::bad_alloc();
-    auto* first = static_cast<std::byte*>(map_) + page;
-    mprotect(first, inner, PROT_READ | PROT_WRITE);
-    data_ = at == At::start ? first : first + inner - bytes;
-    for (std::size_t i = 0; i < bytes; ++i) data_[i] = pattern(seed, i);
-  }
-  ~GuardedRows() { munmap(map_, size_); }
-  GuardedRows(const GuardedRows&) = delete;
-
-  Rows view() const { return {data_, rows_, width_, width_}; }
-  const std::byte* row(std::int64_t i) const { return data_ + i * width_; }
-
- private:
-  std::int64_t rows_;
-  std::int64_t width_;
-  void* map_ = nullptr;
-  std::size_t size_ = 0;
-  std::byte* data_ = nullptr;
-};
-
-using Choice = std::tuple<std::int64_t, Stores>;
-
-class RowMoves : public ::testing::TestWithParam<Choice> {
- protected:
-  ForcedTarget forced_{std::get<0>(GetParam())};
-
-  template <class Index>
-  void force_and_run(RowMove<Index> move, std::int64_t count, std::int64_t prefetch_rows) const {
-    move.stores = std::get<1>(GetParam());
-    move.prefetch_rows = prefetch_rows;
-    run(move, 0, count);
-  }
-};
-
-constexpr std::int64_t kCount = 13;
-constexpr std::int64_t kRows = 17;  // prime, so scattered_index repeats none
-
-TEST_P(RowMoves, MoveAsThePlainLoop) {
-  const auto index = scattered_index<std::int32_t>(kCount, kRows);
-  for (std::int64_t width = 1; width <= 600; width += width < 150 ? 1 : 13) {
-    for (const std::int64_t prefetch_rows : {0, 4, 40}) {
-      const std::int64_t alignment = (width * 11 + prefetch_rows) % 64;
-      const RowBuffer table({kRows, width, alignment, 2}, 1);
-      RowBuffer out({kCount, width, (alignment * 5) % 64, 0}, 2);
-      const auto gathered = plain_gather(table, index, out);
-      force_and_run(plan_gather(table.view(), index.data(), out.view()), kCount, prefetch_rows);
-      EXPECT_TRUE(out.bytes() == gathered) << width;
-
-      RowBuffer back({kRows, width, alignment, 3}, 3);
-      const auto scattered = plain_scatter(out, index, back);
-      force_and_run(plan_scatter(out.view(), index.data(), back.view()), kCount, prefetch_rows);
-      EXPECT_TRUE(back.bytes() == scattered) << width;
+TEST_P(RowMoves, TouchNoByteBeyondTheMemory) {
+  for (const Direction direction : kDirections) {
+    for (const bool at_end : {false, true}) {
+      EXPECT_EQ(fault_at_guards<std::int32_t>(direction, stores(), at_end), "");
+      EXPECT_EQ(fault_at_guards<std::int64_t>(direction, stores(), at_end), "");
     }
   }
 }
 
-TEST_P(RowMoves, TouchNoByteBeyondTheRows) {
-  const auto index =
-      scattered_index<std::int64_t>(kRows, kRows);  // the first and the last row are among them
-  for (std::int64_t width = 1; width <= 600; width += width < 150 ? 1 : 13) {
-    for (const auto at : {GuardedRows::At::start, GuardedRows::At::end}) {
-      const GuardedRows table(kRows, width, at, 1);
-      const GuardedRows out(kRows, width, at, 2);
-      force_and_run(plan_gather(table.view(), index.data(), out.view()), kRows, 4);
-      const GuardedRows back(kRows, width, at, 3);
-      force_and_run(plan_scatter(out.view(), index.data(), back.view()), kRows, 4);
-      const auto bytes = static_cast<std::size_t>(width);
-      for (std::int64_t i = 0; i < kRows; ++i) {
-        EXPECT_EQ(std::memcmp(out.row(i), table.row(index[static_cast<std::size_t>(i)]), bytes), 0) << width;
-        EXPECT_EQ(std::memcmp(back.row(i), table.row(i), bytes), 0) << width;
+/// Gathers with the path's stores and compares all of the output's memory.
+template <class Index>
+void expect_gather(const std::vector<Index>& index, std::int64_t width, Stores stores) {
+  const auto count = static_cast<std::int64_t>(index.size());
+  const RowBuffer table({53, width, 3, 0}, 1);
+  RowBuffer out({count, width, 40, 2}, 2);
+  const auto expected = plain_gather(table, index, out);
+  run(plan_forced(Direction::gather, table.view(), index.data(), out.view(), stores, 4), 0, count);
+  EXPECT_TRUE(out.bytes() == expected) << count << " rows of " << width << " bytes";
+}
+
+TEST_P(RowMoves, GatherRepeatsRows) {
+  for (const std::int64_t width : {1, 20, 64, 160, 512, 516}) {
+    expect_gather<std::int32_t>({7, 7, 0, 52, 7, 0, 52, 52, 52, 7, 7, 7}, width, stores());
+    expect_gather<std::int64_t>({7, 7, 0, 52, 7, 0, 52, 52, 52, 7, 7, 7}, width, stores());
+  }
+}
+
+TEST_P(RowMoves, NoRowAndOneRow) {
+  for (const std::int64_t width : {1, 20, 64, 160, 512, 516}) {
+    expect_gather<std::int32_t>({}, width, stores());
+    expect_gather<std::int64_t>({52}, width, stores());
+    for (const std::int64_t count : {0, 1}) {
+      const RowBuffer values({count, width, 5, 0}, 1);
+      RowBuffer table({53, width, 9, 1}, 2);
+      const auto index = scattered_index<std::int64_t>(count, 53);
+      const auto expected = plain_scatter(values, index, table);
+      run(plan_forced(Direction::scatter, values.view(), index.data(), table.view(), stores(), 4), 0, count);
+      EXPECT_TRUE(table.bytes() == expected) << count << " rows of " << width << " bytes";
+    }
+  }
+}
+
+TEST_P(RowMoves, APartOfTheIndicesMovesItsRowsOnly) {
+  constexpr std::int64_t kCount = 50;
+  const auto index = scattered_index<std::int64_t>(kCount, 53);
+  for (const std::int64_t width : {4, 16, 160, 520}) {
+    const RowBuffer table({53, width, 0, 0}, 1);
+    for (std::int64_t begin = 0; begin < kCount; begin += 7) {
+      for (std::int64_t end = begin; end <= kCount; end += 5) {
+        RowBuffer out({kCount, width, 0, 0}, 2);
+        const auto expected = moved(
+            table, out, static_cast<std::size_t>(end - begin),
+            [&](std::size_t i) { return index[static_cast<std::size_t>(begin) + i]; },
+            [&](std::size_t i) { return begin + static_cast<std::int64_t>(i); });
+        run(plan_forced(Direction::gather, table.view(), index.data(), out.view(), stores(), 8), begin, end);
+        ASSERT_TRUE(out.bytes() == expected) << width << " bytes, " << begin << " to " << end;
       }
     }
   }
 }
 
-TEST_P(RowMoves, CheckFindsABadIndexAtEveryPlace) {
-  for (std::int64_t count = 1; count <= 40; ++count) {
-    std::vector<std::int64_t> index(static_cast<std::size_t>(count), 5);
-    EXPECT_TRUE(all_inside(index.data(), count, 6));
-    for (std::int64_t& value : index) {
-      for (const std::int64_t bad : {std::int64_t{6}, std::int64_t{-1}, INT64_MIN, INT64_MAX}) {
+/// A bad index at each place of each count up to several vectors.
+template <class Index>
+void expect_bad_index_found() {
+  constexpr std::int64_t kRows = 6;
+  for (std::int64_t count = 1; count <= 70; ++count) {
+    std::vector<Index> index(static_cast<std::size_t>(count), 5);
+    EXPECT_TRUE(all_inside(index.data(), count, kRows));
+    for (Index& value : index) {
+      for (const Index bad :
+           {Index{6}, Index{-1}, std::numeric_limits<Index>::min(), std::numeric_limits<Index>::max()}) {
         value = bad;
-        EXPECT_FALSE(all_inside(index.data(), count, 6)) << bad;
+        EXPECT_FALSE(all_inside(index.data(), count, kRows)) << bad << " among " << count;
       }
       value = 0;
     }
   }
 }
 
+TEST_P(RowMoves, CheckFindsABadIndexAtEveryPlace) {
+  expect_bad_index_found<std::int32_t>();
+  expect_bad_index_found<std::int64_t>();
+}
+
 TEST_P(RowMoves, LinesAreStreamedWhole) {
-  for (const std::int64_t alignment : {0, 1, 32}) {
-    const RowBuffer from({1, 64 * 9, alignment, 0}, 1);
-    RowBuffer to({1, 64 * 9, 0, 0}, 2);
-    const auto expected = plain_gather(from, std::vector<std::int64_t>{0}, to);
-    stream_lines(to.view().data, from.view().data, 9);
-    EXPECT_TRUE(to.bytes() == expected) << alignment;
+  for (std::int64_t alignment = 0; alignment < 64; ++alignment) {
+    for (std::int64_t lines = 0; lines <= 9; ++lines) {
+      const RowBuffer from({1, 64 * 10, alignment, 0}, 1);
+      RowBuffer to({1, 64 * 10, 0, 0}, 2);
+      auto expected = to.bytes();
+      std::copy_n(from.view().data, 64 * lines, expected.begin() + static_cast<std::ptrdiff_t>(to.place(0)));
+      stream_lines(to.view().data, from.view().data, lines);
+      EXPECT_TRUE(to.bytes() == expected) << lines << " lines from alignment " << alignment;
+    }
   }
 }
 
-std::string choice_name(const ::testing::TestParamInfo<Choice>& choice) {
-  const auto [target, stores] = choice.param;
-  return std::string(hwy::TargetName(target)) + (stores == Stores::streaming ? "Streaming" : "Cached");
-}
-
-INSTANTIATE_TEST_SUITE_P(Targets, RowMoves,
-                         ::testing::Combine(::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                                            ::testing::Values(Stores::cached, Stores::streaming)),
-                         choice_name);
+INSTANTIATE_TEST_SUITE_P(Paths, RowMoves, all_paths(), path_name);
 
 }  // namespace
 }  // namespace speedtorch::kernels

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "kernels/cache_size.h"
 #include "kernels/error.h"
@@ -232,25 +230,6 @@ TEST_P(LargeMovement, MovesAsThePlainLoop) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, LargeMovement, ::testing::Values(64, 512, 2052));
-
-TEST(ConcurrentCalls, EachGetsItsOwnRows) {
-  constexpr std::int64_t kCount = 4001;
-  const RowBuffer table({kCount, 100, 4, 0}, 1);
-  std::array<bool, 8> good{};
-  std::vector<std::thread> callers;
-  for (std::size_t caller = 0; caller < good.size(); ++caller) {
-    callers.emplace_back([&, caller] {
-      auto index = scattered_index<std::int64_t>(kCount, kCount);
-      std::rotate(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(caller * 100), index.end());
-      RowBuffer out({kCount, 100, 0, 0}, caller);
-      const auto expected = plain_gather(table, index, out);
-      gather_rows(table.view(), index.data(), kCount, out.view(), two_threads);
-      good[caller] = out.bytes() == expected;
-    });
-  }
-  for (std::thread& caller : callers) caller.join();
-  for (std::size_t caller = 0; caller < good.size(); ++caller) EXPECT_TRUE(good[caller]) << caller;
-}
 
 void expect_stream_copy(std::int64_t bytes, std::int64_t from_alignment, std::int64_t to_alignment) {
   const RowBuffer from({1, bytes, from_alignment, 0}, 1);

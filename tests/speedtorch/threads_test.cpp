@@ -5,6 +5,8 @@
 #include <sched.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,21 @@ TEST(Threads, EveryItemIsDoneOnce) {
   for (const auto& count : done) EXPECT_EQ(count, 1);
 }
 
+/// at::parallel_for compiled without OpenMP is a loop on one thread, and everything but the speed is as it
+/// should be.
+TEST(Threads, AreReallySeveral) {
+  std::thread([] {
+    set_threads(2, {});
+    std::mutex lock;
+    std::set<std::thread::id> seen;
+    parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+      const std::lock_guard guard(lock);
+      seen.insert(std::this_thread::get_id());
+    });
+    EXPECT_EQ(seen.size(), 2U);
+  }).join();
+}
+
 TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
   // In a thread of its own, so that the test's own affinity stays.
   std::thread([] {
@@ -28,10 +45,14 @@ TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
     while (!CPU_ISSET(static_cast<std::size_t>(first), &allowed)) ++first;
     set_threads(1, std::vector<int>{first});
     EXPECT_EQ(at::get_num_threads(), 1);
+    ASSERT_EQ(pinned_cpus().size(), 1u);
+    EXPECT_EQ(pinned_cpus()[0], first);
     cpu_set_t now;
     ASSERT_EQ(::sched_getaffinity(0, sizeof now, &now), 0);
     EXPECT_EQ(CPU_COUNT(&now), 1);
     EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(first), &now));
+    set_threads(1, {});
+    EXPECT_TRUE(pinned_cpus().empty());
   }).join();
 }
 
