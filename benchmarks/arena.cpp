@@ -11,6 +11,7 @@
 #include "harness/fill.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
+#include "speedtorch/shared_memory.h"
 
 namespace stbench {
 namespace {
@@ -41,14 +42,6 @@ at::ScalarType scalar_type(const std::string& dtype) {
 /// Ready outputs get the placement's kind of page too; a mapped table's are ordinary ones.
 Placement page_kind(Placement placement) {
   return placement == Placement::mapped ? Placement::pageable : placement;
-}
-
-/// A ready tensor on the model's device, on the same kind of pages as the table where that is the host.
-at::Tensor ready(const speedtorch::Memory& table, at::Device device, at::IntArrayRef sizes,
-                 at::ScalarType dtype) {
-  if (!device.is_cpu()) return at::empty(sizes, at::TensorOptions().dtype(dtype).device(device));
-  const auto bytes = c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype));
-  return speedtorch::allocate(page_kind(table.placement()), bytes)->host_tensor(sizes, dtype);
 }
 
 /// Set s is the s-th piece of so many consecutive rows, from the table's start again at its end.
@@ -110,20 +103,48 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
       for (auto& tensor : *tensors) tensor = tensor.to(at::kInt);
     }
   }
+  share_indices();
   place_pieces();
+}
+
+/// A ready tensor on the model's device, on the same kind of pages as the table where that is the host, and
+/// in shared memory where the table is.
+at::Tensor Arena::ready(at::Device device, at::IntArrayRef sizes, at::ScalarType dtype) {
+  if (!device.is_cpu()) return at::empty(sizes, at::TensorOptions().dtype(dtype).device(device));
+  const auto bytes = c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype));
+  const auto kind = page_kind(memory_->placement());
+  if (memory_->shared_fd() < 0) return speedtorch::allocate(kind, bytes)->host_tensor(sizes, dtype);
+  shared_.push_back(speedtorch::allocate_shared(kind, bytes, memory_->device()));
+  return shared_.back()->host_tensor(sizes, dtype);
+}
+
+int Arena::shared_fd(const at::Tensor& tensor) const {
+  if (tensor.data_ptr() == memory_->data()) return memory_->shared_fd();
+  const auto block = std::find_if(shared_.begin(), shared_.end(),
+                                  [&](const auto& memory) { return memory->data() == tensor.data_ptr(); });
+  return block == shared_.end() ? -1 : (*block)->shared_fd();
+}
+
+void Arena::share_indices() {
+  if (memory_->shared_fd() < 0) return;
+  for (int set = 0; set < harness::index_sets; ++set) {
+    auto& host = host_index_[at(set)];
+    host = ready(at::kCPU, host.sizes(), host.scalar_type()).copy_(host);
+    index_[at(set)] = host.to(table_.device());
+  }
 }
 
 /// A cell that only reads gets no values: touching half a gigabyte of pages for each wide one took longer
 /// than its samples.
 void Arena::place_buffers(bool writes) {
   const std::array<std::int64_t, 2> batch{batch_, shape_.row_elements};
-  model_ = ready(*memory_, model_device_, batch, shape_.dtype);
+  model_ = ready(model_device_, batch, shape_.dtype);
   const bool keep_all = payload_bytes() <= keep_all_values;
   values_.resize(keep_all ? 2 * harness::index_sets : 1);
   for (auto& values : values_) {
-    if (writes) values.tensor = ready(*memory_, model_device_, batch, shape_.dtype);
+    if (writes) values.tensor = ready(model_device_, batch, shape_.dtype);
   }
-  if (!same_device_) bounce_ = ready(*memory_, at::kCPU, batch, shape_.dtype);
+  if (!same_device_) bounce_ = ready(at::kCPU, batch, shape_.dtype);
   if (!model_device_.is_cpu()) {
     staging_ = speedtorch::allocate(Placement::pinned, payload_bytes(), model_device_)
                    ->host_tensor(batch, shape_.dtype);
@@ -219,14 +240,14 @@ void Arena::poison_model() {
 
 void Arena::poison_rows(Pattern pattern, int set) { bytes_.poison(rows_of(pattern, set)); }
 
-harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch) {
+harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch, Equality equality) {
   const auto& result = delivered_.defined() ? delivered_ : model_;
   const auto& rows = rows_of(pattern, set);
   if (result.scalar_type() != shape_.dtype) {
     return {std::ssize(rows), std::ssize(rows),
             std::string("the result is of dtype ") + c10::toString(result.scalar_type())};
   }
-  return check_rows(result, rows, shape_.row_bytes(), seed_of(epoch), "model tensor");
+  return check_rows(result, rows, shape_.row_bytes(), seed_of(epoch), "model tensor", equality);
 }
 
 harness::Check Arena::check_table(Pattern pattern, int set, std::uint64_t epoch) {

@@ -49,6 +49,9 @@ class Arena {
   at::Tensor& model() { return model_; }
   /// [batch, dim] on the model's device: what `from` reads.
   at::Tensor& values(int set) { return buffer(Pattern::indexed, set); }
+  /// The descriptor of the memory behind one of these tensors or the table; -1 where no other process can map
+  /// it.
+  [[nodiscard]] int shared_fd(const at::Tensor& tensor) const;
   /// [batch], on the table's device and on the host.
   const at::Tensor& index(int set) const { return index_[at(set)]; }
   const at::Tensor& host_index(int set) const { return host_index_[at(set)]; }
@@ -95,7 +98,8 @@ class Arena {
   void poison_rows(Pattern pattern, int set);
   /// After `to`: the model tensor holds the table's rows as they were filled, or as `from` left them in
   /// `epoch`.
-  harness::Check check_model(Pattern pattern, int set, std::uint64_t epoch);
+  harness::Check check_model(Pattern pattern, int set, std::uint64_t epoch,
+                             Equality equality = Equality::bits);
   /// After `from`: the rows of the set hold the epoch's values; their neighbours and a sample of the others
   /// hold what was last written to them. What differs is mended, so that no other case is blamed for it.
   harness::Check check_table(Pattern pattern, int set, std::uint64_t epoch);
@@ -117,7 +121,9 @@ class Arena {
 
  private:
   static std::size_t at(int set) { return static_cast<std::size_t>(set); }
+  at::Tensor ready(at::Device device, at::IntArrayRef sizes, at::ScalarType dtype);
   void place_indices();
+  void share_indices();
   void place_buffers(bool writes);
   void place_pieces();
   at::Tensor& buffer(Pattern pattern, int set);
@@ -132,6 +138,8 @@ class Arena {
   std::int64_t batch_;
   std::uint64_t seed_;
   std::shared_ptr<speedtorch::Memory> memory_;
+  std::vector<std::shared_ptr<speedtorch::Memory>>
+      shared_;  ///< the ready tensors' blocks that others can map
   RowBytes bytes_;
   at::Device model_device_;
   bool same_device_;

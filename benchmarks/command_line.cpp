@@ -13,6 +13,7 @@
 #include "benchmarks/method.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
+#include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "harness/suggest.h"
@@ -89,6 +90,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--direction", [](O o, T t, T n) { o.directions = names(t, n, transfer_axes::directions()); }},
       {"--placement", [](O o, T t, T n) { o.placements = names(t, n, transfer_axes::placements()); }},
       {"--method", [](O o, T t, T n) { o.methods = names(t, n, method_names()); }},
+      {"--peers", [](O o, T t, T n) { o.peers = names(t, n, peer_names()); }},
       {"--device", [](O o, T t, T n) { o.devices = split(t, n); }},
       {"--dtype", [](O o, T t, T n) { o.dtypes = names(t, n, transfer_axes::dtypes()); }},
       {"--index-dtype", [](O o, T t, T n) { o.index_dtypes = names(t, n, transfer_axes::index_dtypes()); }},
@@ -100,6 +102,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
       {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
+      {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
       {"--filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
       {"--case", [](O o, T t, T n) { o.case_sentence = required(t, n); }},
       {"--samples", [](O o, T t, T n) { o.samples = parse_small(t, n, 1, 1'000'000); }},
@@ -222,6 +225,8 @@ void check_case_alone(const Options& options) {
                                                 {"--direction", !options.directions.empty()},
                                                 {"--placement", !options.placements.empty()},
                                                 {"--method", !options.methods.empty()},
+                                                {"--workload", !options.workloads.empty()},
+                                                {"--peers", !options.peers.empty()},
                                                 {"--device", !options.devices.empty()},
                                                 {"--dtype", !options.dtypes.empty()},
                                                 {"--index-dtype", !options.index_dtypes.empty()},
@@ -302,6 +307,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   }
   if (options.suites.empty() && !options.case_sentence.empty())
     options.suites = {suite_of_case(options.case_sentence)};
+  if (options.suites.empty() && !options.workloads.empty()) options.suites = {"transfer"};
   if (command == "list") return ListCommand{options, false};
   if (list_tests) return ListCommand{options, true};
   if (options.suites.empty()) {

@@ -55,6 +55,12 @@ const std::vector<OptionGroup>& groups() {
          "table "
          "of 5 GB, small batches with their latency. full: "
          "every value of the closed axes; --dry-run says what that is."},
+        {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
+         "stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis "
+         "that "
+         "is given wins. Rows are halved until the tables take a quarter of the memory, batches are at most "
+         "the "
+         "rows; the report says so. The row's bytes are never scaled."},
         {"--case 'SENTENCE'", "one case, as reports name it, and what it is judged against",
          "Runs the case in the same rounds as LibTorch's methods and the ceilings of its cell, which its "
          "ratios need."},
@@ -70,6 +76,12 @@ const std::vector<OptionGroup>& groups() {
          "into memory (TMPDIR, else "
          "/var/tmp); in pinned host memory that kernels read in place; in the GPU's memory."},
         {"--method LIST", "who moves the rows; stbench list names them", ""},
+        {"--peers LIST", "numpy, torch, cupy, embedding_bag, gather: others in the same rounds",
+         "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python "
+         "is "
+         "STBENCH_PYTHON's, else the python3 on the PATH, and the time is their own clock's around the "
+         "operation. The others are operations of LibTorch that nobody calls the best. docs/peers.md has "
+         "more."},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
         {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},

@@ -33,6 +33,14 @@ std::string index_copy_refuses(const reports::Identity& id) {
   return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
 }
 
+std::vector<std::string> peer_names() {
+  std::vector<std::string> names;
+  for (const auto& method : registered()) {
+    if (method.asked_only) names.push_back(method.name);
+  }
+  return names;
+}
+
 const std::vector<Method>& methods() { return registered(); }
 
 RegisterMethod::RegisterMethod(Method method) {

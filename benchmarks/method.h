@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct Method {
   std::string summary;  ///< one line for `list`
   harness::Role role;
   Pattern pattern = Pattern::indexed;
+  bool asked_only = false;             ///< planned only where --peers or --method names it
+  Equality equality = Equality::bits;  ///< what `to` promises of a row
+  std::string where;                   ///< of one that is asked for: the cells it takes part in, for a user
   /// Where the method has a meaning at all; elsewhere it is not planned.
   std::function<bool(const reports::Identity&)> applies = [](const reports::Identity&) { return true; };
   /// Why it cannot run a case that it should, with the cure; empty where it can. Such a case is waived.
@@ -23,10 +27,19 @@ struct Method {
   };
   std::function<void(Arena&, int set)> to;    ///< table rows into the model tensor
   std::function<void(Arena&, int set)> from;  ///< model tensor into table rows
+
+  /// Who moves the rows in another process, instead of `to` and `from`: opens a cell there, whose arena must
+  /// be in shared memory, and returns what runs `repeat` operations over rotating sets from `first` on and
+  /// says how many seconds they took by the other process's clock.
+  using Elsewhere = std::function<double(int first, int repeat)>;
+  std::function<Elsewhere(const std::shared_ptr<Arena>&, const reports::Identity&)> open;
 };
 
 /// LibTorch's index_copy_ takes no int32 indices: why a case that needs it to is waived.
 std::string index_copy_refuses(const reports::Identity& id);
+
+/// The names that --peers takes.
+std::vector<std::string> peer_names();
 
 /// All methods: ours, LibTorch's, peers, ceilings, by name within each.
 const std::vector<Method>& methods();

@@ -14,11 +14,13 @@ struct Options {
 
   std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions,
       isas;
+  std::vector<std::string> peers;  ///< methods beside those of the preset
   std::vector<std::int64_t> rows, dims, row_bytes, batches, cores;
 
   std::string preset = "standard";
-  std::string filter;         ///< regular expression on a case's sentence
-  std::string case_sentence;  ///< one case, with what it is judged against
+  std::vector<std::string> workloads;  ///< their axes stand for those that were not given
+  std::string filter;                  ///< regular expression on a case's sentence
+  std::string case_sentence;           ///< one case, with what it is judged against
   std::uint64_t seed = 1;
   std::optional<int> samples;
   int warmup = 1;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -50,13 +51,42 @@ void each_part(Rows rows, std::int64_t row_bytes, Body body) {
     body(rows.subspan(begin, std::min(most, rows.size() - begin)));
 }
 
+/// A row's first byte that differs from the fill beginning at `position`; -1 where none does.
+using Mismatch = std::int64_t (*)(const std::byte* row, std::int64_t position, std::int64_t bytes,
+                                  std::uint64_t seed);
+
+/// The same of the elements as numbers.
+template <class T>
+std::int64_t first_other_number(const std::byte* row, std::int64_t position, std::int64_t bytes,
+                                std::uint64_t seed) {
+  if (harness::first_mismatch(row, position, bytes, seed) < 0) return -1;
+  std::vector<std::byte> fill(static_cast<std::size_t>(bytes));
+  harness::fill(fill.data(), position, position + bytes, seed);
+  for (std::int64_t byte = 0; byte < bytes; byte += static_cast<std::int64_t>(sizeof(T))) {
+    T found, right;
+    std::memcpy(&found, row + byte, sizeof(T));
+    std::memcpy(&right, fill.data() + byte, sizeof(T));
+    const auto a = static_cast<double>(found), b = static_cast<double>(right);
+    if (a != b && !(std::isnan(a) && std::isnan(b))) return byte;
+  }
+  return -1;
+}
+
+Mismatch mismatch_of(Equality equality, at::ScalarType dtype) {
+  if (equality == Equality::bits) return harness::first_mismatch;
+  if (dtype == at::kHalf) return first_other_number<at::Half>;
+  if (dtype == at::kBFloat16) return first_other_number<at::BFloat16>;
+  return dtype == at::kFloat ? first_other_number<float> : first_other_number<double>;
+}
+
 /// Compares the bytes that `at(i)` points to with row rows[i] of the fill.
 template <class At>
-harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of, const char* what, At at) {
+harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of, const char* what, At at,
+                       Mismatch differs = harness::first_mismatch) {
   std::atomic<std::int64_t> mismatches{0}, first{std::numeric_limits<std::int64_t>::max()};
   const auto mismatch = [&](std::int64_t i) {
     const auto row = row_at(rows, i);
-    return harness::first_mismatch(at(i), row * row_bytes, row_bytes, seed_of(row));
+    return differs(at(i), row * row_bytes, row_bytes, seed_of(row));
   };
   each(std::ssize(rows), [&](std::int64_t i) {
     if (mismatch(i) < 0) return;
@@ -190,7 +220,7 @@ void poison(at::Tensor& tensor) {
 }
 
 harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, std::uint64_t seed,
-                          const char* what) {
+                          const char* what, Equality equality) {
   const auto count = std::ssize(rows);
   if (result.dim() == 0 || result.size(0) != count ||
       static_cast<std::int64_t>(result.nbytes()) != count * row_bytes) {
@@ -200,7 +230,8 @@ harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_
   const auto host = result.cpu().contiguous();
   return compare(
       rows, row_bytes, [&](std::int64_t) { return seed; }, what,
-      [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; });
+      [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; },
+      mismatch_of(equality, result.scalar_type()));
 }
 
 void merge(harness::Check& check, const harness::Check& more) {

@@ -49,10 +49,15 @@ void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, cons
 /// Overwrites a tensor with a pattern that no fill contains.
 void poison(at::Tensor& tensor);
 
+/// When a row is the same: bit by bit; or, where it was added to zero on its way, number by number (a NaN is
+/// a NaN, and -0 is 0).
+enum class Equality { bits, numbers };
+
 /// Compares row i of `result` (any device) with row `rows[i]` of the seed's fill. A result that is not
-/// `rows.size()` rows of `row_bytes` bytes is wrong in every row.
+/// `rows.size()` rows of `row_bytes` bytes is wrong in every row. `numbers` is for floating dtypes only.
 harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
-                          std::int64_t row_bytes, std::uint64_t seed, const char* what);
+                          std::int64_t row_bytes, std::uint64_t seed, const char* what,
+                          Equality equality = Equality::bits);
 
 /// Adds what `more` found to `check`.
 void merge(harness::Check& check, const harness::Check& more);

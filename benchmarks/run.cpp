@@ -97,8 +97,9 @@ class Run {
       : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
     for (const auto& name : options.suites) {
       plans_.push_back(plan_of(name, options, machine));
-      const auto& warnings = plans_.back().warnings;
-      report_.warnings.insert(report_.warnings.end(), warnings.begin(), warnings.end());
+      const auto& plan = plans_.back();
+      report_.environment.update(plan.environment);
+      report_.warnings.insert(report_.warnings.end(), plan.warnings.begin(), plan.warnings.end());
     }
   }
 
@@ -291,6 +292,7 @@ void print_cases(const Options& options, const harness::Machine& machine) {
     }
     for (const auto& record : plan.waived)
       fmt::print("waived: {}: {}\n", sentence_of(record.id), record.reason);
+    for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
   }
   fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
 }
@@ -338,6 +340,7 @@ int list(const ListCommand& command) {
   for (const auto& suite : suites()) {
     fmt::print("{}: {}\n", suite.name, suite.summary);
     for (const auto& axis : suite.describe()) print_axis(axis);
+    fmt::print("{}", suite.more());
   }
   return 0;
 }

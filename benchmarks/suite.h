@@ -37,6 +37,8 @@ struct Plan {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<reports::Record> waived;
   std::vector<std::string> warnings;  ///< what a reader of the report should know of the plan
+  /// Further parts of the report's environment.
+  nlohmann::ordered_json environment = nlohmann::ordered_json::object();
   /// The last checks of what several groups share, after all of them.
   std::function<void()> last_check = [] {};
   /// Makes what was found wrong with it part of the records of all who worked on it. Called after each group
@@ -56,6 +58,8 @@ struct Suite {
   std::string summary;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
   std::function<std::vector<AxisInfo>()> describe;
+  /// Further lines of `list`, indented.
+  std::function<std::string()> more = [] { return std::string(); };
   /// @throws UsageError for what cannot be done as asked, before anything is allocated.
   std::function<Plan(const Options&, const harness::Machine&)> plan;
   /// Adds the records that follow from others (sums).

@@ -8,6 +8,7 @@
 
 #include "benchmarks/row_check.h"
 #include "harness/fill.h"
+#include "speedtorch/shared_memory.h"
 #include "speedtorch/threads.h"
 
 namespace stbench {
@@ -45,12 +46,16 @@ void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int6
 }
 
 std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement placement, std::int64_t bytes,
-                                                       at::Device device) {
+                                                       at::Device device, bool shared) {
   auto& block = blocks_[{placement, device.str()}];
-  if (block.memory && block.memory->bytes() >= bytes) return block.memory;
+  const auto serves = [&] {
+    return block.memory->bytes() >= bytes && (block.memory->shared_fd() >= 0) == shared;
+  };
+  if (block.memory && serves()) return block.memory;
   check(block);
   block = {};  // first free, then allocate
-  block.memory = speedtorch::allocate(placement, bytes, device, table_folder());
+  block.memory = shared ? speedtorch::allocate_shared(placement, bytes, device)
+                        : speedtorch::allocate(placement, bytes, device, table_folder());
   block.filled = bytes;
   fill_memory(*block.memory, 0, bytes, seed_);
   if (placement == speedtorch::Placement::mapped) {

@@ -43,10 +43,12 @@ class TableStore {
   explicit TableStore(std::uint64_t seed) : seed_(seed) {}
 
   /// A block of at least `bytes` whose content is the seed's fill, which is the same for every shape: a
-  /// function of the position alone. Pages are touched, and those of a file are resident and clean.
+  /// function of the position alone. Pages are touched, and those of a file are resident and clean. `shared`:
+  /// another process can map it; a private block of that placement and device makes room for it, and the
+  /// other way round.
   /// @throws speedtorch::MemoryError, speedtorch::PlacementError
   std::shared_ptr<speedtorch::Memory> filled(speedtorch::Placement placement, std::int64_t bytes,
-                                             at::Device device);
+                                             at::Device device, bool shared = false);
   /// Frees every block but those of `placement`, each after its last check.
   void keep_only(speedtorch::Placement placement);
   /// Frees every block after its last check.

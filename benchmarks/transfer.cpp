@@ -3,16 +3,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "benchmarks/arena.h"
 #include "benchmarks/method.h"
+#include "benchmarks/peers.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_indices.h"
 #include "benchmarks/transfer_plan.h"
+#include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "kernels/isa.h"
@@ -81,6 +84,7 @@ struct Steps {
   std::shared_ptr<Arena> arena;
   const Method* method;
   std::string direction;
+  Method::Elsewhere elsewhere;  ///< empty where the method runs in this process
   std::shared_ptr<Epochs> epochs = std::make_shared<Epochs>();
 
   [[nodiscard]] bool writes() const { return direction != "to"; }
@@ -88,6 +92,10 @@ struct Steps {
   [[nodiscard]] std::uint64_t epoch(int set) const { return writes() ? epochs->now(set) : 0; }
 
   void run(int set) const {
+    if (elsewhere) {
+      elsewhere(set, 1);
+      return;
+    }
     if (writes()) method->from(*arena, set);
     if (reads()) method->to(*arena, set);
   }
@@ -104,7 +112,7 @@ struct Steps {
   }
   [[nodiscard]] Check verify(int set) const {
     Check check;
-    if (reads()) check = arena->check_model(method->pattern, set, epoch(set));
+    if (reads()) check = arena->check_model(method->pattern, set, epoch(set), method->equality);
     if (writes()) merge(check, arena->check_table(method->pattern, set, epoch(set)));
     return check;
   }
@@ -120,6 +128,19 @@ void run_or_mend(const Steps& steps, int set) {
   }
 }
 
+/// Seconds of operations in another process. Where they break off, no set of theirs can be trusted.
+double run_elsewhere_or_mend(const Steps& steps, int first, int repeat) {
+  double seconds = 0;
+  try {
+    plainly([&] { seconds = steps.elsewhere(first, repeat); });
+  } catch (...) {
+    for (int k = 0; steps.writes() && k < std::min(repeat, harness::index_sets); ++k)
+      steps.arena->mend(steps.method->pattern, (first + k) % harness::index_sets);
+    throw;
+  }
+  return seconds;
+}
+
 /// The cache that could hold a payload and so make it honestly faster than memory.
 std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
   return id.device == "cpu" ? host_cache : speedtorch::cuda_cache_bytes(at::Device(id.device));
@@ -130,7 +151,7 @@ constexpr std::int64_t small_batch = 4096;
 
 Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena, std::int64_t host_cache) {
   const auto& method = method_of(id);
-  Steps steps{arena, &method, id.direction};
+  Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
   steps.epochs->fresh = id.direction == "round_trip";
   Contestant one(
       id, method.role, [steps](int set) { run_or_mend(steps, set); },
@@ -138,6 +159,8 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
   one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
   one.finish = [arena] { arena->finish(); };
+  if (steps.elsewhere)
+    one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
   const int ways = steps.reads() && steps.writes() ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
@@ -251,7 +274,10 @@ class TransferGroup final : public Group {
                                    [&](const Identity& other) { return other.placement == id.placement; });
     if (alone) run_->tables.keep_only(placement);
     const auto bytes = shape_of(id).bytes();
-    auto memory = run_->tables.filled(placement, bytes, device);
+    const bool shared = std::any_of(cases.begin(), cases.end(), [&](const Identity& other) {
+      return other.placement == id.placement && method_of(other).open;
+    });
+    auto memory = run_->tables.filled(placement, bytes, device, shared);
     run_->tables.use(*memory, cases_in(id.placement));
     memories_[id.placement] = memory;
     if (memory->on_host()) pages_[id.placement] = speedtorch::pages_got(memory->data(), bytes);
@@ -306,15 +332,26 @@ class TransferGroup final : public Group {
 Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed);
-  auto transfer = plan_transfer(options, machine, run->indices);
+  Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
+  const auto workload_runs = stbench::workload_runs(options, machine);
   Plan result;
-  result.waived = std::move(transfer.waived);
-  result.warnings = std::move(transfer.warnings);
   result.last_check = [run] { plainly([&] { run->tables.check_all(); }); };
   result.settle = [run](std::vector<Record>& records) { condemn_users(run->tables, records); };
-  for (auto& cases : transfer.groups) {
-    result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
+  for (const auto& one : workload_runs) {
+    auto transfer = plan_transfer(one.options, machine, run->indices);
+    std::ranges::move(transfer.waived, std::back_inserter(result.waived));
+    std::ranges::move(transfer.warnings, std::back_inserter(result.warnings));
+    for (auto& cases : transfer.groups) {
+      cases.seconds /= static_cast<double>(workload_runs.size());  // the preset's time is for all of them
+      result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
+    }
+    if (!one.scale.empty())
+      result.warnings.push_back(fmt::format("workload {}: {}", one.workload, one.scale));
   }
+  if (auto peers = Peers::of_this_run().versions(); !peers.empty())
+    result.environment["peers"] = std::move(peers);
+  if (auto used = workload_environment(workload_runs); !used.empty())
+    result.environment["workloads"] = std::move(used);
   return result;
 }
 
@@ -338,6 +375,8 @@ Record sum_of(const Record& to, const Record& from) {
 
 void add_sums(std::vector<Record>& records, const Options& given) {
   const auto options = options_for_case(given);
+  if (!options.workloads.empty() && options.directions.empty())
+    return;  // to and from are what workloads have
   const auto directions = directions_of(options);
   if (std::find(directions.begin(), directions.end(), "sum") == directions.end()) return;
   std::vector<Record> sums;
@@ -358,10 +397,13 @@ std::vector<AxisInfo> describe() {
     return fmt::format("{}", fmt::join(names, " "));
   };
   std::vector<std::string> names;
-  for (const auto& method : methods()) names.push_back(method.name);
+  for (const auto& method : methods()) {
+    if (!method.asked_only) names.push_back(method.name);
+  }
   return {{"direction", list(directions()), "all"},
           {"placement", list(placements()), "all"},
           {"method", list(names), "all"},
+          {"peers", list(peer_names()), "none"},
           {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
           {"dtype", list(dtypes()), "float32"},
           {"row-bytes", "any number, instead of dim and dtype", "-"},
@@ -374,11 +416,19 @@ std::vector<AxisInfo> describe() {
           {"isa", list(isas()), "best"}};
 }
 
+std::string workload_lines() {
+  std::string lines = "  workloads:\n";
+  for (const auto& workload : workloads())
+    lines += fmt::format("    {:<12} {}\n", workload.name, workload.summary);
+  return lines;
+}
+
 const RegisterSuite registration{{
     .name = "transfer",
     .summary = "rows of a table into a LibTorch tensor and back",
     .axes = transfer_axes::further(),
     .describe = describe,
+    .more = workload_lines,
     .plan = plan,
     .derive = add_sums,
 }};

@@ -109,7 +109,7 @@ Block kernels_on_a_gpu() {
   auto block = of_kernels();
   block.placements = {"pinned", "device"};
   block.row_bytes = kernel_widths();
-  block.methods = {"speedtorch", "index_select", "staged", "copy", "stream"};
+  block.methods = {"speedtorch", "hybrid", "index_select", "staged", "copy", "stream"};
   block.devices = Block::Devices::gpu;
   block.peers = true;
   block.seconds = 120, block.group_seconds = 3;
@@ -126,6 +126,16 @@ const std::vector<Preset>& presets() {
        /*by_placement=*/true},
       {"full", {full()}},
   };
+  return all;
+}
+
+Names of_all_blocks(const Preset& preset, Names Block::*axis) {
+  Names all;
+  for (const auto& block : preset.blocks) {
+    for (const auto& name : block.*axis) {
+      if (!contains(all, name)) all.push_back(name);
+    }
+  }
   return all;
 }
 
@@ -178,13 +188,11 @@ Names preset_names() {
 }
 
 Names directions_of(const Options& options) {
-  Names standard;
-  for (const auto& block : preset_of(options).blocks) {
-    for (const auto& direction : block.directions) {
-      if (!contains(standard, direction)) standard.push_back(direction);
-    }
-  }
-  return given_or(options.directions, standard);
+  return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
+}
+
+Names placements_of(const Options& options) {
+  return given_or(options.placements, of_all_blocks(preset_of(options), &Block::placements));
 }
 
 }  // namespace stbench

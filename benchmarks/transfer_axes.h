@@ -60,6 +60,9 @@ std::vector<std::string> preset_names();
 /// The directions asked for, `sum` among them where it is wanted.
 std::vector<std::string> directions_of(const Options& options);
 
+/// The placements asked for, those of all blocks together.
+std::vector<std::string> placements_of(const Options& options);
+
 /// What the user gave, else the standard.
 template <class T>
 std::vector<T> given_or(const std::vector<T>& given, std::vector<T> standard) {

@@ -96,6 +96,7 @@ class Planner {
       for (const auto& block : preset_.blocks) plan_block(block, placements);
     }
     for (const auto& block : preset_.blocks) waive_without_gpu(block);
+    waive_absent_peers(preset_.blocks.front());
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
     share_time();
     return std::move(plan_);
@@ -194,10 +195,14 @@ class Planner {
     return given_or(options_.cores, cores);
   }
 
+  /// A block with a list of methods has peers only where it says so, also those that --peers names: else one
+  /// peer would take most of a preset's time.
   [[nodiscard]] bool has_method(const Method& method) const {
-    if (!options_.methods.empty()) return contains(options_.methods, method.name);
-    if (block_->methods.empty() || contains(block_->methods, method.name)) return true;
-    return block_->peers && method.role == harness::Role::peer;
+    const bool listed = block_->methods.empty() || contains(block_->methods, method.name) ||
+                        (block_->peers && method.role == harness::Role::peer);
+    if (contains(options_.methods, method.name)) return true;
+    if (contains(options_.peers, method.name)) return listed;
+    return options_.methods.empty() && !method.asked_only && listed;
   }
 
   /// Every combination of the shape's axes; placement, method, device, direction and cores are still open.
@@ -332,14 +337,29 @@ class Planner {
       if (device != "cpu" && cell.axes != transfer_axes::further())
         continue;  // --isa is of the host's kernels
       cell.placement = placement;
-      for (auto& id : cases_of(cell)) group.cases.push_back(std::move(id));
+      for (auto& id : cases_of(cell)) {
+        auto* earlier = group_of(id);
+        (earlier ? *earlier : group).cases.push_back(std::move(id));
+      }
       if (!share) close(group);
     }
     close(group);
   }
 
+  /// The closed group that has this case's cell: an earlier block's, of which this one adds methods. They are
+  /// measured in the same rounds.
+  TransferPlan::Cases* group_of(Identity id) {
+    id.method.clear();
+    const auto known = groups_of_cells_.find(harness::to_sentence(id, {}));
+    return known == groups_of_cells_.end() ? nullptr : &plan_.groups[known->second];
+  }
+
   void close(TransferPlan::Cases& group) {
     if (group.cases.empty()) return;
+    for (auto id : group.cases) {
+      id.method.clear();
+      groups_of_cells_.emplace(harness::to_sentence(id, {}), plan_.groups.size());
+    }
     plan_.groups.push_back(std::exchange(group, {}));
     blocks_of_groups_.push_back(block_);
   }
@@ -377,6 +397,26 @@ class Planner {
     }
   }
 
+  /// One line for each method that was asked for by name as a peer and has no part in any of the cells.
+  void waive_absent_peers(const Block& block) {
+    const auto takes_part = [&](const Method& method) {
+      const auto is_its = [&](const Identity& id) { return id.method == method.name; };
+      return std::any_of(plan_.groups.begin(), plan_.groups.end(),
+                         [&](const auto& group) {
+                           return std::any_of(group.cases.begin(), group.cases.end(), is_its);
+                         }) ||
+             std::any_of(plan_.waived.begin(), plan_.waived.end(),
+                         [&](const Record& record) { return is_its(record.id); });
+    };
+    for (const auto& method : methods()) {
+      if (!contains(options_.peers, method.name) || takes_part(method)) continue;
+      Identity id = shapes(block).front();
+      id.direction = measured_directions(block).front(), id.placement = placements_of(block).front();
+      id.device = devices_.front(), id.cores = cores_of(block).back(), id.method = method.name;
+      waive(id, fmt::format("takes part in {}; none is among the cells of this run", method.where));
+    }
+  }
+
   [[nodiscard]] std::string nothing_to_do() const {
     Names all_placements;
     for (const auto& pass : passes()) all_placements.insert(all_placements.end(), pass.begin(), pass.end());
@@ -392,8 +432,9 @@ class Planner {
   TransferIndices& indices_;
   const Block* block_ = nullptr;  ///< that is planned now
   Names placements_, devices_;
-  std::map<std::string, std::string> distributions_;  ///< as given, and as reports name them
-  std::set<std::string> planned_;                     ///< sentences: no case is planned twice
+  std::map<std::string, std::string> distributions_;    ///< as given, and as reports name them
+  std::set<std::string> planned_;                       ///< sentences: no case is planned twice
+  std::map<std::string, std::size_t> groups_of_cells_;  ///< by the sentence without a method
   std::vector<const Block*> blocks_of_groups_;
   TransferPlan plan_;
 };

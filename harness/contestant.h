@@ -36,8 +36,12 @@ struct Contestant {
   Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
   Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
-  std::int64_t payload_bytes = 0;        ///< of one operation
-  std::int64_t index_bytes = 0;          ///< of one operation
+  /// Where the work is done in another process, whose clock it is then (asking it costs tens of
+  /// microseconds): runs `repeat` operations over rotating sets from `first` on, and returns the seconds of
+  /// all of them. Empty: the sampler takes the time around `run` and `finish`.
+  std::function<double(int first, int repeat)> own_clock;
+  std::int64_t payload_bytes = 0;  ///< of one operation
+  std::int64_t index_bytes = 0;    ///< of one operation
   bool judged_by_ceiling = false;  ///< a speed above the ceiling would be an error: no cache can explain it
   bool latency = false;            ///< single runs are timed, too: the latency of one operation
   bool repeatable = true;          ///< back-to-back runs over several sets keep their meaning

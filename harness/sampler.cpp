@@ -150,13 +150,19 @@ class Sampling {
     if (rules_.verify_every) contestant.poison((first + repeat - 1) % index_sets);
     for (int k = 0; k < std::min(repeat, index_sets); ++k) contestant.prepare((first + k) % index_sets);
     contestant.finish();  // what was queued above is not this sample's
+    const double seconds =
+        contestant.own_clock ? contestant.own_clock(first, repeat) : time_here(contestant, first, repeat);
+    advance(entry, repeat);
+    return seconds / repeat;
+  }
+
+  /// Seconds of `repeat` operations, from set `first` on, with the closing synchronise.
+  double time_here(Contestant& contestant, int first, int repeat) const {
     const double begin = hooks_.now_s();
     for (int k = 0, set = first; k < repeat; ++k, set = set + 1 == index_sets ? 0 : set + 1)
       contestant.run(set);
     contestant.finish();
-    const double seconds = (hooks_.now_s() - begin) / repeat;
-    advance(entry, repeat);
-    return seconds;
+    return hooks_.now_s() - begin;
   }
 
   /// How many runs make a sample long enough for the clock. Doubled until it is, since the first run is often
@@ -252,7 +258,8 @@ class Sampling {
     more.emplace_back("latency_p99_s", quantile(0.99));
     more.emplace_back("latency_runs",
                       told ? Value(static_cast<std::int64_t>(entry.latencies.size())) : Value());
-    more.emplace_back("latency_clock_s", told ? Value(clock_read_s_) : Value());
+    const bool this_clock = told && !entry.contestant->own_clock;
+    more.emplace_back("latency_clock_s", this_clock ? Value(clock_read_s_) : Value());
   }
 
   /// A cell ends as one, so that its cases keep the same number of samples, pair by pair.

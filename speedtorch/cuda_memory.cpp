@@ -4,25 +4,27 @@
 #include <c10/core/DeviceGuard.h>
 #include <cuda_runtime_api.h>
 
+#include <utility>
+
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 
 namespace speedtorch {
 namespace {
 
-/// Huge pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a
-/// power of two).
+/// Pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a power
+/// of two).
 class PinnedMemory final : public Memory {
  public:
-  PinnedMemory(std::int64_t bytes, at::Device device)
-      : Memory(bytes), device_(device), pages_(allocate(Placement::hugepage, bytes)) {
+  PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)
+      : Memory(pages->bytes()), device_(device), pages_(std::move(pages)) {
     const c10::DeviceGuard guard(device);
-    const auto size = static_cast<std::size_t>(bytes);
+    const auto size = static_cast<std::size_t>(bytes());
     const auto error =
         cudaHostRegister(pages_->data(), size, cudaHostRegisterMapped | cudaHostRegisterPortable);
     if (error != cudaSuccess) {
       cudaGetLastError();  // not sticky: the next launch must not report it
-      throw MemoryError("cannot pin " + std::to_string(bytes) +
+      throw MemoryError("cannot pin " + std::to_string(bytes()) +
                         " bytes: cudaHostRegister: " + cudaGetErrorString(error));
     }
     void* seen_by_device = nullptr;
@@ -38,6 +40,7 @@ class PinnedMemory final : public Memory {
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }
   [[nodiscard]] std::byte* data() const override { return pages_->data(); }
   [[nodiscard]] at::Device device() const override { return device_; }
+  [[nodiscard]] int shared_fd() const override { return pages_->shared_fd(); }
 
  private:
   at::Device device_;
@@ -60,7 +63,12 @@ class DeviceMemory final : public Memory {
 
 std::shared_ptr<Memory> allocate_pinned(std::int64_t bytes, at::Device device) {
   require_cuda("pinned memory");
-  return std::make_shared<PinnedMemory>(bytes, device);
+  return pin(allocate(Placement::hugepage, bytes), device);
+}
+
+std::shared_ptr<Memory> pin(std::shared_ptr<Memory> pages, at::Device device) {
+  require_cuda("pinned memory");
+  return std::make_shared<PinnedMemory>(std::move(pages), device);
 }
 
 std::shared_ptr<Memory> allocate_device(std::int64_t bytes, at::Device device) {

@@ -9,6 +9,10 @@ std::shared_ptr<Memory> allocate_pinned(std::int64_t, at::Device) {
   throw PlacementError(cuda_refusal("pinned memory"));
 }
 
+std::shared_ptr<Memory> pin(std::shared_ptr<Memory>, at::Device) {
+  throw PlacementError(cuda_refusal("pinned memory"));
+}
+
 std::shared_ptr<Memory> allocate_device(std::int64_t, at::Device) {
   throw PlacementError(cuda_refusal("device memory"));
 }

@@ -13,8 +13,10 @@ CubRows& rows(Arena& arena) {
 /// A buffer a row, without a check of the index: what the CUDA toolkit offers for many small copies.
 const RegisterMethod registration{{
     .name = "cub_batched",
-    .summary = "peer: cub::DeviceMemcpy::Batched, a buffer a row (GPU only)",
+    .summary = "peer: cub::DeviceMemcpy::Batched, a buffer a row",
     .role = harness::Role::peer,
+    .asked_only = true,
+    .where = "cells on a GPU",
     .applies = on_gpu,
     .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },
     .from = [](Arena& arena, int set) { rows(arena).scatter(arena, set); },

@@ -13,8 +13,10 @@ MemcpyBatchRows& rows(Arena& arena) {
 /// A copy of the copy engine for each row: 4-7 GB/s below 28 KiB a row on an H100, so a row for the table.
 const RegisterMethod registration{{
     .name = "memcpy_batch",
-    .summary = "peer: cudaMemcpyBatchAsync, a copy a row (GPU only)",
+    .summary = "peer: cudaMemcpyBatchAsync, a copy a row",
     .role = harness::Role::peer,
+    .asked_only = true,
+    .where = "cells on a GPU",
     .applies = on_gpu,
     .refuses = [](const reports::Identity&) { return memcpy_batch_refuses(); },
     .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },

@@ -26,7 +26,7 @@ VALUES = {
     "--benchmark_filter": "to", "--benchmark_out": "a.txt", "--benchmark_out_format": "csv",
     "--benchmark_color": "false",
 }
-ALONE = {"--row-bytes": "7",
+ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
          "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
 FLAGS = {"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests"}
 

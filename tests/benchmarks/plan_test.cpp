@@ -10,6 +10,7 @@
 #include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_plan.h"
 #include "harness/errors.h"
+#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -203,6 +204,62 @@ TEST(Plan, GivenAxesReplaceThoseOfEachBlock) {
     }
   }
   EXPECT_EQ(planned.groups.size(), 2U * 2 * 2);  // placements, directions, index dtypes
+}
+
+/// The groups that have a case of this method.
+std::vector<const TransferPlan::Cases*> groups_with(const TransferPlan& planned, const std::string& method) {
+  std::vector<const TransferPlan::Cases*> found;
+  for (const auto& group : planned.groups) {
+    const auto is_its = [&](const Identity& id) { return id.method == method; };
+    if (std::ranges::any_of(group.cases, is_its)) found.push_back(&group);
+  }
+  return found;
+}
+
+TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
+  auto options = kernels();
+  EXPECT_TRUE(groups_with(plan(options), "gather").empty()) << "nobody asked for it";
+  options.peers = {"gather"};
+  const auto planned = plan(options);
+  EXPECT_EQ(groups_with(planned, "gather").size(), 13U * 2) << "widths, placements";
+  for (const auto* group : groups_with(planned, "gather")) {
+    for (const auto& id : group->cases) {
+      EXPECT_EQ(id.cores, 1);
+      EXPECT_EQ(id.direction, "to");
+      EXPECT_EQ(id.index_dtype, "int64");
+      EXPECT_EQ(id.batch, 131'072);
+    }
+  }
+  EXPECT_EQ(values(planned, &Identity::method),
+            (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy", "stream", "gather"}));
+  options.methods = {"speedtorch"};
+  EXPECT_EQ(groups_with(plan(options), "gather").size(), 13U * 2) << "beside the methods that were given";
+}
+
+TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
+  auto options = kernels();
+  options.cores = {2}, options.peers = {"gather"};  // so all blocks have the same cells
+  const auto planned = plan(options);
+  std::set<std::string> cells;
+  for (const auto& group : planned.groups) {
+    for (const auto& id : group.cases) EXPECT_TRUE(id.same_cell(group.cases.front()));
+    auto cell = group.cases.front();
+    cell.method.clear();
+    EXPECT_TRUE(cells.insert(harness::to_sentence(cell, {})).second) << sentence_of(group.cases.front());
+  }
+  const auto with = groups_with(planned, "gather");
+  ASSERT_EQ(with.size(), 13U * 2);
+  for (const auto* group : with) EXPECT_GE(group->cases.size(), 5U);
+}
+
+TEST(Plan, APeerWithoutACellIsWaivedOnce) {
+  auto options = kernels();
+  options.peers = {"embedding_bag"};  // of floating dtypes, and rows of bytes are none
+  const auto planned = plan(options);
+  EXPECT_TRUE(groups_with(planned, "embedding_bag").empty());
+  const auto its = [](const reports::Record& record) { return record.id.method == "embedding_bag"; };
+  ASSERT_EQ(std::ranges::count_if(planned.waived, its), 1);
+  EXPECT_THAT(std::ranges::find_if(planned.waived, its)->reason, HasSubstr("none is among the cells"));
 }
 
 TEST(Plan, AnInstructionSetIsAnAxis) {

@@ -74,6 +74,22 @@ TEST_F(TableStoreTest, ATableIsCheckedBeforeItIsFreedInWhicheverWay) {
   EXPECT_EQ(store_.take_damage().size(), 1U) << "the kept one is as it was filled";
 }
 
+TEST_F(TableStoreTest, SharedAndPrivateMemoryReplaceEachOtherAfterACheck) {
+  used_by("private")->data()[5] ^= std::byte{1};
+  const auto shared = store_.filled(Placement::pageable, bytes, at::kCPU, /*shared=*/true);
+  EXPECT_GE(shared->shared_fd(), 0);
+  EXPECT_EQ(harness::first_mismatch(shared->data(), 0, bytes, seed), -1);
+  ASSERT_EQ(store_.take_damage().size(), 1U);
+  EXPECT_EQ(store_.filled(Placement::pageable, bytes, at::kCPU, /*shared=*/true), shared);
+
+  store_.use(*shared, user("shared"));
+  shared->data()[5] ^= std::byte{1};
+  EXPECT_LT(store_.filled(Placement::pageable, bytes, at::kCPU)->shared_fd(), 0);
+  const auto damage = store_.take_damage();
+  ASSERT_EQ(damage.size(), 1U);
+  EXPECT_EQ(damage[0].users[0].method, "shared");
+}
+
 TEST_F(TableStoreTest, WhatAGroupCheckedAsAWholeIsNotCheckedAgain) {
   const auto memory = used_by("checked");
   store_.checked(*memory, bytes, {25, 0, {}});

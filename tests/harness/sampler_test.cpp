@@ -126,6 +126,25 @@ TEST_F(SamplerTest, ShortRunsAreRepeatedOverRotatingSetsUntilTheClockCanReadThem
   EXPECT_EQ(runs_of_set.size(), static_cast<std::size_t>(index_sets));
 }
 
+TEST_F(SamplerTest, AClockOfItsOwnGivesTheTimeAndRepeatsInsideOneRequest) {
+  rules_.clock_step_s = 1e-3;  // a sample must last a second
+  std::map<int, int> requests;
+  int checked = 0;
+  Contestant peer(
+      identity("peer"), Role::peer, [&](int) { ++checked; }, good);
+  peer.own_clock = [&](int first, int repeat) {
+    EXPECT_TRUE(first >= 0 && first < index_sets);
+    ++requests[repeat];
+    clock_.advance(50);  // asking costs, and is nobody's time
+    return repeat * 0.1;
+  };
+  const auto records = measure_with({peer});
+  EXPECT_EQ(std::get<std::int64_t>(records[0].more.front().second), 16);
+  EXPECT_NEAR(*records[0].median_s, 0.1, 1e-12);
+  EXPECT_EQ(requests[16], 1 + records[0].samples);  // the one that showed that it is enough, and the samples
+  EXPECT_EQ(checked, 2);                            // before the first and after the last sample
+}
+
 TEST_F(SamplerTest, TheFirstMismatchTakesAllNumbersAway) {
   Contestant liar(
       identity("liar"), Role::ours, [&](int) { clock_.advance(1); },
@@ -282,6 +301,23 @@ TEST_F(SamplerTest, LatenciesAreThoseOfSingleRunsEachTimedByItself) {
     ASSERT_NE(reports::find(records[1].more, name), nullptr) << "each record has the column";
     EXPECT_EQ(column(records[1], name), -1) << "nobody asked for it";
   }
+}
+
+TEST_F(SamplerTest, LatenciesByAClockOfItsOwnLeaveOutTheAskingAndOurClock) {
+  rules_.latency_runs = 200;
+  rules_.latency_seconds = 1e9;
+  Contestant peer(
+      identity("peer"), Role::peer, [](int) {}, good);
+  peer.latency = true;
+  peer.own_clock = [&](int, int repeat) {
+    clock_.advance(50);  // asking costs, and is nobody's time
+    return repeat * 1e-3;
+  };
+  const auto records = measure_with({peer});
+  EXPECT_EQ(column(records[0], "latency_runs"), 200);
+  EXPECT_NEAR(column(records[0], "latency_p50_s"), 1e-3, 1e-12);
+  EXPECT_NEAR(column(records[0], "latency_p99_s"), 1e-3, 1e-12);
+  EXPECT_EQ(column(records[0], "latency_clock_s"), -1);
 }
 
 TEST_F(SamplerTest, SingleRunsTakeTurnsInBlocksAfterTheRounds) {

@@ -1,0 +1,75 @@
+/// A peer: a program of its own that is asked line by line to move the rows of memory that it shares with us.
+///
+/// It reads requests on its standard input and answers each with one line on its standard output; the words
+/// are in docs/peers.md. Whatever it does (ends, hangs, talks nonsense) becomes an error here, never a hang
+/// or a crash, and it ends with us.
+#pragma once
+
+#include <sys/types.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/file.h"
+
+namespace stbench {
+
+/// The peer ended, hung, answered what it should not, or refused; one line that can go into a report.
+class PeerError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The peer cannot be had here: its interpreter or a module is missing. The line has the cure.
+class PeerMissing : public PeerError {
+ public:
+  using PeerError::PeerError;
+};
+
+/// The version of the lines below; a peer that names another one is refused.
+inline constexpr int peer_protocol = 1;
+
+class PeerProcess {
+ public:
+  /// Starts the command (found on the PATH, without a shell) and waits for its `hello`.
+  /// @param limit_s for each answer; 0 = none
+  /// @throws PeerMissing where the command cannot be started or says `missing`; PeerError
+  PeerProcess(const std::vector<std::string>& command, double limit_s);
+  /// Tells it to end, and ends it where it does not.
+  ~PeerProcess();
+  PeerProcess(const PeerProcess&) = delete;
+  PeerProcess& operator=(const PeerProcess&) = delete;
+
+  /// False once it ended or was ended: every further request is refused.
+  [[nodiscard]] bool alive() const { return pid_ > 0; }
+  /// Texts by name: of the interpreter and the modules, as `hello` gave them.
+  [[nodiscard]] const nlohmann::ordered_json& versions() const { return versions_; }
+
+  /// Sends one line. Returns what follows the word `expected` in the answer.
+  /// @throws PeerError with the peer's own words where it answers `error`, and then it can be asked again;
+  /// after any other PeerError it is ended.
+  std::string ask(const std::string& request, std::string_view expected);
+
+ private:
+  void start(const std::vector<std::string>& command);
+  void read_hello();
+  void send(const std::string& line);
+  std::string read_line();
+  [[noreturn]] void give_up(const std::string& reason);
+  std::string end(bool kill);
+  [[nodiscard]] std::string last_words() const;
+
+  double limit_s_;
+  pid_t pid_ = -1;
+  reports::FileDescriptor socket_, messages_;
+  std::string unread_;
+  nlohmann::ordered_json versions_ = nlohmann::ordered_json::object();
+};
+
+/// A text of a peer as one line for a report: printable ASCII, bounded, without folders.
+std::string plain_words(std::string_view text);
+
+}  // namespace stbench

@@ -1,0 +1,104 @@
+#include "benchmarks/peers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "benchmarks/peer_cell.h"
+#include "speedtorch/shared_memory.h"
+
+namespace stbench {
+namespace {
+
+constexpr double answers_a_step = 4;  // start, prepare, sample; and some room
+
+std::string variable_or(const char* name, const char* standard) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : standard;
+}
+
+/// The interpreter: STBENCH_PYTHON, which ./stbench sets, else the python3 on the PATH.
+std::string python() { return variable_or("STBENCH_PYTHON", "python3"); }
+
+std::string python_in_words() {
+  return std::getenv("STBENCH_PYTHON") != nullptr ? "the Python that STBENCH_PYTHON names"
+                                                  : "python3 on the PATH";
+}
+
+/// -B: nothing is written beside the scripts.
+std::vector<std::string> command(const std::string& name) {
+  return {python(), "-B",
+          fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", STBENCH_PEERS_FOLDER), name)};
+}
+
+}  // namespace
+
+Peers& Peers::of_this_run() {
+  static Peers peers;
+  return peers;
+}
+
+void Peers::configure(std::vector<int> cpus, double timeout_s) {
+  cpus_ = std::move(cpus);
+  limit_s_ = timeout_s / answers_a_step;
+}
+
+std::string Peers::refusal(const std::string& name) {
+  if (const auto known = missing_.find(name); known != missing_.end()) return known->second;
+  try {
+    running(name);
+  } catch (const PeerMissing& missing) {
+    return missing_[name] = fmt::format("{}: {}; set STBENCH_PYTHON to a Python that has it",
+                                        python_in_words(), missing.what());
+  } catch (const PeerError&) {
+    return {};  // it is there and does not work: a failed case says so
+  }
+  return {};
+}
+
+std::shared_ptr<PeerProcess> Peers::running(const std::string& name) {
+  if (const auto failed = never_began_.find(name); failed != never_began_.end())
+    throw PeerError(failed->second);
+  auto& process = processes_[name];
+  if (process && process->alive()) return process;
+  try {
+    process = std::make_shared<PeerProcess>(command(name), limit_s_);
+  } catch (const PeerMissing&) {
+    throw;  // refusal() keeps it
+  } catch (const PeerError& error) {
+    never_began_[name] = error.what();
+    throw;
+  }
+  versions_[name] = process->versions();
+  return process;
+}
+
+nlohmann::ordered_json Peers::versions() const {
+  auto all = nlohmann::ordered_json::object();
+  for (const auto& [name, versions] : versions_) all[name] = versions;
+  return all;
+}
+
+Method peer_method(const std::string& name, const std::string& summary) {
+  Method method;
+  method.name = name, method.summary = summary, method.role = harness::Role::peer, method.asked_only = true;
+  method.where = "pageable and hugepage tables with --device cpu";
+  method.applies = [](const reports::Identity& id) {
+    return id.device == "cpu" && (id.placement == "pageable" || id.placement == "hugepage");
+  };
+  method.refuses = [name](const reports::Identity& id) {
+    const auto reason = id.placement == "hugepage" ? speedtorch::huge_shared_pages_refusal() : "";
+    return reason.empty() ? Peers::of_this_run().refusal(name) : reason;
+  };
+  method.open = [name](const std::shared_ptr<Arena>& arena, const reports::Identity& id) {
+    const auto cell = std::make_shared<PeerCell>(name, arena, id);
+    return [cell](int first, int repeat) { return cell->run(first, repeat); };
+  };
+  return method;
+}
+
+}  // namespace stbench
