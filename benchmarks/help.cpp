@@ -96,11 +96,11 @@ const std::vector<OptionGroup>& groups() {
         {"--cores LIST", "threads, pinned (1 and all)", ""},
         {"--isa LIST", "instruction set of our host kernels (best); list names them", ""}}},
       {"Effort",
-       {{"--samples N", "exactly N samples a case",
-         "Otherwise at least 11 and at most 61: a cell ends when every case's 95 % interval is within 10 % "
+       {{"--samples, --warmup N", "exactly N samples a case; N untimed runs first (1)",
+         "Without --samples at least 11 and at most 61: a cell ends when every case's 95 % interval is "
+         "within 10 % "
          "of its median, or when its "
          "time is up."},
-        {"--warmup N", "untimed runs first (1)", ""},
         {"--timeout S", "limit of one step of one case; such a case is failed (120)",
          "A case that hangs is reported as failed with all that was finished, and the run ends. 0 is no "
          "limit."},
