@@ -250,15 +250,17 @@ harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch,
   return check_rows(result, rows, shape_.row_bytes(), seed_of(epoch), "model tensor", equality);
 }
 
-harness::Check Arena::check_table(Pattern pattern, int set, std::uint64_t epoch) {
-  const auto& rows = rows_of(pattern, set);
+harness::Check Arena::check_named(Pattern pattern, int set, std::uint64_t epoch) {
   auto check = bytes_.check(
-      rows, [&](std::int64_t) { return seed_of(epoch); }, "table");
+      rows_of(pattern, set), [&](std::int64_t) { return seed_of(epoch); }, "table");
   if (check.mismatches > 0) mend(pattern, set);
-  const auto others =
-      bytes_.check(others_than(rows), last_written(), "rows of the table that were not named");
-  if (others.mismatches > 0) mend_all();
-  merge(check, others);
+  return check;
+}
+
+harness::Check Arena::check_others(Pattern pattern, int set) {
+  auto check = bytes_.check(others_than(rows_of(pattern, set)), last_written(),
+                            "rows of the table that were not named");
+  if (check.mismatches > 0) mend_all();
   return check;
 }
 
@@ -318,6 +320,8 @@ harness::Check Arena::close(bool trusted, bool whole) {
   } else if (ledger_.fresh()) {
     check = bytes_.check(ledger_.written_rows(), last_written(), "table");
   }
+  if (trusted) merge(check, unexplained_);
+  unexplained_ = {};
   if (check.mismatches > 0) {
     fill_memory(*memory_, 0, shape_.bytes(),
                 seed_);  // strays anywhere: the next cell starts from a clean table

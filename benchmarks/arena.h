@@ -100,13 +100,19 @@ class Arena {
   /// `epoch`.
   harness::Check check_model(Pattern pattern, int set, std::uint64_t epoch,
                              Equality equality = Equality::bits);
-  /// After `from`: the rows of the set hold the epoch's values; their neighbours and a sample of the others
-  /// hold what was last written to them. What differs is mended, so that no other case is blamed for it.
-  harness::Check check_table(Pattern pattern, int set, std::uint64_t epoch);
+  /// After `from`: the rows of the set hold the epoch's values. What differs is mended.
+  harness::Check check_named(Pattern pattern, int set, std::uint64_t epoch);
+  /// The neighbours of the set's rows and a sample of the others hold what was last written to them. What
+  /// differs is mended, so that no other case is blamed for it.
+  harness::Check check_others(Pattern pattern, int set);
+  /// Damage that the case which found it did not do: a matter of the last check, unless another case is found
+  /// guilty.
+  void remember(const harness::Check& damage) { merge(unexplained_, damage); }
   /// Writes what the rows of the set should hold after `from`: for a case that broke off.
   void mend(Pattern pattern, int set);
-  /// The last check: every row that `from` wrote, and where `whole` or not `trusted` every row of the table,
-  /// holds what was last written to it. Afterwards the table is as it was filled.
+  /// The last check: no damage is unexplained, and every row that `from` wrote, and where `whole` or not
+  /// `trusted` every row of the table, holds what was last written to it. Afterwards the table is as it was
+  /// filled.
   /// @param trusted false where a case of the cell is known to have failed: then rows that were written to
   /// are not judged
   harness::Check close(bool trusted, bool whole);
@@ -134,6 +140,7 @@ class Arena {
   harness::Check check_whole(bool trusted);
   void mend_all();
 
+  harness::Check unexplained_;
   RowShape shape_;
   std::int64_t batch_;
   std::uint64_t seed_;

@@ -80,7 +80,8 @@ void plainly(Action action) {
 
 /// What one case does, by its direction. `from` ends with the table's rows written, `to` with the model
 /// tensor.
-struct Steps {
+class Steps {
+ public:
   std::shared_ptr<Arena> arena;
   const Method* method;
   std::string direction;
@@ -111,10 +112,33 @@ struct Steps {
     if (writes()) arena->poison_rows(method->pattern, set);
   }
   [[nodiscard]] Check verify(int set) const {
+    auto check = verify_named(set);
+    if (!writes()) return check;
+    const auto others = arena->check_others(method->pattern, set);
+    if (check.mismatches == 0 && others.mismatches > 0 && is_innocent(set)) {
+      arena->remember(others);
+    } else {
+      merge(check, others);
+    }
+    return check;
+  }
+
+ private:
+  [[nodiscard]] Check verify_named(int set) const {
     Check check;
     if (reads()) check = arena->check_model(method->pattern, set, epoch(set), method->equality);
-    if (writes()) merge(check, arena->check_table(method->pattern, set, epoch(set)));
+    if (writes()) merge(check, arena->check_named(method->pattern, set, epoch(set)));
     return check;
+  }
+
+  /// Rows that were not named differ: another case's samples may have done it, whose own check comes later.
+  /// So this one shows once more, on the mended table, what it does.
+  [[nodiscard]] bool is_innocent(int set) const {
+    poison(set);
+    prepare(set);
+    run(set);
+    arena->finish();
+    return verify_named(set).mismatches == 0 && arena->check_others(method->pattern, set).mismatches == 0;
   }
 };
 

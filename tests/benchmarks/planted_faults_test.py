@@ -101,6 +101,10 @@ class PlantedFaultsTest(ProgramTest):
         for case in cases:
             self.assertIn("a case of this cell damaged the table", case["reason"])
 
+    def test_case_that_finds_the_damage_of_another_is_not_blamed_alone(self):
+        # In the last checks an honest method is the first to see it.
+        self.check_condemned(self.in_two_placements("stray_in_a_sample", "--direction", "from", "--rows", "20k"))
+
     def test_write_far_from_the_named_rows_is_caught_at_the_latest_by_the_whole_table(self):
         # Of a million rows each check looks at some; the row in question is none of them.
         self.check_condemned(self.in_two_placements("stray_write", "--direction", "from,round_trip", "--rows", "1M",

@@ -224,6 +224,17 @@ Method planted_in_pageable(const std::string& name, const std::string& direction
 
 const RegisterMethod stray_write{planted_in_pageable("stray_write", "from")};
 
+/// Writes amiss only in the second call, a sample: its checks find nothing.
+const RegisterMethod stray_in_a_sample{[] {
+  auto method = planted_in_pageable("stray_in_a_sample", "from");
+  const auto strays = method.from;
+  method.from = [strays, calls = std::make_shared<int>(0)](Arena& arena, int set) {
+    if (++*calls == 2) return strays(arena, set);
+    from_move(arena, set).copy_all();
+  };
+  return method;
+}()};
+
 /// Writes to the table that it should only read.
 const RegisterMethod writes_back{planted_in_pageable("writes_back", "to")};
 
