@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "benchmarks/arena.h"
 #include "benchmarks/method.h"
@@ -18,6 +19,7 @@
 #include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "harness/sentence.h"
 #include "kernels/isa.h"
 #include "reports/statistics.h"
 #include "reports/style.h"
@@ -100,6 +102,15 @@ class Steps {
     if (writes()) method->from(*arena, set);
     if (reads()) method->to(*arena, set);
   }
+  /// A case whose run breaks off leaves poison behind; others must not be blamed for it.
+  void run_or_mend(int set) const {
+    try {
+      plainly([&] { run(set); });
+    } catch (...) {
+      if (writes()) arena->mend(method->pattern, set);
+      throw;
+    }
+  }
   void prepare(int set) const {
     if (writes()) {
       arena->prepare_values(method->pattern, set, epochs->next(set));
@@ -136,21 +147,11 @@ class Steps {
   [[nodiscard]] bool is_innocent(int set) const {
     poison(set);
     prepare(set);
-    run(set);
+    run_or_mend(set);
     arena->finish();
     return verify_named(set).mismatches == 0 && arena->check_others(method->pattern, set).mismatches == 0;
   }
 };
-
-/// A case whose run breaks off leaves poison behind; others must not be blamed for it.
-void run_or_mend(const Steps& steps, int set) {
-  try {
-    plainly([&] { steps.run(set); });
-  } catch (...) {
-    if (steps.writes()) steps.arena->mend(steps.method->pattern, set);
-    throw;
-  }
-}
 
 /// Seconds of operations in another process. Where they break off, no set of theirs can be trusted.
 double run_elsewhere_or_mend(const Steps& steps, int first, int repeat) {
@@ -178,7 +179,7 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
   steps.epochs->fresh = id.direction == "round_trip";
   Contestant one(
-      id, method.role, [steps](int set) { run_or_mend(steps, set); },
+      id, method.role, [steps](int set) { steps.run_or_mend(set); },
       [steps](int set) { return steps.verify(set); });
   one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
   one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
@@ -353,6 +354,25 @@ class TransferGroup final : public Group {
   std::map<std::string, std::string> unusable_;  ///< placements that cannot be had, and why
 };
 
+/// What is waived and warned of, each once a placement, method and device: workloads have the same to say.
+void add_new(Plan& plan, TransferPlan& more) {
+  const auto said = [&](const Record& record) {
+    return std::ranges::any_of(plan.waived, [&](const Record& other) {
+      return std::tie(record.id.placement, record.id.method, record.id.device, record.id.direction,
+                      record.reason) ==
+             std::tie(other.id.placement, other.id.method, other.id.device, other.id.direction, other.reason);
+    });
+  };
+  const bool first = plan.waived.empty();
+  for (auto& record : more.waived) {
+    if (first || !said(record)) plan.waived.push_back(std::move(record));
+  }
+  for (auto& warning : more.warnings) {
+    if (std::ranges::find(plan.warnings, warning) == plan.warnings.end())
+      plan.warnings.push_back(std::move(warning));
+  }
+}
+
 Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed);
@@ -361,11 +381,14 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   Plan result;
   result.last_check = [run] { plainly([&] { run->tables.check_all(); }); };
   result.settle = [run](std::vector<Record>& records) { condemn_users(run->tables, records); };
+  std::set<std::string> planned;  // two workloads may have a shape in common
   for (const auto& one : workload_runs) {
     auto transfer = plan_transfer(one.options, machine, run->indices);
-    std::ranges::move(transfer.waived, std::back_inserter(result.waived));
-    std::ranges::move(transfer.warnings, std::back_inserter(result.warnings));
+    add_new(result, transfer);
     for (auto& cases : transfer.groups) {
+      std::erase_if(cases.cases,
+                    [&](const Identity& id) { return !planned.insert(harness::to_sentence(id, {})).second; });
+      if (cases.cases.empty()) continue;
       cases.seconds /= static_cast<double>(workload_runs.size());  // the preset's time is for all of them
       result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));
     }

@@ -420,10 +420,12 @@ class Planner {
   [[nodiscard]] std::string nothing_to_do() const {
     Names all_placements;
     for (const auto& pass : passes()) all_placements.insert(all_placements.end(), pass.begin(), pass.end());
+    const char* isa =
+        options_.isas.empty() ? "" : "\n--isa is of the host's kernels: it goes with --device cpu";
     return fmt::format(
-        "nothing to measure: no method of --method {} goes from --placement {} to --device {}",
+        "nothing to measure: no method of --method {} goes from --placement {} to --device {}{}",
         options_.methods.empty() ? "(all)" : fmt::format("{}", fmt::join(options_.methods, ",")),
-        fmt::join(all_placements, ","), fmt::join(devices_, ","));
+        fmt::join(all_placements, ","), fmt::join(devices_, ","), isa);
   }
 
   const Options& options_;

@@ -145,9 +145,13 @@ class Sampling {
 
   /// Seconds of one operation, as the mean of `repeat` of them over rotating sets.
   double time_once(Entry& entry, int repeat) {
+    if (rules_.verify_every) entry.contestant->poison((entry.next_set + repeat - 1) % index_sets);
+    return time_prepared(entry, repeat);
+  }
+
+  double time_prepared(Entry& entry, int repeat) {
     auto& contestant = *entry.contestant;
     const int first = entry.next_set;
-    if (rules_.verify_every) contestant.poison((first + repeat - 1) % index_sets);
     for (int k = 0; k < std::min(repeat, index_sets); ++k) contestant.prepare((first + k) % index_sets);
     contestant.finish();  // what was queued above is not this sample's
     const double seconds =
@@ -209,6 +213,7 @@ class Sampling {
     };
     const bool asked = std::any_of(entries_.begin(), entries_.end(), wants_more);
     if (asked) clock_read_s_ = clock_read();
+    if (asked && hooks_.progress) hooks_.progress(1.0, "single runs");
     do {
       turn.clear();
       for (auto& entry : entries_) {
@@ -228,9 +233,9 @@ class Sampling {
     constexpr double enough_s = 2e-3;
     const auto room = static_cast<int>(rules_.latency_runs - std::ssize(entry.latencies));
     const double begin = hooks_.now_s();
-    time_once(entry, 1);
+    time_prepared(entry, 1);  // nothing is compared here, and poison would leave the rows in the cache
     for (int run = 0; run < std::min(most, room); ++run) {
-      entry.latencies.push_back(time_once(entry, 1));
+      entry.latencies.push_back(time_prepared(entry, 1));
       if (hooks_.now_s() - begin > enough_s) return;
     }
   }

@@ -18,16 +18,34 @@ struct Isa {
 /// Plain C++: which of the two it is depends on the compiler.
 constexpr std::int64_t baseline = HWY_EMU128 | HWY_SCALAR;
 
-/// Best first. What Highway knows beyond these is left out when this room is compiled (see CMakeLists.txt).
+/// Best first; of several targets with one name the first that runs here. What Highway knows beyond these is
+/// left out when this room is compiled (see CMakeLists.txt); later versions than 1.0.3 have those under
+/// #ifdef.
 constexpr Isa known[] = {
 #if HWY_ARCH_X86
-    {HWY_AVX3, "avx512"},
-    {HWY_AVX2, "avx2"},
-    {HWY_SSE4, "sse4"},
+#ifdef HWY_AVX10_2
+    {HWY_AVX10_2, "avx512"},
+#endif
+#ifdef HWY_AVX3_SPR
+    {HWY_AVX3_SPR, "avx512"},
+#endif
+#ifdef HWY_AVX3_ZEN4
+    {HWY_AVX3_ZEN4, "avx512"},
+#endif
+    {HWY_AVX3, "avx512"},      {HWY_AVX2, "avx2"}, {HWY_SSE4, "sse4"},
+#ifdef HWY_SSE2
+    {HWY_SSE2, "sse2"},
+#endif
 #elif HWY_ARCH_ARM
     {HWY_SVE2, "sve2"},
     {HWY_SVE, "sve"},
+#ifdef HWY_NEON_BF16
+    {HWY_NEON_BF16, "neon"},
+#endif
     {HWY_NEON, "neon"},
+#ifdef HWY_NEON_WITHOUT_AES
+    {HWY_NEON_WITHOUT_AES, "neon"},
+#endif
 #endif
     {baseline, "baseline"},
 };
@@ -41,7 +59,8 @@ bool runs_here(const Isa& isa) {
 std::vector<std::string_view> supported_isas() {
   std::vector<std::string_view> names;
   for (const auto& isa : known) {
-    if (runs_here(isa)) names.push_back(isa.name);
+    const bool again = !names.empty() && names.back() == isa.name;
+    if (runs_here(isa) && !again) names.push_back(isa.name);
   }
   return names;
 }

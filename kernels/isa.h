@@ -11,8 +11,8 @@ namespace speedtorch::kernels {
 /// x86-64, of `sve2`, `sve`, `neon` and `baseline` on Arm.
 std::vector<std::string_view> supported_isas();
 
-/// Every later movement of this process runs on `name`, one of supported_isas(), or on the `best` of them.
-/// Not while a movement runs.
+/// Every later movement of this process (and whatever else in it dispatches by Highway) runs on `name`, one
+/// of supported_isas(), or on the `best` of them. Not while a movement runs.
 /// @throws IsaError for any other name.
 void use_isa(std::string_view name);
 

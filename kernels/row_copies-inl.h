@@ -127,31 +127,44 @@ struct PairCopy {
   HWY_INLINE void prefetch(const std::byte* row) const { prefetch_ends(row, row_bytes); }
 };
 
+/// The lines of a row of kLines lines and `rest` bytes. Unless rows begin with a line (`straddle`), one more
+/// is touched than is counted; where the rest is more than a few bytes, often two.
+template <std::size_t kLines>
+struct LinesPrefetch {
+  std::size_t row_bytes;
+  bool straddle;
+
+  HWY_INLINE void operator()(const std::byte* row) const {
+    for (std::size_t k = 0; k < kLines; ++k) prefetch(row + k * kLine);
+    if (row_bytes > kLines * kLine + kLine / 8) prefetch(row + kLines * kLine);
+    if (straddle) prefetch(row + row_bytes - 1);
+  }
+};
+
 /// Rows of kLines lines and less than one more: that rest goes with a last piece of a line, which overlaps
 /// the piece before.
 template <std::size_t kLines>
 struct LinesCopy {
   std::size_t row_bytes;
-  bool rest;
+  bool straddle;
 
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     for (std::size_t k = 0; k < kLines; ++k) Line::copy(to + k * kLine, from + k * kLine);
-    if (rest) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
+    if (row_bytes > kLines * kLine) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
   }
-  HWY_INLINE void prefetch(const std::byte* row) const {
-    for (std::size_t k = 0; k < kLines; ++k) HWY_NAMESPACE::prefetch(row + k * kLine);
-    HWY_NAMESPACE::prefetch(row + row_bytes - 1);
-  }
+  HWY_INLINE void prefetch(const std::byte* row) const { LinesPrefetch<kLines>{row_bytes, straddle}(row); }
 };
 
 /// Rows of kLines lines to lines: past the cache.
 template <std::size_t kLines>
 struct LinesStream {
+  bool straddle;
+
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     for (std::size_t k = 0; k < kLines; ++k) Line::stream(to + k * kLine, from + k * kLine);
   }
   HWY_INLINE void prefetch(const std::byte* row) const {
-    for (std::size_t k = 0; k < kLines; ++k) HWY_NAMESPACE::prefetch(row + k * kLine);
+    LinesPrefetch<kLines>{kLines * kLine, straddle}(row);
   }
 };
 

@@ -89,9 +89,7 @@ struct Range {
   void streaming() const {
     const auto width = static_cast<std::size_t>(ends.move.row_bytes);
     if (width < kLine) return cached();
-    const std::uint64_t places = reinterpret_cast<std::uintptr_t>(ends.move.to) |
-                                 static_cast<std::uint64_t>(ends.move.to_stride) | width;
-    if (places % kLine == 0 && width / kLine <= kUnrolledLines) {
+    if (!cuts_lines(ends.move.to, ends.move.to_stride) && width / kLine <= kUnrolledLines) {
       unrolled<1, true>(width);
     } else {
       with(RaggedStream{width, ends.move.direction == Direction::scatter});
@@ -99,14 +97,24 @@ struct Range {
     hwy::FlushStream();
   }
 
+  /// Whether rows there begin or end amid a line.
+  bool cuts_lines(const std::byte* rows, std::int64_t stride) const {
+    const std::uint64_t places = reinterpret_cast<std::uintptr_t>(rows) | static_cast<std::uint64_t>(stride) |
+                                 static_cast<std::uint64_t>(ends.move.row_bytes);
+    return places % kLine != 0;
+  }
+
   /// The copy of the width's whole lines, of kLines or more.
   template <std::size_t kLines, bool kStreaming>
   void unrolled(std::size_t width) const {
     if (width / kLine == kLines) {
+      const bool gather = ends.move.direction == Direction::gather;
+      const bool straddle = gather ? cuts_lines(ends.move.from, ends.move.from_stride)
+                                   : cuts_lines(ends.move.to, ends.move.to_stride);
       if constexpr (kStreaming)
-        return with(LinesStream<kLines>{});
+        return with(LinesStream<kLines>{straddle});
       else
-        return with(LinesCopy<kLines>{width, width % kLine != 0});
+        return with(LinesCopy<kLines>{width, straddle});
     }
     if constexpr (kLines < kUnrolledLines) unrolled<kLines + 1, kStreaming>(width);
   }

@@ -65,7 +65,8 @@ RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out) {
 template <class Index>
 RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table) {
   auto move = move_of(values, index, table, Direction::scatter);
-  move.stores = choose_stores(table, values.rows, kRaggedScatterBytes);
+  // A table smaller than its values, which come again and again, stays in the cache.
+  move.stores = choose_stores(table, std::min(values.rows, table.rows), kRaggedScatterBytes);
   const bool reads_nothing = move.stores == Stores::streaming && is_whole_lines(table);
   move.prefetch_rows = reads_nothing ? 0 : prefetch_distance(table.row_bytes);
   return move;

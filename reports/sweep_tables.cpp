@@ -187,8 +187,10 @@ SweepRows split_sweeps(const Rows& rows) {
     }
     const bool sweep = numbers(single, &Identity::batch).size() >= kSweep;
     for (const Record* row : group) {
-      const bool small =
-          sweep && (median_latency(*row) || numbers(single, &Identity::batch).contains(row->id.batch));
+      // What is timed in single runs, and what stands beside it: ceilings, and cases without a number.
+      const bool beside = row->id.direction == "to" || row->id.direction == "from";
+      const bool small = sweep && beside &&
+                         (median_latency(*row) || numbers(single, &Identity::batch).contains(row->id.batch));
       (small ? split.batches : rest).push_back(row);
     }
   }

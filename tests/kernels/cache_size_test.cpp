@@ -14,7 +14,8 @@ namespace {
 std::int64_t largest_listed_cache() {
   std::int64_t largest = 0;
   std::error_code unlisted;
-  for (const auto& cache : std::filesystem::directory_iterator("/sys/devices/system/cpu/cpu0/cache", unlisted)) {
+  for (const auto& cache :
+       std::filesystem::directory_iterator("/sys/devices/system/cpu/cpu0/cache", unlisted)) {
     std::ifstream file(cache.path() / "size");
     std::string text;
     if (!std::getline(file, text) || text.empty()) continue;

@@ -15,9 +15,11 @@
 
 namespace speedtorch::kernels {
 
-constexpr std::int64_t kTrialWidest = 600;  ///< bytes of the widest row
-constexpr std::int64_t kTrialListed = 5;    ///< rows on the side that has one for each index
-constexpr std::int64_t kTrialIndexed = 7;   ///< rows on the other; prime, so scattered_index repeats none
+constexpr std::int64_t kTrialWidest = 600;  ///< bytes of the widest row of which every width is tried
+/// Wider ones: whole lines and less, up to the longest copy without a loop and beyond.
+constexpr std::int64_t kTrialWider[] = {640, 656, 1024, 1027, 1087, 1088, 1152, 2052, 4096, 4100};
+constexpr std::int64_t kTrialListed = 5;   ///< rows on the side that has one for each index
+constexpr std::int64_t kTrialIndexed = 7;  ///< rows on the other; prime, so scattered_index repeats none
 
 /// A movement to try.
 struct Trial {
@@ -36,6 +38,14 @@ inline std::string describe(const Trial& trial) {
          std::to_string(trial.from_alignment) + " to " + std::to_string(trial.to_alignment) +
          (trial.stores == Stores::streaming ? ", streaming, " : ", cached, ") +
          std::to_string(trial.prefetch_rows) + " rows prefetched";
+}
+
+/// Every width that is tried, ascending.
+inline std::vector<std::int64_t> trial_widths() {
+  std::vector<std::int64_t> widths;
+  for (std::int64_t width = 1; width <= kTrialWidest; ++width) widths.push_back(width);
+  widths.insert(widths.end(), std::begin(kTrialWider), std::end(kTrialWider));
+  return widths;
 }
 
 /// The movement with the choices forced that the plan would make by size.
@@ -85,7 +95,7 @@ class Trials {
  private:
   static constexpr std::int64_t kMargin = 128;  // two lines: what is written beside the rows is seen
   static constexpr std::size_t kBytes =
-      static_cast<std::size_t>(2 * kMargin + 2 * 64 + kTrialIndexed * (kTrialWidest + 64));
+      static_cast<std::size_t>(2 * kMargin + 2 * 64 + kTrialIndexed * (kTrialWider[9] + 64));
 
   template <class Bytes>
   static auto start(Bytes& bytes, std::int64_t alignment) -> decltype(bytes.data()) {
@@ -103,7 +113,7 @@ class Trials {
 template <class Index>
 std::string fault_at_guards(Direction direction, Stores stores, bool at_end) {
   constexpr std::int64_t kRows = kTrialIndexed;
-  constexpr std::int64_t kMost = kRows * (kTrialWidest + 3);
+  constexpr std::int64_t kMost = kRows * (kTrialWider[9] + 3);
   const GuardedMemory from_memory(kMost), to_memory(kMost), index_memory(64);
   const auto place = [at_end](const GuardedMemory& memory, std::int64_t bytes) {
     return at_end ? memory.last(bytes) : memory.first();
@@ -115,7 +125,7 @@ std::string fault_at_guards(Direction direction, Stores stores, bool at_end) {
   std::byte* pattern_at = place(from_memory, kMost);
   for (std::int64_t i = 0; i < kMost; ++i) pattern_at[i] = pattern(1, static_cast<std::uint64_t>(i));
 
-  for (std::int64_t width = 1; width <= kTrialWidest; ++width) {
+  for (const std::int64_t width : trial_widths()) {
     const std::int64_t stride = width + width % 4;
     const std::int64_t bytes = (kRows - 1) * stride + width;
     const std::byte* from = place(from_memory, bytes);
@@ -152,7 +162,7 @@ inline Trial vary(std::int64_t width, std::int64_t from, std::int64_t to, Direct
 /// other side's alignment runs through all 64 too.
 template <class Visit>
 void for_every_width(Direction direction, Stores stores, Visit visit) {
-  for (std::int64_t width = 1; width <= kTrialWidest; ++width) {
+  for (const std::int64_t width : trial_widths()) {
     for (std::int64_t from = 0; from < 64; ++from) {
       visit(vary(width, from, (from * 29 + width) % 64, direction, stores));
     }

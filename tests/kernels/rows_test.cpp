@@ -210,6 +210,16 @@ TEST(SmallMovement, StaysOnTheCallersThread) {
   stream_copy(out.view().data, table.view().data, 31 * 512, forbidden);
 }
 
+TEST(SmallMovement, OfManyNarrowRowsStaysThereToo) {
+  const auto forbidden = [](std::int64_t, std::int64_t, RangeBody) { FAIL() << "a pool for 80 KB"; };
+  constexpr std::int64_t kCount = 20'000;
+  const auto index = scattered_index<std::int32_t>(kCount, 20'011);
+  RowBuffer table({20'011, 4, 0, 0}, 1);
+  RowBuffer out({kCount, 4, 0, 0}, 2);
+  gather_rows(table.view(), index.data(), kCount, out.view(), forbidden);
+  scatter_rows(out.view(), index.data(), kCount, table.view(), forbidden);
+}
+
 /// Larger than the cache by its own measure: the public functions then stream.
 struct LargeMovement : ::testing::TestWithParam<std::int64_t> {};
 

@@ -134,6 +134,13 @@ TEST(SweepTables, OnlySweepsLeaveTheOrdinaryTables) {
   ASSERT_EQ(split.others.size(), 1U);
   EXPECT_EQ(split.others[0]->id.dtype, "float32");
 
+  auto with_sums = batches();
+  for (auto record : batches()) {
+    record.id.direction = "sum", record.more.clear();
+    with_sums.push_back(record);
+  }
+  EXPECT_EQ(split_sweeps(pointers(with_sums)).others.size(), batches().size()) << "a sum has no latency";
+
   std::vector<Record> two;
   for (const auto& record : widths()) {
     if (record.id.dim > 264) two.push_back(record);
