@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace stbench {
@@ -16,17 +17,17 @@ using testing::ThrowsMessage;
 
 constexpr double limit_s = 20;
 
-/// A peer of few lines; `$0` is a file that is not there.
+/// A peer of few lines, whose `$0` is the file.
 PeerProcess peer(const std::string& script, const std::string& file = "sh") {
   return {{"sh", "-c", "echo 'hello {\"protocol\": 1}'; " + script, file}, limit_s};
 }
 
 /// The other process gets so far in its own time.
-void wait_for(const std::filesystem::path& file) {
+void wait_until_gone(const std::filesystem::path& file) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
-  while (!std::filesystem::exists(file) && std::chrono::steady_clock::now() < until)
+  while (std::filesystem::exists(file) && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  ASSERT_TRUE(std::filesystem::exists(file));
+  ASSERT_FALSE(std::filesystem::exists(file));
 }
 
 TEST(PeerProcess, EachRequestGetsItsAnswer) {
@@ -42,13 +43,14 @@ TEST(PeerProcess, AnswersBehindTheAnswerAreRefusedAtOnce) {
 }
 
 TEST(PeerProcess, LinesBetweenTheRequestsAreNotTakenForTheNextAnswer) {
-  const auto said = std::filesystem::temp_directory_path() / ("said " + std::to_string(::getpid()));
-  std::filesystem::remove(said);
-  auto late = peer("read x; echo ok 1; read x; echo ok 2; : > \"$0\"; read x; echo ok 3", said);
-  EXPECT_EQ(late.ask("a\nb", "ok"), "1");  // the second line asks for nothing
-  wait_for(said);
-  std::filesystem::remove(said);
-  EXPECT_THAT([&] { late.ask("c", "ok"); },
+  const auto go = std::filesystem::temp_directory_path() / ("go " + std::to_string(::getpid()));
+  std::filesystem::remove(go);
+  auto late =
+      peer(R"(read x; echo ok 1; until [ -e "$0" ]; do sleep 0.01; done; echo ok 2; rm "$0"; read x)", go);
+  EXPECT_EQ(late.ask("a", "ok"), "1");
+  std::ofstream(go).put('!');  // only now, so that the second line cannot come with the first
+  wait_until_gone(go);
+  EXPECT_THAT([&] { late.ask("b", "ok"); },
               ThrowsMessage<PeerError>(HasSubstr("it said more than it was asked")));
   EXPECT_FALSE(late.alive());
 }
