@@ -58,9 +58,8 @@ const std::vector<OptionGroup>& groups() {
         {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
          "stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis "
          "that "
-         "is given wins. Rows are halved until the tables take a quarter of the memory, batches are at most "
-         "the "
-         "rows; the report says so. The row's bytes are never scaled."},
+         "is given wins. Rows are halved until the tables take a quarter of the memory, and half of what is "
+         "free; batches are at most the rows; the report says so. The row's bytes are never scaled."},
         {"--case 'SENTENCE'", "one case, as reports name it, and what it is judged against",
          "Runs the case in the same rounds as LibTorch's methods and the ceilings of its cell, which its "
          "ratios need."},
@@ -76,12 +75,13 @@ const std::vector<OptionGroup>& groups() {
          "into memory (TMPDIR, else "
          "/var/tmp); in pinned host memory that kernels read in place; in the GPU's memory."},
         {"--method LIST", "who moves the rows; stbench list names them", ""},
-        {"--peers LIST", "numpy, torch, cupy, embedding_bag, gather: others in the same rounds",
+        {"--peers LIST", "numpy, torch, ...: others in the same rounds; stbench list names them",
          "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python "
          "is "
          "STBENCH_PYTHON's, else the python3 on the PATH, and the time is their own clock's around the "
-         "operation. The others are operations of LibTorch that nobody calls the best. docs/peers.md has "
-         "more."},
+         "operation. embedding_bag and gather are operations of LibTorch that nobody calls the best; "
+         "cub_batched and memcpy_batch are operations of the CUDA toolkit, for cells on a GPU. docs/peers.md "
+         "has more."},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
         {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "benchmarks/peers.h"
+#include "benchmarks/plain_words.h"
 #include "speedtorch/shared_memory.h"
 
 namespace stbench {

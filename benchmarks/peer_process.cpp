@@ -17,13 +17,15 @@
 #include <limits>
 #include <thread>
 
+#include "benchmarks/plain_words.h"
+
 namespace stbench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t longest_answer = std::size_t{64} << 10;
-constexpr std::size_t longest_words = 200;
+constexpr const char* said_more = "it said more than it was asked";
 constexpr auto grace = std::chrono::milliseconds(500);  // for a peer that was told to end
 
 /// What the child does before it is another program: only calls that are safe beside a parent whose memory it
@@ -86,18 +88,6 @@ const char* behind(const std::string& line, std::string_view word) {
 
 }  // namespace
 
-std::string plain_words(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    if (c == '/') {  // what led to this name goes
-      while (!plain.empty() && std::strchr(" '\"(=:", plain.back()) == nullptr) plain.pop_back();
-      continue;
-    }
-    plain += c < ' ' || c > '~' ? '?' : c;
-  }
-  return plain.size() <= longest_words ? plain : plain.substr(0, longest_words) + "...";
-}
-
 PeerProcess::PeerProcess(const std::vector<std::string>& command, double limit_s) : limit_s_(limit_s) {
   start(command);
   try {
@@ -147,12 +137,25 @@ void PeerProcess::read_hello() {
 
 std::string PeerProcess::ask(const std::string& request, std::string_view expected) {
   if (!alive()) throw PeerError("the peer is not there any more");
+  refuse_surplus();
   send(request + "\n");
   const auto line = read_line();
+  if (!unread_.empty()) give_up(said_more);
   if (const char* answer = behind(line, expected)) return answer;
   if (const char* error = behind(line, "error"))
     throw PeerError(fmt::format("the peer says: {}", plain_words(error)));
   give_up(fmt::format("it answered '{}' instead of {}", plain_words(line), expected));
+}
+
+/// A line that nobody asked for would be taken as the answer to the next request.
+void PeerProcess::refuse_surplus() {
+  char some;
+  ssize_t count = 0;
+  do {
+    count = ::recv(socket_.get(), &some, sizeof some, MSG_DONTWAIT);
+  } while (count < 0 && errno == EINTR);
+  if (count > 0 || !unread_.empty()) give_up(said_more);
+  if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) give_up("");  // it is gone
 }
 
 void PeerProcess::send(const std::string& line) {

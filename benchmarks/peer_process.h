@@ -56,6 +56,7 @@ class PeerProcess {
  private:
   void start(const std::vector<std::string>& command);
   void read_hello();
+  void refuse_surplus();
   void send(const std::string& line);
   std::string read_line();
   [[noreturn]] void give_up(const std::string& reason);
@@ -68,8 +69,5 @@ class PeerProcess {
   std::string unread_;
   nlohmann::ordered_json versions_ = nlohmann::ordered_json::object();
 };
-
-/// A text of a peer as one line for a report: printable ASCII, bounded, without folders.
-std::string plain_words(std::string_view text);
 
 }  // namespace stbench

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "benchmarks/peer_cell.h"
@@ -16,23 +17,39 @@ namespace {
 
 constexpr double answers_a_step = 4;  // start, prepare, sample; and some room
 
+/// Empty is as good as not set.
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
 std::string variable_or(const char* name, const char* standard) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : standard;
+  return is_set(name) ? std::getenv(name) : standard;
 }
 
 /// The interpreter: STBENCH_PYTHON, which ./stbench sets, else the python3 on the PATH.
 std::string python() { return variable_or("STBENCH_PYTHON", "python3"); }
 
 std::string python_in_words() {
-  return std::getenv("STBENCH_PYTHON") != nullptr ? "the Python that STBENCH_PYTHON names"
-                                                  : "python3 on the PATH";
+  return is_set("STBENCH_PYTHON") ? "the Python that STBENCH_PYTHON names" : "python3 on the PATH";
+}
+
+std::string script(const std::string& name) {
+  return fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", STBENCH_PEERS_FOLDER), name);
 }
 
 /// -B: nothing is written beside the scripts.
-std::vector<std::string> command(const std::string& name) {
-  return {python(), "-B",
-          fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", STBENCH_PEERS_FOLDER), name)};
+std::vector<std::string> command(const std::string& name) { return {python(), "-B", script(name)}; }
+
+/// The program can be elsewhere than where it was built. Python itself would say so too, but as the failure
+/// of each case.
+std::string script_refusal(const std::string& name) {
+  std::error_code no_matter;
+  if (std::filesystem::exists(script(name), no_matter)) return {};
+  return fmt::format("{} has no {}_peer.py; set STBENCH_PEERS to the folder scripts/peers",
+                     is_set("STBENCH_PEERS") ? "the folder that STBENCH_PEERS names"
+                                             : "the folder that stbench was built from",
+                     name);
 }
 
 }  // namespace
@@ -49,6 +66,7 @@ void Peers::configure(std::vector<int> cpus, double timeout_s) {
 
 std::string Peers::refusal(const std::string& name) {
   if (const auto known = missing_.find(name); known != missing_.end()) return known->second;
+  if (const auto reason = script_refusal(name); !reason.empty()) return missing_[name] = reason;
   try {
     running(name);
   } catch (const PeerMissing& missing) {

@@ -45,9 +45,11 @@ struct WorkloadRun {
 /// The runs that `--workload` comes to; one run of the options as they are where it names none.
 ///
 /// Rows are halved until the tables of all host placements together take no more than a quarter of the
-/// machine's memory and half of what is free, so that the same machine gives the same rows. A batch is at
-/// most as many rows as the table has, and is halved until the ready tensors of those placements take no more
-/// than that either. Axes that the user gave are left alone.
+/// machine's memory and half of what is free. So the same machine gives the same rows from run to run while
+/// no more than half of its memory is in use; beyond, what is free decides, and the rows can differ between
+/// runs: `scale` says what they came to. A batch is at most as many rows as the table has, and is halved
+/// until the ready tensors of those placements take no more than that either. Axes that the user gave are
+/// left alone.
 /// @throws UsageError where a given dtype does not divide the workload's rows.
 std::vector<WorkloadRun> workload_runs(const Options& options, const harness::Machine& machine);
 

@@ -6,13 +6,14 @@
 namespace stbench {
 namespace {
 
-/// Where each bag begins, when each has one row; the same for all sets, so made in the untimed first run.
-const at::Tensor& bags_of_one(const at::Tensor& index) {
-  static at::Tensor begins;
-  if (!begins.defined() || begins.numel() != index.numel() ||
-      begins.options().type_equal(index.options()) == false)
-    begins = at::arange(index.numel(), index.options());
-  return begins;
+/// Where each bag begins, when each has one row; the same for all sets of an arena.
+struct BagsOfOne {
+  at::Tensor begins;
+};
+
+const at::Tensor& bags_of_one(Arena& arena) {
+  const auto& index = arena.index(0);
+  return arena.kept<BagsOfOne>([&] { return BagsOfOne{at::arange(index.numel(), index.options())}; }).begins;
 }
 
 /// The operation of recommenders (FBGEMM's kernel on a CPU that it has one for), given bags of one row: a sum
@@ -32,9 +33,8 @@ const RegisterMethod registration{{
     .to =
         [](Arena& arena, int set) {
           constexpr std::int64_t sum = 0;
-          const auto& index = arena.index(set);
-          arena.deliver(std::get<0>(
-              at::_embedding_bag_forward_only(arena.table(), index, bags_of_one(index), false, sum)));
+          arena.deliver(std::get<0>(at::_embedding_bag_forward_only(arena.table(), arena.index(set),
+                                                                    bags_of_one(arena), false, sum)));
         },
 }};
 

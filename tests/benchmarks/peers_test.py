@@ -1,11 +1,14 @@
 """Peers in processes of their own: the real ones are verified and timed, and a bad one costs no more than its cases."""
 
+import json
+import os
+import subprocess
 import sys
 import time
 import unittest
 from pathlib import Path
 
-from program import MEASURED, ProgramTest, run
+from program import MEASURED, PROGRAM, ROOT, ProgramTest, run
 
 USUAL = {"--suite": "transfer", "--rows": "3k", "--batch": "500", "--samples": "3", "--cores": "1",
          "--placement": "pageable", "--device": "cpu"}
@@ -39,7 +42,7 @@ def run(request, number, direction):
 if FAULT == "no hello":
     say("good morning")
 if FAULT == "ends at once":
-    print("Traceback\\n/home/somebody/peer.py: it was not to be", file=sys.stderr)
+    print("Traceback\\n/home/somebody/peer.py: '/home/some body' was not to be", file=sys.stderr)
     sys.exit(7)
 if FAULT == "hangs at once":
     time.sleep(1000)
@@ -70,6 +73,9 @@ for line in sys.stdin:
         if FAULT == "endless" and samples == 3:
             while True:
                 print("x" * 100000, end="")
+        if FAULT == "says it twice":
+            say("seconds 1e-6\\nseconds 1e-6")
+            continue
         if FAULT == "says error":
             say("error ValueError: out of luck")
             continue
@@ -135,7 +141,7 @@ class PeersTest(ProgramTest):
     def test_peer_that_ends_is_failed_with_its_last_words(self):
         self.check_failed("dies", "was ended by signal 9")
         self.check_failed("ends", "ended with exit status 3: of old age")
-        self.check_failed("ends at once", "ended with exit status 7: peer.py: it was not to be")
+        self.check_failed("ends at once", "ended with exit status 7: peer.py: '...' was not to be")
         self.check_failed("closes", "was ended by signal 9")
 
     def test_peer_that_hangs_is_failed_and_the_run_goes_on(self):
@@ -149,6 +155,7 @@ class PeersTest(ProgramTest):
         self.check_failed("version", "version 2", "version 1", "one release")
         self.check_failed("nonsense", "instead of seconds")
         self.check_failed("endless", "endless line")
+        self.check_failed("says it twice", "it said more than it was asked")
 
     def test_times_that_cannot_be_true_are_failed(self):
         for fault, part in (("too long", "it took 5 s"), ("nan", "'nan'"), ("negative", "-1"), ("zero", "0 s"),
@@ -190,6 +197,35 @@ class PeersTest(ProgramTest):
                 for text in (part, "set STBENCH_PYTHON to a Python that has it"):
                     self.assertIn(text, waived[0]["reason"])
                 self.assertNotIn("/", waived[0]["reason"])
+
+    def test_empty_variable_is_as_good_as_none(self):
+        """The Python on the PATH is meant then, and named so."""
+        self.python_without("numpy").rename(self.folder / "python3")
+        case = self.waived_numpy(STBENCH_PYTHON="", PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.assertIn("python3 on the PATH: NumPy cannot be imported", case["reason"])
+
+    def test_script_that_is_missing_waives_with_the_cure(self):
+        case = self.waived_numpy(STBENCH_PEERS=str(self.folder), STBENCH_PYTHON=sys.executable)
+        self.assertEqual(case["reason"], "the folder that STBENCH_PEERS names has no numpy_peer.py; "
+                                         "set STBENCH_PEERS to the folder scripts/peers")
+
+    def test_program_without_its_sources_waives_with_the_cure(self):
+        """As where the sources were moved: the folder that was compiled in is not there."""
+        program = Path(PROGRAM).read_bytes()
+        self.assertIn(b"/scripts/peers\0", program)
+        moved = self.folder / "stbench"
+        moved.write_bytes(program.replace(b"/scripts/peers\0", b"/scripts/gone_\0"))
+        moved.chmod(0o755)
+        case = self.waived_numpy(program=str(moved), STBENCH_PEERS=None, STBENCH_PYTHON=sys.executable)
+        self.assertEqual(case["reason"], "the folder that stbench was built from has no numpy_peer.py; "
+                                         "set STBENCH_PEERS to the folder scripts/peers")
+
+    def waived_numpy(self, **options):
+        """The case of the peer numpy, the only one that is waived."""
+        cases = self.cases(*arguments_of("--direction", "to", "--peers", "numpy"), **options)
+        waived = [case for case in cases if case["status"] == "waived"]
+        self.assertEqual([case["method"] for case in waived], ["numpy"])
+        return waived[0]
 
     def python_without(self, module):
         """A Python that does not find the module."""
@@ -237,6 +273,52 @@ class PeersTest(ProgramTest):
                                 "--index-dtype", "int64,int32")
         self.assertEqual(len([case for case in cases if case["status"] in MEASURED]), 7 * (4 + 1))
         self.check_peer("torch", "--row-bytes", "1,6,264")
+
+    def test_released_cell_is_unmapped(self):
+        """A cell's table can be most of the memory; the next one needs it."""
+        for name in ("numpy", "torch"):
+            for direction in ("to", "from", "round_trip"):
+                with self.subTest(peer=name, direction=direction):
+                    self.require(name)
+                    self.check_unmapped(name, direction)
+
+    def check_unmapped(self, name, direction):
+        peer = subprocess.Popen([sys.executable, "-B", ROOT / f"scripts/peers/{name}_peer.py"], text=True,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(peer.communicate, "quit\n")
+
+        def ask(request, expected):
+            print(request, file=peer.stdin, flush=True)
+            self.assertIn(expected, peer.stdout.readline())
+
+        def mapped():
+            return Path(f"/proc/{peer.pid}/maps").read_text().count("memfd:stbench")
+
+        self.assertIn("hello", peer.stdout.readline())
+        for cell in ("1", "2"):  # the second is not the last that the peer knows of
+            request = self.cell_of(direction)
+            ask(f"prepare {cell} {json.dumps(request)}", "ready")
+            ask(f"sample {cell} 0 9", "seconds")
+        cells = 2 + 8 + len(request["values"])
+        self.assertEqual(mapped(), 2 * cells)
+        ask("release 1", "released")
+        self.assertEqual(mapped(), cells)
+        ask("release 2", "released")
+        self.assertEqual(mapped(), 0)
+
+    def cell_of(self, direction):
+        """A request with tensors in memory of this process."""
+        def tensor(dtype, *shape):
+            fd = os.memfd_create("stbench")
+            self.addCleanup(os.close, fd)
+            os.ftruncate(fd, 4096)
+            return {"fd": fd, "shape": shape, "dtype": dtype}
+
+        sets = range(8)
+        return {"pid": os.getpid(), "direction": direction, "threads": 1, "cpus": [], "device": "cpu",
+                "huge_pages": False, "table": tensor("float32", 16, 4), "model": tensor("float32", 2, 4),
+                "values": [tensor("float32", 2, 4) for _ in sets if direction != "to"],
+                "index": [tensor("int64", 2) for _ in sets]}
 
     def test_short_operations_are_repeated_inside_the_peer(self):
         for case in self.check_peer("numpy", "--batch", "1", "--direction", "to"):
