@@ -50,7 +50,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_link_options(LibTorch::cpu INTERFACE "-Wl,-rpath,${_libtorch_lib}")
 
   # at::parallel_for is a template around an OpenMP pragma: compiled without OpenMP it is a plain loop on one thread.
-  # The runtime must be LibTorch's own, or there are two pools: the wheels bring theirs along.
+  # The runtime must be LibTorch's own, or there are two pools: the wheels bring theirs along. Only GNU's compiler is
+  # given it: others' OpenMP calls a runtime of its own (libomp), so there the pool of our loops is a second one.
   find_package(OpenMP REQUIRED COMPONENTS CXX)
   file(GLOB _libtorch_openmp ${_libtorch_lib}/libgomp*.so* ${_libtorch_prefix}/../torch.libs/libgomp*.so*)
   add_library(LibTorch::parallel INTERFACE IMPORTED)

@@ -15,7 +15,9 @@ enum class Home { ask, device, host };
 
 /// What a caller may ask of a launch; the defaults suit a caller who has the device to himself.
 struct CudaLaunch {
-  int max_sms = 0;                ///< streaming multiprocessors to use at most; 0: all. A link needs few
+  /// Streaming multiprocessors to use at most; 0: all. A link needs few. Of a sorted or deduplicated gather
+  /// (cuda_ordered_rows.h) CUB's sort and scan do not keep to it: they offer no limit.
+  int max_sms = 0;
   bool check_indices = true;      ///< false: the caller vouches for them; a bad one is then a wild access
   IndexErrors* errors = nullptr;  ///< where bad indices are counted; null: they are only kept from harm
   Home from = Home::ask;          ///< of what is read
@@ -49,8 +51,7 @@ constexpr std::int64_t kMostParts = 65'535;  // of a grid's second dimension
 /// over the rest.
 /// - without a budget, blocks of 256 up to what the device holds: small batches spread over all of it;
 /// - with `max_sms`, blocks of 1024 and at most one for each multiprocessor of the budget. A warp with 4
-/// loads
-///   of 512 bytes in flight has 2 KiB, such a block 64 KiB: a PCIe 5 link needs 36-72 KiB in flight
+///   loads of 512 bytes in flight has 2 KiB, such a block 64 KiB: a PCIe 5 link needs 36-72 KiB in flight
 ///   (bandwidth times round trip), so a budget of 2 to 8 is meant to fill it.
 inline LaunchShape plan_launch(std::int64_t threads, std::int64_t parts, DeviceShape device, int max_sms) {
   const bool capped = max_sms > 0;

@@ -92,11 +92,11 @@ struct RowMemory {
     return static_cast<Index>(__ldg(reinterpret_cast<const NativeIndex<Index>*>(at)));
   }
 
-  /// One thread is the first to count; it alone fills in what was seen.
+  /// One thread is the first to lower the position from its default; it alone fills in what was seen.
   __device__ void bad_index(IndexErrors* errors, std::int64_t position, std::int64_t index,
                             std::int64_t rows) const {
-    atomicMin(&errors->first_position, static_cast<unsigned long long>(position));
-    if (atomicAdd(&errors->count, 1ULL) != 0) return;
+    atomicAdd(&errors->count, 1ULL);
+    if (atomicMin(&errors->first_position, static_cast<unsigned long long>(position)) != ~0ULL) return;
     errors->seen_position = position;
     errors->seen_index = index;
     errors->seen_rows = rows;

@@ -153,6 +153,11 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
   if (order == IndexOrder::as_given) return gather_rows_cuda(table, index, count, out, stream, launch);
   check_gather_shapes(table, count, out);
   if (count == 0) return;
+  if (address_bits(workspace.data) % WorkspaceLayout::kAlignment != 0) {
+    throw ShapeError("the workspace starts " +
+                     std::to_string(address_bits(workspace.data) % WorkspaceLayout::kAlignment) +
+                     " bytes past a multiple of " + std::to_string(WorkspaceLayout::kAlignment));
+  }
   const auto needed = ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes);
   if (workspace.data == nullptr || workspace.bytes < needed) {
     throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; this gather needs " +

@@ -29,7 +29,7 @@ std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int i
                                      std::int64_t row_bytes);
 
 /// As gather_rows_cuda, in the order asked for: the same rows in the same places.
-/// @throws as gather_rows_cuda; ShapeError where the workspace is too small.
+/// @throws as gather_rows_cuda; ShapeError where the workspace is misaligned or too small.
 void gather_rows_ordered_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
                               CUstream_st* stream, IndexOrder order, Workspace workspace,
                               const CudaLaunch& launch = {});

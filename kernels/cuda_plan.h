@@ -1,26 +1,27 @@
 /// The CUDA kernels' plan: how wide each access is, how many threads share a row, where a row is cut, and how
 /// the caches are to treat it. One pure function of the two sides, tested on the host.
 ///
-/// | row                         | threads a row   | why |
-/// |-----------------------------|-----------------|------------------------------------------------------------|
-/// | one access (1-16 B)         | 1               | neighbours write neighbours; 4 random rows in flight
-/// each  | | 2-32 accesses (32-512 B)    | next power of 2 | the warp's groups have a row each, 4 rows in
-/// flight a      | |                             |                 | group: 2 KiB a warp at 64 B, where a
-/// block per row has 256 | | 33-256 accesses (to 4 KiB)  | 32              | as many steps as the row needs
-/// and no more: 512 B take one | | more                        | 32              | cut in equal parts of at
-/// most 8 steps (2-4 KiB at 16 B):   | |                             |                 | few long rows still
-/// occupy the whole device                |
+// clang-format off
+/// | accesses of a row  | threads a row   | why                                                        |
+/// |--------------------|-----------------|------------------------------------------------------------|
+/// | one (1-16 B)       | 1               | neighbours write neighbours; 4 random rows in flight each  |
+/// | 2-32 (32-512 B)    | next power of 2 | the warp's groups have a row each, 4 rows in flight a      |
+/// |                    |                 | group: 2 KiB a warp at 64 B, where a block per row has 256 |
+/// | 33-256 (to 4 KiB)  | 32              | as many steps as the row needs and no more: 512 B take one |
+/// | more               | 32              | cut in equal parts of at most 8 steps (2-4 KiB at 16 B):   |
+/// |                    |                 | few long rows still occupy the whole device                |
 ///
-/// | sides                              | width of an access                          | first lane starts at
-/// |
-/// |------------------------------------|---------------------------------------------|------------------------|
-/// | both in device memory              | largest power of 2, to 16, that divides all | the row | | |
-/// addresses, strides and the width            |                        | | one over the link, one step a row
-/// | the same                                    | the row: the coalescer | | | | cuts one instruction   | |
-/// |                                             | at the lines anyway    | | one over the link, several
-/// steps   | the same, but at least 4 on the link's side | the 128-byte line left | | | (32 lanes x 4 B = a
-/// line); narrower on the  | of the row; lanes      | |                                    | other side where
-/// its alignment asks for it  | outside it are masked  |
+/// | sides                        | width of an access                          | first lane starts at   |
+/// |------------------------------|---------------------------------------------|------------------------|
+/// | both in device memory        | largest power of 2, to 16, that divides all | the row                |
+/// |                              | addresses, strides and the width            |                        |
+/// | over the link, one step      | the same                                    | the row: the coalescer |
+/// |                              |                                             | cuts one instruction   |
+/// |                              |                                             | at the lines anyway    |
+/// | over the link, several steps | the same, but at least 4 on the link's side | the 128-byte line left |
+/// |                              | (32 lanes x 4 B = a line); narrower on the  | of the row; lanes      |
+/// |                              | other side where its alignment asks for it  | outside it are masked  |
+// clang-format on
 ///
 /// The link's side decides because its requests cost most: a PCIe 5 x16 link gives 54.5 GB/s in requests of
 /// 128 bytes, 48.0 in 64, 38.8 in 32. With the shift every request but the first and last of a row is a whole
@@ -55,8 +56,7 @@ enum class Link { none, from, to };
 /// - `sectors`: device rows below a line; the second-level cache fetches 64 bytes, DRAM's own least;
 /// - `lines`: device rows from a line up; it fetches the line;
 /// - `link_read`: no fetching ahead over the link, where each byte costs; the first-level cache keeps what
-/// came,
-///   for the bytes at a row's ends and for the row beside it;
+///   came, for the bytes at a row's ends and for the row beside it;
 /// - `link_write`: `lines` for the values; what was written over the link leaves the caches first.
 /// The others leave the first-level cache alone: a row is read once.
 enum class Access { sectors, lines, link_read, link_write };

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "kernels/cuda_device.h"
 
@@ -43,27 +44,50 @@ IndexErrors* new_counter() {
   return static_cast<IndexErrors*>(counter);
 }
 
-}  // namespace
+struct Counter {
+  IndexErrors* on_device = nullptr;
+  unsigned long long told = 0;  // of its count; the one that takes has it to himself
+};
 
-IndexErrors* cuda_index_errors(at::Device device) {
+/// The counter of the current device; its place stays as long as the process.
+Counter& current_counter(const c10::DeviceGuard& guard) {
   static std::mutex mutex;
-  static std::map<c10::DeviceIndex, IndexErrors*> counters;
-  const c10::DeviceGuard guard(device);
+  static std::map<c10::DeviceIndex, Counter> counters;
   const std::lock_guard lock(mutex);
-  auto& counter = counters[device.index()];
-  if (counter == nullptr) counter = new_counter();
+  Counter& counter = counters[guard.current_device().index()];
+  if (counter.on_device == nullptr) counter.on_device = new_counter();
   return counter;
 }
 
-IndexErrors take_cuda_index_errors(at::Device device) {
-  const c10::DeviceGuard guard(device);
-  IndexErrors* const counter = cuda_index_errors(device);
-  IndexErrors taken;
-  const IndexErrors none;
+/// Looks for the smallest position anew in all calls from now on: a copy from pageable memory may return
+/// before it has arrived, and other streams do not wait for it.
+void set_back_position(IndexErrors* counter) {
+  const auto none = IndexErrors{}.first_position;
+  check_cuda(cudaMemcpy(&counter->first_position, &none, sizeof none, cudaMemcpyHostToDevice), "cudaMemcpy");
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  check_cuda(cudaMemcpy(&taken, counter, sizeof taken, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  if (taken.count != 0)
-    check_cuda(cudaMemcpy(counter, &none, sizeof none, cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+}  // namespace
+
+IndexErrors* cuda_index_errors(at::Device device) {
+  const c10::DeviceGuard guard(device);
+  return current_counter(guard).on_device;
+}
+
+IndexErrors take_cuda_index_errors(at::Device device) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const c10::DeviceGuard guard(device);
+  Counter& counter = current_counter(guard);
+  IndexErrors taken;
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  check_cuda(cudaMemcpy(&taken, counter.on_device, sizeof taken, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  if (taken.count == counter.told) return {};
+  set_back_position(counter.on_device);
+  taken.count -= std::exchange(counter.told, taken.count);
+  // All were counted while the last call set the position back, and theirs went with it.
+  if (taken.first_position == IndexErrors{}.first_position)
+    taken.first_position = static_cast<unsigned long long>(taken.seen_position);
   return taken;
 }
 

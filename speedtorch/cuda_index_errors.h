@@ -8,10 +8,13 @@
 
 namespace speedtorch {
 
-/// The counter of a CUDA device, for kernels on it. @throws CudaError
+/// The counter of a CUDA device, for kernels on it; a device without a number is the current one.
+/// @throws CudaError
 kernels::IndexErrors* cuda_index_errors(at::Device device);
 
-/// What was counted since the last call, which empties the counter. Waits for the device.
+/// What was counted since the last call, told once: one thread at a time takes. Waits for the device. The
+/// counter is never set back, so bad indices of calls that other threads start meanwhile are told now or the
+/// next time; of those `seen_...` and `first_position` may then be of one that was told before.
 /// @throws CudaError
 kernels::IndexErrors take_cuda_index_errors(at::Device device);
 

@@ -36,7 +36,17 @@ class PinnedMemory final : public Memory {
           "this GPU does not see pinned host memory at the host's address; kernels cannot use it in place");
     }
   }
-  ~PinnedMemory() override { cudaHostUnregister(pages_->data()); }
+  /// Kernels of `device` may still be at the pages: they are waited for. Nobody is there to hear of an error,
+  /// such as that of a process which ends and has unloaded CUDA.
+  ~PinnedMemory() override {
+    int current = -1;
+    cudaGetDevice(&current);
+    if (device_.has_index()) cudaSetDevice(device_.index());
+    cudaDeviceSynchronize();
+    if (current >= 0) cudaSetDevice(current);
+    cudaHostUnregister(pages_->data());
+    cudaGetLastError();
+  }
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }
   [[nodiscard]] std::byte* data() const override { return pages_->data(); }
   [[nodiscard]] at::Device device() const override { return device_; }

@@ -1,7 +1,6 @@
 #include "speedtorch/hybrid.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randint.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
@@ -10,13 +9,15 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda_device.h"
-#include "kernels/rows.h"
 #include "speedtorch/error.h"
+#include "speedtorch/hybrid_operands.h"
 #include "speedtorch/memory.h"
+#include "speedtorch/row_overlap.h"
 #include "speedtorch/rows.h"
 
 namespace speedtorch {
@@ -44,6 +45,10 @@ class Event {
   }
   /// The calling thread waits.
   void wait() { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  /// `record(from)` and `hold(to)` where no exception may be thrown: false where CUDA refuses.
+  bool join(cudaStream_t from, cudaStream_t to) noexcept {
+    return cudaEventRecord(event_, from) == cudaSuccess && cudaStreamWaitEvent(to, event_, 0) == cudaSuccess;
+  }
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -66,13 +71,53 @@ std::int64_t row_bytes_of(const at::Tensor& table) {
   return c10::multiply_integers(table.sizes().slice(1)) * static_cast<std::int64_t>(table.element_size());
 }
 
-void check_indices(const at::Tensor& index, std::int64_t rows) {
-  if (index.scalar_type() == at::kInt) {
-    kernels::check_indices(index.const_data_ptr<std::int32_t>(), index.numel(), rows);
-  } else if (index.scalar_type() == at::kLong) {
-    kernels::check_indices(index.const_data_ptr<std::int64_t>(), index.numel(), rows);
-  }
+kernels::ConstRows bytes_of(const at::Tensor& contiguous) {
+  const auto bytes = static_cast<std::int64_t>(contiguous.nbytes());
+  return {static_cast<const std::byte*>(contiguous.const_data_ptr()), 1, bytes, bytes};
 }
+
+/// Random rows of the table. Not at::randint: its numbers would be missing in the caller's own sequence.
+at::Tensor random_index(std::int64_t count, std::int64_t rows) {
+  auto index = at::empty({count}, at::kLong);
+  std::mt19937_64 random;  // any sequence serves
+  std::uniform_int_distribution<std::int64_t> row(0, rows - 1);
+  std::generate_n(index.mutable_data_ptr<std::int64_t>(), count, [&] { return row(random); });
+  return index;
+}
+
+/// Waits for a stream when it goes: declared after memory that the stream's copies use.
+class Drain {
+ public:
+  explicit Drain(cudaStream_t stream) : stream_(stream) {}
+  ~Drain() { cudaStreamSynchronize(stream_); }
+  Drain(const Drain&) = delete;
+
+ private:
+  cudaStream_t stream_;
+};
+
+/// Makes `current` wait for what `engine` was given, at `join()` or at the latest when it goes: whoever is
+/// told of an error frees or reuses `out`, with copies on their way to it.
+class Joint {
+ public:
+  Joint(Event& event, cudaStream_t engine, cudaStream_t current)
+      : event_(event), engine_(engine), current_(current) {}
+  ~Joint() {
+    if (open_ && !event_.join(engine_, current_)) cudaStreamSynchronize(engine_);
+  }
+  Joint(const Joint&) = delete;
+
+  void join() {
+    event_.record(engine_);
+    event_.hold(current_);
+    open_ = false;
+  }
+
+ private:
+  Event& event_;
+  cudaStream_t engine_, current_;
+  bool open_ = true;
+};
 
 }  // namespace
 
@@ -83,7 +128,8 @@ class HybridGather::Ways {
         host_table_(host_table),
         batch_(batch),
         row_bytes_(row_bytes_of(table)),
-        engine_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, table.device().index())) {
+        engine_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, table.device().index())),
+        drain_(engine_) {
     const auto rows = largest_hybrid_piece(batch, row_bytes_);
     for (auto& piece : staging_) {
       piece = allocate(Placement::pinned, rows * row_bytes_, table.device())
@@ -92,40 +138,37 @@ class HybridGather::Ways {
     calibrate(std::min(batch, calibration_rows));
   }
 
-  void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out, double part) {
-    const auto pieces = hybrid_pieces(index.numel(), row_bytes_, part);
-    const auto in_place = pieces.empty() ? index.numel() : pieces.front().first;
-    const auto flat = index.view({-1}), host_flat = host_index.view({-1});
-    check_indices(host_flat.narrow(0, in_place, index.numel() - in_place), table_.size(0));
-    const auto current = c10::cuda::getCurrentCUDAStream(table_.device().index());
-    if (!pieces.empty()) {
-      before_.record(current);  // `out` may still be in use there
-      before_.hold(engine_);
-    }
-    auto first_rows = out.narrow(0, 0, in_place);
-    gather_rows(table_, flat.narrow(0, 0, in_place), first_rows);
-    for (std::size_t i = 0; i < pieces.size(); ++i) send(pieces[i], host_flat, out, i % staging_.size());
-    if (pieces.empty()) return;
-    after_.record(engine_);
-    after_.hold(current);
+  void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
+    check_hybrid_operands(table_, batch_, index, host_index, out);
+    const auto bytes = index.numel() * row_bytes_;
+    if (overlap(bytes_of(table_), bytes_of(out)))
+      throw ShapeError("out of a hybrid gather lies in the table; it needs its own memory");
+    gather(index, host_index, out, hybrid_share_of(rates, share, measured_bytes_, bytes));
   }
 
-  /// @throws ShapeError unless `out` has `count` rows like the table's on its device: what the copy engine,
-  /// which knows no shapes, relies on.
-  void require_rows(const at::Tensor& out, std::int64_t count) const {
-    const bool fits = out.dim() == table_.dim() && out.size(0) == count &&
-                      out.sizes().slice(1) == table_.sizes().slice(1) &&
-                      out.scalar_type() == table_.scalar_type() && out.device() == table_.device();
-    if (!fits)
-      throw ShapeError("out needs " + std::to_string(count) + " rows of the table's shape, dtype and device");
-  }
-
-  [[nodiscard]] std::int64_t batch() const { return batch_; }
+  [[nodiscard]] at::Device device() const { return table_.device(); }
 
   HybridRates rates;
   double share = 0;
 
  private:
+  /// `part` of the rows by the copy engine.
+  void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out, double part) {
+    const auto pieces = hybrid_pieces(index.numel(), row_bytes_, part);
+    const auto in_place = pieces.empty() ? index.numel() : pieces.front().first;
+    const auto flat = index.view({-1}), host_flat = host_index.view({-1});
+    check_hybrid_indices(host_flat, in_place, table_.size(0));
+    auto first_rows = out.narrow(0, 0, in_place);
+    if (pieces.empty()) return gather_rows(table_, flat, first_rows);
+    const auto current = c10::cuda::getCurrentCUDAStream(table_.device().index());
+    before_.record(current);  // `out` may still be in use there
+    before_.hold(engine_);
+    Joint joint(after_, engine_, current);
+    gather_rows(table_, flat.narrow(0, 0, in_place), first_rows);
+    for (std::size_t i = 0; i < pieces.size(); ++i) send(pieces[i], host_flat, out, i % staging_.size());
+    joint.join();
+  }
+
   [[nodiscard]] std::vector<std::int64_t> with_rows(std::int64_t rows) const {
     auto sizes = table_.sizes().vec();
     sizes[0] = rows;
@@ -146,9 +189,11 @@ class HybridGather::Ways {
 
   /// The rates by themselves, the model's share from them, and of the shares about it the fastest measured.
   void calibrate(std::int64_t rows) {
-    const auto host_index = at::randint(table_.size(0), {rows}, at::kLong);
+    const auto host_index = random_index(rows, table_.size(0));
     const auto index = host_index.to(table_.device());
     auto out = at::empty(with_rows(rows), table_.options());
+    const Drain drain(engine_);
+    measured_bytes_ = rows * row_bytes_;
     const auto run = [&](double with) { return fastest([&] { gather(index, host_index, out, with); }); };
     const auto bytes = [&](std::int64_t count) { return static_cast<double>(count * row_bytes_); };
     const auto piece = std::min(rows, staging_[0].size(0));
@@ -161,7 +206,7 @@ class HybridGather::Ways {
     rates.start_seconds =
         fastest([&] { gather(index.narrow(0, 0, 1), host_index.narrow(0, 0, 1), first_row, 1); });
     double best = std::numeric_limits<double>::infinity();
-    for (const double candidate : hybrid_candidates(hybrid_share(rates, rows * row_bytes_))) {
+    for (const double candidate : hybrid_candidates(hybrid_share(rates, measured_bytes_))) {
       const double seconds = run(candidate);
       if (seconds < best) best = seconds, share = candidate;
     }
@@ -180,13 +225,16 @@ class HybridGather::Ways {
   at::Tensor table_, host_table_;
   std::int64_t batch_;
   std::int64_t row_bytes_;
+  std::int64_t measured_bytes_ = 0;  // of a batch that `share` is the best for
   c10::cuda::CUDAStream engine_;
   std::array<at::Tensor, 2> staging_;
   std::array<Event, 2> copied_;
   Event before_, after_;
+  Drain drain_;  // the last, so the first to go, also where the construction fails: then the staging memory
 };
 
 HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch) {
+  check_hybrid_table(table, batch);
   const bool two_views = table.device().is_cuda() && host_table.device().is_cpu() &&
                          table.const_data_ptr() == host_table.const_data_ptr() &&
                          table.sizes() == host_table.sizes() && table.is_contiguous() &&
@@ -195,7 +243,6 @@ HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table
     throw PlacementError(
         "a hybrid gather needs the two views of one pinned memory: tensor() on a GPU and host_tensor()");
   }
-  if (batch < 1) throw ShapeError("a hybrid gather of batches of " + std::to_string(batch) + " rows");
   const c10::cuda::CUDAGuard guard(table.device());
   ways_ = std::make_unique<Ways>(table, host_table, batch);
 }
@@ -203,15 +250,8 @@ HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table
 HybridGather::~HybridGather() = default;
 
 void HybridGather::gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
-  if (index.numel() != host_index.numel() || index.numel() > ways_->batch() || !out.is_contiguous()) {
-    throw ShapeError("a hybrid gather of up to " + std::to_string(ways_->batch()) + " rows got " +
-                     std::to_string(index.numel()) + " indices on the GPU, " +
-                     std::to_string(host_index.numel()) + " on the host and " +
-                     (out.is_contiguous() ? "a contiguous" : "no contiguous") + " output");
-  }
-  ways_->require_rows(out, index.numel());
-  const c10::cuda::CUDAGuard guard(out.device());
-  ways_->gather(index, host_index, out, ways_->share);
+  const c10::cuda::CUDAGuard guard(ways_->device());
+  ways_->gather(index, host_index, out);
 }
 
 const HybridRates& HybridGather::rates() const { return ways_->rates; }

@@ -33,6 +33,14 @@ double hybrid_share(const HybridRates& rates, std::int64_t bytes) {
   return share < least_hybrid_share ? 0 : share;
 }
 
+double hybrid_share_of(const HybridRates& rates, double share, std::int64_t measured_bytes,
+                       std::int64_t bytes) {
+  const double measured = hybrid_share(rates, measured_bytes);
+  if (measured <= 0) return 0;
+  const double scaled = std::min(share, share * hybrid_share(rates, bytes) / measured);
+  return scaled < least_hybrid_share ? 0 : scaled;
+}
+
 double hybrid_seconds(const HybridRates& rates, std::int64_t bytes, double share) {
   const auto payload = static_cast<double>(bytes);
   const double in_place = (1 - share) * payload / rates.zero_copy;

@@ -29,6 +29,12 @@ constexpr double least_hybrid_share = 0.02;
 /// is left to take; where kernels fill the link, as over PCIe 4, there is nothing and the share is 0.
 double hybrid_share(const HybridRates& rates, std::int64_t bytes);
 
+/// The share for `bytes` where `share` was measured as the best for `measured_bytes`: by the model's
+/// proportion of the two, because the second way's start weighs more on small batches, and never above
+/// `share`.
+double hybrid_share_of(const HybridRates& rates, double share, std::int64_t measured_bytes,
+                       std::int64_t bytes);
+
 /// Seconds of `bytes` with that share by the same model: the slower of the two ways.
 double hybrid_seconds(const HybridRates& rates, std::int64_t bytes, double share);
 

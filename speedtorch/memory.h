@@ -12,7 +12,9 @@
 
 namespace speedtorch {
 
-/// A block of memory with one owner. Tensors made by `tensor()` share the ownership.
+/// A block of memory with one owner. Tensors made by `tensor()` share the ownership. Unlike LibTorch's own
+/// memory, `pinned` memory knows nothing of streams: keep it until the streams that use it are done. Its end
+/// waits for its device, so it must not come while a graph is captured there, and not for other devices.
 class Memory : public std::enable_shared_from_this<Memory> {
  public:
   Memory(const Memory&) = delete;

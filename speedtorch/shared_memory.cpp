@@ -78,7 +78,7 @@ std::string huge_shared_pages_refusal(const std::string& setting) {
                           ? std::string()
                           : mode.substr(begin + 1, end - begin - 1);
   if (chosen.empty())
-    return "this kernel has no huge pages for memory that processes share; use --placement pageable";
+    return "this kernel has no huge pages for memory that processes share; pageable memory can be shared";
   if (chosen != "never" && chosen != "deny") return {};
   return "it shares the table with another process, and huge pages for such memory are off (" + chosen +
          "); as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled";

@@ -11,10 +11,12 @@ namespace speedtorch {
 void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body);
 
 /// Uses `count` threads of LibTorch's pool from now on and pins thread k to cpus[k % cpus.size()]; an empty
-/// list pins nothing. @throws MemoryError where the system refuses an affinity.
+/// list pins nothing. Not while a movement runs: it reads the list. @throws MemoryError where the system
+/// refuses an affinity.
 void set_threads(int count, std::span<const int> cpus);
 
 /// The CPU that each thread of the pool was pinned to by the last set_threads; empty where it pinned nothing.
+/// The next set_threads, which is not to be called while a movement runs, rewrites what is returned.
 std::span<const int> pinned_cpus();
 
 }  // namespace speedtorch

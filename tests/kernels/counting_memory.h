@@ -42,7 +42,8 @@ class CountingMemory {
   }
 
   void bad_index(IndexErrors* errors, std::int64_t position, std::int64_t index, std::int64_t rows) {
-    if (errors->count++ == 0) {
+    ++errors->count;
+    if (errors->first_position == IndexErrors{}.first_position) {
       errors->seen_position = position;
       errors->seen_index = index;
       errors->seen_rows = rows;

@@ -73,6 +73,22 @@ class DeviceRows {
   ConstRows shape_;
 };
 
+/// A workspace of so many bytes, and not one more.
+class Lent {
+ public:
+  explicit Lent(std::int64_t bytes) : bytes_(bytes) {
+    check(cudaMalloc(&data_, static_cast<std::size_t>(std::max<std::int64_t>(1, bytes))), "cudaMalloc");
+  }
+  ~Lent() { cudaFree(data_); }
+  Lent(const Lent&) = delete;
+
+  Workspace get() const { return {static_cast<std::byte*>(data_), bytes_}; }
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t bytes_;
+};
+
 class CudaRowsDevice : public ::testing::TestWithParam<Home> {
  protected:
   void SetUp() override {
@@ -86,6 +102,21 @@ class CudaRowsDevice : public ::testing::TestWithParam<Home> {
     if (stream_ != nullptr) check(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   }
   void finish() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  /// Captures `work` on the stream and runs the graph once.
+  template <class Work>
+  void replay(Work work) const {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t runnable = nullptr;
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    work();
+    check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+    check(cudaGraphInstantiate(&runnable, graph, 0), "cudaGraphInstantiate");
+    check(cudaGraphLaunch(runnable, stream_), "cudaGraphLaunch");
+    finish();
+    check(cudaGraphExecDestroy(runnable), "cudaGraphExecDestroy");
+    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  }
 
   template <class Index>
   void expect_gather(const Layout& from, const Layout& to) const {
@@ -175,16 +206,13 @@ TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
       const DeviceRows device_table(table, GetParam());
       const DeviceRows device_out(out, Home::device);
       const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
-      const std::vector<std::byte> empty(
-          static_cast<std::size_t>(ordered_workspace_bytes(order, kCount, 8, width)) + 1);
-      const DeviceBytes workspace(empty.data(), empty.size(), Home::device);
-      auto* const aligned = workspace.data() + (256 - address_bits(workspace.data()) % 256) % 256;
+      const Lent workspace(ordered_workspace_bytes(order, kCount, 8, width));
       const IndexErrors none;
       const DeviceBytes device_errors(&none, sizeof(none), Home::device);
       launch_.errors = reinterpret_cast<IndexErrors*>(device_errors.data());
-      gather_rows_ordered_cuda(
-          device_table.view(), reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
-          device_out.view(), stream_, order, {aligned, static_cast<std::int64_t>(empty.size())}, launch_);
+      gather_rows_ordered_cuda(device_table.view(),
+                               reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
+                               device_out.view(), stream_, order, workspace.get(), launch_);
       finish();
       EXPECT_TRUE(device_out.read() == expected) << width;
       IndexErrors errors;
@@ -196,32 +224,31 @@ TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
   }
 }
 
-/// A call that was captured runs again with what the operands then hold.
+/// A call that was captured runs again with what the operands then hold, in each order of the index.
 TEST_P(CudaRowsDevice, ACapturedCallReplays) {
-  const RowBuffer table({kRows, 64, 0, 0}, 1);
-  const RowBuffer out({kCount, 64, 0, 0}, 2);
-  const auto index = scattered_index<std::int64_t>(kCount, kRows);
-  const DeviceRows device_table(table, GetParam());
-  const DeviceRows device_out(out, Home::device);
-  const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
-  const auto gather = [&] {
-    gather_rows_cuda(device_table.view(), reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
-                     device_out.view(), stream_, launch_);
-  };
-  gather();  // loads the kernel
-  finish();
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t replay = nullptr;
-  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  gather();
-  check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
-  check(cudaGraphInstantiate(&replay, graph, 0), "cudaGraphInstantiate");
-  check(cudaMemset(device_out.view().data, 0, static_cast<std::size_t>(kCount * 64)), "cudaMemset");
-  check(cudaGraphLaunch(replay, stream_), "cudaGraphLaunch");
-  finish();
-  EXPECT_TRUE(device_out.read() == plain_gather(table, index, out));
-  check(cudaGraphExecDestroy(replay), "cudaGraphExecDestroy");
-  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  for (const IndexOrder order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
+    const RowBuffer table({kRows, 64, 0, 0}, 1);
+    const RowBuffer out({kCount, 64, 0, 0}, 2);
+    auto index = scattered_index<std::int64_t>(kCount, kRows);
+    for (std::size_t i = 0; i < index.size(); i += 3) index[i] = index[i / 9];
+    const DeviceRows device_table(table, GetParam());
+    const DeviceRows device_out(out, Home::device);
+    const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+    const Lent workspace(ordered_workspace_bytes(order, kCount, 8, 64));
+    const auto gather = [&] {
+      gather_rows_ordered_cuda(device_table.view(),
+                               reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
+                               device_out.view(), stream_, order, workspace.get(), launch_);
+    };
+    gather();  // loads the kernels
+    finish();
+    std::reverse(index.begin(), index.end());
+    check(
+        cudaMemcpy(device_index.data(), index.data(), index.size() * sizeof(std::int64_t), cudaMemcpyDefault),
+        "cudaMemcpy");
+    replay(gather);
+    EXPECT_TRUE(device_out.read() == plain_gather(table, index, out)) << int(order);
+  }
 }
 
 TEST_P(CudaRowsDevice, OneRowAndMoreRowsThanTheDeviceRunsAtOnce) {
@@ -265,6 +292,28 @@ TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
     EXPECT_EQ(written[out.place(bad)], std::byte{0xFF});
     EXPECT_EQ(written[out.place(bad) + 63], std::byte{0xFF});
   }
+}
+
+/// A reader who leaves the count alone and sets the position back sees the next bad index.
+TEST_P(CudaRowsDevice, WhatWasToldIsNotSeenAgain) {
+  const RowBuffer table({kRows, 64, 0, 0}, 1);
+  const RowBuffer out({1, 64, 0, 0}, 2);
+  const DeviceRows device_table(table, GetParam());
+  const DeviceRows device_out(out, Home::device);
+  const std::int64_t bad = -5;
+  const DeviceBytes index(&bad, sizeof(bad), Home::device);
+  IndexErrors errors;
+  errors.count = 3, errors.seen_index = -1;
+  const DeviceBytes device_errors(&errors, sizeof(errors), Home::device);
+  gather_rows_cuda(device_table.view(), reinterpret_cast<const std::int64_t*>(index.data()), 1,
+                   device_out.view(), stream_,
+                   {.errors = reinterpret_cast<IndexErrors*>(device_errors.data())});
+  finish();
+  const auto read = device_errors.read();
+  std::memcpy(&errors, read.data(), sizeof(errors));
+  EXPECT_EQ(errors.count, 4u);
+  EXPECT_EQ(errors.first_position, 0u);
+  EXPECT_EQ(errors.seen_index, -5);
 }
 
 TEST_P(CudaRowsDevice, StreamCopyCopiesEverySizeAndAlignment) {

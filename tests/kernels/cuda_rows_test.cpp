@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 
 #include "kernels/cuda_ordered_rows.h"
 #include "kernels/error.h"
@@ -36,6 +37,19 @@ TEST(CudaRows, AnOrderedGatherRefusesAndSkipsLikeAnyOther) {
   EXPECT_NO_THROW(gather(0, {nullptr, 0, 8, 8}));
   EXPECT_EQ(ordered_workspace_bytes(IndexOrder::as_given, 100, 8, 512), 0);
   EXPECT_THROW(ordered_workspace_bytes(IndexOrder::sorted, std::int64_t{1} << 31, 8, 512), ShapeError);
+}
+
+TEST(CudaRows, AMisalignedWorkspaceIsRefusedBeforeTheDeviceIsAsked) {
+  const std::int64_t index = 0;
+  alignas(256) std::array<std::byte, 512> memory{};
+  try {
+    gather_rows_ordered_cuda({nullptr, 1, 8, 8}, &index, 1, {nullptr, 1, 8, 8}, nullptr, IndexOrder::sorted,
+                             {memory.data() + 16, 1 << 20});
+    FAIL() << "a workspace 16 bytes past a multiple of 256";
+  } catch (const ShapeError& error) {
+    EXPECT_NE(std::string(error.what()).find("16 bytes past a multiple of 256"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(CudaRows, WithoutADeviceTheErrorOfTheRuntimeIsNamed) {

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/memory.h"
@@ -45,14 +47,37 @@ TEST_F(HybridDevice, GathersAsTheHostDoes) {
   }
 }
 
+/// All of them are enqueued before one is looked at.
 TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
   HybridGather hybrid(table, host_table, batch);
-  auto out = at::zeros({batch, dim}, table.options());
-  for (int round = 0; round < 20; ++round) {
-    const auto index = at::randint(rows, {batch}, at::kLong);
-    hybrid.gather(index.to(table.device()), index, out);
-    ASSERT_TRUE(at::equal(out.cpu(), host_table.index_select(0, index))) << round;
+  constexpr int rounds = 12;
+  std::vector<at::Tensor> indices, device_indices, outs;
+  for (int round = 0; round < rounds; ++round) {
+    indices.push_back(at::randint(rows, {batch}, at::kLong));
+    device_indices.push_back(indices.back().to(table.device()));
+    outs.push_back(at::zeros({batch, dim}, table.options()));
   }
+  for (std::size_t round = 0; round < rounds; ++round)
+    hybrid.gather(device_indices[round], indices[round], outs[round]);
+  for (std::size_t round = 0; round < rounds; ++round)
+    ASSERT_TRUE(at::equal(outs[round].cpu(), host_table.index_select(0, indices[round]))) << round;
+}
+
+TEST_F(HybridDevice, MayGoWhileItsCopiesRun) {
+  for (int round = 0; round < 5; ++round) {
+    const auto index = at::randint(rows, {batch}, at::kLong), on_device = index.to(table.device());
+    auto out = at::zeros({batch, dim}, table.options());
+    HybridGather(table, host_table, batch).gather(on_device, index, out);
+    EXPECT_TRUE(at::equal(out.cpu(), host_table.index_select(0, index))) << round;
+  }
+}
+
+TEST_F(HybridDevice, LeavesTheCallersRandomNumbersAlone) {
+  at::manual_seed(7);
+  const auto expected = at::rand({10});
+  at::manual_seed(7);
+  const HybridGather hybrid(table, host_table, 1000);
+  EXPECT_TRUE(at::equal(at::rand({10}), expected));
 }
 
 TEST_F(HybridDevice, RefusesWhatDoesNotFit) {
@@ -63,6 +88,13 @@ TEST_F(HybridDevice, RefusesWhatDoesNotFit) {
   auto narrow = at::zeros({10, dim - 1}, table.options());
   const auto ten = at::zeros({10}, at::kLong);
   EXPECT_THROW(hybrid.gather(ten.to(table.device()), ten, narrow), ShapeError);
+  auto fits = at::zeros({10, dim}, table.options());
+  EXPECT_THROW(hybrid.gather(ten.to(table.device()), ten.to(table.device()), fits), PlacementError);
+  EXPECT_THROW(hybrid.gather(ten.to(table.device()), at::zeros({1}, at::kLong).expand({10}), fits),
+               ShapeError);
+  auto inside = table.slice(0, 0, 10);
+  EXPECT_THROW(hybrid.gather(ten.to(table.device()), ten, inside), ShapeError);
+  EXPECT_THROW(HybridGather(table.slice(0, 0, 0), host_table.slice(0, 0, 0), 10), ShapeError);
 }
 
 }  // namespace

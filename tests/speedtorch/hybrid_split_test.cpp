@@ -40,6 +40,27 @@ TEST(HybridShare, TheStartTakesSmallBatchesOffTheSecondWay) {
   EXPECT_NEAR((1 - share) * kBatch / rates.zero_copy, 50e-6 + share * kBatch / (17.3 * kGb), 1e-12);
 }
 
+TEST(HybridShareOf, SmallBatchesSendLessThanTheMeasuredAndNoneMore) {
+  const HybridRates rates{38 * kGb, 30 * kGb, 55.3 * kGb, 50e-6};
+  for (const double factor : {0.5, 1.0, 1.25}) {
+    const double measured = factor * hybrid_share(rates, kBatch);
+    const auto of = [&](std::int64_t bytes) { return hybrid_share_of(rates, measured, kBatch, bytes); };
+    EXPECT_DOUBLE_EQ(of(kBatch), measured) << "as it was found to be best, above the model's own too";
+    EXPECT_DOUBLE_EQ(of(4 * kBatch), measured);
+    EXPECT_NEAR(of(kBatch / 8), factor * hybrid_share(rates, kBatch / 8), 1e-12);
+    EXPECT_LT(of(kBatch / 8), measured);
+    EXPECT_EQ(of(1 << 20), 0) << "28 us in place, 50 us to start";
+    EXPECT_EQ(of(0), 0);
+  }
+}
+
+TEST(HybridShareOf, IsNoneWhereNoneWasFoundBest) {
+  const HybridRates rates{38 * kGb, 30 * kGb, 55.3 * kGb, 0};
+  EXPECT_EQ(hybrid_share_of(rates, 0, kBatch, kBatch), 0);
+  EXPECT_EQ(hybrid_share_of(rates, 0.03, kBatch, kBatch / 2), 0.03);
+  EXPECT_EQ(hybrid_share_of({25 * kGb, 30 * kGb, 25 * kGb, 0}, 0, kBatch, kBatch), 0);
+}
+
 /// No share on a grid is faster by the model than the one it gives.
 TEST(HybridShare, IsTheFastestOfAll) {
   for (const double host : {2.0, 10.0, 20.0, 40.0}) {

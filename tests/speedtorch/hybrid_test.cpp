@@ -31,5 +31,10 @@ TEST(RowsOptions, TheHostChecksAndMovesAsAlways) {
 
 TEST(CheckIndexErrors, HasNothingToTellOfTheHost) { EXPECT_NO_THROW(check_index_errors(at::kCPU)); }
 
+TEST(CheckIndexErrors, HasNothingToTellOfAGpuThatIsNotThere) {
+  EXPECT_NO_THROW(check_index_errors(at::kCUDA));
+  EXPECT_NO_THROW(check_index_errors(at::Device("cuda:0")));
+}
+
 }  // namespace
 }  // namespace speedtorch

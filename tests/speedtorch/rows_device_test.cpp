@@ -7,6 +7,12 @@
 #include "speedtorch/memory.h"
 #include "speedtorch/rows.h"
 
+#ifdef SPEEDTORCH_HAS_CUDA
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#endif
+
 namespace speedtorch {
 namespace {
 
@@ -97,6 +103,80 @@ TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
   EXPECT_THROW(check_index_errors(device), IndexError);
   EXPECT_EQ(table.sum().item<float>(), 49 * 20 + 51 * 10);
 }
+
+/// Of a device without a number, and each time those since the last, with their own position and value.
+TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
+  const at::Device device("cuda:0");
+  const auto memory = allocate(GetParam(), 1000 * 4, device);
+  auto table = memory->tensor({100, 10}, at::kFloat);
+  auto out = at::zeros({50, 10}, at::TensorOptions().dtype(at::kFloat).device(device));
+  check_index_errors(device);  // nothing of other tests
+  for (const std::int64_t position : {30, 40, 20}) {
+    auto index = at::arange(50, at::kLong);
+    index[position] = 100 + position;
+    gather_rows(table, index.to(device), out);
+    try {
+      check_index_errors(at::kCUDA);
+      FAIL() << "index " << 100 + position << " of 100 rows";
+    } catch (const IndexError& error) {
+      EXPECT_EQ(error.position(), position);
+      EXPECT_EQ(error.index(), 100 + position);
+      const std::string more = "(one of 1 on cuda since the last check; the smallest position is " +
+                               std::to_string(position) + ")";
+      EXPECT_NE(std::string(error.what()).find(more), std::string::npos) << error.what();
+    }
+    EXPECT_NO_THROW(check_index_errors(at::kCUDA));
+  }
+}
+
+TEST_P(DeviceRows, AWorkspaceWithGapsOrOffTheGridIsRefused) {
+  const auto memory = allocate(GetParam(), 1000 * 4, at::Device("cuda:0"));
+  auto table = memory->tensor({100, 10}, at::kInt);
+  const auto index = at::arange(50, at::kLong).to(table.device());
+  auto out = at::zeros({50, 10}, table.options());
+  const auto bytes = gather_workspace_bytes(table, index, IndexOrder::sorted);
+  const auto lent = at::empty({2 * bytes + 256}, table.options().dtype(at::kByte));
+  for (const auto& workspace : {lent.slice(0, 0, 2 * bytes, 2), lent.slice(0, 16, bytes + 16)}) {
+    const RowsOptions options{.order = IndexOrder::sorted, .workspace = workspace};
+    EXPECT_THROW(gather_rows(table, index, out, options), ShapeError);
+  }
+}
+
+#ifdef SPEEDTORCH_HAS_CUDA
+void check(cudaError_t status) { ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status); }
+
+/// The whole call, checks of the indices and all, in each order of the index.
+TEST_P(DeviceRows, ACapturedGatherReplaysWithWhatTheOperandsThenHold) {
+  const auto host = at::randint(-100, 100, {1000, 33}, at::kInt);
+  const auto memory = allocate(GetParam(), static_cast<std::int64_t>(host.nbytes()), at::Device("cuda:0"));
+  auto table = memory->tensor({1000, 33}, at::kInt);
+  table.copy_(host);
+  const c10::cuda::CUDAStreamGuard on_its_stream(c10::cuda::getStreamFromPool(false, 0));
+  const auto stream = c10::cuda::getCurrentCUDAStream();
+  for (const auto order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
+    auto index = at::randint(1000, {3000}, at::kLong).to(table.device());
+    auto out = at::zeros({3000, 33}, table.options());
+    RowsOptions options{.order = order, .workspace = {}};
+    options.workspace =
+        at::empty({gather_workspace_bytes(table, index, order)}, table.options().dtype(at::kByte));
+    gather_rows(table, index, out, options);  // loads the kernels
+    check(cudaStreamSynchronize(stream));
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t replay = nullptr;
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    gather_rows(table, index, out, options);
+    check(cudaStreamEndCapture(stream, &graph));
+    check(cudaGraphInstantiate(&replay, graph, 0));
+    const auto other = at::randint(1000, {3000}, at::kLong);
+    index.copy_(other);
+    check(cudaGraphLaunch(replay, stream));
+    check(cudaStreamSynchronize(stream));
+    EXPECT_TRUE(at::equal(out.cpu(), host.index_select(0, other))) << int(order);
+    check(cudaGraphExecDestroy(replay));
+    check(cudaGraphDestroy(graph));
+  }
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceRows, testing::Values(Placement::device, Placement::pinned),
                          [](const auto& test) { return std::string(to_string(test.param)); });

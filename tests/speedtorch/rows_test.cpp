@@ -130,6 +130,39 @@ TEST(Rows, ShapesThatDoNotFitAreNamed) {
   EXPECT_THROW(gather_rows(at::tensor(1.0), index, out), ShapeError);
 }
 
+TEST(Rows, ATensorWhoseMemoryNoKernelReachesIsRefused) {
+  const auto meta = at::TensorOptions().device(at::kMeta);
+  auto table = at::empty({5, 4}, meta), rows = at::empty({2, 4}, meta);
+  const auto index = at::empty({2}, meta.dtype(at::kLong));
+  EXPECT_THAT([&] { gather_rows(table, index, rows); }, ThrowsMessage<PlacementError>(HasSubstr("meta")));
+  EXPECT_THROW(scatter_rows(rows, index, table), PlacementError);
+  EXPECT_THROW(gather_workspace_bytes(table, index, IndexOrder::unique), PlacementError);
+  auto copy = at::empty({5, 4}, meta);
+  EXPECT_THROW(stream_copy(table, copy), PlacementError);
+}
+
+TEST(Rows, WhatIsWrittenOverWhatIsReadIsRefused) {
+  auto table = at::arange(40).view({10, 4});
+  const auto before = table.clone();
+  const auto index = at::tensor({9, 8}, at::kLong);
+  auto inside = table.slice(0, 3, 5);
+  EXPECT_THAT([&] { gather_rows(table, index, inside); }, ThrowsMessage<ShapeError>(HasSubstr("overlap")));
+  EXPECT_THAT([&] { scatter_rows(inside, index, table); }, ThrowsMessage<ShapeError>(HasSubstr("overlap")));
+  auto shifted = table.slice(0, 1, 10);
+  EXPECT_THROW(stream_copy(table.slice(0, 0, 9), shifted), ShapeError);
+  EXPECT_TRUE(at::equal(table, before));
+}
+
+TEST(Rows, ColumnsOfOneTensorAreNotEachOther) {
+  auto wide = at::arange(80).view({10, 8});
+  const auto table = wide.slice(1, 0, 4);
+  const auto index = at::tensor({9, 0, 5}, at::kLong);
+  auto out = wide.slice(1, 4, 8).slice(0, 2, 5);
+  const auto expected = table.index_select(0, index);
+  gather_rows(table, index, out);
+  EXPECT_TRUE(at::equal(out, expected));
+}
+
 TEST(Rows, StreamCopyCopiesEveryByte) {
   for (const std::int64_t bytes : {0, 1, 63, 64, 65, 4096, 1 << 20, (1 << 25) + 3}) {
     const auto from = at::randint(0, 255, {bytes}, at::kByte);
