@@ -117,7 +117,9 @@ class ReadmeTest(unittest.TestCase):
         self.assertTrue(reports, "README.md shows no report")
         for report in reports:
             self.assertTrue(report.startswith("results/") and (ROOT / report).exists(), report)
-        done = self.renew("--check", README)
+        kernels = ROOT / "docs/kernels.md"
+        self.assertIn("<!-- goals: results/", kernels.read_text())
+        done = self.renew("--check", README, kernels)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_table_that_differs_is_found_and_renewed(self):
