@@ -234,7 +234,7 @@ void Arena::prepare_values(Pattern pattern, int set, std::uint64_t epoch) {
 }
 
 void Arena::poison_model() {
-  delivered_.reset();
+  forget_result();
   poison(model_);
 }
 

@@ -34,8 +34,6 @@ RowShape shape_of(const reports::Identity& id);
 
 class Arena {
  public:
-  using IndexSets = stbench::IndexSets;
-
   /// @param cell any case of the cell @param indices shared by all cells of the same shape
   Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
         std::shared_ptr<const IndexSets> indices, std::uint64_t seed);

@@ -267,8 +267,7 @@ class TransferGroup final : public Group {
 
  private:
   /// The arena of a case's placement; nothing where that placement cannot be had, which the others survive.
-  std::shared_ptr<Arena> arena_for(const Identity& id,
-                                   const std::shared_ptr<const Arena::IndexSets>& indices) {
+  std::shared_ptr<Arena> arena_for(const Identity& id, const std::shared_ptr<const IndexSets>& indices) {
     if (unusable_.contains(id.placement)) return nullptr;
     try {
       auto& arena = arenas_[id.placement];
@@ -291,8 +290,7 @@ class TransferGroup final : public Group {
     return reason;
   }
 
-  std::shared_ptr<Arena> make_arena(const Identity& id,
-                                    const std::shared_ptr<const Arena::IndexSets>& indices) {
+  std::shared_ptr<Arena> make_arena(const Identity& id, const std::shared_ptr<const IndexSets>& indices) {
     const auto placement = placement_of(id.placement);
     const at::Device device(speedtorch::needs_cuda(placement) ? id.device : "cpu");
     const bool alone = std::all_of(cases.begin(), cases.end(),

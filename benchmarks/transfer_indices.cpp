@@ -15,11 +15,10 @@ void TransferIndices::require(const reports::Identity& id) const {
   sources_.at(id.distribution)->require(id.rows, id.batch);
 }
 
-std::shared_ptr<const Arena::IndexSets> TransferIndices::sets(const reports::Identity& id,
-                                                              std::uint64_t seed) {
+std::shared_ptr<const IndexSets> TransferIndices::sets(const reports::Identity& id, std::uint64_t seed) {
   const auto shape = fmt::format("{} {} {}", id.distribution, id.rows, id.batch);
   if (shape == drawn_shape_) return drawn_;
-  auto sets = std::make_shared<Arena::IndexSets>();
+  auto sets = std::make_shared<IndexSets>();
   for (int set = 0; set < harness::index_sets; ++set) {
     (*sets)[static_cast<std::size_t>(set)] = sources_.at(id.distribution)->draw(id.rows, id.batch, seed, set);
   }

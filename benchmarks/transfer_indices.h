@@ -23,12 +23,12 @@ class TransferIndices {
   void require(const reports::Identity& id) const;
 
   /// The eight sets of a case.
-  std::shared_ptr<const Arena::IndexSets> sets(const reports::Identity& id, std::uint64_t seed);
+  std::shared_ptr<const IndexSets> sets(const reports::Identity& id, std::uint64_t seed);
 
  private:
   std::map<std::string, std::shared_ptr<const harness::IndexSource>> sources_;
   std::string drawn_shape_;  ///< of the latest sets: the plan goes through the shapes one by one
-  std::shared_ptr<const Arena::IndexSets> drawn_;
+  std::shared_ptr<const IndexSets> drawn_;
 };
 
 }  // namespace stbench

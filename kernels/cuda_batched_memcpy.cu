@@ -87,27 +87,29 @@ std::int64_t cub_rows_scratch_bytes(std::int64_t count) {
 
 bool MemcpyBatch::built_in() { return CUDART_VERSION >= 13000; }
 
-template <class Index>
-void MemcpyBatch::gather(ConstRows table, const Index* index, std::int64_t count, Rows out,
-                         CUstream_st* stream) {
+template <class From, class To>
+void MemcpyBatch::point(From from, To to, std::int64_t count) {
   from_.resize(static_cast<std::size_t>(count));
   to_.resize(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    from_[static_cast<std::size_t>(i)] = table.data + index[i] * table.stride_bytes;
-    to_[static_cast<std::size_t>(i)] = out.data + i * out.stride_bytes;
+    from_[static_cast<std::size_t>(i)] = from(i);
+    to_[static_cast<std::size_t>(i)] = to(i);
   }
+}
+
+template <class Index>
+void MemcpyBatch::gather(ConstRows table, const Index* index, std::int64_t count, Rows out,
+                         CUstream_st* stream) {
+  point(NamedRow<Index>{readable(table.data), table.stride_bytes, index},
+        ListedRow{out.data, out.stride_bytes}, count);
   run(table.row_bytes, stream);
 }
 
 template <class Index>
 void MemcpyBatch::scatter(ConstRows values, const Index* index, std::int64_t count, Rows table,
                           CUstream_st* stream) {
-  from_.resize(static_cast<std::size_t>(count));
-  to_.resize(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    from_[static_cast<std::size_t>(i)] = values.data + i * values.stride_bytes;
-    to_[static_cast<std::size_t>(i)] = table.data + index[i] * table.stride_bytes;
-  }
+  point(ListedRow{readable(values.data), values.stride_bytes},
+        NamedRow<Index>{table.data, table.stride_bytes, index}, count);
   run(values.row_bytes, stream);
 }
 

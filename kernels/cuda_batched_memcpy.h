@@ -45,6 +45,9 @@ class MemcpyBatch {
   void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, CUstream_st* stream);
 
  private:
+  /// Keeps the pointers that `from(i)` and `to(i)` make for each row.
+  template <class From, class To>
+  void point(From from, To to, std::int64_t count);
   void run(std::int64_t row_bytes, CUstream_st* stream);
   std::vector<void*> to_;
   std::vector<const void*> from_;

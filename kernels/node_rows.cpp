@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
 
 #include "kernels/partition.h"
@@ -17,8 +16,8 @@ namespace {
 constexpr std::int64_t kStageBytes = 64 << 10;
 constexpr std::int64_t kStageRows = 1024;
 
-/// Indices of the check's unit of work.
-constexpr std::int64_t kCheckBlock = 128 << 10;
+/// Indices for which the check wakes a thread.
+constexpr std::int64_t kCheckGrain = 128 << 10;
 
 template <class Index>
 struct NodeMove {
@@ -54,21 +53,8 @@ struct NodeMove {
 };
 
 template <class Index>
-void check_in_parallel(const NodeMove<Index>& move, ParallelFor parallel_for) {
-  std::atomic<bool> good = true;
-  parallel_for((move.count + kCheckBlock - 1) / kCheckBlock, 1, [&](std::int64_t first, std::int64_t last) {
-    const std::int64_t begin = first * kCheckBlock;
-    const std::int64_t end = std::min(last * kCheckBlock, move.count);
-    if (!all_inside(move.index + begin, end - begin, move.table_rows()))
-      good.store(false, std::memory_order_relaxed);
-  });
-  // Throws for the first bad one.
-  if (!good.load(std::memory_order_relaxed)) check_indices(move.index, move.count, move.table_rows());
-}
-
-template <class Index>
 void run_by_node(const NodeMove<Index>& move, const RowOwners& owners, const NodeThreads& threads) {
-  check_in_parallel(move, threads.for_threads);
+  check_indices(move.index, move.count, move.table_rows(), kCheckGrain, threads.for_threads);
   const auto partition = partition_by_owner(move.index, move.count, owners, threads.for_threads);
   const auto shares = share_by_node(partition, threads.node_of_thread);
   const auto stage_bytes = static_cast<std::size_t>(move.stage_rows() * move.from.row_bytes);

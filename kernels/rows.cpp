@@ -32,29 +32,14 @@ template <class Index>
   throw IndexError(bad - index, *bad, rows);
 }
 
-/// `grain` is that of the movement: then each thread checks the indices of the rows that it moves next, and
-/// has them at hand.
-template <class Index>
-void check_all(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
-               ParallelFor parallel_for) {
-  std::atomic<bool> good = true;
-  const auto check = [&](std::int64_t begin, std::int64_t end) {
-    if (!all_inside(index + begin, end - begin, rows)) good.store(false, std::memory_order_relaxed);
-  };
-  if (count <= kGrainIndices) {
-    check(0, count);
-  } else {
-    for_ranges(count, grain, parallel_for, check);
-  }
-  if (!good.load(std::memory_order_relaxed)) throw_first_bad(index, count, rows);
-}
-
 /// Checks the indices, then moves.
 template <class Index>
 void check_and_run(const RowMove<Index>& move, std::int64_t count, std::int64_t rows,
                    ParallelFor parallel_for) {
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainBytes / move.row_bytes);
-  check_all(move.index, count, rows, grain, parallel_for);
+  // With the movement's grain each thread checks the indices of the rows that it moves next, and has them at
+  // hand.
+  check_indices(move.index, count, rows, grain, parallel_for);
   for_ranges(count, grain, parallel_for,
              [&](std::int64_t begin, std::int64_t end) { run(move, begin, end); });
 }
@@ -92,6 +77,24 @@ void scatter_rows(ConstRows values, const std::int64_t* index, std::int64_t coun
                   ParallelFor parallel_for) {
   scatter(values, index, count, table, parallel_for);
 }
+
+template <class Index>
+void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
+                   ParallelFor parallel_for) {
+  std::atomic<bool> good = true;
+  const auto check = [&](std::int64_t begin, std::int64_t end) {
+    if (!all_inside(index + begin, end - begin, rows)) good.store(false, std::memory_order_relaxed);
+  };
+  if (count <= kGrainIndices) {
+    check(0, count);
+  } else {
+    for_ranges(count, grain, parallel_for, check);
+  }
+  if (!good.load(std::memory_order_relaxed)) throw_first_bad(index, count, rows);
+}
+
+template void check_indices(const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, ParallelFor);
+template void check_indices(const std::int64_t*, std::int64_t, std::int64_t, std::int64_t, ParallelFor);
 
 void check_indices(const std::int32_t* index, std::int64_t count, std::int64_t rows) {
   if (!all_inside(index, count, rows)) throw_first_bad(index, count, rows);

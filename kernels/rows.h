@@ -37,6 +37,11 @@ void scatter_rows(ConstRows values, const std::int64_t* index, std::int64_t coun
 void check_indices(const std::int32_t* index, std::int64_t count, std::int64_t rows);
 void check_indices(const std::int64_t* index, std::int64_t count, std::int64_t rows);
 
+/// The same on several threads where there are many, in ranges of at least `grain`; int32 or int64 indices.
+template <class Index>
+void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
+                   ParallelFor parallel_for);
+
 /// Copies `bytes` from one contiguous block to another, past the cache (non-temporal stores) where the block
 /// is too large to stay in it. The ceiling of any row movement of the same payload.
 /// @throws ShapeError where `bytes` is negative.

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "speedtorch/cuda_memory.h"
 #include "speedtorch/error.h"
+#include "speedtorch/mapping.h"
 
 namespace speedtorch {
 namespace {
@@ -19,11 +19,6 @@ std::string sizes_text(at::IntArrayRef sizes) {
   std::string text;
   for (const auto size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
   return text.empty() ? "scalar" : text;
-}
-
-[[noreturn]] void refuse(Placement placement, std::int64_t bytes, const std::string& call) {
-  throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes of " +
-                    std::string(to_string(placement)) + " memory: " + call + ": " + std::strerror(errno));
 }
 
 class LibTorchMemory final : public Memory {
@@ -36,45 +31,21 @@ class LibTorchMemory final : public Memory {
   at::Tensor tensor_;
 };
 
-/// Anonymous pages of the asked kind. Aligned to 2 MiB, so that huge pages can begin at the first byte.
+/// Anonymous pages of the asked kind.
 class AnonymousMemory final : public Memory {
  public:
-  AnonymousMemory(Placement placement, std::int64_t bytes) : Memory(bytes), placement_(placement) {
-    constexpr std::size_t huge = std::size_t{2} << 20;
-    const auto size = static_cast<std::size_t>(bytes);
-    length_ = size + huge;
-    mapping_ =
-        ::mmap(nullptr, length_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping_ == MAP_FAILED) refuse(placement, bytes, "mmap");
-    const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
-    data_ = reinterpret_cast<std::byte*>((address + huge - 1) / huge * huge);
-    // A wish: where the kernel was built without transparent huge pages it fails, and pages_got() reports
-    // what came.
-    ::madvise(data_, size, placement == Placement::hugepage ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  AnonymousMemory(Placement placement, std::int64_t bytes)
+      : Memory(bytes),
+        placement_(placement),
+        mapping_(std::string(to_string(placement)), bytes, PROT_READ | PROT_WRITE) {
+    wish_pages(placement, data(), bytes);
   }
-  ~AnonymousMemory() override { ::munmap(mapping_, length_); }
   [[nodiscard]] Placement placement() const override { return placement_; }
-  [[nodiscard]] std::byte* data() const override { return data_; }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
 
  private:
   Placement placement_;
-  void* mapping_ = nullptr;
-  std::size_t length_ = 0;
-  std::byte* data_ = nullptr;
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
+  AlignedMapping mapping_;
 };
 
 int open_unnamed(const std::string& folder) {
@@ -92,15 +63,15 @@ class MappedMemory final : public Memory {
  public:
   MappedMemory(std::int64_t bytes, const std::string& folder) : Memory(bytes) {
     const Descriptor file(open_unnamed(folder));
-    if (file.get() < 0) refuse(Placement::mapped, bytes, "cannot create a file in '" + folder + "'");
+    if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
     // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
     if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
       errno = error;
-      refuse(Placement::mapped, bytes, "posix_fallocate");
+      refuse_memory("mapped", bytes, "posix_fallocate");
     }
     void* mapping =
         ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (mapping == MAP_FAILED) refuse(Placement::mapped, bytes, "mmap");
+    if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
     data_ = static_cast<std::byte*>(mapping);
   }
   ~MappedMemory() override { ::munmap(data_, static_cast<std::size_t>(bytes())); }
@@ -130,8 +101,7 @@ at::Tensor Memory::host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) cons
 
 std::shared_ptr<Memory> allocate(Placement placement, std::int64_t bytes, at::Device device,
                                  const std::string& folder) {
-  if (bytes <= 0)
-    throw MemoryError("memory of " + std::to_string(bytes) + " bytes was asked for; at least 1 is needed");
+  require_bytes(bytes);
   switch (placement) {
     case Placement::libtorch:
       return std::make_shared<LibTorchMemory>(bytes);

@@ -3,65 +3,52 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include "speedtorch/cuda_memory.h"
 #include "speedtorch/error.h"
+#include "speedtorch/mapping.h"
 
 namespace speedtorch {
 namespace {
 
-constexpr std::size_t huge = std::size_t{2} << 20;
+/// A file of `bytes` bytes in memory, without a name.
+int open_memory(const std::string& kind, std::int64_t bytes) {
+  const int fd = ::memfd_create("stbench", MFD_CLOEXEC);
+  if (fd < 0) refuse_memory(kind, bytes, "memfd_create");
+  return fd;
+}
 
 /// A memfd, mapped at a multiple of 2 MiB: elsewhere its huge pages could not be mapped as such.
 class SharedMemory final : public Memory {
  public:
   SharedMemory(Placement placement, std::int64_t bytes)
-      : Memory(bytes), placement_(placement), size_(static_cast<std::size_t>(bytes)) {
-    fd_ = ::memfd_create("stbench", MFD_CLOEXEC);
-    if (fd_ < 0) refuse("memfd_create");
-    if (::ftruncate(fd_, bytes) != 0) refuse("ftruncate");
-    length_ = size_ + huge;
-    reserved_ = ::mmap(nullptr, length_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (reserved_ == MAP_FAILED) refuse("mmap");
-    const auto address = (reinterpret_cast<std::uintptr_t>(reserved_) + huge - 1) / huge * huge;
-    data_ = reinterpret_cast<std::byte*>(address);
-    if (::mmap(data_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED)
-      refuse("mmap");
-    // A wish, as for private memory: pages_got() reports what came.
-    ::madvise(data_, size_, placement == Placement::hugepage ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+      : Memory(bytes),
+        placement_(placement),
+        file_(open_memory(kind(), bytes)),
+        mapping_(kind(), bytes, PROT_NONE) {
+    if (::ftruncate(file_.get(), bytes) != 0) refuse_memory(kind(), bytes, "ftruncate");
+    if (::mmap(data(), static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+               file_.get(), 0) == MAP_FAILED)
+      refuse_memory(kind(), bytes, "mmap");
+    wish_pages(placement, data(), bytes);
   }
-  ~SharedMemory() override { release(); }
   [[nodiscard]] Placement placement() const override { return placement_; }
-  [[nodiscard]] std::byte* data() const override { return data_; }
-  [[nodiscard]] int shared_fd() const override { return fd_; }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
+  [[nodiscard]] int shared_fd() const override { return file_.get(); }
 
  private:
-  [[noreturn]] void refuse(const char* call) {
-    const std::string answer = std::strerror(errno);
-    release();
-    throw MemoryError("cannot allocate " + std::to_string(bytes()) + " bytes of shared " +
-                      std::string(to_string(placement_)) + " memory: " + call + ": " + answer);
-  }
-  void release() const {
-    if (reserved_ != MAP_FAILED) ::munmap(reserved_, length_);
-    if (fd_ >= 0) ::close(fd_);
-  }
+  [[nodiscard]] std::string kind() const { return "shared " + std::string(to_string(placement_)); }
 
   Placement placement_;
-  std::size_t size_, length_ = 0;
-  int fd_ = -1;
-  void* reserved_ = MAP_FAILED;
-  std::byte* data_ = nullptr;
+  Descriptor file_;
+  AlignedMapping mapping_;
 };
 
 }  // namespace
 
 std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes, at::Device device) {
-  if (bytes <= 0)
-    throw MemoryError("memory of " + std::to_string(bytes) + " bytes was asked for; at least 1 is needed");
+  require_bytes(bytes);
   if (placement == Placement::pageable || placement == Placement::hugepage)
     return std::make_shared<SharedMemory>(placement, bytes);
   if (placement == Placement::pinned)

@@ -23,8 +23,8 @@ reports::Identity cell(const std::string& dtype, std::int64_t rows, std::int64_t
 }
 
 /// Set s names rows s, s + 3, s + 6 ...
-std::shared_ptr<const Arena::IndexSets> every_third(std::int64_t rows, std::int64_t batch) {
-  auto sets = std::make_shared<Arena::IndexSets>();
+std::shared_ptr<const IndexSets> every_third(std::int64_t rows, std::int64_t batch) {
+  auto sets = std::make_shared<IndexSets>();
   for (std::size_t s = 0; s < sets->size(); ++s) {
     for (std::int64_t i = 0; i < batch; ++i)
       (*sets)[s].push_back((static_cast<std::int64_t>(s) + 3 * i) % rows);

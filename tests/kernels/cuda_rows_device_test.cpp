@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "kernels/cuda_device.h"
 #include "kernels/cuda_ordered_rows.h"
 #include "kernels/cuda_plan.h"
 #include "kernels/cuda_rows.h"
@@ -17,23 +18,19 @@
 namespace speedtorch::kernels {
 namespace {
 
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
-}
-
 /// A copy of host bytes where kernels can reach it, at the same alignment to a cache line.
 class DeviceBytes {
  public:
   DeviceBytes(const void* from, std::size_t bytes, Home home) : home_(home), bytes_(bytes) {
     constexpr std::size_t kSlack = 256;
     if (home == Home::device) {
-      check(cudaMalloc(&allocation_, bytes + kSlack), "cudaMalloc");
+      check_cuda(cudaMalloc(&allocation_, bytes + kSlack), "cudaMalloc");
     } else {
-      check(cudaHostAlloc(&allocation_, bytes + kSlack, cudaHostAllocPortable | cudaHostAllocMapped),
-            "cudaHostAlloc");
+      check_cuda(cudaHostAlloc(&allocation_, bytes + kSlack, cudaHostAllocPortable | cudaHostAllocMapped),
+                 "cudaHostAlloc");
     }
     data_ = static_cast<std::byte*>(allocation_) + reinterpret_cast<std::uintptr_t>(from) % kSlack;
-    check(cudaMemcpy(data_, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+    check_cuda(cudaMemcpy(data_, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
   }
   ~DeviceBytes() {
     if (home_ == Home::device) {
@@ -47,7 +44,7 @@ class DeviceBytes {
   std::byte* data() const { return data_; }
   std::vector<std::byte> read() const {
     std::vector<std::byte> result(bytes_);
-    check(cudaMemcpy(result.data(), data_, bytes_, cudaMemcpyDefault), "cudaMemcpy");
+    check_cuda(cudaMemcpy(result.data(), data_, bytes_, cudaMemcpyDefault), "cudaMemcpy");
     return result;
   }
 
@@ -77,7 +74,7 @@ class DeviceRows {
 class Lent {
  public:
   explicit Lent(std::int64_t bytes) : bytes_(bytes) {
-    check(cudaMalloc(&data_, static_cast<std::size_t>(std::max<std::int64_t>(1, bytes))), "cudaMalloc");
+    check_cuda(cudaMalloc(&data_, static_cast<std::size_t>(std::max<std::int64_t>(1, bytes))), "cudaMalloc");
   }
   ~Lent() { cudaFree(data_); }
   Lent(const Lent&) = delete;
@@ -96,26 +93,26 @@ class CudaRowsDevice : public ::testing::TestWithParam<Home> {
     const cudaError_t status = cudaGetDeviceCount(&devices);
     if (status != cudaSuccess) GTEST_SKIP() << "no CUDA device: " << cudaGetErrorString(status);
     if (devices == 0) GTEST_SKIP() << "no CUDA device: the driver lists none";
-    check(cudaStreamCreate(&stream_), "cudaStreamCreate");
+    check_cuda(cudaStreamCreate(&stream_), "cudaStreamCreate");
   }
   void TearDown() override {
-    if (stream_ != nullptr) check(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+    if (stream_ != nullptr) check_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   }
-  void finish() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  void finish() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
   /// Captures `work` on the stream and runs the graph once.
   template <class Work>
   void replay(Work work) const {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t runnable = nullptr;
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
     work();
-    check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
-    check(cudaGraphInstantiate(&runnable, graph, 0), "cudaGraphInstantiate");
-    check(cudaGraphLaunch(runnable, stream_), "cudaGraphLaunch");
+    check_cuda(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+    check_cuda(cudaGraphInstantiate(&runnable, graph, 0), "cudaGraphInstantiate");
+    check_cuda(cudaGraphLaunch(runnable, stream_), "cudaGraphLaunch");
     finish();
-    check(cudaGraphExecDestroy(runnable), "cudaGraphExecDestroy");
-    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    check_cuda(cudaGraphExecDestroy(runnable), "cudaGraphExecDestroy");
+    check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
   }
 
   template <class Index>
@@ -243,7 +240,7 @@ TEST_P(CudaRowsDevice, ACapturedCallReplays) {
     gather();  // loads the kernels
     finish();
     std::reverse(index.begin(), index.end());
-    check(
+    check_cuda(
         cudaMemcpy(device_index.data(), index.data(), index.size() * sizeof(std::int64_t), cudaMemcpyDefault),
         "cudaMemcpy");
     replay(gather);

@@ -1,0 +1,53 @@
+/// What the host placements are made of: a mapping and a descriptor that go with their owner, and the refusal
+/// of memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "speedtorch/placement.h"
+
+namespace speedtorch {
+
+/// @throws MemoryError, always: `bytes` of memory of `kind` cannot be had, because `call` failed with errno.
+[[noreturn]] void refuse_memory(const std::string& kind, std::int64_t bytes, const std::string& call);
+
+/// @throws MemoryError unless at least a byte is asked for.
+void require_bytes(std::int64_t bytes);
+
+/// A private anonymous mapping whose `data()` is aligned to 2 MiB, so that huge pages can begin at the first
+/// byte.
+class AlignedMapping {
+ public:
+  /// @param protection of mmap @throws MemoryError naming `kind`
+  AlignedMapping(const std::string& kind, std::int64_t bytes, int protection);
+  ~AlignedMapping();
+  AlignedMapping(const AlignedMapping&) = delete;
+  AlignedMapping& operator=(const AlignedMapping&) = delete;
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
+  void* mapping_;
+  std::size_t length_;
+  std::byte* data_;
+};
+
+/// Asks for the placement's kind of pages. A wish: where the kernel was built without transparent huge pages
+/// it fails, and pages_got() reports what came.
+void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
+
+/// A file descriptor, closed at the end; -1 where there is none.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace speedtorch
