@@ -44,6 +44,20 @@ Placement page_kind(Placement placement) {
   return placement == Placement::mapped ? Placement::pageable : placement;
 }
 
+/// Rows `first` to `first + count` of each set.
+std::shared_ptr<const IndexSets> part_of(const IndexSets& whole, std::int64_t first, std::int64_t count) {
+  auto sets = std::make_shared<IndexSets>();
+  for (std::size_t set = 0; set < sets->size(); ++set) {
+    const auto begin = whole[set].begin() + first;
+    (*sets)[set].assign(begin, begin + count);
+  }
+  return sets;
+}
+
+at::Tensor part_of(const at::Tensor& whole, std::int64_t first, std::int64_t count) {
+  return whole.defined() ? whole.narrow(0, first, count) : whole;
+}
+
 /// Set s is the s-th piece of so many consecutive rows, from the table's start again at its end.
 std::shared_ptr<const IndexSets> contiguous_sets(std::int64_t rows, std::int64_t batch) {
   auto sets = std::make_shared<IndexSets>();
@@ -60,6 +74,14 @@ std::shared_ptr<const IndexSets> contiguous_sets(std::int64_t rows, std::int64_t
 bool rows_move_on_the_model_device(const reports::Identity& id) {
   const bool cuda_placement = id.placement == "pinned" || id.placement == "device";
   return (id.device != "cpu") == cuda_placement;
+}
+
+bool rows_move_on_a_gpu(const reports::Identity& id) {
+  return id.device != "cpu" && rows_move_on_the_model_device(id);
+}
+
+bool rows_cross_the_link(const reports::Identity& id) {
+  return id.device != "cpu" && id.placement == "pinned";
 }
 
 RowShape shape_of(const reports::Identity& id) {
@@ -85,6 +107,7 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
              std::shared_ptr<const IndexSets> indices, std::uint64_t seed)
     : shape_(shape_of(cell)),
       batch_(cell.batch),
+      whole_batch_(cell.batch),
       seed_(seed),
       memory_(std::move(memory)),
       bytes_(*memory_, shape_.rows, shape_.row_bytes()),
@@ -105,6 +128,46 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
   }
   share_indices();
   place_pieces();
+  if (cell.direction == "both") place_parts(2);
+}
+
+Arena::Arena(Arena& whole, std::int64_t first, std::int64_t count)
+    : shape_(whole.shape_),
+      batch_(count),
+      whole_batch_(whole.batch_),
+      first_of_batch_(first),
+      seed_(whole.seed_),
+      memory_(whole.memory_),
+      bytes_(*memory_, shape_.rows, shape_.row_bytes()),
+      model_device_(whole.model_device_),
+      same_device_(whole.same_device_),
+      indexed_(part_of(*whole.indexed_, first, count)),
+      contiguous_(part_of(*whole.contiguous_, first, count)),
+      ledger_(indexed_, contiguous_),
+      table_(whole.table_),
+      host_table_(whole.host_table_),
+      model_(part_of(whole.model_, first, count)),
+      bounce_(part_of(whole.bounce_, first, count)),
+      staging_(part_of(whole.staging_, first, count)),
+      values_(whole.values_) {
+  for (std::size_t set = 0; set < index_.size(); ++set) {
+    index_[set] = part_of(whole.index_[set], first, count);
+    host_index_[set] = part_of(whole.host_index_[set], first, count);
+  }
+  for (auto& values : values_) values.tensor = part_of(values.tensor, first, count);
+  place_pieces();
+}
+
+void Arena::place_parts(std::int64_t count) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto first = k * batch_ / count;
+    parts_.push_back(std::unique_ptr<Arena>(new Arena(*this, first, (k + 1) * batch_ / count - first)));
+  }
+}
+
+void Arena::forget_result() {
+  delivered_.reset();
+  for (auto& part : parts_) part->delivered_.reset();
 }
 
 /// A ready tensor on the model's device, on the same kind of pages as the table where that is the host, and
@@ -164,7 +227,7 @@ void Arena::place_pieces() {
   for (int set = 0; set < harness::index_sets; ++set) {
     const auto& values = values_of(Pattern::contiguous, set).tensor;
     for (std::int64_t done = 0; done < batch_;) {
-      const auto first = (set * batch_ + done) % shape_.rows;
+      const auto first = (set * whole_batch_ + first_of_batch_ + done) % shape_.rows;
       const auto count = std::min(batch_ - done, shape_.rows - first);
       const auto rows = table_.narrow(0, first, count);
       pieces_[at(set)].push_back({rows, memory_->on_host() ? host_table_.narrow(0, first, count) : rows,

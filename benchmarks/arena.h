@@ -27,6 +27,10 @@ namespace stbench {
 /// True where one set of kernels sees both sides: host memories with a CPU model, pinned and device memory
 /// with a GPU's.
 bool rows_move_on_the_model_device(const reports::Identity& id);
+/// The same with a GPU's model.
+bool rows_move_on_a_gpu(const reports::Identity& id);
+/// A GPU reads and writes rows of pinned memory, over the link.
+bool rows_cross_the_link(const reports::Identity& id);
 
 /// The row shape of a case. `bytes` rows become the widest integers that divide them: so LibTorch gets its
 /// best.
@@ -67,6 +71,9 @@ class Arena {
   [[nodiscard]] bool same_device() const { return same_device_; }
   /// [batch, dim] on the table's device: the model tensor itself where that is the same device.
   at::Tensor& gathered() { return same_device_ ? model_ : bounce_; }
+  /// Of a cell whose operation is several at once: the arena of each, whose batch is one of the consecutive
+  /// parts of this one's, on the same table. Empty elsewhere.
+  std::vector<std::unique_ptr<Arena>>& parts() { return parts_; }
   /// Copies `gathered()` to the model tensor where it is another.
   void upload();
   /// The values on the table's device.
@@ -88,7 +95,7 @@ class Arena {
 
   // The suite's part, all of it untimed.
   /// Frees the result of a method that made its own, outside the timed window.
-  void forget_result() { delivered_.reset(); }
+  void forget_result();
   /// The values for `from` on this set, computed anew where `epoch` or the set changed: of epoch 0 what the
   /// table was filled with, so that a right scatter leaves it as it was.
   void prepare_values(Pattern pattern, int set, std::uint64_t epoch);
@@ -124,12 +131,15 @@ class Arena {
   static std::int64_t working_bytes(const reports::Identity& cell);
 
  private:
+  /// Rows `first` to `first + count` of the batches of `whole`.
+  Arena(Arena& whole, std::int64_t first, std::int64_t count);
   static std::size_t at(int set) { return static_cast<std::size_t>(set); }
   at::Tensor ready(at::Device device, at::IntArrayRef sizes, at::ScalarType dtype);
   void place_indices();
   void share_indices();
   void place_buffers(bool writes);
   void place_pieces();
+  void place_parts(std::int64_t count);
   at::Tensor& buffer(Pattern pattern, int set);
   const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
   [[nodiscard]] std::uint64_t seed_of(std::uint64_t epoch) const;
@@ -141,6 +151,7 @@ class Arena {
   harness::Check unexplained_;
   RowShape shape_;
   std::int64_t batch_;
+  std::int64_t whole_batch_, first_of_batch_ = 0;  ///< of a part: what it is a part of, and where
   std::uint64_t seed_;
   std::shared_ptr<speedtorch::Memory> memory_;
   std::vector<std::shared_ptr<speedtorch::Memory>>
@@ -154,6 +165,7 @@ class Arena {
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;
   std::map<std::type_index, std::shared_ptr<void>> kept_;
+  std::vector<std::unique_ptr<Arena>> parts_;
 
   /// Values: one buffer a set and pattern where they are small, else one for all, made anew before each
   /// sample.

@@ -66,15 +66,18 @@ const std::vector<OptionGroup>& groups() {
         {"--filter REGEX", "only cases whose sentence matches", ""},
         {"--dry-run", "print the cases and stop", ""}}},
       {"Axes",
-       {{"--direction LIST", "to, from, sum, round_trip",
+       {{"--direction LIST", "to, from, sum, round_trip, both",
          "to: table rows into the model tensor. from: model tensor into table rows. sum: the two medians "
          "added. round_trip: really "
-         "from, with fresh values, and then to."},
+         "from, with fresh values, and then to. both: half of the rows to and the other half from at the "
+         "same "
+         "time, on two streams between pinned memory and a GPU."},
         {"--placement LIST", "libtorch, pageable, hugepage, mapped, pinned, device",
          "Where the table lives: as LibTorch allocates it; in 4 KiB pages; in huge pages; in a file mapped "
          "into memory (TMPDIR, else "
          "/var/tmp); in pinned host memory that kernels read in place; in the GPU's memory."},
-        {"--method LIST", "who moves the rows; stbench list names them", ""},
+        {"--method LIST", "who moves the rows; stbench list names them",
+         "speedtorch_8sm and its like keep our kernels to so many multiprocessors of a GPU."},
         {"--peers LIST", "numpy, torch, ...: others in the same rounds; stbench list names them",
          "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python "
          "is "

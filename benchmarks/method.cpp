@@ -1,5 +1,7 @@
 #include "benchmarks/method.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -36,7 +38,7 @@ std::string index_copy_refuses(const reports::Identity& id) {
 std::vector<std::string> peer_names() {
   std::vector<std::string> names;
   for (const auto& method : registered()) {
-    if (method.asked_only) names.push_back(method.name);
+    if (method.asked_only && method.role == harness::Role::peer) names.push_back(method.name);
   }
   return names;
 }
@@ -48,10 +50,10 @@ RegisterMethod::RegisterMethod(Method method) {
   all.push_back(std::move(method));
   std::sort(all.begin(), all.end(), [](const Method& a, const Method& b) {
     const auto key = [](const Method& one) {
-      return std::tuple(place(one.role), one.name != "speedtorch",
-                        one.name);  // what the others are variants of
+      return std::tuple(place(one.role), one.name != "speedtorch", one.asked_only);
     };
-    return key(a) < key(b);
+    if (key(a) != key(b)) return key(a) < key(b);
+    return ::strverscmp(a.name.c_str(), b.name.c_str()) < 0;  // 8 of something before 12 of it
   });
 }
 

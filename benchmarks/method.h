@@ -16,7 +16,7 @@ struct Method {
   std::string summary;  ///< one line for `list`
   harness::Role role;
   Pattern pattern = Pattern::indexed;
-  bool asked_only = false;             ///< planned only where --peers or --method names it
+  bool asked_only = false;             ///< planned only where --peers, --method or a preset names it
   Equality equality = Equality::bits;  ///< what `to` promises of a row
   std::string where;                   ///< of one that is asked for: the cells it takes part in, for a user
   /// Where the method has a meaning at all; elsewhere it is not planned.
@@ -41,7 +41,8 @@ std::string index_copy_refuses(const reports::Identity& id);
 /// The names that --peers takes.
 std::vector<std::string> peer_names();
 
-/// All methods: ours, LibTorch's, peers, ceilings, by name within each.
+/// All methods: ours, LibTorch's, peers, ceilings; within each those first that need not be asked for, by
+/// name.
 const std::vector<Method>& methods();
 
 struct RegisterMethod {

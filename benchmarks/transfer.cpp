@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "benchmarks/arena.h"
+#include "benchmarks/both_ways.h"
 #include "benchmarks/method.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/suite.h"
@@ -87,7 +88,8 @@ class Steps {
   std::shared_ptr<Arena> arena;
   const Method* method;
   std::string direction;
-  Method::Elsewhere elsewhere;  ///< empty where the method runs in this process
+  Method::Elsewhere elsewhere;     ///< empty where the method runs in this process
+  std::shared_ptr<BothWays> both;  ///< of that direction
   std::shared_ptr<Epochs> epochs = std::make_shared<Epochs>();
 
   [[nodiscard]] bool writes() const { return direction != "to"; }
@@ -99,6 +101,7 @@ class Steps {
       elsewhere(set, 1);
       return;
     }
+    if (both) return both->run(set);
     if (writes()) method->from(*arena, set);
     if (reads()) method->to(*arena, set);
   }
@@ -119,6 +122,7 @@ class Steps {
     }
   }
   void poison(int set) const {
+    if (both) return both->poison(set);
     if (reads()) arena->poison_model();
     if (writes()) arena->poison_rows(method->pattern, set);
   }
@@ -136,6 +140,7 @@ class Steps {
 
  private:
   [[nodiscard]] Check verify_named(int set) const {
+    if (both) return both->verify(set);
     Check check;
     if (reads()) check = arena->check_model(method->pattern, set, epoch(set), method->equality);
     if (writes()) merge(check, arena->check_named(method->pattern, set, epoch(set)));
@@ -177,6 +182,7 @@ constexpr std::int64_t small_batch = 4096;
 Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena, std::int64_t host_cache) {
   const auto& method = method_of(id);
   Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
+  if (id.direction == "both") steps.both = std::make_shared<BothWays>(*arena, method);
   steps.epochs->fresh = id.direction == "round_trip";
   Contestant one(
       id, method.role, [steps](int set) { steps.run_or_mend(set); },
@@ -186,10 +192,10 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   one.finish = [arena] { arena->finish(); };
   if (steps.elsewhere)
     one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
-  const int ways = steps.reads() && steps.writes() ? 2 : 1;
+  const int ways = id.direction == "round_trip" ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
-  one.latency = id.batch <= small_batch && id.direction != "round_trip";
+  one.latency = id.batch <= small_batch && (id.direction == "to" || id.direction == "from");
   one.repeatable = !steps.writes() || arena->rotates_values();
   // Cached rows are honestly faster than a copy, so only distinct ones are judged by it, and only where they
   // cannot lie in a cache.
@@ -443,11 +449,11 @@ std::vector<AxisInfo> describe() {
   };
   std::vector<std::string> names;
   for (const auto& method : methods()) {
-    if (!method.asked_only) names.push_back(method.name);
+    if (method.role != harness::Role::peer) names.push_back(method.name);
   }
-  return {{"direction", list(directions()), "all"},
+  return {{"direction", list(directions()), "all but both"},
           {"placement", list(placements()), "all"},
-          {"method", list(names), "all"},
+          {"method", list(names), "all but those of so many SMs"},
           {"peers", list(peer_names()), "none"},
           {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
           {"dtype", list(dtypes()), "float32"},

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "benchmarks/method.h"
 #include "kernels/isa.h"
 #include "reports/columns.h"
 
@@ -29,7 +30,7 @@ Block quick() {
 
 Block standard() {
   auto block = seeds_case();
-  block.directions = transfer_axes::directions(), block.placements = transfer_axes::placements();
+  block.directions = {"to", "from", "sum", "round_trip"}, block.placements = transfer_axes::placements();
   block.seconds = 260, block.group_seconds = 90;
   return block;
 }
@@ -116,13 +117,42 @@ Block kernels_on_a_gpu() {
   return block;
 }
 
+/// This library's kernels on few multiprocessors of a GPU, and on as many as they like.
+Names within_budgets() {
+  Names names{"speedtorch"};
+  for (const auto& method : methods()) {
+    if (method.name.starts_with("speedtorch_")) names.push_back(method.name);
+  }
+  return names;
+}
+
+/// How few multiprocessors are enough for the link.
+Block kernels_on_few_sms() {
+  auto block = of_kernels();
+  block.directions = {"to"}, block.placements = {"pinned"};
+  block.index_dtypes = {"int64"}, block.row_bytes = {512};
+  block.methods = within_budgets();
+  block.devices = Block::Devices::gpu;
+  block.seconds = 10, block.group_seconds = 3;
+  return block;
+}
+
+/// The link in both ways at once. Without a budget the kernel of one way takes all of the GPU, and the other
+/// waits for it.
+Block kernels_both_ways() {
+  auto block = kernels_on_few_sms();
+  block.directions = {"both"};
+  for (const char* name : {"index_select", "copy", "stream"}) block.methods.emplace_back(name);
+  return block;
+}
+
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
       {"quick", {quick()}},
       {"standard", {standard()}},
       {"kernels",
        {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
-        kernels_on_small_batches(), kernels_on_a_gpu()},
+        kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_both_ways()},
        /*by_placement=*/true},
       {"full", {full()}},
   };
@@ -144,7 +174,7 @@ Names of_all_blocks(const Preset& preset, Names Block::*axis) {
 namespace transfer_axes {
 
 const Names& directions() {
-  static const Names names{"to", "from", "sum", "round_trip"};
+  static const Names names{"to", "from", "sum", "round_trip", "both"};
   return names;
 }
 
@@ -189,6 +219,20 @@ Names preset_names() {
 
 Names directions_of(const Options& options) {
   return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
+}
+
+bool direction_applies(const reports::Identity& id) {
+  return id.direction != "both" || rows_cross_the_link(id);
+}
+
+std::string direction_refuses(const reports::Identity& id) {
+  if (id.direction != "both") return {};
+  if (id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";
+  const bool distinct =
+      id.distribution == "unique" || (id.distribution == "sequential" && id.batch <= id.rows);
+  return distinct
+             ? ""
+             : "a row that is read and written at once is neither old nor new; use --distribution unique";
 }
 
 Names placements_of(const Options& options) {

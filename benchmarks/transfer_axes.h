@@ -60,6 +60,12 @@ std::vector<std::string> preset_names();
 /// The directions asked for, `sum` among them where it is wanted.
 std::vector<std::string> directions_of(const Options& options);
 
+/// Where an operation of the case's direction has a meaning: both ways at once are over the link to a GPU.
+bool direction_applies(const reports::Identity& id);
+
+/// Why its direction cannot be measured with such batches, with the cure; empty where it can.
+std::string direction_refuses(const reports::Identity& id);
+
 /// The placements asked for, those of all blocks together.
 std::vector<std::string> placements_of(const Options& options);
 

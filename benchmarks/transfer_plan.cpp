@@ -202,7 +202,8 @@ class Planner {
                         (block_->peers && method.role == harness::Role::peer);
     if (contains(options_.methods, method.name)) return true;
     if (contains(options_.peers, method.name)) return listed;
-    return options_.methods.empty() && !method.asked_only && listed;
+    const bool usual = !method.asked_only || contains(block_->methods, method.name);
+    return options_.methods.empty() && usual && listed;
   }
 
   /// Every combination of the shape's axes; placement, method, device, direction and cores are still open.
@@ -315,9 +316,9 @@ class Planner {
   [[nodiscard]] Names measured_directions(const Block& block) const {
     const auto wanted = given_or(options_.directions, block.directions);
     Names measured;
-    for (const char* direction : {"to", "from", "round_trip"}) {
-      const bool for_sum = std::string(direction) != "round_trip" && contains(wanted, "sum");
-      if (for_sum || contains(wanted, direction)) measured.emplace_back(direction);
+    for (const std::string direction : {"to", "from", "round_trip", "both"}) {
+      const bool for_sum = (direction == "to" || direction == "from") && contains(wanted, "sum");
+      if (for_sum || contains(wanted, direction)) measured.push_back(direction);
     }
     return measured;
   }
@@ -368,10 +369,13 @@ class Planner {
     std::vector<Identity> cases;
     for (const auto& method : methods()) {
       cell.method = method.name;
-      if (!has_method(method) || !method.applies(cell) ||
-          !planned_.insert(harness::to_sentence(cell, {})).second)
+      const bool applies =
+          method.applies(cell) && direction_applies(cell) && !(method.open && cell.direction == "both");
+      if (!has_method(method) || !applies || !planned_.insert(harness::to_sentence(cell, {})).second)
         continue;
-      if (const auto reason = method.refuses(cell); reason.empty()) {
+      auto reason = direction_refuses(cell);
+      if (reason.empty()) reason = method.refuses(cell);
+      if (reason.empty()) {
         cases.push_back(cell);
       } else {
         waive(cell, reason);
@@ -393,6 +397,10 @@ class Planner {
       id.direction = measured_directions(block).front(), id.placement = placement, id.device = "cuda:0";
       id.method = cuda_only(placement) ? "speedtorch" : "staged";
       id.cores = cores_of(block).back();
+      const auto said = [&](const Record& record) {
+        return record.id.placement == placement && record.id.device == id.device;
+      };
+      if (!direction_applies(id) || std::ranges::any_of(plan_.waived, said)) continue;
       waive(id, fmt::format("missing: {}; {}", cuda.missing, cuda.cure));
     }
   }
@@ -422,10 +430,12 @@ class Planner {
     for (const auto& pass : passes()) all_placements.insert(all_placements.end(), pass.begin(), pass.end());
     const char* isa =
         options_.isas.empty() ? "" : "\n--isa is of the host's kernels: it goes with --device cpu";
+    const bool both = options_.directions == Names{"both"};
     return fmt::format(
-        "nothing to measure: no method of --method {} goes from --placement {} to --device {}{}",
+        "nothing to measure: no method of --method {} goes from --placement {} to --device {}{}{}",
         options_.methods.empty() ? "(all)" : fmt::format("{}", fmt::join(options_.methods, ",")),
-        fmt::join(all_placements, ","), fmt::join(devices_, ","), isa);
+        fmt::join(all_placements, ","), fmt::join(devices_, ","), isa,
+        both ? "\n--direction both is between pinned memory and a GPU" : "");
   }
 
   const Options& options_;

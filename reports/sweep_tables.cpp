@@ -54,6 +54,10 @@ Rows sorted(Rows rows) {
   return rows;
 }
 
+/// Of ours with a budget of multiprocessors: measured at one width, they would be columns with one entry
+/// each.
+bool is_variant(const Record& row) { return row.id.method.starts_with(std::string(kOurs) + "_"); }
+
 /// Ours first, then LibTorch's and peers as they come, the ceilings last.
 std::vector<std::string> methods_of(const Rows& rows, const Roles& roles) {
   std::vector<std::string> names;
@@ -194,6 +198,10 @@ SweepRows split_sweeps(const Rows& rows) {
       (small ? split.batches : rest).push_back(row);
     }
   }
+  std::erase_if(rest, [&](const Record* row) {
+    if (is_variant(*row)) split.others.push_back(row);
+    return is_variant(*row);
+  });
   for (const Rows& group : without(rest, kOneWidth)) {
     const bool sweep = group.front()->id.dtype == "bytes" && numbers(group, &Identity::dim).size() >= kSweep;
     append(sweep ? split.widths : split.others, group);

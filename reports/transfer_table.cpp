@@ -21,11 +21,12 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kDirections = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDirections = {{
     {"to", "table rows into the model tensor"},
     {"from", "the model tensor back into table rows"},
     {"sum", "to and from, their medians added"},
     {"round_trip", "fresh values from the model tensor into table rows, then to it again"},
+    {"both", "half of the rows to and the other half from, at once"},
 }};
 
 std::size_t direction_rank(const Record& record) {

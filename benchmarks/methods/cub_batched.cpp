@@ -4,8 +4,6 @@
 namespace stbench {
 namespace {
 
-bool on_gpu(const reports::Identity& id) { return id.device != "cpu" && rows_move_on_the_model_device(id); }
-
 CubRows& rows(Arena& arena) {
   return arena.kept<CubRows>([&] { return CubRows(arena); });
 }
@@ -17,7 +15,7 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "cells on a GPU",
-    .applies = on_gpu,
+    .applies = rows_move_on_a_gpu,
     .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },
     .from = [](Arena& arena, int set) { rows(arena).scatter(arena, set); },
 }};

@@ -9,7 +9,7 @@ const RegisterMethod registration{[] {
   auto method =
       peer_method("cupy", "peer: Python's CuPy over pinned memory, as SpeedTorch did it (needs a GPU)");
   method.where = "pinned tables with a GPU";
-  method.applies = [](const reports::Identity& id) { return id.device != "cpu" && id.placement == "pinned"; };
+  method.applies = rows_cross_the_link;
   return method;
 }()};
 

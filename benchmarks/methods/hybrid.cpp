@@ -16,7 +16,7 @@ const RegisterMethod registration{{
     .name = "hybrid",
     .summary = "this library: kernels and the copy engine share the rows (pinned memory to a GPU)",
     .role = harness::Role::ours,
-    .applies = [](const reports::Identity& id) { return id.device != "cpu" && id.placement == "pinned"; },
+    .applies = rows_cross_the_link,
     .refuses = refuses,
     .to =
         [](Arena& arena, int set) {

@@ -88,6 +88,38 @@ TEST(Plan, TheSumNeedsItsPartsAndAddsNoGroupOfItsOwn) {
   EXPECT_EQ(values(plan(options), &reports::Identity::direction), (std::set<std::string>{"to", "from"}));
 }
 
+TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
+  auto options = on_host();
+  options.directions = {"both"};
+  EXPECT_THAT([&] { plan(options); },
+              ThrowsMessage<UsageError>(HasSubstr("both is between pinned memory and a GPU")));
+  options.directions = {"both", "to"};
+  EXPECT_EQ(values(plan(options), &reports::Identity::direction), (std::set<std::string>{"to"}));
+  if (speedtorch::cuda_status().available) GTEST_SKIP() << "there is a GPU";
+  options.directions = {"both"}, options.devices.clear();
+  const auto waived = plan(options).waived;
+  ASSERT_EQ(waived.size(), 1U);
+  EXPECT_EQ(waived[0].id.placement, "pinned");
+  EXPECT_EQ(waived[0].id.direction, "both");
+  EXPECT_THAT(waived[0].reason, HasSubstr("missing"));
+}
+
+TEST(Plan, BothWaysAtOnceNeedTwoDistinctRows) {
+  reports::Identity id;
+  id.direction = "both", id.rows = 100, id.batch = 2, id.distribution = "unique";
+  EXPECT_EQ(direction_refuses(id), "");
+  id.batch = 1;
+  EXPECT_THAT(direction_refuses(id), HasSubstr("--batch 2"));
+  id.batch = 100, id.distribution = "sequential";
+  EXPECT_EQ(direction_refuses(id), "");
+  id.batch = 101;
+  EXPECT_THAT(direction_refuses(id), HasSubstr("--distribution unique"));
+  id.batch = 2, id.distribution = "uniform";
+  EXPECT_THAT(direction_refuses(id), HasSubstr("--distribution unique"));
+  id.direction = "from";
+  EXPECT_EQ(direction_refuses(id), "");
+}
+
 TEST(Plan, AxesMultiply) {
   auto options = on_host();
   options.directions = {"to"}, options.placements = {"libtorch"}, options.methods = {"speedtorch"},
@@ -359,6 +391,46 @@ TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
   EXPECT_EQ(hybrid.refuses(case_of("pinned", "cuda:0")), "");
   for (const char* direction : {"from", "round_trip"})
     EXPECT_THAT(hybrid.refuses(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
+}
+
+TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
+  std::vector<std::string> names;
+  for (const auto& one : methods()) {
+    if (!one.name.starts_with("speedtorch_")) continue;
+    names.push_back(one.name);
+    EXPECT_TRUE(one.asked_only);
+    EXPECT_EQ(one.role, harness::Role::ours);
+    for (const auto& placement : transfer_axes::placements()) {
+      EXPECT_FALSE(one.applies(case_of(placement, "cpu")));
+      EXPECT_EQ(one.applies(case_of(placement, "cuda:0")), placement == "pinned" || placement == "device");
+    }
+  }
+  ASSERT_GE(names.size(), 3U);
+  EXPECT_EQ(names.front(), "speedtorch_1sm");
+  EXPECT_EQ(names[1], "speedtorch_2sm") << "in the order of the numbers";
+  const auto peers = peer_names();
+  EXPECT_EQ(std::ranges::count(peers, names.front()), 0);
+}
+
+TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
+  Options options;
+  options.preset = "kernels";
+  std::size_t with_budgets = 0, both = 0;
+  for (const auto& block : preset_of(options).blocks) {
+    if (!contains(block.methods, "speedtorch_8sm")) continue;
+    ++with_budgets;
+    if (block.directions == std::vector<std::string>{"both"}) ++both;
+    EXPECT_EQ(block.devices, Block::Devices::gpu);
+    EXPECT_EQ(block.placements, std::vector<std::string>{"pinned"});
+    EXPECT_EQ(block.row_bytes, std::vector<std::int64_t>{512});
+    for (const auto& name : block.methods) EXPECT_EQ(method(name).name, name);
+    for (const auto& one : methods()) {
+      const bool budget = one.name.starts_with("speedtorch_");
+      EXPECT_TRUE(!budget || contains(block.methods, one.name)) << one.name;
+    }
+  }
+  EXPECT_EQ(with_budgets, 2U);
+  EXPECT_EQ(both, 1U);
 }
 
 TEST(Methods, OursComesFirstAndTheCeilingsLast) {

@@ -146,6 +146,13 @@ TEST(SweepTables, OnlySweepsLeaveTheOrdinaryTables) {
     if (record.id.dim > 264) two.push_back(record);
   }
   EXPECT_EQ(split_sweeps(pointers(two)).others.size(), two.size()) << "two widths are no sweep";
+
+  auto budgets = widths();
+  for (const char* method : {"speedtorch_8sm", "speedtorch_24sm"})
+    budgets.push_back(of_width(512, method, 1e-3));
+  const auto with_budgets = split_sweeps(pointers(budgets));
+  EXPECT_EQ(with_budgets.others.size(), 2U) << "a table of their own";
+  EXPECT_EQ(with_budgets.widths.size(), 12U);
 }
 
 TEST(SweepTables, FitTheScreenAndStandInTheWholeReport) {

@@ -341,6 +341,76 @@ class GoalsTest(unittest.TestCase):
             gone = [self.without(made(1.0), status, "no kernel image", lambda one: one["device"] != "cpu")]
             self.assertEqual(self.lines(self.table(gone), "D1")[0][-1], f"not measured: {why}")
 
+    def over_the_link(self, rates, both=None, **one_way):
+        """Cases of 512 B over the link: GB/s by budget (0: none), of both ways at once and of one."""
+        def made(direction, method, rate, group):
+            return case(direction, "pinned", method, 512, "int64", goals.BATCH, 2, goals.BATCH * 512 / rate / 1e9,
+                        device="cuda:0", group=group)
+
+        result = [made("to", goals.within(sms) if sms else "speedtorch", rate, 10**6) for sms, rate in rates.items()]
+        result += [made("both", goals.within(sms) if sms else "speedtorch", rate, 10**6 + 1)
+                   for sms, rate in (both or {}).items()]
+        return result + [made(way, "speedtorch", rate, 10**6 + 2) for way, rate in one_way.items()]
+
+    def link_line(self, goal, processes, status=0):
+        line, = self.lines(self.table([cases(faster(20)) + one for one in processes], status), goal)
+        return line
+
+    def test_the_budgets_that_are_judged_are_those_that_are_measured(self):
+        source = (ROOT / "benchmarks/methods/speedtorch_sms.cpp").read_text()
+        self.assertEqual(tuple(map(int, re.findall(r"within\((\d+)\)\}", source))), goals.SMS)
+
+    def test_few_multiprocessors_are_counted(self):
+        full = {1: 9, 2: 18, 4: 33, 8: 47.4, 12: 49, 16: 49, 24: 50, 32: 50, 48: 50, 64: 50, 0: 49}
+
+        def at(sms, rate):
+            return self.over_the_link({**full, sms: rate})
+
+        line = self.link_line("Z7", [at(8, 47.6 + n / 100) for n in range(5)])  # 0.952 and more
+        self.assertEqual(line[3:], ["<= 24", "<= 8", "8", "8–8", "met: aim met"])
+        line = self.link_line("Z7", [at(8, 47.4 + n / 100) for n in range(5)])  # below 0.95: the next one counts
+        self.assertEqual(line[5:], ["12", "12–12", "met"])
+        line = self.link_line("Z7", [at(8, 46 + n) for n in range(5)])  # on both sides
+        self.assertEqual(line[5:], ["8", "8–12", "met"])
+        line = self.link_line("Z7", [at(8, 47)])
+        self.assertEqual((line[5], line[-1]), ("12", "too few: 4 more processes are needed"))
+
+    def test_too_many_multiprocessors_are_missed_or_open(self):
+        slow = {sms: min(50, sms) for sms in goals.SMS}
+        line = self.link_line("Z7", [self.over_the_link({**slow, 0: 50}) for _ in range(5)], status=1)
+        self.assertEqual(line[5:], ["48", "48–48", "missed"])
+        line = self.link_line("Z7", [self.over_the_link({**slow, 0: 80}) for _ in range(5)], status=1)
+        self.assertEqual(line[5:], ["more", "more–more", "missed"])
+        line = self.link_line("Z7", [self.over_the_link({**slow, 24: 46 + n, 0: 50}) for n in range(5)])
+        self.assertEqual(line[5:], ["24", "24–48", "open"])
+
+    def test_a_budget_that_failed_is_named_and_the_others_count_only_without_it(self):
+        rates = {sms: 50 for sms in (*goals.SMS, 0)}
+        gone = [self.without(self.over_the_link(rates), "failed", "no kernel image",
+                             lambda one: one["method"] == goals.within(8)) for _ in range(5)]
+        line = self.link_line("Z7", gone)
+        self.assertEqual(line[-1], "not measured: no kernel image")  # it might have been the fastest
+        line = self.link_line("Z7", [[one for one in self.over_the_link(rates) if one["method"] != goals.within(1)]
+                                     for _ in range(5)])
+        self.assertEqual(line[5:7], ["2", "2–2"])
+        self.assertEqual(line[-1], "met: aim met; speedtorch_1sm: 1 of 1 cell is missing; run --preset kernels")
+
+    def test_both_ways_at_once_are_judged_against_the_faster_way(self):
+        one_way = {0: 40, 8: 50, 24: 49}
+        for both, judged in ((80, "met: aim met"), (72, "met"), (60, "missed")):
+            line = self.link_line("Z8", [self.over_the_link(one_way, {0: 40, 8: both - 5, 24: both}, **{"from": 45})
+                                         for _ in range(5)], status=int(judged == "missed"))
+            self.assertEqual((line[5], line[-1]), (f"{both / 50:.2f}", judged))
+        line = self.link_line("Z8", [self.over_the_link(one_way, {24: 80}, **{"from": 64})])
+        self.assertEqual(line[5], "1.25")
+
+    def test_both_ways_at_once_that_were_not_measured_say_why(self):
+        line = self.link_line("Z8", [self.over_the_link({0: 40, 8: 50})])
+        self.assertEqual(line[-1], "not measured: 1 of 1 cell is missing; run --preset kernels")
+        wrong = self.without(self.over_the_link({0: 40}, {8: 80}), "wrong", "3 of 9 rows differ",
+                             lambda one: one["direction"] == "both")
+        self.assertEqual(self.link_line("Z8", [wrong])[-1], "not measured: 3 of 9 rows differ")
+
     def test_reports_that_cannot_be_judged_together_are_refused(self):
         made = cases()
         first = self.report(0, made)
