@@ -16,8 +16,8 @@ namespace speedtorch {
 /// @throws MemoryError unless at least a byte is asked for.
 void require_bytes(std::int64_t bytes);
 
-/// A private anonymous mapping whose `data()` is aligned to 2 MiB, so that huge pages can begin at the first
-/// byte.
+/// A private anonymous mapping of `bytes`, to whole pages and no more. One of at least 2 MiB is aligned to 2 MiB,
+/// so that huge pages can begin at its first byte, and none can reach past its end.
 class AlignedMapping {
  public:
   /// @param protection of mmap @throws MemoryError naming `kind`
@@ -28,7 +28,6 @@ class AlignedMapping {
   [[nodiscard]] std::byte* data() const { return data_; }
 
  private:
-  void* mapping_;
   std::size_t length_;
   std::byte* data_;
 };
@@ -36,6 +35,10 @@ class AlignedMapping {
 /// Asks for the placement's kind of pages. A wish: where the kernel was built without transparent huge pages
 /// it fails, and pages_got() reports what came.
 void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
+
+/// Has the system give every page of fresh memory now, on LibTorch's threads: 2 threads fault 1.8 times as fast as
+/// the one that a registration with CUDA would use. Contents stay.
+void prefault(std::byte* data, std::int64_t bytes);
 
 /// A file descriptor, closed at the end; -1 where there is none.
 class Descriptor {
