@@ -18,7 +18,8 @@ namespace speedtorch {
 enum class Access { read_only, read_write };
 
 /// `sparse`: blocks are taken from the disk as rows are written; on a disk that others fill meanwhile, such a
-/// write ends the process (SIGBUS). `reserved`: all blocks are taken at once, and no write can meet a full disk.
+/// write ends the process (SIGBUS). `reserved`: all blocks are taken at once, and no write can meet a full
+/// disk.
 enum class Space { sparse, reserved };
 
 /// The memory is that of the elements; `data()` is the first. The file stays open and mapped as long as the
@@ -29,28 +30,29 @@ enum class Space { sparse, reserved };
 /// row that was written and not yet flushed is unspecified: old, new or a mix. Where only the process dies
 /// (kill -9), all that was written is there, flushed or not.
 ///
-/// A file that somebody shrinks while it is mapped has no bytes behind its new end, and touching them ends the
-/// process (SIGBUS). check(), and each operation here that says so, finds it before it touches anything. What
-/// shrinks between the check and the end of the operation is not found, and no signal handler is installed for
-/// it. A tensor of a `read_only` file cannot be written: the process would end (SIGSEGV).
+/// A file that somebody shrinks while it is mapped has no bytes behind its new end, and touching them ends
+/// the process (SIGBUS). check(), and each operation here that says so, finds it before it touches anything.
+/// What shrinks between the check and the end of the operation is not found, and no signal handler is
+/// installed for it. A tensor of a `read_only` file cannot be written: the process would end (SIGSEGV).
 class MappedFile final : public Memory {
  public:
   /// Called with the array of a file that has no name yet, all zeros; what it throws ends create().
   using Fill = std::function<void(at::Tensor&)>;
 
   /// The file of that name, as NumPy or create() wrote it: format 1.0, 2.0 or 3.0, little-endian, C order.
-  /// @throws NpyError where it is no such file, holds elements that LibTorch has no type for, or is shorter or
-  /// longer than its header says; FileError where it is missing, no regular file, or not permitted;
+  /// @throws NpyError where it is no such file, holds elements that LibTorch has no type for, or is shorter
+  /// or longer than its header says; FileError where it is missing, no regular file, or not permitted;
   /// MemoryError where the address space does not suffice. All name the file without its folder.
   static std::shared_ptr<MappedFile> open(const std::string& path, Access access);
 
-  /// A new file of `shape`, filled by `fill`, else zeros. It appears under its name when it is whole and on the
-  /// disk, and never in the place of another; until then it has no name (where the file system cannot do that,
-  /// a temporary one in the same folder, removed after an error).
-  /// @throws FileError where the name is taken, the folder is missing or not writable, the disk has not as many
-  /// bytes free or the limit on file sizes is below them; NpyError where NumPy has no such type.
-  static std::shared_ptr<MappedFile> create(const std::string& path, at::IntArrayRef shape, at::ScalarType dtype,
-                                            const Fill& fill = {}, Space space = Space::sparse);
+  /// A new file of `shape`, filled by `fill`, else zeros. It appears under its name when it is whole and on
+  /// the disk, and never in the place of another; until then it has no name (where the file system cannot do
+  /// that, a temporary one in the same folder, removed after an error).
+  /// @throws FileError where the name is taken, the folder is missing or not writable, the disk has not as
+  /// many bytes free or the limit on file sizes is below them; NpyError where NumPy has no such type.
+  static std::shared_ptr<MappedFile> create(const std::string& path, at::IntArrayRef shape,
+                                            at::ScalarType dtype, const Fill& fill = {},
+                                            Space space = Space::sparse);
 
   ~MappedFile() override;
 
@@ -76,7 +78,9 @@ class MappedFile final : public Memory {
   void check() const;
 
   [[nodiscard]] int fd() const { return file_.get(); }  ///< for pread; stays open with the object
-  [[nodiscard]] std::int64_t data_offset() const { return data_offset_; }  ///< of the first element in the file
+  [[nodiscard]] std::int64_t data_offset() const {
+    return data_offset_;
+  }  ///< of the first element in the file
 
  private:
   struct Layout;
@@ -95,7 +99,8 @@ class MappedFile final : public Memory {
 /// (speedtorch/rows.h), and FileError. @throws FileError where the file was shrunk
 void gather_rows(const MappedFile& table, const at::Tensor& index, at::Tensor& out);
 
-/// scatter_rows() into the file's array, checked. @throws FileError where the file was shrunk or is `read_only`
+/// scatter_rows() into the file's array, checked. @throws FileError where the file was shrunk or is
+/// `read_only`
 void scatter_rows(const at::Tensor& values, const at::Tensor& index, MappedFile& table);
 
 }  // namespace speedtorch
