@@ -100,7 +100,8 @@ void read_v1_memory(const SystemFiles& files, const std::string& folder, CgroupL
   lower(limits.memory_available, memory);
   const auto with_swap = files.number(folder + "/memory.memsw.limit_in_bytes");
   if (!with_swap || *with_swap >= kNoLimit) return;
-  const auto both = left(*with_swap, files.number(folder + "/memory.memsw.usage_in_bytes").value_or(0) - cache);
+  const auto both =
+      left(*with_swap, files.number(folder + "/memory.memsw.usage_in_bytes").value_or(0) - cache);
   lower(limits.swap_available, left(*both, *memory));
 }
 

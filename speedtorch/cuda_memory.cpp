@@ -15,8 +15,8 @@
 namespace speedtorch {
 namespace {
 
-/// The limit on locked memory is named where it is below what was asked: most drivers lock beside it, and where one
-/// does not, this is the reason. @throws MemoryError, always
+/// The limit on locked memory is named where it is below what was asked: most drivers lock beside it, and
+/// where one does not, this is the reason. @throws MemoryError, always
 [[noreturn]] void refuse_registration(std::int64_t bytes, const std::string& answer) {
   std::string text = "cannot pin " + std::to_string(bytes) + " bytes: cudaHostRegister: " + answer;
   for (const auto& limit : locked_memory_limit()) {

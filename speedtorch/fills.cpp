@@ -26,9 +26,9 @@ namespace {
 
 constexpr std::int64_t lanes = 4;
 constexpr double unit_step = 0x1p-53;
-constexpr std::int64_t piece_elements = std::int64_t{1} << 16;     // of which threads get many each
-constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;        // of a custom fill
-constexpr std::int64_t staged_bytes = std::int64_t{64} << 20;      // on the host, of a GPU's memory
+constexpr std::int64_t piece_elements = std::int64_t{1} << 16;  // of which threads get many each
+constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;     // of a custom fill
+constexpr std::int64_t staged_bytes = std::int64_t{64} << 20;   // on the host, of a GPU's memory
 /// sqrt(-2 ln 2^-53): what the smallest word gives.
 constexpr double furthest_normal = 8.6;
 
@@ -137,17 +137,19 @@ std::uint64_t even_number(std::uint64_t word, std::uint64_t range, std::uint64_t
   if (range == 0) return word;
   auto product = static_cast<unsigned __int128>(word) * range;
   for (std::uint64_t attempt = 1; static_cast<std::uint64_t>(product) < biased; ++attempt)
-    product = static_cast<unsigned __int128>(random_block(seed, position / lanes, attempt)[position % lanes]) * range;
+    product =
+        static_cast<unsigned __int128>(random_block(seed, position / lanes, attempt)[position % lanes]) *
+        range;
   return static_cast<std::uint64_t>(product >> 64);
 }
 
 template <class T>
 Writer uniform_integers(const Uniform& with, at::ScalarType dtype) {
   const auto low = whole_number(with.low), high = whole_number(with.high);
-  if (low < std::numeric_limits<T>::min() || high - 1 > static_cast<__int128>(std::numeric_limits<T>::max()) ||
-      low >= high)
-    refuse(std::string(c10::toString(dtype)) + " has no even choice from " + text_of(with.low) + " to below " +
-           text_of(with.high));
+  if (low < std::numeric_limits<T>::min() ||
+      high - 1 > static_cast<__int128>(std::numeric_limits<T>::max()) || low >= high)
+    refuse(std::string(c10::toString(dtype)) + " has no even choice from " + text_of(with.low) +
+           " to below " + text_of(with.high));
   const auto bottom = static_cast<std::uint64_t>(low), range = static_cast<std::uint64_t>(high - low);
   const auto biased = range == 0 ? 0 : (0 - range) % range;
   return [=, seed = with.seed](void* data, std::int64_t first, std::int64_t count) {
@@ -189,14 +191,18 @@ Writer normal_floating(const Normal& with, at::ScalarType dtype) {
 
 template <class T>
 Writer writer(const Uniform& with, at::ScalarType dtype) {
-  if constexpr (std::is_integral_v<T>) return uniform_integers<T>(with, dtype);
-  else return uniform_floating<T>(with, dtype);
+  if constexpr (std::is_integral_v<T>)
+    return uniform_integers<T>(with, dtype);
+  else
+    return uniform_floating<T>(with, dtype);
 }
 
 template <class T>
 Writer writer(const Normal& with, at::ScalarType dtype) {
-  if constexpr (std::is_integral_v<T>) refuse(std::string(c10::toString(dtype)) + " holds no normal distribution");
-  else return normal_floating<T>(with, dtype);
+  if constexpr (std::is_integral_v<T>)
+    refuse(std::string(c10::toString(dtype)) + " holds no normal distribution");
+  else
+    return normal_floating<T>(with, dtype);
 }
 
 template <class Numbers>
@@ -247,7 +253,8 @@ Writer custom(const Custom& with, at::IntArrayRef row_shape, at::ScalarType dtyp
   return [=](void* data, std::int64_t first, std::int64_t count) {
     auto piece = shape;
     piece[0] = count / row_elements;
-    // Not a view of the table's tensor: one of the caller's inference mode could not be written on other threads.
+    // Not a view of the table's tensor: one of the caller's inference mode could not be written on other
+    // threads.
     auto rows = at::from_blob(data, piece, at::TensorOptions().dtype(dtype));
     with(rows, first / row_elements);
   };
@@ -268,13 +275,14 @@ Work work_of(const Fill& with, const at::Tensor& tensor, std::int64_t first) {
   const auto row_shape = tensor.sizes().slice(1);
   const auto row_elements = c10::multiply_integers(row_shape);
   if (row_elements == 0 || first % row_elements != 0)
-    throw ShapeError("a custom fill sets whole rows of " + std::to_string(row_elements) + " elements; position " +
-                     std::to_string(first) + " is no row's begin");
+    throw ShapeError("a custom fill sets whole rows of " + std::to_string(row_elements) +
+                     " elements; position " + std::to_string(first) + " is no row's begin");
   const auto rows = std::max<std::int64_t>(1, piece_bytes / (row_elements * tensor.element_size()));
   return {custom(std::get<Custom>(with), row_shape, dtype), rows * row_elements};
 }
 
-void fill_host(void* data, std::int64_t element_bytes, const Work& work, std::int64_t first, std::int64_t count) {
+void fill_host(void* data, std::int64_t element_bytes, const Work& work, std::int64_t first,
+               std::int64_t count) {
   const auto pieces = (count + work.piece - 1) / work.piece;
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto piece = begin; piece < end; ++piece) {
@@ -310,7 +318,8 @@ void fill(at::Tensor& tensor, const Fill& with, std::int64_t first) {
   if (!target.is_cpu() && std::holds_alternative<Zeros>(with)) {
     target.zero_();
   } else if (target.is_cpu()) {
-    fill_host(target.data_ptr(), static_cast<std::int64_t>(target.element_size()), work, first, target.numel());
+    fill_host(target.data_ptr(), static_cast<std::int64_t>(target.element_size()), work, first,
+              target.numel());
   } else {
     fill_staged(target, work, first);
   }

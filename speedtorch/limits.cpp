@@ -42,15 +42,16 @@ void add_commit_limit(std::vector<Limit>& limits, const SystemFiles& files) {
   const auto limit = files.bytes("/proc/meminfo", "CommitLimit");
   const auto promised = files.bytes("/proc/meminfo", "Committed_AS");
   if (limit && promised)
-    limits.push_back({"CommitLimit (vm.overcommit_memory is 2)", std::max<std::int64_t>(0, *limit - *promised)});
+    limits.push_back(
+        {"CommitLimit (vm.overcommit_memory is 2)", std::max<std::int64_t>(0, *limit - *promised)});
 }
 
 /// What can really be had: of the machine, and of the control group. Locked pages cannot be swapped out.
 void add_memory(std::vector<Limit>& limits, const SystemFiles& files, bool swappable) {
   const auto swap = swappable ? files.bytes("/proc/meminfo", "SwapFree").value_or(0) : 0;
   if (const auto available = files.bytes("/proc/meminfo", "MemAvailable")) {
-    limits.push_back({swap > 0 ? "the machine's memory and swap" : "the machine's memory",
-                      *available + swap});
+    limits.push_back(
+        {swap > 0 ? "the machine's memory and swap" : "the machine's memory", *available + swap});
   }
   const auto group = read_cgroup_limits(files);
   if (group.memory_available) {
@@ -100,7 +101,8 @@ std::vector<Limit> locked_memory_limit(const SystemFiles& files) {
 }
 
 void require_file_size(const std::string& what, std::int64_t bytes) {
-  if (const auto limit = resource_limit(RLIMIT_FSIZE)) require(what, bytes, {{"RLIMIT_FSIZE (ulimit -f)", *limit}});
+  if (const auto limit = resource_limit(RLIMIT_FSIZE))
+    require(what, bytes, {{"RLIMIT_FSIZE (ulimit -f)", *limit}});
 }
 
 void require_disk(const std::string& what, const std::string& folder, std::int64_t bytes,

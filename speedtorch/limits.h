@@ -1,6 +1,6 @@
-/// What the system will not give, found before anything is taken. Most systems promise memory that they do not
-/// have and kill the process that uses it; a full disk under a mapping is a SIGBUS. So what is asked for is
-/// compared with every limit that is known, first. Needs no LibTorch.
+/// What the system will not give, found before anything is taken. Most systems promise memory that they do
+/// not have and kill the process that uses it; a full disk under a mapping is a SIGBUS. So what is asked for
+/// is compared with every limit that is known, first. Needs no LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Limit {
   std::int64_t free = 0;  ///< bytes that may still be taken
 };
 
-/// The limits that this process is under for such memory, the tightest first; without those that are unlimited
-/// or that the system does not tell.
+/// The limits that this process is under for such memory, the tightest first; without those that are
+/// unlimited or that the system does not tell.
 ///
 /// Not among them is RLIMIT_MEMLOCK: CUDA's driver locks pages beside it, so that most users' limit of a few
 /// MiB does not bound their pinned memory (locked_memory_limit() has it for where a registration fails).
@@ -41,8 +41,8 @@ void require_memory(const std::string& what, std::int64_t bytes, MemoryUse use,
 /// What mlock() may still lock; nothing where that is unlimited, as for a process with CAP_IPC_LOCK.
 std::vector<Limit> locked_memory_limit(const SystemFiles& files = SystemFiles());
 
-/// For a new file of `bytes` in `folder`: the space on its disk and RLIMIT_FSIZE (which the system answers with
-/// a signal that ends the process); on a tmpfs also the limits of shared memory.
+/// For a new file of `bytes` in `folder`: the space on its disk and RLIMIT_FSIZE (which the system answers
+/// with a signal that ends the process); on a tmpfs also the limits of shared memory.
 /// @throws LimitError as require_memory()
 void require_disk(const std::string& what, const std::string& folder, std::int64_t bytes,
                   const SystemFiles& files = SystemFiles());

@@ -77,7 +77,8 @@ void prefault(std::byte* data, std::int64_t bytes) {
   parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     auto* from = data + begin * prefault_piece;
     const auto length = std::min(end * prefault_piece, bytes) - begin * prefault_piece;
-    if (::madvise(from, static_cast<std::size_t>(length), MADV_POPULATE_WRITE) != 0) touch_pages(from, length);
+    if (::madvise(from, static_cast<std::size_t>(length), MADV_POPULATE_WRITE) != 0)
+      touch_pages(from, length);
   });
 }
 

@@ -16,8 +16,8 @@ namespace speedtorch {
 /// @throws MemoryError unless at least a byte is asked for.
 void require_bytes(std::int64_t bytes);
 
-/// A private anonymous mapping of `bytes`, to whole pages and no more. One of at least 2 MiB is aligned to 2 MiB,
-/// so that huge pages can begin at its first byte, and none can reach past its end.
+/// A private anonymous mapping of `bytes`, to whole pages and no more. One of at least 2 MiB is aligned to 2
+/// MiB, so that huge pages can begin at its first byte, and none can reach past its end.
 class AlignedMapping {
  public:
   /// @param protection of mmap @throws MemoryError naming `kind`
@@ -36,8 +36,8 @@ class AlignedMapping {
 /// it fails, and pages_got() reports what came.
 void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
 
-/// Has the system give every page of fresh memory now, on LibTorch's threads: 2 threads fault 1.8 times as fast as
-/// the one that a registration with CUDA would use. Contents stay.
+/// Has the system give every page of fresh memory now, on LibTorch's threads: 2 threads fault 1.8 times as
+/// fast as the one that a registration with CUDA would use. Contents stay.
 void prefault(std::byte* data, std::int64_t bytes);
 
 /// A file descriptor, closed at the end; -1 where there is none.

@@ -33,8 +33,8 @@ class LibTorchMemory final : public Memory {
     try {
       return at::empty({bytes}, at::kByte);
     } catch (const c10::Error& error) {  // of its allocator, or of one that caps it
-      throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes of libtorch memory: " +
-                        error.what_without_backtrace());
+      throw MemoryError("cannot allocate " + std::to_string(bytes) +
+                        " bytes of libtorch memory: " + error.what_without_backtrace());
     }
   }
 

@@ -21,14 +21,16 @@ void read_piece(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes, 
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw FileError("'" + name + "' cannot be read: " + std::strerror(errno));
     if (got == 0)
-      throw FileError("'" + name + "' ends at byte " + std::to_string(offset) + ", and was longer when it was opened");
+      throw FileError("'" + name + "' ends at byte " + std::to_string(offset) +
+                      ", and was longer when it was opened");
     to += got, offset += got, bytes -= got;
   }
 }
 
 }  // namespace
 
-void read_in_parallel(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes, const std::string& name) {
+void read_in_parallel(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes,
+                      const std::string& name) {
   const auto pieces = (bytes + piece_bytes - 1) / piece_bytes;
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto piece = begin; piece < end; ++piece) {

@@ -39,7 +39,8 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const 
   const auto bytes = bytes_of(sizes, dtype);
   if (!home.file.empty()) {
     if (home.placement != Placement::mapped)
-      throw ShapeError("a file is for a mapped table, and this one is " + std::string(to_string(home.placement)));
+      throw ShapeError("a file is for a mapped table, and this one is " +
+                       std::string(to_string(home.placement)));
     return {MappedFile::create(home.file, sizes, dtype, set), sizes, dtype};
   }
   Table table(allocate(home.placement, std::max<std::int64_t>(1, bytes), home.device), sizes, dtype);
@@ -50,14 +51,16 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const 
   return table;
 }
 
-/// Between a host and a GPU, LibTorch copies what is not contiguous through whole copies: so by some rows each.
+/// Between a host and a GPU, LibTorch copies what is not contiguous through whole copies: so by some rows
+/// each.
 void copy_array(at::Tensor& target, const at::Tensor& array) {
   if (target.device() == array.device()) {
     target.copy_(array);
     return;
   }
   const auto rows = target.size(0), bytes = static_cast<std::int64_t>(target.nbytes());
-  const auto step = bytes == 0 ? rows : std::max<std::int64_t>(1, staged_bytes / std::max<std::int64_t>(1, bytes / rows));
+  const auto step =
+      bytes == 0 ? rows : std::max<std::int64_t>(1, staged_bytes / std::max<std::int64_t>(1, bytes / rows));
   for (std::int64_t row = 0; row < rows; row += step) {
     const auto now = std::min(step, rows - row);
     target.narrow(0, row, now).copy_(array.narrow(0, row, now));
@@ -67,14 +70,16 @@ void copy_array(at::Tensor& target, const at::Tensor& array) {
 void read_array(at::Tensor& target, const MappedFile& file) {
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
   if (target.is_cpu()) {
-    read_in_parallel(file.fd(), file.data_offset(), static_cast<std::byte*>(target.data_ptr()), bytes, file.name());
+    read_in_parallel(file.fd(), file.data_offset(), static_cast<std::byte*>(target.data_ptr()), bytes,
+                     file.name());
     return;
   }
   auto elements = target.view({-1}).view(at::kByte);
   const auto block = at::empty({std::min(staged_bytes, bytes)}, at::kByte);
   for (std::int64_t from = 0; from < bytes; from += staged_bytes) {
     const auto now = std::min(staged_bytes, bytes - from);
-    read_in_parallel(file.fd(), file.data_offset() + from, static_cast<std::byte*>(block.data_ptr()), now, file.name());
+    read_in_parallel(file.fd(), file.data_offset() + from, static_cast<std::byte*>(block.data_ptr()), now,
+                     file.name());
     elements.narrow(0, from, now).copy_(block.narrow(0, 0, now));
   }
 }
@@ -98,7 +103,8 @@ Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& wit
 }
 
 Table Table::from_array(const at::Tensor& array, const Home& home) {
-  if (array.layout() != at::kStrided) throw ShapeError("a table is made of a strided tensor, and this one is sparse");
+  if (array.layout() != at::kStrided)
+    throw ShapeError("a table is made of a strided tensor, and this one is sparse");
   const auto source = array.detach();
   return make(source.sizes(), source.scalar_type(), home,
               [&](at::Tensor& elements) { copy_array(elements, source); });

@@ -24,10 +24,10 @@ struct Home {
 /// A value: copies are the same table, which lives as long as the last of them or of its tensors. Each of the
 /// functions that make one gives a whole table or throws and leaves nothing, no file either.
 ///
-/// All of them throw LimitError or MemoryError where the memory cannot be had, PlacementError where CUDA is needed
-/// and absent, ShapeError for a shape that no table can have (no dimension, a negative one, more than 2^63 - 1
-/// bytes) or a dtype that is quantized or has no whole bytes, and for a `mapped` table of a name what
-/// MappedFile throws (speedtorch/mapped_file.h).
+/// All of them throw LimitError or MemoryError where the memory cannot be had, PlacementError where CUDA is
+/// needed and absent, ShapeError for a shape that no table can have (no dimension, a negative one, more than
+/// 2^63 - 1 bytes) or a dtype that is quantized or has no whole bytes, and for a `mapped` table of a name
+/// what MappedFile throws (speedtorch/mapped_file.h).
 class Table {
  public:
   /// Contents are unspecified; in the named file of a `mapped` table, zero.
@@ -49,7 +49,8 @@ class Table {
   /// Over memory that is there. @throws ShapeError where it is too small
   Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarType dtype);
 
-  /// All rows, on the memory itself: on `cpu`, or on `cuda:N` for `device` and as the zero-copy alias of `pinned`.
+  /// All rows, on the memory itself: on `cpu`, or on `cuda:N` for `device` and as the zero-copy alias of
+  /// `pinned`.
   [[nodiscard]] at::Tensor tensor() const;
   /// The same as a CPU tensor. @throws PlacementError for a `device` table
   [[nodiscard]] at::Tensor host_tensor() const;
