@@ -1,13 +1,13 @@
 #include "speedtorch/cuda_memory.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/DeviceGuard.h>
 #include <cuda_runtime_api.h>
 
 #include <string>
 #include <utility>
 
 #include "speedtorch/cuda.h"
+#include "speedtorch/cuda_registration.h"
 #include "speedtorch/error.h"
 #include "speedtorch/limits.h"
 #include "speedtorch/mapping.h"
@@ -15,58 +15,23 @@
 namespace speedtorch {
 namespace {
 
-/// The limit on locked memory is named where it is below what was asked: most drivers lock beside it, and
-/// where one does not, this is the reason. @throws MemoryError, always
-[[noreturn]] void refuse_registration(std::int64_t bytes, const std::string& answer) {
-  std::string text = "cannot pin " + std::to_string(bytes) + " bytes: cudaHostRegister: " + answer;
-  for (const auto& limit : locked_memory_limit()) {
-    if (limit.free < bytes) text += "; " + std::to_string(limit.free) + " bytes are free under " + limit.name;
-  }
-  throw MemoryError(text);
-}
-
 /// Pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a power
 /// of two).
 class PinnedMemory final : public Memory {
  public:
   PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)
-      : Memory(pages->bytes()), device_(device), pages_(std::move(pages)) {
-    const c10::DeviceGuard guard(device);
-    const auto size = static_cast<std::size_t>(bytes());
-    const auto error =
-        cudaHostRegister(pages_->data(), size, cudaHostRegisterMapped | cudaHostRegisterPortable);
-    if (error != cudaSuccess) {
-      cudaGetLastError();  // not sticky: the next launch must not report it
-      refuse_registration(bytes(), cudaGetErrorString(error));
-    }
-    void* seen_by_device = nullptr;
-    if (cudaHostGetDevicePointer(&seen_by_device, pages_->data(), 0) != cudaSuccess ||
-        seen_by_device != pages_->data()) {
-      cudaGetLastError();
-      cudaHostUnregister(pages_->data());
-      throw MemoryError(
-          "this GPU does not see pinned host memory at the host's address; kernels cannot use it in place");
-    }
-  }
-  /// Kernels of `device` may still be at the pages: they are waited for. Nobody is there to hear of an error,
-  /// such as that of a process which ends and has unloaded CUDA.
-  ~PinnedMemory() override {
-    int current = -1;
-    cudaGetDevice(&current);
-    if (device_.has_index()) cudaSetDevice(device_.index());
-    cudaDeviceSynchronize();
-    if (current >= 0) cudaSetDevice(current);
-    cudaHostUnregister(pages_->data());
-    cudaGetLastError();
-  }
+      : Memory(pages->bytes()),
+        pages_(std::move(pages)),
+        registration_({pages_->data(), static_cast<std::size_t>(bytes())},
+                      cudaHostRegisterMapped | cudaHostRegisterPortable, device) {}
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }
   [[nodiscard]] std::byte* data() const override { return pages_->data(); }
-  [[nodiscard]] at::Device device() const override { return device_; }
+  [[nodiscard]] at::Device device() const override { return registration_.device(); }
   [[nodiscard]] int shared_fd() const override { return pages_->shared_fd(); }
 
  private:
-  at::Device device_;
   std::shared_ptr<Memory> pages_;
+  CudaRegistration registration_;
 };
 
 class DeviceMemory final : public Memory {

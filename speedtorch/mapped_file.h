@@ -12,15 +12,12 @@
 
 #include "speedtorch/mapping.h"
 #include "speedtorch/memory.h"
+#include "speedtorch/new_file.h"
+#include "speedtorch/pinned_file.h"
 
 namespace speedtorch {
 
 enum class Access { read_only, read_write };
-
-/// `sparse`: blocks are taken from the disk as rows are written; on a disk that others fill meanwhile, such a
-/// write ends the process (SIGBUS). `reserved`: all blocks are taken at once, and no write can meet a full
-/// disk.
-enum class Space { sparse, reserved };
 
 /// The memory is that of the elements; `data()` is the first. The file stays open and mapped as long as the
 /// object or one of its tensors lives. Several threads may use one object, and several objects one file.
@@ -57,7 +54,7 @@ class MappedFile final : public Memory {
   ~MappedFile() override;
 
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
-  [[nodiscard]] std::byte* data() const override { return mapping_ + data_offset_; }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data() + data_offset_; }
 
   /// All elements, in the file's shape and dtype; the file stays mapped as long as the tensor lives. Checked.
   [[nodiscard]] at::Tensor array() const;
@@ -77,14 +74,20 @@ class MappedFile final : public Memory {
   /// @throws FileError where the file is now shorter than it was when it was mapped, with both sizes
   void check() const;
 
+  /// Registers the mapping with CUDA, read-only, where the driver can; the file must then fit into memory. No
+  /// error: what stands in the way is the reason. Checked. Not yet run on a GPU.
+  [[nodiscard]] PinnedFile pin(at::Device device);
+
   [[nodiscard]] int fd() const { return file_.get(); }  ///< for pread; stays open with the object
   [[nodiscard]] std::int64_t data_offset() const {
     return data_offset_;
   }  ///< of the first element in the file
 
  private:
-  struct Layout;
-  MappedFile(const Layout& layout, int fd, Access access);
+  struct Source;
+  MappedFile(Source source, Access access);
+  [[nodiscard]] std::int64_t mapped_bytes() const { return data_offset_ + bytes(); }
+  void sync(std::int64_t begin, std::int64_t end) const;
 
   std::string name_;
   Access access_;
@@ -92,7 +95,7 @@ class MappedFile final : public Memory {
   at::ScalarType dtype_;
   std::int64_t data_offset_;
   Descriptor file_;
-  std::byte* mapping_ = nullptr;
+  FileMapping mapping_;
 };
 
 /// gather_rows() from the file's array, checked. The requirements and errors are those of tensors

@@ -50,22 +50,33 @@ void require_bytes(std::int64_t bytes) {
 }
 
 AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int protection)
-    : length_(whole_pages(bytes)) {
-  void* mapping = length_ < huge ? MAP_FAILED : map(length_ + huge, protection);
-  if (mapping == MAP_FAILED) {  // too small for a huge page, or the addresses just suffice
-    mapping = map(length_, protection);
-    if (mapping == MAP_FAILED) refuse_memory(kind, bytes, "mmap");
-    data_ = static_cast<std::byte*>(mapping);
-    return;
+    : length_(whole_pages(bytes) + page_bytes()) {
+  const bool may_be_huge = length_ > huge;
+  void* mapping = may_be_huge ? map(length_ + huge, protection) : MAP_FAILED;
+  const bool aligned = mapping != MAP_FAILED;
+  if (!aligned)
+    mapping = map(length_, protection);  // too small for a huge page, or the addresses just suffice
+  if (mapping == MAP_FAILED) refuse_memory(kind, bytes, "mmap");
+  data_ = static_cast<std::byte*>(mapping);
+  if (aligned) {
+    const auto head = (huge - reinterpret_cast<std::uintptr_t>(data_) % huge) % huge;
+    if (head > 0) ::munmap(data_, head);
+    data_ += head;
+    if (head < huge) ::munmap(data_ + length_, huge - head);
   }
-  auto* begin = static_cast<std::byte*>(mapping);
-  const auto head = (huge - reinterpret_cast<std::uintptr_t>(begin) % huge) % huge;
-  data_ = begin + head;
-  if (head > 0) ::munmap(begin, head);
-  ::munmap(data_ + length_, huge - head);  // without it, huge pages could reach past the end
+  ::mprotect(data_ + length_ - page_bytes(), page_bytes(), PROT_NONE);
 }
 
 AlignedMapping::~AlignedMapping() { ::munmap(data_, length_); }
+
+FileMapping::FileMapping(int fd, std::int64_t bytes, int protection)
+    : length_(static_cast<std::size_t>(bytes)) {
+  void* mapping = ::mmap(nullptr, length_, protection, MAP_SHARED, fd, 0);
+  if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
+  data_ = static_cast<std::byte*>(mapping);
+}
+
+FileMapping::~FileMapping() { ::munmap(data_, length_); }
 
 void wish_pages(Placement placement, std::byte* data, std::int64_t bytes) {
   ::madvise(data, static_cast<std::size_t>(bytes),

@@ -1,5 +1,5 @@
-/// For fills_test.py: reads lines `KIND DTYPE A B SEED FIRST COUNT` and writes the bytes of those elements of the
-/// table, one window after the other.
+/// For fills_test.py: reads lines `KIND DTYPE A B SEED FIRST COUNT` and writes the bytes of those elements of
+/// the table, one window after the other.
 #include <ATen/ops/empty.h>
 
 #include <cstdio>
@@ -13,9 +13,9 @@
 namespace {
 
 const std::map<std::string, at::ScalarType> dtypes{
-    {"bool", at::kBool},     {"int8", at::kChar},     {"uint8", at::kByte},       {"int16", at::kShort},
-    {"uint16", at::kUInt16}, {"int32", at::kInt},     {"uint32", at::kUInt32},    {"int64", at::kLong},
-    {"uint64", at::kUInt64}, {"float16", at::kHalf},  {"bfloat16", at::kBFloat16}, {"float32", at::kFloat},
+    {"bool", at::kBool},     {"int8", at::kChar},    {"uint8", at::kByte},        {"int16", at::kShort},
+    {"uint16", at::kUInt16}, {"int32", at::kInt},    {"uint32", at::kUInt32},     {"int64", at::kLong},
+    {"uint64", at::kUInt64}, {"float16", at::kHalf}, {"bfloat16", at::kBFloat16}, {"float32", at::kFloat},
     {"float64", at::kDouble}};
 
 c10::Scalar number(const std::string& text) {

@@ -41,11 +41,11 @@ at::Tensor filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
 
 /// numpy.random.Philox(key=7).random_raw(5), and philox4x64 of its authors' known answers for zeros.
 TEST(Philox, GivesThePublishedWords) {
-  EXPECT_EQ(random_block(7, 0), (PhiloxBlock{0xdf4034b829e9fba4, 0x4b9d10cdf8e64087, 0x6b8b857e506aac98,
-                                             0x67c7c945b1ba6e52}));
+  EXPECT_EQ(random_block(7, 0),
+            (PhiloxBlock{0xdf4034b829e9fba4, 0x4b9d10cdf8e64087, 0x6b8b857e506aac98, 0x67c7c945b1ba6e52}));
   EXPECT_EQ(random_block(7, 1)[0], 0x15352da77ecee8e6);
-  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x16554d9eca36314c, 0xdb20fe9d672d0fdc,
-                                                       0xd7e772cee186176b, 0x7e68b68aec7ba23b}));
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (PhiloxBlock{0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b}));
 }
 
 /// Every fill of every dtype that takes it.
@@ -54,8 +54,8 @@ std::vector<std::pair<Fill, at::ScalarType>> all_fills() {
   const Custom numbers = [](at::Tensor& rows, std::int64_t first) {
     for (std::int64_t row = 0; row < rows.size(0); ++row) rows[row].fill_((first + row) % 113);
   };
-  for (const auto dtype : {at::kByte, at::kShort, at::kLong, at::kUInt64, at::kHalf, at::kBFloat16, at::kFloat,
-                           at::kDouble}) {
+  for (const auto dtype :
+       {at::kByte, at::kShort, at::kLong, at::kUInt64, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
     all.emplace_back(Zeros{}, dtype);
     all.emplace_back(Uniform{1, 100, 5}, dtype);
     if (at::isFloatingType(dtype)) all.emplace_back(Normal{1, 2, 5}, dtype);
@@ -83,7 +83,8 @@ TEST(Fill, SetsEveryElementOfThePlacesItWasGivenAndNoOther) {
     auto inner = around.narrow(0, 1, 1000);
     fill(inner, with);
     const auto left = (around.to(at::kDouble) == 101).sum({1});
-    const auto custom = std::holds_alternative<Custom>(with) ? 9 : 0;  // row numbers mod 113: 101 is one of them
+    const auto custom =
+        std::holds_alternative<Custom>(with) ? 9 : 0;  // row numbers mod 113: 101 is one of them
     EXPECT_EQ((left == 67).sum().item<std::int64_t>(), 2 + custom) << dtype;
     EXPECT_EQ((left > 0).sum().item<std::int64_t>(), 2 + custom) << dtype;
   }
@@ -100,7 +101,8 @@ TEST(Fill, OfAWindowIsThatPartOfTheTable) {
 }
 
 TEST(Fill, OfAnotherSeedIsAnother) {
-  const auto a = filled({1000}, at::kDouble, Uniform{0, 1, 1}), b = filled({1000}, at::kDouble, Uniform{0, 1, 2});
+  const auto a = filled({1000}, at::kDouble, Uniform{0, 1, 1}),
+             b = filled({1000}, at::kDouble, Uniform{0, 1, 2});
   EXPECT_FALSE((a == b).any().item<bool>());
 }
 
@@ -109,7 +111,9 @@ TEST(Fill, OfManyCallersAtOnceIsThatOfOne) {
   std::vector<std::thread> callers;
   std::atomic<int> equal = 0;
   for (int caller = 0; caller < 8; ++caller)
-    callers.emplace_back([&] { equal += at::equal(filled({100'000}, at::kFloat, Normal{0, 1, 9}), expected) ? 1 : 0; });
+    callers.emplace_back([&] {
+      equal += at::equal(filled({100'000}, at::kFloat, Normal{0, 1, 9}), expected) ? 1 : 0;
+    });
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(equal, 8);
 }
@@ -120,7 +124,8 @@ TEST(UniformFill, KeepsToBoundsThatTheDtypeDoesNotHold) {
     EXPECT_GE(values.min().item<double>(), 0.1);
     EXPECT_LT(values.max().item<double>(), 0.3);
   }
-  const auto narrow = filled({10'000}, at::kBFloat16, Uniform{1.0, 1.0078, 4});  // the next number is 1.0078125
+  const auto narrow =
+      filled({10'000}, at::kBFloat16, Uniform{1.0, 1.0078, 4});  // the next number is 1.0078125
   EXPECT_TRUE((narrow == 1.0).all().item<bool>());
   const auto about_zero = filled({10'000}, at::kHalf, Uniform{-1e-30, 1e-30, 4});
   EXPECT_TRUE((about_zero == 0).all().item<bool>());
@@ -205,13 +210,14 @@ TEST(CustomFill, GetsEachRowOnceInPiecesThatTheShapeDecides) {
 
 TEST(CustomFill, MayThrow) {
   auto table = at::zeros({100'000, 16});
-  EXPECT_THAT([&] {
-    fill(table, Custom([](at::Tensor& rows, std::int64_t first) {
-           if (first > 0) throw std::runtime_error("row " + std::to_string(first));
-           rows.fill_(1);
-         }));
-  },
-              ThrowsMessage<std::runtime_error>(HasSubstr("row ")));
+  EXPECT_THAT(
+      [&] {
+        fill(table, Custom([](at::Tensor& rows, std::int64_t first) {
+               if (first > 0) throw std::runtime_error("row " + std::to_string(first));
+               rows.fill_(1);
+             }));
+      },
+      ThrowsMessage<std::runtime_error>(HasSubstr("row ")));
 }
 
 TEST(CustomFill, WorksInInferenceMode) {
