@@ -100,6 +100,7 @@ void require_holds(double value, at::ScalarType dtype) {
 
 template <class T>
 Writer uniform_floating(const Uniform& with, at::ScalarType dtype) {
+  if (with.low.isComplex() || with.high.isComplex()) refuse("a bound is complex");
   const double low = with.low.toDouble(), high = with.high.toDouble(), span = high - low;
   require_holds<T>(low, dtype);
   require_holds<T>(high, dtype);
@@ -122,7 +123,6 @@ Writer uniform_floating(const Uniform& with, at::ScalarType dtype) {
 }
 
 __int128 whole_number(const c10::Scalar& value) {
-  if (value.isComplex()) refuse("a bound is complex");
   if (!value.isFloatingPoint())
     return value.isUnsigned() ? static_cast<__int128>(value.toUInt64()) : value.toLong();
   const double number = value.toDouble();
@@ -145,6 +145,7 @@ std::uint64_t even_number(std::uint64_t word, std::uint64_t range, std::uint64_t
 
 template <class T>
 Writer uniform_integers(const Uniform& with, at::ScalarType dtype) {
+  if (with.low.isComplex() || with.high.isComplex()) refuse("a bound is complex");
   const auto low = whole_number(with.low), high = whole_number(with.high);
   if (low < std::numeric_limits<T>::min() ||
       high - 1 > static_cast<__int128>(std::numeric_limits<T>::max()) || low >= high)

@@ -10,3 +10,9 @@ add_executable(example_gather_rows ${PROJECT_SOURCE_DIR}/examples/gather_rows.cp
 target_link_libraries(example_gather_rows PRIVATE stbench_flags speedtorch)
 add_test(NAME example_gather_rows COMMAND example_gather_rows)
 set_tests_properties(example_gather_rows PROPERTIES PASS_REGULAR_EXPRESSION "^sum 524288\n$")
+
+add_executable(example_make_tables ${PROJECT_SOURCE_DIR}/examples/make_tables.cpp)
+target_link_libraries(example_make_tables PRIVATE stbench_flags speedtorch)
+add_test(NAME example_make_tables COMMAND example_make_tables)
+set_tests_properties(example_make_tables PROPERTIES
+  PASS_REGULAR_EXPRESSION "^equal: 1\nrow 999: 999\nrefused: 512000000000000 bytes\n$")

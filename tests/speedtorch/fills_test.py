@@ -67,7 +67,8 @@ def bounds(low, high, dtype):
     """The least number of the dtype from `low` on and the greatest below `high`."""
     if dtype in ("float16", "bfloat16"):
         every = np.arange(2**16, dtype=np.uint16)
-        every = widened(every if dtype == "bfloat16" else every.view(np.float16), dtype)
+        with np.errstate(invalid="ignore"):  # some of them are no numbers
+            every = widened(every if dtype == "bfloat16" else every.view(np.float16), dtype)
         return every[every >= low].min(), every[every < high].max()
     a, b = np.dtype(dtype).type(low), np.dtype(dtype).type(high)
     least = a if a >= low else np.nextafter(a, a.dtype.type(np.inf))

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "speedtorch/error.h"
+#include "speedtorch/npy.h"
 #include "speedtorch/rows.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/in_child.h"
@@ -133,11 +134,11 @@ TEST_P(HostTables, AreGoneWhenAFillThrows) {
 }
 
 TEST_P(HostTables, GiveAllBackAThousandTimes) {
-  const auto once = [&] { (void)Table::filled({1024, 256}, at::kFloat, Uniform{}, home()); };
+  const auto once = [&] { (void)Table::filled({256, 256}, at::kChar, Uniform{}, home()); };
   for (int i = 0; i < 20; ++i) once();
   const auto resident = test::resident_bytes(), mapped = test::mapped_bytes(), files = test::open_files();
   for (int i = 0; i < 1000; ++i) once();
-  EXPECT_LT(test::resident_bytes() - resident, 4 * MiB);  // one table in four would be 250 MiB
+  EXPECT_LT(test::resident_bytes() - resident, 4 * MiB);  // one table in ten would be 6 MiB
   EXPECT_LT(test::mapped_bytes() - mapped, 16 * MiB);
   EXPECT_EQ(test::open_files(), files);
 }
@@ -198,7 +199,7 @@ TEST(Table, OfAnImpossibleShapeOrDtypeIsRefused) {
   refused({0, -1}, at::kFloat, "-1");
   refused({std::int64_t{1} << 40, std::int64_t{1} << 22}, at::kFloat, "2^63");
   refused({3}, at::kQInt8, "QInt8");
-  refused({3}, at::ScalarType::Undefined, "Undefined");
+  refused({3}, at::ScalarType::Undefined, "cannot hold elements of type");
   EXPECT_THAT([] { (void)Table::from_array(at::eye(3).to_sparse()); },
               ThrowsMessage<ShapeError>(HasSubstr("sparse")));
   EXPECT_THAT([] { Table(allocate(Placement::pageable, 100), {26}, at::kFloat); },
