@@ -13,6 +13,13 @@
 
 namespace speedtorch::test {
 
+/// False under AddressSanitizer, which keeps freed memory and takes more beside what it gives.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool memory_is_the_programs = false;
+#else
+constexpr bool memory_is_the_programs = true;
+#endif
+
 /// Bytes in memory, exactly (what /proc/self/status says of it is counted in batches).
 inline std::int64_t resident_bytes() {
   return SystemFiles().bytes("/proc/self/smaps_rollup", "Rss").value_or(-1);
