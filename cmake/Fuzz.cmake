@@ -2,7 +2,7 @@
 # that need nothing but the standard library, and the test NAME.runs_long, which runs it for STBENCH_FUZZ_SECONDS. What it
 # finds new goes to a folder of the build. Where there is no such clang the test is skipped and says so.
 set(STBENCH_FUZZ_SECONDS 3600 CACHE STRING "How long each fuzz target runs with ./test --long")
-find_program(STBENCH_FUZZ_COMPILER NAMES clang++ clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16)
+find_program(STBENCH_FUZZ_COMPILER NAMES clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++)
 
 function(stbench_has_libfuzzer result)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/libfuzzer.cpp)

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -298,6 +299,25 @@ TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
   struct stat made {};
   ASSERT_EQ(::stat(path().c_str(), &made), 0);
   EXPECT_LT(made.st_blocks * 512, 1 << 20) << "only what was written has blocks";
+}
+
+/// Bytes of address space that the process has taken.
+rlim_t taken_bytes() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(MappedFiles, ThatDoNotFitTheAddressSpaceAreRefusedAndLeaveNothing) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const struct rlimit small { taken_bytes() + (1U << 30), before.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
+  const auto message =
+      message_of<MemoryError>([&] { MappedFile::create(path(), {std::int64_t{2} << 30}, at::kByte); });
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_THAT(message, AllOf(HasSubstr("2147487744"), HasSubstr("mmap")));
+  EXPECT_THAT(names(), IsEmpty());
 }
 
 TEST_F(MappedFiles, LiveAsLongAsTheirLastTensor) {
