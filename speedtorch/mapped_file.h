@@ -39,7 +39,7 @@ class MappedFile final : public Memory {
   /// The file of that name, as NumPy or create() wrote it: format 1.0, 2.0 or 3.0, little-endian, C order.
   /// @throws NpyError where it is no such file, holds elements that LibTorch has no type for, or is shorter
   /// or longer than its header says; FileError where it is missing, no regular file, or not permitted;
-  /// MemoryError where the address space does not suffice. All name the file without its folder.
+  /// MemoryError where the address space does not suffice. The first two name the file, without its folder.
   static std::shared_ptr<MappedFile> open(const std::string& path, Access access);
 
   /// A new file of `shape`, filled by `fill`, else zeros. It appears under its name when it is whole and on

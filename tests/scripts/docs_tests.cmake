@@ -16,3 +16,12 @@ target_link_libraries(example_make_tables PRIVATE stbench_flags speedtorch)
 add_test(NAME example_make_tables COMMAND example_make_tables)
 set_tests_properties(example_make_tables PROPERTIES
   PASS_REGULAR_EXPRESSION "^equal: 1\nrow 999: 999\nrefused: 512000000000000 bytes\n$")
+
+# Twice: the second run finds the file of the first.
+add_executable(example_mapped_table ${PROJECT_SOURCE_DIR}/examples/mapped_table.cpp)
+target_link_libraries(example_mapped_table PRIVATE stbench_flags speedtorch)
+set(table ${CMAKE_CURRENT_BINARY_DIR}/example_mapped_table.npy)
+add_test(NAME example_mapped_table
+  COMMAND sh -c "rm -f '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}'")
+set_tests_properties(example_mapped_table PROPERTIES
+  PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")
