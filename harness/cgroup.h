@@ -1,21 +1,11 @@
-/// What the process's control group allows, version 1 or 2, in a container or not.
+/// What the process's control group allows: the library's reader (speedtorch/cgroup.h) by this room's names.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
-#include "harness/system_files.h"
+#include "speedtorch/cgroup.h"
 
 namespace stbench::harness {
 
-/// Limits of the group and of all groups above it; nullopt where there is none.
-struct CgroupLimits {
-  std::optional<double> cpus;          ///< CPU time a second of wall time
-  std::optional<std::int64_t> memory;  ///< bytes
-  std::optional<std::int64_t>
-      memory_available;  ///< bytes left below the tightest limit; page cache counts as free
-};
-
-CgroupLimits read_cgroup_limits(const SystemFiles& files);
+using speedtorch::CgroupLimits;
+using speedtorch::read_cgroup_limits;
 
 }  // namespace stbench::harness

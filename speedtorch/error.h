@@ -11,8 +11,42 @@ class MemoryError : public Error {
   using Error::Error;
 };
 
+/// A limit of the system is below what was asked. It is found before anything is taken.
+class LimitError : public MemoryError {
+ public:
+  /// @param what the memory that was asked for, as in "hugepage memory"
+  /// @param limit what bites, as in "RLIMIT_AS (ulimit -v)"
+  LimitError(const std::string& what, std::int64_t asked, std::int64_t free, const std::string& limit)
+      : MemoryError("cannot allocate " + std::to_string(asked) + " bytes of " + what + ": " +
+                    std::to_string(free) + " bytes are free; the limit is " + limit),
+        asked_(asked),
+        free_(free),
+        limit_(limit) {}
+
+  [[nodiscard]] std::int64_t asked() const { return asked_; }  ///< bytes
+  [[nodiscard]] std::int64_t free() const { return free_; }    ///< bytes that the limit leaves
+  [[nodiscard]] const std::string& limit() const { return limit_; }
+
+ private:
+  std::int64_t asked_;
+  std::int64_t free_;
+  std::string limit_;
+};
+
+/// A fill whose numbers the table's dtype cannot hold, or that are none.
+class FillError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The operation does not go between these placements or devices.
 class PlacementError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file cannot be opened, made, mapped or flushed, or is no longer what it was. Named without its folder.
+class FileError : public Error {
  public:
   using Error::Error;
 };

@@ -10,6 +10,7 @@
 
 #include "speedtorch/cuda_memory.h"
 #include "speedtorch/error.h"
+#include "speedtorch/limits.h"
 #include "speedtorch/mapping.h"
 
 namespace speedtorch {
@@ -23,11 +24,20 @@ std::string sizes_text(at::IntArrayRef sizes) {
 
 class LibTorchMemory final : public Memory {
  public:
-  explicit LibTorchMemory(std::int64_t bytes) : Memory(bytes), tensor_(at::empty({bytes}, at::kByte)) {}
+  explicit LibTorchMemory(std::int64_t bytes) : Memory(bytes), tensor_(make(bytes)) {}
   [[nodiscard]] Placement placement() const override { return Placement::libtorch; }
   [[nodiscard]] std::byte* data() const override { return static_cast<std::byte*>(tensor_.data_ptr()); }
 
  private:
+  static at::Tensor make(std::int64_t bytes) {
+    try {
+      return at::empty({bytes}, at::kByte);
+    } catch (const c10::Error& error) {  // of its allocator, or of one that caps it
+      throw MemoryError("cannot allocate " + std::to_string(bytes) +
+                        " bytes of libtorch memory: " + error.what_without_backtrace());
+    }
+  }
+
   at::Tensor tensor_;
 };
 
@@ -57,29 +67,29 @@ int open_unnamed(const std::string& folder) {
   return named;
 }
 
-/// A file of exactly `bytes`, its blocks reserved, mapped shared. It has no name: nothing is left when the
-/// process dies.
+/// A file of exactly `bytes`, its blocks reserved, without a name: nothing is left when the process dies.
+FileMapping map_unnamed(const std::string& folder, std::int64_t bytes) {
+  require_memory("mapped memory", bytes, MemoryUse::file);
+  require_disk("mapped memory", folder, bytes);
+  const Descriptor file(open_unnamed(folder));
+  if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
+  // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
+  if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
+    errno = error;
+    refuse_memory("mapped", bytes, "posix_fallocate");
+  }
+  return FileMapping(file.get(), bytes, PROT_READ | PROT_WRITE);
+}
+
 class MappedMemory final : public Memory {
  public:
-  MappedMemory(std::int64_t bytes, const std::string& folder) : Memory(bytes) {
-    const Descriptor file(open_unnamed(folder));
-    if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
-    // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
-    if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
-      errno = error;
-      refuse_memory("mapped", bytes, "posix_fallocate");
-    }
-    void* mapping =
-        ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
-    data_ = static_cast<std::byte*>(mapping);
-  }
-  ~MappedMemory() override { ::munmap(data_, static_cast<std::size_t>(bytes())); }
+  MappedMemory(std::int64_t bytes, const std::string& folder)
+      : Memory(bytes), mapping_(map_unnamed(folder, bytes)) {}
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
-  [[nodiscard]] std::byte* data() const override { return data_; }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
 
  private:
-  std::byte* data_ = nullptr;
+  FileMapping mapping_;
 };
 
 }  // namespace
@@ -104,9 +114,11 @@ std::shared_ptr<Memory> allocate(Placement placement, std::int64_t bytes, at::De
   require_bytes(bytes);
   switch (placement) {
     case Placement::libtorch:
+      require_memory("libtorch memory", bytes, MemoryUse::anonymous);
       return std::make_shared<LibTorchMemory>(bytes);
     case Placement::pageable:
     case Placement::hugepage:
+      require_memory(std::string(to_string(placement)) + " memory", bytes, MemoryUse::anonymous);
       return std::make_shared<AnonymousMemory>(placement, bytes);
     case Placement::mapped:
       return std::make_shared<MappedMemory>(bytes, folder.empty() ? "/var/tmp" : folder);

@@ -51,8 +51,9 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
 /// Memory of `bytes` > 0 bytes in `placement`. `device` is the GPU of `pinned` and `device` memory. `mapped`
 /// is an unnamed file in `folder`, which goes with its owner. Contents are unspecified.
-/// @throws MemoryError naming what was asked and what the system answered; PlacementError where CUDA is
-/// needed and absent.
+/// @throws LimitError, a MemoryError, before anything is taken, where less is free than was asked
+/// (speedtorch/limits.h); MemoryError naming what was asked and what the system answered; PlacementError
+/// where CUDA is needed and absent.
 std::shared_ptr<Memory> allocate(Placement placement, std::int64_t bytes, at::Device device = at::kCPU,
                                  const std::string& folder = {});
 

@@ -7,6 +7,7 @@
 
 #include "speedtorch/cuda_memory.h"
 #include "speedtorch/error.h"
+#include "speedtorch/limits.h"
 #include "speedtorch/mapping.h"
 
 namespace speedtorch {
@@ -14,6 +15,8 @@ namespace {
 
 /// A file of `bytes` bytes in memory, without a name.
 int open_memory(const std::string& kind, std::int64_t bytes) {
+  require_file_size(kind + " memory", bytes);
+  require_memory(kind + " memory", bytes, MemoryUse::shared);
   const int fd = ::memfd_create("stbench", MFD_CLOEXEC);
   if (fd < 0) refuse_memory(kind, bytes, "memfd_create");
   return fd;

@@ -10,3 +10,18 @@ add_executable(example_gather_rows ${PROJECT_SOURCE_DIR}/examples/gather_rows.cp
 target_link_libraries(example_gather_rows PRIVATE stbench_flags speedtorch)
 add_test(NAME example_gather_rows COMMAND example_gather_rows)
 set_tests_properties(example_gather_rows PROPERTIES PASS_REGULAR_EXPRESSION "^sum 524288\n$")
+
+add_executable(example_make_tables ${PROJECT_SOURCE_DIR}/examples/make_tables.cpp)
+target_link_libraries(example_make_tables PRIVATE stbench_flags speedtorch)
+add_test(NAME example_make_tables COMMAND example_make_tables)
+set_tests_properties(example_make_tables PROPERTIES
+  PASS_REGULAR_EXPRESSION "^equal: 1\nrow 999: 999\nrefused: 512000000000000 bytes\n$")
+
+# Twice: the second run finds the file of the first.
+add_executable(example_mapped_table ${PROJECT_SOURCE_DIR}/examples/mapped_table.cpp)
+target_link_libraries(example_mapped_table PRIVATE stbench_flags speedtorch)
+set(table ${CMAKE_CURRENT_BINARY_DIR}/example_mapped_table.npy)
+add_test(NAME example_mapped_table
+  COMMAND sh -c "rm -f '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}'")
+set_tests_properties(example_mapped_table PROPERTIES
+  PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")

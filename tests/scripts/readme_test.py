@@ -163,6 +163,8 @@ class ReadmeTest(unittest.TestCase):
 
     def test_the_code_is_the_example_that_is_built(self):
         self.assertEqual([s["code"] for s in snippets("cpp")], [(ROOT / "examples/gather_rows.cpp").read_text()])
+        placements = (ROOT / "docs/placements.md").read_text()
+        self.assertIn("```cpp\n" + (ROOT / "examples/make_tables.cpp").read_text() + "```\n", placements)
 
     def test_the_method_shown_to_contributors_is_the_real_one(self):
         text = (ROOT / "CONTRIBUTING.md").read_text()

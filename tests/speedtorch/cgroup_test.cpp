@@ -1,10 +1,10 @@
-#include "harness/cgroup.h"
+#include "speedtorch/cgroup.h"
 
 #include <gmock/gmock.h>
 
 #include "tests/harness/temporary_folder.h"
 
-namespace stbench::harness {
+namespace speedtorch {
 namespace {
 
 using testing::DoubleEq;
@@ -81,4 +81,4 @@ TEST_F(Cgroup, DamagedFilesLimitNothing) {
 }
 
 }  // namespace
-}  // namespace stbench::harness
+}  // namespace speedtorch

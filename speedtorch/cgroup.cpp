@@ -1,4 +1,4 @@
-#include "harness/cgroup.h"
+#include "speedtorch/cgroup.h"
 
 #include <algorithm>
 #include <sstream>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stbench::harness {
+namespace speedtorch {
 namespace {
 
 constexpr std::string_view kMount = "/sys/fs/cgroup";
@@ -52,6 +52,18 @@ std::vector<std::string> folders(const std::string& mount, std::string path) {
   return all;
 }
 
+std::optional<std::int64_t> left(std::int64_t limit, std::int64_t used) {
+  return std::max<std::int64_t>(0, limit - used);
+}
+
+/// The files' pages that a group has in memory: the kernel takes them back before it kills anybody.
+std::int64_t page_cache(const SystemFiles& files, const std::string& folder, const std::string& prefix) {
+  std::int64_t bytes = 0;
+  for (const char* list : {"inactive_file", "active_file"})
+    bytes += files.bytes(folder + "/memory.stat", prefix + list).value_or(0);
+  return bytes;
+}
+
 void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {
   std::istringstream cpu(files.first_line(folder + "/cpu.max").value_or("max"));
   std::string quota_text, period_text;
@@ -61,12 +73,14 @@ void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& 
   if (quota && period && *period > 0) {
     lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
   }
+  if (const auto limit = files.number(folder + "/memory.swap.max")) {
+    lower(limits.swap_available, left(*limit, files.number(folder + "/memory.swap.current").value_or(0)));
+  }
   const auto limit = files.number(folder + "/memory.max");
   if (!limit) return;
   lower(limits.memory, limit);
-  const std::int64_t used = files.number(folder + "/memory.current").value_or(0) -
-                            files.bytes(folder + "/memory.stat", "inactive_file").value_or(0);
-  lower(limits.memory_available, std::optional(std::max<std::int64_t>(0, *limit - used)));
+  const std::int64_t used = files.number(folder + "/memory.current").value_or(0);
+  lower(limits.memory_available, left(*limit, used - page_cache(files, folder, "")));
 }
 
 void read_v1_cpu(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {
@@ -81,9 +95,14 @@ void read_v1_memory(const SystemFiles& files, const std::string& folder, CgroupL
   const auto limit = files.number(folder + "/memory.limit_in_bytes");
   if (!limit || *limit >= kNoLimit) return;
   lower(limits.memory, limit);
-  const std::int64_t used = files.number(folder + "/memory.usage_in_bytes").value_or(0) -
-                            files.bytes(folder + "/memory.stat", "total_inactive_file").value_or(0);
-  lower(limits.memory_available, std::optional(std::max<std::int64_t>(0, *limit - used)));
+  const std::int64_t cache = page_cache(files, folder, "total_");
+  const auto memory = left(*limit, files.number(folder + "/memory.usage_in_bytes").value_or(0) - cache);
+  lower(limits.memory_available, memory);
+  const auto with_swap = files.number(folder + "/memory.memsw.limit_in_bytes");
+  if (!with_swap || *with_swap >= kNoLimit) return;
+  const auto both =
+      left(*with_swap, files.number(folder + "/memory.memsw.usage_in_bytes").value_or(0) - cache);
+  lower(limits.swap_available, left(*both, *memory));
 }
 
 template <class Read>
@@ -116,4 +135,4 @@ CgroupLimits read_cgroup_limits(const SystemFiles& files) {
   return limits;
 }
 
-}  // namespace stbench::harness
+}  // namespace speedtorch

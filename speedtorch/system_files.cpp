@@ -1,11 +1,11 @@
-#include "harness/system_files.h"
+#include "speedtorch/system_files.h"
 
 #include <array>
 #include <charconv>
 #include <fstream>
 #include <sstream>
 
-namespace stbench::harness {
+namespace speedtorch {
 namespace {
 
 constexpr std::string_view kSeparators = ":= \t";
@@ -71,4 +71,4 @@ std::optional<std::int64_t> SystemFiles::bytes(std::string_view path, std::strin
   return number;
 }
 
-}  // namespace stbench::harness
+}  // namespace speedtorch

@@ -1,10 +1,10 @@
-#include "harness/system_files.h"
+#include "speedtorch/system_files.h"
 
 #include <gmock/gmock.h>
 
 #include "tests/harness/temporary_folder.h"
 
-namespace stbench::harness {
+namespace speedtorch {
 namespace {
 
 using stbench::test::TemporaryFolder;
@@ -49,4 +49,4 @@ TEST(LeadingNumber, RefusesSignsAndText) {
 }
 
 }  // namespace
-}  // namespace stbench::harness
+}  // namespace speedtorch

@@ -1,0 +1,75 @@
+/// A table in one placement: rows of any shape and one dtype, on memory of its own.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "speedtorch/fills.h"
+#include "speedtorch/mapped_file.h"
+#include "speedtorch/memory.h"
+
+namespace speedtorch {
+
+/// Where a new table goes.
+struct Home {
+  Placement placement = Placement::hugepage;
+  at::Device device = at::kCPU;  ///< the GPU of a `pinned` or `device` table
+  std::string file = {};         ///< the `.npy` file that becomes a `mapped` table; empty: one without a name
+};
+
+/// A value: copies are the same table, which lives as long as the last of them or of its tensors. Each of the
+/// functions that make one gives a whole table or throws and leaves nothing, no file either.
+///
+/// All of them throw LimitError or MemoryError where the memory cannot be had, PlacementError where CUDA is
+/// needed and absent, ShapeError for a shape that no table can have (no dimension, a negative one, more than
+/// 2^63 - 1 bytes) or a dtype that is quantized or has no whole bytes, and for a `mapped` table of a name
+/// what MappedFile throws (speedtorch/mapped_file.h).
+class Table {
+ public:
+  /// Contents are unspecified; in the named file of a `mapped` table, zero.
+  /// @param sizes the number of rows, then the shape of one
+  static Table empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home = {});
+
+  /// @throws FillError where the dtype cannot hold such numbers; what a custom fill throws
+  static Table filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with, const Home& home = {});
+
+  /// A copy of any strided tensor, on any device: its shape and dtype, rows of one block. Its elements go
+  /// straight into place; between a host and a GPU, 64 MiB at a time. @throws ShapeError for a sparse tensor
+  static Table from_array(const at::Tensor& array, const Home& home = {});
+
+  /// The array of a `.npy` file (speedtorch/mapped_file.h says which are read): read straight into place on
+  /// LibTorch's threads, for a GPU 64 MiB at a time; `mapped` maps the file itself, with that access.
+  /// @throws ShapeError where `home` names another file to be made; NpyError, FileError
+  static Table from_file(const std::string& path, const Home& home = {}, Access access = Access::read_only);
+
+  /// Over memory that is there. @throws ShapeError where it is too small
+  Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarType dtype);
+
+  /// All rows, on the memory itself: on `cpu`, or on `cuda:N` for `device` and as the zero-copy alias of
+  /// `pinned`.
+  [[nodiscard]] at::Tensor tensor() const;
+  /// The same as a CPU tensor. @throws PlacementError for a `device` table
+  [[nodiscard]] at::Tensor host_tensor() const;
+  /// Sets all elements anew. @throws as filled(); part of the table is then set
+  void fill(const Fill& with);
+
+  [[nodiscard]] std::int64_t rows() const { return sizes_.front(); }
+  [[nodiscard]] at::IntArrayRef sizes() const { return sizes_; }
+  [[nodiscard]] at::ScalarType dtype() const { return dtype_; }
+  [[nodiscard]] std::int64_t bytes() const;  ///< of all elements
+  [[nodiscard]] Placement placement() const { return memory_->placement(); }
+  [[nodiscard]] const std::shared_ptr<Memory>& memory() const { return memory_; }
+  /// Of a `mapped` table that has a name, for flush(); null for others.
+  [[nodiscard]] std::shared_ptr<MappedFile> file() const;
+
+ private:
+  std::shared_ptr<Memory> memory_;
+  std::vector<std::int64_t> sizes_;
+  at::ScalarType dtype_;
+};
+
+}  // namespace speedtorch
