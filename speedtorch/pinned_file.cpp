@@ -28,9 +28,9 @@ std::int64_t available_bytes() {
 
 /// Why the driver is not even asked; empty where it is.
 std::string refusal(std::size_t bytes, at::Device device) {
-  int number = device.index();
+  int number = static_cast<int>(device.index());
   int can = 0;
-  if (number < 0) cudaGetDevice(&number);
+  if (!device.has_index()) cudaGetDevice(&number);
   if (cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterReadOnlySupported, number) != cudaSuccess ||
       can == 0) {
     cudaGetLastError();
