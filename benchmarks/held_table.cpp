@@ -75,6 +75,7 @@ class HeldTable {
  public:
   HeldTable(const reports::Identity& id, const HoldTerms& terms)
       : request_(request_of(id, terms)), process_(start(holder_named(id.method), terms)) {
+    harness::end_first_for_memory(process_->pid());
     before_ = look("hold " + to_json(request_).dump(), "ready");
     harness::reset_peak(process_->pid());  // the start's own peak is not the table's
   }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <stdexcept>
 
@@ -24,10 +23,7 @@ constexpr std::int64_t warm_bytes_a_thread = std::int64_t{1} << 20;
 /// On a GPU as little as there is: LibTorch's allocators keep what was freed, and would give it to the table.
 constexpr std::int64_t warm_bytes_of_cuda = 512;
 
-/// Should the memory run out, the kernel is to end this process and no other.
-void volunteer_for_the_oom_killer() { std::ofstream("/proc/self/oom_score_adj") << 1000 << std::flush; }
-
-/// A table of `bytes`, filled and checked as far as `touched` rows.
+/// Fills and checks the first rows of a table.
 harness::Check fill_and_check(const Holder& holder, const speedtorch::Memory& memory, std::int64_t rows,
                               std::int64_t row_bytes, std::uint64_t seed) {
   holder.fill(memory, rows * row_bytes, seed);
@@ -88,7 +84,6 @@ std::string HoldSession::answer(const std::string& line) {
 std::string HoldSession::get_ready(const nlohmann::json& json) {
   request_ = hold_request(json);
   memory_.reset();
-  volunteer_for_the_oom_killer();
   speedtorch::set_threads(static_cast<int>(request_.cpus.size()), request_.cpus);
   const auto& holder = holder_named(request_.method);
   const auto bytes =

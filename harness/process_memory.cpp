@@ -21,6 +21,12 @@ std::optional<std::int64_t> sum(const SystemFiles& files, const std::string& pat
   return total;
 }
 
+bool write(pid_t process, const char* file, const char* text) {
+  std::ofstream stream(fmt::format("/proc/{}/{}", process, file));
+  stream << text << std::flush;
+  return static_cast<bool>(stream);
+}
+
 }  // namespace
 
 ProcessMemory read_process_memory(const SystemFiles& files, pid_t process) {
@@ -40,11 +46,9 @@ ProcessMemory read_process_memory(const SystemFiles& files, pid_t process) {
   return memory;
 }
 
-bool reset_peak(pid_t process) {
-  std::ofstream file(fmt::format("/proc/{}/clear_refs", process));
-  file << "5" << std::flush;
-  return static_cast<bool>(file);
-}
+bool reset_peak(pid_t process) { return write(process, "clear_refs", "5"); }
+
+bool end_first_for_memory(pid_t process) { return write(process, "oom_score_adj", "1000"); }
 
 std::int64_t out_of_memory_kills(const SystemFiles& files) {
   return files.bytes("/proc/vmstat", "oom_kill").value_or(0);

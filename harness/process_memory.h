@@ -29,6 +29,9 @@ ProcessMemory read_process_memory(const SystemFiles& files, pid_t process);
 /// Lets the process's peak begin anew at what is resident now. False where the kernel refuses.
 bool reset_peak(pid_t process);
 
+/// Should the memory run out, the kernel is to end this process before any other. False where it refuses.
+bool end_first_for_memory(pid_t process);
+
 /// How many processes this machine has ended for want of memory; 0 where the kernel does not count them.
 std::int64_t out_of_memory_kills(const SystemFiles& files);
 

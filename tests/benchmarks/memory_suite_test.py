@@ -157,7 +157,7 @@ class MemorySuiteTest(ProgramTest):
         self.assertIn(sentence, self.run_program(*SMALL, "--row-bytes", "100", "--dry-run").stdout.splitlines())
         self.assertEqual(len(cases), 2)
         some = self.cases("--case", "memory in hugepage -> speedtorch -> cpu int8 300k×300 touched=0.5")[0]
-        self.assertAlmostEqual(some["overhead_ratio"], 0.5, delta=NOISE / 9e7)
+        self.assertAlmostEqual(some["overhead_ratio"], 0.5, delta=4 * NOISE / 9e7)  # whole huge pages
 
     def test_filter_and_method_choose(self):
         cases = self.cases(*SMALL, "--filter", "in (pageable|mapped) .*200k×128$")

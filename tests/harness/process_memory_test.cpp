@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
+#include <new>
 
 #include "tests/harness/temporary_folder.h"
 
@@ -66,10 +69,10 @@ TEST_F(FakeProcess, HasNoPeakBelowWhatIsResident) {
 }
 
 TEST_F(FakeProcess, ThatIsGoneIsAnError) {
-  EXPECT_THROW(read(), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(read()), std::runtime_error);
   write("42/smaps_rollup", "");
   write("42/status", "Name:\tstbench\nState:\tZ (zombie)\n");
-  EXPECT_THROW(read(), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(read()), std::runtime_error);
 }
 
 TEST_F(FakeProcess, IsCountedAmongTheKilledOnes) {
@@ -78,35 +81,67 @@ TEST_F(FakeProcess, IsCountedAmongTheKilledOnes) {
   EXPECT_EQ(out_of_memory_kills(SystemFiles(folder())), 3);
 }
 
-TEST(ProcessMemoryTest, GrowsByWhatIsTouchedAndShrinksWithoutTheBytes) {
-  constexpr std::int64_t bytes = 64 << 20, noise = 4 << 20;
-  const SystemFiles files;
-  const auto before = read_process_memory(files, ::getpid());
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  EXPECT_LT(read_process_memory(files, ::getpid()).resident, before.resident + noise);
-  std::memset(memory, 1, bytes / 2);
-  const auto half = read_process_memory(files, ::getpid());
-  EXPECT_NEAR(half.resident - before.resident, bytes / 2, noise);
-  std::memset(memory, 1, bytes);
-  EXPECT_NEAR(read_process_memory(files, ::getpid()).resident - before.resident, bytes, noise);
-  ::munmap(memory, bytes);
-  const auto after = read_process_memory(files, ::getpid());
-  EXPECT_LT(after.resident, before.resident + noise);
-  EXPECT_GE(after.peak, before.resident + bytes - noise);
+/// Pages of this process. The kernel touches them, so that a sanitizer keeps no shadow of them.
+class Pages {
+ public:
+  Pages(std::size_t bytes, bool touched) : bytes_(bytes) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (touched ? MAP_POPULATE : 0);
+    data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (data_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  ~Pages() { ::munmap(data_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
+constexpr std::int64_t kBytes = 64 << 20, kNoise = 4 << 20;
+
+ProcessMemory own_memory() { return read_process_memory(SystemFiles(), ::getpid()); }
+
+testing::AssertionResult is_about(std::int64_t found, std::int64_t expected) {
+  if (std::abs(found - expected) < kNoise) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << found << " instead of " << expected;
+}
+
+TEST(ProcessMemoryTest, GrowsByWhatIsTouchedAndShrinksWithIt) {
+  const auto before = own_memory();
+  {
+    const Pages untouched(kBytes, false);
+    EXPECT_TRUE(is_about(own_memory().resident, before.resident));
+    const Pages touched(kBytes / 2, true);
+    EXPECT_TRUE(is_about(own_memory().resident, before.resident + kBytes / 2));
+  }
+  const auto after = own_memory();
+  EXPECT_TRUE(is_about(after.resident, before.resident));
+  ASSERT_TRUE(after.peak.has_value());
+  EXPECT_GE(*after.peak, before.resident + kBytes / 2 - kNoise);
 }
 
 TEST(ProcessMemoryTest, PeakBeginsAnewWhereTheKernelLetsIt) {
   if (!reset_peak(::getpid())) GTEST_SKIP() << "this kernel does not let /proc/PID/clear_refs be written";
-  constexpr std::int64_t bytes = 64 << 20;
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  std::memset(memory, 1, bytes);
-  ::munmap(memory, bytes);
-  const SystemFiles files;
-  const auto high = read_process_memory(files, ::getpid());
+  { const Pages touched(kBytes, true); }
+  const auto high = own_memory();
+  ASSERT_TRUE(high.peak.has_value());
   ASSERT_TRUE(reset_peak(::getpid()));
-  EXPECT_LT(read_process_memory(files, ::getpid()).peak, *high.peak - bytes / 2);
+  EXPECT_LT(*own_memory().peak, *high.peak - kBytes / 2);
+}
+
+TEST(ProcessMemoryTest, AProcessCanBeTheFirstToEndForMemory) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(end_first_for_memory(child));
+  EXPECT_EQ(SystemFiles().number("/proc/" + std::to_string(child) + "/oom_score_adj"), 1000);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(end_first_for_memory(child));
 }
 
 }  // namespace
