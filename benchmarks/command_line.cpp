@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "benchmarks/help.h"
+#include "benchmarks/holder.h"
 #include "benchmarks/method.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
@@ -32,6 +33,9 @@ Names suite_names() {
 Names method_names() {
   Names names;
   for (const auto& method : methods()) names.push_back(method.name);
+  for (const auto& holder : holders()) {
+    if (std::ranges::find(names, holder.name) == names.end()) names.push_back(holder.name);
+  }
   return names;
 }
 

@@ -24,7 +24,7 @@ struct OptionGroup {
 
 constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
 
-Usage: stbench [run] --suite transfer [OPTIONS]
+Usage: stbench [run] --suite transfer,memory [OPTIONS]
        stbench list                the suites, their axes and methods
        stbench show REPORT         the tables of a report written before
 )";
@@ -48,7 +48,10 @@ Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage 
 const std::vector<OptionGroup>& groups() {
   static const std::vector<OptionGroup> all{
       {"What",
-       {{"--suite LIST", "suites to run: transfer", ""},
+       {{"--suite LIST", "transfer: rows moved; memory: what holding a table costs",
+         "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
+         "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
+         "--device, --dtype, --rows, --dim and --row-bytes of the axes."},
         {"--preset NAME", "quick (a minute), standard (five, the default), kernels, full (hours)",
          "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "

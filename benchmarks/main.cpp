@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <type_traits>
 
 #include "benchmarks/command_line.h"
+#include "benchmarks/hold_session.h"
 #include "benchmarks/run.h"
 #include "harness/errors.h"
 
@@ -48,6 +50,7 @@ int fail(const char* message) {
 int main(int argc, char** argv) {
   restart_with_short_spin(argv);
   try {
+    if (argc == 2 && std::string_view(argv[1]) == stbench::hold_command) return stbench::serve_holding();
     return dispatch(stbench::parse_command_line({argv + 1, argv + argc}));
   } catch (const std::bad_alloc&) {
     return fail("out of memory; use fewer --rows or a smaller --batch");

@@ -14,8 +14,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <limits>
 #include <thread>
+#include <utility>
 
 #include "benchmarks/plain_words.h"
 
@@ -88,7 +88,8 @@ const char* behind(const std::string& line, std::string_view word) {
 
 }  // namespace
 
-PeerProcess::PeerProcess(const std::vector<std::string>& command, double limit_s) : limit_s_(limit_s) {
+PeerProcess::PeerProcess(const std::vector<std::string>& command, PeerTerms terms)
+    : terms_(std::move(terms)) {
   start(command);
   try {
     read_hello();
@@ -136,14 +137,14 @@ void PeerProcess::read_hello() {
 }
 
 std::string PeerProcess::ask(const std::string& request, std::string_view expected) {
-  if (!alive()) throw PeerError("the peer is not there any more");
+  if (!alive()) throw PeerError(terms_.who + " is not there any more");
   refuse_surplus();
   send(request + "\n");
   const auto line = read_line();
   if (!unread_.empty()) give_up(said_more);
   if (const char* answer = behind(line, expected)) return answer;
   if (const char* error = behind(line, "error"))
-    throw PeerError(fmt::format("the peer says: {}", plain_words(error)));
+    throw PeerError(fmt::format("{} says: {}", terms_.who, plain_words(error)));
   give_up(fmt::format("it answered '{}' instead of {}", plain_words(line), expected));
 }
 
@@ -176,13 +177,9 @@ std::string PeerProcess::read_line() {
       return line;
     }
     if (unread_.size() > longest_answer) give_up("it answered with an endless line");
-    const double left = limit_s_ - std::chrono::duration<double>(Clock::now() - begin).count();
-    if (limit_s_ > 0 && left <= 0)
-      give_up(fmt::format("it gave no answer within {:g} s, a quarter of --timeout", limit_s_));
     pollfd waiting{socket_.get(), POLLIN, 0};
-    const double most_ms = std::numeric_limits<int>::max();
     const int ready =
-        ::poll(&waiting, 1, limit_s_ > 0 ? static_cast<int>(std::min(left * 1000 + 1, most_ms)) : -1);
+        ::poll(&waiting, 1, milliseconds_left(std::chrono::duration<double>(Clock::now() - begin).count()));
     if (ready <= 0) continue;  // the time is up, or a signal came
     char some[4096];
     const auto count = ::recv(socket_.get(), some, sizeof some, 0);
@@ -192,12 +189,24 @@ std::string PeerProcess::read_line() {
   }
 }
 
+/// How long to wait for more of an answer before this is asked again. Gives the peer up where it is not to be
+/// waited for any longer.
+int PeerProcess::milliseconds_left(double waited_s) {
+  constexpr double look_again_ms = 1000;
+  if (terms_.stop()) give_up("the run was interrupted");
+  if (terms_.limit_s <= 0) return static_cast<int>(look_again_ms);
+  const double left_s = terms_.limit_s - waited_s;
+  if (left_s <= 0)
+    give_up(fmt::format("it gave no answer within {:g} s, {}", terms_.limit_s, terms_.limit_words));
+  return static_cast<int>(std::min(left_s * 1000 + 1, look_again_ms));
+}
+
 /// Ends the peer; with no reason of ours, how it ended is the reason.
 void PeerProcess::give_up(const std::string& reason) {
   const auto ended = end(/*kill=*/!reason.empty());
-  if (!reason.empty()) throw PeerError("the peer was ended: " + reason);
+  if (!reason.empty()) throw PeerError(fmt::format("{} was ended: {}", terms_.who, reason));
   const auto words = last_words();
-  throw PeerError(fmt::format("the peer {}{}{}", ended, words.empty() ? "" : ": ", words));
+  throw PeerError(fmt::format("{} {}{}{}", terms_.who, ended, words.empty() ? "" : ": ", words));
 }
 
 /// Returns how it ended.

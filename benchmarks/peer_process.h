@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -32,12 +33,20 @@ class PeerMissing : public PeerError {
 /// The version of the lines below; a peer that names another one is refused.
 inline constexpr int peer_protocol = 1;
 
+/// How a peer is waited for, and how errors name it.
+struct PeerTerms {
+  double limit_s = 0;  ///< for each answer; 0 = none
+  std::string limit_words = "a quarter of --timeout";
+  std::string who = "the peer";
+  /// Asked while an answer is waited for, at least each second: true ends the peer.
+  std::function<bool()> stop = [] { return false; };
+};
+
 class PeerProcess {
  public:
   /// Starts the command (found on the PATH, without a shell) and waits for its `hello`.
-  /// @param limit_s for each answer; 0 = none
   /// @throws PeerMissing where the command cannot be started or says `missing`; PeerError
-  PeerProcess(const std::vector<std::string>& command, double limit_s);
+  PeerProcess(const std::vector<std::string>& command, PeerTerms terms);
   /// Tells it to end, and ends it where it does not.
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
@@ -45,6 +54,7 @@ class PeerProcess {
 
   /// False once it ended or was ended: every further request is refused.
   [[nodiscard]] bool alive() const { return pid_ > 0; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
   /// Texts by name: of the interpreter and the modules, as `hello` gave them.
   [[nodiscard]] const nlohmann::ordered_json& versions() const { return versions_; }
 
@@ -62,8 +72,9 @@ class PeerProcess {
   [[noreturn]] void give_up(const std::string& reason);
   std::string end(bool kill);
   [[nodiscard]] std::string last_words() const;
+  [[nodiscard]] int milliseconds_left(double waited_s);
 
-  double limit_s_;
+  PeerTerms terms_;
   pid_t pid_ = -1;
   reports::FileDescriptor socket_, messages_;
   std::string unread_;

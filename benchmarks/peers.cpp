@@ -84,13 +84,19 @@ std::shared_ptr<PeerProcess> Peers::running(const std::string& name) {
   auto& process = processes_[name];
   if (process && process->alive()) return process;
   try {
-    process = std::make_shared<PeerProcess>(command(name), limit_s_);
+    process = std::make_shared<PeerProcess>(command(name), PeerTerms{.limit_s = limit_s_});
   } catch (const PeerMissing&) {
     throw;  // refusal() keeps it
   } catch (const PeerError& error) {
     never_began_[name] = error.what();
     throw;
   }
+  versions_[name] = process->versions();
+  return process;
+}
+
+std::shared_ptr<PeerProcess> Peers::another(const std::string& name, PeerTerms terms) {
+  auto process = std::make_shared<PeerProcess>(command(name), std::move(terms));
   versions_[name] = process->versions();
   return process;
 }

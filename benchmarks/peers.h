@@ -32,6 +32,9 @@ class Peers {
   /// The peer, started anew where it ended. @throws PeerError
   std::shared_ptr<PeerProcess> running(const std::string& name);
 
+  /// A process of the peer that is nobody else's. @throws PeerError
+  std::shared_ptr<PeerProcess> another(const std::string& name, PeerTerms terms);
+
   /// The versions of each peer that was started, by its name.
   [[nodiscard]] nlohmann::ordered_json versions() const;
   [[nodiscard]] const std::vector<int>& cpus() const { return cpus_; }

@@ -37,24 +37,29 @@ using reports::Record;
 using reports::Report;
 using reports::Status;
 
-/// Drops the cases that --filter does not match.
-void filter(Plan& plan, const std::string& expression) {
-  if (expression.empty()) return;
+/// Drops the cases that --filter does not match. @returns true where some are left
+bool filter(Plan& plan, const std::string& expression) {
   const std::regex pattern(expression);
   const auto unmatched = [&](const Identity& id) { return !std::regex_search(sentence_of(id), pattern); };
   for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
   std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
   std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
-  if (plan.groups.empty() && plan.waived.empty()) {
-    throw UsageError(
-        fmt::format("--filter '{}' matches no case; --dry-run without it lists them", expression));
-  }
+  return !plan.groups.empty() || !plan.waived.empty();
 }
 
-Plan plan_of(const std::string& name, const Options& options, const harness::Machine& machine) {
-  auto plan = suite_named(name).plan(options, machine);
-  filter(plan, options.filter);
-  return plan;
+/// The plans of all suites asked for. @throws UsageError where none has a case that --filter matches.
+std::vector<Plan> plans_of(const Options& options, const harness::Machine& machine) {
+  std::vector<Plan> plans;
+  bool any = options.filter.empty();
+  for (const auto& name : options.suites) {
+    plans.push_back(suite_named(name).plan(options, machine));
+    if (!options.filter.empty()) any = filter(plans.back(), options.filter) || any;
+  }
+  if (!any) {
+    throw UsageError(
+        fmt::format("--filter '{}' matches no case; --dry-run without it lists them", options.filter));
+  }
+  return plans;
 }
 
 std::string now_utc() {
@@ -95,9 +100,8 @@ class Run {
  public:
   Run(const Options& options, const harness::Machine& machine)
       : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
-    for (const auto& name : options.suites) {
-      plans_.push_back(plan_of(name, options, machine));
-      const auto& plan = plans_.back();
+    plans_ = plans_of(options, machine);
+    for (const auto& plan : plans_) {
       report_.environment.update(plan.environment);
       report_.warnings.insert(report_.warnings.end(), plan.warnings.begin(), plan.warnings.end());
     }
@@ -143,7 +147,7 @@ class Run {
       }
       if (plan.groups.empty()) continue;
       progress_.step("last checks of the tables", static_cast<double>(done) / static_cast<double>(groups));
-      watched(*plan.groups.back(), watchdog, "last check", plan.last_check);
+      limited(*plan.groups.back(), watchdog, "last check", plan.last_check);
       settle(plan);
     }
   }
@@ -154,29 +158,51 @@ class Run {
   }
 
   void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
-    progress_.step("preparing " + group.title, before);
+    progress_.step(group.title, before);
     std::vector<Record> records;
     try {
-      auto contestants = watched(group, watchdog, "preparation", [&] { return group.prepare(); });
-      records = harness::measure(contestants, rules(group), hooks(group, before, share, watchdog));
-      progress_.step("last checks of " + group.title, before + share);
-      watched(group, watchdog, "last check", [&] { return group.close(records); });
-      for (auto& record : records) record.more.emplace_back("group", groups_);
-      ++groups_;
+      GroupBench bench(*this, group, before, share, watchdog);
+      records = group.measure(bench);
     } catch (const std::exception& error) {
       records = failed(group, error.what());
     }
     add(records);
   }
 
+  /// What a group gets of this run.
+  class GroupBench final : public Bench {
+   public:
+    GroupBench(Run& run, const Group& group, double before, double share, harness::Watchdog& watchdog)
+        : run_(run), group_(group), before_(before), share_(share), watchdog_(watchdog) {}
+
+    void limited(const char* phase, const std::function<void()>& step) override {
+      run_.limited(group_, watchdog_, phase, step);
+    }
+    std::vector<Record> sample(std::vector<harness::Contestant>& contestants) override {
+      auto records = harness::measure(contestants, run_.rules(group_), run_.hooks(*this, watchdog_));
+      for (auto& record : records) record.more.emplace_back("group", run_.groups_);
+      ++run_.groups_;
+      return records;
+    }
+    void progress(std::string_view what, double fraction) override {
+      run_.progress_.step(fmt::format("{}, {}", group_.title, what), before_ + fraction * share_);
+    }
+    [[nodiscard]] bool stop() const override { return harness::interrupted_by() != 0; }
+
+   private:
+    Run& run_;
+    const Group& group_;
+    double before_, share_;
+    harness::Watchdog& watchdog_;
+  };
+
   /// Does what belongs to no single case under the time limit of a step; the group's first case stands for
   /// it.
-  template <class Action>
-  auto watched(const Group& group, harness::Watchdog& watchdog, const char* phase, Action action)
-      -> decltype(action()) {
+  void limited(const Group& group, harness::Watchdog& watchdog, const char* phase,
+               const std::function<void()>& step) {
     enter(group.cases.front(), phase, watchdog);
     const Disarm disarm{watchdog};
-    return action();
+    step();
   }
 
   /// Disarms at the end of the scope, also when it is left by an exception.
@@ -214,16 +240,14 @@ class Run {
     return rules;
   }
 
-  harness::SamplerHooks hooks(const Group& group, double before, double share, harness::Watchdog& watchdog) {
+  harness::SamplerHooks hooks(GroupBench& bench, harness::Watchdog& watchdog) {
     harness::SamplerHooks hooks;
-    hooks.stop = [] { return harness::interrupted_by() != 0; };
+    hooks.stop = [&bench] { return bench.stop(); };
     hooks.enter = [this, &watchdog](const harness::Contestant& contestant, std::string_view phase) {
       enter(contestant.id, phase, watchdog);
     };
     hooks.leave = [&watchdog] { watchdog.disarm(); };
-    hooks.progress = [this, &group, before, share](double fraction, std::string_view what) {
-      progress_.step(fmt::format("{}, {}", group.title, what), before + fraction * share);
-    };
+    hooks.progress = [&bench](double fraction, std::string_view what) { bench.progress(what, fraction); };
     return hooks;
   }
 
@@ -284,8 +308,7 @@ class Run {
 void print_cases(const Options& options, const harness::Machine& machine) {
   double seconds = 0;
   std::size_t cases = 0;
-  for (const auto& name : options.suites) {
-    const auto plan = plan_of(name, options, machine);
+  for (const auto& plan : plans_of(options, machine)) {
     for (const auto& group : plan.groups) {
       seconds += group->seconds;
       for (const auto& id : group->cases) fmt::print("{}\n", sentence_of(id)), ++cases;

@@ -13,6 +13,16 @@ std::vector<Suite>& registered() {
 
 }  // namespace
 
+std::vector<reports::Record> TimedGroup::measure(Bench& bench) {
+  std::vector<harness::Contestant> contestants;
+  bench.progress("preparation", 0);
+  bench.limited("preparation", [&] { contestants = prepare(); });
+  auto records = bench.sample(contestants);
+  bench.progress("last checks", 1);
+  bench.limited("last check", [&] { close(records); });
+  return records;
+}
+
 const std::vector<Suite>& suites() { return registered(); }
 
 const Suite& suite_named(const std::string& name) {

@@ -1,9 +1,10 @@
-/// A suite: a named set of cases, planned from the options, prepared and measured group by group.
+/// A suite: a named set of cases, planned from the options, measured group by group.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/options.h"
@@ -14,7 +15,25 @@
 
 namespace stbench {
 
-/// Cases that are measured together, in the same rounds.
+/// What the run does for a group that is measured: time limits, samples, progress.
+class Bench {
+ public:
+  Bench() = default;
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  virtual ~Bench() = default;
+
+  /// Does a step that belongs to no single case under the time limit of a step.
+  virtual void limited(const char* phase, const std::function<void()>& step) = 0;
+  /// Samples contestants in rounds.
+  virtual std::vector<reports::Record> sample(std::vector<harness::Contestant>& contestants) = 0;
+  /// Shows what is done now, as a part of the group from 0 to 1.
+  virtual void progress(std::string_view what, double fraction) = 0;
+  /// True where the user wants the run to end.
+  [[nodiscard]] virtual bool stop() const = 0;
+};
+
+/// Cases that are measured together.
 class Group {
  public:
   Group() = default;
@@ -26,11 +45,20 @@ class Group {
   std::vector<reports::Identity> cases;  ///< those that can run; others are in Plan::waived
   double seconds = 0;                    ///< the preset's time for it
 
+  /// Measures the cases. An exception fails all of them.
+  virtual std::vector<reports::Record> measure(Bench& bench) = 0;
+};
+
+/// Cases that are timed, in the same rounds.
+class TimedGroup : public Group {
+ public:
   /// Allocates and fills what the cases need. Untimed.
   virtual std::vector<harness::Contestant> prepare() = 0;
   /// The checks that come last, and the release of what prepare() made. A record that fails here becomes
   /// `wrong`.
   virtual void close(std::vector<reports::Record>& records) = 0;
+
+  std::vector<reports::Record> measure(Bench& bench) final;
 };
 
 struct Plan {
@@ -63,7 +91,8 @@ struct Suite {
   /// @throws UsageError for what cannot be done as asked, before anything is allocated.
   std::function<Plan(const Options&, const harness::Machine&)> plan;
   /// Adds the records that follow from others (sums).
-  std::function<void(std::vector<reports::Record>&, const Options&)> derive;
+  std::function<void(std::vector<reports::Record>&, const Options&)> derive =
+      [](std::vector<reports::Record>&, const Options&) {};
 };
 
 /// All suites, by name.

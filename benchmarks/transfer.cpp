@@ -10,6 +10,7 @@
 
 #include "benchmarks/arena.h"
 #include "benchmarks/both_ways.h"
+#include "benchmarks/devices.h"
 #include "benchmarks/method.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/suite.h"
@@ -37,14 +38,6 @@ using harness::Contestant;
 using reports::Identity;
 using reports::Record;
 using reports::Status;
-
-speedtorch::Placement placement_of(const std::string& name) {
-  using enum speedtorch::Placement;
-  for (const auto placement : {libtorch, pageable, hugepage, mapped, pinned, device}) {
-    if (to_string(placement) == name) return placement;
-  }
-  throw UsageError("unknown placement '" + name + "'");
-}
 
 const Method& method_of(const Identity& id) {
   return *std::find_if(methods().begin(), methods().end(),
@@ -225,7 +218,7 @@ void condemn_users(TableStore& tables, std::vector<Record>& records) {
   }
 }
 
-class TransferGroup final : public Group {
+class TransferGroup final : public TimedGroup {
  public:
   TransferGroup(TransferPlan::Cases plan, std::shared_ptr<TransferRun> run, const harness::Machine& machine)
       : run_(std::move(run)), cpus_(machine.allowed_cpus), host_cache_(machine.last_level_cache_bytes) {

@@ -202,7 +202,15 @@ const Names& isas() {
   return names;
 }
 
-const harness::AxisDefaults& further() { return reports::known_axes(); }
+const harness::AxisDefaults& further() {
+  static const harness::AxisDefaults axes = [] {
+    harness::AxisDefaults some;
+    for (const char* name : {"cache", "callers", "index_home", "isa"})
+      some.emplace_back(name, *reports::find(reports::known_axes(), name));
+    return some;
+  }();
+  return axes;
+}
 
 }  // namespace transfer_axes
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "benchmarks/devices.h"
 #include "benchmarks/method.h"
 #include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
@@ -32,29 +33,6 @@ constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_b
 constexpr double shared_memory_part = 0.6;
 /// A table whose size is the preset's leaves so much of the free memory to others.
 constexpr double most_of_memory = 0.8;
-
-bool cuda_only(const std::string& placement) { return placement == "pinned" || placement == "device"; }
-
-/// `cuda` is cuda:0. @throws UsageError where there is no such device.
-std::string resolve_device(const std::string& device) {
-  if (device == "cpu") return device;
-  const auto& cuda = speedtorch::cuda_status();
-  const auto name = device == "cuda" ? "cuda:0" : device;
-  const bool numbered = name.starts_with("cuda:") && name.size() > 5 &&
-                        name.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (!numbered)
-    throw UsageError(fmt::format("--device '{}' is unknown; it takes cpu, cuda or cuda:N", device));
-  if (!cuda.available) {
-    throw UsageError(
-        fmt::format("--device {} cannot be used here\nfound: {}; missing: {}\n{}, or use --device cpu",
-                    device, cuda.found, cuda.missing, cuda.cure));
-  }
-  if (harness::parse_count(name.substr(5), "--device") >= cuda.devices) {
-    throw UsageError(fmt::format("--device {}: this machine has {} GPU(s), cuda:0 to cuda:{}", device,
-                                 cuda.devices, cuda.devices - 1));
-  }
-  return name;
-}
 
 void add_once(Names& names, const std::string& name) {
   if (!contains(names, name)) names.push_back(name);

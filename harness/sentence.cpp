@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "harness/errors.h"
@@ -22,12 +23,17 @@ constexpr std::string_view kArrow = "->";
 constexpr std::string_view kTimes = "×";
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr std::string_view kKeyLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
-constexpr std::string_view kRightForm =
-    "right: transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2";
+constexpr std::string_view kRightMove =
+    "transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2";
+constexpr std::string_view kRightHold = "memory in pinned -> speedtorch -> cuda:0 float32 10M×128";
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw UsageError(fmt::format("{}: {}\n{}", kOption, what, kRightForm));
-}
+/// What is wrong with a sentence; the right form is added where its kind is known.
+class BadSentence : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void refuse(const std::string& what) { throw BadSentence(what); }
 
 struct Word {
   std::string text;
@@ -133,7 +139,9 @@ Value axis_value(const std::string& key, const std::string& text, bool quoted, c
 /// Puts key=value words and the other words where they belong.
 class Reader {
  public:
-  explicit Reader(const AxisDefaults& defaults) : defaults_(defaults) { id_.axes = defaults; }
+  Reader(const AxisDefaults& defaults, CaseKind kind) : defaults_(defaults), kind_(kind) {
+    id_.axes = defaults;
+  }
 
   Identity read(std::string_view sentence) {
     Words words(sentence);
@@ -145,15 +153,17 @@ class Reader {
       }
     }
     read_words();
-    if (id_.cores == 0) refuse("cores=N is missing");
+    if (moves() && id_.cores == 0) refuse("cores=N is missing");
     return id_;
   }
 
  private:
+  [[nodiscard]] bool moves() const { return kind_ == CaseKind::moves; }
+
   void set_axis(const std::string& key, const std::string& text, bool quoted) {
     if (std::ranges::find(seen_, key) != seen_.end()) refuse(fmt::format("'{}=' stands twice", key));
     seen_.push_back(key);
-    if (key == "cores") {
+    if (key == "cores" && moves()) {
       id_.cores = positive(text, "cores");
       return;
     }
@@ -164,7 +174,8 @@ class Reader {
   }
 
   [[noreturn]] void refuse_key(const std::string& key, const std::string& text) const {
-    std::vector<std::string> known{"cores"};
+    std::vector<std::string> known;
+    if (moves()) known.emplace_back("cores");
     for (const auto& axis : defaults_) known.push_back(axis.first);
     const std::string hint = did_you_mean(key, known);
     refuse(fmt::format("'{}={}' names no axis{}{}; axes: {}", key, text, hint.empty() ? "" : "; ", hint,
@@ -181,11 +192,15 @@ class Reader {
     id_.device = take("the device");
     id_.dtype = take("the dtype");
     take_size();
+    if (moves()) take_batch();
+    if (at_ < words_.size()) refuse(fmt::format("'{}' is one word too many", words_[at_].text));
+  }
+
+  void take_batch() {
     take_exactly("batch");
     id_.batch = positive(take("the batch"), "batch");
     id_.distribution = take("the distribution");
     id_.index_dtype = take("the index dtype");
-    if (at_ < words_.size()) refuse(fmt::format("'{}' is one word too many", words_[at_].text));
   }
 
   const std::string& take(std::string_view what) {
@@ -223,20 +238,27 @@ class Reader {
   }
 
   const AxisDefaults& defaults_;
+  CaseKind kind_;
   Identity id_;
   std::vector<Word> words_;
   std::size_t at_ = 0;
   std::vector<std::string> seen_;
 };
 
+bool moves_rows(const Identity& id) {
+  return id.batch != 0 || id.cores != 0 || !id.distribution.empty() || !id.index_dtype.empty();
+}
+
 }  // namespace
 
 std::string to_sentence(const Identity& id, const AxisDefaults& defaults) {
-  std::string sentence =
-      fmt::format("{} {} {} -> {} -> {} {} {}×{} batch {} {} {} cores={}", as_word(id.suite),
-                  as_word(id.direction), as_word(id.placement), as_word(id.method), as_word(id.device),
-                  as_word(id.dtype), short_count(id.rows), short_count(id.dim), short_count(id.batch),
-                  as_word(id.distribution), as_word(id.index_dtype), id.cores);
+  std::string sentence = fmt::format(
+      "{} {} {} -> {} -> {} {} {}×{}", as_word(id.suite), as_word(id.direction), as_word(id.placement),
+      as_word(id.method), as_word(id.device), as_word(id.dtype), short_count(id.rows), short_count(id.dim));
+  if (moves_rows(id)) {
+    sentence += fmt::format(" batch {} {} {} cores={}", short_count(id.batch), as_word(id.distribution),
+                            as_word(id.index_dtype), id.cores);
+  }
   for (const auto& [name, value] : id.axes) {
     const auto axis = std::ranges::find(defaults, name, &AxisDefaults::value_type::first);
     if (axis == defaults.end() || axis->second != value)
@@ -245,8 +267,13 @@ std::string to_sentence(const Identity& id, const AxisDefaults& defaults) {
   return sentence;
 }
 
-Identity from_sentence(std::string_view sentence, const AxisDefaults& defaults) {
-  return Reader(defaults).read(sentence);
+Identity from_sentence(std::string_view sentence, const AxisDefaults& defaults, CaseKind kind) {
+  try {
+    return Reader(defaults, kind).read(sentence);
+  } catch (const BadSentence& bad) {
+    const auto right = kind == CaseKind::moves ? kRightMove : kRightHold;
+    throw UsageError(fmt::format("{}: {}\nright: {}", kOption, bad.what(), right));
+  }
 }
 
 }  // namespace stbench::harness

@@ -1,5 +1,6 @@
 /// A case as a sentence, which `--case` takes back:
-/// `transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2`.
+/// `transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2`, and where
+/// nothing is moved `memory in pinned -> speedtorch -> cuda:0 float32 10M×128`.
 #pragma once
 
 #include <string>
@@ -12,6 +13,9 @@ namespace stbench::harness {
 /// The further axes of a suite and their defaults, in the order of the report's `axes`.
 using AxisDefaults = reports::Columns;
 
+/// What a suite's cases do: move rows of a batch, or hold a table. Those have no batch, indices and cores.
+enum class CaseKind { moves, holds };
+
 /// The sentence of a case; `key=value` follows for each axis that is not at its default. Words that the
 /// sentence could not tell apart (with blanks, quotes or an arrow in them) stand in double quotes.
 std::string to_sentence(const reports::Identity& id, const AxisDefaults& defaults);
@@ -21,6 +25,7 @@ std::string to_sentence(const reports::Identity& id, const AxisDefaults& default
 /// what it looks like.
 /// @returns an identity whose `axes` are all of `defaults`, in their order
 /// @throws UsageError naming the word that does not fit, and the right form.
-reports::Identity from_sentence(std::string_view sentence, const AxisDefaults& defaults);
+reports::Identity from_sentence(std::string_view sentence, const AxisDefaults& defaults,
+                                CaseKind kind = CaseKind::moves);
 
 }  // namespace stbench::harness

@@ -165,8 +165,11 @@ std::span<const Column> fixed_columns() { return kColumns; }
 std::span<const Column> identity_columns() { return fixed_columns().first(kIdentityColumns); }
 
 const Columns& known_axes() {
-  static const Columns axes = {
-      {"cache", "warm"}, {"callers", std::int64_t{1}}, {"index_home", "ready"}, {"isa", "best"}};
+  static const Columns axes = {{"cache", "warm"},
+                               {"callers", std::int64_t{1}},
+                               {"index_home", "ready"},
+                               {"isa", "best"},
+                               {"touched", 1.0}};
   return axes;
 }
 

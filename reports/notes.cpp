@@ -21,8 +21,10 @@ std::string names_of(const Rows& rows) {
   constexpr std::size_t kNamed = 6;
   if (rows.size() > kNamed) return fmt::format("{} rows", rows.size());
   std::vector<std::string> names;
-  for (const Record* row : rows)
-    names.push_back(fmt::format("{} {}", who(row->id), cores_text(row->id.cores)));
+  for (const Record* row : rows) {
+    const auto cores = row->id.cores > 0 ? " " + cores_text(row->id.cores) : std::string();
+    names.push_back(who(row->id) + cores);
+  }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -1,6 +1,7 @@
 #include "reports/table.h"
 
 #include "reports/group.h"
+#include "reports/memory_table.h"
 #include "reports/notes.h"
 #include "reports/plain_table.h"
 #include "reports/sweep_tables.h"
@@ -11,10 +12,11 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
+/// What was waived stands below all tables; the memory table has it, too, beside the seed's figures.
 Rows shown_rows(const Report& report) {
   Rows rows;
   for (const Record& record : report.records) {
-    if (record.status != Status::waived) rows.push_back(&record);
+    if (record.status != Status::waived || record.id.suite == "memory") rows.push_back(&record);
   }
   return rows;
 }
@@ -33,6 +35,10 @@ std::string closing_lines(const Report& report) {
 std::string render_tables(const Report& report, Style style) {
   std::vector<std::string> sections;
   for (const Rows& suite : group_by(shown_rows(report), [](const Record& r) { return r.id.suite; })) {
+    if (suite.front()->id.suite == "memory") {
+      sections.push_back(memory_tables(suite, style));
+      continue;
+    }
     if (suite.front()->id.suite != "transfer") {
       sections.push_back(plain_table(suite, style));
       continue;

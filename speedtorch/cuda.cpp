@@ -9,6 +9,7 @@
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <ATen/Context.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
 #include <filesystem>
@@ -122,6 +123,18 @@ std::int64_t cuda_free_bytes(at::Device device) {
   return static_cast<std::int64_t>(free);
 }
 
+CudaMemory cuda_memory(at::Device device) {
+  if (!cuda_status().available) return {};
+  at::globalContext().lazyInitDevice(at::kCUDA);  // the allocator has no figures before
+  const c10::DeviceGuard guard(device);
+  std::size_t free = 0, total = 0;
+  require_success(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return {static_cast<std::int64_t>(total - free), stats.reserved_bytes[all].current,
+          stats.allocated_bytes[all].current, stats.reserved_bytes[all].peak};
+}
+
 std::int64_t cuda_cache_bytes(at::Device device) {
   if (!cuda_status().available) return 0;
   int bytes = 0;
@@ -132,6 +145,7 @@ std::int64_t cuda_cache_bytes(at::Device device) {
 
 #else
 
+CudaMemory cuda_memory(at::Device) { return {}; }
 void synchronize_cuda(at::Device) {}
 std::int64_t cuda_free_bytes(at::Device) { return 0; }
 std::int64_t cuda_cache_bytes(at::Device) { return 0; }

@@ -34,6 +34,17 @@ void require_cuda(const std::string& what);
 /// Waits until everything queued on the device is done; nothing without CUDA.
 void synchronize_cuda(at::Device device);
 
+/// A device's memory, bytes.
+struct CudaMemory {
+  std::int64_t used = 0;           ///< of the whole device, by every process, as its driver tells
+  std::int64_t reserved = 0;       ///< by LibTorch's caching allocator in this process
+  std::int64_t allocated = 0;      ///< of that, handed out
+  std::int64_t most_reserved = 0;  ///< since the process began
+};
+
+/// What is in use now; zeros without CUDA. Initialises LibTorch's CUDA half. Not yet run on a GPU.
+CudaMemory cuda_memory(at::Device device);
+
 /// Free memory and level-2 cache of a device, bytes; 0 without CUDA.
 std::int64_t cuda_free_bytes(at::Device device);
 std::int64_t cuda_cache_bytes(at::Device device);

@@ -59,9 +59,13 @@ std::string pages_got(const std::byte* data, std::int64_t bytes) {
         huge_kilobytes += kilobytes(line, name);
     }
   }
+  return page_kind(static_cast<std::int64_t>(huge_kilobytes) * 1024, bytes);
+}
+
+std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes) {
   // Huge pages begin at multiples of their size: only what lies between two such multiples can be huge.
   const auto inner = static_cast<double>(std::max<std::int64_t>(0, bytes / huge_page * huge_page));
-  const double share = inner > 0 ? std::min(1.0, huge_kilobytes * 1024 / inner) : 0;
+  const double share = inner > 0 ? std::min(1.0, static_cast<double>(huge_bytes) / inner) : 0;
   if (share >= 0.995) return page_name(huge_page);
   if (share < 0.005) return page_name(::sysconf(_SC_PAGESIZE));
   return page_name(huge_page) + ":" + std::to_string(std::lround(share * 100)) + "%";

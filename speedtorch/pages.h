@@ -12,6 +12,9 @@ namespace speedtorch {
 /// kind yet. Source: /proc/self/smaps. Empty where it cannot be read.
 std::string pages_got(const std::byte* data, std::int64_t bytes);
 
+/// The same words where it is known how many bytes of a table of `bytes` lie in huge pages.
+std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes);
+
 /// How many of the file pages behind [data, data + bytes) are in memory, as a fraction (mincore).
 /// @throws MemoryError where the system refuses to say.
 double resident_fraction(const std::byte* data, std::int64_t bytes);

@@ -117,8 +117,84 @@ class Cell:
         return seconds
 
 
-def answer(kind, cells, line):
+class Table:
+    """A table that the memory suite looks at from outside: made, filled, checked, held and freed when asked.
+
+    A peer's Table has make(size), which returns memory of its own kind, write(memory, begin, values) and
+    read(memory, begin, end) on bytes of it as NumPy's uint8, and device_figures() where it uses a device.
+    """
+
+    CHUNK = WARM_UP = 1 << 22
+    BLOCKS = 64  # that are compared with the fill, beside the first and the last
+
+    def __init__(self, request):
+        import numpy
+
+        self.np, self.request, self.memory = numpy, request, None
+        set_affinity(request["cpus"])
+        small = self.make(self.WARM_UP)  # what libraries take for themselves is no part of the table
+        self.fill(small, self.WARM_UP)
+        self.differing(small, 1, self.WARM_UP)
+
+    def device_figures(self):
+        return {}
+
+    def fill_of(self, begin, end):
+        """The fill's bytes from begin to end: each 8-byte word another one, by its position and the seed."""
+        first, last = begin // 8, -(-end // 8)
+        words = self.np.arange(first, last, dtype=self.np.uint64)
+        words += self.np.uint64(self.request["seed"] % 2**63)
+        words *= self.np.uint64(0x9E3779B97F4A7C15)
+        return words.view(self.np.uint8)[begin - first * 8 : end - first * 8]
+
+    def fill(self, memory, size):
+        for begin in range(0, size, self.CHUNK):
+            end = min(size, begin + self.CHUNK)
+            self.write(memory, begin, self.fill_of(begin, end))
+
+    def differing(self, memory, rows, width):
+        """(rows compared, rows that differ, the first of these in words): blocks of rows, the first and the last too."""
+        block = max(1, (1 << 18) // width)
+        starts = {0, max(0, rows - block), *range(0, rows, max(block, rows // self.BLOCKS))}
+        compared, differ, first, done = 0, 0, "", 0
+        for start in sorted(starts):
+            start, end = max(start, done), min(rows, start + block)
+            if start >= end:
+                continue
+            done = end
+            found = self.read(memory, start * width, end * width) != self.fill_of(start * width, end * width)
+            wrong = self.np.flatnonzero(found.reshape(-1, width).any(axis=1))
+            if len(wrong) and not first:
+                first = f"row {start + int(wrong[0])} of the table"
+            compared, differ = compared + end - start, differ + len(wrong)
+        return compared, differ, first
+
+    def allocate(self):
+        rows, width = self.request["touched_rows"], self.request["row_bytes"]
+        self.memory = self.make(self.request["rows"] * width)
+        self.fill(self.memory, rows * width)
+        compared, differ, first = self.differing(self.memory, rows, width)
+        return {"verified_rows": compared, "mismatches": differ, "first": first, **self.device_figures()}
+
+    def free(self):
+        self.memory = None
+        gc.collect()
+        return self.device_figures()
+
+
+def answer_about_table(kind, cells, word, rest):
+    if word == "hold":
+        cells["table"] = kind(json.loads(" ".join(rest)))
+        return f"ready {json.dumps(cells['table'].device_figures())}"
+    if word == "allocate":
+        return f"held {json.dumps(cells['table'].allocate())}"
+    return f"freed {json.dumps(cells['table'].free())}"
+
+
+def answer(kind, table, cells, line):
     word, *rest = line.split(" ", 2)
+    if table and word in ("hold", "allocate", "free"):
+        return answer_about_table(table, cells, word, rest)
     if word == "prepare":
         cells[rest[0]] = kind(json.loads(rest[1]))
         return "ready"
@@ -132,8 +208,8 @@ def answer(kind, cells, line):
     return f"error unknown request {word!r}"
 
 
-def serve(kind, versions):
-    """Answers line by line until `quit` or the end of the input; `kind` is the peer's Cell."""
+def serve(kind, versions, table=None):
+    """Answers line by line until `quit` or the end of the input; `kind` is the peer's Cell, `table` its Table."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
     cells = {}
     versions = {"python": ".".join(map(str, sys.version_info[:3])), **versions}
@@ -145,6 +221,6 @@ def serve(kind, versions):
         if line == "quit":
             return
         try:
-            say(answer(kind, cells, line))
+            say(answer(kind, table, cells, line))
         except Exception as error:  # whatever a library throws is this case's failure, and stbench's to report
             say("error", f"{type(error).__name__}: {error}")

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,7 @@ constexpr double limit_s = 20;
 
 /// A peer of few lines, whose `$0` is the file.
 PeerProcess peer(const std::string& script, const std::string& file = "sh") {
-  return {{"sh", "-c", "echo 'hello {\"protocol\": 1}'; " + script, file}, limit_s};
+  return {{"sh", "-c", "echo 'hello {\"protocol\": 1}'; " + script, file}, PeerTerms{.limit_s = limit_s}};
 }
 
 /// The other process gets so far in its own time.
@@ -53,6 +54,25 @@ TEST(PeerProcess, LinesBetweenTheRequestsAreNotTakenForTheNextAnswer) {
   EXPECT_THAT([&] { late.ask("b", "ok"); },
               ThrowsMessage<PeerError>(HasSubstr("it said more than it was asked")));
   EXPECT_FALSE(late.alive());
+}
+
+TEST(PeerProcess, ErrorsHaveTheNameAndTheLimitOfItsTerms) {
+  const PeerTerms terms{.limit_s = 0.2, .limit_words = "its limit", .who = "the child"};
+  PeerProcess silent({"sh", "-c", "echo 'hello {\"protocol\": 1}'; exec sleep 20"}, terms);
+  EXPECT_THAT(
+      [&] { silent.ask("a", "ok"); },
+      ThrowsMessage<PeerError>(HasSubstr("the child was ended: it gave no answer within 0.2 s, its limit")));
+}
+
+TEST(PeerProcess, IsEndedWhileItIsWaitedForWhenTheRunStops) {
+  std::atomic<bool> interrupted = false;
+  const PeerTerms terms{.limit_s = limit_s, .stop = [&] { return interrupted.load(); }};
+  PeerProcess silent({"sh", "-c", "echo 'hello {\"protocol\": 1}'; exec sleep 20"}, terms);
+  std::thread later([&] { interrupted = true; });
+  EXPECT_THAT([&] { silent.ask("a", "ok"); },
+              ThrowsMessage<PeerError>(HasSubstr("was ended: the run was interrupted")));
+  later.join();
+  EXPECT_FALSE(silent.alive());
 }
 
 TEST(PeerProcess, EndBetweenTheRequestsIsToldAsSuch) {

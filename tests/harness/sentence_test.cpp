@@ -39,6 +39,25 @@ TEST(Sentence, NamesAxesThatAreNotAtTheirDefault) {
   EXPECT_EQ(from_sentence(sentence, kTransferAxes), id);
 }
 
+TEST(Sentence, OfATableThatIsHeldHasNoBatchAndNoCores) {
+  const AxisDefaults axes{{"touched", 1.0}};
+  Identity id{"memory", "in", "hugepage", "speedtorch", "cpu", "float32", "", "", 10'000'000,
+              128,      0,    0,          axes};
+  const std::string sentence = "memory in hugepage -> speedtorch -> cpu float32 10M×128";
+  EXPECT_EQ(to_sentence(id, axes), sentence);
+  EXPECT_EQ(from_sentence(sentence, axes, CaseKind::holds), id);
+  id.axes[0].second = 0.25;
+  EXPECT_EQ(to_sentence(id, axes), sentence + " touched=0.25");
+  EXPECT_EQ(from_sentence(sentence + " touched=0.25", axes, CaseKind::holds), id);
+  for (const char* more : {" batch 5", " cores=2", " touched=half", " unique"}) {
+    EXPECT_THAT(message_of<UsageError>([&] { from_sentence(sentence + more, axes, CaseKind::holds); }),
+                HasSubstr("right: memory in pinned -> speedtorch -> cuda:0 float32 10M×128"))
+        << more;
+  }
+  EXPECT_THAT(message_of<UsageError>([&] { from_sentence(sentence, axes); }),
+              AllOf(HasSubstr("'batch' is missing"), HasSubstr("right: transfer to")));
+}
+
 TEST(Sentence, TakesWhatPeopleType) {
   for (const char* typed :
        {"transfer to pinned -> speedtorch -> cuda:0 float32 10Mx128 batch 131072 unique int64 cores=2",

@@ -172,19 +172,19 @@ TEST(Table, OtherSuitesGetAPlainTable) {
   Report report;
   for (const std::string placement : {"pageable", "hugepage"}) {
     Record record;
-    record.id = {"memory", "", placement, "speedtorch", "cpu", "float32", "", "", 1000, 128, 0, 0};
+    record.id = {"other", "", placement, "speedtorch", "cpu", "float32", "", "", 1000, 128, 0, 0};
     record.more = {{"requested_bytes", std::int64_t{512'000}}, {"overhead_ratio", 1.25}};
     report.records.push_back(record);
   }
   report.records[1].status = Status::failed;
   report.records[1].reason = "out of memory";
   EXPECT_EQ(render_tables(report, Style::plain),
-            "memory\n"
+            "other\n"
             "  method speedtorch, device cpu, dtype float32, rows 1,000, dim 128\n"
             "  placement      us  requested_bytes  overhead_ratio  verified_rows  payload_bytes\n"
             "  pageable                   512,000           1.250              0              0\n"
             "  hugepage   failed          512,000           1.250              0              0\n"
-            "  failed speedtorch(hugepage) 0 cores: out of memory\n");
+            "  failed speedtorch(hugepage): out of memory\n");
 }
 
 TEST(Table, PlainTableNamesTheColumnsThatDoNotFit) {

@@ -1,0 +1,19 @@
+/// Placements and devices by the names that people give them.
+#pragma once
+
+#include <string>
+
+#include "speedtorch/placement.h"
+
+namespace stbench {
+
+/// @throws UsageError for a name that is none.
+speedtorch::Placement placement_of(const std::string& name);
+
+/// True for the placements that go with a CUDA device only.
+bool cuda_only(const std::string& placement);
+
+/// The device that --device means: `cuda` is cuda:0. @throws UsageError where there is no such device.
+std::string resolve_device(const std::string& device);
+
+}  // namespace stbench

@@ -1,0 +1,104 @@
+/// Holders with one fault each, for the memory suite of stbench_planted: what a wasteful, lazy or broken
+/// allocator would do. Those that differ for the small table of the warm-up do so from `first_real_bytes` on.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "benchmarks/holder.h"
+#include "benchmarks/table_store.h"
+#include "speedtorch/error.h"
+
+namespace stbench {
+namespace {
+
+using speedtorch::Memory;
+using speedtorch::Placement;
+
+constexpr std::int64_t first_real_bytes = std::int64_t{32} << 20;
+
+std::shared_ptr<Memory> plain(Placement placement, std::int64_t bytes, at::Device device) {
+  return speedtorch::allocate(placement, bytes, device);
+}
+
+Holder planted(const std::string& name, Holder::Allocate allocate) {
+  return {.name = name,
+          .summary = "planted fault",
+          .role = harness::Role::peer,
+          .placements = {"pageable"},
+          .asked_only = true,
+          .allocate = std::move(allocate)};
+}
+
+Holder planted_fill(const std::string& name, std::function<void(const Memory&, std::int64_t)> fill) {
+  auto holder = planted(name, plain);
+  holder.fill = [fill = std::move(fill)](const Memory& memory, std::int64_t bytes, std::uint64_t seed) {
+    if (bytes < first_real_bytes) return fill_memory(memory, 0, bytes, seed);
+    fill(memory, bytes);
+  };
+  return holder;
+}
+
+/// As much again, which goes with the table.
+class Twice final : public Memory {
+ public:
+  explicit Twice(std::int64_t bytes)
+      : Memory(bytes),
+        table_(plain(Placement::pageable, bytes, at::kCPU)),
+        waste_(plain(Placement::pageable, bytes, at::kCPU)) {
+    std::memset(waste_->data(), 1, static_cast<std::size_t>(bytes));
+  }
+  [[nodiscard]] Placement placement() const override { return Placement::pageable; }
+  [[nodiscard]] std::byte* data() const override { return table_->data(); }
+
+ private:
+  std::shared_ptr<Memory> table_, waste_;
+};
+
+const RegisterHolder takes_twice{planted(
+    "takes_twice", [](Placement, std::int64_t bytes, at::Device) { return std::make_shared<Twice>(bytes); })};
+
+const RegisterHolder never_frees{
+    planted("never_frees", [](Placement placement, std::int64_t bytes, at::Device device) {
+      static std::vector<std::shared_ptr<Memory>> kept;
+      kept.push_back(plain(placement, bytes, device));
+      return kept.back();
+    })};
+
+/// The table's memory is there, and filled, before the baseline is taken.
+const RegisterHolder was_there_before{
+    planted("was_there_before", [](Placement placement, std::int64_t, at::Device device) {
+      static const auto all = [&] {
+        auto memory = plain(placement, 4 * first_real_bytes, device);
+        std::memset(memory->data(), 1, static_cast<std::size_t>(memory->bytes()));
+        return memory;
+      }();
+      return all;
+    })};
+
+const RegisterHolder has_no_memory{
+    planted("has_no_memory", [](Placement placement, std::int64_t bytes, at::Device device) {
+      if (bytes >= first_real_bytes) throw speedtorch::MemoryError("cannot allocate:\nplanted refusal");
+      return plain(placement, bytes, device);
+    })};
+
+const RegisterHolder touches_nothing{planted_fill("touches_nothing", [](const Memory&, std::int64_t) {})};
+
+const RegisterHolder fills_half{planted_fill(
+    "fills_half", [](const Memory& memory, std::int64_t bytes) { fill_memory(memory, 0, bytes / 2, 1); })};
+
+/// As the kernel ends a process when the memory runs out.
+const RegisterHolder is_killed{
+    planted_fill("is_killed", [](const Memory&, std::int64_t) { std::raise(SIGKILL); })};
+
+const RegisterHolder says_last_words{planted_fill("says_last_words", [](const Memory&, std::int64_t) {
+  std::fputs("planted last words\n", stderr);
+  std::_Exit(3);
+})};
+
+const RegisterHolder never_ends{planted_fill(
+    "never_ends", [](const Memory&, std::int64_t) { std::this_thread::sleep_for(std::chrono::hours(1)); })};
+
+}  // namespace
+}  // namespace stbench
