@@ -61,24 +61,25 @@ int open_unnamed(const std::string& folder) {
 /// process dies.
 class MappedMemory final : public Memory {
  public:
-  MappedMemory(std::int64_t bytes, const std::string& folder) : Memory(bytes) {
-    const Descriptor file(open_unnamed(folder));
-    if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
+  MappedMemory(std::int64_t bytes, const std::string& folder) : Memory(bytes), file_(open_unnamed(folder)) {
+    if (file_.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
     // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
-    if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
+    if (const int error = ::posix_fallocate(file_.get(), 0, bytes); error != 0) {
       errno = error;
       refuse_memory("mapped", bytes, "posix_fallocate");
     }
     void* mapping =
-        ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+        ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
     data_ = static_cast<std::byte*>(mapping);
   }
   ~MappedMemory() override { ::munmap(data_, static_cast<std::size_t>(bytes())); }
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
   [[nodiscard]] std::byte* data() const override { return data_; }
+  [[nodiscard]] int file_fd() const override { return file_.get(); }
 
  private:
+  Descriptor file_;
   std::byte* data_ = nullptr;
 };
 
