@@ -22,8 +22,8 @@ std::size_t length(const MappedBytes& file) { return static_cast<std::size_t>(fi
 /// For the system's calls, which change no byte.
 void* address(const MappedBytes& file) { return const_cast<std::byte*>(file.data); }
 
-/// Reads the file through a mapping that asks for huge pages. Not through the table's own: there the advice would
-/// stay, and later cold rows would each read 2 MiB.
+/// Reads the file through a mapping that asks for huge pages. Not through the table's own: there the advice
+/// would stay, and later cold rows would each read 2 MiB.
 void read_in_huge_pages(const MappedBytes& file) {
   void* mapping = ::mmap(nullptr, length(file), PROT_READ, MAP_SHARED, file.fd, 0);
   if (mapping == MAP_FAILED) return;
@@ -50,7 +50,7 @@ void make_resident(const MappedBytes& file) {
 }
 
 void evict(const MappedBytes& file) {
-  forget_mapped(file);  // mapped pages are not dropped
+  forget_mapped(file);              // mapped pages are not dropped
   if (::fdatasync(file.fd) != 0) {  // nor dirty ones
     const std::string answer = std::strerror(errno);
     throw FileError("cannot write the file's pages to the disk: " + answer);
