@@ -104,6 +104,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--row-bytes", [](O o, T t, T n) { o.row_bytes = harness::parse_counts(t, n); }},
       {"--batch", [](O o, T t, T n) { o.batches = harness::parse_counts(t, n); }},
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
+      {"--cache", [](O o, T t, T n) { o.caches = names(t, n, transfer_axes::caches()); }},
       {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
       {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
@@ -240,6 +241,7 @@ void check_case_alone(const Options& options) {
                                                 {"--row-bytes", !options.row_bytes.empty()},
                                                 {"--batch", !options.batches.empty()},
                                                 {"--cores", !options.cores.empty()},
+                                                {"--cache", !options.caches.empty()},
                                                 {"--isa", !options.isas.empty()}};
   for (const auto& [name, present] : given) {
     if (present)

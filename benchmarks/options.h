@@ -13,7 +13,7 @@ struct Options {
   std::vector<std::string> suites;
 
   std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions,
-      isas;
+      isas, caches;
   std::vector<std::string> peers;  ///< methods beside those of the preset
   std::vector<std::int64_t> rows, dims, row_bytes, batches, cores;
 

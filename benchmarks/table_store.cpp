@@ -1,13 +1,19 @@
 #include "benchmarks/table_store.h"
 
 #include <ATen/ops/empty.h>
-#include <sys/mman.h>
+#include <ATen/ops/tensor.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "benchmarks/row_check.h"
 #include "harness/fill.h"
+#include "speedtorch/error.h"
+#include "speedtorch/file_rows.h"
 #include "speedtorch/shared_memory.h"
 #include "speedtorch/threads.h"
 
@@ -15,6 +21,7 @@ namespace stbench {
 namespace {
 
 constexpr std::int64_t fill_block = std::int64_t{1} << 20;
+constexpr std::int64_t file_block = std::int64_t{8} << 20;
 constexpr std::int64_t device_block = std::int64_t{256} << 20;
 /// A whole check reads some 6 GB/s on two cores.
 constexpr std::int64_t small_table = std::int64_t{1} << 30;
@@ -27,6 +34,26 @@ void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, std::uint6
     const auto from = begin + first * fill_block, to = std::min(end, begin + last * fill_block);
     harness::fill(data + (from - begin), from, to, seed);
   });
+}
+
+/// Written in large pieces: so its pages in memory are large, too, where they would be of 4 KiB if it was
+/// filled through a mapping. And clean in the end, else the kernel writes them back in the middle of the
+/// samples.
+void fill_file(int fd, std::int64_t bytes, std::uint64_t seed) {
+  std::vector<std::byte> block(static_cast<std::size_t>(std::min(file_block, bytes)));
+  for (std::int64_t begin = 0; begin < bytes; begin += file_block) {
+    const auto end = std::min(bytes, begin + file_block);
+    fill_host(block.data(), begin, end, seed);
+    for (auto at = begin; at < end;) {
+      const auto written = ::pwrite(fd, block.data() + (at - begin), static_cast<std::size_t>(end - at), at);
+      if (written < 0 && errno != EINTR)
+        throw speedtorch::FileError(std::string("cannot write the mapped table's file: ") +
+                                    std::strerror(errno));
+      at += std::max<std::int64_t>(0, written);
+    }
+  }
+  if (::fdatasync(fd) != 0)
+    throw speedtorch::FileError(std::string("cannot write the mapped table's file: ") + std::strerror(errno));
 }
 
 }  // namespace
@@ -57,10 +84,10 @@ std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement pla
   block.memory = shared ? speedtorch::allocate_shared(placement, bytes, device)
                         : speedtorch::allocate(placement, bytes, device, table_folder());
   block.filled = bytes;
-  fill_memory(*block.memory, 0, bytes, seed_);
-  if (placement == speedtorch::Placement::mapped) {
-    // Clean pages: otherwise the kernel writes them back in the middle of the samples.
-    ::msync(block.memory->data(), static_cast<std::size_t>(bytes), MS_SYNC);
+  if (block.memory->file_fd() >= 0) {
+    fill_file(block.memory->file_fd(), bytes, seed_);
+  } else {
+    fill_memory(*block.memory, 0, bytes, seed_);
   }
   return block.memory;
 }
@@ -98,7 +125,9 @@ void TableStore::check(Block& block) {
   if (block.users.empty()) return;
   harness::Check found;
   try {
-    found = compare_whole(*block.memory, block.filled);
+    const bool sampled = block.memory->file_fd() >= 0 && block.filled > most_whole_;
+    found =
+        sampled ? compare_sample(*block.memory, block.filled) : compare_whole(*block.memory, block.filled);
   } catch (const std::exception& error) {
     found = {1, 1, std::string("it cannot be read: ") + error.what()};
   }
@@ -117,6 +146,34 @@ harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::
     merge(found, {1, differs ? 1 : 0, differs ? "the end of the table" : ""});
   }
   return found;
+}
+
+/// Evenly spread pages, the first and the last among them. By pread and advice, not through the mapping,
+/// which would read ahead nearly all of the file.
+harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const {
+  constexpr std::int64_t most = 100'000, a_part = 10'000;
+  const auto pages = bytes / piece, count = std::min(most, pages);
+  speedtorch::FileRows rows({memory.file_fd(), 0, pages, piece},
+                            {.engine = speedtorch::FileEngine::advice, .copy_cached = false});
+  harness::Check found;
+  for (std::int64_t begin = 0; begin < count; begin += a_part) {
+    std::vector<std::int64_t> named;
+    for (auto k = begin; k < std::min(count, begin + a_part); ++k)
+      named.push_back(
+          count == 1 ? 0
+                     : static_cast<std::int64_t>(static_cast<double>(k) / static_cast<double>(count - 1) *
+                                                 static_cast<double>(pages - 1)));
+    auto read = at::empty({std::ssize(named), piece}, at::kByte);
+    rows.gather(at::tensor(named, at::kLong), read);
+    merge(found, check_rows(read, named, piece, seed_, "table in rows of 4096 bytes"));
+  }
+  return found;
+}
+
+std::optional<std::int64_t> table_folder_free() {
+  struct statvfs found {};
+  if (::statvfs(table_folder().c_str(), &found) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(found.f_bavail * found.f_frsize);
 }
 
 std::string table_folder() {

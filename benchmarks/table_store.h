@@ -5,8 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,10 +42,13 @@ struct TableDamage {
 
 class TableStore {
  public:
-  explicit TableStore(std::uint64_t seed) : seed_(seed) {}
+  /// @param most_whole files of more bytes, which memory does not hold, are not read as a whole to check
+  /// them: of these 100,000 pages are, evenly spread
+  explicit TableStore(std::uint64_t seed, std::int64_t most_whole = std::numeric_limits<std::int64_t>::max())
+      : seed_(seed), most_whole_(most_whole) {}
 
   /// A block of at least `bytes` whose content is the seed's fill, which is the same for every shape: a
-  /// function of the position alone. Pages are touched, and those of a file are resident and clean. `shared`:
+  /// function of the position alone. Pages are touched; those of a file are clean. `shared`:
   /// another process can map it; a private block of that placement and device makes room for it, and the
   /// other way round.
   /// @throws speedtorch::MemoryError, speedtorch::PlacementError
@@ -79,9 +84,11 @@ class TableStore {
     return {memory.placement(), memory.device().str()};
   }
   void check(Block& block);
+  [[nodiscard]] harness::Check compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const;
   [[nodiscard]] harness::Check compare_whole(const speedtorch::Memory& memory, std::int64_t bytes) const;
 
   std::uint64_t seed_;
+  std::int64_t most_whole_;
   std::map<Key, Block> blocks_;
   std::vector<TableDamage> damage_;
 };
@@ -89,5 +96,8 @@ class TableStore {
 /// The folder of the files behind `mapped` tables: TMPDIR, else /var/tmp (which, unlike /tmp, is meant for
 /// large files).
 std::string table_folder();
+
+/// Bytes that are free in it; nothing where the system does not say.
+std::optional<std::int64_t> table_folder_free();
 
 }  // namespace stbench

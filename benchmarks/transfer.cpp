@@ -10,6 +10,7 @@
 
 #include "benchmarks/arena.h"
 #include "benchmarks/both_ways.h"
+#include "benchmarks/cold.h"
 #include "benchmarks/devices.h"
 #include "benchmarks/method.h"
 #include "benchmarks/peers.h"
@@ -46,8 +47,16 @@ const Method& method_of(const Identity& id) {
 
 /// What the groups of one run share: filled tables and drawn index sets.
 struct TransferRun {
-  explicit TransferRun(std::uint64_t seed) : tables(seed) {}
+  TransferRun(std::uint64_t seed, const harness::Machine& machine)
+      : tables(seed, machine.memory_available), last_level_cache(machine.last_level_cache_bytes) {}
+  /// Made when the first cold case needs it.
+  std::shared_ptr<CacheWalk> cache_walk() {
+    if (!walk) walk = std::make_shared<CacheWalk>(last_level_cache);
+    return walk;
+  }
   TableStore tables;
+  std::int64_t last_level_cache;
+  std::shared_ptr<CacheWalk> walk;
   TransferIndices indices;
 };
 
@@ -198,6 +207,16 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   return one;
 }
 
+/// Each sample is then one run: a second one would find what the first has brought.
+void make_cold_before(Contestant& one, const std::shared_ptr<Cold>& cold) {
+  one.prepare = [prepare = one.prepare, cold](int set) {
+    prepare(set);
+    plainly([&] { cold->evict(); });
+  };
+  one.repeatable = false;
+  one.latency = false;
+}
+
 /// The table is not as its cases should have left it: none can be trusted, as it is not known whose it was.
 void condemn(Record& record, const Check& check, const char* who) {
   record.status = Status::wrong;
@@ -225,9 +244,9 @@ class TransferGroup final : public TimedGroup {
     cases = std::move(plan.cases);
     seconds = plan.seconds;
     const auto& first = cases.front();
-    title =
-        fmt::format("{} {} {}×{}, {} core{}", first.direction, first.dtype, harness::short_count(first.rows),
-                    first.dim, first.cores, first.cores == 1 ? "" : "s");
+    title = fmt::format("{} {} {}×{}, {} core{}{}", first.direction, first.dtype,
+                        harness::short_count(first.rows), first.dim, first.cores, first.cores == 1 ? "" : "s",
+                        is_cold(first) ? ", cold" : "");
   }
 
   std::vector<Contestant> prepare() override {
@@ -239,6 +258,7 @@ class TransferGroup final : public TimedGroup {
       const auto arena = arena_for(id, indices);
       if (!arena) continue;
       contestants.push_back(contestant_for(id, arena, host_cache_));
+      if (is_cold(id)) make_cold_before(contestants.back(), colds_.at(id.placement));
       const auto pages = pages_.find(id.placement);
       const reports::Value got = pages == pages_.end() ? reports::Value() : reports::Value(pages->second);
       contestants.back().more = {{"pages_got", got}, {"throttled", std::monostate{}}};
@@ -260,7 +280,7 @@ class TransferGroup final : public TimedGroup {
     memories_.clear();
     for (const auto& id : cases) {
       if (const auto without = unusable_.find(id.placement); without != unusable_.end())
-        records.push_back(reports::unmeasured(id, Status::failed, without->second));
+        records.push_back(reports::unmeasured(id, without->second.status, without->second.reason));
     }
   }
 
@@ -272,9 +292,13 @@ class TransferGroup final : public TimedGroup {
       auto& arena = arenas_[id.placement];
       if (!arena) plainly([&] { arena = make_arena(id, indices); });
       return arena;
+    } catch (const CannotEvict& error) {
+      arenas_.erase(id.placement);
+      unusable_[id.placement] = {Status::waived, error.what()};
+      return nullptr;
     } catch (const std::exception& error) {
       arenas_.erase(id.placement);
-      unusable_[id.placement] = without_table_folder(error.what());
+      unusable_[id.placement] = {Status::failed, without_table_folder(error.what())};
       return nullptr;
     }
   }
@@ -302,8 +326,17 @@ class TransferGroup final : public TimedGroup {
     auto memory = run_->tables.filled(placement, bytes, device, shared);
     run_->tables.use(*memory, cases_in(id.placement));
     memories_[id.placement] = memory;
-    if (memory->on_host()) pages_[id.placement] = speedtorch::pages_got(memory->data(), bytes);
-    if (placement == speedtorch::Placement::mapped) confirm_resident(*memory, bytes);
+    if (is_cold(id)) {
+      auto cold = std::make_shared<Cold>(memory, at::Device(id.device), run_->cache_walk());
+      cold->evict();  // where that cannot be done it is said before anything is measured
+      colds_[id.placement] = std::move(cold);
+    } else if (placement == speedtorch::Placement::mapped) {
+      make_warm(*memory);
+      confirm_resident(*memory, bytes);
+    }
+    // The pages of a cold file are none that the table has.
+    if (memory->on_host() && (!is_cold(id) || memory->file_fd() < 0))
+      pages_[id.placement] = speedtorch::pages_got(memory->data(), bytes);
     return std::make_shared<Arena>(id, std::move(memory), indices, run_->tables.seed());
   }
 
@@ -348,7 +381,12 @@ class TransferGroup final : public TimedGroup {
   std::map<std::string, std::shared_ptr<Arena>> arenas_;
   std::map<std::string, std::shared_ptr<speedtorch::Memory>> memories_;
   std::map<std::string, std::string> pages_;
-  std::map<std::string, std::string> unusable_;  ///< placements that cannot be had, and why
+  std::map<std::string, std::shared_ptr<Cold>> colds_;
+  struct Refusal {
+    Status status = Status::failed;
+    std::string reason;
+  };
+  std::map<std::string, Refusal> unusable_;  ///< placements that cannot be had, and why
 };
 
 /// What is waived and warned of, each once a placement, method and device: workloads have the same to say.
@@ -372,7 +410,7 @@ void add_new(Plan& plan, TransferPlan& more) {
 
 Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
-  const auto run = std::make_shared<TransferRun>(options.seed);
+  const auto run = std::make_shared<TransferRun>(options.seed, machine);
   Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
   const auto workload_runs = stbench::workload_runs(options, machine);
   Plan result;
@@ -457,6 +495,7 @@ std::vector<AxisInfo> describe() {
           {"dim", "any number", "128"},
           {"batch", "any number", "131072"},
           {"cores", "1 to what the process may use", "1 and all"},
+          {"cache", list(caches()), "warm"},
           {"isa", list(isas()), "best"}};
 }
 

@@ -146,6 +146,37 @@ Block kernels_both_ways() {
   return block;
 }
 
+/// Files against memory, with all pages there.
+Block files_warm() {
+  auto block = of_kernels();
+  block.directions = {"to"}, block.placements = {"pageable", "mapped"}, block.index_dtypes = {"int64"};
+  block.row_bytes = {64, 512, 4096};
+  block.methods = {"speedtorch", "file_rows", "index_select", "pread", "copy"};
+  block.seconds = 45, block.group_seconds = 15;
+  return block;
+}
+
+/// And with none. Batches are small: of one of 131,072 rows of 512 B nearly every tenth page of the table is
+/// read, and the plain mapping's reading ahead, all of the file in the end, is then no longer in vain.
+/// LibTorch's methods would be the plain mapping once more, at seconds a sample.
+Block files_cold() {
+  auto block = files_warm();
+  block.placements = {"mapped"};
+  block.caches = {"cold"}, block.batches = {8192};
+  block.methods = {"file_rows", "mmap", "pread", "io_uring"};
+  block.seconds = 180, block.group_seconds = 60;
+  return block;
+}
+
+Block memory_cold() {
+  auto block = files_warm();
+  block.placements = {"pageable"};
+  block.caches = {"cold"}, block.batches = {8192};
+  block.methods = {"speedtorch", "index_select"};
+  block.seconds = 12, block.group_seconds = 4;
+  return block;
+}
+
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
       {"quick", {quick()}},
@@ -154,6 +185,7 @@ const std::vector<Preset>& presets() {
        {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
         kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_both_ways()},
        /*by_placement=*/true},
+      {"files", {files_warm(), files_cold(), memory_cold()}},
       {"full", {full()}},
   };
   return all;
@@ -202,6 +234,11 @@ const Names& isas() {
   return names;
 }
 
+const Names& caches() {
+  static const Names names{"warm", "cold"};
+  return names;
+}
+
 const harness::AxisDefaults& further() {
   static const harness::AxisDefaults axes = [] {
     harness::AxisDefaults some;
@@ -223,6 +260,10 @@ Names preset_names() {
   Names names;
   for (const auto& preset : presets()) names.push_back(preset.name);
   return names;
+}
+
+bool is_cold(const reports::Identity& id) {
+  return *reports::find(id.axes, "cache") == reports::Value("cold");
 }
 
 Names directions_of(const Options& options) {

@@ -7,6 +7,7 @@
 
 #include "benchmarks/options.h"
 #include "harness/sentence.h"
+#include "reports/record.h"
 
 namespace stbench {
 
@@ -18,6 +19,7 @@ const std::vector<std::string>& dtypes();
 const std::vector<std::string>& index_dtypes();
 /// `best`, and the instruction sets that the host kernels were compiled for and this machine has.
 const std::vector<std::string>& isas();
+const std::vector<std::string>& caches();
 /// The further axes and their defaults.
 const harness::AxisDefaults& further();
 }  // namespace transfer_axes
@@ -34,6 +36,7 @@ struct Block {
 
   std::vector<std::string> directions, placements, dtypes, index_dtypes, distributions;
   std::vector<std::string> methods;     ///< all where empty
+  std::vector<std::string> caches;      ///< warm where empty
   bool peers = false;                   ///< peers belong to it, too
   std::vector<std::int64_t> row_bytes;  ///< instead of dtypes
   std::vector<std::int64_t> batches;    ///< the standard one where empty
@@ -56,6 +59,9 @@ struct Preset {
 
 const Preset& preset_of(const Options& options);
 std::vector<std::string> preset_names();
+
+/// True where the case's caches are made cold before each sample.
+bool is_cold(const reports::Identity& id);
 
 /// The directions asked for, `sum` among them where it is wanted.
 std::vector<std::string> directions_of(const Options& options);

@@ -34,18 +34,25 @@ void require_known(const reports::Identity& id) {
   require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
 }
 
-/// The case's instruction set; of the other further axes there is one value so far.
-std::string isa_of(const reports::Identity& id, const std::string& sentence) {
-  auto others = id.axes;
-  auto& isa = std::ranges::find(others, "isa", &reports::Columns::value_type::first)->second;
-  const auto name = std::get<std::string>(std::exchange(isa, "best"));
-  if (others != transfer_axes::further()) {
-    throw UsageError(
-        fmt::format("--case '{}': cache, callers and index_home have no other values yet", sentence));
-  }
-  if (!contains(transfer_axes::isas(), name))
-    throw UsageError(harness::unknown_name(name, "--case: isa", transfer_axes::isas()));
+/// The case's value of a further axis, which becomes the default's. @throws UsageError for an unknown one
+std::string taken(reports::Columns& axes, const std::string& axis, const Names& known) {
+  auto& value = std::ranges::find(axes, axis, &reports::Columns::value_type::first)->second;
+  const auto& standard =
+      std::ranges::find(transfer_axes::further(), axis, &reports::Columns::value_type::first)->second;
+  const auto* text = std::get_if<std::string>(&value);
+  const auto name = text ? *text : std::string();
+  if (!contains(known, name)) throw UsageError(harness::unknown_name(name, "--case: " + axis, known));
+  value = standard;
   return name;
+}
+
+/// The further axes of the case, as options; of those that are not here there is one value so far.
+void take_further(Options& one, const reports::Identity& id, const std::string& sentence) {
+  auto others = id.axes;
+  one.isas = {taken(others, "isa", transfer_axes::isas())};
+  one.caches = {taken(others, "cache", transfer_axes::caches())};
+  if (others != transfer_axes::further())
+    throw UsageError(fmt::format("--case '{}': callers and index_home have no other values yet", sentence));
 }
 
 }  // namespace
@@ -55,7 +62,7 @@ Options options_for_case(const Options& options) {
   const auto id = harness::from_sentence(options.case_sentence, transfer_axes::further());
   require_known(id);
   Options one = options;
-  one.isas = {isa_of(id, options.case_sentence)};
+  take_further(one, id, options.case_sentence);
   one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
   one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
   one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};

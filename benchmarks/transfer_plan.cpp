@@ -10,6 +10,7 @@
 
 #include "benchmarks/devices.h"
 #include "benchmarks/method.h"
+#include "benchmarks/table_store.h"
 #include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
@@ -176,12 +177,12 @@ class Planner {
   /// A block with a list of methods has peers only where it says so, also those that --peers names: else one
   /// peer would take most of a preset's time.
   [[nodiscard]] bool has_method(const Method& method) const {
-    const bool listed = block_->methods.empty() || contains(block_->methods, method.name) ||
-                        (block_->peers && method.role == harness::Role::peer);
+    const bool by_name = contains(block_->methods, method.name);
+    const bool listed =
+        block_->methods.empty() || by_name || (block_->peers && method.role == harness::Role::peer);
     if (contains(options_.methods, method.name)) return true;
     if (contains(options_.peers, method.name)) return listed;
-    const bool usual = !method.asked_only || contains(block_->methods, method.name);
-    return options_.methods.empty() && usual && listed;
+    return options_.methods.empty() && (method.asked_only ? by_name : listed);
   }
 
   /// Every combination of the shape's axes; placement, method, device, direction and cores are still open.
@@ -206,19 +207,21 @@ class Planner {
     cross(all, given_or(options_.batches, batches), &Identity::batch);
     cross(all, distributions, &Identity::distribution);
     cross(all, given_or(options_.index_dtypes, block.index_dtypes), &Identity::index_dtype);
-    cross_isas(all);
+    cross_further(all, "isa", given_or(options_.isas, {"best"}));
+    cross_further(all, "cache",
+                  given_or(options_.caches, block.caches.empty() ? Names{"warm"} : block.caches));
     for (auto& id : all) {
       if (id.rows == 0 && options_.rows.empty()) id.rows = rows_within(block.table_bytes, id);
     }
     return all;
   }
 
-  void cross_isas(std::vector<Identity>& all) const {
+  static void cross_further(std::vector<Identity>& all, const std::string& axis, const Names& values) {
     std::vector<Identity> crossed;
     for (const auto& id : all) {
-      for (const auto& isa : given_or(options_.isas, {"best"})) {
+      for (const auto& value : values) {
         crossed.push_back(id);
-        std::ranges::find(crossed.back().axes, "isa", &reports::Columns::value_type::first)->second = isa;
+        std::ranges::find(crossed.back().axes, axis, &reports::Columns::value_type::first)->second = value;
       }
     }
     all = std::move(crossed);
@@ -265,7 +268,9 @@ class Planner {
     if (shape.index_dtype == "int32" && shape.rows > std::numeric_limits<std::int32_t>::max()) {
       throw UsageError(fmt::format("--index-dtype int32 cannot name {} rows; use int64", shape.rows));
     }
-    const auto needed = needed_bytes(shape);
+    check_disk(shape);
+    const bool in_files = std::ranges::all_of(placements_, [](const auto& name) { return name == "mapped"; });
+    const auto needed = in_files ? Arena::working_bytes(shape) : needed_bytes(shape);
     if (needed > machine_.memory_available) {
       throw UsageError(
           fmt::format("{} × {} {} with a batch of {} needs {} ({} bytes), {} are available\nuse fewer --rows "
@@ -273,6 +278,28 @@ class Planner {
                       shape.rows, shape.dim, shape.dtype, shape.batch, harness::human_bytes(needed), needed,
                       harness::human_bytes(machine_.memory_available)));
     }
+  }
+
+  /// A table in a file may be larger than memory, not than the disk.
+  void check_disk(const Identity& shape) const {
+    const auto free = contains(placements_, "mapped") ? table_folder_free() : std::nullopt;
+    if (!free || table_bytes(shape) <= *free) return;
+    throw UsageError(
+        fmt::format("{} × {} {} in a file needs {}; {} are free in the folder of TMPDIR, else /var/tmp\nuse "
+                    "fewer --rows, "
+                    "another TMPDIR, or other placements than mapped",
+                    shape.rows, shape.dim, shape.dtype, harness::human_bytes(table_bytes(shape)),
+                    harness::human_bytes(*free)));
+  }
+
+  /// Why a cell cannot be warm: not all pages of its file fit into memory. Empty where it can.
+  [[nodiscard]] std::string warm_refusal(const Identity& cell) const {
+    const bool fits = needed_bytes(cell) <= machine_.memory_available;
+    if (fits || cell.placement != "mapped" || is_cold(cell)) return {};
+    return fmt::format(
+        "the file has {} and {} of memory are available, so its pages cannot all be warm; use "
+        "--cache cold or fewer --rows",
+        harness::human_bytes(table_bytes(cell)), harness::human_bytes(machine_.memory_available));
   }
 
   /// What a GPU must hold: the model tensor and the values, and a table of its own where one is asked for.
@@ -313,9 +340,14 @@ class Planner {
     const bool share = together <= shared_memory_part * static_cast<double>(machine_.memory_available);
     TransferPlan::Cases group;
     for (const auto& placement : placements) {
-      if (device != "cpu" && cell.axes != transfer_axes::further())
+      if (device != "cpu" && *reports::find(cell.axes, "isa") != reports::Value("best"))
         continue;  // --isa is of the host's kernels
       cell.placement = placement;
+      if (const auto reason = warm_refusal(cell); !reason.empty()) {
+        cell.method = "speedtorch";
+        if (planned_.insert(harness::to_sentence(cell, {})).second) waive(cell, reason);
+        continue;
+      }
       for (auto& id : cases_of(cell)) {
         auto* earlier = group_of(id);
         (earlier ? *earlier : group).cases.push_back(std::move(id));

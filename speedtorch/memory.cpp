@@ -68,27 +68,31 @@ int open_unnamed(const std::string& folder) {
 }
 
 /// A file of exactly `bytes`, its blocks reserved, without a name: nothing is left when the process dies.
-FileMapping map_unnamed(const std::string& folder, std::int64_t bytes) {
+Descriptor make_unnamed(const std::string& folder, std::int64_t bytes) {
   require_memory("mapped memory", bytes, MemoryUse::file);
   require_disk("mapped memory", folder, bytes);
-  const Descriptor file(open_unnamed(folder));
+  Descriptor file(open_unnamed(folder));
   if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
   // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
   if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
     errno = error;
     refuse_memory("mapped", bytes, "posix_fallocate");
   }
-  return FileMapping(file.get(), bytes, PROT_READ | PROT_WRITE);
+  return file;
 }
 
 class MappedMemory final : public Memory {
  public:
   MappedMemory(std::int64_t bytes, const std::string& folder)
-      : Memory(bytes), mapping_(map_unnamed(folder, bytes)) {}
+      : Memory(bytes),
+        file_(make_unnamed(folder, bytes)),
+        mapping_(file_.get(), bytes, PROT_READ | PROT_WRITE) {}
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
+  [[nodiscard]] int file_fd() const override { return file_.get(); }
 
  private:
+  Descriptor file_;
   FileMapping mapping_;
 };
 

@@ -28,6 +28,8 @@ class Memory : public std::enable_shared_from_this<Memory> {
   [[nodiscard]] virtual at::Device device() const { return at::kCPU; }
   /// The descriptor by which another process can map the same bytes (allocate_shared); -1 for private memory.
   [[nodiscard]] virtual int shared_fd() const { return -1; }
+  /// The descriptor of the file behind `mapped` memory, which begins at the file's first byte; -1 for others.
+  [[nodiscard]] virtual int file_fd() const { return -1; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   /// True where the processor can follow `data()`.
   [[nodiscard]] bool on_host() const { return placement() != Placement::device; }

@@ -32,6 +32,8 @@ void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
   at::parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end); });
 }
 
+int thread_count() { return at::get_num_threads(); }
+
 void set_threads(int count, std::span<const int> cpus) {
   at::set_num_threads(count);
   pinned_by_thread().clear();

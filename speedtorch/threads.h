@@ -10,6 +10,9 @@ namespace speedtorch {
 /// Binds `at::parallel_for`: a kernels::ParallelFor.
 void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body);
 
+/// How many threads parallel_for has at most.
+int thread_count();
+
 /// Uses `count` threads of LibTorch's pool from now on and pins thread k to cpus[k % cpus.size()]; an empty
 /// list pins nothing. Not while a movement runs: it reads the list. @throws MemoryError where the system
 /// refuses an affinity.

@@ -45,7 +45,8 @@ MISTAKES = [
     ([*BASE, "--method", "staged", "--device", "cpu"], ["nothing to measure", "staged", "cpu"]),
     ([*BASE, "--peers", "numpi"], ["--peers", "'numpi'", "did you mean 'numpy'?"]),
     ([*BASE, "--peers", "speedtorch"],
-     ["--peers", "'speedtorch'", "cub_batched, cupy, embedding_bag, gather, memcpy_batch, numpy, torch"]),
+     ["--peers", "'speedtorch'", "cub_batched, cupy, embedding_bag, gather, io_uring, memcpy_batch, mmap, numpy, "
+      "pread, torch"]),
     (["--case", CASE, "--peers", "numpy"], ["--case", "--peers"]),
     ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, full"]),
     ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),

@@ -49,6 +49,22 @@ TEST_F(TableStoreTest, DamageIsLaidAtTheDoorOfAllUsersSinceTheLastCheck) {
   EXPECT_TRUE(store_.take_damage().empty()) << "it is told once";
 }
 
+TEST(LargeFileTest, PagesOfAFileThatMemoryDoesNotHoldAreChecked) {
+  TableStore store(seed, /*most_whole=*/0);
+  constexpr std::int64_t pages = 40;
+  auto memory = store.filled(Placement::mapped, pages * 4096, at::kCPU);
+  for (const std::int64_t byte : {std::int64_t{0}, std::int64_t{17 * 4096 + 5}, pages * 4096 - 1}) {
+    store.use(*memory, user("one"));
+    memory->data()[byte] ^= std::byte{1};
+    store.check_all();
+    EXPECT_EQ(store.take_damage().size(), 1U) << byte;
+    memory->data()[byte] ^= std::byte{1};
+  }
+  store.use(*memory, user("one"));
+  store.check_all();
+  EXPECT_TRUE(store.take_damage().empty());
+}
+
 TEST_F(TableStoreTest, EachByteIsChecked) {
   for (const std::int64_t byte : {std::int64_t{0}, std::int64_t{4095}, std::int64_t{98'303}, bytes - 1}) {
     const auto memory = used_by("one");

@@ -74,6 +74,22 @@ def cases(speed=None, peers=("numpy",)):
     return result
 
 
+def file_cases(speed=None):
+    """Every case of the goals of files; `speed(placement, cache, method, dim)`: how many times as fast as the slowest."""
+    speed = speed or (lambda *_: 1.0)
+    result = []
+    cells = (("pageable", "warm", goals.BATCH, ("speedtorch",)),
+             ("mapped", "warm", goals.BATCH, ("speedtorch", "file_rows", "pread")),
+             ("mapped", "cold", goals.COLD_BATCH, ("file_rows", "mmap", "pread", "io_uring")))
+    for dim in goals.FILE_WIDTHS:
+        for placement, cache, batch, methods in cells:
+            for method in methods:
+                made = case("to", placement, method, dim, "int64", batch, 2,
+                            SECONDS / speed(placement, cache, method, dim), group=len(result) // 4)
+                result.append({**made, "cache": cache})
+    return result
+
+
 def faster(times):
     """Ours is so many times as fast as all others everywhere."""
     return lambda direction, placement, method, *_: times if method == "speedtorch" else 1.0
@@ -410,6 +426,31 @@ class GoalsTest(unittest.TestCase):
         wrong = self.without(self.over_the_link({0: 40}, {8: 80}), "wrong", "3 of 9 rows differ",
                              lambda one: one["direction"] == "both")
         self.assertEqual(self.link_line("Z8", [wrong])[-1], "not measured: 3 of 9 rows differ")
+    def test_files_are_judged_by_the_reports_of_their_preset(self):
+        def speed(placement, cache, method, _dim):
+            if cache == "cold":
+                return {"file_rows": 20.0, "mmap": 1.0, "io_uring": 21.0}.get(method, 3.0)
+            return {"pageable": 2.0, "mapped": 3.0}[placement] if method == "speedtorch" else 0.5
+
+        paths = [self.report(n, file_cases(speed), argv=["--suite", "transfer", "--preset", "files"]) for n in range(5)]
+        paths += [self.report(n, cases(faster(20 + n)), argv=["--preset=kernels"]) for n in range(5, 10)]
+        text = self.run_goals("--markdown", *paths)
+        found = {(line[1], line[2]): (line[5], line[-1]) for goal in ("F1", "F2", "F3") for line in self.lines(text, goal)}
+        for dim in ("64 B", "512 B", "4096 B"):
+            self.assertEqual(found["warm gather from a file / from 4 KiB pages in memory", dim], ("1.50", "met: aim met"))
+            self.assertEqual(found["cold batched reader / plain mmap", dim], ("20.00", "met: aim met"))
+            self.assertEqual(found["cold batched reader / plain io_uring loop", dim], ("0.95", "met"))
+        self.assertEqual(found["warm gather from a file / a pread per row", "512 B"], ("6.00", "met"))
+        self.assertEqual(len(found), 10)
+        self.assertEqual(self.lines(text, "H2")[0][-1], "met: aim met")  # no word of the other preset's reports
+        text = self.table([cases(faster(20 + n)) for n in range(5)])
+        self.assertEqual(self.lines(text, "F1")[0][-1], "not measured: 1 of 1 cell is missing; run --preset files")
+
+    def test_cold_and_warm_cases_of_one_kind_are_two(self):
+        made = [{**one, "batch": goals.BATCH} for one in file_cases()]
+        self.table([made])
+        text = self.run_goals(self.report(0, made + [{**made[-1], "rows": 6144}]), status=2)
+        self.assertIn("cache cold", text)
 
     def test_reports_that_cannot_be_judged_together_are_refused(self):
         made = cases()

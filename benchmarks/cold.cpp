@@ -1,0 +1,67 @@
+#include "benchmarks/cold.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "speedtorch/cuda.h"
+#include "speedtorch/page_cache.h"
+#include "speedtorch/pages.h"
+#include "speedtorch/threads.h"
+
+namespace stbench {
+namespace {
+
+constexpr std::int64_t times_the_cache = 2;
+/// Where the system does not say how large its caches are.
+constexpr std::int64_t least_walk = std::int64_t{64} << 20;
+constexpr std::int64_t line = 64;
+/// Of the file's pages so many may stay: another process may look at one of them just now.
+constexpr double most_resident = 0.001;
+
+speedtorch::MappedBytes file_of(const speedtorch::Memory& table) {
+  return {table.data(), table.bytes(), table.file_fd()};
+}
+
+}  // namespace
+
+CacheWalk::CacheWalk(std::int64_t last_level_bytes)
+    : others_(static_cast<std::size_t>(std::max(least_walk, times_the_cache * last_level_bytes))) {}
+
+void CacheWalk::walk() {
+  speedtorch::parallel_for(std::ssize(others_) / line, 1, [&](std::int64_t begin, std::int64_t end) {
+    volatile std::byte* others = others_.data();
+    for (auto k = begin; k < end; ++k) others[k * line] = others[k * line];
+  });
+}
+
+Cold::Cold(std::shared_ptr<speedtorch::Memory> table, at::Device model, std::shared_ptr<CacheWalk> caches)
+    : table_(std::move(table)), caches_(std::move(caches)) {
+  if (!model.is_cuda()) return;
+  const auto bytes = times_the_cache * speedtorch::cuda_cache_bytes(model);
+  device_bytes_ = at::empty({bytes}, at::TensorOptions().dtype(at::kByte).device(model));
+}
+
+void Cold::evict() {
+  if (table_->file_fd() >= 0) evict_file();
+  caches_->walk();
+  if (device_bytes_.defined()) device_bytes_.fill_(0);
+}
+
+void Cold::evict_file() const {
+  speedtorch::evict(file_of(*table_));
+  const double resident = speedtorch::resident_fraction(table_->data(), table_->bytes());
+  if (resident <= most_resident) return;
+  throw CannotEvict(fmt::format(
+      "cold rows need a file that leaves memory, and {:.0f} % of it stays: the file system of TMPDIR or "
+      "/var/tmp keeps its files there (tmpfs), or others use the file; set TMPDIR to a folder on a disk",
+      resident * 100));
+}
+
+void make_warm(const speedtorch::Memory& table) {
+  if (table.file_fd() >= 0) speedtorch::make_resident(file_of(table));
+}
+
+}  // namespace stbench

@@ -1,0 +1,65 @@
+#include "benchmarks/cold.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "speedtorch/pages.h"
+
+namespace stbench {
+namespace {
+
+using speedtorch::Placement;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::int64_t bytes = std::int64_t{4} << 20;
+
+std::shared_ptr<speedtorch::Memory> table(Placement placement, const std::string& folder = {}) {
+  auto memory = speedtorch::allocate(placement, bytes, at::kCPU, folder);
+  std::memset(memory->data(), 0x5A, bytes);
+  return memory;
+}
+
+Cold cold_of(const std::shared_ptr<speedtorch::Memory>& memory) {
+  return {memory, at::kCPU, std::make_shared<CacheWalk>(1 << 20)};
+}
+
+TEST(Cold, AMappedTableIsTakenOutOfMemoryAndBack) {
+  const auto memory = table(Placement::mapped);
+  cold_of(memory).evict();
+  EXPECT_EQ(speedtorch::resident_fraction(memory->data(), bytes), 0);
+  EXPECT_EQ(memory->data()[bytes - 1], std::byte{0x5A});
+  make_warm(*memory);
+  EXPECT_EQ(speedtorch::resident_fraction(memory->data(), bytes), 1);
+}
+
+/// The planted fault: an eviction that does nothing.
+TEST(Cold, AnEvictionThatDidNotHappenIsFoundAndSaysWhatToDo) {
+  const auto memory = table(Placement::mapped);
+  ASSERT_EQ(::mlock(memory->data(), bytes / 2), 0);
+  EXPECT_THAT([&] { cold_of(memory).evict(); },
+              ThrowsMessage<CannotEvict>(AllOf(HasSubstr("50 % of it stays"), HasSubstr("set TMPDIR"))));
+  ::munlock(memory->data(), bytes / 2);
+  cold_of(memory).evict();
+}
+
+TEST(Cold, AFileInMemoryCannotBeCold) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no tmpfs at /dev/shm";
+  const auto memory = table(Placement::mapped, "/dev/shm");
+  EXPECT_THAT([&] { cold_of(memory).evict(); }, ThrowsMessage<CannotEvict>(HasSubstr("100 % of it stays")));
+}
+
+TEST(Cold, OtherMemoryKeepsItsBytes) {
+  const auto memory = table(Placement::pageable);
+  cold_of(memory).evict();
+  make_warm(*memory);
+  EXPECT_EQ(memory->data()[12345], std::byte{0x5A});
+}
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,116 @@
+"""The axis `cache`, and what reads files."""
+
+import os
+import re
+import unittest
+from pathlib import Path
+
+from program import HOST, MEASURED, SMALL, ProgramTest, identity
+
+READERS = "file_rows,mmap,pread,io_uring"
+BOTH = ("--cache", "warm,cold")
+
+
+class ColdTest(ProgramTest):
+    def test_cold_and_warm_cases_stand_beside_each_other(self):
+        report, rows, done = self.measure(*SMALL, *HOST, *BOTH, "--cores", "1", "--placement", "pageable,mapped",
+                                          "--index-dtype", "int64,int32")
+        self.assertEqual({row["cache"] for row in rows}, {"warm", "cold"})
+        for case in report["cases"]:
+            refused = case["index_dtype"] == "int32" and case["direction"] != "to" and case["method"] == "index_select"
+            if case["direction"] == "sum" or refused:
+                continue
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertGreater(case["verified_rows"], 0, case)
+            if case["cache"] == "cold":
+                self.assertEqual((case["repeat"], case["latency_p50_s"]), (1, None), case)
+        # A cold file has no pages, and a warm one does.
+        pages = {(case["placement"], case["cache"]): case["pages_got"] for case in report["cases"]}
+        self.assertIsNone(pages["mapped", "cold"])
+        self.assertTrue(pages["mapped", "warm"] and pages["pageable", "cold"])
+        keys = [identity(case) for case in report["cases"]]
+        self.assertEqual(len(keys), len(set(keys)))
+
+    def test_a_cold_case_is_named_and_taken_back(self):
+        sentence = ("transfer to mapped -> file_rows -> cpu bytes 3k×512 batch 500 unique int64 cores=1 cache=cold")
+        listed = self.run_program(*SMALL[:4], "--batch", "500", *HOST, "--cache", "cold", "--placement", "mapped",
+                                  "--row-bytes", "512", "--cores", "1", "--direction", "to", "--dry-run").stdout
+        self.assertIn(sentence, listed.splitlines())
+        case = next(one for one in self.cases("--case", sentence, "--samples", "3") if one["method"] == "file_rows")
+        self.assertEqual((case["cache"], case["status"] in MEASURED), ("cold", True), case)
+        done = self.run_program("--case", sentence.replace("cold", "hot"))
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "--case: cache.*hot")
+
+    def test_every_reader_brings_the_rows_from_cold_and_warm_files(self):
+        for width in (3, 512, 4100):
+            cases = self.cases(*SMALL[:2], *BOTH, *HOST, "--rows", "20k", "--batch", "3k", "--samples", "3",
+                               "--placement", "mapped", "--direction", "to", "--row-bytes", width, "--method", READERS,
+                               "--distribution", "unique,zipf:1.05,sorted", "--index-dtype", "int32,int64")
+            measured = {(case["method"], case["cache"]) for case in cases if case["status"] in MEASURED}
+            waived = [case for case in cases if case["status"] == "waived"]
+            self.assertTrue(all(case["method"] == "io_uring" and "io_uring" in case["reason"] for case in waived))
+            self.assertEqual(len(measured), 8 - (2 if waived else 0), cases)
+
+    def test_readers_are_asked_for_by_name_where_the_preset_does_not(self):
+        cases = self.cases(*SMALL, *HOST, "--cores", "1", "--placement", "mapped,pageable", "--direction", "to,from")
+        self.assertEqual({case["method"] for case in cases} & set(READERS.split(",")), {"file_rows"})
+        cases = self.cases(*SMALL, *HOST, "--cores", "1", "--placement", "mapped,pageable", "--direction", "to,from",
+                           "--peers", "mmap,pread")
+        found = {(case["method"], case["placement"], case["direction"]) for case in cases}
+        self.assertLessEqual({("mmap", "mapped", "to"), ("pread", "mapped", "to")}, found)
+        self.assertNotIn(("mmap", "pageable", "to"), found)
+        self.assertNotIn(("mmap", "mapped", "from"), found)
+
+    @unittest.skipUnless(Path("/dev/shm").is_dir(), "no tmpfs at /dev/shm")
+    def test_a_file_system_in_memory_waives_cold_cases_with_the_cure(self):
+        cases = self.cases(*SMALL, *HOST, *BOTH, "--cores", "1", "--placement", "mapped", "--direction", "to",
+                           TMPDIR="/dev/shm")
+        for case in cases:
+            self.assertEqual(case["status"] == "waived", case["cache"] == "cold", case)
+            if case["cache"] == "cold":
+                self.assertRegex(case["reason"], "100 % of it stays.*tmpfs.*set TMPDIR to a folder on a disk")
+
+    def test_files_may_be_larger_than_memory_where_they_are_cold(self):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        disk = os.statvfs("/var/tmp")
+        rows = memory * 3 // 2 // 4096
+        words = ("--suite", "transfer", *HOST, "--placement", "mapped", "--direction", "to", "--row-bytes", "4096",
+                 "--cores", "1", "--batch", "500", "--dry-run")
+        if rows * 4096 < disk.f_bavail * disk.f_frsize:
+            done = self.run_program(*words, "--rows", rows, *BOTH)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            planned = [line for line in done.stdout.splitlines() if not line.startswith("waived: ")]
+            self.assertTrue(planned)
+            for line in planned:
+                self.assertIn("cache=cold", line)
+            self.assertRegex(done.stdout, "waived: .*cannot all be warm; use --cache cold")
+            done = self.run_program(*words[:5], "pageable,mapped", *words[6:], "--rows", rows)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("are available", done.stderr)
+        done = self.run_program(*words, "--rows", 1 << 45, "--cache", "cold")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "in a file needs .* free in the folder of TMPDIR")
+
+    def test_the_preset_for_files_has_the_cases_that_its_goals_need(self):
+        report, _, done = self.measure("--suite", "transfer", "--preset", "files", *HOST, "--rows", "20k", "--samples",
+                                       "3", "--batch", "2k", timeout=280)
+        found = {(case["placement"], case["cache"], case["dim"], case["method"]) for case in report["cases"]
+                 if case["status"] in MEASURED}
+        for dim in (64, 512, 4096):
+            for method in ("file_rows", "mmap", "pread"):
+                self.assertIn(("mapped", "cold", dim, method), found)
+            self.assertLessEqual({("mapped", "warm", dim, "speedtorch"), ("pageable", "warm", dim, "speedtorch"),
+                                  ("mapped", "warm", dim, "pread")}, found)
+        groups = {case["group"] for case in report["cases"] if case["cache"] == "warm" and case["dim"] == 512}
+        self.assertEqual(len(groups), 1)  # memory and file in the same rounds
+
+    def test_words_of_the_axis(self):
+        done = self.run_program(*SMALL, "--cache", "hot")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "--cache.*hot.*\n?.*warm")
+        self.assertTrue(re.search(r"^ +cache +warm cold +\[warm\]$", self.run_program("list").stdout, re.MULTILINE))
+
+
+if __name__ == "__main__":
+    unittest.main()
