@@ -99,6 +99,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--dim", [](O o, T t, T n) { o.dims = harness::parse_counts(t, n); }},
       {"--row-bytes", [](O o, T t, T n) { o.row_bytes = harness::parse_counts(t, n); }},
       {"--batch", [](O o, T t, T n) { o.batches = harness::parse_counts(t, n); }},
+      {"--callers", [](O o, T t, T n) { o.callers = harness::parse_counts(t, n); }},
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
       {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
@@ -236,6 +237,7 @@ void check_case_alone(const Options& options) {
                                                 {"--row-bytes", !options.row_bytes.empty()},
                                                 {"--batch", !options.batches.empty()},
                                                 {"--cores", !options.cores.empty()},
+                                                {"--callers", !options.callers.empty()},
                                                 {"--isa", !options.isas.empty()}};
   for (const auto& [name, present] : given) {
     if (present)

@@ -49,12 +49,15 @@ const std::vector<OptionGroup>& groups() {
   static const std::vector<OptionGroup> all{
       {"What",
        {{"--suite LIST", "suites to run: transfer", ""},
-        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, full (hours)",
+        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, small, full",
+
          "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
          "table "
          "of 5 GB, small batches with their latency. full: "
-         "every value of the closed axes; --dry-run says what that is."},
+         "every value of the closed axes, for hours; --dry-run says what that is. small: tables of 6×3 to "
+         "20×3 "
+         "elements there and back, and how often a second."},
         {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
          "stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis "
          "that "
@@ -96,7 +99,11 @@ const std::vector<OptionGroup>& groups() {
          "ranks by Zipf's law, scattered "
          "over the table. file:PATH is a trace: one row number a line, or a one-dimensional .npy of "
          "integers; its batches are consecutive."},
-        {"--cores LIST", "threads, pinned (1 and all)", ""},
+        {"--cores, --callers LIST", "threads, pinned (1 and all); threads that call at once (1)",
+         "Each caller moves its own batch, of 16384 rows where --batch is not given, with rows of its own; a "
+         "sample is from the first one's start to the last one's end. Callers share the cores: each has "
+         "cores / "
+         "callers threads, at least one."},
         {"--isa LIST", "instruction set of our host kernels (best); list names them", ""}}},
       {"Effort",
        {{"--samples, --warmup N", "exactly N samples a case; N untimed runs first (1)",

@@ -34,15 +34,11 @@ void require_known(const reports::Identity& id) {
   require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
 }
 
-/// The case's instruction set; of the other further axes there is one value so far.
+/// The case's instruction set; of some further axes there is one value so far.
 std::string isa_of(const reports::Identity& id, const std::string& sentence) {
-  auto others = id.axes;
-  auto& isa = std::ranges::find(others, "isa", &reports::Columns::value_type::first)->second;
-  const auto name = std::get<std::string>(std::exchange(isa, "best"));
-  if (others != transfer_axes::further()) {
-    throw UsageError(
-        fmt::format("--case '{}': cache, callers and index_home have no other values yet", sentence));
-  }
+  if (!is_usual_axis(id, "cache") || !is_usual_axis(id, "index_home"))
+    throw UsageError(fmt::format("--case '{}': cache and index_home have no other values yet", sentence));
+  auto name = std::get<std::string>(*reports::find(id.axes, "isa"));
   if (!contains(transfer_axes::isas(), name))
     throw UsageError(harness::unknown_name(name, "--case: isa", transfer_axes::isas()));
   return name;
@@ -56,6 +52,7 @@ Options options_for_case(const Options& options) {
   require_known(id);
   Options one = options;
   one.isas = {isa_of(id, options.case_sentence)};
+  one.callers = {callers_of(id)};
   one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
   one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
   one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};

@@ -32,9 +32,9 @@ void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
   at::parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end); });
 }
 
-void set_threads(int count, std::span<const int> cpus) {
+void set_caller_threads(int count, std::span<const int> cpus) {
+  at::get_num_threads();  // the first call in a thread takes over what another thread set last: before ours
   at::set_num_threads(count);
-  pinned_by_thread().clear();
   if (cpus.empty()) return;
   std::atomic<bool> pinned{true};
   at::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -45,6 +45,12 @@ void set_threads(int count, std::span<const int> cpus) {
   });
   if (!pinned)
     throw MemoryError("cannot pin " + std::to_string(count) + " threads: the system refuses the affinity");
+}
+
+void set_threads(int count, std::span<const int> cpus) {
+  pinned_by_thread().clear();
+  set_caller_threads(count, cpus);
+  if (cpus.empty()) return;
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
     pinned_by_thread().push_back(cpus[k % cpus.size()]);
   }
