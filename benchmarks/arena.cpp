@@ -91,23 +91,36 @@ RowShape shape_of(const reports::Identity& id) {
   return {id.rows, elements, dtype};
 }
 
+std::int64_t callers_of(const reports::Identity& id) {
+  const auto* callers = reports::find(id.axes, "callers");
+  return callers == nullptr ? 1 : std::get<std::int64_t>(*callers);
+}
+
+std::int64_t rows_moved(const reports::Identity& id) {
+  std::int64_t rows = 0;
+  return __builtin_mul_overflow(id.batch, callers_of(id), &rows) ? std::numeric_limits<std::int64_t>::max()
+                                                                 : rows;
+}
+
 std::int64_t Arena::working_bytes(const reports::Identity& cell) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t largest_factor = 1024;  // of payload and batch below, together
   std::int64_t payload = 0;
-  const bool overflows = __builtin_mul_overflow(cell.batch, shape_of(cell).row_bytes(), &payload);
-  if (overflows || std::max(payload, cell.batch) > most / largest_factor) return most;
+  const auto batch = rows_moved(cell);
+  const bool overflows = __builtin_mul_overflow(batch, shape_of(cell).row_bytes(), &payload);
+  if (overflows || std::max(payload, batch) > most / largest_factor) return most;
   const auto values = payload <= keep_all_values ? 2 * harness::index_sets * payload : payload;
-  // Indices on both sides and the contiguous ones, the ledger of two patterns, the rows of a check.
-  const auto indices = cell.batch * (harness::index_sets * std::int64_t{3 * 8 + 2 * 16} + 6 * 8);
+  // Indices on both sides and the contiguous ones, the ledger of two patterns, the rows of a check, and two
+  // of a part.
+  const auto indices = batch * (harness::index_sets * std::int64_t{5 * 8 + 2 * 16} + 6 * 8);
   return 3 * payload + values + indices;  // model, a tensor of LibTorch's own, its copy for the checks
 }
 
 Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
              std::shared_ptr<const IndexSets> indices, std::uint64_t seed)
     : shape_(shape_of(cell)),
-      batch_(cell.batch),
-      whole_batch_(cell.batch),
+      batch_(rows_moved(cell)),
+      whole_batch_(batch_),
       seed_(seed),
       memory_(std::move(memory)),
       bytes_(*memory_, shape_.rows, shape_.row_bytes()),
@@ -128,6 +141,7 @@ Arena::Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> 
   }
   share_indices();
   place_pieces();
+  if (const auto callers = callers_of(cell); callers > 1) place_parts(callers);
   if (cell.direction == "both") place_parts(2);
 }
 
@@ -303,7 +317,18 @@ void Arena::poison_model() {
 
 void Arena::poison_rows(Pattern pattern, int set) { bytes_.poison(rows_of(pattern, set)); }
 
+harness::Check Arena::check_parts(Pattern pattern, int set, std::uint64_t epoch, Equality equality) {
+  harness::Check check;
+  for (std::size_t k = 0; k < parts_.size(); ++k) {
+    auto found = parts_[k]->check_model(pattern, set, epoch, equality);
+    if (!found.first.empty()) found.first = "caller " + std::to_string(k) + ": " + found.first;
+    merge(check, found);
+  }
+  return check;
+}
+
 harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch, Equality equality) {
+  if (!parts_.empty()) return check_parts(pattern, set, epoch, equality);
   const auto& result = delivered_.defined() ? delivered_ : model_;
   const auto& rows = rows_of(pattern, set);
   if (result.scalar_type() != shape_.dtype) {

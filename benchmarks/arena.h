@@ -32,13 +32,20 @@ bool rows_move_on_a_gpu(const reports::Identity& id);
 /// A GPU reads and writes rows of pinned memory, over the link.
 bool rows_cross_the_link(const reports::Identity& id);
 
+/// How many threads call at once, 1 where the case says nothing.
+std::int64_t callers_of(const reports::Identity& id);
+
+/// Rows that all callers of a case move together; the largest number where they do not fit 63 bits.
+std::int64_t rows_moved(const reports::Identity& id);
+
 /// The row shape of a case. `bytes` rows become the widest integers that divide them: so LibTorch gets its
 /// best.
 RowShape shape_of(const reports::Identity& id);
 
 class Arena {
  public:
-  /// @param cell any case of the cell @param indices shared by all cells of the same shape
+  /// @param cell any case of the cell @param indices of rows_moved() rows each, shared by all cells of the
+  /// same shape: each caller's are consecutive
   Arena(const reports::Identity& cell, std::shared_ptr<speedtorch::Memory> memory,
         std::shared_ptr<const IndexSets> indices, std::uint64_t seed);
 
@@ -142,6 +149,8 @@ class Arena {
   void place_buffers(bool writes);
   void place_pieces();
   void place_parts(std::int64_t count);
+  /// Each has its own result.
+  harness::Check check_parts(Pattern pattern, int set, std::uint64_t epoch, Equality equality);
   at::Tensor& buffer(Pattern pattern, int set);
   const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
   [[nodiscard]] std::uint64_t seed_of(std::uint64_t epoch) const;

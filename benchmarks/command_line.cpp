@@ -103,6 +103,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--dim", [](O o, T t, T n) { o.dims = harness::parse_counts(t, n); }},
       {"--row-bytes", [](O o, T t, T n) { o.row_bytes = harness::parse_counts(t, n); }},
       {"--batch", [](O o, T t, T n) { o.batches = harness::parse_counts(t, n); }},
+      {"--callers", [](O o, T t, T n) { o.callers = harness::parse_counts(t, n); }},
       {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
       {"--cache", [](O o, T t, T n) { o.caches = names(t, n, transfer_axes::caches()); }},
       {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
@@ -242,6 +243,7 @@ void check_case_alone(const Options& options) {
                                                 {"--batch", !options.batches.empty()},
                                                 {"--cores", !options.cores.empty()},
                                                 {"--cache", !options.caches.empty()},
+                                                {"--callers", !options.callers.empty()},
                                                 {"--isa", !options.isas.empty()}};
   for (const auto& [name, present] : given) {
     if (present)

@@ -52,13 +52,14 @@ const std::vector<OptionGroup>& groups() {
          "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
          "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
          "--device, --dtype, --rows, --dim and --row-bytes of the axes."},
-        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, files, full",
+        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, files, small, full",
          "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
          "table "
          "of 5 GB, small batches with their latency. files: the same for mapped tables, in about five "
          "minutes: warm "
-         "and cold rows of 64 B, 512 B and 4 KiB. full (hours): "
+         "and cold rows of 64 B, 512 B and 4 KiB. small: tables of 6×3 to 20×3 "
+         "elements there and back, and how often a second. full (hours): "
          "every value of the closed axes, warm; --dry-run says what that is."},
         {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
          "stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis "
@@ -101,7 +102,11 @@ const std::vector<OptionGroup>& groups() {
          "ranks by Zipf's law, scattered "
          "over the table. file:PATH is a trace: one row number a line, or a one-dimensional .npy of "
          "integers; its batches are consecutive."},
-        {"--cores LIST", "threads, pinned (1 and all)", ""},
+        {"--cores, --callers LIST", "threads, pinned (1 and all); threads that call at once (1)",
+         "Each caller moves its own batch, of 16384 rows where --batch is not given, with rows of its own; a "
+         "sample is from the first one's start to the last one's end. Callers share the cores: each has "
+         "cores / "
+         "callers threads, at least one."},
         {"--cache LIST", "warm, cold (warm)",
          "cold: before each sample, outside its time, the processor's caches are filled with other bytes, "
          "and a "

@@ -15,7 +15,7 @@ struct Options {
   std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions,
       isas, caches;
   std::vector<std::string> peers;  ///< methods beside those of the preset
-  std::vector<std::int64_t> rows, dims, row_bytes, batches, cores;
+  std::vector<std::int64_t> rows, dims, row_bytes, batches, cores, callers;
 
   std::string preset = "standard";
   std::vector<std::string> workloads;  ///< their axes stand for those that were not given

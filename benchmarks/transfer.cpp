@@ -10,6 +10,7 @@
 
 #include "benchmarks/arena.h"
 #include "benchmarks/both_ways.h"
+#include "benchmarks/callers_at_once.h"
 #include "benchmarks/cold.h"
 #include "benchmarks/devices.h"
 #include "benchmarks/method.h"
@@ -90,8 +91,9 @@ class Steps {
   std::shared_ptr<Arena> arena;
   const Method* method;
   std::string direction;
-  Method::Elsewhere elsewhere;     ///< empty where the method runs in this process
-  std::shared_ptr<BothWays> both;  ///< of that direction
+  Method::Elsewhere elsewhere;             ///< empty where the method runs in this process
+  std::shared_ptr<BothWays> both;          ///< of that direction
+  std::shared_ptr<CallersAtOnce> callers;  ///< of a case with several
   std::shared_ptr<Epochs> epochs = std::make_shared<Epochs>();
 
   [[nodiscard]] bool writes() const { return direction != "to"; }
@@ -104,8 +106,15 @@ class Steps {
       return;
     }
     if (both) return both->run(set);
-    if (writes()) method->from(*arena, set);
-    if (reads()) method->to(*arena, set);
+    if (callers) {
+      seconds_at_once(set, 1);
+      return;
+    }
+    run_in(*arena, set);
+  }
+  /// Of rounds of all callers, over rotating sets.
+  double seconds_at_once(int first, int rounds) const {
+    return callers->run(first, rounds, [this](Arena& part, int set) { run_in(part, set); });
   }
   /// A case whose run breaks off leaves poison behind; others must not be blamed for it.
   void run_or_mend(int set) const {
@@ -141,6 +150,11 @@ class Steps {
   }
 
  private:
+  void run_in(Arena& one, int set) const {
+    if (writes()) method->from(one, set);
+    if (reads()) method->to(one, set);
+  }
+
   [[nodiscard]] Check verify_named(int set) const {
     if (both) return both->verify(set);
     Check check;
@@ -160,11 +174,14 @@ class Steps {
   }
 };
 
-/// Seconds of operations in another process. Where they break off, no set of theirs can be trusted.
+/// Seconds of operations in another process, or of several callers. Where they break off, no set of theirs
+/// can be trusted.
 double run_elsewhere_or_mend(const Steps& steps, int first, int repeat) {
   double seconds = 0;
   try {
-    plainly([&] { seconds = steps.elsewhere(first, repeat); });
+    plainly([&] {
+      seconds = steps.callers ? steps.seconds_at_once(first, repeat) : steps.elsewhere(first, repeat);
+    });
   } catch (...) {
     for (int k = 0; steps.writes() && k < std::min(repeat, harness::index_sets); ++k)
       steps.arena->mend(steps.method->pattern, (first + k) % harness::index_sets);
@@ -181,10 +198,12 @@ std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
 /// Up to so many rows an operation its latency is what a user waits for, not the bandwidth.
 constexpr std::int64_t small_batch = 4096;
 
-Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena, std::int64_t host_cache) {
+Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena,
+                          const std::shared_ptr<Callers>& callers, std::int64_t host_cache) {
   const auto& method = method_of(id);
   Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
   if (id.direction == "both") steps.both = std::make_shared<BothWays>(*arena, method);
+  if (callers) steps.callers = std::make_shared<CallersAtOnce>(*arena, callers);
   steps.epochs->fresh = id.direction == "round_trip";
   Contestant one(
       id, method.role, [steps](int set) { steps.run_or_mend(set); },
@@ -192,12 +211,12 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
   one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
   one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
   one.finish = [arena] { arena->finish(); };
-  if (steps.elsewhere)
+  if (steps.elsewhere || steps.callers)
     one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
   const int ways = id.direction == "round_trip" ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
-  one.latency = id.batch <= small_batch && (id.direction == "to" || id.direction == "from");
+  one.latency = id.batch <= small_batch && id.direction != "both" && !callers;
   one.repeatable = !steps.writes() || arena->rotates_values();
   // Cached rows are honestly faster than a copy, so only distinct ones are judged by it, and only where they
   // cannot lie in a cache.
@@ -247,17 +266,22 @@ class TransferGroup final : public TimedGroup {
     title = fmt::format("{} {} {}×{}, {} core{}{}", first.direction, first.dtype,
                         harness::short_count(first.rows), first.dim, first.cores, first.cores == 1 ? "" : "s",
                         is_cold(first) ? ", cold" : "");
+    if (const auto callers = callers_of(first); callers > 1) title += fmt::format(", {} callers", callers);
   }
 
   std::vector<Contestant> prepare() override {
-    speedtorch::set_threads(static_cast<int>(cases.front().cores), cpus_);
+    const auto cores = static_cast<int>(cases.front().cores);
+    const auto count = static_cast<int>(callers_of(cases.front()));
+    // Callers have pools of their own, and which node a CPU of the usual one is on says nothing of theirs.
+    speedtorch::set_threads(cores, count > 1 ? std::vector<int>{} : cpus_);
+    if (count > 1) callers_ = std::make_shared<Callers>(count, first_cpus(cores));
     speedtorch::kernels::use_isa(std::get<std::string>(*reports::find(cases.front().axes, "isa")));
     const auto indices = run_->indices.sets(cases.front(), run_->tables.seed());
     std::vector<Contestant> contestants;
     for (const auto& id : cases) {
       const auto arena = arena_for(id, indices);
       if (!arena) continue;
-      contestants.push_back(contestant_for(id, arena, host_cache_));
+      contestants.push_back(contestant_for(id, arena, callers_, host_cache_));
       if (is_cold(id)) make_cold_before(contestants.back(), colds_.at(id.placement));
       const auto pages = pages_.find(id.placement);
       const reports::Value got = pages == pages_.end() ? reports::Value() : reports::Value(pages->second);
@@ -267,6 +291,7 @@ class TransferGroup final : public TimedGroup {
   }
 
   void close(std::vector<Record>& records) override {
+    callers_.reset();
     try {
       for (auto& [placement, arena] : arenas_)
         plainly([&, &name = placement, &one = arena] { judge(records, name, *one); });
@@ -285,6 +310,10 @@ class TransferGroup final : public TimedGroup {
   }
 
  private:
+  [[nodiscard]] std::vector<int> first_cpus(int count) const {
+    return {cpus_.begin(), cpus_.begin() + std::min<std::ptrdiff_t>(count, std::ssize(cpus_))};
+  }
+
   /// The arena of a case's placement; nothing where that placement cannot be had, which the others survive.
   std::shared_ptr<Arena> arena_for(const Identity& id, const std::shared_ptr<const IndexSets>& indices) {
     if (unusable_.contains(id.placement)) return nullptr;
@@ -378,6 +407,7 @@ class TransferGroup final : public TimedGroup {
   std::shared_ptr<TransferRun> run_;
   std::vector<int> cpus_;
   std::int64_t host_cache_;
+  std::shared_ptr<Callers> callers_;  ///< where there are several
   std::map<std::string, std::shared_ptr<Arena>> arenas_;
   std::map<std::string, std::shared_ptr<speedtorch::Memory>> memories_;
   std::map<std::string, std::string> pages_;
@@ -496,6 +526,7 @@ std::vector<AxisInfo> describe() {
           {"batch", "any number", "131072"},
           {"cores", "1 to what the process may use", "1 and all"},
           {"cache", list(caches()), "warm"},
+          {"callers", "1 to 1024", "1"},
           {"isa", list(isas()), "best"}};
 }
 

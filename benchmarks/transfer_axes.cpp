@@ -177,6 +177,20 @@ Block memory_cold() {
   return block;
 }
 
+/// The whole of a table of a few rows there and back, as users of SpeedTorch asked for (6 × 3 to 20 × 3,
+/// float64 in their program): what a call costs. `copy` is LibTorch's plain copy, of pinned memory its pinned
+/// one.
+Block small_table(std::int64_t rows) {
+  auto block = seeds_case();
+  block.directions = {"round_trip"}, block.placements = {"libtorch", "pageable", "pinned", "device"};
+  block.dtypes = {"float64"};
+  block.rows = {rows}, block.dims = {3}, block.batches = {rows};
+  block.methods = {"speedtorch", "index_select", "advanced", "staged", "copy"};
+  block.cores = Block::Cores::all;
+  block.seconds = 5, block.group_seconds = 5;
+  return block;
+}
+
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
       {"quick", {quick()}},
@@ -187,6 +201,7 @@ const std::vector<Preset>& presets() {
        /*by_placement=*/true},
       {"files", {files_warm(), files_cold(), memory_cold()}},
       {"full", {full()}},
+      {"small", {small_table(6), small_table(12), small_table(20)}},
   };
   return all;
 }
@@ -270,18 +285,25 @@ Names directions_of(const Options& options) {
   return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
 }
 
+bool is_usual_axis(const reports::Identity& id, std::string_view axis) {
+  return *reports::find(id.axes, axis) == *reports::find(transfer_axes::further(), axis);
+}
+
 bool direction_applies(const reports::Identity& id) {
   return id.direction != "both" || rows_cross_the_link(id);
 }
 
 std::string direction_refuses(const reports::Identity& id) {
-  if (id.direction != "both") return {};
-  if (id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";
+  const bool both = id.direction == "both", several = callers_of(id) > 1;
+  if (both && several) return "both ways at once are one caller's; use --callers 1";
+  if (both && id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";
   const bool distinct =
-      id.distribution == "unique" || (id.distribution == "sequential" && id.batch <= id.rows);
-  return distinct
-             ? ""
-             : "a row that is read and written at once is neither old nor new; use --distribution unique";
+      id.distribution == "unique" || (id.distribution == "sequential" && rows_moved(id) <= id.rows);
+  if (both && !distinct)
+    return "a row that is read and written at once is neither old nor new; use --distribution unique";
+  if (several && id.direction != "to" && !distinct)
+    return "two callers must not write one row at once; use --distribution unique";
+  return {};
 }
 
 Names placements_of(const Options& options) {

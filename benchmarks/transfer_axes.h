@@ -35,12 +35,12 @@ struct Block {
   enum class Devices { any, host, gpu };
 
   std::vector<std::string> directions, placements, dtypes, index_dtypes, distributions;
-  std::vector<std::string> methods;     ///< all where empty
-  std::vector<std::string> caches;      ///< warm where empty
-  bool peers = false;                   ///< peers belong to it, too
-  std::vector<std::int64_t> row_bytes;  ///< instead of dtypes
-  std::vector<std::int64_t> batches;    ///< the standard one where empty
-  std::int64_t table_bytes = 0;         ///< then the rows are as many as fit; 0: the standard number of rows
+  std::vector<std::string> methods;               ///< all where empty
+  std::vector<std::string> caches;                ///< warm where empty
+  bool peers = false;                             ///< peers belong to it, too
+  std::vector<std::int64_t> row_bytes;            ///< instead of dtypes
+  std::vector<std::int64_t> rows, dims, batches;  ///< the standard one where empty
+  std::int64_t table_bytes = 0;  ///< then the rows are as many as fit; 0: the standard number of rows
   Cores cores = Cores::one_and_all;
   Devices devices = Devices::any;
   double seconds = 0;        ///< of sampling, for all groups together
@@ -65,6 +65,9 @@ bool is_cold(const reports::Identity& id);
 
 /// The directions asked for, `sum` among them where it is wanted.
 std::vector<std::string> directions_of(const Options& options);
+
+/// Whether the case has the default of one of the further axes.
+bool is_usual_axis(const reports::Identity& id, std::string_view axis);
 
 /// Where an operation of the case's direction has a meaning: both ways at once are over the link to a GPU.
 bool direction_applies(const reports::Identity& id);

@@ -34,25 +34,21 @@ void require_known(const reports::Identity& id) {
   require(id.index_dtype, "index dtype", transfer_axes::index_dtypes());
 }
 
-/// The case's value of a further axis, which becomes the default's. @throws UsageError for an unknown one
-std::string taken(reports::Columns& axes, const std::string& axis, const Names& known) {
-  auto& value = std::ranges::find(axes, axis, &reports::Columns::value_type::first)->second;
-  const auto& standard =
-      std::ranges::find(transfer_axes::further(), axis, &reports::Columns::value_type::first)->second;
-  const auto* text = std::get_if<std::string>(&value);
+/// The case's value of a further axis. @throws UsageError for an unknown one
+std::string taken(const reports::Identity& id, const std::string& axis, const Names& known) {
+  const auto* text = std::get_if<std::string>(reports::find(id.axes, axis));
   const auto name = text ? *text : std::string();
   if (!contains(known, name)) throw UsageError(harness::unknown_name(name, "--case: " + axis, known));
-  value = standard;
   return name;
 }
 
-/// The further axes of the case, as options; of those that are not here there is one value so far.
+/// The further axes of the case, as options; of one of them there is one value so far.
 void take_further(Options& one, const reports::Identity& id, const std::string& sentence) {
-  auto others = id.axes;
-  one.isas = {taken(others, "isa", transfer_axes::isas())};
-  one.caches = {taken(others, "cache", transfer_axes::caches())};
-  if (others != transfer_axes::further())
-    throw UsageError(fmt::format("--case '{}': callers and index_home have no other values yet", sentence));
+  if (!is_usual_axis(id, "index_home"))
+    throw UsageError(fmt::format("--case '{}': index_home has no other value yet", sentence));
+  one.isas = {taken(id, "isa", transfer_axes::isas())};
+  one.caches = {taken(id, "cache", transfer_axes::caches())};
+  one.callers = {callers_of(id)};
 }
 
 }  // namespace

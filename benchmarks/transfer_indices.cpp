@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/errors.h"
+
 namespace stbench {
 
 std::string TransferIndices::add(const std::string& distribution) {
@@ -12,15 +14,21 @@ std::string TransferIndices::add(const std::string& distribution) {
 }
 
 void TransferIndices::require(const reports::Identity& id) const {
-  sources_.at(id.distribution)->require(id.rows, id.batch);
+  try {
+    sources_.at(id.distribution)->require(id.rows, rows_moved(id));
+  } catch (const UsageError& error) {
+    if (callers_of(id) == 1) throw;
+    throw UsageError(fmt::format("{}\n--callers {} of {} rows each", error.what(), callers_of(id), id.batch));
+  }
 }
 
 std::shared_ptr<const IndexSets> TransferIndices::sets(const reports::Identity& id, std::uint64_t seed) {
-  const auto shape = fmt::format("{} {} {}", id.distribution, id.rows, id.batch);
+  const auto batch = rows_moved(id);
+  const auto shape = fmt::format("{} {} {}", id.distribution, id.rows, batch);
   if (shape == drawn_shape_) return drawn_;
   auto sets = std::make_shared<IndexSets>();
   for (int set = 0; set < harness::index_sets; ++set) {
-    (*sets)[static_cast<std::size_t>(set)] = sources_.at(id.distribution)->draw(id.rows, id.batch, seed, set);
+    (*sets)[static_cast<std::size_t>(set)] = sources_.at(id.distribution)->draw(id.rows, batch, seed, set);
   }
   drawn_shape_ = shape;
   return drawn_ = std::move(sets);

@@ -22,7 +22,8 @@ class TransferIndices {
   /// above the rows, a trace that names a row which the table does not have.
   void require(const reports::Identity& id) const;
 
-  /// The eight sets of a case.
+  /// The eight sets of a case, each for all of its callers: one draw, of which every caller has consecutive
+  /// rows. So those of a unique or sequential draw are nobody else's.
   std::shared_ptr<const IndexSets> sets(const reports::Identity& id, std::uint64_t seed);
 
  private:

@@ -29,6 +29,9 @@ using Counts = std::vector<std::int64_t>;
 /// The seed's case.
 constexpr const char* standard_dtype = "float32";
 constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_batch = 131'072;
+/// Of each of several callers, so that eight of them move a standard batch; the table has no room for eight.
+constexpr std::int64_t caller_batch = standard_batch / 8;
+constexpr std::int64_t most_callers = 1024;
 
 /// Tables of all placements may share the rounds while they take no more than this part of the free memory.
 constexpr double shared_memory_part = 0.6;
@@ -64,6 +67,10 @@ class Planner {
       : options_(options), machine_(machine), preset_(preset_of(options)), indices_(indices) {
     read_devices();
     for (const auto cores : options.cores) check_cores(cores);
+    for (const auto callers : options.callers) {
+      if (callers < 1 || callers > most_callers)
+        throw UsageError(fmt::format("--callers {}: use 1 to {}", callers, most_callers));
+    }
     for (const auto& block : preset_.blocks) {
       for (const auto& name : given_or(options.distributions, block.distributions))
         if (!distributions_.contains(name)) distributions_[name] = indices.add(name);
@@ -194,7 +201,11 @@ class Planner {
     const auto widths = given_or(options_.row_bytes, typed ? Counts{} : block.row_bytes);
     const bool bytes = !widths.empty();
     const auto dtypes = block.dtypes.empty() ? Names{standard_dtype} : block.dtypes;
-    const auto batches = block.batches.empty() ? Counts{standard_batch} : block.batches;
+    const auto batches = !block.batches.empty()     ? block.batches
+                         : options_.callers.empty() ? Counts{standard_batch}
+                                                    : Counts{caller_batch};
+    const auto rows = block.rows.empty() ? Counts{block.table_bytes > 0 ? 0 : standard_rows} : block.rows;
+    const auto dims = block.dims.empty() ? Counts{standard_dim} : block.dims;
     Names distributions;
     for (const auto& name : given_or(options_.distributions, block.distributions))
       add_once(distributions, distributions_.at(name));
@@ -202,21 +213,23 @@ class Planner {
     all.front().suite = "transfer";
     all.front().axes = transfer_axes::further();
     cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, dtypes), &Identity::dtype);
-    cross(all, given_or(options_.rows, {block.table_bytes > 0 ? 0 : standard_rows}), &Identity::rows);
-    cross(all, bytes ? widths : given_or(options_.dims, {standard_dim}), &Identity::dim);
+    cross(all, given_or(options_.rows, rows), &Identity::rows);
+    cross(all, bytes ? widths : given_or(options_.dims, dims), &Identity::dim);
     cross(all, given_or(options_.batches, batches), &Identity::batch);
     cross(all, distributions, &Identity::distribution);
     cross(all, given_or(options_.index_dtypes, block.index_dtypes), &Identity::index_dtype);
-    cross_further(all, "isa", given_or(options_.isas, {"best"}));
-    cross_further(all, "cache",
-                  given_or(options_.caches, block.caches.empty() ? Names{"warm"} : block.caches));
+    cross_axis(all, "isa", given_or(options_.isas, {"best"}));
+    cross_axis(all, "cache", given_or(options_.caches, block.caches.empty() ? Names{"warm"} : block.caches));
+    cross_axis(all, "callers", given_or(options_.callers, {1}));
     for (auto& id : all) {
       if (id.rows == 0 && options_.rows.empty()) id.rows = rows_within(block.table_bytes, id);
     }
     return all;
   }
 
-  static void cross_further(std::vector<Identity>& all, const std::string& axis, const Names& values) {
+  /// One of the further axes.
+  template <class T>
+  static void cross_axis(std::vector<Identity>& all, std::string_view axis, const std::vector<T>& values) {
     std::vector<Identity> crossed;
     for (const auto& id : all) {
       for (const auto& value : values) {
@@ -340,8 +353,7 @@ class Planner {
     const bool share = together <= shared_memory_part * static_cast<double>(machine_.memory_available);
     TransferPlan::Cases group;
     for (const auto& placement : placements) {
-      if (device != "cpu" && *reports::find(cell.axes, "isa") != reports::Value("best"))
-        continue;  // --isa is of the host's kernels
+      if (device != "cpu" && !is_usual_axis(cell, "isa")) continue;  // --isa is of the host's kernels
       cell.placement = placement;
       if (const auto reason = warm_refusal(cell); !reason.empty()) {
         cell.method = "speedtorch";
@@ -384,6 +396,8 @@ class Planner {
       if (!has_method(method) || !applies || !planned_.insert(harness::to_sentence(cell, {})).second)
         continue;
       auto reason = direction_refuses(cell);
+      if (reason.empty() && method.open && callers_of(cell) > 1)
+        reason = "a peer in a process of its own is one caller; use --callers 1";
       if (reason.empty()) reason = method.refuses(cell);
       if (reason.empty()) {
         cases.push_back(cell);

@@ -36,9 +36,9 @@ struct Contestant {
   Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
   Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
-  /// Where the work is done in another process, whose clock it is then (asking it costs tens of
-  /// microseconds): runs `repeat` operations over rotating sets from `first` on, and returns the seconds of
-  /// all of them. Empty: the sampler takes the time around `run` and `finish`.
+  /// Where the work is done in another process or in threads that start together, whose clock it is then
+  /// (asking costs tens of microseconds): runs `repeat` operations over rotating sets from `first` on, returns
+  /// the seconds of all of them. Empty: the sampler takes the time around `run` and `finish`.
   std::function<double(int first, int repeat)> own_clock;
   std::int64_t payload_bytes = 0;  ///< of one operation
   std::int64_t index_bytes = 0;    ///< of one operation

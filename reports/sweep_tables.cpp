@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -54,6 +55,8 @@ Rows sorted(Rows rows) {
   return rows;
 }
 
+bool is_trip(const Record& row) { return row.id.direction == "round_trip"; }
+
 /// Of ours with a budget of multiprocessors: measured at one width, they would be columns with one entry
 /// each.
 bool is_variant(const Record& row) { return row.id.method.starts_with(std::string(kOurs) + "_"); }
@@ -100,6 +103,12 @@ GridCell without_number(const Record& row) {
   return {row.status == Status::wrong ? "WRONG" : std::string(to_string(row.status)), Paint::bad};
 }
 
+/// "2.5× faster" than what it is the ratio to.
+GridCell ratio_cell(const std::optional<double>& ratio) {
+  if (!ratio) return {};
+  return {faster_text(*ratio), *ratio >= 1 ? Paint::good : Paint::bad};
+}
+
 GridCell speed_cell(const Record* row) {
   if (row == nullptr) return {};
   if (!row->gb_per_s) return without_number(*row);
@@ -122,11 +131,9 @@ std::string width_table(const Rows& rows, Style style, const Roles& roles) {
       const Record* const row = of_method(cell, name);
       cells.push_back(speed_cell(row));
       if (name != kOurs) continue;
-      const bool share = row != nullptr && row->copy_fraction, ratio = row != nullptr && row->speedup;
+      const bool share = row != nullptr && row->copy_fraction;
       cells.push_back({share ? fmt::format("{:.0f}%", 100 * *row->copy_fraction) : ""});
-      cells.push_back(
-          ratio ? GridCell{faster_text(*row->speedup), *row->speedup >= 1 ? Paint::good : Paint::bad}
-                : GridCell{});
+      cells.push_back(ratio_cell(row != nullptr ? row->speedup : std::nullopt));
     }
     grid.add(std::move(cells));
   }
@@ -142,8 +149,7 @@ GridCell latency_ratio(const Rows& cell, const Roles& roles) {
     if (roles.is_libtorch(*row) && median && (!best || *median < *best)) best = median;
   }
   if (ours == nullptr || !median_latency(*ours) || !best) return {};
-  const double ratio = speedup(*median_latency(*ours), *best);
-  return {faster_text(ratio), ratio >= 1 ? Paint::good : Paint::bad};
+  return ratio_cell(speedup(*median_latency(*ours), *best));
 }
 
 /// "1.04 / 1.51": median and 99 %.
@@ -175,6 +181,55 @@ std::string latency_table(const Rows& rows, Style style, const Roles& roles) {
   return heading("us " + title(rows), style) + grid.render(style);
 }
 
+/// How many single operations the latencies are of, and what is in each.
+std::string latency_note(const Rows& timed) {
+  double runs = 0, clock = 0;
+  for (const Record* row : timed) {
+    runs = std::max(runs, real(*row, "latency_runs").value_or(0));
+    clock = std::max(clock, real(*row, "latency_clock_s").value_or(0));
+  }
+  return fmt::format(
+      "of up to {:.0f} single operations, warm, each with the reading of the clock ({:.0f} ns)", runs,
+      clock * 1e9);
+}
+
+std::string trip_size(const Record& row) {
+  return fmt::format("{} of {}×{}", row.id.batch == row.id.rows ? "all" : grouped(row.id.batch),
+                     grouped(row.id.rows), grouped(row.id.dim));
+}
+
+std::vector<GridCell> trip_cells(const Record& row, const Roles& roles) {
+  if (!has_numbers(row.status) || !row.median_s) return {{who(row.id)}, without_number(row)};
+  const auto last = real(row, "latency_p99_s");
+  const bool best = roles.is_libtorch(row) && row.speedup == 1, doubtful = row.status == Status::unstable;
+  return {{who(row.id)},
+          {fmt::format("{}{}", doubtful ? "~" : "", grouped(std::llround(1 / *row.median_s))),
+           doubtful ? Paint::doubtful : Paint::none},
+          {median_latency(row) ? significant(*median_latency(row) / kMicrosecond, 3) : ""},
+          {last ? significant(*last / kMicrosecond, 3) : ""},
+          best ? GridCell{"LibTorch's best", Paint::bold} : ratio_cell(row.speedup),
+          roles.is_ceiling(row) ? GridCell{} : ratio_cell(row.copy_fraction)};
+}
+
+/// LibTorch's plain copy is what the others are held against, not a limit: of a few rows none is one.
+std::string trip_table(const Rows& rows, Style style, const Roles& roles) {
+  Grid grid({{"who", Align::left},
+             {"a second"},
+             {"median us"},
+             {"99 % us"},
+             {"against LibTorch", Align::left},
+             {"against copy", Align::left}});
+  for (const Rows& size : group_by(sorted(rows), [](const Record& row) { return trip_size(row); })) {
+    grid.add({{trip_size(*size.front()), Paint::dim}});
+    for (const Record* row : size) grid.add(trip_cells(*row, roles));
+  }
+  const Identity& id = rows.front()->id;
+  return heading(fmt::format("{} ({}), {}, {}, {} indices{}", id.direction, id.device, id.dtype,
+                             cores_text(id.cores), id.index_dtype, further_axes_text(id)),
+                 style) +
+         grid.render(style) + reason_lines(rows, style);
+}
+
 }  // namespace
 
 SweepRows split_sweeps(const Rows& rows) {
@@ -192,10 +247,10 @@ SweepRows split_sweeps(const Rows& rows) {
     const bool sweep = numbers(single, &Identity::batch).size() >= kSweep;
     for (const Record* row : group) {
       // What is timed in single runs, and what stands beside it: ceilings, and cases without a number.
-      const bool beside = row->id.direction == "to" || row->id.direction == "from";
+      const bool beside = row->id.direction == "to" || row->id.direction == "from" || is_trip(*row);
       const bool small = sweep && beside &&
                          (median_latency(*row) || numbers(single, &Identity::batch).contains(row->id.batch));
-      (small ? split.batches : rest).push_back(row);
+      (!small ? rest : is_trip(*row) ? split.trips : split.batches).push_back(row);
     }
   }
   std::erase_if(rest, [&](const Record* row) {
@@ -221,21 +276,29 @@ std::string latency_tables(const Rows& rows, Style style, const Roles& roles) {
   constexpr std::array<std::string_view, 4> kWithin = {"dim", "rows", "batch", "method"};
   Rows timed;
   for (const Record* row : rows) {
-    if (median_latency(*row) && !roles.is_ceiling(*row)) timed.push_back(row);
+    if (median_latency(*row) && !roles.is_ceiling(*row) && !is_trip(*row)) timed.push_back(row);
   }
   if (timed.empty()) return {};
   std::string text = heading("Latency of small batches", style);
-  double runs = 0, clock = 0;
-  for (const Record* row : timed) {
-    runs = std::max(runs, real(*row, "latency_runs").value_or(0));
-    clock = std::max(clock, real(*row, "latency_clock_s").value_or(0));
-  }
-  text += paragraph(
-      fmt::format("median / 99 % of up to {:.0f} single operations, warm, each with the reading of the "
-                  "clock ({:.0f} ns)",
-                  runs, clock * 1e9),
-      2, Paint::none, style);
+  text += paragraph("median / 99 % " + latency_note(timed), 2, Paint::none, style);
   for (const Rows& table : without(timed, kWithin)) text += "\n" + latency_table(table, style, roles);
+  return text;
+}
+
+std::string round_trip_tables(const Rows& rows, Style style, const Roles& roles) {
+  constexpr std::array<std::string_view, 5> kWithin = {"placement", "dim", "rows", "batch", "method"};
+  Rows trips;
+  for (const Record* row : rows) {
+    if (is_trip(*row)) trips.push_back(row);
+  }
+  if (std::ranges::none_of(trips, [](const Record* row) { return median_latency(*row).has_value(); }))
+    return {};
+  std::string text =
+      heading("Round trips of small tables", style) +
+      paragraph("rows from the model tensor into the table and to it again; median and 99 % " +
+                    latency_note(trips) + ". SpeedTorch's users asked for 100 a second and got 70.",
+                2, Paint::none, style);
+  for (const Rows& table : without(trips, kWithin)) text += "\n" + trip_table(table, style, roles);
   return text;
 }
 

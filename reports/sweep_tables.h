@@ -14,6 +14,7 @@ namespace stbench::reports {
 struct SweepRows {
   std::vector<const Record*> widths;   ///< of three or more row widths of the same operation
   std::vector<const Record*> batches;  ///< with single runs, of three or more batches
+  std::vector<const Record*> trips;    ///< the same, really there and back
   std::vector<const Record*> others;
 };
 
@@ -26,7 +27,12 @@ std::string width_tables(const std::vector<const Record*>& rows, Style style, co
 /// "Latency of small batches": a table for each direction, placement and number of cores; in it a row a width
 /// and batch: median and 99 % quantile of single runs of each method but the ceilings, and our median against
 /// LibTorch's best.
-/// Rows without single runs are left out; empty where there are no others.
+/// Rows without single runs, and those that go there and back, are left out; empty where there are no others.
 std::string latency_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
+
+/// "Round trips of small tables": a table for each device and number of cores; in it a row a size and way:
+/// how many a second, the median and 99 % quantile of single ones, against LibTorch's best and the plain
+/// copy. Empty where nothing went there and back in single runs.
+std::string round_trip_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
 
 }  // namespace stbench::reports

@@ -48,6 +48,7 @@ std::string render_tables(const Report& report, Style style) {
     sections.push_back(width_tables(rows.widths, style));
     sections.push_back(latency_tables(suite, style));
     sections.push_back(reason_lines(rows.batches, style));
+    sections.push_back(round_trip_tables(rows.trips, style));
   }
   sections.push_back(waived_lines(report, style));
   sections.push_back(closing_lines(report));

@@ -34,9 +34,9 @@ void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
 
 int thread_count() { return at::get_num_threads(); }
 
-void set_threads(int count, std::span<const int> cpus) {
+void set_caller_threads(int count, std::span<const int> cpus) {
+  at::get_num_threads();  // the first call in a thread takes over what another thread set last: before ours
   at::set_num_threads(count);
-  pinned_by_thread().clear();
   if (cpus.empty()) return;
   std::atomic<bool> pinned{true};
   at::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -47,6 +47,12 @@ void set_threads(int count, std::span<const int> cpus) {
   });
   if (!pinned)
     throw MemoryError("cannot pin " + std::to_string(count) + " threads: the system refuses the affinity");
+}
+
+void set_threads(int count, std::span<const int> cpus) {
+  pinned_by_thread().clear();
+  set_caller_threads(count, cpus);
+  if (cpus.empty()) return;
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
     pinned_by_thread().push_back(cpus[k % cpus.size()]);
   }

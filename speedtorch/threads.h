@@ -18,6 +18,10 @@ int thread_count();
 /// refuses an affinity.
 void set_threads(int count, std::span<const int> cpus);
 
+/// The same for what the calling thread starts, of several threads that call at once: each has a pool of its
+/// own. Nobody else's threads nor pinned_cpus() change. @throws MemoryError likewise.
+void set_caller_threads(int count, std::span<const int> cpus);
+
 /// The CPU that each thread of the pool was pinned to by the last set_threads; empty where it pinned nothing.
 /// The next set_threads, which is not to be called while a movement runs, rewrites what is returned.
 std::span<const int> pinned_cpus();

@@ -189,6 +189,50 @@ class AxesTest(ProgramTest):
         self.assertEqual(self.values(again, "isa"), {"baseline"})
         self.assertIn("speedtorch", self.values(again, "method"))
 
+    def test_callers(self):
+        cases = self.all_measured("--callers", "1,2,5", "--index-dtype", "int64")
+        self.assertEqual({(case["callers"], case["direction"]) for case in cases},
+                         {(callers, way) for callers in (1, 2, 5) for way in ("to", "from", "sum", "round_trip")})
+        for case in cases:
+            ways = 1 if case["direction"] in ("to", "from") else 2
+            self.assertEqual(case["payload_bytes"], case["callers"] * 500 * 512 * ways, case)
+            if case["direction"] == "to":  # checked before the first and after the last sample
+                self.assertEqual(case["verified_rows"], 2 * case["callers"] * 500)
+            self.assertIsNotNone(case["speedup"], case)
+        sentence = ("transfer from pageable -> index_select -> cpu float32 3k×128 batch 500 unique int64 cores=1 "
+                    "callers=5")
+        again = self.cases("--case", sentence, "--samples", "3")
+        self.assertEqual(self.values(again, "callers"), {5})
+        self.assertIn("index_select", self.values(again, "method"))
+
+    def test_callers_that_would_write_one_row_are_waived(self):
+        cases = self.cases(*SMALL, *ONE, "--callers", "2", "--distribution", "zipf:1.1", "--direction", "to,from")
+        for case in cases:
+            self.assertEqual(case["status"] == "waived", case["direction"] == "from", case)
+            if case["status"] == "waived":
+                self.assertIn("two callers must not write one row at once", case["reason"])
+
+    def test_callers_on_all_cores(self):
+        cases = self.cases(*SMALL, "--placement", "pageable", *HOST, "--cores", CORES, "--callers",
+                           f"{CORES},{2 * CORES + 1}", "--direction", "to,round_trip")
+        self.assertEqual({case["status"] in MEASURED for case in cases}, {True})
+
+    def test_small_preset_counts_round_trips(self):
+        report, _, done = self.measure("--suite", "transfer", "--preset", "small", *HOST, "--samples", "3")
+        cases = report["cases"]
+        self.assertEqual({(case["rows"], case["batch"], case["dim"]) for case in cases},
+                         {(6, 6, 3), (12, 12, 3), (20, 20, 3)})
+        self.assertEqual(self.values(cases, "direction"), {"round_trip"})
+        self.assertEqual(self.values(cases, "method"), {"speedtorch", "index_select", "advanced", "copy"})
+        for case in cases:
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertGreaterEqual(case["latency_p99_s"], case["latency_p50_s"])
+            self.assertGreater(1 / case["median_s"], 100, "what SpeedTorch's users asked for")
+        self.assertIn("Round trips of small tables", done.stdout)
+        self.assertIn("all of 20×3", done.stdout)
+        self.assertNotIn("Latency of small batches", done.stdout)
+        self.assertEqual(self.run_program("show", "r.json").stdout, done.stdout)
+
     def test_report_names_the_instruction_sets_of_the_kernels(self):
         report, _, _ = self.measure(*SMALL, *ONE, "--direction", "to", "--method", "speedtorch")
         cpu = report["environment"]["cpu"]
@@ -198,7 +242,7 @@ class AxesTest(ProgramTest):
     def test_small_batches_have_latencies(self):
         cases = self.cases("--suite", "transfer", *ONE, "--rows", "3k", "--batch", "1,50", "--samples", "3")
         for case in cases:
-            if case["direction"] in ("sum", "round_trip") or case["status"] not in MEASURED:
+            if case["direction"] == "sum" or case["status"] not in MEASURED:
                 self.assertIsNone(case["latency_p50_s"], case)
                 continue
             self.assertEqual(case["latency_runs"], 100, case)

@@ -294,6 +294,66 @@ TEST(Plan, APeerWithoutACellIsWaivedOnce) {
   EXPECT_THAT(std::ranges::find_if(planned.waived, its)->reason, HasSubstr("none is among the cells"));
 }
 
+TEST(Plan, CallersAreAnAxisWithASmallerBatch) {
+  auto options = on_host();
+  options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {2};
+  options.callers = {1, 8};
+  const auto planned = plan(options);
+  ASSERT_EQ(planned.groups.size(), 2U);
+  EXPECT_EQ(callers_of(planned.groups[0].cases.front()), 1);
+  EXPECT_EQ(callers_of(planned.groups[1].cases.front()), 8);
+  for (const auto& group : planned.groups) EXPECT_EQ(group.cases.front().batch * 8, 131'072);
+  options.batches = {100};
+  EXPECT_EQ(plan(options).groups[1].cases.front().batch, 100);
+  EXPECT_EQ(rows_moved(plan(options).groups[1].cases.front()), 800);
+}
+
+TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
+  reports::Identity id;
+  id.rows = 1000, id.batch = 100, id.axes = transfer_axes::further();
+  const auto of = [&](const char* direction, const char* distribution, std::int64_t callers) {
+    id.direction = direction, id.distribution = distribution;
+    std::ranges::find(id.axes, "callers", &reports::Columns::value_type::first)->second = callers;
+    return direction_refuses(id);
+  };
+  for (const char* distribution : {"unique", "uniform", "zipf:1.1", "sequential"}) {
+    EXPECT_EQ(of("to", distribution, 8), "") << "reading one row is no trouble";
+    EXPECT_EQ(of("from", distribution, 1), "");
+  }
+  for (const char* direction : {"from", "round_trip"}) {
+    EXPECT_EQ(of(direction, "unique", 8), "");
+    EXPECT_EQ(of(direction, "sequential", 10), "");
+    for (const char* distribution : {"uniform", "sorted", "zipf:1.1", "file:a@12345678"})
+      EXPECT_THAT(of(direction, distribution, 2), HasSubstr("must not write one row at once"))
+          << distribution;
+    EXPECT_THAT(of(direction, "sequential", 11), HasSubstr("must not write one row at once"))
+        << "it wraps round";
+  }
+  EXPECT_THAT(of("both", "unique", 2), HasSubstr("--callers 1"));
+}
+
+TEST(Plan, SmallIsTheWholeOfTablesOfAFewRowsThereAndBack) {
+  auto options = on_host();
+  options.preset = "small";
+  const auto planned = plan(options);
+  ASSERT_EQ(planned.groups.size(), 3U);
+  EXPECT_EQ(values(planned, &Identity::direction), std::set<std::string>{"round_trip"});
+  EXPECT_EQ(values(planned, &Identity::placement), (std::set<std::string>{"libtorch", "pageable"}));
+  EXPECT_EQ(values(planned, &Identity::method),
+            (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy"}));
+  for (const auto& group : planned.groups) {
+    for (const auto& id : group.cases) {
+      EXPECT_EQ(id.dim, 3);
+      EXPECT_EQ(id.batch, id.rows);
+      EXPECT_TRUE(id.rows == 6 || id.rows == 12 || id.rows == 20);
+    }
+  }
+  if (speedtorch::cuda_status().available) GTEST_SKIP() << "there is a GPU";
+  options.devices.clear();
+  const auto waived = plan(options).waived;
+  EXPECT_EQ(waived.size(), 4U) << "a line a placement";
+}
+
 TEST(Plan, AnInstructionSetIsAnAxis) {
   auto options = on_host();
   options.isas = {"best", "baseline"};
@@ -337,6 +397,9 @@ TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
   refused([](Options& o) { o.cores = {5}; }, "use 1 to 4");
   refused([](Options& o) { o.cores = {0}; }, "use 1 to 4");
   refused([](Options& o) { o.rows = {0}; }, "at least 1");
+  refused([](Options& o) { o.callers = {0}; }, "--callers 0: use 1 to 1024");
+  refused([](Options& o) { o.callers = {8}, o.batches = {131'072}; }, "--callers 8 of 131072 rows each");
+  refused([](Options& o) { o.callers = {1024}, o.batches = {std::int64_t{1} << 60}; }, "--callers 1024");
   refused([](Options& o) { o.row_bytes = {64}, o.dims = {16}; }, "--row-bytes");
   refused([](Options& o) { o.placements = {"pinned"}; }, "CUDA device only");
   refused([](Options& o) { o.devices = {"tpu"}; }, "unknown");

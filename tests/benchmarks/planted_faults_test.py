@@ -64,6 +64,27 @@ class PlantedFaultsTest(ProgramTest):
                                 "--dtype", "float32,int8", "--dim", "5", status=1, table=table, samples=9)
         self.check_caught(cases, faults)
 
+    def test_what_only_several_callers_get_wrong_is_caught(self):
+        # A buffer that all share is right for one; of two, one finds the other's rows.
+        for callers, faults in ((1, []), (2, ["shared_buffer", "every_second_caller"]), (3, ["shared_buffer"])):
+            methods = [*HONEST, "shared_buffer", *([] if callers == 1 else ["every_second_caller"])]
+            cases, _ = self.planted(methods, "--callers", callers, "--dim", "3", status=int(callers > 1))
+            self.assertEqual({case["callers"] for case in cases}, {callers})
+            self.check_caught(cases, [*faults, *(["every_second_caller"] if callers == 3 else [])])
+
+    def test_each_is_caught_of_several_callers(self):
+        # stale_buffer keeps its rows in one place without a lock: two threads must not call it.
+        faults = [fault for fault in FAULTS if fault != "stale_buffer"]
+        cases, _ = self.planted([*HONEST, *faults], "--callers", "2", "--verify", "every", status=1)
+        self.check_caught(cases, faults)
+        reasons = {case["reason"] for case in cases if case["method"] == "nothing" and case["direction"] == "to"}
+        self.assertRegex(reasons.pop(), "^1000 of 1000 rows differ: caller 0: ")
+
+    def test_error_of_a_caller_is_a_failed_case(self):
+        cases, _ = self.planted([*HONEST, "throws"], "--callers", "3", status=2)
+        for case in cases:
+            self.assertEqual(case["status"] == "failed", case["method"] == "throws", case)
+
     def test_result_of_another_size_is_caught(self):
         cases, _ = self.planted(["speedtorch", "short_result"], "--direction", "to", status=1)
         self.check_caught(cases, ["short_result"])

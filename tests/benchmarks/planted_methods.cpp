@@ -2,6 +2,7 @@
 /// of a program of their own, stbench_planted, whose checks must catch every one of them.
 #include <ATen/TensorIndexing.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -179,6 +180,47 @@ const RegisterMethod short_result{[] {
     arena.deliver(
         arena.table().index({arena.index(set).to(at::kLong)}).narrow(0, 0, arena.model().size(0) - 1));
   };
+  return method;
+}()};
+
+/// Rows go through one buffer that all callers share: each finds what the last of them left there. The locks
+/// keep the bytes whole, not the operations.
+class SharedBuffer {
+ public:
+  void operator()(const Move& move) {
+    {
+      const std::lock_guard guard(mutex_);
+      buffer_.resize(move.rows() * move.row_bytes());
+      for (std::size_t i = 0; i < move.rows(); ++i)
+        std::memcpy(buffer_.data() + i * move.row_bytes(), move.source(i), move.row_bytes());
+    }
+    std::this_thread::sleep_for(20ms);
+    const std::lock_guard guard(mutex_);
+    for (std::size_t i = 0; i < move.rows(); ++i)
+      std::memcpy(move.destination(i), buffer_.data() + i * move.row_bytes(), move.row_bytes());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::byte> buffer_;
+};
+
+const RegisterMethod shared_buffer{
+    planted("shared_buffer", [one = std::make_shared<SharedBuffer>()](const Move& move) { (*one)(move); })};
+
+/// Of several callers, every second one leaves out its last row.
+const RegisterMethod every_second_caller{[] {
+  struct Number {
+    int value;
+  };
+  auto method = planted("every_second_caller", [](const Move&) {});
+  const auto move_all_or_less = [next = std::make_shared<std::atomic<int>>(0)](Arena& arena,
+                                                                               const Move& move) {
+    const auto number = arena.kept<Number>([&] { return Number{(*next)++}; }).value;
+    move.copy_rows(0, move.rows() - (number % 2 == 1 ? 1 : 0));
+  };
+  method.to = [=](Arena& arena, int set) { move_all_or_less(arena, to_move(arena, set)); };
+  method.from = [=](Arena& arena, int set) { move_all_or_less(arena, from_move(arena, set)); };
   return method;
 }()};
 

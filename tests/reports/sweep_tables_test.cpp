@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <sstream>
 
 #include "reports/statistics.h"
@@ -147,6 +148,11 @@ TEST(SweepTables, OnlySweepsLeaveTheOrdinaryTables) {
   }
   EXPECT_EQ(split_sweeps(pointers(two)).others.size(), two.size()) << "two widths are no sweep";
 
+  auto there_and_back = batches();
+  for (auto& record : there_and_back) record.id.direction = "round_trip";
+  EXPECT_EQ(split_sweeps(pointers(there_and_back)).trips.size(), there_and_back.size());
+  EXPECT_TRUE(split_sweeps(pointers(there_and_back)).batches.empty());
+
   auto budgets = widths();
   for (const char* method : {"speedtorch_8sm", "speedtorch_24sm"})
     budgets.push_back(of_width(512, method, 1e-3));
@@ -166,6 +172,46 @@ TEST(SweepTables, FitTheScreenAndStandInTheWholeReport) {
   EXPECT_EQ(text.find("verified rows"), std::string::npos) << "no ordinary table is left";
   std::istringstream lines(text);
   for (std::string one; std::getline(lines, one);) EXPECT_LE(display_width(one), kScreenWidth) << one;
+}
+
+TEST(RoundTrips, AreCountedASecondWithTheirLatencies) {
+  std::vector<Record> records;
+  for (const std::int64_t rows : {6, 12, 20}) {
+    for (const auto& [method, seconds] :
+         {std::pair{"index_select", 10e-6}, {"speedtorch", 4e-6}, {"copy", 2e-6}}) {
+      auto record = of_batch(rows, method, seconds * 1.5, seconds * 3);
+      record.id.direction = "round_trip", record.id.dtype = "float64", record.id.dim = 3,
+      record.id.rows = rows;
+      record.samples_s = std::vector<double>(11, seconds);
+      summarise(record);
+      records.push_back(record);
+    }
+  }
+  derive(records);
+  const auto text = round_trip_tables(pointers(records), Style::plain);
+  EXPECT_NE(text.find("Round trips of small tables"), std::string::npos) << text;
+  EXPECT_NE(text.find("round_trip (cpu), float64, 2 cores, int64 indices"), std::string::npos) << text;
+  std::istringstream lines(text);
+  std::vector<std::string> ours;
+  std::string size;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("all of ") != std::string::npos) size = line.substr(line.find("all of "));
+    if (line.find("speedtorch(") != std::string::npos && size.starts_with("all of 12×3"))
+      ours.push_back(line);
+  }
+  ASSERT_EQ(ours.size(), 1U) << text;
+  std::istringstream words(ours[0]);
+  std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
+  EXPECT_EQ(cells, (std::vector<std::string>{"speedtorch(hugepage)", "250,000", "6.00", "12.0", "2.5×",
+                                             "faster", "2.0×", "slower"}))
+      << text;
+  EXPECT_TRUE(round_trip_tables(pointers(batches()), Style::plain).empty()) << "nothing went back";
+}
+
+TEST(RoundTrips, AreNoLatencyOfOneWay) {
+  auto records = batches();
+  for (auto& record : records) record.id.direction = "round_trip";
+  EXPECT_TRUE(latency_tables(pointers(records), Style::plain).empty());
 }
 
 }  // namespace

@@ -56,5 +56,28 @@ TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
   }).join();
 }
 
+TEST(Threads, OfACallerAreItsOwn) {
+  std::thread([] {
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(static_cast<std::size_t>(last), &allowed)) --last;
+    set_threads(2, {});
+    std::thread([&] {
+      set_caller_threads(1, std::vector<int>{last});
+      cpu_set_t now;
+      ASSERT_EQ(::sched_getaffinity(0, sizeof now, &now), 0);
+      EXPECT_EQ(CPU_COUNT(&now), 1);
+      EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(last), &now));
+      EXPECT_EQ(at::get_num_threads(), 1);
+    }).join();
+    cpu_set_t after;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&after, &allowed));
+    EXPECT_EQ(at::get_num_threads(), 2);
+    EXPECT_TRUE(pinned_cpus().empty());
+  }).join();
+}
+
 }  // namespace
 }  // namespace speedtorch
