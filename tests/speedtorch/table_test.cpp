@@ -232,6 +232,7 @@ TEST(Table, IsRefusedBeforeAnythingIsTakenWhereMemoryIsShort) {
 }
 
 TEST(Table, MayOutliveMain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that begins anew, and so has LibTorch's threads
   EXPECT_EXIT(
       {
         static const Table table = Table::filled({1000, 10}, at::kFloat, Uniform{});
