@@ -1,9 +1,13 @@
 /// Holders with one fault each, for the memory suite of stbench_planted: what a wasteful, lazy or broken
 /// allocator would do. Those that differ for the small table of the warm-up do so from `first_real_bytes` on.
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "benchmarks/holder.h"
@@ -97,8 +101,11 @@ const RegisterHolder says_last_words{planted_fill("says_last_words", [](const Me
   std::_Exit(3);
 })};
 
-const RegisterHolder never_ends{planted_fill(
-    "never_ends", [](const Memory&, std::int64_t) { std::this_thread::sleep_for(std::chrono::hours(1)); })};
+/// Says which process it is in the file that STBENCH_PLANTED_FILE names.
+const RegisterHolder never_ends{planted_fill("never_ends", [](const Memory&, std::int64_t) {
+  if (const char* file = std::getenv("STBENCH_PLANTED_FILE")) std::ofstream(file) << ::getpid() << '\n';
+  std::this_thread::sleep_for(std::chrono::hours(1));
+})};
 
 }  // namespace
 }  // namespace stbench
