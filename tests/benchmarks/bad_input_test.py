@@ -48,7 +48,7 @@ MISTAKES = [
      ["--peers", "'speedtorch'", "cub_batched, cupy, embedding_bag, gather, io_uring, memcpy_batch, mmap, numpy, "
       "pread, torch"]),
     (["--case", CASE, "--peers", "numpy"], ["--case", "--peers"]),
-    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, full"]),
+    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, files, full"]),
     ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),
     ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, every"]),
     ([*BASE, "--color", "sometimes"], ["--color", "'sometimes'", "always"]),
