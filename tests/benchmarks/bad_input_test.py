@@ -89,7 +89,7 @@ MISTAKES = [
     (["--case", CASE.replace(" cores=1", "")], ["--case", "cores=N"]),
     (["--case", CASE.replace("cores=1", "cores=99999")], ["999"]),
     (["--case", CASE + " cahce=cold"], ["--case", "cahce"]),
-    (["--case", CASE + " cache=cold"], ["--case", "cache"]),
+    (["--case", CASE + " cache=hot"], ["--case", "cache"]),
     (["--case", CASE + " isa=avx9"], ["--case", "isa", "'avx9'", "baseline"]),
     (["--case", CASE, "--rows", "5k"], ["--case", "--rows"]),
     (["--case", CASE, "--filter", "x"], ["--case", "--filter"]),
