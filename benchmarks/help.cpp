@@ -89,7 +89,8 @@ const std::vector<OptionGroup>& groups() {
          "is "
          "STBENCH_PYTHON's, else the python3 on the PATH, and the time is their own clock's around the "
          "operation. embedding_bag and gather are operations of LibTorch that nobody calls the best; "
-         "cub_batched and memcpy_batch are operations of the CUDA toolkit, for cells on a GPU. docs/peers.md "
+         "cub_batched and memcpy_batch are operations of the CUDA toolkit, for cells on a GPU; mmap, pread "
+         "and io_uring are ways into mapped tables. docs/peers.md "
          "has more."},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},

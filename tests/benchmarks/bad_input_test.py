@@ -48,7 +48,7 @@ MISTAKES = [
      ["--peers", "'speedtorch'", "cub_batched, cupy, embedding_bag, gather, io_uring, memcpy_batch, mmap, numpy, "
       "pread, torch"]),
     (["--case", CASE, "--peers", "numpy"], ["--case", "--peers"]),
-    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, full, small"]),
+    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, files, full, small"]),
     ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),
     ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, every"]),
     ([*BASE, "--color", "sometimes"], ["--color", "'sometimes'", "always"]),
@@ -96,7 +96,7 @@ MISTAKES = [
     (["--case", CASE.replace(" cores=1", "")], ["--case", "cores=N"]),
     (["--case", CASE.replace("cores=1", "cores=99999")], ["999"]),
     (["--case", CASE + " cahce=cold"], ["--case", "cahce"]),
-    (["--case", CASE + " cache=cold"], ["--case", "cache"]),
+    (["--case", CASE + " cache=hot"], ["--case", "cache"]),
     (["--case", CASE + " isa=avx9"], ["--case", "isa", "'avx9'", "baseline"]),
     (["--case", CASE, "--rows", "5k"], ["--case", "--rows"]),
     (["--case", CASE, "--filter", "x"], ["--case", "--filter"]),
