@@ -26,14 +26,14 @@ constexpr std::int64_t asked_rows = 64;
 constexpr std::int64_t most_cold = 1;
 constexpr std::int64_t check_grain = 1 << 16;
 
-[[noreturn]] void refuse_file(const std::string& call) {
+[[noreturn]] void refuse_reads(const std::string& call) {
   const std::string answer = std::strerror(errno);
   throw FileError("cannot read rows of the file: " + call + ": " + answer);
 }
 
 int duplicate(int fd) {
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) refuse_file("descriptor " + std::to_string(fd));
+  if (copy < 0) refuse_reads("descriptor " + std::to_string(fd));
   return copy;
 }
 
@@ -94,7 +94,7 @@ FileRows::~FileRows() {
 
 void FileRows::check_size() const {
   struct stat found {};
-  if (::fstat(table_.fd, &found) != 0) refuse_file("fstat");
+  if (::fstat(table_.fd, &found) != 0) refuse_reads("fstat");
   if (!S_ISREG(found.st_mode)) throw FileError("cannot read rows of what is no regular file");
   if (found.st_size < table_.end()) {
     throw FileError("the file has " + std::to_string(found.st_size) + " bytes, its " +
@@ -121,7 +121,7 @@ const std::byte* FileRows::mapped_rows() {
   if (mapping_ == nullptr) {
     const auto bytes = static_cast<std::size_t>(table_.end());
     void* made = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, table_.fd, 0);
-    if (made == MAP_FAILED) refuse_file("mmap");
+    if (made == MAP_FAILED) refuse_reads("mmap");
     ::madvise(made, bytes, MADV_RANDOM);
     mapping_ = made;
   }

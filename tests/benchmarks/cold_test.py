@@ -101,6 +101,7 @@ class ColdTest(ProgramTest):
                 self.assertIn(("mapped", "cold", dim, method), found)
             self.assertLessEqual({("mapped", "warm", dim, "speedtorch"), ("pageable", "warm", dim, "speedtorch"),
                                   ("mapped", "warm", dim, "pread")}, found)
+        self.assertIn(report["environment"]["files"]["reads"], ("io_uring", "advice"))
         groups = {case["group"] for case in report["cases"] if case["cache"] == "warm" and case["dim"] == 512}
         self.assertEqual(len(groups), 1)  # memory and file in the same rounds
 
