@@ -140,8 +140,8 @@ class BadInputTest(ProgramTest):
         mistakes = [
             (["--rows", "9000000000G"], ["9000000000000000000", "overflows"]),
             (["--rows", "1G", "--dim", "9G"], ["overflows"]),
-            (["--rows", "9000000G"], ["bytes", "available", "--rows"]),
-            (["--rows", "1G", "--dim", "100k"], ["400", "bytes", "available", "--rows"]),
+            (["--rows", "9000000G"], ["4.61 EB", "free", "--rows"]),
+            (["--rows", "1G", "--dim", "100k"], ["400 TB", "free", "--rows"]),
             (["--rows", "10", "--batch", "9223372036854775807", "--distribution", "uniform"], ["batch", "overflows"]),
             (["--rows", "10", "--batch", "90071992547409920", "--dim", "1", "--distribution", "uniform"], ["batch"]),
             (["--rows", "10", "--batch", "1000G", "--distribution", "uniform"], ["bytes", "--batch"]),
