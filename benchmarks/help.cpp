@@ -52,8 +52,9 @@ const std::vector<OptionGroup>& groups() {
          "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
          "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
          "--device, --dtype, --rows, --dim and --row-bytes of the axes."},
-        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, files, small, full",
-         "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
+        {"--preset NAME", "quick, standard (the default), kernels, files, small, full",
+         "quick (a minute): libtorch and hugepage tables, all cores. standard (five minutes): every "
+         "placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
          "table "
          "of 5 GB, small batches with their latency. files: the same for mapped tables, in about five "
@@ -108,12 +109,11 @@ const std::vector<OptionGroup>& groups() {
          "sample is from the first one's start to the last one's end. Callers share the cores: each has "
          "cores / "
          "callers threads, at least one."},
-        {"--cache LIST", "warm, cold (warm)",
+        {"--cache, --isa LIST", "warm, cold (warm); instruction set of our host kernels (best)",
          "cold: before each sample, outside its time, the processor's caches are filled with other bytes, "
          "and a "
          "mapped table's file is taken out of memory, which is confirmed. Such a table may be larger than "
-         "memory."},
-        {"--isa LIST", "instruction set of our host kernels (best); list names them", ""}}},
+         "memory. stbench list names the instruction sets."}}},
       {"Effort",
        {{"--samples, --warmup N", "exactly N samples a case; N untimed runs first (1)",
          "Without --samples at least 11 and at most 61: a cell ends when every case's 95 % interval is "

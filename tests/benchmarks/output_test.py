@@ -22,7 +22,7 @@ VALUES = {
     "--suite": "transfer", "--preset": "quick", "--filter": "to", "--direction": "to", "--placement": "libtorch",
     "--method": "speedtorch", "--device": "cpu", "--rows": "2k", "--dim": "3", "--batch": "10", "--dtype": "int8",
     "--index-dtype": "int32", "--distribution": "uniform", "--cores": "1", "--callers": "2", "--samples": "3", "--warmup": "2",
-    "--timeout": "9", "--verify": "every", "--seed": "4", "--csv": "a.csv", "--json": "a.json", "--color": "never", "--isa": "baseline",
+    "--timeout": "9", "--verify": "every", "--seed": "4", "--csv": "a.csv", "--json": "a.json", "--color": "never", "--isa": "baseline", "--cache": "cold",
     "--benchmark_filter": "to", "--benchmark_out": "a.txt", "--benchmark_out_format": "csv",
     "--benchmark_color": "false",
 }

@@ -19,7 +19,7 @@ ENUMERATIONS = {
     "suite": {"transfer"},
     "direction": {"to", "from", "sum", "round_trip"},
     "placement": {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"},
-    "method": {"speedtorch", *LIBTORCH, *CEILINGS},
+    "method": {"speedtorch", "file_rows", *LIBTORCH, *CEILINGS},
     "dtype": {"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bytes"},
     "index_dtype": {"int32", "int64"},
     "status": set(STATUSES),
