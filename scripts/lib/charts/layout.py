@@ -1,0 +1,275 @@
+"""The two layouts that all figures share: lines over an axis with their names at the end, and rows with their names
+in front. Each is one panel; a figure is one or more of them, on the same scales.
+
+Texts of a report reach a chart as values of its data or as plain titles. Field names and expressions are all ours.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import altair as alt
+from charts import theme
+
+WIDTH, HEIGHT, ROW = 300, 190, 17  # px: the plot of a panel of lines, and one row of a panel of rows
+LABEL_GAP = 13  # px between the names at the ends of lines
+BYTES = " : ".join(f"datum.value >= {2**power} ? format(datum.value / {2**power}, ',~r') + ' {unit}'"
+                   for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")))
+BYTES += " : format(datum.value, ',~r') + ' B'"
+
+
+@dataclass
+class Axis:
+    """What a scale shows: its title, its ends, its ticks; `kind` is `linear`, `log` or `bytes` (powers of two)."""
+
+    title: str
+    low: float
+    high: float
+    ticks: list
+    kind: str = "linear"
+
+    @property
+    def is_log(self):
+        return self.kind == "log" or (self.kind == "bytes" and self.low > 0)
+
+    def scale(self, **more):
+        kind = {"type": "log", "base": 2 if self.kind == "bytes" else 10} if self.is_log else {"type": "linear"}
+        return alt.Scale(domain=[self.low, self.high], nice=False, **kind, **more)
+
+    def axis(self, **more):
+        expression = {"labelExpr": BYTES} if self.kind == "bytes" else {"format": ",~r"}
+        return alt.Axis(values=self.ticks, **expression, **more)
+
+    def part(self, value):
+        """Where on the axis a value is, from 0 to 1."""
+        if self.is_log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+def linear(title, highest):
+    """From 0 to a round number, in four to six steps."""
+    step = 10.0 ** math.floor(math.log10(highest / 4)) if highest > 0 else 1.0
+    step *= next(factor for factor in (1, 2, 5, 10) if highest / (step * factor) <= 5)
+    count = math.ceil(highest / step * 0.999) or 1
+    return Axis(title, 0, count * step, [step * i for i in range(count + 1)])
+
+
+def logarithmic(title, lowest, highest):
+    """Decades, with 2 and 5 between where there are few."""
+    first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
+    factors = (1, 2, 5) if last - first <= 2 else (1, 3) if last - first <= 3 else (1,)
+    ticks = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+    low = max([tick for tick in ticks if tick <= lowest * 1.001] or ticks[:1])
+    high = min([tick for tick in ticks if tick >= highest * 0.999] or ticks[-1:])
+    high = high if high > low else low * 10
+    return Axis(title, low, high, [tick for tick in ticks if low <= tick <= high], "log")
+
+
+def powers_of_two(title, lowest, highest, kind="bytes"):
+    first, last = math.floor(math.log2(lowest)), math.ceil(math.log2(highest))
+    step = max(1, math.ceil((last - first) / 6))
+    ticks = [2**power for power in range(first, max(last, first + 1) + 1, step)]
+    return Axis(title, min(lowest, ticks[0]), max(highest, ticks[0] * 2), ticks, kind)
+
+
+def binary_linear(title, highest):
+    """Bytes from 0 up, ticks at multiples of a power of two."""
+    step = 2.0 ** math.floor(math.log2(highest / 3)) if highest > 0 else 1.0
+    step *= 2 if highest / step > 5 else 1
+    count = math.ceil(highest / step * 0.999) or 1
+    return Axis(title, 0, count * step, [step * i for i in range(count + 1)], "bytes")
+
+
+@dataclass
+class Picture:
+    """One panel, ready to be drawn."""
+
+    title: str
+    chart: alt.LayerChart
+    alt: str  # in words, for who does not see it
+
+
+@dataclass
+class Point:
+    x: float
+    y: float
+    low: float = None
+    high: float = None
+    tip: str = ""
+    hollow: bool = False
+
+
+@dataclass
+class Line:
+    label: str
+    look: theme.Look
+    points: list
+    dash: list = field(default_factory=lambda: [1, 0])
+
+
+def layer(rows, mark, **encoding):
+    """One mark, (kind, properties), for each of the rows; silent for a screen reader unless it says otherwise."""
+    kind, properties = mark
+    return getattr(alt.Chart(alt.Data(values=rows)), f"mark_{kind}")(**{"aria": False, **properties}).encode(**encoding)
+
+
+def spread(wanted, gap, low, high):
+    """Places as near to the wanted ones as can be, at least `gap` apart, inside [low, high] where there is room."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    blocks = []  # [sum of wanted minus offset, count]: rows that touch move as one
+    for i in order:
+        blocks.append([[i], wanted[i]])
+        while len(blocks) > 1 and start(blocks[-2], gap) + gap * len(blocks[-2][0]) > start(blocks[-1], gap):
+            last = blocks.pop()
+            merged = blocks[-1][0] + last[0]
+            blocks[-1] = [merged, sum(wanted[j] for j in merged) / len(merged)]
+    places = [0.0] * len(wanted)
+    for members, centre in blocks:
+        first = min(max(start((members, centre), gap), low), max(low, high - gap * (len(members) - 1)))
+        for offset, i in enumerate(members):
+            places[i] = first + gap * offset
+    return places
+
+
+def start(block, gap):
+    members, centre = block
+    return centre - gap * (len(members) - 1) / 2
+
+
+def line_panel(title, lines, x, y, words):
+    """Lines over x with whiskers and names at their ends. `x`, `y`: the axes, `words`: the alternative text."""
+    enc_x = alt.X("x:Q", scale=x.scale(padding=10), axis=x.axis(), title=x.title)
+    enc_y = alt.Y("y:Q", scale=y.scale(), axis=y.axis(), title=y.title)
+    layers = []
+    for line in sorted(lines, key=lambda line: line.look.width):
+        layers += line_layers(line, enc_x, enc_y)
+    ends = [HEIGHT * (1 - y.part(line.points[-1].y)) for line in lines]
+    for line, place in zip(lines, spread(ends, LABEL_GAP, 0, HEIGHT)):
+        layers.append(text([{"t": line.label}], line.look.colour, bold=line.look.width > 2, align="left",
+                           x=alt.value(WIDTH + 10), y=alt.value(round(place, 1))))
+    return Picture(title, alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=title), words)
+
+
+def line_layers(line, enc_x, enc_y):
+    colour, rows = line.look.colour, [vars(point) for point in line.points]
+    whiskers = [row for row in rows if row["low"] is not None and row["high"] is not None]
+    layers = [layer(rows, ("line", {"color": colour, "strokeWidth": line.look.width, "strokeDash": line.dash}),
+                    x=enc_x, y=enc_y)]
+    if whiskers:
+        layers.append(layer(whiskers, ("rule", {"color": colour, "strokeWidth": 1, "opacity": 0.7}), x=enc_x,
+                            y=on(enc_y, "low"), y2="high:Q"))
+    for hollow in (False, True):
+        chosen = [row for row in rows if row["hollow"] is hollow]
+        if chosen:
+            layers.append(points(chosen, line.look, hollow, enc_x, enc_y))
+    return layers
+
+
+def points(rows, look, hollow, enc_x, enc_y):
+    """Dots that say what they are; hollow where the number is doubtful."""
+    size = 44 if look.width > 2 else 30
+    mark = {"shape": look.shape, "size": size, "stroke": look.colour, "strokeWidth": 1.3, "aria": True,
+            "fill": theme.PAPER if hollow else look.colour, "opacity": 1}
+    return layer(rows, ("point", mark), x=enc_x, y=enc_y, description="tip:N")
+
+
+def text(rows, colour, align="left", bold=False, size=theme.TEXT, **encoding):
+    mark = {"color": colour, "align": align, "baseline": "middle", "fontSize": size,
+            "fontWeight": "bold" if bold else "normal"}
+    return layer(rows, ("text", mark), text="t:N", **encoding)
+
+
+@dataclass
+class Row:
+    """One row: a heading, or a name with a bar, a dot or many dots."""
+
+    label: str
+    colour: str = theme.INK
+    look: theme.Look = None  # None: a heading
+    value: float = None
+    low: float = None
+    high: float = None
+    text: str = ""  # behind the bar
+    tip: str = ""
+    hollow: bool = False
+    dots: list = field(default_factory=list)  # [(value, tip)]
+    rule: float = None  # a mark across this row, such as the ceiling
+    rule_tip: str = ""
+
+
+def row_panel(title, rows, x, words, width=230, bars=True):
+    """Names in front, bars from 0 or dots, values behind."""
+    enc_x = alt.X("x:Q", scale=x.scale(), axis=x.axis(grid=True, domain=False, ticks=False), title=x.title)
+    enc_y = alt.Y("y:Q", scale=alt.Scale(domain=[len(rows), 0], nice=False), axis=None)
+    data = [{"i": i, "y": i + 0.5, "row": row} for i, row in enumerate(rows)]
+    layers = [*bar_layers(data, enc_x, enc_y, bars), *dot_layers(data, enc_x, enc_y),
+              *name_layers(data, enc_y), *value_layers(data, enc_x, enc_y, width)]
+    chart = alt.layer(*layers).properties(width=width, height=ROW * len(rows), title=title)
+    return Picture(title, chart, words)
+
+
+def by_look(data, wanted):
+    """The rows that `wanted` accepts, together by how they look."""
+    found = {}
+    for one in data:
+        if wanted(one["row"]):
+            found.setdefault((one["row"].look, one["row"].hollow), []).append(one)
+    return found.items()
+
+
+def on(encoding, name):
+    """The same axis for another column."""
+    other = encoding.copy(deep=False)
+    other.shorthand = f"{name}:Q"
+    return other
+
+
+def bar_layers(data, enc_x, enc_y, bars):
+    layers = []
+    for (look, hollow), chosen in by_look(data, lambda row: row.value is not None):
+        rows = [{"x": one["row"].value, "zero": 0, "y": one["y"], "top": one["i"] + 0.16, "bottom": one["i"] + 0.84,
+                 "low": one["row"].low, "high": one["row"].high, "tip": one["row"].tip} for one in chosen]
+        if bars:
+            mark = {"fill": theme.PAPER if hollow else look.colour, "stroke": look.colour, "strokeWidth": 1,
+                    "fillOpacity": 1 if hollow else 0.82, "opacity": 1, "aria": True}
+            layers.append(layer(rows, ("rect", mark), x=on(enc_x, "zero"), x2="x:Q", y=on(enc_y, "top"), y2="bottom:Q",
+                                description="tip:N"))
+        else:
+            layers.append(points(rows, look, hollow, enc_x, enc_y))
+        whiskers = [row for row in rows if row["low"] is not None and row["high"] is not None]
+        if whiskers:
+            mark = {"color": theme.INK, "strokeWidth": 1.2}
+            layers.append(layer(whiskers, ("rule", mark), x=on(enc_x, "low"), x2="high:Q", y=enc_y))
+    return [*layers, *rule_layers(data, enc_x, enc_y)]
+
+
+def rule_layers(data, enc_x, enc_y):
+    rules = [{"x": one["row"].rule, "top": one["i"], "bottom": one["i"] + 1, "tip": one["row"].rule_tip}
+             for one in data if one["row"].rule is not None]
+    mark = {"color": theme.CEILING, "strokeWidth": 2, "aria": True}
+    return [layer(rules, ("rule", mark), x=enc_x, y=on(enc_y, "top"), y2="bottom:Q", description="tip:N")] \
+        if rules else []
+
+
+def dot_layers(data, enc_x, enc_y):
+    layers = []
+    for (look, _), chosen in by_look(data, lambda row: row.dots):
+        rows = [{"x": value, "y": one["y"], "tip": tip} for one in chosen for value, tip in one["row"].dots]
+        mark = {"color": look.colour, "thickness": 1.2, "size": 10, "orient": "vertical", "opacity": 0.55, "aria": True}
+        layers.append(layer(rows, ("tick", mark), x=enc_x, y=enc_y, description="tip:N"))
+    return layers
+
+
+def name_layers(data, enc_y):
+    layers = []
+    for (look, _), chosen in by_look(data, lambda row: True):
+        rows = [{"t": one["row"].label, "y": one["y"] + (0.08 if look is None else 0)} for one in chosen]
+        colour = theme.SOFT if look is None else look.colour
+        layers.append(text(rows, colour, "right", bold=look is not None and look.width > 2, y=enc_y,
+                           x=alt.value(-8)))
+    return layers
+
+
+def value_layers(data, enc_x, enc_y, width):
+    rows = [{"t": one["row"].text, "y": one["y"]} for one in data if one["row"].text]
+    return [text(rows, theme.SOFT, y=enc_y, x=alt.value(width + 8), size=theme.SMALL)] if rows else []
