@@ -136,7 +136,7 @@ def start(block, gap):
     return centre - gap * (len(members) - 1) / 2
 
 
-def line_panel(title, lines, x, y, words):
+def line_panel(title, lines, x, y, words, width=WIDTH):
     """Lines over x with whiskers and names at their ends. `x`, `y`: the axes, `words`: the alternative text."""
     enc_x = alt.X("x:Q", scale=x.scale(padding=10), axis=x.axis(), title=x.title)
     enc_y = alt.Y("y:Q", scale=y.scale(), axis=y.axis(), title=y.title)
@@ -146,8 +146,8 @@ def line_panel(title, lines, x, y, words):
     ends = [HEIGHT * (1 - y.part(line.points[-1].y)) for line in lines]
     for line, place in zip(lines, spread(ends, LABEL_GAP, 0, HEIGHT)):
         layers.append(text([{"t": line.label}], line.look.colour, bold=line.look.width > 2, align="left",
-                           x=alt.value(WIDTH + 10), y=alt.value(round(place, 1))))
-    return Picture(title, alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=title), words)
+                           x=alt.value(width + 10), y=alt.value(round(place, 1))))
+    return Picture(title, alt.layer(*layers).properties(width=width, height=HEIGHT, title=title), words)
 
 
 def line_layers(line, enc_x, enc_y):
@@ -264,9 +264,8 @@ def name_layers(data, enc_y):
     layers = []
     for (look, _), chosen in by_look(data, lambda row: True):
         rows = [{"t": one["row"].label, "y": one["y"] + (0.08 if look is None else 0)} for one in chosen]
-        colour = theme.SOFT if look is None else look.colour
-        layers.append(text(rows, colour, "right", bold=look is not None and look.width > 2, y=enc_y,
-                           x=alt.value(-8)))
+        colour, bold = (theme.INK, False) if look is None else (look.colour, look.width > 2)
+        layers.append(text(rows, colour, "right", bold, y=enc_y, x=alt.value(-8)))
     return layers
 
 

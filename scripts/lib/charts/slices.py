@@ -52,14 +52,15 @@ class Slice:
 
 
 def slices(machines, x, free, fewest):
-    """The slices in which `x` takes at least `fewest` values, the fullest first. `free`: columns that may go with x."""
+    """The slices in which `x` takes at least `fewest` values, the fullest first. `free`: columns that may go with x.
+    Of one direction each: sums and round trips follow from those."""
     names = [name for name in KEY if name not in (*PANEL, "method", x, *free)]
     if "row_bytes" not in (x, *free):
         names.append("row_bytes")
     found = {}
     for machine in machines:
         for case in machine.cases:
-            if case.suite != "transfer":
+            if case.suite != "transfer" or case.direction not in DIRECTIONS[:2]:
                 continue
             fixed = tuple(getattr(case, name) for name in names)
             key = tuple(getattr(case, name) for name in PANEL)

@@ -5,9 +5,10 @@ from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named,
 from charts.slices import slices
 from charts.words import binary, counted, percent, rate, significant, span
 
+NARROW = 130  # px: the plots over few numbers of cores
 MOST = 2  # further figures of a kind; the reports have the rest
-INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machine the range of their medians. " \
-            "Hollow: unstable."
+INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machine the range of their medians; " \
+            "the ceiling's are in the table. Hollow: unstable."
 
 
 def ceilings_joined(panel):
@@ -41,6 +42,8 @@ def lines_of(panel, machines, looks, x, at):
         for case in cases:
             low, high = case.speeds()
             head = f", {at(getattr(case, x))}" + (", the ceiling" if name == "ceiling" else "")
+            if name == "ceiling":  # its spread would hide the others': the processes' ceilings differ most
+                low = high = None
             points.append(layout.Point(getattr(case, x), case.gb_per_s, low, high, tip(case, letter, head),
                                        case.is_unstable))
         look = looks["copy"] if name == "ceiling" else looks[name]
@@ -71,17 +74,18 @@ def table_of(one, x, heading, at):
     return Table(headings, rows)
 
 
-def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis):
+def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis, width=layout.WIDTH):
     pictures = []
     for panel in one.panels:
         lines = lines_of(panel, machines, looks, x, at)
-        pictures.append(layout.line_panel(panel.title, lines, x_axis, y_axis,
-                                          alt_text(f"GB/s, {panel.title}", lines, at, rate)))
+        words = alt_text(f"GB/s, {panel.title}", lines, at, rate)
+        pictures.append(layout.line_panel(panel.title, lines, x_axis, y_axis, words, width))
     return pictures, table_of(one, x, heading, at)
 
 
 def fastest(one):
-    return max(max(case.gb_per_s, case.speeds()[1] or 0) for case in one.cases)
+    return max(case.gb_per_s if theme.is_ceiling(case.method) else max(case.gb_per_s, case.speeds()[1] or 0)
+               for case in one.cases)
 
 
 def slowest(one):
@@ -186,8 +190,8 @@ def by_cores(machines):
         x_axis.ticks = sorted({case.cores for case in one.cases})
         y_axis = layout.linear("GB/s of payload", fastest(one))
         at = lambda cores: counted(cores, "core")  # noqa: E731
-        pictures, table = speed_figure(one, machines, looks, "cores", "cores", at, x_axis, y_axis)
+        pictures, table = speed_figure(one, machines, looks, "cores", "cores", at, x_axis, y_axis, NARROW)
         lead = f"The same work on more cores, each method with the same ones. {INTERVALS}"
         words = f"{one.words()}, a table of {binary(one.fixed['rows'] * one.fixed['row_bytes'])}"
-        made.append(Figure("cores", "Core scaling", lead, pictures, table, words))
+        made.append(Figure("cores", "Core scaling", lead, pictures, table, words, columns=4))
     return (with_more(made, "cores"), "") if made else (None, "no report has two numbers of cores of one thing")
