@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import altair as alt
 from charts import theme
 
-WIDTH, HEIGHT, ROW = 300, 190, 17  # px: the plot of a panel of lines, and one row of a panel of rows
+WIDTH, HEIGHT, ROW = 260, 175, 17  # px: the plot of a panel of lines, and one row of a panel of rows
 LABEL_GAP = 13  # px between the names at the ends of lines
 BYTES = " : ".join(f"datum.value >= {2**power} ? format(datum.value / {2**power}, ',~r') + ' {unit}'"
                    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")))
@@ -19,20 +19,20 @@ BYTES += " : format(datum.value, ',~r') + ' B'"
 
 @dataclass
 class Axis:
-    """What a scale shows: its title, its ends, its ticks; `kind` is `linear`, `log` or `bytes` (powers of two)."""
+    """What a scale shows: its title, its ends, its ticks. Of `bytes` and `count` the ticks are powers of two."""
 
     title: str
     low: float
     high: float
     ticks: list
-    kind: str = "linear"
+    kind: str = "linear"  # log, bytes, count
 
     @property
     def is_log(self):
-        return self.kind == "log" or (self.kind == "bytes" and self.low > 0)
+        return self.kind != "linear" and self.low > 0
 
     def scale(self, **more):
-        kind = {"type": "log", "base": 2 if self.kind == "bytes" else 10} if self.is_log else {"type": "linear"}
+        kind = {"type": "log", "base": 10 if self.kind == "log" else 2} if self.is_log else {"type": "linear"}
         return alt.Scale(domain=[self.low, self.high], nice=False, **kind, **more)
 
     def axis(self, **more):
@@ -55,14 +55,19 @@ def linear(title, highest):
 
 
 def logarithmic(title, lowest, highest):
-    """Decades, with 2 and 5 between where there are few."""
+    """From one of 1, 2, 5 times a power of ten to another; ticks at decades, with 2 and 5 between where there are few."""
     first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
-    factors = (1, 2, 5) if last - first <= 2 else (1, 3) if last - first <= 3 else (1,)
-    ticks = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-    low = max([tick for tick in ticks if tick <= lowest * 1.001] or ticks[:1])
-    high = min([tick for tick in ticks if tick >= highest * 0.999] or ticks[-1:])
-    high = high if high > low else low * 10
-    return Axis(title, low, high, [tick for tick in ticks if low <= tick <= high], "log")
+    steps = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
+    low = max(step for step in steps if step <= lowest * 1.001)
+    high = min(step for step in steps if step >= highest * 0.999 and step > low)
+    ticks = [step for step in steps if low <= step <= high]
+    if len(ticks) > 8:
+        ticks = [tick for tick in ticks if is_decade(tick)]
+    return Axis(title, low, high, ticks, "log")
+
+
+def is_decade(value):
+    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
 
 
 def powers_of_two(title, lowest, highest, kind="bytes"):
@@ -197,7 +202,7 @@ class Row:
     rule_tip: str = ""
 
 
-def row_panel(title, rows, x, words, width=230, bars=True):
+def row_panel(title, rows, x, words, width=200, bars=True):
     """Names in front, bars from 0 or dots, values behind."""
     enc_x = alt.X("x:Q", scale=x.scale(), axis=x.axis(grid=True, domain=False, ticks=False), title=x.title)
     enc_y = alt.Y("y:Q", scale=alt.Scale(domain=[len(rows), 0], nice=False), axis=None)
@@ -238,7 +243,7 @@ def bar_layers(data, enc_x, enc_y, bars):
             layers.append(points(rows, look, hollow, enc_x, enc_y))
         whiskers = [row for row in rows if row["low"] is not None and row["high"] is not None]
         if whiskers:
-            mark = {"color": theme.INK, "strokeWidth": 1.2}
+            mark = {"color": theme.INK if bars else look.colour, "strokeWidth": 1.2}
             layers.append(layer(whiskers, ("rule", mark), x=on(enc_x, "low"), x2="high:Q", y=enc_y))
     return [*layers, *rule_layers(data, enc_x, enc_y)]
 
@@ -255,7 +260,7 @@ def dot_layers(data, enc_x, enc_y):
     layers = []
     for (look, _), chosen in by_look(data, lambda row: row.dots):
         rows = [{"x": value, "y": one["y"], "tip": tip} for one in chosen for value, tip in one["row"].dots]
-        mark = {"color": look.colour, "thickness": 1.2, "size": 10, "orient": "vertical", "opacity": 0.55, "aria": True}
+        mark = {"color": look.colour, "thickness": 1.2, "size": 11, "orient": "vertical", "opacity": 0.5, "aria": True}
         layers.append(layer(rows, ("tick", mark), x=enc_x, y=enc_y, description="tip:N"))
     return layers
 

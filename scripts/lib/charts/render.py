@@ -63,8 +63,8 @@ def panel_svg(picture, number):
     for element in root.iter():
         element.attrib.pop("font-family", None)
     width, height = root.get("width"), root.get("height")
-    root.attrib = {"class": "chart", "viewBox": root.get("viewBox"), "style": f"max-width:{width}px",
-                   "width": width, "height": height, "role": "img", "aria-label": picture.alt}
+    root.attrib = {"class": "chart", "viewBox": root.get("viewBox"), "width": width, "height": height, "role": "img",
+                   "aria-label": picture.alt}
     return ElementTree.tostring(root, encoding="unicode")
 
 

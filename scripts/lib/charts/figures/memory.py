@@ -84,7 +84,7 @@ def make(machines):
     pictures = []
     for title, rows in drawn:
         words = "; ".join(f"{row.label} {row.text}" for row in rows if row.look)
-        pictures.append(layout.row_panel(title, rows, axis, f"{title}: {words}.", width=250))
+        pictures.append(layout.row_panel(title, rows, axis, f"{title}: {words}."))
     lead = "Bars: what the process holds for the table, what it had before subtracted; the grey mark is what was " \
            "requested, a whisker goes to the peak while the table was made."
     sizes = sorted({case.rows * case.row_bytes for _, case in found})

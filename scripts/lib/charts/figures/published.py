@@ -43,7 +43,7 @@ def rows_of(direction, found, looks):
     for name, speed, seconds in published_rows(direction):
         rows.append(layout.Row(name, look=LOOK, value=speed, text=f"{significant(speed)} · {span(seconds)}",
                                tip=f"{name}, published 2019: {rate(speed)} ({span(seconds)})"))
-    rows.append(layout.Row("here"))
+    rows.append(layout.Row("measured here"))
     for machine, case in found:
         low, high = case.speeds()
         place = f"{case.method}({case.placement})"
@@ -76,8 +76,8 @@ def make(machines):
     for direction, found in drawn:
         rows = rows_of(direction, found, looks)
         words = "; ".join(f"{row.label} {significant(row.value)} GB/s" for row in rows if row.look)
-        pictures.append(layout.row_panel(direction, rows, axis, f"{direction}: {words}.", width=200, bars=False))
-    lead = f"Grey: {FIGURES['source']} ({FIGURES['hardware']}), where `to` and `from` went to and from the GPU. It is " \
+        pictures.append(layout.row_panel(direction, rows, axis, f"{direction}: {words}.", width=170, bars=False))
+    lead = f"Grey: {FIGURES['source']} ({FIGURES['hardware']}), where to and from are to and from the GPU. It is " \
            "other hardware and another timer: the figures stand side by side to show the order of magnitude, no more."
     return Figure("published", "Beside the figures published in 2019", lead, pictures, table_of(drawn),
                   "131,072 of 1,000,000 × 128 float32 rows"), ""

@@ -1,11 +1,14 @@
 """All samples of the main table: how they spread, case by case."""
 
+from dataclasses import replace
+
 from charts import layout
 from charts.figures.figure import Figure, Table, looks_of, mark, named
 from charts.figures.glance import chosen, grouped
 from charts.slices import method_rank
 from charts.words import PAGES, significant, span
 
+MEDIAN = "M-0.22,-1.3H0.22V1.3H-0.22Z"  # a bar longer than the strokes, in the size of a point
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
@@ -21,12 +24,11 @@ def rows_of(placements, looks, scale):
             dots = [(sample / scale, f"{named(case.method, machine.letter)} in {placement}, sample {number}: "
                      f"{span(sample)}") for one in case.cases for number, sample in enumerate(one["samples_s"], 1)]
             if dots:
-                low, high = case.interval()
-                rows.append(layout.Row(
-                    named(case.method, machine.letter), look=looks[case.method], value=case.seconds / scale,
-                    low=low and low / scale, high=high and high / scale, text=mark(case) + span(case.seconds),
-                    tip=f"{named(case.method, machine.letter)} in {placement}: median {span(case.seconds)}",
-                    hollow=case.is_unstable, dots=dots))
+                label = named(case.method, machine.letter)
+                rows.append(layout.Row(label, look=replace(looks[case.method], shape=MEDIAN),
+                                       value=case.seconds / scale, text=mark(case) + span(case.seconds),
+                                       tip=f"{label} in {placement}: median {span(case.seconds)}",
+                                       hollow=case.is_unstable, dots=dots))
     return rows
 
 
@@ -61,6 +63,5 @@ def make(machines):
         words = "; ".join(f"{row.label} median {significant(row.value)} {unit}, {len(row.dots)} samples"
                           for row in rows if row.look)
         pictures.append(layout.row_panel(title, rows, axis, f"{title}: {words}.", bars=False))
-    lead = "Each stroke is one timed run; the mark is their median, the line through it the 95 % interval of the " \
-           "median, or the range of the medians over several processes."
+    lead = "Each stroke is one timed run; the long bar is their median."
     return Figure("samples", "All samples", lead, pictures, table_of(groups), ""), ""

@@ -5,7 +5,7 @@ from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named,
 from charts.slices import slices
 from charts.words import binary, counted, percent, rate, significant, span
 
-NARROW = 130  # px: the plots over few numbers of cores
+NARROW = 120  # px: the plots over few numbers of cores
 MOST = 2  # further figures of a kind; the reports have the rest
 INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machine the range of their medians; " \
             "the ceiling's are in the table. Hollow: unstable."
