@@ -23,7 +23,8 @@ OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s",
             **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers",
                              "group", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",
                              "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
-                             "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes"), "integer"),
+                             "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
+                             "after_free_bytes"), "integer"),
             **dict.fromkeys(("cache", "index_home", "isa", "pages_got"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "a number that is not negative"}
 

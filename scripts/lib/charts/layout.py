@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 
 import altair as alt
 from charts import theme
+from reports import shortened
 
 WIDTH, HEIGHT, ROW = 260, 175, 17  # px: the plot of a panel of lines, and one row of a panel of rows
+LONGEST = 34  # letters of a name
 LABEL_GAP = 13  # px between the names at the ends of lines
 BYTES = " : ".join(f"datum.value >= {2**power} ? format(datum.value / {2**power}, ',~r') + ' {unit}'"
                    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")))
@@ -92,6 +94,12 @@ class Picture:
     title: str
     chart: alt.LayerChart
     alt: str  # in words, for who does not see it
+    left: int = 0  # letters of the longest text that stands out on the left, and on the right
+    right: int = 0
+
+    def padding(self):
+        """Room for letters that are wider than those measured with: up to 1.3 px each, seen with DejaVu Sans Bold."""
+        return {"left": 8 + 1.3 * self.left, "right": 10 + 1.3 * self.right, "top": 6, "bottom": 6}
 
 
 @dataclass
@@ -150,9 +158,10 @@ def line_panel(title, lines, x, y, words, width=WIDTH):
         layers += line_layers(line, enc_x, enc_y)
     ends = [HEIGHT * (1 - y.part(line.points[-1].y)) for line in lines]
     for line, place in zip(lines, spread(ends, LABEL_GAP, 0, HEIGHT)):
-        layers.append(text([{"t": line.label}], line.look.colour, bold=line.look.width > 2, align="left",
+        layers.append(text([{"t": shortened(line.label, LONGEST)}], line.look.colour, bold=line.look.width > 2, align="left",
                            x=alt.value(width + 10), y=alt.value(round(place, 1))))
-    return Picture(title, alt.layer(*layers).properties(width=width, height=HEIGHT, title=title), words)
+    chart = alt.layer(*layers).properties(width=width, height=HEIGHT, title=title)
+    return Picture(title, chart, words, right=max(min(LONGEST, len(line.label)) for line in lines))
 
 
 def line_layers(line, enc_x, enc_y):
@@ -210,7 +219,8 @@ def row_panel(title, rows, x, words, width=200, bars=True):
     layers = [*bar_layers(data, enc_x, enc_y, bars), *dot_layers(data, enc_x, enc_y),
               *name_layers(data, enc_y), *value_layers(data, enc_x, enc_y, width)]
     chart = alt.layer(*layers).properties(width=width, height=ROW * len(rows), title=title)
-    return Picture(title, chart, words)
+    return Picture(title, chart, words, max(min(LONGEST, len(row.label)) for row in rows),
+                   max(len(row.text) for row in rows))
 
 
 def by_look(data, wanted):
@@ -268,7 +278,7 @@ def dot_layers(data, enc_x, enc_y):
 def name_layers(data, enc_y):
     layers = []
     for (look, _), chosen in by_look(data, lambda row: True):
-        rows = [{"t": one["row"].label, "y": one["y"] + (0.08 if look is None else 0)} for one in chosen]
+        rows = [{"t": shortened(one["row"].label, LONGEST), "y": one["y"] + (0.08 if look is None else 0)} for one in chosen]
         colour, bold = (theme.INK, False) if look is None else (look.colour, look.width > 2)
         layers.append(text(rows, colour, "right", bold, y=enc_y, x=alt.value(-8)))
     return layers

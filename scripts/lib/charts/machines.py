@@ -10,7 +10,7 @@ from charts.words import clean
 ITEM_BYTES = {"bytes": 1, "uint8": 1, "int8": 1, "bool": 1, "float16": 2, "bfloat16": 2, "int16": 2, "float32": 4,
               "int32": 4, "float64": 8, "int64": 8}
 AXES = ("cache", "callers", "index_home", "isa")
-KEY = (*reports.IDENTITY, *AXES)
+KEY = (*reports.IDENTITY, *AXES, "further")  # further: the axes that are not known here, `touched=0.25`
 
 
 @dataclass
@@ -89,6 +89,7 @@ class Machine:
         for case in report["cases"]:
             if case["status"] in reports.MEASURED and has_figures(case):
                 key = {column: text_of(case.get(column)) for column in KEY}
+                key["further"] = further(case, report["axes"])
                 self.measured.setdefault(tuple(key.values()), Measured(key)).cases.append(case)
 
     @property
@@ -100,6 +101,11 @@ def has_figures(case):
     """A time, or of the memory suite what is resident."""
     return bool(case["resident_bytes"] or case["device_bytes"]) if case["suite"] == "memory" else \
         bool(case["median_s"] and case["payload_bytes"])
+
+
+def further(case, axes):
+    names = [name for name in axes if name not in AXES and case.get(name) is not None]
+    return clean(", ".join(f"{name}={case[name]}" for name in names), 80)
 
 
 def text_of(value):

@@ -123,8 +123,9 @@ class Page:
             if found := prose.grouped_reasons(machine, status):
                 parts.append(f'<p class="bad">{sum(one[1] for one in found)} {status}</p>')
                 parts.append(tables.table(["reason", "cases", "for example"], self.reasons(found)))
-        if rows := prose.unstable_rows(machine):
-            parts.append(folded(f"{counted(len(rows), 'case')} unstable: the numbers stay, with a doubt",
+        number, rows = prose.unstable_rows(machine)
+        if rows:
+            parts.append(folded(f"{counted(number, 'case')} unstable: the numbers stay, with a doubt",
                                 tables.table(["case", "why"], rows)))
         if found := prose.grouped_reasons(machine, "waived"):
             parts.append(folded(f"{counted(sum(one[1] for one in found), 'case')} waived: not measured here",

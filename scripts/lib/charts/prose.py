@@ -7,6 +7,7 @@ from charts.slices import main_shape, of_shape
 from charts.words import PAGES, clean, counted, listed, listed_case, percent, rank, rate, times
 
 VERBS = {"to": "looks up", "from": "writes back"}
+SIDES = {"to": "looking up", "from": "writing back"}
 ALIKE = 1.05  # between two placements no more than noise on a shared machine
 SIMPLEST = ("device", "pinned", "hugepage", "pageable", "libtorch", "mapped")
 LONGEST = 60  # lines of one list
@@ -84,7 +85,7 @@ def headline_about(machine):
         return ""
     cases = of_shape(machine, wanted)
     best = best_place(cases)
-    shares = [f"{percent(share)} of the ceiling {direction}" for direction, case in best.items()
+    shares = [f"{percent(share)} of the ceiling {SIDES[direction]}" for direction, case in sorted(best.items())[::-1]
               if (share := case.middle("copy_fraction")) is not None]
     case = next(iter(best.values()), cases[0])
     return f"A table of {case.rows:,} × {case.dim:,} {case.dtype}, {case.batch:,} rows a batch, {case.index_dtype} " \
@@ -129,7 +130,7 @@ def grouped_reasons(machine, status):
 
 
 def unstable_rows(machine):
-    """A line for each case that was unstable, in how many processes, and the first reason."""
+    """(how many cases were unstable, a line for each: in how many processes, and the first reason)."""
     lines = {}
     for _, report in named_reports(machine):
         for case in report["cases"]:
@@ -138,4 +139,4 @@ def unstable_rows(machine):
     made = [(line, f"{reasons[0]}" + (f" (in {len(reasons)} processes)" if len(reasons) > 1 else ""))
             for line, reasons in lines.items()]
     left = len(made) - LONGEST
-    return made[:LONGEST] + ([(f"and {counted(left, 'further case')}", "see the reports")] if left > 0 else [])
+    return len(made), made[:LONGEST] + ([(f"and {counted(left, 'further case')}", "see the reports")] if left > 0 else [])

@@ -19,7 +19,7 @@ ATTRIBUTES = {
     "stroke-linejoin", "stroke-miterlimit", "stroke-opacity", "stroke-width", "text-anchor", "transform", "version",
     "viewBox", "width", "x", "x1", "x2", "y", "y1", "y2",
 }
-PADDING = {"left": 14, "right": 26, "top": 6, "bottom": 6}  # for letters wider than those measured with
+PADDING = {"left": 14, "right": 26, "top": 10, "bottom": 10}  # of a whole figure
 SCALE = 1.5  # of a PNG
 
 
@@ -27,8 +27,8 @@ class DrawingError(Exception):
     """A drawing holds what it must not; the text says what."""
 
 
-def spec_of(chart, background="transparent"):
-    return chart.configure(**{**theme.config(), "background": background, "padding": PADDING}).to_dict()
+def spec_of(chart, padding, background="transparent"):
+    return chart.configure(**{**theme.config(), "background": background, "padding": padding}).to_dict()
 
 
 def checked(svg):
@@ -58,7 +58,7 @@ def rounded(numbers):
 
 def panel_svg(picture, number):
     """The SVG of one panel for the page; its colours come from the page's style."""
-    root = checked(vl_convert.vegalite_to_svg(spec_of(picture.chart)))
+    root = checked(vl_convert.vegalite_to_svg(spec_of(picture.chart, picture.padding())))
     number_ids(root, number)
     for element in root.iter():
         element.attrib.pop("font-family", None)
@@ -86,12 +86,12 @@ def whole(figure):
 
 
 def figure_svg(figure):
-    root = checked(vl_convert.vegalite_to_svg(spec_of(whole(figure), "white")))
+    root = checked(vl_convert.vegalite_to_svg(spec_of(whole(figure), PADDING, "white")))
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def figure_png(figure):
-    return packed(vl_convert.vegalite_to_png(spec_of(whole(figure), "white"), scale=SCALE))
+    return packed(vl_convert.vegalite_to_png(spec_of(whole(figure), PADDING, "white"), scale=SCALE))
 
 
 def packed(png):

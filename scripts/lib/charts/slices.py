@@ -9,7 +9,7 @@ from charts.words import DIRECTIONS, PLACEMENTS, counted, rank
 
 PANEL = ("suite", "device", "direction", "placement")  # one panel each
 USUAL = {"index_dtype": "int64", "distribution": "unique", "cache": "warm", "callers": 1, "index_home": "ready",
-         "isa": "best"}
+         "isa": "best", "further": ""}
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Slice:
         parts += [f"{self.fixed['index_dtype']} indices", f"{self.fixed['distribution']}"]
         parts += [f"{name.replace('_', ' ')} {self.fixed[name]}" for name in AXES
                   if self.fixed.get(name, USUAL[name]) not in (USUAL[name], None)]
-        return ", ".join(parts)
+        return ", ".join(filter(None, [*parts, self.fixed["further"]]))
 
 
 def slices(machines, x, free, fewest):

@@ -9,18 +9,18 @@ NUMBER = re.compile(r"^~?[±<]?[\d,.]+(\s?(%|×|s|ms|µs|ns|B|KiB|MiB|GiB|GB/s|B
                     r"slower)?$")
 
 
-def cell(text, heading=False):
-    if heading:
-        return f'<th scope="col">{escape(text)}</th>'
-    kind = ' class="n"' if NUMBER.match(text) else ""
-    return f"<td{kind}>{escape(text)}</td>"
+def cell(text, is_number):
+    return f'<td class="n">{escape(text)}</td>' if is_number else f"<td>{escape(text)}</td>"
 
 
-def table(headings, rows, caption=""):
-    head = "".join(cell(heading, True) for heading in headings)
-    body = "\n".join(f"<tr>{''.join(cell(text) for text in row)}</tr>" for row in rows)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="scroll" tabindex="0"><table>{title}<thead><tr>{head}</tr></thead><tbody>\n{body}\n' \
+def table(headings, rows):
+    """Columns of numbers stand to the right, with their headings."""
+    numbers = [any(row[i] for row in rows) and all(NUMBER.match(row[i]) or not row[i] for row in rows)
+               for i in range(len(headings))]
+    head = "".join(f'<th scope="col"{" class=n" if right else ""}>{escape(heading)}</th>'
+                   for heading, right in zip(headings, numbers))
+    body = "\n".join(f"<tr>{''.join(cell(text, right) for text, right in zip(row, numbers))}</tr>" for row in rows)
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n' \
            "</tbody></table></div>"
 
 

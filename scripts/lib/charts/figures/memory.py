@@ -9,7 +9,8 @@ from charts.words import PAGES, PLACEMENTS, binary, rank, significant
 COLUMNS = {"requested_bytes": "requested", "resident_bytes": "resident", "locked_bytes": "locked",
            "page_table_bytes": "page tables", "shared_bytes": "shared", "device_bytes": "device",
            "device_reserved_bytes": "device reserved", "device_allocated_bytes": "device allocated",
-           "peak_bytes": "peak", "steady_bytes": "steady", "baseline_bytes": "baseline"}
+           "peak_bytes": "peak", "steady_bytes": "steady", "baseline_bytes": "before",
+           "after_free_bytes": "freed"}
 HOST, DEVICE = "resident_bytes", "device_bytes"
 
 
@@ -23,24 +24,34 @@ def chosen(machines):
 def tip(case, label):
     parts = [f"{name} {binary(value)}" for column, name in COLUMNS.items() if (value := case.middle(column))]
     ratio = case.middle("overhead_ratio")
-    return f"{label}: " + "; ".join(parts) + (f"; {significant(ratio, 4)}× what was requested" if ratio else "")
+    return f"{label}: " + "; ".join(parts) + (f"; {significant(ratio, 4)}× its bytes added" if ratio else "")
+
+
+def ideal(case):
+    """What would be in use if a table took its own bytes and no more; None where that is not known."""
+    asked = case.middle("requested_bytes")
+    return None if asked is None else asked + (case.middle("baseline_bytes") or 0)
 
 
 def rows_of(found, column, looks):
     rows, heading = [], None
+    varies = len({case.further for _, case in found}) > 1
     for machine, case in found:
         if (value := case.middle(column)) is None:
             continue
         if case.placement != heading:
             heading = case.placement
             rows.append(layout.Row(PAGES.get(heading, heading)))
-        label = named(case.method if case.device == "cpu" else f"{case.method} · {case.device}", machine.letter)
-        peak, asked = case.middle("peak_bytes"), case.middle("requested_bytes")
-        whisker = (value, peak) if column == HOST and peak and peak > value else (None, None)
-        ratio = f" · {significant(value / asked, 4)}×" if asked and value >= asked / 2 else ""
-        rows.append(layout.Row(label, look=looks[case.method], value=value, low=whisker[0], high=whisker[1],
-                               text=f"{mark(case)}{binary(value)}{ratio}", tip=tip(case, label), rule=asked,
-                               rule_tip=f"requested: {binary(asked)}" if asked else "", hollow=case.is_unstable))
+        parts = [case.method, "" if case.device == "cpu" else case.device, case.further if varies else ""]
+        label = named(" · ".join(filter(None, parts)), machine.letter)
+        home = case.placement == "device" if column == DEVICE else case.placement != "device"
+        peak, least = case.middle("peak_bytes"), ideal(case)
+        ratio = case.middle("overhead_ratio")
+        words = mark(case) + binary(value) + (f" · {significant(ratio, 4)}×" if home and ratio else "")
+        whisker = (value, peak) if home and peak and peak > value else (None, None)
+        rows.append(layout.Row(label, look=looks[case.method], value=value, low=whisker[0], high=whisker[1], text=words,
+                               tip=tip(case, label), rule=least if home else None, hollow=case.is_unstable,
+                               rule_tip=f"{label}: before and what was requested: {binary(least)}" if least else ""))
     return rows
 
 
@@ -63,10 +74,10 @@ def table_of(found):
     for machine, case in found:
         ratio = case.middle("overhead_ratio")
         rows.append([named(case.method, machine.letter), case.placement, case.device,
-                     f"{case.rows:,} × {case.dim:,} {case.dtype}",
+                     " ".join(filter(None, [f"{case.rows:,} × {case.dim:,} {case.dtype}", case.further])),
                      *("" if (value := case.middle(column)) is None else binary(value) for column in names),
                      "" if ratio is None else significant(ratio, 4)])
-    return Table(["who", "placement", "device", "table", *(COLUMNS[name] for name in names), "resident / requested"],
+    return Table(["who", "placement", "device", "table", *(COLUMNS[name] for name in names), "added / requested"],
                  rows)
 
 
@@ -85,8 +96,9 @@ def make(machines):
     for title, rows in drawn:
         words = "; ".join(f"{row.label} {row.text}" for row in rows if row.look)
         pictures.append(layout.row_panel(title, rows, axis, f"{title}: {words}."))
-    lead = "Bars: what the process holds for the table, what it had before subtracted; the grey mark is what was " \
-           "requested, a whisker goes to the peak while the table was made."
+    lead = "Bars: what is in use with the table, by its process and on the device, with what was in use before. The " \
+           "grey mark is what was before plus the bytes requested; the factor is what the table added over its bytes. A " \
+           "whisker goes to the peak."
     sizes = sorted({case.rows * case.row_bytes for _, case in found})
     fixed = f"a table of {binary(sizes[0])}" if len(sizes) == 1 else ""
     return Figure("memory", "What a table costs in memory", lead, pictures, table_of(found), fixed), ""
