@@ -4,12 +4,15 @@ in front. Each is one panel; a figure is one or more of them, on the same scales
 Texts of a report reach a chart as values of its data or as plain titles. Field names and expressions are all ours.
 """
 
-import math
 from dataclasses import dataclass, field
 
 import altair as alt
+from altair.utils.schemapi import disable_debug_mode
 from charts import theme
+from charts.scales import spread
 from reports import shortened
+
+disable_debug_mode()  # a chart is checked once, when it is whole, and not again each part by itself
 
 WIDTH, HEIGHT, ROW = 260, 175, 17  # px: the plot of a panel of lines, and one row of a panel of rows
 LONGEST = 34  # letters of a name
@@ -19,72 +22,14 @@ BYTES = " : ".join(f"datum.value >= {2**power} ? format(datum.value / {2**power}
 BYTES += " : format(datum.value, ',~r') + ' B'"
 
 
-@dataclass
-class Axis:
-    """What a scale shows: its title, its ends, its ticks. Of `bytes` and `count` the ticks are powers of two."""
-
-    title: str
-    low: float
-    high: float
-    ticks: list
-    kind: str = "linear"  # log, bytes, count
-
-    @property
-    def is_log(self):
-        return self.kind != "linear" and self.low > 0
-
-    def scale(self, **more):
-        kind = {"type": "log", "base": 10 if self.kind == "log" else 2} if self.is_log else {"type": "linear"}
-        return alt.Scale(domain=[self.low, self.high], nice=False, **kind, **more)
-
-    def axis(self, **more):
-        expression = {"labelExpr": BYTES} if self.kind == "bytes" else {"format": ",~r"}
-        return alt.Axis(values=self.ticks, **expression, **more)
-
-    def part(self, value):
-        """Where on the axis a value is, from 0 to 1."""
-        if self.is_log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
+def scale_of(axis, **more):
+    kind = {"type": "log", "base": 10 if axis.kind == "log" else 2} if axis.is_log else {"type": "linear"}
+    return alt.Scale(domain=[axis.low, axis.high], nice=False, **kind, **more)
 
 
-def linear(title, highest):
-    """From 0 to a round number, in four to six steps."""
-    step = 10.0 ** math.floor(math.log10(highest / 4)) if highest > 0 else 1.0
-    step *= next(factor for factor in (1, 2, 5, 10) if highest / (step * factor) <= 5)
-    count = math.ceil(highest / step * 0.999) or 1
-    return Axis(title, 0, count * step, [step * i for i in range(count + 1)])
-
-
-def logarithmic(title, lowest, highest):
-    """From one of 1, 2, 5 times a power of ten to another; ticks at decades, with 2 and 5 between where there are few."""
-    first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
-    steps = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
-    low = max(step for step in steps if step <= lowest * 1.001)
-    high = min(step for step in steps if step >= highest * 0.999 and step > low)
-    ticks = [step for step in steps if low <= step <= high]
-    if len(ticks) > 8:
-        ticks = [tick for tick in ticks if is_decade(tick)]
-    return Axis(title, low, high, ticks, "log")
-
-
-def is_decade(value):
-    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
-
-
-def powers_of_two(title, lowest, highest, kind="bytes"):
-    first, last = math.floor(math.log2(lowest)), math.ceil(math.log2(highest))
-    step = max(1, math.ceil((last - first) / 6))
-    ticks = [2**power for power in range(first, max(last, first + 1) + 1, step)]
-    return Axis(title, min(lowest, ticks[0]), max(highest, ticks[0] * 2), ticks, kind)
-
-
-def binary_linear(title, highest):
-    """Bytes from 0 up, ticks at multiples of a power of two."""
-    step = 2.0 ** math.floor(math.log2(highest / 3)) if highest > 0 else 1.0
-    step *= 2 if highest / step > 5 else 1
-    count = math.ceil(highest / step * 0.999) or 1
-    return Axis(title, 0, count * step, [step * i for i in range(count + 1)], "bytes")
+def axis_of(axis, **more):
+    words = {"labelExpr": BYTES} if axis.kind == "bytes" else {"format": ",~r"}
+    return alt.Axis(values=axis.ticks, **words, **more)
 
 
 @dataclass
@@ -126,33 +71,10 @@ def layer(rows, mark, **encoding):
     return getattr(alt.Chart(alt.Data(values=rows)), f"mark_{kind}")(**{"aria": False, **properties}).encode(**encoding)
 
 
-def spread(wanted, gap, low, high):
-    """Places as near to the wanted ones as can be, at least `gap` apart, inside [low, high] where there is room."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    blocks = []  # [sum of wanted minus offset, count]: rows that touch move as one
-    for i in order:
-        blocks.append([[i], wanted[i]])
-        while len(blocks) > 1 and start(blocks[-2], gap) + gap * len(blocks[-2][0]) > start(blocks[-1], gap):
-            last = blocks.pop()
-            merged = blocks[-1][0] + last[0]
-            blocks[-1] = [merged, sum(wanted[j] for j in merged) / len(merged)]
-    places = [0.0] * len(wanted)
-    for members, centre in blocks:
-        first = min(max(start((members, centre), gap), low), max(low, high - gap * (len(members) - 1)))
-        for offset, i in enumerate(members):
-            places[i] = first + gap * offset
-    return places
-
-
-def start(block, gap):
-    members, centre = block
-    return centre - gap * (len(members) - 1) / 2
-
-
 def line_panel(title, lines, x, y, words, width=WIDTH):
     """Lines over x with whiskers and names at their ends. `x`, `y`: the axes, `words`: the alternative text."""
-    enc_x = alt.X("x:Q", scale=x.scale(padding=10), axis=x.axis(), title=x.title)
-    enc_y = alt.Y("y:Q", scale=y.scale(), axis=y.axis(), title=y.title)
+    enc_x = alt.X("x:Q", scale=scale_of(x, padding=10), axis=axis_of(x), title=x.title)
+    enc_y = alt.Y("y:Q", scale=scale_of(y), axis=axis_of(y), title=y.title)
     layers = []
     for line in sorted(lines, key=lambda line: line.look.width):
         layers += line_layers(line, enc_x, enc_y)
@@ -213,7 +135,7 @@ class Row:
 
 def row_panel(title, rows, x, words, width=200, bars=True):
     """Names in front, bars from 0 or dots, values behind."""
-    enc_x = alt.X("x:Q", scale=x.scale(), axis=x.axis(grid=True, domain=False, ticks=False), title=x.title)
+    enc_x = alt.X("x:Q", scale=scale_of(x), axis=axis_of(x, grid=True, domain=False, ticks=False), title=x.title)
     enc_y = alt.Y("y:Q", scale=alt.Scale(domain=[len(rows), 0], nice=False), axis=None)
     data = [{"i": i, "y": i + 0.5, "row": row} for i, row in enumerate(rows)]
     layers = [*bar_layers(data, enc_x, enc_y, bars), *dot_layers(data, enc_x, enc_y),

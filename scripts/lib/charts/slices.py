@@ -103,20 +103,21 @@ def order(one):
 
 
 def main_shape(machine):
-    """The columns of the table that was measured in most ways; None where no transfer was."""
+    """The columns of the table that was measured in most ways, with a ceiling; None where no transfer was."""
     names = [name for name in KEY if name not in (*PANEL, "method", "cores")]
-    counts = Counter()
-    payload = {}
+    counts, payload, ceilings = Counter(), {}, set()
     for case in machine.cases:
+        key = tuple(getattr(case, name) for name in names)
         if case.suite == "transfer" and case.method not in reports.CEILING:
-            key = tuple(getattr(case, name) for name in names)
             counts[key] += 1
             payload[key] = case.payload
+        else:
+            ceilings.add(key)
     if not counts:
         return None
     unusual = {key: sum(value not in (USUAL.get(name, value), None) for name, value in zip(names, key))
                for key in counts}
-    best = min(counts, key=lambda key: (unusual[key], -counts[key], -payload[key], str(key)))
+    best = min(counts, key=lambda key: (unusual[key], key not in ceilings, -counts[key], -payload[key], str(key)))
     return dict(zip(names, best))
 
 

@@ -2,7 +2,7 @@
 violet, ceilings grey; shapes and direct labels tell them apart where colours do not.
 
 An SVG has the colours of the light theme. The page shows them in dark by one rule of CSS for each colour, so every
-colour that a figure uses stands in PAIRS.
+colour that a figure uses stands in DARK.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # vl-convert brings it, 
 SMALL, TEXT = 10, 11  # sizes of letters, px
 
 INK, SOFT, GRID, PAPER = "#1f2430", "#5c6370", "#e4e7ec", "#fefefe"
-CEILING = "#7d8590"
+CEILING = "#6b7280"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Look:
 
 LOOKS = {
     "speedtorch": Look("#c2410c", "circle", 2.75), "hybrid": Look("#8a5a00", "diamond", 2.25),
-    "index_select": Look("#0b57a4", "square"), "libtorch": Look("#0b57a4", "square"), "advanced": Look("#3d83a8", "triangle-up"),
+    "index_select": Look("#0b57a4", "square"), "libtorch": Look("#0b57a4", "square"), "advanced": Look("#2c7396", "triangle-up"),
     "staged": Look("#00716b", "triangle-down"), "copy": Look(CEILING, "stroke"), "stream": Look(CEILING, "stroke"),
     "numpy": Look("#7a3fa0", "diamond"), "torch": Look("#9c4f96", "triangle-right"),
     "cupy": Look("#6a58b8", "triangle-left"),
@@ -34,7 +34,7 @@ OTHERS = (Look("#8f3a6b", "cross"), Look("#5d6b1f", "triangle-right"), Look("#4a
           Look("#6d4c3d", "triangle-left"), Look("#2f6f4f", "diamond"))
 DARK = {
     INK: "#e6e8ee", SOFT: "#a3abba", GRID: "#2c323d", PAPER: "#171a21", CEILING: "#8d97a5",
-    "#c2410c": "#ff8f52", "#8a5a00": "#e5b64a", "#0b57a4": "#72b4ff", "#3d83a8": "#9fd0e6", "#00716b": "#4fd1c0",
+    "#c2410c": "#ff8f52", "#8a5a00": "#e5b64a", "#0b57a4": "#72b4ff", "#2c7396": "#9fd0e6", "#00716b": "#4fd1c0",
     "#7a3fa0": "#cf9ff0", "#9c4f96": "#eba2e0", "#6a58b8": "#b3a6ff", "#8f3a6b": "#f29cc6", "#5d6b1f": "#c0d06a",
     "#4a4f9c": "#a3a9ff", "#6d4c3d": "#d3a994", "#2f6f4f": "#7fd3a4",
 }

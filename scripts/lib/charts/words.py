@@ -61,7 +61,7 @@ def times(ratio):
 
 
 def percent(fraction):
-    return f"{100 * fraction:.0f} %"
+    return f"{100 * fraction:.0f}\u00a0%"  # on one line
 
 
 def counted(count, noun):

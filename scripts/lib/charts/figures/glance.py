@@ -1,7 +1,7 @@
 """The main table of each report at a glance: who moves it how fast, by placement."""
 
 import reports
-from charts import layout, theme
+from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, looks_of, mark, named, tip
 from charts.slices import main_shape, method_rank, of_shape, panel_rank
 from charts.words import PAGES, PLACEMENTS, counted, percent, rank, shape, significant, span
@@ -84,9 +84,9 @@ def make(machines):
     if not groups:
         return None, "no report has a transfer that was measured"
     looks = looks_of(machines)
-    highest = max(case.gb_per_s for placements in groups.values() for cases in placements.values()
-                  for _, case in cases)
-    axis = layout.linear("GB/s of payload", highest)
+    highest = max(value for placements in groups.values() for cases in placements.values() for _, case in cases
+                  for value in (case.gb_per_s, *case.speeds()) if value)
+    axis = scales.linear("GB/s of payload", highest)
     pictures = []
     for (_, device, direction), placements in groups.items():
         rows = rows_of(placements, looks)

@@ -1,6 +1,6 @@
 """What a table of each kind costs in memory, from the memory suite: bars against what was asked for."""
 
-from charts import layout
+from charts import layout, scales
 from charts.figures.figure import Figure, Table, looks_of, mark, named
 from charts.figures.published import FIGURES, LOOK
 from charts.slices import method_rank
@@ -91,7 +91,7 @@ def make(machines):
     if not drawn:
         return None, "no report is of the memory suite"
     highest = max(value for _, rows in drawn for row in rows for value in (row.value, row.high, row.rule) if value)
-    axis = layout.binary_linear("bytes", highest)
+    axis = scales.binary_linear("bytes", highest)
     pictures = []
     for title, rows in drawn:
         words = "; ".join(f"{row.label} {row.text}" for row in rows if row.look)

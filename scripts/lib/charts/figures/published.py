@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import reports
-from charts import layout, theme
+from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, looks_of, mark, named, tip
 from charts.slices import method_rank
 from charts.words import PLACEMENTS, rank, rate, significant, span, times
@@ -71,7 +71,7 @@ def make(machines):
         return None, "no report has the table that SpeedTorch's README measured (1,000,000 × 128 float32, batch 131,072)"
     speeds = [speed for direction, _ in drawn for _, speed, _ in published_rows(direction)]
     speeds += [value for _, found in drawn for _, case in found for value in (case.gb_per_s, *case.speeds()) if value]
-    axis = layout.logarithmic("GB/s of payload, logarithmic", min(speeds), max(speeds))
+    axis = scales.logarithmic("GB/s of payload, logarithmic", min(speeds), max(speeds))
     looks, pictures = looks_of(machines), []
     for direction, found in drawn:
         rows = rows_of(direction, found, looks)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from charts import layout
+from charts import layout, scales
 from charts.figures.figure import Figure, Table, looks_of, mark, named
 from charts.figures.glance import chosen, grouped
 from charts.slices import method_rank
@@ -55,7 +55,7 @@ def make(machines):
     seconds = [sample for placements in groups.values() for cases in placements.values() for _, case in cases
                for one in case.cases for sample in one["samples_s"] if sample > 0]
     scale, unit = unit_of(min(seconds))
-    axis = layout.logarithmic(f"{unit} an operation, logarithmic", min(seconds) / scale, max(seconds) / scale)
+    axis = scales.logarithmic(f"{unit} an operation, logarithmic", min(seconds) / scale, max(seconds) / scale)
     pictures = []
     for (_, device, direction), placements in groups.items():
         rows = rows_of(placements, looks, scale)

@@ -1,11 +1,12 @@
 """Speed over what varies: row width, batch, cores; and the latency of small batches."""
 
-from charts import layout, theme
+from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named, tip
 from charts.slices import slices
 from charts.words import binary, counted, percent, rate, significant, span
 
 NARROW = 120  # px: the plots over few numbers of cores
+MICRO = 1e-6
 MOST = 2  # further figures of a kind; the reports have the rest
 INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machine the range of their medians; " \
             "the ceiling's are in the table. Hollow: unstable."
@@ -97,41 +98,45 @@ def ends(one, x):
     return min(values), max(values)
 
 
-def with_more(figures, kind):
-    """The first figure, the next ones folded away below it."""
-    first = figures[0]
-    first.more = figures[1:1 + MOST]
-    if left := len(figures) - 1 - MOST:
-        if left > 0:
-            first.lead += f" ({counted(left, 'further figure')} of this kind left out.)"
-    for number, figure in enumerate(first.more, 2):
-        figure.name = f"{kind}-{number}"
-    return first
+def drawn(found, draw, why):
+    """(the figure of the first slice, with the next ones folded away below it, or None; why there is none)."""
+    if not found:
+        return None, why
+    first, *more = map(draw, found[:1 + MOST])
+    first.more = more
+    if len(found) > 1 + MOST:
+        first.lead += f" ({counted(len(found) - 1 - MOST, 'further figure')} of this kind left out.)"
+    for number, figure in enumerate(more, 2):
+        figure.name = f"{first.name}-{number}"
+    return first, ""
 
 
 def by_width(machines):
-    looks, made = looks_of(machines), []
-    for one in slices(machines, "row_bytes", ("rows", "dim", "dtype"), fewest=3):
-        x_axis = layout.powers_of_two("bytes a row", *ends(one, "row_bytes"))
-        y_axis = layout.linear("GB/s of payload", fastest(one))
-        at = "{:,} B rows".format
-        pictures, table = speed_figure(one, machines, looks, "row_bytes", "row", at, x_axis, y_axis)
-        lead = "Scattered rows against the same bytes in one piece: the grey line is the faster contiguous copy, " \
-               f"measured in the same rounds. {INTERVALS}"
-        made.append(Figure("row-width", "Bandwidth by row width", lead, pictures, table, one.words()))
-    return (with_more(made, "row-width"), "") if made else (None, "no report has three row widths of one thing")
+    looks = looks_of(machines)
+    lead = "Scattered rows against the same bytes in one piece: the grey line is the faster contiguous copy, " \
+           f"measured in the same rounds. {INTERVALS}"
+
+    def draw(one):
+        x_axis = scales.powers_of_two("bytes a row", *ends(one, "row_bytes"))
+        y_axis = scales.linear("GB/s of payload", fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "row_bytes", "row", "{:,} B rows".format, x_axis, y_axis)
+        return Figure("row-width", "Bandwidth by row width", lead, pictures, table, one.words())
+
+    return drawn(slices(machines, "row_bytes", ("rows", "dim", "dtype"), fewest=3), draw,
+                 "no report has three row widths of one thing")
 
 
 def by_batch(machines):
-    looks, made = looks_of(machines), []
-    for one in slices(machines, "batch", ("rows",), fewest=3):
-        x_axis = layout.powers_of_two("rows a batch", *ends(one, "batch"), kind="count")
-        y_axis = layout.logarithmic("GB/s of payload", slowest(one), fastest(one))
-        at = "{:,} rows".format
-        pictures, table = speed_figure(one, machines, looks, "batch", "batch", at, x_axis, y_axis)
-        lead = "How many rows one call must move before it is worth it: both axes are logarithmic. " + INTERVALS
-        made.append(Figure("batch", "Bandwidth by batch", lead, pictures, table, one.words()))
-    return (with_more(made, "batch"), "") if made else (None, "no report has three batches of one thing")
+    looks = looks_of(machines)
+    lead = "How many rows one call must move before it is worth it: both axes are logarithmic. " + INTERVALS
+
+    def draw(one):
+        x_axis = scales.powers_of_two("rows a batch", *ends(one, "batch"), kind="count")
+        y_axis = scales.logarithmic("GB/s of payload", slowest(one), fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "batch", "batch", "{:,} rows".format, x_axis, y_axis)
+        return Figure("batch", "Bandwidth by batch", lead, pictures, table, one.words())
+
+    return drawn(slices(machines, "batch", ("rows",), fewest=3), draw, "no report has three batches of one thing")
 
 
 def latency_points(cases, letter, unit):
@@ -155,43 +160,45 @@ def latency_lines(panel, machines, looks, unit):
     return lines
 
 
-def latency_figure(one, machines, looks, unit=1e-6):
-    drawn = [(panel, latency_lines(panel, machines, looks, unit)) for panel in one.panels]
-    drawn = [(panel, lines) for panel, lines in drawn if lines]
-    if not drawn:
-        return None
-    points = [point for _, lines in drawn for line in lines for point in line.points]
-    x_axis = layout.powers_of_two("rows a batch", min(p.x for p in points), max(p.x for p in points), kind="count")
-    y_axis = layout.logarithmic("µs a call", min(p.y for p in points), max(max(p.y, p.high or 0) for p in points))
-    at, value = "{:,} rows".format, lambda us: span(us * unit)
-    pictures = [layout.line_panel(panel.title, lines, x_axis, y_axis,
-                                  alt_text(f"Latency, {panel.title}", lines, at, value)) for panel, lines in drawn]
-    rows = [[at(point.x), panel.key[2], panel.key[3], line.label, value(point.y),
-             "" if point.high is None else value(point.high)]
-            for panel, lines in drawn for line in lines for point in line.points]
-    lead = "One call at a time, each timed by itself, dispatch included: the dot is the median, the whisker goes up " \
-           "to what 99 % of the calls stay within."
-    return Figure("latency", "Latency of small batches", lead, pictures,
-                  Table(["batch", "direction", "placement", "who", "median", "99 %"], rows), one.words())
+def latency_panels(one, machines, looks, unit=MICRO):
+    found = [(panel, latency_lines(panel, machines, looks, unit)) for panel in one.panels]
+    return [(panel, lines) for panel, lines in found if lines]
 
 
 def latency(machines):
     looks = looks_of(machines)
-    found = [latency_figure(one, machines, looks) for one in slices(machines, "batch", ("rows",), fewest=3)]
-    made = [figure for figure in found if figure]
-    return (with_more(made, "latency"), "") if made else (None, "no report has the latency of three small batches")
+    lead = "One call at a time, each timed by itself, dispatch included: the dot is the median, the whisker goes up " \
+           "to what 99 % of the calls stay within."
+    at, value = "{:,} rows".format, lambda us: span(us * MICRO)
+
+    def draw(one):
+        panels = latency_panels(one, machines, looks)
+        points = [point for _, lines in panels for line in lines for point in line.points]
+        x_axis = scales.powers_of_two("rows a batch", min(p.x for p in points), max(p.x for p in points), kind="count")
+        y_axis = scales.logarithmic("µs a call", min(p.y for p in points), max(max(p.y, p.high or 0) for p in points))
+        pictures = [layout.line_panel(panel.title, lines, x_axis, y_axis,
+                                      alt_text(f"Latency, {panel.title}", lines, at, value)) for panel, lines in panels]
+        rows = [[at(point.x), panel.key[2], panel.key[3], line.label, value(point.y),
+                 "" if point.high is None else value(point.high)]
+                for panel, lines in panels for line in lines for point in line.points]
+        return Figure("latency", "Latency of small batches", lead, pictures,
+                      Table(["batch", "direction", "placement", "who", "median", "99 %"], rows), one.words())
+
+    found = [one for one in slices(machines, "batch", ("rows",), fewest=3) if latency_panels(one, machines, looks)]
+    return drawn(found, draw, "no report has the latency of three small batches")
 
 
 def by_cores(machines):
-    looks, made = looks_of(machines), []
-    for one in slices(machines, "cores", (), fewest=2):
-        low, high = ends(one, "cores")
-        x_axis = layout.powers_of_two("cores", low, high, kind="count")
+    looks = looks_of(machines)
+    lead = f"The same work on more cores, each method with the same ones. {INTERVALS}"
+
+    def draw(one):
+        x_axis = scales.powers_of_two("cores", *ends(one, "cores"), kind="count")
         x_axis.ticks = sorted({case.cores for case in one.cases})
-        y_axis = layout.linear("GB/s of payload", fastest(one))
-        at = lambda cores: counted(cores, "core")  # noqa: E731
-        pictures, table = speed_figure(one, machines, looks, "cores", "cores", at, x_axis, y_axis, NARROW)
-        lead = f"The same work on more cores, each method with the same ones. {INTERVALS}"
+        y_axis = scales.linear("GB/s of payload", fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "cores", "cores", lambda cores: counted(cores, "core"),
+                                       x_axis, y_axis, NARROW)
         words = f"{one.words()}, a table of {binary(one.fixed['rows'] * one.fixed['row_bytes'])}"
-        made.append(Figure("cores", "Core scaling", lead, pictures, table, words, columns=4))
-    return (with_more(made, "cores"), "") if made else (None, "no report has two numbers of cores of one thing")
+        return Figure("cores", "Core scaling", lead, pictures, table, words, columns=4)
+
+    return drawn(slices(machines, "cores", (), fewest=2), draw, "no report has two numbers of cores of one thing")
