@@ -5,7 +5,6 @@ scripts rely on is checked before, so that none of them has to ask again whether
 """
 
 import json
-import math
 from pathlib import Path
 
 OURS, LIBTORCH, CEILING = ("speedtorch", "hybrid"), ("index_select", "advanced", "staged"), ("copy", "stream")
@@ -26,7 +25,8 @@ OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
                              "after_free_bytes"), "integer"),
             **dict.fromkeys(("cache", "index_home", "isa", "pages_got"), "text")}
-WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "a number that is not negative"}
+WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
+SMALLEST, GREATEST = 1e-15, 1e15  # of what is measured: beyond them figures and axes would overflow
 
 
 class ReportError(Exception):
@@ -114,6 +114,9 @@ def check_head(path, report):
     need(version.split(".")[0] == "1", f"schema_version is {shown(version)}; versions 1.x can be read")
     for name, group in report["environment"].items():
         need(isinstance(group, dict), f"environment.{name} is {shown(group)}; it must be an object")
+    total = report["environment"].get("memory", {}).get("total_bytes")
+    need(total is None or fits(total, "integer"),
+         f"environment.memory.total_bytes is {shown(total)}; it must be {WANTED['integer']}")
     for name in ("argv", "warnings", "axes"):
         need(all(isinstance(one, str) for one in report[name]), f"{name} must hold texts only")
 
@@ -127,7 +130,9 @@ def fits(value, kind):
         return isinstance(value, str)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return 0 <= value < 2**63 if isinstance(value, int) else kind == "real" and math.isfinite(value) and value >= 0
+    if kind == "integer":
+        return isinstance(value, int) and 0 <= value < 2**63
+    return value == 0 or SMALLEST <= value <= GREATEST
 
 
 def check_case(path, place, case):
@@ -154,7 +159,7 @@ def check_samples(refuse, place, case):
     if not isinstance(case.get("samples_s"), list):
         refuse(f"{place} has no samples_s; it must be an array")
     if not all(fits(sample, "real") for sample in case["samples_s"]):
-        refuse(f"{place}.samples_s must hold numbers only, none negative")
+        refuse(f"{place}.samples_s must hold numbers only, each {WANTED['real']}")
 
 
 def machine_of(environment):

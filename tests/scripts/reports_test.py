@@ -77,10 +77,12 @@ class ReportsTest(unittest.TestCase):
             self.refused(self.changed(lambda report: report.update({name: value})), name)
             self.report[name] = before
         self.refused(self.changed(lambda report: report["environment"].update(cpu="fast")), "environment.cpu", '"fast"')
+        self.report["environment"].update(cpu={}, memory={"total_bytes": "much"})
+        self.refused(json.dumps(self.report), "environment.memory.total_bytes", '"much"')
 
     def test_a_damaged_case_is_named(self):
         for name, value in (("rows", -1), ("rows", 1.5), ("rows", True), ("rows", 2**63), ("method", 5),
-                            ("median_s", "fast"), ("median_s", -1.0), ("gb_per_s", "x"), ("status", "great"),
+                            ("median_s", "fast"), ("median_s", -1.0), ("median_s", 1e-300), ("median_s", 1e300), ("gb_per_s", "x"), ("status", "great"),
                             ("samples_s", None), ("samples_s", ["a"]), ("resident_bytes", "many"), ("isa", 2)):
             before = self.report["cases"][3].get(name)
             self.refused(self.changed(lambda report: report["cases"][3].update({name: value})), f"cases[3].{name}"
@@ -88,7 +90,7 @@ class ReportsTest(unittest.TestCase):
             self.report["cases"][3][name] = before
         text = json.dumps(self.report).replace('"median_s": 0.0', '"median_s": 1e999, "x": 0.0', 1)
         self.assertIn("1e999", text)
-        self.refused(text, "median_s is Infinity; it must be a number")
+        self.refused(text, "median_s is Infinity; it must be 0 or a number")
         self.refused(self.changed(lambda report: report["cases"].append(7)), "it must be an object")
 
     def test_files_that_cannot_be_read_are_named(self):

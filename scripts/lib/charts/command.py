@@ -14,6 +14,7 @@ KINDS = (("Where the table lives", glance.make), ("Bandwidth by row width", swee
          ("Bandwidth by batch", sweeps.by_batch), ("Latency of small batches", sweeps.latency),
          ("Core scaling", sweeps.by_cores), ("All samples", samples.make), ("Memory", memory.make),
          ("Beside the published figures", published.make))
+NAMES = ("placements", "row-width", "batch", "latency", "cores", "samples", "memory", "published")
 EXAMPLES = """
   scripts/charts t.json -o t.html                  open t.html in any browser
   scripts/charts base.json new.json -o both.html   several machines, builds or days, overlaid
@@ -49,9 +50,6 @@ def parse(arguments):
     if unknown := set(options.only or ()) - set(NAMES):
         raise UsageError(f"--only {sorted(unknown)[0]}: no such figure; there are {', '.join(NAMES)}")
     return options
-
-
-NAMES = ("placements", "row-width", "batch", "latency", "cores", "samples", "memory", "published")
 
 
 def figures_of(found):

@@ -80,7 +80,7 @@ def line_panel(title, lines, x, y, words, width=WIDTH):
         layers += line_layers(line, enc_x, enc_y)
     ends = [HEIGHT * (1 - y.part(line.points[-1].y)) for line in lines]
     for line, place in zip(lines, spread(ends, LABEL_GAP, 0, HEIGHT)):
-        layers.append(text([{"t": shortened(line.label, LONGEST)}], line.look.colour, bold=line.look.width > 2, align="left",
+        layers.append(text([{"t": shortened(line.label, LONGEST)}], line.look.colour, bold=line.look.width > 2,
                            x=alt.value(width + 10), y=alt.value(round(place, 1))))
     chart = alt.layer(*layers).properties(width=width, height=HEIGHT, title=title)
     return Picture(title, chart, words, right=max(min(LONGEST, len(line.label)) for line in lines))
@@ -200,7 +200,8 @@ def dot_layers(data, enc_x, enc_y):
 def name_layers(data, enc_y):
     layers = []
     for (look, _), chosen in by_look(data, lambda row: True):
-        rows = [{"t": shortened(one["row"].label, LONGEST), "y": one["y"] + (0.08 if look is None else 0)} for one in chosen]
+        lower = 0.08 if look is None else 0  # a heading is nearer to what it heads
+        rows = [{"t": shortened(one["row"].label, LONGEST), "y": one["y"] + lower} for one in chosen]
         colour, bold = (theme.INK, False) if look is None else (look.colour, look.width > 2)
         layers.append(text(rows, colour, "right", bold, y=enc_y, x=alt.value(-8)))
     return layers

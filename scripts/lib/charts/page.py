@@ -55,8 +55,8 @@ class Page:
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">', f"<title>{escape(title)}</title>",
             f"<style>{css}</style>", "</head>", "<body>", self.top(), "<main>", self.headline(), self.contents(),
-            *(self.figure(figure) for figure in self.figures), self.caveats(), self.environment(), self.how(), "</main>",
-            self.footer(), '<div id="tip" role="status" hidden></div>', f"<script>{script}</script>", "</body>",
+            *(self.figure(figure) for figure in self.figures), self.caveats(), self.environment(), self.how(),
+            "</main>", self.footer(), '<div id="tip" role="status" hidden></div>', f"<script>{script}</script>", "</body>",
             "</html>", ""))
 
     def top(self):
@@ -150,8 +150,8 @@ class Page:
 
     def footer(self):
         files = listed(clean(name, 60) for machine in self.machines for name in machine.names)
-        return f"<footer>Drawn by scripts/charts from {escape(files)}. Nothing was fetched to make or to show this page." \
-               "</footer>"
+        return f"<footer>Drawn by scripts/charts from {escape(files)}. Nothing was fetched to make or to show this " \
+               "page.</footer>"
 
 
 def write(machines, figures, missing):

@@ -12,8 +12,8 @@ ALIKE = 1.05  # between two placements no more than noise on a shared machine
 SIMPLEST = ("device", "pinned", "hugepage", "pageable", "libtorch", "mapped")
 LONGEST = 60  # lines of one list
 HOW = (
-    "Every number comes from rows that were compared, bit by bit, with a reference copy, before the first and after the "
-    "last sample; a wrong result has no number.",
+    "Every number comes from rows that were compared, bit by bit, with a reference copy, before the first and after "
+    "the last sample; a wrong result has no number.",
     "The methods of one comparison group ran in interleaved, seeded rounds, so that a drift of the machine's speed "
     "meets all of them; index sets rotate, so that the same rows are not hot; the destination is poisoned outside the "
     "timed part.",
@@ -29,7 +29,7 @@ def fastest(cases, wanted):
 
 
 def gain(cases, ours):
-    """How many times as fast ours is as LibTorch's best in the tensor that it would use by itself, else in its place."""
+    """How many times as fast ours is as LibTorch's best in the tensor that it would use by itself, else in ours."""
     for placement in ("libtorch", ours.placement):
         theirs = fastest(cases, lambda case: case.method in reports.LIBTORCH and case.direction == ours.direction
                          and case.placement == placement)  # noqa: B023
@@ -48,7 +48,8 @@ def best_place(cases):
             if case.direction not in there or case.seconds < there[case.direction].seconds:
                 there[case.direction] = case
     whole = max(map(len, places.values()), default=0)
-    took = {place: sum(case.seconds for case in there.values()) for place, there in places.items() if len(there) == whole}
+    took = {place: sum(case.seconds for case in there.values()) for place, there in places.items()
+            if len(there) == whole}
     near = [place for place in took if took[place] <= ALIKE * min(took.values())]
     return places[min(near, key=lambda place: (rank(place[1], SIMPLEST), took[place]))] if near else {}
 
@@ -89,7 +90,8 @@ def headline_about(machine):
               if (share := case.middle("copy_fraction")) is not None]
     case = next(iter(best.values()), cases[0])
     return f"A table of {case.rows:,} × {case.dim:,} {case.dtype}, {case.batch:,} rows a batch, {case.index_dtype} " \
-           f"{case.distribution} indices, on {counted(case.cores, 'core')}" + (f": {listed(shares)}" if shares else "") \
+           f"{case.distribution} indices, on {counted(case.cores, 'core')}" \
+           + (f": {listed(shares)}" if shares else "") \
            + (f"; medians over {len(case.cases)} processes." if len(case.cases) > 1 else ".")
 
 
@@ -139,4 +141,5 @@ def unstable_rows(machine):
     made = [(line, f"{reasons[0]}" + (f" (in {len(reasons)} processes)" if len(reasons) > 1 else ""))
             for line, reasons in lines.items()]
     left = len(made) - LONGEST
-    return len(made), made[:LONGEST] + ([(f"and {counted(left, 'further case')}", "see the reports")] if left > 0 else [])
+    rest = [(f"and {counted(left, 'further case')}", "see the reports")] if left > 0 else []
+    return len(made), made[:LONGEST] + rest

@@ -48,12 +48,8 @@ def checked(svg):
 
 
 def rounded(numbers):
-    """Two places are a fiftieth of a pixel, and the same on every machine."""
-    def one(match):
-        return f"{float(match[0]):.2f}".rstrip("0").rstrip(".").replace("-0", "0") if float(match[0]) == 0 else \
-            f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
-
-    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", one, numbers)
+    """With two places: a hundredth of a pixel is seen by nobody, and the same on every machine."""
+    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", lambda match: f"{round(float(match[0]), 2):g}", numbers)
 
 
 def panel_svg(picture, number):

@@ -34,7 +34,7 @@ def linear(title, highest):
 
 
 def logarithmic(title, lowest, highest):
-    """From one of 1, 2, 5 times a power of ten to another; ticks at decades, with 2 and 5 between where there are few."""
+    """From 1, 2 or 5 times a power of ten to another; ticks at decades, with 2 and 5 between where there are few."""
     first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
     steps = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
     low = max(step for step in steps if step <= lowest * 1.001)

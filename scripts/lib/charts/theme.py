@@ -25,8 +25,8 @@ class Look:
 
 LOOKS = {
     "speedtorch": Look("#c2410c", "circle", 2.75), "hybrid": Look("#8a5a00", "diamond", 2.25),
-    "index_select": Look("#0b57a4", "square"), "libtorch": Look("#0b57a4", "square"), "advanced": Look("#2c7396", "triangle-up"),
-    "staged": Look("#00716b", "triangle-down"), "copy": Look(CEILING, "stroke"), "stream": Look(CEILING, "stroke"),
+    "index_select": Look("#0b57a4", "square"), "libtorch": Look("#0b57a4", "square"),
+    "advanced": Look("#2c7396", "triangle-up"), "staged": Look("#00716b", "triangle-down"), "copy": Look(CEILING, "stroke"), "stream": Look(CEILING, "stroke"),
     "numpy": Look("#7a3fa0", "diamond"), "torch": Look("#9c4f96", "triangle-right"),
     "cupy": Look("#6a58b8", "triangle-left"),
 }

@@ -6,8 +6,8 @@ import unicodedata
 
 from reports import shortened
 
-PAGES = {"libtorch": "a LibTorch tensor", "pageable": "4 KiB pages", "hugepage": "huge pages", "mapped": "a mapped file",
-         "pinned": "pinned memory", "device": "device memory"}
+PAGES = {"libtorch": "a LibTorch tensor", "pageable": "4 KiB pages", "hugepage": "huge pages",
+         "mapped": "a mapped file", "pinned": "pinned memory", "device": "device memory"}
 DIRECTIONS = ("to", "from", "sum", "round_trip")
 PLACEMENTS = tuple(PAGES)
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
+import reports
 from charts import theme
-from charts.words import listed_case, percent, rate, shape, span, times  # noqa: F401
+from charts.words import percent, rate, span, times
 
 
 @dataclass
@@ -46,7 +47,7 @@ def tip(case, letter="", head=""):
         parts.append(f"{kind} {rate(low)[:-5]}–{rate(high)}")
     if (share := case.middle("copy_fraction")) is not None and not theme.is_ceiling(case.method):
         parts.append(f"{percent(share)} of the ceiling")
-    if (ratio := case.middle("speedup")) is not None and case.method not in theme.reports.LIBTORCH:
+    if (ratio := case.middle("speedup")) and case.method not in reports.LIBTORCH:
         parts.append(f"{times(ratio)} than LibTorch's best")
     if case.is_unstable:
         parts.append("unstable")

@@ -97,8 +97,8 @@ def make(machines):
         words = "; ".join(f"{row.label} {row.text}" for row in rows if row.look)
         pictures.append(layout.row_panel(title, rows, axis, f"{title}: {words}."))
     lead = "Bars: what is in use with the table, by its process and on the device, with what was in use before. The " \
-           "grey mark is what was before plus the bytes requested; the factor is what the table added over its bytes. A " \
-           "whisker goes to the peak."
+           "grey mark is what was before plus the bytes requested; the factor is what the table added over its bytes. " \
+           "A whisker goes to the peak."
     sizes = sorted({case.rows * case.row_bytes for _, case in found})
     fixed = f"a table of {binary(sizes[0])}" if len(sizes) == 1 else ""
     return Figure("memory", "What a table costs in memory", lead, pictures, table_of(found), fixed), ""

@@ -68,7 +68,7 @@ def table_of(drawn):
 def make(machines):
     drawn = [(direction, found) for direction in DIRECTIONS if (found := ours(machines, direction))]
     if not drawn:
-        return None, "no report has the table that SpeedTorch's README measured (1,000,000 × 128 float32, batch 131,072)"
+        return None, "no report has the table of SpeedTorch's README (1,000,000 × 128 float32, batch 131,072)"
     speeds = [speed for direction, _ in drawn for _, speed, _ in published_rows(direction)]
     speeds += [value for _, found in drawn for _, case in found for value in (case.gb_per_s, *case.speeds()) if value]
     axis = scales.logarithmic("GB/s of payload, logarithmic", min(speeds), max(speeds))
