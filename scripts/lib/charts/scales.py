@@ -40,7 +40,7 @@ def logarithmic(title, lowest, highest):
     low = max(step for step in steps if step <= lowest * 1.001)
     high = min(step for step in steps if step >= highest * 0.999 and step > low)
     ticks = [step for step in steps if low <= step <= high]
-    if len(ticks) > 8:
+    if len(ticks) > 9:
         ticks = [tick for tick in ticks if is_decade(tick)]
     return Axis(title, low, high, ticks, "log")
 

@@ -74,7 +74,7 @@ def panels_of(panels, fewest):
     kept = []
     for key, lines in panels.items():
         whole = {name: [widest(cases) for _, cases in sorted(line.items())] for name, line in lines.items()
-                 if len(line) >= fewest}
+                 if len(line) >= fewest or name[1] in reports.CEILING}
         if any(method not in reports.CEILING for _, method in whole):
             kept.append(Panel(key, dict(sorted(whole.items(), key=lambda one: (one[0][0], method_rank(one[0][1]))))))
     return sorted(kept, key=lambda panel: panel_rank(panel.key))
