@@ -7,13 +7,8 @@ import tempfile
 from pathlib import Path
 
 import reports
-from charts import machines, page, render
-from charts.figures import glance, memory, published, samples, sweeps
+from charts import machines
 
-KINDS = (("Where the table lives", glance.make), ("Bandwidth by row width", sweeps.by_width),
-         ("Bandwidth by batch", sweeps.by_batch), ("Latency of small batches", sweeps.latency),
-         ("Core scaling", sweeps.by_cores), ("All samples", samples.make), ("Memory", memory.make),
-         ("Beside the published figures", published.make))
 NAMES = ("placements", "row-width", "batch", "latency", "cores", "samples", "memory", "published")
 EXAMPLES = """
   scripts/charts t.json -o t.html                  open t.html in any browser
@@ -52,10 +47,19 @@ def parse(arguments):
     return options
 
 
+def kinds():
+    """(title, how it is made) of each figure. Altair takes most of a second to load: a mistake is said before."""
+    from charts.figures import glance, memory, published, samples, sweeps
+    return (("Where the table lives", glance.make), ("Bandwidth by row width", sweeps.by_width),
+            ("Bandwidth by batch", sweeps.by_batch), ("Latency of small batches", sweeps.latency),
+            ("Core scaling", sweeps.by_cores), ("All samples", samples.make), ("Memory", memory.make),
+            ("Beside the published figures", published.make))
+
+
 def figures_of(found):
     """The figures, and (title, why) of those that there are none of."""
     made, missing = [], []
-    for title, make in KINDS:
+    for title, make in kinds():
         figure, why = make(found)
         if figure:
             made.append(figure)
@@ -82,6 +86,7 @@ def write_whole(path, content):
 
 
 def write_pictures(options, figures):
+    from charts import render
     for figure in figures:
         if options.only and figure.name not in options.only:
             continue
@@ -99,6 +104,7 @@ def run(arguments):
         raise UsageError(f"{options.reports[0]}: nothing to draw: " + missing[0][1])
     write_pictures(options, figures)
     if options.output:
+        from charts import page
         write_whole(options.output, page.write(found, figures, missing).encode())
     for title, why in missing:
         print(f"charts: left out: {title}: {why}", file=sys.stderr)
