@@ -92,6 +92,12 @@ bool ranks_differ(const Judged& row, const ComparisonRules& rules) {
   return row.p <= std::max(kRanksApart, least_p(row.measured->base.size(), row.measured->now.size()) * 1.000001);
 }
 
+/// All rows of a comparison: together they raise an alarm at most so often.
+struct Family {
+  std::size_t rows;
+  double level;
+};
+
 /// Student's quantiles, each found once: most rows ask for the same.
 class Quantiles {
  public:
@@ -108,10 +114,18 @@ class Quantiles {
 /// How many standard errors a shift must have. Either the rows are independent: then there are many, and the
 /// spread is known well. Or they move together: then they are as one, and the spread is known as badly as one
 /// row tells it. The larger of the two stands.
-double standard_errors(const Spread& spread, double own_freedom, std::size_t rows, double level,
+///
+/// However well the spread is known, the law is not the normal one: processes are now and then far off, and
+/// rows share a part of their luck. Student's with few degrees of freedom stands for that, the fewer the
+/// fewer runs a side has: without it 3 % of pairs of single runs with long tails raised an alarm, and 2 % of
+/// five against five that drift together (tests/reports/false_alarms_test.cpp).
+double standard_errors(const Spread& spread, double own_freedom, const Judged& row, Family family,
                        Quantiles& quantiles) {
-  const double alone = quantiles.student(level / static_cast<double>(rows), spread.freedom);
-  const double together = own_freedom > 0 ? quantiles.student(level, own_freedom) : 0;
+  constexpr double kOfSingleRuns = 6, kOfEachRun = 1.5;
+  const auto runs = static_cast<double>(std::min(row.measured->base.size(), row.measured->now.size()));
+  const double freedom = std::min(spread.freedom, kOfSingleRuns + kOfEachRun * runs);
+  const double alone = quantiles.student(family.level / static_cast<double>(family.rows), freedom);
+  const double together = own_freedom > 0 ? quantiles.student(family.level, own_freedom) : 0;
   return std::max(alone, together);
 }
 
@@ -159,7 +173,7 @@ class Judge {
 
   void judge_by_spread(Judged& row, const Spread& spread, ComparedCase& compared) {
     const double own = row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
-    const double factor = standard_errors(spread, own, rows_.size(), rules_.false_alarms, quantiles_);
+    const double factor = standard_errors(spread, own, row, {rows_.size(), rules_.false_alarms}, quantiles_);
     const double error = spread.deviation * std::sqrt(row.share());
     const double least = std::log1p(rules_.effect), limit = std::max(least, factor * error);
     const double freedom = own > 0 ? std::min(spread.freedom, own) : spread.freedom;

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "reports/error.h"
+#include "reports/style.h"
 
 namespace stbench::reports {
 namespace {
@@ -15,36 +18,94 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kDeepest = 32;
+/// The library takes 16 bytes a value and looks for a key among all of its object: without bounds 100 MB of
+/// "1," take gigabytes and 100 MB of keys take days.
+constexpr std::size_t kMostValues = 8'000'000;
+constexpr std::size_t kMostKeys = 10'000;
+constexpr std::size_t kShown = 60;  // bytes of a text in a message
+
+/// Where in a text an iterator stands, counted as it goes.
+struct Cursor {
+  std::size_t line = 1, column = 0;
+
+  void pass(char c) {
+    column = c == '\n' ? 0 : column + 1;
+    if (c == '\n') ++line;
+  }
+};
+
+/// An input iterator that keeps a cursor, for the library says where it is only when its own grammar is
+/// broken.
+class Counted {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Counted(const char* at, Cursor* cursor) : at_(at), cursor_(cursor) {}
+  reference operator*() const { return *at_; }
+  Counted& operator++() {
+    cursor_->pass(*at_++);
+    return *this;
+  }
+  bool operator==(const Counted& other) const { return at_ == other.at_; }
+  bool operator!=(const Counted& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  Cursor* cursor_;
+};
+
+/// A text of the file in a message: short, on one line, without anything that a terminal would obey.
+std::string shown(const std::string& text) { return shortened(one_line(text.substr(0, kShown)), kShown); }
 
 /// Reads the text once without building anything and stops at the first thing that must not be built:
 /// nlohmann-json takes any nesting and dies when the value is copied or freed, and keeps the last of two
 /// equal keys.
 class Guard : public nlohmann::json_sax<Json> {
  public:
+  explicit Guard(const Cursor& cursor) : cursor_(&cursor) {}
+
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return enter(); }
-  bool start_array(std::size_t) override { return enter(); }
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return value() && enter(); }
+  bool start_array(std::size_t) override { return value() && enter(); }
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
+    if (keys_.back().size() >= kMostKeys)
+      return fail(fmt::format("an object has more than {} keys; a report has not", kMostKeys));
     return keys_.back().insert(name).second ||
-           fail(fmt::format("key \"{}\" appears twice in an object", name));
+           fail(fmt::format("key \"{}\" appears twice in an object", shown(name)));
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    const std::string_view what = error.what();
-    const std::size_t id_end = what.find("] ");  // the library's exception number
-    return fail(std::string(id_end == std::string_view::npos ? what : what.substr(id_end + 2)));
+    return fail(what_is_wrong(error.what()));
   }
 
  private:
+  /// The library's words without its number and its own count of line and column.
+  static std::string what_is_wrong(std::string_view what) {
+    if (const auto place = what.find(", column "); place != std::string_view::npos) {
+      const auto colon = what.find(": ", place);
+      if (colon != std::string_view::npos) what.remove_prefix(colon + 2);
+    } else if (const auto number = what.find("] "); number != std::string_view::npos) {
+      what.remove_prefix(number + 2);
+    }
+    constexpr std::size_t kLongest = 200;
+    return shortened(one_line(what.substr(0, 2 * kLongest)), kLongest);
+  }
+  bool value() {
+    return ++values_ <= kMostValues || fail(fmt::format("more than {} values; no report has so many", kMostValues));
+  }
   bool enter() {
     keys_.emplace_back();
     return keys_.size() <= kDeepest || fail(fmt::format("nests deeper than {}; a report does not", kDeepest));
@@ -53,11 +114,13 @@ class Guard : public nlohmann::json_sax<Json> {
     keys_.pop_back();
     return true;
   }
-  bool fail(std::string what) {
-    problem_ = std::move(what);
+  bool fail(const std::string& what) {
+    problem_ = fmt::format("line {}, column {}: {}", cursor_->line, std::max<std::size_t>(cursor_->column, 1), what);
     return false;
   }
 
+  const Cursor* cursor_;
+  std::size_t values_ = 0;
   std::vector<std::set<std::string>> keys_;  // one set an open object or array
   std::string problem_;
 };
@@ -65,9 +128,11 @@ class Guard : public nlohmann::json_sax<Json> {
 }  // namespace
 
 nlohmann::ordered_json parse_json(std::string_view text, std::string_view name) {
-  Guard guard;
-  if (!Json::sax_parse(text, &guard)) {
-    throw ReportError(fmt::format("{}: {}", name, guard.problem()));
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  Cursor cursor;
+  Guard guard(cursor);
+  if (!Json::sax_parse(Counted(text.data(), &cursor), Counted(text.data() + text.size(), &cursor), &guard)) {
+    throw ReportError(fmt::format("{}, {}", name, guard.problem()));
   }
   return Json::parse(text);
 }
