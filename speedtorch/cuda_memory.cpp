@@ -1,12 +1,12 @@
 #include "speedtorch/cuda_memory.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/DeviceGuard.h>
 #include <cuda_runtime_api.h>
 
 #include <utility>
 
 #include "speedtorch/cuda.h"
+#include "speedtorch/cuda_registration.h"
 #include "speedtorch/error.h"
 
 namespace speedtorch {
@@ -17,44 +17,18 @@ namespace {
 class PinnedMemory final : public Memory {
  public:
   PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)
-      : Memory(pages->bytes()), device_(device), pages_(std::move(pages)) {
-    const c10::DeviceGuard guard(device);
-    const auto size = static_cast<std::size_t>(bytes());
-    const auto error =
-        cudaHostRegister(pages_->data(), size, cudaHostRegisterMapped | cudaHostRegisterPortable);
-    if (error != cudaSuccess) {
-      cudaGetLastError();  // not sticky: the next launch must not report it
-      throw MemoryError("cannot pin " + std::to_string(bytes()) +
-                        " bytes: cudaHostRegister: " + cudaGetErrorString(error));
-    }
-    void* seen_by_device = nullptr;
-    if (cudaHostGetDevicePointer(&seen_by_device, pages_->data(), 0) != cudaSuccess ||
-        seen_by_device != pages_->data()) {
-      cudaGetLastError();
-      cudaHostUnregister(pages_->data());
-      throw MemoryError(
-          "this GPU does not see pinned host memory at the host's address; kernels cannot use it in place");
-    }
-  }
-  /// Kernels of `device` may still be at the pages: they are waited for. Nobody is there to hear of an error,
-  /// such as that of a process which ends and has unloaded CUDA.
-  ~PinnedMemory() override {
-    int current = -1;
-    cudaGetDevice(&current);
-    if (device_.has_index()) cudaSetDevice(device_.index());
-    cudaDeviceSynchronize();
-    if (current >= 0) cudaSetDevice(current);
-    cudaHostUnregister(pages_->data());
-    cudaGetLastError();
-  }
+      : Memory(pages->bytes()),
+        pages_(std::move(pages)),
+        registration_({pages_->data(), static_cast<std::size_t>(bytes())},
+                      cudaHostRegisterMapped | cudaHostRegisterPortable, device) {}
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }
   [[nodiscard]] std::byte* data() const override { return pages_->data(); }
-  [[nodiscard]] at::Device device() const override { return device_; }
+  [[nodiscard]] at::Device device() const override { return registration_.device(); }
   [[nodiscard]] int shared_fd() const override { return pages_->shared_fd(); }
 
  private:
-  at::Device device_;
   std::shared_ptr<Memory> pages_;
+  CudaRegistration registration_;
 };
 
 class DeviceMemory final : public Memory {

@@ -17,4 +17,10 @@ class PlacementError : public Error {
   using Error::Error;
 };
 
+/// A file cannot be opened, made, mapped or flushed, or is no longer what it was. Named without its folder.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace speedtorch

@@ -36,6 +36,15 @@ AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int 
 
 AlignedMapping::~AlignedMapping() { ::munmap(mapping_, length_); }
 
+FileMapping::FileMapping(int fd, std::int64_t bytes, int protection)
+    : length_(static_cast<std::size_t>(bytes)) {
+  void* mapping = ::mmap(nullptr, length_, protection, MAP_SHARED, fd, 0);
+  if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
+  data_ = static_cast<std::byte*>(mapping);
+}
+
+FileMapping::~FileMapping() { ::munmap(data_, length_); }
+
 void wish_pages(Placement placement, std::byte* data, std::int64_t bytes) {
   ::madvise(data, static_cast<std::size_t>(bytes),
             placement == Placement::hugepage ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

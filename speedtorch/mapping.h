@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "speedtorch/placement.h"
 
@@ -33,6 +34,21 @@ class AlignedMapping {
   std::byte* data_;
 };
 
+/// The first `bytes` > 0 bytes of a file, mapped shared: what is written is the file's.
+class FileMapping {
+ public:
+  /// @param protection of mmap @throws MemoryError
+  FileMapping(int fd, std::int64_t bytes, int protection);
+  ~FileMapping();
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  std::size_t length_;
+};
+
 /// Asks for the placement's kind of pages. A wish: where the kernel was built without transparent huge pages
 /// it fails, and pages_got() reports what came.
 void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
@@ -42,6 +58,7 @@ class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   [[nodiscard]] int get() const { return fd_; }

@@ -57,29 +57,27 @@ int open_unnamed(const std::string& folder) {
   return named;
 }
 
-/// A file of exactly `bytes`, its blocks reserved, mapped shared. It has no name: nothing is left when the
-/// process dies.
+/// A file of exactly `bytes`, its blocks reserved, without a name: nothing is left when the process dies.
+FileMapping map_unnamed(const std::string& folder, std::int64_t bytes) {
+  const Descriptor file(open_unnamed(folder));
+  if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
+  // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
+  if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
+    errno = error;
+    refuse_memory("mapped", bytes, "posix_fallocate");
+  }
+  return FileMapping(file.get(), bytes, PROT_READ | PROT_WRITE);
+}
+
 class MappedMemory final : public Memory {
  public:
-  MappedMemory(std::int64_t bytes, const std::string& folder) : Memory(bytes) {
-    const Descriptor file(open_unnamed(folder));
-    if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
-    // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
-    if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
-      errno = error;
-      refuse_memory("mapped", bytes, "posix_fallocate");
-    }
-    void* mapping =
-        ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
-    data_ = static_cast<std::byte*>(mapping);
-  }
-  ~MappedMemory() override { ::munmap(data_, static_cast<std::size_t>(bytes())); }
+  MappedMemory(std::int64_t bytes, const std::string& folder)
+      : Memory(bytes), mapping_(map_unnamed(folder, bytes)) {}
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
-  [[nodiscard]] std::byte* data() const override { return data_; }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
 
  private:
-  std::byte* data_ = nullptr;
+  FileMapping mapping_;
 };
 
 }  // namespace

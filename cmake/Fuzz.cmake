@@ -1,0 +1,44 @@
+# stbench_fuzz_test(NAME SOURCES FILE... CORPUS FOLDER): the program NAME, built by a clang that has libFuzzer from sources
+# that need nothing but the standard library, and the test NAME.runs_long, which runs it for STBENCH_FUZZ_SECONDS. What it
+# finds new goes to a folder of the build. Where there is no such clang the test is skipped and says so.
+set(STBENCH_FUZZ_SECONDS 3600 CACHE STRING "How long each fuzz target runs with ./test --long")
+find_program(STBENCH_FUZZ_COMPILER NAMES clang++ clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16)
+
+function(stbench_has_libfuzzer result)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/libfuzzer.cpp)
+  file(WRITE ${source} "#include <cstddef>\n#include <cstdint>\nextern \"C\" int LLVMFuzzerTestOneInput(const "
+    "std::uint8_t*, std::size_t) { return 0; }\n")
+  execute_process(COMMAND ${STBENCH_FUZZ_COMPILER} -std=c++20 -fsanitize=fuzzer,address ${source} -o ${source}.out
+    RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+  if(status EQUAL 0)
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(stbench_fuzz_test name)
+  cmake_parse_arguments(FUZZ "" "CORPUS" "SOURCES" ${ARGN})
+  set(can_fuzz OFF)
+  if(STBENCH_FUZZ_COMPILER)
+    stbench_has_libfuzzer(can_fuzz)
+  endif()
+  set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})
+  if(can_fuzz)
+    list(TRANSFORM FUZZ_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
+    file(GLOB headers ${PROJECT_SOURCE_DIR}/speedtorch/npy*.h)
+    add_custom_command(OUTPUT ${program}
+      COMMAND ${STBENCH_FUZZ_COMPILER} -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+        -I${PROJECT_SOURCE_DIR} ${FUZZ_SOURCES} -o ${program}
+      DEPENDS ${FUZZ_SOURCES} ${headers} VERBATIM)
+    add_custom_target(${name} ALL DEPENDS ${program})
+    set(command ${program} -max_total_time=${STBENCH_FUZZ_SECONDS} -malloc_limit_mb=16 -timeout=60 -max_len=4096
+      -print_final_stats=1 -artifact_prefix=${name}- ${name}-found ${FUZZ_CORPUS})
+    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name}-found)
+  else()
+    message(STATUS "Fuzzing: no clang++ with libFuzzer found (Debian: clang-19 libclang-rt-19-dev); only the corpus is replayed")
+    set(command ${CMAKE_COMMAND} -E echo "skipped: no clang++ with libFuzzer was found")
+  endif()
+  add_test(NAME ${name}.runs_long COMMAND ${command})
+  math(EXPR timeout "${STBENCH_FUZZ_SECONDS} + 300")
+  set_tests_properties(${name}.runs_long PROPERTIES LABELS "long;release" TIMEOUT ${timeout}
+    SKIP_REGULAR_EXPRESSION "^skipped: ")
+endfunction()

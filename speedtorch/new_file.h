@@ -1,0 +1,57 @@
+/// A file that appears under its name when it is whole, or never.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "speedtorch/mapping.h"
+
+namespace speedtorch {
+
+/// What follows the last '/' of a path: how messages name files.
+std::string base_name(const std::string& path);
+
+/// @throws FileError, always: "'<name>' <what>: <the system's answer in errno>"
+[[noreturn]] void refuse_file(const std::string& name, const std::string& what);
+
+/// `sparse`: blocks are taken from the disk as they are written; on a disk that others fill meanwhile, a
+/// write through a mapping ends the process (SIGBUS). `reserved`: all blocks are taken at once, and no write
+/// meets a full disk.
+enum class Space { sparse, reserved };
+
+/// Until publish() the file has no name, or a temporary one in the same folder that the destructor removes.
+/// All functions throw FileError.
+class NewFile {
+ public:
+  /// `unnamed` leaves nothing behind even where the process is killed, and falls back to `temporary` where
+  /// the file system cannot do it (NFS, FAT, overlays before Linux 6.3).
+  enum class Until { unnamed, temporary };
+
+  /// Refused at once where the name is taken.
+  explicit NewFile(const std::string& path, Until until = Until::unnamed);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  /// Its length. Refused where the limit on file sizes (RLIMIT_FSIZE) is below it or fewer bytes are free.
+  void resize(std::int64_t bytes, Space space) const;
+  void write(std::string_view bytes, std::int64_t offset) const;
+  /// Another descriptor of the file, which outlives this object.
+  [[nodiscard]] Descriptor duplicate() const;
+
+  /// Waits until the content is on the disk and then gives the file its name; never replaces another.
+  void publish();
+
+ private:
+  [[nodiscard]] int open_in_folder(Until until);
+  void check_free(std::int64_t bytes) const;
+  [[nodiscard]] int give_name() const;
+
+  std::string name_;
+  Descriptor folder_;
+  std::string temporary_;  ///< its name now; empty where it has none
+  Descriptor file_;
+};
+
+}  // namespace speedtorch

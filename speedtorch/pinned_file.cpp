@@ -1,0 +1,85 @@
+#include "speedtorch/pinned_file.h"
+
+#include <utility>
+
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+
+#ifdef SPEEDTORCH_HAS_CUDA
+#include <cuda_runtime_api.h>
+
+#include <fstream>
+
+#include "speedtorch/cuda_registration.h"
+#endif
+
+namespace speedtorch {
+namespace {
+
+#ifdef SPEEDTORCH_HAS_CUDA
+/// Bytes that can be had without swapping, as the kernel estimates them; 0 where it does not say.
+std::int64_t available_bytes() {
+  std::ifstream info("/proc/meminfo");
+  std::string name, unit;
+  for (std::int64_t kilobytes = 0; info >> name >> kilobytes; std::getline(info, unit))
+    if (name == "MemAvailable:") return kilobytes * 1024;
+  return 0;
+}
+
+/// Why the driver is not even asked; empty where it is.
+std::string refusal(std::size_t bytes, at::Device device) {
+  int number = device.index();
+  int can = 0;
+  if (number < 0) cudaGetDevice(&number);
+  if (cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterReadOnlySupported, number) != cudaSuccess ||
+      can == 0) {
+    cudaGetLastError();
+    return "this driver cannot register memory that is only read";
+  }
+  // Registered pages stay in memory. The kernel would first throw out everybody else's and then end the
+  // process.
+  const auto available = available_bytes();
+  if (bytes <= static_cast<std::size_t>(available)) return {};
+  return "the whole file, " + std::to_string(bytes) + " bytes, would stay in memory, of which " +
+         std::to_string(available) + " are available";
+}
+
+class RegisteredFile final : public Memory {
+ public:
+  RegisteredFile(std::shared_ptr<Memory> file, std::span<std::byte> mapping, at::Device device)
+      : Memory(file->bytes()),
+        file_(std::move(file)),
+        registration_(mapping, cudaHostRegisterMapped | cudaHostRegisterPortable | cudaHostRegisterReadOnly,
+                      device) {}
+  [[nodiscard]] Placement placement() const override { return Placement::pinned; }
+  [[nodiscard]] std::byte* data() const override { return file_->data(); }
+  [[nodiscard]] at::Device device() const override { return registration_.device(); }
+
+ private:
+  std::shared_ptr<Memory> file_;
+  CudaRegistration registration_;
+};
+#endif
+
+PinnedFile staged(const std::string& why) { return {nullptr, "staged: " + why}; }
+
+}  // namespace
+
+PinnedFile register_read_only([[maybe_unused]] std::shared_ptr<Memory> file,
+                              [[maybe_unused]] std::span<std::byte> mapping, at::Device device) {
+  if (!device.is_cuda()) throw PlacementError("a file is pinned for a GPU, not for " + device.str());
+  if (!cuda_status().available) return staged(cuda_refusal("a file that a GPU reads in place"));
+#ifdef SPEEDTORCH_HAS_CUDA
+  if (const auto why = refusal(mapping.size(), device); !why.empty()) return staged(why);
+  try {
+    return {std::make_shared<RegisteredFile>(std::move(file), mapping, device),
+            "in place: the file is registered with CUDA for reading"};
+  } catch (const MemoryError& error) {
+    return staged(error.what());
+  }
+#else
+  return staged("this program was built without CUDA");
+#endif
+}
+
+}  // namespace speedtorch

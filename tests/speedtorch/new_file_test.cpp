@@ -1,0 +1,156 @@
+#include "speedtorch/new_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "speedtorch/error.h"
+#include "tests/harness/message_of.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace speedtorch {
+namespace {
+
+using stbench::test::message_of;
+using stbench::test::TemporaryFolder;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class NewFiles : public testing::TestWithParam<NewFile::Until> {
+ protected:
+  [[nodiscard]] std::string path() const { return (folder_.path() / "new.npy").string(); }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      found.push_back(entry.path().filename().string());
+    return found;
+  }
+  [[nodiscard]] std::string refused(const std::string& at) const {
+    return message_of<FileError>([&] { NewFile(at, GetParam()); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_P(NewFiles, HaveTheirNameWhenTheyArePublished) {
+  {
+    NewFile file(path(), GetParam());
+    file.resize(6, Space::sparse);
+    file.write("whole!", 0);
+    EXPECT_THAT(names(), Not(testing::Contains("new.npy")));
+    file.publish();
+    EXPECT_THAT(names(), ElementsAre("new.npy"));
+  }
+  EXPECT_EQ(content_of(path()), "whole!");
+}
+
+TEST_P(NewFiles, ThatAreNotPublishedLeaveNothing) {
+  {
+    const NewFile file(path(), GetParam());
+    file.resize(6, Space::sparse);
+    EXPECT_EQ(names().empty(), GetParam() == NewFile::Until::unnamed);
+  }
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_P(NewFiles, NeverReplaceAnother) {
+  folder_.write("new.npy", "the other's");
+  EXPECT_THAT(refused(path()), AllOf(StartsWith("'new.npy' cannot be made"), HasSubstr("File exists")));
+  EXPECT_EQ(content_of(path()), "the other's");
+  std::filesystem::remove(path());
+  {
+    NewFile file(path(), GetParam());
+    folder_.write("new.npy", "the quicker's");
+    EXPECT_THAT(message_of<FileError>([&] { file.publish(); }), HasSubstr("File exists"));
+  }
+  EXPECT_EQ(content_of(path()), "the quicker's");
+  EXPECT_THAT(names(), ElementsAre("new.npy"));
+}
+
+TEST_P(NewFiles, DoNotFollowALinkThatNamesNothing) {
+  std::filesystem::create_symlink("elsewhere", path());
+  EXPECT_THAT(refused(path()), HasSubstr("File exists"));
+}
+
+TEST_P(NewFiles, AreAsTheUmaskSays) {
+  const auto before = ::umask(0027);
+  {
+    NewFile file(path(), GetParam());
+    file.publish();
+  }
+  ::umask(before);
+  struct stat made {};
+  ASSERT_EQ(::stat(path().c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777U, 0640U);
+}
+
+TEST_P(NewFiles, ThatCannotBeSayWhy) {
+  EXPECT_THAT(
+      refused((folder_.path() / "no" / "new.npy").string()),
+      AllOf(HasSubstr("'new.npy'"), HasSubstr("No such file"), Not(HasSubstr(folder_.path().string()))));
+  EXPECT_THAT(refused(folder_.write("file", "") + "/new.npy"), HasSubstr("Not a directory"));
+  EXPECT_THAT(refused(folder_.path().string() + "/"), HasSubstr("No such file"));
+  EXPECT_THAT(refused((folder_.path() / std::string(300, 'a')).string()), HasSubstr("name too long"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Until, NewFiles, testing::Values(NewFile::Until::unnamed, NewFile::Until::temporary),
+                         [](const auto& test) {
+                           return test.param == NewFile::Until::unnamed ? "unnamed" : "temporary";
+                         });
+
+class NewFileSizes : public NewFiles {};
+
+TEST_P(NewFileSizes, TakeBlocksWhereTheyAreReserved) {
+  for (const auto space : {Space::sparse, Space::reserved}) {
+    const NewFile file(path(), GetParam());
+    file.resize(1 << 20, space);
+    struct stat made {};
+    ASSERT_EQ(::fstat(file.duplicate().get(), &made), 0);
+    EXPECT_EQ(made.st_size, 1 << 20);
+    EXPECT_EQ(made.st_blocks * 512 >= 1 << 20, space == Space::reserved) << made.st_blocks;
+  }
+}
+
+TEST_P(NewFileSizes, BeyondTheLimitAreRefusedWithoutASignal) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const NewFile file(path(), GetParam());
+  const struct rlimit small { 1 << 16, before.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto message = message_of<FileError>([&] { file.resize((1 << 16) + 1, Space::sparse); });
+  EXPECT_NO_THROW(file.resize(1 << 16, Space::sparse));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(message, AllOf(HasSubstr("65537"), HasSubstr("RLIMIT_FSIZE"), HasSubstr("65536")));
+}
+
+TEST_P(NewFileSizes, BeyondTheDiskAreRefusedWithWhatIsFree) {
+  const NewFile file(path(), GetParam());
+  for (const auto space : {Space::sparse, Space::reserved}) {
+    EXPECT_THAT(message_of<FileError>([&] { file.resize(std::int64_t{1} << 60, space); }),
+                AllOf(HasSubstr("1152921504606846976"), HasSubstr("free")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Until, NewFileSizes, testing::Values(NewFile::Until::unnamed),
+                         [](const auto&) { return "unnamed"; });
+
+TEST(BaseName, IsWhatFollowsTheLastSlash) {
+  EXPECT_EQ(base_name("/a/b.npy"), "b.npy");
+  EXPECT_EQ(base_name("b.npy"), "b.npy");
+  EXPECT_EQ(base_name("a/"), "");
+}
+
+}  // namespace
+}  // namespace speedtorch
