@@ -64,7 +64,8 @@ Json json_of(const CalibratedCase& row) {
   Record record;
   record.id = row.id;
   Json json = Json::object();
-  for (const Column& column : identity_columns()) json[std::string(column.name)] = json_of(column.get(record));
+  for (const Column& column : identity_columns())
+    json[std::string(column.name)] = json_of(column.get(record));
   Json axes = Json::object();
   for (const auto& [name, value] : row.id.axes) axes[name] = json_of(value);
   json["axes"] = axes;
@@ -140,7 +141,8 @@ class CalibrationReader {
     fail("cases", "texts and numbers");
   }
   [[noreturn]] void fail(std::string_view key, std::string_view right) const {
-    throw ReportError(fmt::format("{}: {}: {} would be right; stbench calibrate writes the file anew", name_, key, right));
+    throw ReportError(
+        fmt::format("{}: {}: {} would be right; stbench calibrate writes the file anew", name_, key, right));
   }
 
   std::string_view name_;
@@ -169,7 +171,8 @@ Calibration spreads_of(std::span<const Report> reports) {
 
 Calibration calibrate(std::span<const Report> reports) {
   if (reports.size() < 3)
-    throw ReportError("a calibration takes three reports of the same thing, better ten: one to learn from for each pair");
+    throw ReportError(
+        "a calibration takes three reports of the same thing, better ten: one to learn from for each pair");
   Calibration calibration = spreads_of(reports);
   for (std::size_t i = 0; i < reports.size(); ++i) {
     for (std::size_t j = i + 1; j < reports.size(); ++j) count_pair(reports, i, j, calibration.false_alarms);

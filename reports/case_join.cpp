@@ -48,9 +48,9 @@ class Joiner {
       const auto position = static_cast<std::size_t>(&record - report.records.data());
       const auto [first, is_new] = seen.emplace(key, position);
       if (!is_new) {
-        throw ReportError(fmt::format("cases {} and {} of a report are the same case ({}); once would be right",
-                                      first->second + 1, position + 1,
-                                      shortened(one_line(who(record.id)), kScreenWidth / 2)));
+        throw ReportError(fmt::format(
+            "cases {} and {} of a report are the same case ({}); once would be right", first->second + 1,
+            position + 1, shortened(one_line(who(record.id)), kScreenWidth / 2)));
       }
       (case_of(key, record.id).*side)[number] = &record;
     }

@@ -59,10 +59,12 @@ void test_intervals(Judged& row) {
   const Measured &base = row.measured->base.front(), &now = row.measured->now.front();
   row.shift.estimate = now.value - base.value;
   if (!base.interval || !now.interval) return;
-  const double reach = std::hypot(base.interval->high - base.interval->low, now.interval->high - now.interval->low) / 2;
+  const double reach =
+      std::hypot(base.interval->high - base.interval->low, now.interval->high - now.interval->low) / 2;
   row.shift.interval = Interval{row.shift.estimate - reach, row.shift.estimate + reach};
   const double deviation = reach / student_quantile(1 - kCoverage, INFINITY);
-  row.p = deviation > 0 ? normal_two_sided(row.shift.estimate / deviation) : (row.shift.estimate == 0 ? 1 : 0);
+  row.p =
+      deviation > 0 ? normal_two_sided(row.shift.estimate / deviation) : (row.shift.estimate == 0 ? 1 : 0);
 }
 
 void test_ranks(Judged& row) {
@@ -89,7 +91,8 @@ void correct_for_rows(std::vector<Judged>& rows) {
 
 bool ranks_differ(const Judged& row, const ComparisonRules& rules) {
   if (!row.several()) return row.p <= rules.false_alarms;
-  return row.p <= std::max(kRanksApart, least_p(row.measured->base.size(), row.measured->now.size()) * 1.000001);
+  return row.p <=
+         std::max(kRanksApart, least_p(row.measured->base.size(), row.measured->now.size()) * 1.000001);
 }
 
 /// All rows of a comparison: together they raise an alarm at most so often.
@@ -206,7 +209,8 @@ class Judge {
     const auto& now = row.measured->now.front().samples;
     if (base.empty() || now.empty()) return;
     const std::int64_t fewest = fewest_samples(rows_.size(), rules_.false_alarms);
-    if (static_cast<std::int64_t>(std::min(base.size(), now.size())) < fewest) compared.needs_samples = fewest;
+    if (static_cast<std::int64_t>(std::min(base.size(), now.size())) < fewest)
+      compared.needs_samples = fewest;
   }
 
   static void set_interval(ComparedCase& compared, Interval interval) {
@@ -249,7 +253,8 @@ std::optional<std::pair<Verdict, std::string>> without_numbers(const JoinedCase&
   if (base == now) return std::nullopt;
   if (now) return std::pair(Verdict::added, std::string());
   const Record* const waived = first_with(joined.now, Status::waived);
-  return std::pair(Verdict::missing, waived != nullptr ? "waived: " + waived->reason : "not in the new report");
+  return std::pair(Verdict::missing,
+                   waived != nullptr ? "waived: " + waived->reason : "not in the new report");
 }
 
 // ---- notes
@@ -257,7 +262,8 @@ std::optional<std::pair<Verdict, std::string>> without_numbers(const JoinedCase&
 void note_files(std::span<const Report> side, std::string_view name, std::vector<std::string>& notes) {
   for (std::size_t i = 0; i < side.size(); ++i) {
     if (!side[i].interrupted) continue;
-    notes.push_back(fmt::format("Report {} of {} was interrupted: it has only what was finished.", i + 1, name));
+    notes.push_back(
+        fmt::format("Report {} of {} was interrupted: it has only what was finished.", i + 1, name));
   }
 }
 
@@ -269,14 +275,17 @@ void note_rows(const Left& left, std::vector<std::string>& notes) {
   if (left.derived > 0)
     notes.push_back(fmt::format("{} sums are not compared: they follow from their parts.", left.derived));
   if (left.without > 0)
-    notes.push_back(fmt::format("{} cases have no numbers on either side (waived, or another metric's).", left.without));
+    notes.push_back(
+        fmt::format("{} cases have no numbers on either side (waived, or another metric's).", left.without));
 }
 
-void note_power(const std::vector<Judged>& rows, bool samples, bool calibrated, std::vector<std::string>& notes) {
+void note_power(const std::vector<Judged>& rows, bool samples, bool calibrated,
+                std::vector<std::string>& notes) {
   if (rows.empty()) return;
   if (!samples) {
     notes.emplace_back(
-        "A report has no samples (CSV): single runs are compared by the intervals of their medians, with less "
+        "A report has no samples (CSV): single runs are compared by the intervals of their medians, with "
+        "less "
         "power; JSON has the samples.");
   }
   const bool single = std::none_of(rows.begin(), rows.end(), [](const Judged& row) { return row.several(); });
@@ -355,7 +364,8 @@ Comparison compare(std::span<const Report> base, std::span<const Report> now, co
   note_files(base, "BASE", comparison.notes);
   note_files(now, "NEW", comparison.notes);
   note_rows(left, comparison.notes);
-  note_power(rows, !timed || have_samples(joined), calibration != nullptr && !calibration->empty(), comparison.notes);
+  note_power(rows, !timed || have_samples(joined), calibration != nullptr && !calibration->empty(),
+             comparison.notes);
   return comparison;
 }
 

@@ -28,20 +28,20 @@ enum class Verdict { slower, now_wrong, missing, faster, unresolved, same, added
 std::string_view to_string(Verdict verdict);
 
 struct ComparisonRules {
-  double effect = 0.02;          ///< a shift below this is none
-  std::string metric = "auto";   ///< metric.h
-  double false_alarms = 0.01;    ///< of comparisons of the same thing, at most
+  double effect = 0.02;         ///< a shift below this is none
+  std::string metric = "auto";  ///< metric.h
+  double false_alarms = 0.01;   ///< of comparisons of the same thing, at most
 };
 
 struct ComparedCase {
   Identity id;
   Verdict verdict = Verdict::unresolved;
-  std::string metric;                  ///< "ceiling", "time", or a column
-  std::optional<double> base, now;     ///< seconds, time over the ceiling's, or the column's unit
-  std::optional<double> change;        ///< 0.05 is 5 % slower
-  std::optional<double> low, high;     ///< of the change, 95 % of this row alone
-  std::optional<double> limit;         ///< a change below it is not told from none
-  std::optional<double> p;             ///< of the rank test; Holm's for two single runs
+  std::string metric;               ///< "ceiling", "time", or a column
+  std::optional<double> base, now;  ///< seconds, time over the ceiling's, or the column's unit
+  std::optional<double> change;     ///< 0.05 is 5 % slower
+  std::optional<double> low, high;  ///< of the change, 95 % of this row alone
+  std::optional<double> limit;      ///< a change below it is not told from none
+  std::optional<double> p;          ///< of the rank test; Holm's for two single runs
   std::size_t base_runs = 0, now_runs = 0;
   std::optional<std::int64_t> needs_runs;     ///< a side, to resolve it, about
   std::optional<std::int64_t> needs_samples;  ///< a run, before which no test can tell
@@ -55,8 +55,8 @@ struct Comparison {
 
 /// @param calibration of this machine, or null
 /// @throws ReportError where a report has the same case twice, or a side has none that can be compared.
-Comparison compare(std::span<const Report> base, std::span<const Report> now, const ComparisonRules& rules = {},
-                   const CalibratedSpreads* calibration = nullptr);
+Comparison compare(std::span<const Report> base, std::span<const Report> now,
+                   const ComparisonRules& rules = {}, const CalibratedSpreads* calibration = nullptr);
 
 std::size_t count(const Comparison& comparison, Verdict verdict);
 

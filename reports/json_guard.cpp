@@ -25,13 +25,21 @@ constexpr std::size_t kMostKeys = 10'000;
 constexpr std::size_t kShown = 60;  // bytes of a text in a message
 
 /// Where in a text an iterator stands, counted as it goes.
-struct Cursor {
-  std::size_t line = 1, column = 0;
-
+class Cursor {
+ public:
   void pass(char c) {
-    column = c == '\n' ? 0 : column + 1;
-    if (c == '\n') ++line;
+    before_ = at_;
+    at_.column = c == '\n' ? 0 : at_.column + 1;
+    if (c == '\n') ++at_.line;
   }
+  /// Of the character read last, or of the one before it: a number ends where the next character is read.
+  [[nodiscard]] TextPlace place(bool one_back = false) const {
+    const TextPlace& place = one_back ? before_ : at_;
+    return {place.line, std::max<std::size_t>(place.column, 1)};
+  }
+
+ private:
+  TextPlace at_{1, 0}, before_{1, 0};
 };
 
 /// An input iterator that keeps a cursor, for the library says where it is only when its own grammar is
@@ -66,19 +74,22 @@ std::string shown(const std::string& text) { return shortened(one_line(text.subs
 /// equal keys.
 class Guard : public nlohmann::json_sax<Json> {
  public:
-  explicit Guard(const Cursor& cursor) : cursor_(&cursor) {}
+  /// @param wanted the number of a value, from 0 in the order of the text, at which to stop
+  explicit Guard(const Cursor& cursor, std::size_t wanted = kMostValues)
+      : cursor_(&cursor), wanted_(wanted) {}
 
   [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] TextPlace found() const { return found_; }
 
-  bool null() override { return value(); }
-  bool boolean(bool) override { return value(); }
-  bool number_integer(number_integer_t) override { return value(); }
-  bool number_unsigned(number_unsigned_t) override { return value(); }
-  bool number_float(number_float_t, const string_t&) override { return value(); }
-  bool string(string_t&) override { return value(); }
-  bool binary(binary_t&) override { return value(); }
-  bool start_object(std::size_t) override { return value() && enter(); }
-  bool start_array(std::size_t) override { return value() && enter(); }
+  bool null() override { return value(false); }
+  bool boolean(bool) override { return value(false); }
+  bool number_integer(number_integer_t) override { return value(true); }
+  bool number_unsigned(number_unsigned_t) override { return value(true); }
+  bool number_float(number_float_t, const string_t&) override { return value(true); }
+  bool string(string_t&) override { return value(false); }
+  bool binary(binary_t&) override { return value(false); }
+  bool start_object(std::size_t) override { return value(false) && enter(); }
+  bool start_array(std::size_t) override { return value(false) && enter(); }
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
@@ -103,8 +114,13 @@ class Guard : public nlohmann::json_sax<Json> {
     constexpr std::size_t kLongest = 200;
     return shortened(one_line(what.substr(0, 2 * kLongest)), kLongest);
   }
-  bool value() {
-    return ++values_ <= kMostValues || fail(fmt::format("more than {} values; no report has so many", kMostValues));
+  bool value(bool number) {
+    if (values_ == wanted_) {
+      found_ = cursor_->place(number);
+      return false;
+    }
+    return ++values_ <= kMostValues ||
+           fail(fmt::format("more than {} values; no report has so many", kMostValues));
   }
   bool enter() {
     keys_.emplace_back();
@@ -115,26 +131,56 @@ class Guard : public nlohmann::json_sax<Json> {
     return true;
   }
   bool fail(const std::string& what) {
-    problem_ = fmt::format("line {}, column {}: {}", cursor_->line, std::max<std::size_t>(cursor_->column, 1), what);
+    const TextPlace place = cursor_->place();
+    problem_ = fmt::format("line {}, column {}: {}", place.line, place.column, what);
     return false;
   }
 
   const Cursor* cursor_;
+  std::size_t wanted_;
+  TextPlace found_;
   std::size_t values_ = 0;
   std::vector<std::set<std::string>> keys_;  // one set an open object or array
   std::string problem_;
 };
 
+bool walk(std::string_view text, Guard& guard, Cursor& cursor) {
+  return Json::sax_parse(Counted(text.data(), &cursor), Counted(text.data() + text.size(), &cursor), &guard);
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
+/// Counts the values before `wanted` in the order of the text. @returns true where it was met
+bool count_before(const Json& value, const Json& wanted, std::size_t& before) {
+  if (&value == &wanted) return true;
+  ++before;
+  return value.is_structured() && std::any_of(value.begin(), value.end(), [&](const Json& part) {
+           return count_before(part, wanted, before);
+         });
+}
+
 }  // namespace
 
 nlohmann::ordered_json parse_json(std::string_view text, std::string_view name) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text = without_mark(text);
   Cursor cursor;
   Guard guard(cursor);
-  if (!Json::sax_parse(Counted(text.data(), &cursor), Counted(text.data() + text.size(), &cursor), &guard)) {
-    throw ReportError(fmt::format("{}, {}", name, guard.problem()));
-  }
+  if (!walk(text, guard, cursor)) throw ReportError(fmt::format("{}, {}", name, guard.problem()));
   return Json::parse(text);
+}
+
+TextPlace place_of(const nlohmann::ordered_json& value, const nlohmann::ordered_json& document,
+                   std::string_view text) {
+  std::size_t before = 0;
+  if (!count_before(document, value, before)) return {};
+  Cursor cursor;
+  Guard guard(cursor, before);
+  walk(without_mark(text), guard, cursor);
+  return guard.found();
 }
 
 }  // namespace stbench::reports

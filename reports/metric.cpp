@@ -104,7 +104,8 @@ std::vector<Measured> times(const Side& side, const Side* ceiling, bool samples)
   std::vector<Measured> all;
   for (std::size_t i = 0; i < side.size(); ++i) {
     const Record* const record = side[i];
-    if (record == nullptr || !has_numbers(record->status) || !record->median_s || !usable(*record->median_s)) {
+    if (record == nullptr || !has_numbers(record->status) || !record->median_s ||
+        !usable(*record->median_s)) {
       continue;
     }
     all.push_back(ceiling == nullptr ? time_of(*record, samples)

@@ -33,8 +33,8 @@ double beta_fraction(double x, double a, double b) {
 double incomplete_beta(double x, double a, double b) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
-  const double log_front = std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) +
-                           b * std::log1p(-x);
+  const double log_front =
+      std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x);
   if (x < (a + 1) / (a + b + 2)) return std::exp(log_front) * beta_fraction(x, a, b) / a;
   return 1 - std::exp(log_front) * beta_fraction(1 - x, b, a) / b;
 }
@@ -69,7 +69,8 @@ double digamma(double x) {
   for (; x < kLarge; ++x) sum -= 1 / x;
   const double square = 1 / (x * x);
   return sum + std::log(x) - 1 / (2 * x) -
-         square * (1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132))));
+         square *
+             (1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132))));
 }
 
 double trigamma(double x) {
@@ -77,7 +78,8 @@ double trigamma(double x) {
   for (; x < kLarge; ++x) sum += 1 / (x * x);
   const double square = 1 / (x * x);
   return sum + 1 / x + square / 2 +
-         square / x * (1.0 / 6 - square * (1.0 / 30 - square * (1.0 / 42 - square * (1.0 / 30 - square * 5 / 66))));
+         square / x *
+             (1.0 / 6 - square * (1.0 / 30 - square * (1.0 / 42 - square * (1.0 / 30 - square * 5 / 66))));
 }
 
 double trigamma_inverse(double y) {

@@ -54,7 +54,8 @@ Ranked ranked(const std::vector<double>& first, const std::vector<double>& secon
 
 /// How probable each sum of `size` ranks is, where all choices are equally so.
 std::vector<double> sum_law(const std::vector<std::size_t>& ranks, std::size_t size) {
-  const std::size_t largest = std::accumulate(ranks.end() - static_cast<std::ptrdiff_t>(size), ranks.end(), std::size_t{0});
+  const std::size_t largest =
+      std::accumulate(ranks.end() - static_cast<std::ptrdiff_t>(size), ranks.end(), std::size_t{0});
   std::vector<std::vector<double>> ways(size + 1, std::vector<double>(largest + 1, 0.0));
   ways[0][0] = 1;
   for (const std::size_t rank : ranks) {
@@ -99,7 +100,8 @@ double difference(std::size_t k, const std::vector<double>& first, const std::ve
   if (differences_up_to(low, first, second) >= k) return low;
   while (true) {
     const double middle = low + (high - low) / 2;
-    if (middle <= low || middle >= high || high - low < 1e-15 * std::max(std::abs(low), std::abs(high))) break;
+    if (middle <= low || middle >= high || high - low < 1e-15 * std::max(std::abs(low), std::abs(high)))
+      break;
     (differences_up_to(middle, first, second) >= k ? high : low) = middle;
   }
   return high;

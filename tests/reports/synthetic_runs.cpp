@@ -42,8 +42,12 @@ std::vector<double> remembered(Draw& draw, int length, double memory) {
 
 Record row_of(int cell, int method) {
   Record record;
-  record.id = {"transfer", "to", "hugepage", kMethods.at(static_cast<std::size_t>(method)), "cpu", "bytes",
-               "int64", "unique", 1'000'000, 64 * (cell + 1), 131'072, 2};
+  record.id = {"transfer", "to",
+               "hugepage", kMethods.at(static_cast<std::size_t>(method)),
+               "cpu",      "bytes",
+               "int64",    "unique",
+               1'000'000,  64 * (cell + 1),
+               131'072,    2};
   record.payload_bytes = 131'072 * record.id.dim;
   record.more = {{"group", std::int64_t{cell}}};
   return record;
@@ -61,14 +65,17 @@ Report synthetic_run(const SyntheticMachine& machine, std::uint64_t seed,
     const double of_cell = machine.of_cell * draw.tailed(machine.tail_freedom);
     const auto walk = remembered(draw, machine.samples, 0.9);
     for (int method = 0; method < static_cast<int>(kMethods.size()); ++method) {
-      const double scale = std::exp2((cell + method) % 3 - 1);  // a half, one, or two: the same in each process
+      const double scale =
+          std::exp2((cell + method) % 3 - 1);  // a half, one, or two: the same in each process
       const double of_row = machine.of_row * scale * draw.tailed(machine.tail_freedom);
       const auto noise = remembered(draw, machine.samples, machine.memory);
       Record record = row_of(cell, method);
-      const double time = kTimes.at(static_cast<std::size_t>(method)) * (cell + 1) * (method == 2 ? slower(cell) : 1);
+      const double time =
+          kTimes.at(static_cast<std::size_t>(method)) * (cell + 1) * (method == 2 ? slower(cell) : 1);
       for (std::size_t i = 0; i < noise.size(); ++i) {
         const double disturbed = draw.uniform() < 0.03 ? -0.2 * std::log(draw.uniform()) : 0;
-        record.samples_s.push_back(time * std::exp(drift + of_cell + of_row + machine.noise * (walk[i] + noise[i]) + disturbed));
+        record.samples_s.push_back(
+            time * std::exp(drift + of_cell + of_row + machine.noise * (walk[i] + noise[i]) + disturbed));
       }
       summarise(record);
       report.records.push_back(std::move(record));

@@ -16,7 +16,7 @@
 namespace stbench::reports {
 
 struct SyntheticMachine {
-  int cells = 12;           ///< each with copy, stream, speedtorch, index_select
+  int cells = 12;  ///< each with copy, stream, speedtorch, index_select
   int samples = 21;
   double drift = 0.05;      ///< of the process, all rows together
   double of_cell = 0.03;    ///< of the process, the rows of a cell together
@@ -28,11 +28,13 @@ struct SyntheticMachine {
 
 /// One process's report.
 /// @param slower how many times slower a row of `speedtorch` is, by the number of its cell
-Report synthetic_run(const SyntheticMachine& machine, std::uint64_t seed,
-                     const std::function<double(int cell)>& slower = [](int) { return 1.0; });
+Report synthetic_run(
+    const SyntheticMachine& machine, std::uint64_t seed,
+    const std::function<double(int cell)>& slower = [](int) { return 1.0; });
 
 /// So many processes of it, no two of the same seed.
-std::vector<Report> synthetic_runs(const SyntheticMachine& machine, std::uint64_t seed, int processes,
-                                   const std::function<double(int cell)>& slower = [](int) { return 1.0; });
+std::vector<Report> synthetic_runs(
+    const SyntheticMachine& machine, std::uint64_t seed, int processes,
+    const std::function<double(int cell)>& slower = [](int) { return 1.0; });
 
 }  // namespace stbench::reports
