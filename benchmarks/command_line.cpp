@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <regex>
@@ -23,6 +24,8 @@ namespace stbench {
 namespace {
 
 using Names = std::vector<std::string>;
+
+constexpr std::array kCommands = {"run", "list", "show", "compare", "calibrate"};
 
 Names suite_names() {
   Names names;
@@ -121,6 +124,9 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--seed", [](O o, T t, T) { o.seed = parse_seed(t); }},
       {"--csv", [](O o, T t, T n) { o.csv = required(t, n); }},
       {"--json", [](O o, T t, T n) { o.json = required(t, n); }},
+      {"--baseline", [](O o, T t, T n) { o.baseline = required(t, n); }},
+      {"--save-baseline", [](O o, T t, T n) { o.save_baseline = required(t, n); }},
+      {"--processes", [](O o, T t, T n) { o.processes = parse_small(t, n, 1, 1000); }},
       {"--color",
        [](O o, T t, T n) {
          o.color = one_of(t, n, {"auto", "always", "never"});
@@ -141,8 +147,9 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
 }
 
 Names option_names() {
-  Names known{"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests"};
+  Names known{"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all"};
   for (const auto& [name, reader] : readers()) known.push_back(name);
+  for (const auto& [name, reader] : comparison_readers()) known.push_back(name);
   return known;
 }
 
@@ -174,10 +181,10 @@ std::string without_folder(const std::string& argument) {
 /// What CLI11 could not place: an option that is not known, or a word that should not be there.
 [[noreturn]] void refuse_extra(const std::string& extra) {
   if (!extra.starts_with("-")) {
-    const Names commands{"run", "list", "show"};
+    const Names commands(kCommands.begin(), kCommands.end());
     const auto meant = harness::did_you_mean(extra, commands);
     throw UsageError(fmt::format(
-        "unexpected word '{}'{}\ncommands are run, list and show; a suite is named with --suite {}", extra,
+        "unexpected word '{}'{}\ncommands are run, list, show, compare and calibrate; a suite is named with --suite {}", extra,
         meant.empty() ? "" : "; " + meant, extra));
   }
   const auto name = extra.substr(0, extra.find('='));
@@ -192,13 +199,14 @@ std::string without_folder(const std::string& argument) {
       fmt::format("unknown option {}{}\nstbench --help lists all", name, meant.empty() ? "" : "; " + meant));
 }
 
-void add_options(CLI::App& app, Options& options) {
-  for (const auto& [name, reader] : readers()) {
-    const auto read = [&options, &reader = reader, option = name](const CLI::results_t& texts) {
+template <class Target, class Readers>
+void add_options(CLI::App& app, Target& target, const Readers& all) {
+  for (const auto& [name, reader] : all) {
+    const auto read = [&target, &reader = reader, option = name](const CLI::results_t& texts) {
       if (texts.size() > 1)
         throw UsageError(
             fmt::format("{} is given {} times; once is right, with a comma list", option, texts.size()));
-      reader(options, texts.front(), option);
+      reader(target, texts.front(), option);
       return true;
     };
     app.add_option(name, CLI::callback_t(read))
@@ -206,6 +214,24 @@ void add_options(CLI::App& app, Options& options) {
         ->type_name("value")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
+}
+
+/// What only a comparison looks at, or only several processes, would be ignored without them.
+void check_baseline_options(const CLI::App& app, const Options& options, const std::string& command) {
+  const bool several = options.processes.value_or(1) > 1 || command == "calibrate";
+  for (const char* const name : {"--csv", "--json", "--benchmark_out"}) {
+    if (several && app.count(name) > 0)
+      throw UsageError(fmt::format(
+          "{} takes the report of one process, and there are several; --save-baseline keeps the reports of all", name));
+  }
+  for (const char* const name : {"--effect", "--metric", "--across", "--markdown", "--allow-missing", "--all"}) {
+    if (app.count(name) > 0 && options.baseline.empty())
+      throw UsageError(fmt::format("{} goes with compare, or with --baseline NAME", name));
+  }
+  if (command == "calibrate" && !options.baseline.empty())
+    throw UsageError("calibrate takes no --baseline: it compares its own processes with each other");
+  if (command == "calibrate" && options.processes.value_or(3) < 3)
+    throw UsageError("--processes: a calibration takes 3 or more, better 10");
 }
 
 /// Each report has a place of its own, and stdout takes one.
@@ -278,15 +304,21 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   for (const auto& argument : arguments) options.argv.push_back(without_folder(argument));
   std::vector<std::string> words = arguments;
   std::string command = "run";
-  if (!words.empty() && (words.front() == "run" || words.front() == "list" || words.front() == "show")) {
+  if (!words.empty() && std::find(kCommands.begin(), kCommands.end(), words.front()) != kCommands.end()) {
     command = words.front();
     words.erase(words.begin());
   }
+  const auto asked = [&](const char* flag) { return std::find(words.begin(), words.end(), flag) != words.end(); };
+  if (command == "compare" && !asked("-h") && !asked("--help")) return parse_compare(words);
+  options.measuring_words = words;
 
   CLI::App app("stbench");
   app.set_help_flag();
   app.allow_extras();
-  add_options(app, options);
+  add_options(app, options, readers());
+  add_options(app, options.comparison, comparison_readers());
+  app.add_flag("--allow-missing", options.comparison.allow_missing)->disable_flag_override();
+  app.add_flag("--all", options.comparison.all)->disable_flag_override();
   bool help = false, long_help = false, version = false, list_tests = false;
   app.add_flag("-h", help)->disable_flag_override();
   app.add_flag("--help", long_help)->disable_flag_override();
@@ -306,7 +338,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (help) return PrintCommand{short_help_text()};
   if (version) return PrintCommand{version_text()};
   if (const auto extras = app.remaining(); !extras.empty()) refuse_extra(extras.front());
-  if (command != "run") refuse_idle_options(app, command);
+  if (command == "list" || command == "show") refuse_idle_options(app, command);
+  if (command == "run" || command == "calibrate") check_baseline_options(app, options, command);
   check_together(options);
   if (command == "show") {
     if (report.empty())
@@ -322,6 +355,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     throw UsageError(fmt::format("which suite? use --suite {}\nstbench -h shows how to begin",
                                  fmt::join(suite_names(), ",")));
   }
+  if (command == "calibrate") return CalibrateCommand{options};
   return RunCommand{options};
 }
 

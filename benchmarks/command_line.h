@@ -20,12 +20,16 @@ struct ShowCommand {
   std::string report;
   std::string color = "auto";
 };
+struct CalibrateCommand {
+  Options options;
+};
 /// A text for stdout and nothing more: help, version.
 struct PrintCommand {
   std::string text;
 };
 
-using Command = std::variant<RunCommand, ListCommand, ShowCommand, PrintCommand>;
+using Command =
+    std::variant<RunCommand, ListCommand, ShowCommand, CompareCommand, CalibrateCommand, PrintCommand>;
 
 /// @throws UsageError naming the word and what would be right.
 Command parse_command_line(const std::vector<std::string>& arguments);

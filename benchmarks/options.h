@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/comparison_options.h"
+
 namespace stbench {
 
 /// An axis that was not given is empty: the preset decides.
@@ -32,6 +34,11 @@ struct Options {
   std::string color = "auto";
   std::string benchmark_out, benchmark_out_format = "json";
   std::vector<std::string> argv;  ///< as given, paths as base names
+
+  std::string baseline, save_baseline;       ///< names, of what to compare with and to save as
+  std::optional<int> processes;              ///< to measure in, one after the other
+  ComparisonOptions comparison;              ///< with --baseline, and where the baselines are
+  std::vector<std::string> measuring_words;  ///< as given, without the command
 };
 
 }  // namespace stbench

@@ -6,6 +6,7 @@
 
 #include "reports/error.h"
 #include "reports/style.h"
+#include "reports/style.h"
 
 namespace stbench::reports {
 namespace {
@@ -19,7 +20,8 @@ std::string_view to_string(Status status) { return kStatusNames.at(static_cast<s
 Status status_from(std::string_view text) {
   const auto* const name = std::find(kStatusNames.begin(), kStatusNames.end(), text);
   if (name == kStatusNames.end()) {
-    throw ReportError("\"" + std::string(text) + "\" is no status: ok, unstable, waived, wrong or failed");
+    constexpr std::size_t kShown = 40;
+    throw ReportError("\"" + shortened(one_line(text.substr(0, kShown)), kShown) + "\" is no status: ok, unstable, waived, wrong or failed");
   }
   return static_cast<Status>(name - kStatusNames.begin());
 }
