@@ -26,7 +26,7 @@ void restart_with_short_spin(char** argv) {
           argv);  // where it fails the run goes on; the report shows that the variable came late
 }
 
-int run(const stbench::Options& options) {
+int measure(const stbench::Options& options) {
   const bool alone = options.baseline.empty() && options.save_baseline.empty() && !options.processes;
   return alone || options.dry_run ? stbench::run(options) : stbench::run_with_baseline(options);
 }
@@ -35,7 +35,7 @@ int dispatch(const stbench::Command& command) {
   return std::visit(
       [](const auto& what) {
         using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, stbench::RunCommand>) return run(what.options);
+        if constexpr (std::is_same_v<What, stbench::RunCommand>) return measure(what.options);
         if constexpr (std::is_same_v<What, stbench::ListCommand>) return stbench::list(what);
         if constexpr (std::is_same_v<What, stbench::ShowCommand>) return stbench::show(what);
         if constexpr (std::is_same_v<What, stbench::CompareCommand>) return stbench::compare(what);

@@ -20,6 +20,8 @@ namespace {
 /// Two single runs of unknown spread: the widest gap between two of five processes of the same thing was 5.2
 /// on the noisiest machine seen.
 constexpr double kGross = 10;
+/// A row whose limit is wider than half of its time is not called the same: nothing was found out of it.
+constexpr double kTellsNothing = 0.5;
 /// So many processes a side, or so many samples, nobody will ever run.
 constexpr std::int64_t kEnough = 1000;
 /// The level at which the processes of both sides must differ by ranks, where they can: the limit does the
@@ -124,7 +126,7 @@ class Quantiles {
 /// five against five that drift together (tests/reports/false_alarms_test.cpp).
 double standard_errors(const Spread& spread, double own_freedom, const Judged& row, Family family,
                        Quantiles& quantiles) {
-  constexpr double kOfSingleRuns = 6, kOfEachRun = 1.5;
+  constexpr double kOfSingleRuns = 6, kOfEachRun = 1;
   const auto runs = static_cast<double>(std::min(row.measured->base.size(), row.measured->now.size()));
   const double freedom = std::min(spread.freedom, kOfSingleRuns + kOfEachRun * runs);
   const double alone = quantiles.student(family.level / static_cast<double>(family.rows), freedom);
@@ -181,16 +183,19 @@ class Judge {
     const double least = std::log1p(rules_.effect), limit = std::max(least, factor * error);
     const double freedom = own > 0 ? std::min(spread.freedom, own) : spread.freedom;
     const double reach = quantiles_.student(1 - kCoverage, freedom) * error;
-    const double size = std::abs(row.shift.estimate);
+    const double size = std::abs(row.shift.estimate), tolerable = std::max(least, std::log1p(kTellsNothing));
     compared.limit = std::expm1(limit);
     set_interval(compared, {row.shift.estimate - reach, row.shift.estimate + reach});
     if (size >= limit && ranks_differ(row, rules_)) {
       compared.verdict = row.shift.estimate > 0 ? Verdict::slower : Verdict::faster;
-    } else if (size + reach <= limit) {
+    } else if (size + reach <= limit && limit <= tolerable) {
       compared.verdict = Verdict::same;
+    } else if (size >= least) {
+      compared.needs_runs = runs_for(spread.deviation * factor, size);
+    } else if (limit > tolerable) {
+      compared.needs_runs = runs_for(spread.deviation * factor, tolerable);
     } else {
-      const double once = spread.deviation * (size >= least ? factor : reach / error);
-      compared.needs_runs = runs_for(once, size >= least ? size : least - size);
+      compared.needs_runs = runs_for(spread.deviation * reach / error, least - size);
     }
   }
 

@@ -12,6 +12,7 @@
 #include "reports/columns.h"
 #include "reports/grid.h"
 #include "reports/notes.h"
+#include "reports/statistics.h"
 
 namespace stbench::reports {
 namespace {
@@ -42,9 +43,11 @@ Value part_of(const ComparedCase& compared, const Column& column) {
   return column.get(record);
 }
 
-/// "hugepage", "1000000x128" would need context; names keep numbers apart.
+/// Texts speak for themselves; "8" would need its name. Rows are followed by their width: "1000000 ×128".
 std::string part_text(std::string_view name, const Value& value) {
   const std::string text = cell_text(value);
+  if (name == "dim") return "×" + text;
+  if (name == "rows") return text;
   const bool speaks = name == "suite" || name == "direction" || name == "placement" || name == "method" ||
                       name == "device" || name == "dtype" || name == "distribution";
   return text.empty() ? std::string() : speaks ? text : fmt::format("{}={}", name, text);
@@ -137,6 +140,20 @@ Paint paint_of(Verdict verdict) {
 
 // ---- parts common to both outputs
 
+/// How much a row must change to be told from none, where that is known.
+std::string limits_text(const Comparison& comparison) {
+  std::vector<double> limits;
+  for (const ComparedCase& compared : comparison.cases) {
+    if (compared.limit) limits.push_back(*compared.limit);
+  }
+  if (limits.empty()) return {};
+  const auto text = [](double limit) {
+    return limit >= 1 ? fmt::format("{}×", significant(1 + limit, 2)) : fmt::format("{:.1f}%", 100 * limit);
+  };
+  return fmt::format("; the limit of the middle row is {}, of the widest {}", text(median(limits)),
+                     text(*std::max_element(limits.begin(), limits.end())));
+}
+
 std::string summary(const Comparison& comparison, const ComparisonView& view) {
   std::vector<std::string> counts;
   for (const Verdict verdict : kOrder) {
@@ -144,8 +161,8 @@ std::string summary(const Comparison& comparison, const ComparisonView& view) {
       counts.push_back(fmt::format("{} {}", rows, to_string(verdict)));
     }
   }
-  return fmt::format("{} cases: {} (from {:g}% on)", comparison.cases.size(), fmt::join(counts, ", "),
-                     100 * view.effect);
+  return fmt::format("{} cases: {} (from {:g}% on{})", comparison.cases.size(), fmt::join(counts, ", "),
+                     100 * view.effect, limits_text(comparison));
 }
 
 /// The rows to print of a verdict, and how many are left out.
@@ -213,8 +230,13 @@ std::string comparison_table(const Comparison& comparison, const ComparisonView&
     }
     if (left_out > 0) text += paragraph(left_out_text(verdict, left_out), 2, Paint::dim, style);
   }
-  text += "\n" + paragraph(kLegend, 0, Paint::dim, style);
-  for (const std::string& note : comparison.notes) text += paragraph(note, 0, Paint::none, style);
+  text += "\n";
+  const auto add = [&](std::string_view sentences, Paint paint) {
+    for (const std::string& line : wrapped(one_line(sentences), kScreenWidth, 2))
+      text += painted(line, paint, style) + "\n";
+  };
+  add(kLegend, Paint::dim);
+  for (const std::string& note : comparison.notes) add(note, Paint::none);
   return text;
 }
 

@@ -177,7 +177,7 @@ Report read_report(const std::string& path) {
   const std::string text = read_file(path);
   const std::size_t start = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   const std::size_t first = text.find_first_not_of(" \t\r\n", start);
-  const bool is_json = first != std::string::npos && text[first] == '{';
+  const bool is_json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
   return is_json ? from_json(text, path) : from_csv(text, path);
 }
 

@@ -125,12 +125,14 @@ class Place {
     if (!holds) fail(fmt::format("is {}; {} would be right", described(), right));
   }
 
-  [[noreturn]] void fail(std::string_view what) const {
+  /// "t.json, line 3, column 7: cases[3].rows: "
+  [[nodiscard]] std::string where() const {
     const TextPlace place = place_of(*value_, document_->root, document_->text);
-    throw ReportError(fmt::format("{}, line {}, column {}: {}{}{}", document_->file, place.line, place.column,
-                                  shortened(one_line(path_), kScreenWidth), path_.empty() ? "" : ": ",
-                                  one_line(what)));
+    return fmt::format("{}, line {}, column {}: {}{}", document_->file, place.line, place.column,
+                       shortened(one_line(path_), kScreenWidth), path_.empty() ? "" : ": ");
   }
+
+  [[noreturn]] void fail(std::string_view what) const { throw ReportError(where() + one_line(what)); }
 
  private:
   [[nodiscard]] std::string described() const {
@@ -235,10 +237,10 @@ void check_names(const Report& report, const Place& root) {
 
 constexpr std::size_t kLongVersion = 40;
 
-std::string version_at(const Place& place, std::string_view file) {
+std::string version_at(const Place& place) {
   std::string version = text_at(place);
   if (version != "1" && !version.starts_with("1.")) {
-    throw SchemaError(fmt::format("{}: schema_version is \"{}\"; this program reads schema 1.x", file,
+    throw SchemaError(fmt::format("{}is \"{}\"; this program reads schema 1.x", place.where(),
                                   shortened(one_line(version), kLongVersion)));
   }
   return version;
@@ -281,7 +283,7 @@ Report from_json(std::string_view text, std::string_view name) {
   const Place root(json, document);
   root.expect(json.is_object(), "an object");
   Report report;
-  report.schema_version = version_at(root.at("schema_version"), name);
+  report.schema_version = version_at(root.at("schema_version"));
   report.program = text_at(root.at("program"));
   report.argv = texts_at(root.at("argv"));
   report.seed = seed_at(root.at("seed"));

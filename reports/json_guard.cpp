@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ constexpr std::size_t kDeepest = 32;
 /// "1," take gigabytes and 100 MB of keys take days.
 constexpr std::size_t kMostValues = 8'000'000;
 constexpr std::size_t kMostKeys = 10'000;
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kShown = 60;  // bytes of a text in a message
 
 /// Where in a text an iterator stands, counted as it goes.
@@ -75,7 +77,7 @@ std::string shown(const std::string& text) { return shortened(one_line(text.subs
 class Guard : public nlohmann::json_sax<Json> {
  public:
   /// @param wanted the number of a value, from 0 in the order of the text, at which to stop
-  explicit Guard(const Cursor& cursor, std::size_t wanted = kMostValues)
+  explicit Guard(const Cursor& cursor, std::size_t wanted = kNone)
       : cursor_(&cursor), wanted_(wanted) {}
 
   [[nodiscard]] const std::string& problem() const { return problem_; }

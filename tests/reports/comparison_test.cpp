@@ -103,7 +103,7 @@ TEST(Comparison, ACalibrationLetsSingleRunsDecide) {
       compare(synthetic_runs(quiet(), 1, 1), synthetic_runs(quiet(), 2, 1, slow_first_cell), {}, &calibrated);
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
-  EXPECT_GE(count(comparison, Verdict::same), 40U);
+  EXPECT_GE(count(comparison, Verdict::same), 23U);  // not the ceilings, whose times drift
 }
 
 // As few samples as a Mann-Whitney test cannot tell apart after the correction for 48 rows.
