@@ -231,7 +231,8 @@ class ChartsTest(unittest.TestCase):
                                                for path in (RESULTS / "charts").iterdir())]
         self.assertGreater(len(made), 1)
         names = ",".join(path.stem for path in made[1:])
-        done = charts(*sorted(RESULTS.glob("*.json")), "-o", made[0], "--png", made[1].parent, "--only", names)
+        done = charts(*sorted(RESULTS.glob("kernels-*.json")), RESULTS / "transfer.json", "-o", made[0],
+                      "--png", made[1].parent, "--only", names)
         self.assertEqual(done.returncode, 0, done.stderr)
         for path in made:
             old = RESULTS / path.relative_to(self.folder)
