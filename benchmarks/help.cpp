@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "benchmarks/own_command.h"
 #include "benchmarks/version.h"
 #include "reports/style.h"
 
@@ -13,21 +14,21 @@ namespace {
 
 constexpr std::size_t indent = 30;  // of the option texts
 
-struct OptionHelp {
-  std::string_view option, brief, more;  ///< `more` is for --help only
-};
-
-struct OptionGroup {
-  std::string_view title;
-  std::vector<OptionHelp> options;
-};
-
 constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
 
 Usage: stbench [run] --suite transfer [OPTIONS]
        stbench list                the suites, their axes and methods
-       stbench show REPORT         the tables of a report written before
 )";
+
+/// A line a command that has a command line of its own: those that measure or show, and in the long help all.
+std::string own_command_lines(bool everything) {
+  std::string text;
+  for (const auto& own : own_commands()) {
+    if (everything || !own.prints_itself)
+      text += fmt::format("       stbench {:<19} {}\n", own.usage, own.summary);
+  }
+  return text;
+}
 
 constexpr std::string_view examples = R"(Examples:
   stbench --suite transfer --csv t.csv --json t.json
@@ -43,6 +44,11 @@ constexpr std::string_view notes =
 Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
 Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case;
 128 + signal when interrupted (the report then holds the finished cases and says so).
+An --expect that is not met is 1, too.
+
+show takes --columns LIST and --sort [-]COLUMN (both print rows as a list; case is the sentence), --filter REGEX and
+--color. doctor takes --text (with versions, to paste into a bug report), --json, and --strict (exit status 1 where
+something spoils numbers; else 0).
 )";
 
 const std::vector<OptionGroup>& groups() {
@@ -109,6 +115,14 @@ const std::vector<OptionGroup>& groups() {
       {"Output",
        {{"--csv FILE, --json FILE", "reports; - is stdout, and then nothing else goes there",
          "docs/schema.md explains each column."},
+        {"--events FILE, --trace FILE", "cases as they finish; a time line for Perfetto",
+         "events: one JSON object a line, so that a run that is killed leaves its rows; show reads it. "
+         "trace: what was done "
+         "when, for ui.perfetto.dev or chrome://tracing; the names are those that NVIDIA's profilers get."},
+        {"--expect 'FILTER>=GBPS'", "exit status 1 where a row that matches is slower",
+         "FILTER is a regular expression on the case's sentence, GBPS the least gb_per_s. May be given "
+         "several times. "
+         "Nothing measured that matches is a failure, too."},
         {"--color auto|always|never", "colour on the screen", ""}}},
   };
   return all;
@@ -136,10 +150,31 @@ std::string option_lines(bool everything) {
 
 }  // namespace
 
-std::string short_help_text() { return fmt::format("{}{}\n{}", usage, option_lines(false), examples); }
+std::vector<OptionGroup> option_groups() {
+  auto all = groups();
+  all.push_back({"Program",
+                 {{"-h", "help on one screen", ""},
+                  {"--help", "help on everything", ""},
+                  {"--version", "name and version", ""}}});
+  all.push_back({"Google Benchmark's flags that work here",
+                 {{"--benchmark_list_tests", "the cases, as --dry-run prints them", ""},
+                  {"--benchmark_filter REGEX", "as --filter", ""},
+                  {"--benchmark_out FILE", "the samples as Google Benchmark writes them", ""},
+                  {"--benchmark_out_format NAME", "of that file", ""},
+                  {"--benchmark_color NAME", "as --color", ""}}});
+  return all;
+}
+
+std::string_view help_notes() { return notes; }
+std::string_view help_examples() { return examples; }
+
+std::string short_help_text() {
+  return fmt::format("{}{}{}\n{}", usage, own_command_lines(false), option_lines(false), examples);
+}
 
 std::string long_help_text() {
-  return fmt::format("{}{}\n{}\n{}\n{}", usage, option_lines(true), google_benchmark, notes, examples);
+  return fmt::format("{}{}{}\n{}\n{}\n{}", usage, own_command_lines(true), option_lines(true),
+                     google_benchmark, notes, examples);
 }
 
 std::string version_text() { return std::string(program_name) + "\n"; }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/expectation.h"
+
 namespace stbench {
 
 /// An axis that was not given is empty: the preset decides.
@@ -28,7 +30,9 @@ struct Options {
   bool verify_every = false;
   bool dry_run = false;
 
-  std::string csv, json;  ///< report paths; "-" is stdout
+  std::string csv, json;      ///< report paths; "-" is stdout
+  std::string events, trace;  ///< the same: cases as they finish, and what was done when
+  std::vector<Expectation> expectations;
   std::string color = "auto";
   std::string benchmark_out, benchmark_out_format = "json";
   std::vector<std::string> argv;  ///< as given, paths as base names

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "benchmarks/libtorch_environment.h"
@@ -16,6 +17,8 @@
 #include "benchmarks/screen.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/version.h"
+#include "harness/clock_watch.h"
+#include "harness/doctor/doctor.h"
 #include "harness/environment.h"
 #include "harness/errors.h"
 #include "harness/google_benchmark.h"
@@ -23,11 +26,12 @@
 #include "harness/machine.h"
 #include "harness/progress.h"
 #include "harness/sampler.h"
+#include "harness/span.h"
 #include "harness/watchdog.h"
 #include "kernels/isa.h"
 #include "reports/error.h"
-#include "reports/file.h"
 #include "reports/statistics.h"
+#include "speedtorch/cuda.h"
 
 namespace stbench {
 namespace {
@@ -52,6 +56,7 @@ void filter(Plan& plan, const std::string& expression) {
 }
 
 Plan plan_of(const std::string& name, const Options& options, const harness::Machine& machine) {
+  const harness::Span span("plan", name);
   auto plan = suite_named(name).plan(options, machine);
   filter(plan, options.filter);
   return plan;
@@ -66,18 +71,27 @@ std::string now_utc() {
   return text;
 }
 
+/// Where the environment and the clocks are read from.
+harness::EnvironmentSources environment_sources() {
+  harness::EnvironmentSources sources;
+  sources.cuda_bus_ids = speedtorch::cuda_status().bus_ids;
+  return sources;
+}
+
 Report empty_report(const Options& options, const harness::Machine& machine) {
   Report report;
   report.program = program_name;
   report.argv = options.argv;
   report.seed = options.seed;
   report.started_at = now_utc();
-  report.environment = harness::environment(machine);
+  report.environment = harness::environment(machine, environment_sources());
   const auto isas = speedtorch::kernels::supported_isas();
   report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
   report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
+  report.environment["doctor"] =
+      harness::doctor::to_json(harness::doctor::examine(harness::doctor::read_sources()));
   for (const auto& name : options.suites) {
     for (const auto& [axis, standard] : suite_named(name).axes) {
       if (std::find(report.axes.begin(), report.axes.end(), axis) == report.axes.end())
@@ -94,7 +108,11 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
 class Run {
  public:
   Run(const Options& options, const harness::Machine& machine)
-      : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
+      : options_(options),
+        machine_(machine),
+        sink_(options),
+        report_(empty_report(options, machine)),
+        clocks_(environment_sources(), machine.allowed_cpus) {
     for (const auto& name : options.suites) {
       plans_.push_back(plan_of(name, options, machine));
       const auto& plan = plans_.back();
@@ -106,11 +124,13 @@ class Run {
   int execute() {
     if (!sink_.takes_stdout()) std::fputs(machine_line(report_).c_str(), stdout), std::fflush(stdout);
     const harness::InterruptGuard interrupts;
+    sink_.progress(report_);
     measure_all();
     progress_.clear();
     finish(report_);
     const auto unwritten = sink_.write(report_);
     if (!sink_.takes_stdout()) std::fputs(screen_text(report_, style_for(options_.color)).c_str(), stdout);
+    for (const auto& line : unmet(options_.expectations, report_)) fmt::print(stderr, "stbench: {}\n", line);
     if (!unwritten.empty()) throw reports::ReportError(unwritten);
     return exit_status(report_);
   }
@@ -151,17 +171,22 @@ class Run {
   void settle(const Plan& plan) {
     const std::lock_guard lock(mutex_);
     plan.settle(report_.records);
+    sink_.progress(report_);
   }
 
   void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
+    const harness::Span span("group", group.title);
     progress_.step("preparing " + group.title, before);
     std::vector<Record> records;
     try {
       auto contestants = watched(group, watchdog, "preparation", [&] { return group.prepare(); });
+      auto clocks_before = clocks_of(group);
       records = harness::measure(contestants, rules(group), hooks(group, before, share, watchdog));
+      auto clocks_after = clocks_of(group);
       progress_.step("last checks of " + group.title, before + share);
       watched(group, watchdog, "last check", [&] { return group.close(records); });
       for (auto& record : records) record.more.emplace_back("group", groups_);
+      keep_clocks(std::move(clocks_before), std::move(clocks_after));
       ++groups_;
     } catch (const std::exception& error) {
       records = failed(group, error.what());
@@ -169,11 +194,26 @@ class Run {
     add(records);
   }
 
+  /// Clocks, temperature, power and throttling of the devices that the group works on.
+  [[nodiscard]] nlohmann::ordered_json clocks_of(const Group& group) const {
+    std::set<std::string> devices{"cpu"};
+    for (const auto& id : group.cases) devices.insert(id.device);
+    return clocks_.read(devices);
+  }
+
+  /// By the number that the group's records have in their column `group`.
+  void keep_clocks(nlohmann::ordered_json before, nlohmann::ordered_json after) {
+    const std::lock_guard lock(mutex_);
+    report_.environment["groups"][std::to_string(groups_)] = {{"before", std::move(before)},
+                                                              {"after", std::move(after)}};
+  }
+
   /// Does what belongs to no single case under the time limit of a step; the group's first case stands for
   /// it.
   template <class Action>
   auto watched(const Group& group, harness::Watchdog& watchdog, const char* phase, Action action)
       -> decltype(action()) {
+    const harness::Span span(phase, group.title);
     enter(group.cases.front(), phase, watchdog);
     const Disarm disarm{watchdog};
     return action();
@@ -221,6 +261,9 @@ class Run {
       enter(contestant.id, phase, watchdog);
     };
     hooks.leave = [&watchdog] { watchdog.disarm(); };
+    hooks.throttle_count = [this](const harness::Contestant& contestant) {
+      return clocks_.throttle_count(contestant.id.device);
+    };
     hooks.progress = [this, &group, before, share](double fraction, std::string_view what) {
       progress_.step(fmt::format("{}, {}", group.title, what), before + fraction * share);
     };
@@ -258,14 +301,15 @@ class Run {
     std::_Exit(exit_status(report));
   }
 
-  [[nodiscard]] static int exit_status(const Report& report) {
+  [[nodiscard]] int exit_status(const Report& report) const {
     if (const int signal = harness::interrupted_by(); signal != 0) return 128 + signal;
     const auto any = [&](Status status) {
       return std::any_of(report.records.begin(), report.records.end(),
                          [&](const Record& r) { return r.status == status; });
     };
     if (any(Status::wrong)) return 1;
-    return any(Status::failed) ? 2 : 0;
+    if (any(Status::failed)) return 2;
+    return unmet(options_.expectations, report).empty() ? 0 : 1;
   }
 
   using Clock = std::chrono::steady_clock;
@@ -276,6 +320,7 @@ class Run {
   std::mutex mutex_;  ///< of the next two, which the watchdog's thread reads
   Report report_;
   Identity current_;
+  harness::ClockWatch clocks_;
   std::int64_t groups_ = 0;
   std::vector<Plan> plans_;
   harness::Progress progress_;
@@ -342,12 +387,6 @@ int list(const ListCommand& command) {
     for (const auto& axis : suite.describe()) print_axis(axis);
     fmt::print("{}", suite.more());
   }
-  return 0;
-}
-
-int show(const ShowCommand& command) {
-  const auto report = reports::read_report(command.report);
-  std::fputs((machine_line(report) + screen_text(report, style_for(command.color))).c_str(), stdout);
   return 0;
 }
 

@@ -42,6 +42,16 @@ const Value* find(const Columns& columns, std::string_view name) {
   return named == columns.end() ? nullptr : &named->second;
 }
 
+void set(Columns& columns, std::string_view name, Value value) {
+  const auto named =
+      std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
+  if (named == columns.end()) {
+    columns.emplace_back(name, std::move(value));
+  } else {
+    named->second = std::move(value);
+  }
+}
+
 Record unmeasured(const Identity& id, Status status, std::string_view reason) {
   Record record;
   record.id = id;
