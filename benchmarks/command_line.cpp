@@ -5,14 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <regex>
 
 #include "benchmarks/help.h"
 #include "benchmarks/holder.h"
 #include "benchmarks/method.h"
+#include "benchmarks/option_table.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/workload.h"
@@ -24,8 +25,6 @@ namespace stbench {
 namespace {
 
 using Names = std::vector<std::string>;
-
-constexpr std::array kCommands = {"run", "list", "show", "compare", "calibrate"};
 
 Names suite_names() {
   Names names;
@@ -127,6 +126,9 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--baseline", [](O o, T t, T n) { o.baseline = required(t, n); }},
       {"--save-baseline", [](O o, T t, T n) { o.save_baseline = required(t, n); }},
       {"--processes", [](O o, T t, T n) { o.processes = parse_small(t, n, 1, 1000); }},
+      {"--events", [](O o, T t, T n) { o.events = required(t, n); }},
+      {"--trace", [](O o, T t, T n) { o.trace = required(t, n); }},
+      {"--expect", [](O o, T t, T n) { o.expectations.push_back(parse_expectation(t, n)); }},
       {"--color",
        [](O o, T t, T n) {
          o.color = one_of(t, n, {"auto", "always", "never"});
@@ -181,11 +183,12 @@ std::string without_folder(const std::string& argument) {
 /// What CLI11 could not place: an option that is not known, or a word that should not be there.
 [[noreturn]] void refuse_extra(const std::string& extra) {
   if (!extra.starts_with("-")) {
-    const Names commands(kCommands.begin(), kCommands.end());
+    Names commands;
+    for (const auto& command : common_commands()) commands.emplace_back(command.name);
+    for (const auto& own : own_commands()) commands.emplace_back(own.name);
     const auto meant = harness::did_you_mean(extra, commands);
-    throw UsageError(fmt::format(
-        "unexpected word '{}'{}\ncommands are run, list, show, compare and calibrate; a suite is named with --suite {}", extra,
-        meant.empty() ? "" : "; " + meant, extra));
+    throw UsageError(fmt::format("unexpected word '{}'{}\ncommands are {}; a suite is named with --suite {}",
+                                 extra, meant.empty() ? "" : "; " + meant, fmt::join(commands, ", "), extra));
   }
   const auto name = extra.substr(0, extra.find('='));
   if (name.starts_with("--benchmark_")) {
@@ -203,6 +206,10 @@ template <class Target, class Readers>
 void add_options(CLI::App& app, Target& target, const Readers& all) {
   for (const auto& [name, reader] : all) {
     const auto read = [&target, &reader = reader, option = name](const CLI::results_t& texts) {
+      if (option == "--expect") {  // each is a demand of its own
+        for (const auto& text : texts) reader(target, text, option);
+        return true;
+      }
       if (texts.size() > 1)
         throw UsageError(
             fmt::format("{} is given {} times; once is right, with a comma list", option, texts.size()));
@@ -219,12 +226,13 @@ void add_options(CLI::App& app, Target& target, const Readers& all) {
 /// What only a comparison looks at, or only several processes, would be ignored without them.
 void check_baseline_options(const CLI::App& app, const Options& options, const std::string& command) {
   const bool several = options.processes.value_or(1) > 1 || command == "calibrate";
-  for (const char* const name : {"--csv", "--json", "--benchmark_out"}) {
+  for (const char* const name : {"--csv", "--json", "--benchmark_out", "--events", "--trace"}) {
     if (several && app.count(name) > 0)
       throw UsageError(fmt::format(
-          "{} takes the report of one process, and there are several; --save-baseline keeps the reports of all", name));
+          "{} is of one process, and there are several; --save-baseline keeps the reports of all", name));
   }
-  for (const char* const name : {"--effect", "--metric", "--across", "--markdown", "--allow-missing", "--all"}) {
+  for (const char* const name :
+       {"--effect", "--metric", "--across", "--markdown", "--allow-missing", "--all"}) {
     if (app.count(name) > 0 && options.baseline.empty())
       throw UsageError(fmt::format("{} goes with compare, or with --baseline NAME", name));
   }
@@ -236,8 +244,11 @@ void check_baseline_options(const CLI::App& app, const Options& options, const s
 
 /// Each report has a place of its own, and stdout takes one.
 void check_outputs(const Options& options) {
-  const std::pair<const char*, const std::string*> outputs[] = {
-      {"--csv", &options.csv}, {"--json", &options.json}, {"--benchmark_out", &options.benchmark_out}};
+  const std::pair<const char*, const std::string*> outputs[] = {{"--csv", &options.csv},
+                                                                {"--json", &options.json},
+                                                                {"--benchmark_out", &options.benchmark_out},
+                                                                {"--events", &options.events},
+                                                                {"--trace", &options.trace}};
   for (const auto& [name, path] : outputs) {
     for (const auto& [other, same] : outputs) {
       if (name == other) break;
@@ -283,13 +294,17 @@ void check_together(const Options& options) {
   if (!options.case_sentence.empty()) check_case_alone(options);
 }
 
-/// list and show measure nothing: an option that would be ignored is refused.
+/// list measures nothing: an option that would be ignored is refused.
 void refuse_idle_options(const CLI::App& app, const std::string& command) {
   for (const auto* option : app.get_options()) {
     const auto name = option->get_name();
-    if (option->count() == 0 || name == "report" || (command == "show" && name == "--color")) continue;
+    if (option->count() == 0) continue;
     throw UsageError(fmt::format("{} takes no {}: it would change nothing; it goes with run", command, name));
   }
+}
+
+bool is_common_command(const std::string& word) {
+  return std::ranges::find(common_commands(), word, &CommonCommand::name) != common_commands().end();
 }
 
 /// The suite of a case is its first word.
@@ -299,17 +314,60 @@ std::string suite_of_case(const std::string& sentence) {
 
 }  // namespace
 
+std::vector<std::string> option_values(const std::string& option) {
+  using Values = Names (*)();
+  static const std::map<std::string, Values> of_options{
+      {"--suite", suite_names},
+      {"--direction", [] { return transfer_axes::directions(); }},
+      {"--placement", [] { return transfer_axes::placements(); }},
+      {"--method", method_names},
+      {"--peers", [] { return peer_names(); }},
+      {"--dtype", [] { return transfer_axes::dtypes(); }},
+      {"--index-dtype", [] { return transfer_axes::index_dtypes(); }},
+      {"--cache", [] { return transfer_axes::caches(); }},
+      {"--isa", [] { return Names(transfer_axes::isas()); }},
+      {"--preset", [] { return preset_names(); }},
+      {"--workload", [] { return workload_names(); }},
+      {"--across",
+       [] {
+         return Names{"machine", "driver", "build"};
+       }},
+      {"--verify",
+       [] {
+         return Names{"first", "every"};
+       }},
+      {"--color",
+       [] {
+         return Names{"auto", "always", "never"};
+       }},
+      {"--benchmark_out_format",
+       [] {
+         return Names{"json", "csv", "console"};
+       }},
+      {"--benchmark_color",
+       [] {
+         return Names{"auto", "true", "false"};
+       }},
+  };
+  const auto found = of_options.find(option);
+  return found == of_options.end() ? Names{} : found->second();
+}
+
 Command parse_command_line(const std::vector<std::string>& arguments) {
+  const auto asks_for_help = [](const std::string& word) { return word == "-h" || word == "--help"; };
+  if (const auto* own = arguments.empty() ? nullptr : own_command(arguments.front());
+      own != nullptr && std::ranges::none_of(arguments, asks_for_help))
+    return own->parse({arguments.begin() + 1, arguments.end()});
   Options options;
   for (const auto& argument : arguments) options.argv.push_back(without_folder(argument));
   std::vector<std::string> words = arguments;
   std::string command = "run";
-  if (!words.empty() && std::find(kCommands.begin(), kCommands.end(), words.front()) != kCommands.end()) {
+  if (!words.empty() && own_command(words.front()) != nullptr)
+    words.erase(words.begin());  // help was asked for
+  if (!words.empty() && is_common_command(words.front())) {
     command = words.front();
     words.erase(words.begin());
   }
-  const auto asked = [&](const char* flag) { return std::find(words.begin(), words.end(), flag) != words.end(); };
-  if (command == "compare" && !asked("-h") && !asked("--help")) return parse_compare(words);
   options.measuring_words = words;
 
   CLI::App app("stbench");
@@ -325,8 +383,6 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   app.add_flag("--version", version)->disable_flag_override();
   app.add_flag("--dry-run", options.dry_run)->disable_flag_override();
   app.add_flag("--benchmark_list_tests", list_tests)->disable_flag_override();
-  std::string report;
-  if (command == "show") app.add_option("report", report);
   try {
     std::reverse(words.begin(), words.end());  // CLI11 takes its arguments from the back
     app.parse(words);
@@ -338,14 +394,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (help) return PrintCommand{short_help_text()};
   if (version) return PrintCommand{version_text()};
   if (const auto extras = app.remaining(); !extras.empty()) refuse_extra(extras.front());
-  if (command == "list" || command == "show") refuse_idle_options(app, command);
-  if (command == "run" || command == "calibrate") check_baseline_options(app, options, command);
-  check_together(options);
-  if (command == "show") {
-    if (report.empty())
-      throw UsageError("show needs a report: stbench show REPORT (a file written by --json or --csv)");
-    return ShowCommand{report, options.color};
+  if (command == "list") {
+    refuse_idle_options(app, command);
+  } else {
+    check_baseline_options(app, options, command);
   }
+  check_together(options);
   if (options.suites.empty() && !options.case_sentence.empty())
     options.suites = {suite_of_case(options.case_sentence)};
   if (options.suites.empty() && !options.workloads.empty()) options.suites = {"transfer"};

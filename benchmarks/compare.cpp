@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "benchmarks/own_command.h"
 #include "benchmarks/own_processes.h"
 #include "benchmarks/report_sink.h"
 #include "benchmarks/screen.h"
@@ -145,6 +146,10 @@ int compare(const CompareCommand& command) {
   }
 }
 
+Execute parse_compare(const std::vector<std::string>& words) {
+  return [command = compare_command(words)] { return compare(command); };
+}
+
 int calibrate(const Options& options) {
   const reports::Baselines baselines(options.comparison.baselines);
   const auto runs = run_processes(options, options.processes.value_or(calibrating_processes), false);
@@ -177,7 +182,9 @@ int run_with_baseline(const Options& options) {
   if (!options.save_baseline.empty()) reports::Baselines::check_name(options.save_baseline);
   Side base;
   if (!options.baseline.empty()) base = read_side(baselines.files(options.baseline));
-  ReportSink sink(options);
+  auto own = options;
+  own.events.clear(), own.trace.clear();  // the process that measures writes them
+  ReportSink sink(own);
   auto quiet = comparing;
   quiet.csv.clear(), quiet.json.clear();  // of a run these are its own report's
   quiet.color = options.color;
@@ -197,7 +204,10 @@ int run_with_baseline(const Options& options) {
   Side now;
   now.reports = std::move(runs.reports);
   const int status = compare_sides(base, now, quiet, outputs);
-  return has_status(now.reports, reports::Status::wrong) ? 2 : status;
+  if (has_status(now.reports, reports::Status::wrong)) return 2;
+  const bool as_expected = std::ranges::all_of(
+      now.reports, [&](const Report& report) { return unmet(options.expectations, report).empty(); });
+  return status == 0 && !as_expected ? 1 : status;
 }
 
 }  // namespace stbench

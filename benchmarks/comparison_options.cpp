@@ -110,7 +110,7 @@ const std::vector<std::pair<std::string, ComparisonReader>>& comparison_readers(
   return all;
 }
 
-CompareCommand parse_compare(Words words) {
+CompareCommand compare_command(Words words) {
   CompareCommand command;
   const auto dashes = std::find(words.begin(), words.end(), "--");
   const bool two_sides = dashes != words.end();

@@ -34,6 +34,6 @@ struct CompareCommand {
 
 /// The words after `compare`: BASE NEW, or BASE... -- NEW..., and options on either side.
 /// @throws UsageError naming the word and what would be right.
-CompareCommand parse_compare(std::vector<std::string> words);
+CompareCommand compare_command(std::vector<std::string> words);
 
 }  // namespace stbench

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "benchmarks/own_command.h"
 #include "benchmarks/version.h"
 #include "reports/style.h"
 
@@ -13,24 +14,23 @@ namespace {
 
 constexpr std::size_t indent = 30;  // of the option texts
 
-struct OptionHelp {
-  std::string_view option, brief, more;  ///< `more` is for --help only
-};
-
-struct OptionGroup {
-  std::string_view title;
-  std::vector<OptionHelp> options;
-};
-
 constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
 
 Usage: stbench [run] --suite transfer,memory [OPTIONS]
-       stbench list                the suites, their axes and methods
-       stbench show REPORT         the tables of a report written before
-       stbench compare BASE NEW    what is slower or faster; several: BASE1 BASE2 -- NEW1 NEW2
-       stbench calibrate --suite transfer [OPTIONS]
-                                   this machine's spread between runs, for compare
 )";
+
+/// A line a command but `run`: those that measure or show, and in the long help all.
+std::string command_lines(bool everything) {
+  std::string text;
+  for (const auto& common : common_commands()) {
+    if (common.name != "run") text += fmt::format("       stbench {:<19} {}\n", common.usage, common.summary);
+  }
+  for (const auto& own : own_commands()) {
+    if (everything || !own.prints_itself)
+      text += fmt::format("       stbench {:<19} {}\n", own.usage, own.summary);
+  }
+  return text;
+}
 
 constexpr std::string_view examples = R"(Examples:
   stbench --suite transfer --csv t.csv --json t.json
@@ -48,6 +48,11 @@ Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage 
 128 + signal when interrupted (the report then holds the finished cases and says so).
 compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a wrong
 result; 3 not comparable (another machine, driver, build or schema).
+An --expect that is not met is 1, too.
+
+show takes --columns LIST and --sort [-]COLUMN (both print rows as a list; case is the sentence), --filter REGEX and
+--color. doctor takes --text (with versions, to paste into a bug report), --json, and --strict (exit status 1 where
+something spoils numbers; else 0). calibrate takes the options of a run.
 )";
 
 const std::vector<OptionGroup>& groups() {
@@ -129,17 +134,29 @@ const std::vector<OptionGroup>& groups() {
          "A case that hangs is reported as failed with all that was finished, and the run ends. 0 is no "
          "limit."},
         {"--verify first|every", "check before the first and after the last sample, or each", ""},
-        {"--seed N", "of fill, indices and order (1)", ""}}},
+        {"--seed N", "of fill, indices and order (1)", "", true}}},
       {"Output",
        {{"--csv FILE, --json FILE", "reports; - is stdout, and then nothing else goes there",
          "docs/schema.md explains each column."},
+        {"--events FILE, --trace FILE", "cases as they finish; a time line for Perfetto",
+         "events: one JSON object a line, so that a run that is killed leaves its rows; show reads it. "
+         "trace: what was done "
+         "when, for ui.perfetto.dev or chrome://tracing; the names are those that NVIDIA's profilers get.",
+         true},
+        {"--expect 'FILTER>=GBPS'", "exit status 1 where a row that matches is slower",
+         "FILTER is a regular expression on the case's sentence, GBPS the least gb_per_s. May be given "
+         "several times. "
+         "Nothing measured that matches is a failure, too.",
+         true},
         {"--color auto|always|never", "colour on the screen", ""}}},
       {"Comparing (docs/compare.md)",
        {{"--effect SHARE", "least change that counts (2%)",
-         "A row is slower or faster from its limit on: this, or what runs of the same thing differ by on this "
+         "A row is slower or faster from its limit on: this, or what runs of the same thing differ by on "
+         "this "
          "machine, if that is more."},
         {"--metric NAME", "auto, time, or a column of which less is better (auto)",
-         "auto is time relative to the cell's ceiling in the same run, where there is one: the machine's speed "
+         "auto is time relative to the cell's ceiling in the same run, where there is one: the machine's "
+         "speed "
          "drifts."},
         {"--across LIST", "what may differ: machine, driver, build", ""},
         {"--allow-missing", "a case lost or failed is no reason for exit status 1", ""},
@@ -164,6 +181,7 @@ std::string option_lines(bool everything) {
   for (const auto& group : groups()) {
     text += fmt::format("\n{}:\n", group.title);
     for (const auto& help : group.options) {
+      if (help.rare && !everything) continue;
       text += fmt::format("  {:<27} {}\n", help.option, help.brief);
       if (!everything || help.more.empty()) continue;
       for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0))
@@ -176,10 +194,31 @@ std::string option_lines(bool everything) {
 
 }  // namespace
 
-std::string short_help_text() { return fmt::format("{}{}\n{}", usage, option_lines(false), examples); }
+std::vector<OptionGroup> option_groups() {
+  auto all = groups();
+  all.push_back({"Program",
+                 {{"-h", "help on one screen", ""},
+                  {"--help", "help on everything", ""},
+                  {"--version", "name and version", ""}}});
+  all.push_back({"Google Benchmark's flags that work here",
+                 {{"--benchmark_list_tests", "the cases, as --dry-run prints them", ""},
+                  {"--benchmark_filter REGEX", "as --filter", ""},
+                  {"--benchmark_out FILE", "the samples as Google Benchmark writes them", ""},
+                  {"--benchmark_out_format NAME", "of that file", ""},
+                  {"--benchmark_color NAME", "as --color", ""}}});
+  return all;
+}
+
+std::string_view help_notes() { return notes; }
+std::string_view help_examples() { return examples; }
+
+std::string short_help_text() {
+  return fmt::format("{}{}{}\n{}", usage, command_lines(false), option_lines(false), examples);
+}
 
 std::string long_help_text() {
-  return fmt::format("{}{}\n{}\n{}\n{}", usage, option_lines(true), google_benchmark, notes, examples);
+  return fmt::format("{}{}{}\n{}\n{}\n{}", usage, command_lines(true), option_lines(true), google_benchmark,
+                     notes, examples);
 }
 
 std::string version_text() { return std::string(program_name) + "\n"; }

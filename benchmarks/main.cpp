@@ -37,10 +37,9 @@ int dispatch(const stbench::Command& command) {
         using What = std::decay_t<decltype(what)>;
         if constexpr (std::is_same_v<What, stbench::RunCommand>) return measure(what.options);
         if constexpr (std::is_same_v<What, stbench::ListCommand>) return stbench::list(what);
-        if constexpr (std::is_same_v<What, stbench::ShowCommand>) return stbench::show(what);
-        if constexpr (std::is_same_v<What, stbench::CompareCommand>) return stbench::compare(what);
         if constexpr (std::is_same_v<What, stbench::CalibrateCommand>)
           return stbench::calibrate(what.options);
+        if constexpr (std::is_same_v<What, stbench::Execute>) return what();
         if constexpr (std::is_same_v<What, stbench::PrintCommand>) {
           std::fputs(what.text.c_str(), stdout);
           return 0;

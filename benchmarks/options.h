@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmarks/comparison_options.h"
+#include "benchmarks/expectation.h"
 
 namespace stbench {
 
@@ -30,7 +31,9 @@ struct Options {
   bool verify_every = false;
   bool dry_run = false;
 
-  std::string csv, json;  ///< report paths; "-" is stdout
+  std::string csv, json;      ///< report paths; "-" is stdout
+  std::string events, trace;  ///< the same: cases as they finish, and what was done when
+  std::vector<Expectation> expectations;
   std::string color = "auto";
   std::string benchmark_out, benchmark_out_format = "json";
   std::vector<std::string> argv;  ///< as given, paths as base names

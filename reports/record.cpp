@@ -6,7 +6,6 @@
 
 #include "reports/error.h"
 #include "reports/style.h"
-#include "reports/style.h"
 
 namespace stbench::reports {
 namespace {
@@ -21,7 +20,8 @@ Status status_from(std::string_view text) {
   const auto* const name = std::find(kStatusNames.begin(), kStatusNames.end(), text);
   if (name == kStatusNames.end()) {
     constexpr std::size_t kShown = 40;
-    throw ReportError("\"" + shortened(one_line(text.substr(0, kShown)), kShown) + "\" is no status: ok, unstable, waived, wrong or failed");
+    throw ReportError("\"" + shortened(one_line(text.substr(0, kShown)), kShown) +
+                      "\" is no status: ok, unstable, waived, wrong or failed");
   }
   return static_cast<Status>(name - kStatusNames.begin());
 }
@@ -42,6 +42,16 @@ const Value* find(const Columns& columns, std::string_view name) {
   const auto named =
       std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
   return named == columns.end() ? nullptr : &named->second;
+}
+
+void set(Columns& columns, std::string_view name, Value value) {
+  const auto named =
+      std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
+  if (named == columns.end()) {
+    columns.emplace_back(name, std::move(value));
+  } else {
+    named->second = std::move(value);
+  }
 }
 
 Record unmeasured(const Identity& id, Status status, std::string_view reason) {

@@ -22,7 +22,8 @@ VALUES = {
     "--suite": "transfer", "--preset": "quick", "--filter": "to", "--direction": "to", "--placement": "libtorch",
     "--method": "speedtorch", "--device": "cpu", "--rows": "2k", "--dim": "3", "--batch": "10", "--dtype": "int8",
     "--index-dtype": "int32", "--distribution": "uniform", "--cores": "1", "--callers": "2", "--samples": "3", "--warmup": "2",
-    "--timeout": "9", "--verify": "every", "--seed": "4", "--csv": "a.csv", "--json": "a.json", "--color": "never", "--isa": "baseline", "--cache": "cold",
+    "--timeout": "9", "--verify": "every", "--seed": "4", "--csv": "a.csv", "--json": "a.json", "--cache": "cold",
+    "--events": "a.jsonl", "--trace": "a.trace", "--expect": "to>=1", "--color": "never", "--isa": "baseline",
     "--benchmark_filter": "to", "--benchmark_out": "a.txt", "--benchmark_out_format": "csv",
     "--benchmark_color": "false",
 }
@@ -132,7 +133,8 @@ class OutputTest(ProgramTest):
         source = (ROOT / "benchmarks/command_line.cpp").read_text(encoding="utf-8")
         parsed = set(re.findall(r'^ +\{"(-[\w-]+)",\s+\[', source, re.MULTILINE))
         parsed |= set(re.findall(r'add_flag\("(-[\w-]+)"', source))
-        self.assertEqual(helped, parsed)
+        own = set(re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks/own_command.cpp").read_text(encoding="utf-8")))
+        self.assertEqual(helped, parsed | own)
         self.assertEqual(set(VALUES) | set(ALONE) | FLAGS, parsed, "give a new option a value above")
 
     def test_every_option_is_taken(self):

@@ -70,7 +70,7 @@ TEST(Json, SaysTheSameAsTheCsv) {
 
 TEST(Json, EmptyReportIsAnObject) {
   const auto document = nlohmann::json::parse(to_json(Report()));
-  EXPECT_EQ(document["schema_version"], "1.2");
+  EXPECT_EQ(document["schema_version"], "1.3");
   EXPECT_EQ(document["interrupted"], false);
   EXPECT_EQ(document["environment"], nlohmann::json::object());
   EXPECT_TRUE(document["cases"].is_array() && document["cases"].empty());
@@ -198,7 +198,8 @@ std::vector<Bad> bad_fields() {
 void expect_refused(const std::vector<Bad>& texts) {
   for (const Bad& bad : texts) {
     const std::string message = error_of(bad.text);
-    EXPECT_TRUE(std::regex_search(message, std::regex("^t\\.json, line [0-9]+, column [0-9]+: "))) << bad.what << ": " << message;
+    EXPECT_TRUE(std::regex_search(message, std::regex("^t\\.json, line [0-9]+, column [0-9]+: ")))
+        << bad.what << ": " << message;
     EXPECT_LT(message.size(), 400U) << bad.what;
     for (const std::string& word : bad.words) {
       EXPECT_NE(message.find(word), std::string::npos)
