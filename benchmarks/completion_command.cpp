@@ -1,6 +1,7 @@
 /// `stbench completion bash|zsh|fish`: what a shell needs to complete the command line, made from the table
 /// of options.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 
@@ -203,7 +204,8 @@ Execute parse_completion(const std::vector<std::string>& words) {
       };
     }
   }
-  throw UsageError(harness::unknown_name(words.front(), "completion", {"bash", "zsh", "fish"}));
+  throw UsageError(
+      harness::unknown_name(words.front(), "completion", std::vector<std::string>{"bash", "zsh", "fish"}));
 }
 
 }  // namespace stbench

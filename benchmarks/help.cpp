@@ -111,18 +111,20 @@ const std::vector<OptionGroup>& groups() {
          "A case that hangs is reported as failed with all that was finished, and the run ends. 0 is no "
          "limit."},
         {"--verify first|every", "check before the first and after the last sample, or each", ""},
-        {"--seed N", "of fill, indices and order (1)", ""}}},
+        {"--seed N", "of fill, indices and order (1)", "", true}}},
       {"Output",
        {{"--csv FILE, --json FILE", "reports; - is stdout, and then nothing else goes there",
          "docs/schema.md explains each column."},
         {"--events FILE, --trace FILE", "cases as they finish; a time line for Perfetto",
          "events: one JSON object a line, so that a run that is killed leaves its rows; show reads it. "
          "trace: what was done "
-         "when, for ui.perfetto.dev or chrome://tracing; the names are those that NVIDIA's profilers get."},
+         "when, for ui.perfetto.dev or chrome://tracing; the names are those that NVIDIA's profilers get.",
+         true},
         {"--expect 'FILTER>=GBPS'", "exit status 1 where a row that matches is slower",
          "FILTER is a regular expression on the case's sentence, GBPS the least gb_per_s. May be given "
          "several times. "
-         "Nothing measured that matches is a failure, too."},
+         "Nothing measured that matches is a failure, too.",
+         true},
         {"--color auto|always|never", "colour on the screen", ""}}},
   };
   return all;
@@ -138,6 +140,7 @@ std::string option_lines(bool everything) {
   for (const auto& group : groups()) {
     text += fmt::format("\n{}:\n", group.title);
     for (const auto& help : group.options) {
+      if (help.rare && !everything) continue;
       text += fmt::format("  {:<27} {}\n", help.option, help.brief);
       if (!everything || help.more.empty()) continue;
       for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0))

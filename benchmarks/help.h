@@ -11,6 +11,7 @@ namespace stbench {
 /// kind.
 struct OptionHelp {
   std::string_view option, brief, more;  ///< `more` is for --help only
+  bool rare = false;                     ///< the whole entry is
 };
 struct OptionGroup {
   std::string_view title;

@@ -1,6 +1,7 @@
 /// `stbench man` and `stbench schema`: the man page and the reports' JSON Schema, made from the tables that
 /// the program itself goes by.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <sstream>

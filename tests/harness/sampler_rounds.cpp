@@ -12,7 +12,7 @@ using namespace stbench;
 
 harness::Contestant case_of(const char* method) {
   reports::Identity id;
-  id.suite = "transfer", id.direction = "to", id.placement = "libtorch", id.method = method,
+  id.suite = "transfer", id.direction = "from", id.placement = "libtorch", id.method = method,
   id.device = "cpu";
   id.dtype = "float32", id.index_dtype = "int64", id.distribution = "unique";
   id.rows = 10, id.dim = 1, id.batch = 5, id.cores = 1;

@@ -19,7 +19,7 @@ std::vector<Json> events_of(const Trace& trace) {
   return events;
 }
 
-TEST(Trace, HasEachSpanOnceTheOuterBeforeTheInner) {
+TEST(TraceOfSpans, HasEachSpanOnceTheOuterBeforeTheInner) {
   const Trace trace;
   {
     const Span outer("group", "to \"all\"");
@@ -36,7 +36,7 @@ TEST(Trace, HasEachSpanOnceTheOuterBeforeTheInner) {
             events[1]["ts"].get<double>() + events[1]["dur"].get<double>());
 }
 
-TEST(Trace, SaysHowManyRunsASampleHas) {
+TEST(TraceOfSpans, SaysHowManyRunsASampleHas) {
   Trace trace;
   const double begin = steady_now();
   trace.add("timed", "case", begin, begin + 2e-3, 16);
@@ -46,7 +46,7 @@ TEST(Trace, SaysHowManyRunsASampleHas) {
   EXPECT_EQ(events[0]["args"]["runs"], 16);
 }
 
-TEST(Trace, NamesTheProgram) {
+TEST(TraceOfSpans, NamesTheProgram) {
   const Trace trace;
   const auto document = Json::parse(trace.to_json("stbench 1.2.3"));
   EXPECT_EQ(document["traceEvents"][0]["args"]["name"], "stbench 1.2.3");
