@@ -4,11 +4,9 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-from program import HOST, PROGRAM, ROOT, SMALL, ProgramTest, read_json, run
+from program import HOST, ROOT, SMALL, ProgramTest, read_json, run
 
 
 class CompletionTest(ProgramTest):
@@ -60,16 +58,6 @@ printf '%s\\n' "${{COMPREPLY[@]}}"'''
         done = subprocess.run(["bash", "--norc", "-i", "-c", f"source {str(script)!r}; complete -p stbench"],
                               capture_output=True, text=True, check=True)
         self.assertIn("complete -F _stbench stbench", done.stdout)
-
-    def test_values_are_those_that_the_program_takes(self):
-        text = run("completion", "bash").stdout
-        lists = dict(re.findall(r"^    (--[a-z_-]+)\) values='([^']*)'", text, re.MULTILINE))
-        self.assertGreater(len(lists), 10)
-        for option, values in lists.items():
-            for value in values.split():
-                done = run(*SMALL, option, value, "--dry-run", *(HOST if option != "--device" else ()))
-                self.assertNotIn("did you mean", done.stderr, (option, value))
-                self.assertNotRegex(done.stderr, rf"unknown|{option} '{value}'", (option, value))
 
     def test_zsh_and_fish_take_theirs(self):
         for shell in ("zsh", "fish"):
@@ -127,8 +115,10 @@ class SchemaTest(ProgramTest):
     def test_committed_reports_are_valid(self):
         reports = sorted(ROOT.glob("results/**/*.json"))
         self.assertTrue(reports)
-        for path in reports[:12]:  # one of each kind is enough, and large ones take seconds
-            self.check(read_json(path), path.name)
+        for path in reports:
+            report = read_json(path)
+            report["cases"] = report["cases"][::17]  # some of each kind; all of them take this Python a minute
+            self.check(report, path.name)
 
     def test_what_is_no_report_is_refused(self):
         report, _, _ = self.measure(*SMALL, *HOST, "--direction", "to", "--placement", "libtorch", "--cores", "1")
