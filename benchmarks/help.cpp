@@ -46,13 +46,13 @@ constexpr std::string_view notes =
 Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
 Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case;
 128 + signal when interrupted (the report then holds the finished cases and says so).
-compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a wrong
-result; 3 not comparable (another machine, driver, build or schema).
+compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a
+wrong result; 3 not comparable (another machine, driver, build or schema).
 An --expect that is not met is 1, too.
 
-show takes --columns LIST and --sort [-]COLUMN (both print rows as a list; case is the sentence), --filter REGEX and
---color. doctor takes --text (with versions, to paste into a bug report), --json, and --strict (exit status 1 where
-something spoils numbers; else 0). calibrate takes the options of a run.
+calibrate takes a run's options. show takes --columns LIST and --sort [-]COLUMN (both print rows
+as a list; case is the sentence), --filter REGEX and --color. doctor takes --text (with versions,
+to paste into a bug report), --json, and --strict (exit status 1 where something spoils numbers).
 )";
 
 const std::vector<OptionGroup>& groups() {
@@ -166,7 +166,8 @@ const std::vector<OptionGroup>& groups() {
         {"--save-baseline NAME", "run, and keep the reports as a baseline", ""},
         {"--processes N", "measure in N processes, one after the other (1; calibrate: 10)",
          "Each has luck of its own, which its samples do not show: five a side tell much more than one."},
-        {"--baselines DIR", "where baselines and calibrations are (baselines)", ""}}},
+        {"--baselines DIR", "where baselines and calibrations are (baselines)", ""}},
+       true},
   };
   return all;
 }
@@ -179,6 +180,7 @@ constexpr std::string_view google_benchmark = R"(Google Benchmark's flags that w
 std::string option_lines(bool everything) {
   std::string text;
   for (const auto& group : groups()) {
+    if (group.long_only && !everything) continue;
     text += fmt::format("\n{}:\n", group.title);
     for (const auto& help : group.options) {
       if (help.rare && !everything) continue;

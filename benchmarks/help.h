@@ -16,6 +16,7 @@ struct OptionHelp {
 struct OptionGroup {
   std::string_view title;
   std::vector<OptionHelp> options;
+  bool long_only = false;  ///< not on the one screen of -h
 };
 
 /// The options of a run, in order; Google Benchmark's and those of the program itself last.

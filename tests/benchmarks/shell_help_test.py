@@ -24,10 +24,12 @@ printf '%s\\n' "${{COMPREPLY[@]}}"'''
 
     def test_commands_and_options(self):
         self.assertEqual(self.complete("d"), ["doctor"])
-        self.assertLessEqual({"run", "list", "show", "doctor", "completion"}, set(self.complete("")))
+        self.assertLessEqual({"run", "list", "calibrate", "show", "compare", "doctor", "completion"}, set(self.complete("")))
         self.assertEqual(self.complete("--pla"), ["--placement"])
         self.assertEqual(self.complete("run", "--suite", "transfer", "--dis"), ["--distribution"])
         self.assertEqual(self.complete("doctor", "--s"), ["--strict"])
+        self.assertEqual(self.complete("compare", "--eff"), ["--effect"])
+        self.assertEqual(self.complete("calibrate", "--proc"), ["--processes"])
         self.assertNotIn("--rows", self.complete("show", "r.json", "--"))
 
     def test_knows_every_option_of_the_help(self):
@@ -39,7 +41,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"'''
 
     def test_values(self):
         self.assertEqual(self.complete("--placement", "hu"), ["hugepage"])
-        self.assertEqual(self.complete("--direction", ""), ["to", "from", "sum", "round_trip"])
+        self.assertEqual(self.complete("--direction", ""), ["to", "from", "sum", "round_trip", "both"])
         self.assertEqual(self.complete("--direction", "to,fr"), ["to,from"])
         self.assertEqual(self.complete("--placement", "=", "pi"), ["pinned"])  # as bash splits --placement=pi
         self.assertEqual(self.complete("--placement", "="), "libtorch pageable hugepage mapped pinned device".split())
@@ -50,7 +52,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"'''
         self.file("report.json")
         self.file("report.csv")
         self.assertEqual(sorted(self.complete("--csv", "rep")), ["report.csv", "report.json"])
-        self.assertEqual(sorted(self.complete("show", "rep")), ["report.csv", "report.json"])
+        for command in ("show", "compare"):
+            self.assertEqual(sorted(self.complete(command, "rep")), ["report.csv", "report.json"])
 
     def test_bash_loads_it_and_completes_a_line(self):
         """By bash's own completion of a word, not by our function alone."""
