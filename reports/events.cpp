@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kBegin = R"({"event":"start")";
+constexpr std::string_view kBegin = R"({"event":"start")", kCase = R"({"event":"case","case":)";
 
 std::string line_of(const Json& event) {
   return event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -70,7 +70,7 @@ class Collected {
       frame_ = std::move(event);
       frame_.erase("event");
     } else if (kind == "case" && event.contains("case") && !event["case"].is_null()) {
-      cases_.push_back(std::move(event["case"]));
+      cases_ += fmt::format("{}\n{:>{}}", cases_.empty() ? "" : ",", "", kCase.size()) + event["case"].dump();
     } else if (kind == "end" && event.contains("report") && event["report"].is_object()) {
       frame_ = std::move(event["report"]);
       ended_ = true;
@@ -81,23 +81,24 @@ class Collected {
 
   Report report() {
     if (!ended_) frame_["interrupted"] = true;
-    frame_["cases"] = std::move(cases_);
-    return from_json(frame_.dump(), name_);
+    frame_.erase("cases");
+    const std::string rest = frame_.empty() ? "}" : "," + frame_.dump().substr(1);
+    return from_json(R"({"cases":[)" + cases_ + "]" + rest, name_);
   }
 
  private:
   std::string_view name_;
   Json frame_;
-  Json cases_ = Json::array();
+  std::string cases_;  ///< each on the line that it has in the file, for messages
   bool ended_ = false;
 };
 
 /// Of the lines about the same case the last holds.
 void keep_last(std::vector<Record>& records) {
   std::vector<Record> kept;
-  std::map<std::string, std::size_t> place_of;
+  std::map<std::string, std::size_t> row_of;
   for (Record& record : records) {
-    const auto [place, is_new] = place_of.emplace(identity_key(record, {}), kept.size());
+    const auto [place, is_new] = row_of.emplace(identity_key(record, {}), kept.size());
     if (is_new) {
       kept.push_back(std::move(record));
     } else {
