@@ -142,6 +142,7 @@ class CompareTest(ProgramTest):
     def test_options_that_would_be_ignored_are_refused(self):
         for words, what in (((*TINY, "--effect", "2%"), "--baseline NAME"),
                             ((*TINY, "--processes", "2", "--json", "r.json"), "--save-baseline keeps"),
+                            ((*TINY, "--processes", "2", "--events", "e.jsonl"), "--events is of one process"),
                             (("calibrate", *TINY, "--processes", "2"), "3 or more"),
                             (("compare", "--effect", "0", "a", "b"), "--effect 0"),
                             (("compare", "--metric", "speedup", "a", "b"), "--metric speedup")):
