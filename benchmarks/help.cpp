@@ -20,6 +20,7 @@ struct OptionHelp {
 struct OptionGroup {
   std::string_view title;
   std::vector<OptionHelp> options;
+  bool long_only = false;  ///< not on the one screen of -h
 };
 
 constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
@@ -28,8 +29,7 @@ Usage: stbench [run] --suite transfer,memory [OPTIONS]
        stbench list                the suites, their axes and methods
        stbench show REPORT         the tables of a report written before
        stbench compare BASE NEW    what is slower or faster; several: BASE1 BASE2 -- NEW1 NEW2
-       stbench calibrate --suite transfer [OPTIONS]
-                                   this machine's spread between runs, for compare
+       stbench calibrate OPTIONS   this machine's spread between runs, for compare
 )";
 
 constexpr std::string_view examples = R"(Examples:
@@ -46,8 +46,8 @@ constexpr std::string_view notes =
 Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
 Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case;
 128 + signal when interrupted (the report then holds the finished cases and says so).
-compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a wrong
-result; 3 not comparable (another machine, driver, build or schema).
+compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a
+wrong result; 3 not comparable (another machine, driver, build or schema).
 )";
 
 const std::vector<OptionGroup>& groups() {
@@ -136,10 +136,12 @@ const std::vector<OptionGroup>& groups() {
         {"--color auto|always|never", "colour on the screen", ""}}},
       {"Comparing (docs/compare.md)",
        {{"--effect SHARE", "least change that counts (2%)",
-         "A row is slower or faster from its limit on: this, or what runs of the same thing differ by on this "
+         "A row is slower or faster from its limit on: this, or what runs of the same thing differ by on "
+         "this "
          "machine, if that is more."},
         {"--metric NAME", "auto, time, or a column of which less is better (auto)",
-         "auto is time relative to the cell's ceiling in the same run, where there is one: the machine's speed "
+         "auto is time relative to the cell's ceiling in the same run, where there is one: the machine's "
+         "speed "
          "drifts."},
         {"--across LIST", "what may differ: machine, driver, build", ""},
         {"--allow-missing", "a case lost or failed is no reason for exit status 1", ""},
@@ -149,7 +151,8 @@ const std::vector<OptionGroup>& groups() {
         {"--save-baseline NAME", "run, and keep the reports as a baseline", ""},
         {"--processes N", "measure in N processes, one after the other (1; calibrate: 10)",
          "Each has luck of its own, which its samples do not show: five a side tell much more than one."},
-        {"--baselines DIR", "where baselines and calibrations are (baselines)", ""}}},
+        {"--baselines DIR", "where baselines and calibrations are (baselines)", ""}},
+       true},
   };
   return all;
 }
@@ -162,6 +165,7 @@ constexpr std::string_view google_benchmark = R"(Google Benchmark's flags that w
 std::string option_lines(bool everything) {
   std::string text;
   for (const auto& group : groups()) {
+    if (group.long_only && !everything) continue;
     text += fmt::format("\n{}:\n", group.title);
     for (const auto& help : group.options) {
       text += fmt::format("  {:<27} {}\n", help.option, help.brief);
