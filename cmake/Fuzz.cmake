@@ -34,7 +34,10 @@ function(stbench_fuzz_test name)
       COMMAND ${STBENCH_FUZZ_COMPILER} -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
         -I${PROJECT_SOURCE_DIR} ${FUZZ_FLAGS} ${FUZZ_SOURCES} ${FUZZ_LIBRARIES} -o ${program}
       DEPENDS ${FUZZ_SOURCES} ${headers} VERBATIM)
-    add_custom_target(${name} ALL DEPENDS ${program})
+    # Of the long test alone: the larger targets take a minute to compile.
+    add_custom_target(${name} DEPENDS ${program})
+    add_test(NAME ${name}.is_built COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target ${name})
+    set_tests_properties(${name}.is_built PROPERTIES LABELS "long;release" FIXTURES_SETUP ${name} TIMEOUT 600)
     set(command ${program} -max_total_time=${STBENCH_FUZZ_SECONDS} -malloc_limit_mb=${FUZZ_MALLOC_LIMIT_MB} -timeout=60 -max_len=4096
       -print_final_stats=1 -artifact_prefix=${name}- ${name}-found ${FUZZ_CORPUS})
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name}-found)
@@ -44,6 +47,6 @@ function(stbench_fuzz_test name)
   endif()
   add_test(NAME ${name}.runs_long COMMAND ${command})
   math(EXPR timeout "${STBENCH_FUZZ_SECONDS} + 300")
-  set_tests_properties(${name}.runs_long PROPERTIES LABELS "long;release" TIMEOUT ${timeout}
+  set_tests_properties(${name}.runs_long PROPERTIES LABELS "long;release" TIMEOUT ${timeout} FIXTURES_REQUIRED ${name}
     SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()

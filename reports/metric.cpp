@@ -55,7 +55,7 @@ Measured against_ceiling(const Record& record, const Record& ceiling, bool sampl
   const Measured time = time_of(record, samples), reference = time_of(ceiling, samples);
   Measured measured{time.value - reference.value, {}, std::nullopt};
   measured.interval = quotient_interval(measured.value, time, reference);
-  if (!samples) return measured;
+  if (time.samples.empty()) return measured;  // of a CSV, or of a sum, which nobody timed
   const bool paired = same_rounds(record, ceiling);
   for (std::size_t i = 0; i < time.samples.size(); ++i) {
     measured.samples.push_back(time.samples[i] - (paired ? reference.samples[i] : reference.value));

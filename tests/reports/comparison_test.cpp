@@ -225,13 +225,15 @@ TEST(Comparison, NothingToCompareIsAnErrorAndNotASuccess) {
 
 TEST(Comparison, SumsFollowFromTheirPartsAndAreNotJudged) {
   auto report = with_methods({"copy", "speedtorch"});
-  Record sum = report.records.back();
-  sum.id.direction = "sum", sum.samples = 0;
-  sum.samples_s.clear();
-  report.records.push_back(sum);
+  for (Record sum :
+       std::vector(report.records)) {  // the ceiling's too, which the others would be held against
+    sum.id.direction = "sum", sum.samples = 0;
+    sum.samples_s.clear();
+    report.records.push_back(sum);
+  }
   const auto comparison = of(report, report);
   EXPECT_EQ(comparison.cases.size(), 2U);
-  EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("1 sums are not compared")));
+  EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("2 sums are not compared")));
 }
 
 // Without samples the intervals of the medians have to do; the note says that this is less.
