@@ -25,10 +25,17 @@ constexpr int most_repeats = 1 << 20;
 constexpr double above_ceiling =
     1.02;  // faster than a plain copy by more than this is residue or wrong accounting
 
-#ifdef STBENCH_WITHOUT_SPANS  // what the test that counts compares with: no spans in the source
+// This file is compiled twice, so that a loop whose spans nobody sees has none: with STBENCH_WITH_SPANS it is
+// measure_with_spans(). A third time, for the test that counts instructions, without any thought of spans.
+#ifdef STBENCH_WITH_SPANS
+using SpanOfStep = Span;
+#else
+using SpanOfStep = NoSpan;
+#endif
+#ifdef STBENCH_WITHOUT_SPANS
 #define STBENCH_SPAN(name, phase, subject)
 #else
-#define STBENCH_SPAN(name, phase, subject) const SpanOf name(phase, subject)
+#define STBENCH_SPAN(name, phase, subject) const SpanOfStep name(phase, subject)
 #endif
 
 /// A row with more of its samples than this taken while the device was throttled is doubtful.
@@ -70,8 +77,6 @@ struct Entry {
 };
 
 /// One group's measurement, from the first check to the last.
-/// @tparam SpanOf what each step makes for a trace or a profiler: Span, or NoSpan where neither is there
-template <class SpanOf>
 class Sampling {
  public:
   Sampling(std::vector<Contestant>& group, const SamplingRules& rules, const SamplerHooks& hooks)
@@ -167,7 +172,7 @@ class Sampling {
     double begin = 0;  // by their own clock there is none: what they took is put at the end of the call
     const double seconds = contestant.own_clock ? contestant.own_clock(first, repeat)
                                                 : time_here(contestant, first, repeat, begin);
-    if constexpr (SpanOf::made) trace(entry, begin, seconds, repeat);
+    if constexpr (SpanOfStep::made) trace(entry, begin, seconds, repeat);
     advance(entry, repeat);
     return seconds / repeat;
   }
@@ -395,12 +400,19 @@ class Sampling {
 
 }  // namespace
 
+#ifdef STBENCH_WITH_SPANS
+std::vector<Record> measure_with_spans(std::vector<Contestant>& group, const SamplingRules& rules,
+                                       const SamplerHooks& hooks) {
+  return Sampling(group, rules, hooks).run();
+}
+#else
 std::vector<Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
                             const SamplerHooks& hooks) {
 #ifndef STBENCH_WITHOUT_SPANS
-  if (spans_are_seen()) return Sampling<Span>(group, rules, hooks).run();
+  if (spans_are_seen()) return measure_with_spans(group, rules, hooks);
 #endif
-  return Sampling<NoSpan>(group, rules, hooks).run();
+  return Sampling(group, rules, hooks).run();
 }
+#endif
 
 }  // namespace stbench::harness

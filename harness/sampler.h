@@ -56,4 +56,8 @@ struct SamplerHooks {
 std::vector<reports::Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
                                      const SamplerHooks& hooks);
 
+/// The same with a span a step, for a trace or a profiler: what measure() does where either looks.
+std::vector<reports::Record> measure_with_spans(std::vector<Contestant>& group, const SamplingRules& rules,
+                                                const SamplerHooks& hooks);
+
 }  // namespace stbench::harness
