@@ -61,6 +61,8 @@ class Arena {
   /// The descriptor of the memory behind one of these tensors or the table; -1 where no other process can map
   /// it.
   [[nodiscard]] int shared_fd(const at::Tensor& tensor) const;
+  /// Of the table.
+  [[nodiscard]] const std::shared_ptr<speedtorch::Memory>& memory() const { return memory_; }
   /// The descriptor of a mapped table's file, whose first byte is the table's; -1 for other tables.
   [[nodiscard]] int table_fd() const { return memory_->file_fd(); }
   /// [batch], on the table's device and on the host.

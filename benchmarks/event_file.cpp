@@ -15,8 +15,9 @@ namespace stbench {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, int error) {
-  throw reports::ReportError(fmt::format("cannot write \"{}\": {}; a file you may write to would be right",
-                                         path, std::generic_category().message(error)));
+  const auto why = error == EISDIR ? "it is a folder" : std::generic_category().message(error);
+  throw reports::ReportError(
+      fmt::format("cannot write \"{}\": {}; a file you may write to would be right", path, why));
 }
 
 }  // namespace

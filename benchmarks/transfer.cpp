@@ -13,7 +13,7 @@
 #include "benchmarks/callers_at_once.h"
 #include "benchmarks/cold.h"
 #include "benchmarks/devices.h"
-#include "benchmarks/file_peers.h"
+#include "benchmarks/files_environment.h"
 #include "benchmarks/method.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/suite.h"
@@ -439,17 +439,6 @@ void add_new(Plan& plan, TransferPlan& more) {
   }
 }
 
-/// How rows of files are read here, where any are; empty where none.
-nlohmann::ordered_json files_environment(const Plan& plan) {
-  const bool any = std::ranges::any_of(plan.groups, [](const auto& group) {
-    return std::ranges::any_of(group->cases, [](const Identity& id) { return id.method == "file_rows"; });
-  });
-  if (!any) return {};
-  const auto refusal = RingLoop::refusal();
-  if (refusal.empty()) return {{"reads", "io_uring"}};
-  return {{"reads", "advice"}, {"reason", refusal}};
-}
-
 Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed, machine);
@@ -474,7 +463,11 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   }
   if (auto peers = Peers::of_this_run().versions(); !peers.empty())
     result.environment["peers"] = std::move(peers);
-  if (auto files = files_environment(result); !files.empty()) result.environment["files"] = std::move(files);
+  std::vector<Identity> measured;
+  for (const auto& group : result.groups)
+    measured.insert(measured.end(), group->cases.begin(), group->cases.end());
+  if (auto files = files_environment(measured); !files.empty())
+    result.environment["files"] = std::move(files);
   if (auto used = workload_environment(workload_runs); !used.empty())
     result.environment["workloads"] = std::move(used);
   return result;

@@ -16,8 +16,8 @@ namespace speedtorch {
 namespace {
 
 #ifdef SPEEDTORCH_HAS_CUDA
-/// Why the driver is not even asked; empty where it is.
-std::string refusal(std::size_t bytes, at::Device device) {
+/// Of a GPU that is there.
+std::string refusal(std::int64_t bytes, at::Device device) {
   int number = static_cast<int>(device.index());
   int can = 0;
   if (!device.has_index()) cudaGetDevice(&number);
@@ -29,7 +29,7 @@ std::string refusal(std::size_t bytes, at::Device device) {
   // Registered pages stay in memory. The kernel would first throw out everybody else's and then end the
   // process.
   const auto limits = memory_limits(MemoryUse::resident);
-  if (limits.empty() || bytes <= static_cast<std::size_t>(limits.front().free)) return {};
+  if (limits.empty() || bytes <= limits.front().free) return {};
   return "the whole file, " + std::to_string(bytes) + " bytes, would stay in memory; " +
          std::to_string(limits.front().free) + " are free, the limit is " + limits.front().name;
 }
@@ -55,12 +55,21 @@ PinnedFile staged(const std::string& why) { return {nullptr, "staged: " + why}; 
 
 }  // namespace
 
-PinnedFile register_read_only([[maybe_unused]] std::shared_ptr<Memory> file,
-                              [[maybe_unused]] std::span<std::byte> mapping, at::Device device) {
+std::string in_place_refusal([[maybe_unused]] std::int64_t bytes, at::Device device) {
   if (!device.is_cuda()) throw PlacementError("a file is pinned for a GPU, not for " + device.str());
-  if (!cuda_status().available) return staged(cuda_refusal("a file that a GPU reads in place"));
+  if (!cuda_status().available) return cuda_refusal("a file that a GPU reads in place");
 #ifdef SPEEDTORCH_HAS_CUDA
-  if (const auto why = refusal(mapping.size(), device); !why.empty()) return staged(why);
+  return refusal(bytes, device);
+#else
+  return "this program was built without CUDA";
+#endif
+}
+
+PinnedFile register_read_only([[maybe_unused]] std::shared_ptr<Memory> file, std::span<std::byte> mapping,
+                              at::Device device) {
+  const auto why = in_place_refusal(static_cast<std::int64_t>(mapping.size()), device);
+  if (!why.empty()) return staged(why);
+#ifdef SPEEDTORCH_HAS_CUDA
   try {
     return {std::make_shared<RegisteredFile>(std::move(file), mapping, device),
             "in place: the file is registered with CUDA for reading"};
@@ -68,7 +77,7 @@ PinnedFile register_read_only([[maybe_unused]] std::shared_ptr<Memory> file,
     return staged(error.what());
   }
 #else
-  return staged("this program was built without CUDA");
+  return staged(why);
 #endif
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,11 @@ struct PinnedFile {
   std::shared_ptr<Memory> memory;
   std::string reason;  ///< why in place, or why not: one sentence
 };
+
+/// Why a GPU cannot read a file of so many bytes in place; empty where the driver is asked, which may still
+/// refuse. Not yet run on a GPU.
+/// @throws PlacementError where `device` is no CUDA device
+std::string in_place_refusal(std::int64_t bytes, at::Device device);
 
 /// `mapping`, whole pages from `file`'s mapping and around its bytes, registered with CUDA for reading on
 /// `device`. `file` lives as long as the result. No error: what stands in the way is the reason, and no CUDA

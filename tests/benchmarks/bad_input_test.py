@@ -43,7 +43,7 @@ MISTAKES = [
     ([*BASE, "--trace", ""], ["--trace", "empty"]),
     ([*BASE, "--events", "e", "--trace", "./e"], ["--events and --trace", "e"]),
     ([*BASE, "--events", "missing/e"], ["missing/e", "No such file"]),
-    ([*BASE, "--events", "old.csv", "--rows", "0"], ["--rows 0"]),
+    ([*BASE, "--events", "e", "--rows", "0"], ["--rows 0"]),
     ([*BASE, "--dtype", "float33"], ["--dtype", "'float33'", "did you mean 'float32'?", "bfloat16"]),
     ([*BASE, "--index-dtype", "int16"], ["--index-dtype", "'int16'", "int64, int32"]),
     ([*BASE, "--method", "speedtroch"], ["--method", "'speedtroch'", "did you mean 'speedtorch'?"]),
