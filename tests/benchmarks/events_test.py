@@ -95,6 +95,14 @@ class ExpectTest(ProgramTest):
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"nothing measured matches --expect '{filter_}>=1'", done.stderr)
 
+    def test_counts_beside_a_baseline(self):
+        self.assertEqual(self.run_program(*self.RUN, "--save-baseline", "b").returncode, 0)
+        for floor, status in (("1e-9", 0), ("1e6", 1)):
+            done = self.run_program(*self.RUN, "--baseline", "b", "--expect", f"speedtorch>={floor}")
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual("1e+06 are expected" in done.stderr, status == 1)
+            self.assertIn("Single runs", done.stdout)
+
 
 class ShowTest(ProgramTest):
     def setUp(self):
