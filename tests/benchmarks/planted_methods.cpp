@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "benchmarks/method.h"
+#include "speedtorch/rows.h"
 
 namespace stbench {
 namespace {
@@ -171,6 +173,32 @@ const RegisterMethod slow{planted("slow", [](const Move& move) {
   std::this_thread::sleep_for(50ms);
   move.copy_all();
 })};
+
+/// This library's kernel, and a part of the work once more: how much slower it is than itself, as a share,
+/// says STBENCH_PLANTED_LATE (0). For scripts/compare-real: what comparisons should find.
+const RegisterMethod late{[] {
+  auto method = planted("late", [](const Move&) {});
+  const auto once_more = [](const at::Tensor& index) {
+    const char* share = std::getenv("STBENCH_PLANTED_LATE");
+    const double part = share == nullptr ? 0 : std::strtod(share, nullptr);
+    return static_cast<std::int64_t>(part * static_cast<double>(index.numel()));
+  };
+  method.to = [once_more](Arena& arena, int set) {
+    const auto& index = arena.index(set);
+    speedtorch::gather_rows(arena.table(), index, arena.model());
+    if (const auto rows = once_more(index); rows > 0) {
+      auto again = arena.model().narrow(0, 0, rows);
+      speedtorch::gather_rows(arena.table(), index.narrow(0, 0, rows), again);
+    }
+  };
+  method.from = [once_more](Arena& arena, int set) {
+    const auto& index = arena.index(set);
+    speedtorch::scatter_rows(arena.values(set), index, arena.table());
+    if (const auto rows = once_more(index); rows > 0)
+      speedtorch::scatter_rows(arena.values(set).narrow(0, 0, rows), index.narrow(0, 0, rows), arena.table());
+  };
+  return method;
+}()};
 
 /// A result of its own that has a row too few.
 const RegisterMethod short_result{[] {
