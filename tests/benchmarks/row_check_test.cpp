@@ -3,7 +3,9 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
+#include <vector>
 
 namespace stbench {
 namespace {
@@ -40,6 +42,88 @@ TEST(RowCheck, WhatWasAddedToZeroIsTheSameAsANumberAndNotAlwaysInItsBits) {
   }
   EXPECT_GT(other_bits, 0);
 }
+
+/// Host memory, or bytes that stand for a GPU's: worked on by LibTorch's operations, in blocks of 64 MiB.
+class Block final : public speedtorch::Memory {
+ public:
+  Block(std::int64_t rows, std::int64_t row_bytes, bool of_gpu)
+      : Memory(rows * row_bytes), bytes_(static_cast<std::size_t>(rows * row_bytes)), of_gpu_(of_gpu) {}
+  [[nodiscard]] speedtorch::Placement placement() const override {
+    return of_gpu_ ? speedtorch::Placement::device : speedtorch::Placement::pageable;
+  }
+  [[nodiscard]] std::byte* data() const override { return bytes_.data(); }
+
+ private:
+  mutable std::vector<std::byte> bytes_;
+  bool of_gpu_;
+};
+
+struct TableShape {
+  std::int64_t rows, row_bytes;
+};
+
+class Blocks : public testing::TestWithParam<std::tuple<bool, TableShape>> {
+ protected:
+  [[nodiscard]] std::int64_t rows() const { return std::get<1>(GetParam()).rows; }
+  [[nodiscard]] std::int64_t row_bytes() const { return std::get<1>(GetParam()).row_bytes; }
+  std::byte* row(std::int64_t number) { return memory_->data() + number * row_bytes(); }
+  /// All, the last first.
+  std::vector<std::int64_t> all_rows() {
+    std::vector<std::int64_t> named(static_cast<std::size_t>(rows()));
+    std::iota(named.rbegin(), named.rend(), 0);
+    return named;
+  }
+
+  std::shared_ptr<Block> memory_ = std::make_shared<Block>(rows(), row_bytes(), std::get<0>(GetParam()));
+  RowBytes bytes_{*memory_, rows(), row_bytes()};
+  SeedOf seed_of_ = [](std::int64_t) { return seed; };
+};
+
+TEST_P(Blocks, FilledAreRightAndEachDamagedRowIsCountedAndTheFirstNamed) {
+  bytes_.write_fill(all_rows(), seed_of_);
+  const auto right = bytes_.check_all(seed, "table");
+  EXPECT_EQ(right.rows, rows());
+  EXPECT_EQ(right.mismatches, 0) << right.first;
+  const auto named = bytes_.check(all_rows(), seed_of_, "rows");
+  EXPECT_EQ(named.rows, rows());
+  EXPECT_EQ(named.mismatches, 0) << named.first;
+  for (const auto damaged : {std::int64_t{0}, rows() / 2, rows() - 1}) {
+    auto& byte = row(damaged)[row_bytes() - 1];
+    byte = ~byte;
+    const auto found = bytes_.check_all(seed, "table");
+    EXPECT_EQ(found.mismatches, 1);
+    EXPECT_EQ(found.first, "table, row " + std::to_string(damaged));
+    EXPECT_EQ(bytes_.check(all_rows(), seed_of_, "rows").mismatches, 1);
+    byte = ~byte;
+  }
+}
+
+TEST_P(Blocks, PoisonedAreTheNamedRowsAndNoOthers) {
+  bytes_.write_fill(all_rows(), seed_of_);
+  const std::vector<std::int64_t> named{rows() - 1, 0, rows() / 2};
+  bytes_.poison(named);
+  EXPECT_EQ(bytes_.check(named, seed_of_, "rows").mismatches, 3);
+  EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 3);
+  for (const auto number : named) {
+    const std::vector<std::byte> pattern(static_cast<std::size_t>(row_bytes()), row(number)[0]);
+    EXPECT_EQ(std::memcmp(row(number), pattern.data(), pattern.size()), 0);
+  }
+  bytes_.write_fill(named, seed_of_);
+  EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
+}
+
+TEST_P(Blocks, DirtiedKeepTheirBytes) {
+  if (!memory_->on_host()) return;  // only files have pages that are clean
+  bytes_.write_fill(all_rows(), seed_of_);
+  bytes_.dirty(all_rows());
+  EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
+}
+
+// Several pieces of 256 KiB that are compared as a whole, and more than one block of 64 MiB.
+INSTANTIATE_TEST_SUITE_P(OfHostAndGpu, Blocks,
+                         testing::Combine(testing::Bool(),
+                                          testing::Values(TableShape{40'000, 24}, TableShape{68, 1 << 20},
+                                                          TableShape{3, 1})));
 
 }  // namespace
 }  // namespace stbench

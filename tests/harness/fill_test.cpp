@@ -89,6 +89,17 @@ TEST(FirstMismatch, FindsTheFirstOfMany) {
   }
 }
 
+TEST(FirstMismatch, IsTheFirstByteWhereAllDiffer) {
+  const Bytes stream = plain_stream(700);
+  for (std::int64_t begin = 0; begin < 17; ++begin) {
+    for (std::int64_t end = begin + 1; end < begin + 40; ++end) {
+      Bytes damaged = stream;
+      for (auto& byte : damaged) byte = ~byte;
+      ASSERT_EQ(first_mismatch(damaged.data() + begin, begin, end - begin, kSeed), 0) << begin << ", " << end;
+    }
+  }
+}
+
 TEST(FirstMismatch, SeesAnotherSeed) {
   EXPECT_EQ(mismatch(plain_stream(8000, kSeed + 1)) >= 0, true);
   EXPECT_EQ(mismatch(plain_stream(8000, kSeed + 1), 0, kSeed + 1), -1);

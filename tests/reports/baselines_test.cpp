@@ -116,6 +116,19 @@ TEST(Calibration, SurvivesItsFileAndCountsItsPairs) {
   EXPECT_FALSE(again.cases[1].ceiling);  // of a ceiling there is only the time
 }
 
+// One process of eight is off in half of its rows, by so much that the spread of the others tells: each pair
+// with it alarms.
+TEST(Calibration, APairIsJudgedByTheSpreadOfTheOthers) {
+  SyntheticMachine quiet;
+  quiet.drift = 0.01, quiet.of_cell = 0.002, quiet.of_row = 0.002, quiet.noise = 0.002;
+  auto reports = synthetic_runs(quiet, 5, 7);
+  reports.push_back(synthetic_run(quiet, 77, [](int cell) { return cell % 2 == 0 ? 1.5 : 1.0; }));
+  const auto alarms = calibrate(reports).false_alarms;
+  EXPECT_EQ(alarms.pairs, 28U);
+  EXPECT_EQ(alarms.alarmed_pairs, 7U);
+  EXPECT_EQ(alarms.alarmed_rows, 7U * 6U);
+}
+
 TEST(Calibration, WhatIsNoneIsRefused) {
   EXPECT_THROW(calibrate(synthetic_runs({}, 5, 2)), ReportError);
   for (const char* const text :

@@ -13,6 +13,7 @@
 #include "reports/case_join.h"
 #include "reports/error.h"
 #include "reports/file.h"
+#include "reports/metric.h"
 #include "reports/spread.h"
 #include "reports/statistics.h"
 #include "tests/reports/sample_report.h"
@@ -251,6 +252,36 @@ TEST(Comparison, WithoutSamplesTheIntervalsCount) {
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
   EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("less power")));
+}
+
+// Where one side of a case has no samples, those of the other are not looked at: not the same thing would be
+// compared.
+TEST(Comparison, SamplesOfOneSideAloneAreNone) {
+  auto with = synthetic_runs(quiet(), 1, 1), without = synthetic_runs(quiet(), 1, 1);
+  for (Record& changed : without.front().records) changed.samples_s.clear();
+  EXPECT_TRUE(have_samples(join_cases(with, with)));
+  EXPECT_FALSE(have_samples(join_cases(with, without)));
+  EXPECT_FALSE(have_samples(join_cases(without, with)));
+}
+
+// Clocks so coarse that all samples are equal: the interval has no width, and any difference lies outside of
+// it.
+TEST(Comparison, IntervalsWithoutWidthTellEverything) {
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(quiet(), 3, 10)));
+  auto base = synthetic_runs(quiet(), 1, 1);
+  for (Record& changed : base.front().records) {
+    changed.samples_s.clear();
+    changed.ci_low_s = changed.ci_high_s = changed.median_s;
+  }
+  auto now = base;
+  for (Record& changed : now.front().records) {
+    if (changed.id.method == "speedtorch" && changed.id.dim == 64)
+      changed.ci_low_s = changed.ci_high_s = changed.median_s = *changed.median_s * 3;
+  }
+  const auto comparison = compare(base, now, {.metric = "time"}, &calibrated);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  for (const ComparedCase& compared : comparison.cases) EXPECT_FALSE(std::isnan(compared.p.value_or(1)));
 }
 
 TEST(Comparison, AColumnCanBeTheMetric) {

@@ -72,6 +72,17 @@ TEST(Ranks, CriticalValuesArePublishedOnes) {
   }
 }
 
+// One number against three: each of the four places has a quarter of the law, which an interval of 50 % may
+// leave out at either end, and not less.
+TEST(Ranks, AnIntervalLeavesOutWhatItsCoverageAllows) {
+  const std::vector<double> one{0}, three{1, 2, 4};
+  const auto half = hodges_lehmann(one, three, 0.5).interval;
+  ASSERT_TRUE(half);
+  EXPECT_EQ(half->low, 1);
+  EXPECT_EQ(half->high, 4);
+  EXPECT_FALSE(hodges_lehmann(one, three, 0.51).interval);
+}
+
 TEST(Ranks, TheLeastPIsThatOfCompleteSeparation) {
   for (const auto& [n, m] : {std::pair(3, 3), {5, 5}, {1, 5}, {4, 7}}) {
     const auto [first, second] = with_u(n, m, n * m);
