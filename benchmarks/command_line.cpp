@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <regex>
 
 #include "benchmarks/help.h"
 #include "benchmarks/holder.h"
 #include "benchmarks/method.h"
+#include "benchmarks/option_table.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/workload.h"
@@ -121,6 +123,12 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--seed", [](O o, T t, T) { o.seed = parse_seed(t); }},
       {"--csv", [](O o, T t, T n) { o.csv = required(t, n); }},
       {"--json", [](O o, T t, T n) { o.json = required(t, n); }},
+      {"--baseline", [](O o, T t, T n) { o.baseline = required(t, n); }},
+      {"--save-baseline", [](O o, T t, T n) { o.save_baseline = required(t, n); }},
+      {"--processes", [](O o, T t, T n) { o.processes = parse_small(t, n, 1, 1000); }},
+      {"--events", [](O o, T t, T n) { o.events = required(t, n); }},
+      {"--trace", [](O o, T t, T n) { o.trace = required(t, n); }},
+      {"--expect", [](O o, T t, T n) { o.expectations.push_back(parse_expectation(t, n)); }},
       {"--color",
        [](O o, T t, T n) {
          o.color = one_of(t, n, {"auto", "always", "never"});
@@ -141,8 +149,9 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
 }
 
 Names option_names() {
-  Names known{"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests"};
+  Names known{"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all"};
   for (const auto& [name, reader] : readers()) known.push_back(name);
+  for (const auto& [name, reader] : comparison_readers()) known.push_back(name);
   return known;
 }
 
@@ -174,11 +183,12 @@ std::string without_folder(const std::string& argument) {
 /// What CLI11 could not place: an option that is not known, or a word that should not be there.
 [[noreturn]] void refuse_extra(const std::string& extra) {
   if (!extra.starts_with("-")) {
-    const Names commands{"run", "list", "show"};
+    Names commands;
+    for (const auto& command : common_commands()) commands.emplace_back(command.name);
+    for (const auto& own : own_commands()) commands.emplace_back(own.name);
     const auto meant = harness::did_you_mean(extra, commands);
-    throw UsageError(fmt::format(
-        "unexpected word '{}'{}\ncommands are run, list and show; a suite is named with --suite {}", extra,
-        meant.empty() ? "" : "; " + meant, extra));
+    throw UsageError(fmt::format("unexpected word '{}'{}\ncommands are {}; a suite is named with --suite {}",
+                                 extra, meant.empty() ? "" : "; " + meant, fmt::join(commands, ", "), extra));
   }
   const auto name = extra.substr(0, extra.find('='));
   if (name.starts_with("--benchmark_")) {
@@ -192,13 +202,18 @@ std::string without_folder(const std::string& argument) {
       fmt::format("unknown option {}{}\nstbench --help lists all", name, meant.empty() ? "" : "; " + meant));
 }
 
-void add_options(CLI::App& app, Options& options) {
-  for (const auto& [name, reader] : readers()) {
-    const auto read = [&options, &reader = reader, option = name](const CLI::results_t& texts) {
+template <class Target, class Readers>
+void add_options(CLI::App& app, Target& target, const Readers& all) {
+  for (const auto& [name, reader] : all) {
+    const auto read = [&target, &reader = reader, option = name](const CLI::results_t& texts) {
+      if (option == "--expect") {  // each is a demand of its own
+        for (const auto& text : texts) reader(target, text, option);
+        return true;
+      }
       if (texts.size() > 1)
         throw UsageError(
             fmt::format("{} is given {} times; once is right, with a comma list", option, texts.size()));
-      reader(options, texts.front(), option);
+      reader(target, texts.front(), option);
       return true;
     };
     app.add_option(name, CLI::callback_t(read))
@@ -208,10 +223,32 @@ void add_options(CLI::App& app, Options& options) {
   }
 }
 
+/// What only a comparison looks at, or only several processes, would be ignored without them.
+void check_baseline_options(const CLI::App& app, const Options& options, const std::string& command) {
+  const bool several = options.processes.value_or(1) > 1 || command == "calibrate";
+  for (const char* const name : {"--csv", "--json", "--benchmark_out", "--events", "--trace"}) {
+    if (several && app.count(name) > 0)
+      throw UsageError(fmt::format(
+          "{} is of one process, and there are several; --save-baseline keeps the reports of all", name));
+  }
+  for (const char* const name :
+       {"--effect", "--metric", "--across", "--markdown", "--allow-missing", "--all"}) {
+    if (app.count(name) > 0 && options.baseline.empty())
+      throw UsageError(fmt::format("{} goes with compare, or with --baseline NAME", name));
+  }
+  if (command == "calibrate" && !options.baseline.empty())
+    throw UsageError("calibrate takes no --baseline: it compares its own processes with each other");
+  if (command == "calibrate" && options.processes.value_or(3) < 3)
+    throw UsageError("--processes: a calibration takes 3 or more, better 10");
+}
+
 /// Each report has a place of its own, and stdout takes one.
 void check_outputs(const Options& options) {
-  const std::pair<const char*, const std::string*> outputs[] = {
-      {"--csv", &options.csv}, {"--json", &options.json}, {"--benchmark_out", &options.benchmark_out}};
+  const std::pair<const char*, const std::string*> outputs[] = {{"--csv", &options.csv},
+                                                                {"--json", &options.json},
+                                                                {"--benchmark_out", &options.benchmark_out},
+                                                                {"--events", &options.events},
+                                                                {"--trace", &options.trace}};
   for (const auto& [name, path] : outputs) {
     for (const auto& [other, same] : outputs) {
       if (name == other) break;
@@ -257,13 +294,17 @@ void check_together(const Options& options) {
   if (!options.case_sentence.empty()) check_case_alone(options);
 }
 
-/// list and show measure nothing: an option that would be ignored is refused.
+/// list measures nothing: an option that would be ignored is refused.
 void refuse_idle_options(const CLI::App& app, const std::string& command) {
   for (const auto* option : app.get_options()) {
     const auto name = option->get_name();
-    if (option->count() == 0 || name == "report" || (command == "show" && name == "--color")) continue;
+    if (option->count() == 0) continue;
     throw UsageError(fmt::format("{} takes no {}: it would change nothing; it goes with run", command, name));
   }
+}
+
+bool is_common_command(const std::string& word) {
+  return std::ranges::find(common_commands(), word, &CommonCommand::name) != common_commands().end();
 }
 
 /// The suite of a case is its first word.
@@ -273,28 +314,75 @@ std::string suite_of_case(const std::string& sentence) {
 
 }  // namespace
 
+std::vector<std::string> option_values(const std::string& option) {
+  using Values = Names (*)();
+  static const std::map<std::string, Values> of_options{
+      {"--suite", suite_names},
+      {"--direction", [] { return transfer_axes::directions(); }},
+      {"--placement", [] { return transfer_axes::placements(); }},
+      {"--method", method_names},
+      {"--peers", [] { return peer_names(); }},
+      {"--dtype", [] { return transfer_axes::dtypes(); }},
+      {"--index-dtype", [] { return transfer_axes::index_dtypes(); }},
+      {"--cache", [] { return transfer_axes::caches(); }},
+      {"--isa", [] { return Names(transfer_axes::isas()); }},
+      {"--preset", [] { return preset_names(); }},
+      {"--workload", [] { return workload_names(); }},
+      {"--across",
+       [] {
+         return Names{"machine", "driver", "build"};
+       }},
+      {"--verify",
+       [] {
+         return Names{"first", "every"};
+       }},
+      {"--color",
+       [] {
+         return Names{"auto", "always", "never"};
+       }},
+      {"--benchmark_out_format",
+       [] {
+         return Names{"json", "csv", "console"};
+       }},
+      {"--benchmark_color",
+       [] {
+         return Names{"auto", "true", "false"};
+       }},
+  };
+  const auto found = of_options.find(option);
+  return found == of_options.end() ? Names{} : found->second();
+}
+
 Command parse_command_line(const std::vector<std::string>& arguments) {
+  const auto asks_for_help = [](const std::string& word) { return word == "-h" || word == "--help"; };
+  if (const auto* own = arguments.empty() ? nullptr : own_command(arguments.front());
+      own != nullptr && std::ranges::none_of(arguments, asks_for_help))
+    return own->parse({arguments.begin() + 1, arguments.end()});
   Options options;
   for (const auto& argument : arguments) options.argv.push_back(without_folder(argument));
   std::vector<std::string> words = arguments;
   std::string command = "run";
-  if (!words.empty() && (words.front() == "run" || words.front() == "list" || words.front() == "show")) {
+  if (!words.empty() && own_command(words.front()) != nullptr)
+    words.erase(words.begin());  // help was asked for
+  if (!words.empty() && is_common_command(words.front())) {
     command = words.front();
     words.erase(words.begin());
   }
+  options.measuring_words = words;
 
   CLI::App app("stbench");
   app.set_help_flag();
   app.allow_extras();
-  add_options(app, options);
+  add_options(app, options, readers());
+  add_options(app, options.comparison, comparison_readers());
+  app.add_flag("--allow-missing", options.comparison.allow_missing)->disable_flag_override();
+  app.add_flag("--all", options.comparison.all)->disable_flag_override();
   bool help = false, long_help = false, version = false, list_tests = false;
   app.add_flag("-h", help)->disable_flag_override();
   app.add_flag("--help", long_help)->disable_flag_override();
   app.add_flag("--version", version)->disable_flag_override();
   app.add_flag("--dry-run", options.dry_run)->disable_flag_override();
   app.add_flag("--benchmark_list_tests", list_tests)->disable_flag_override();
-  std::string report;
-  if (command == "show") app.add_option("report", report);
   try {
     std::reverse(words.begin(), words.end());  // CLI11 takes its arguments from the back
     app.parse(words);
@@ -306,13 +394,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (help) return PrintCommand{short_help_text()};
   if (version) return PrintCommand{version_text()};
   if (const auto extras = app.remaining(); !extras.empty()) refuse_extra(extras.front());
-  if (command != "run") refuse_idle_options(app, command);
-  check_together(options);
-  if (command == "show") {
-    if (report.empty())
-      throw UsageError("show needs a report: stbench show REPORT (a file written by --json or --csv)");
-    return ShowCommand{report, options.color};
+  if (command == "list") {
+    refuse_idle_options(app, command);
+  } else {
+    check_baseline_options(app, options, command);
   }
+  check_together(options);
   if (options.suites.empty() && !options.case_sentence.empty())
     options.suites = {suite_of_case(options.case_sentence)};
   if (options.suites.empty() && !options.workloads.empty()) options.suites = {"transfer"};
@@ -322,6 +409,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     throw UsageError(fmt::format("which suite? use --suite {}\nstbench -h shows how to begin",
                                  fmt::join(suite_names(), ",")));
   }
+  if (command == "calibrate") return CalibrateCommand{options};
   return RunCommand{options};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "benchmarks/options.h"
+#include "benchmarks/own_command.h"
 
 namespace stbench {
 
@@ -16,16 +17,16 @@ struct ListCommand {
   Options options;
   bool cases = false;  ///< every case of the plan, as --benchmark_list_tests prints them
 };
-struct ShowCommand {
-  std::string report;
-  std::string color = "auto";
+/// Of a measurement that is run again and again.
+struct CalibrateCommand {
+  Options options;
 };
 /// A text for stdout and nothing more: help, version.
 struct PrintCommand {
   std::string text;
 };
 
-using Command = std::variant<RunCommand, ListCommand, ShowCommand, PrintCommand>;
+using Command = std::variant<RunCommand, ListCommand, CalibrateCommand, PrintCommand, Execute>;
 
 /// @throws UsageError naming the word and what would be right.
 Command parse_command_line(const std::vector<std::string>& arguments);

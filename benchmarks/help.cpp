@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "benchmarks/own_command.h"
 #include "benchmarks/version.h"
 #include "reports/style.h"
 
@@ -13,21 +14,23 @@ namespace {
 
 constexpr std::size_t indent = 30;  // of the option texts
 
-struct OptionHelp {
-  std::string_view option, brief, more;  ///< `more` is for --help only
-};
-
-struct OptionGroup {
-  std::string_view title;
-  std::vector<OptionHelp> options;
-};
-
 constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
 
 Usage: stbench [run] --suite transfer,memory [OPTIONS]
-       stbench list                the suites, their axes and methods
-       stbench show REPORT         the tables of a report written before
 )";
+
+/// A line a command but `run`: those that measure or show, and in the long help all.
+std::string command_lines(bool everything) {
+  std::string text;
+  for (const auto& common : common_commands()) {
+    if (common.name != "run") text += fmt::format("       stbench {:<19} {}\n", common.usage, common.summary);
+  }
+  for (const auto& own : own_commands()) {
+    if (everything || !own.prints_itself)
+      text += fmt::format("       stbench {:<19} {}\n", own.usage, own.summary);
+  }
+  return text;
+}
 
 constexpr std::string_view examples = R"(Examples:
   stbench --suite transfer --csv t.csv --json t.json
@@ -43,6 +46,13 @@ constexpr std::string_view notes =
 Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
 Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case;
 128 + signal when interrupted (the report then holds the finished cases and says so).
+compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a
+wrong result; 3 not comparable (another machine, driver, build or schema).
+An --expect that is not met is 1, too.
+
+calibrate takes a run's options. show takes --columns LIST and --sort [-]COLUMN (both print rows
+as a list; case is the sentence), --filter REGEX and --color. doctor takes --text (with versions,
+to paste into a bug report), --json, and --strict (exit status 1 where something spoils numbers).
 )";
 
 const std::vector<OptionGroup>& groups() {
@@ -52,8 +62,9 @@ const std::vector<OptionGroup>& groups() {
          "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
          "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
          "--device, --dtype, --rows, --dim and --row-bytes of the axes."},
-        {"--preset NAME", "quick (a minute), standard (five, the default), kernels, files, small, full",
-         "quick: libtorch and hugepage tables, all cores. standard: every placement and direction, 1 core "
+        {"--preset NAME", "quick, standard (the default), kernels, files, small, full",
+         "quick (a minute): libtorch and hugepage tables, all cores. standard (five minutes): every "
+         "placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
          "table "
          "of 5 GB, small batches with their latency. files: the same for mapped tables, in about five "
@@ -108,12 +119,11 @@ const std::vector<OptionGroup>& groups() {
          "sample is from the first one's start to the last one's end. Callers share the cores: each has "
          "cores / "
          "callers threads, at least one."},
-        {"--cache LIST", "warm, cold (warm)",
+        {"--cache, --isa LIST", "warm, cold (warm); instruction set of our host kernels (best)",
          "cold: before each sample, outside its time, the processor's caches are filled with other bytes, "
          "and a "
          "mapped table's file is taken out of memory, which is confirmed. Such a table may be larger than "
-         "memory."},
-        {"--isa LIST", "instruction set of our host kernels (best); list names them", ""}}},
+         "memory. stbench list names the instruction sets."}}},
       {"Effort",
        {{"--samples, --warmup N", "exactly N samples a case; N untimed runs first (1)",
          "Without --samples at least 11 and at most 61: a cell ends when every case's 95 % interval is "
@@ -124,11 +134,40 @@ const std::vector<OptionGroup>& groups() {
          "A case that hangs is reported as failed with all that was finished, and the run ends. 0 is no "
          "limit."},
         {"--verify first|every", "check before the first and after the last sample, or each", ""},
-        {"--seed N", "of fill, indices and order (1)", ""}}},
+        {"--seed N", "of fill, indices and order (1)", "", true}}},
       {"Output",
        {{"--csv FILE, --json FILE", "reports; - is stdout, and then nothing else goes there",
          "docs/schema.md explains each column."},
+        {"--events FILE, --trace FILE", "cases as they finish; a time line for Perfetto",
+         "events: one JSON object a line, so that a run that is killed leaves its rows; show reads it. "
+         "trace: what was done "
+         "when, for ui.perfetto.dev or chrome://tracing; the names are those that NVIDIA's profilers get.",
+         true},
+        {"--expect 'FILTER>=GBPS'", "exit status 1 where a row that matches is slower",
+         "FILTER is a regular expression on the case's sentence, GBPS the least gb_per_s. May be given "
+         "several times. "
+         "Nothing measured that matches is a failure, too.",
+         true},
         {"--color auto|always|never", "colour on the screen", ""}}},
+      {"Comparing (docs/compare.md)",
+       {{"--effect SHARE", "least change that counts (2%)",
+         "A row is slower or faster from its limit on: this, or what runs of the same thing differ by on "
+         "this "
+         "machine, if that is more."},
+        {"--metric NAME", "auto, time, or a column of which less is better (auto)",
+         "auto is time relative to the cell's ceiling in the same run, where there is one: the machine's "
+         "speed "
+         "drifts."},
+        {"--across LIST", "what may differ: machine, driver, build", ""},
+        {"--allow-missing", "a case lost or failed is no reason for exit status 1", ""},
+        {"--all", "print the rows that are the same, too", ""},
+        {"--markdown FILE", "the comparison for a pull request; --csv, --json for programs", ""},
+        {"--baseline NAME", "run, and compare with a baseline saved before", ""},
+        {"--save-baseline NAME", "run, and keep the reports as a baseline", ""},
+        {"--processes N", "measure in N processes, one after the other (1; calibrate: 10)",
+         "Each has luck of its own, which its samples do not show: five a side tell much more than one."},
+        {"--baselines DIR", "where baselines and calibrations are (baselines)", ""}},
+       true},
   };
   return all;
 }
@@ -141,8 +180,10 @@ constexpr std::string_view google_benchmark = R"(Google Benchmark's flags that w
 std::string option_lines(bool everything) {
   std::string text;
   for (const auto& group : groups()) {
+    if (group.long_only && !everything) continue;
     text += fmt::format("\n{}:\n", group.title);
     for (const auto& help : group.options) {
+      if (help.rare && !everything) continue;
       text += fmt::format("  {:<27} {}\n", help.option, help.brief);
       if (!everything || help.more.empty()) continue;
       for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0))
@@ -155,10 +196,31 @@ std::string option_lines(bool everything) {
 
 }  // namespace
 
-std::string short_help_text() { return fmt::format("{}{}\n{}", usage, option_lines(false), examples); }
+std::vector<OptionGroup> option_groups() {
+  auto all = groups();
+  all.push_back({"Program",
+                 {{"-h", "help on one screen", ""},
+                  {"--help", "help on everything", ""},
+                  {"--version", "name and version", ""}}});
+  all.push_back({"Google Benchmark's flags that work here",
+                 {{"--benchmark_list_tests", "the cases, as --dry-run prints them", ""},
+                  {"--benchmark_filter REGEX", "as --filter", ""},
+                  {"--benchmark_out FILE", "the samples as Google Benchmark writes them", ""},
+                  {"--benchmark_out_format NAME", "of that file", ""},
+                  {"--benchmark_color NAME", "as --color", ""}}});
+  return all;
+}
+
+std::string_view help_notes() { return notes; }
+std::string_view help_examples() { return examples; }
+
+std::string short_help_text() {
+  return fmt::format("{}{}{}\n{}", usage, command_lines(false), option_lines(false), examples);
+}
 
 std::string long_help_text() {
-  return fmt::format("{}{}\n{}\n{}\n{}", usage, option_lines(true), google_benchmark, notes, examples);
+  return fmt::format("{}{}{}\n{}\n{}\n{}", usage, command_lines(true), option_lines(true), google_benchmark,
+                     notes, examples);
 }
 
 std::string version_text() { return std::string(program_name) + "\n"; }

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "benchmarks/command_line.h"
+#include "benchmarks/compare.h"
 #include "benchmarks/hold_session.h"
 #include "benchmarks/run.h"
 #include "harness/errors.h"
@@ -25,13 +26,20 @@ void restart_with_short_spin(char** argv) {
           argv);  // where it fails the run goes on; the report shows that the variable came late
 }
 
+int measure(const stbench::Options& options) {
+  const bool alone = options.baseline.empty() && options.save_baseline.empty() && !options.processes;
+  return alone || options.dry_run ? stbench::run(options) : stbench::run_with_baseline(options);
+}
+
 int dispatch(const stbench::Command& command) {
   return std::visit(
       [](const auto& what) {
         using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, stbench::RunCommand>) return stbench::run(what.options);
+        if constexpr (std::is_same_v<What, stbench::RunCommand>) return measure(what.options);
         if constexpr (std::is_same_v<What, stbench::ListCommand>) return stbench::list(what);
-        if constexpr (std::is_same_v<What, stbench::ShowCommand>) return stbench::show(what);
+        if constexpr (std::is_same_v<What, stbench::CalibrateCommand>)
+          return stbench::calibrate(what.options);
+        if constexpr (std::is_same_v<What, stbench::Execute>) return what();
         if constexpr (std::is_same_v<What, stbench::PrintCommand>) {
           std::fputs(what.text.c_str(), stdout);
           return 0;

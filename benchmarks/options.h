@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/comparison_options.h"
+#include "benchmarks/expectation.h"
+
 namespace stbench {
 
 /// An axis that was not given is empty: the preset decides.
@@ -28,10 +31,17 @@ struct Options {
   bool verify_every = false;
   bool dry_run = false;
 
-  std::string csv, json;  ///< report paths; "-" is stdout
+  std::string csv, json;      ///< report paths; "-" is stdout
+  std::string events, trace;  ///< the same: cases as they finish, and what was done when
+  std::vector<Expectation> expectations;
   std::string color = "auto";
   std::string benchmark_out, benchmark_out_format = "json";
   std::vector<std::string> argv;  ///< as given, paths as base names
+
+  std::string baseline, save_baseline;       ///< names, of what to compare with and to save as
+  std::optional<int> processes;              ///< to measure in, one after the other
+  ComparisonOptions comparison;              ///< with --baseline, and where the baselines are
+  std::vector<std::string> measuring_words;  ///< as given, without the command
 };
 
 }  // namespace stbench

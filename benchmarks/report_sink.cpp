@@ -40,11 +40,20 @@ class ScratchFile {
 }  // namespace
 
 ReportSink::ReportSink(const Options& options)
-    : takes_stdout_(options.csv == "-" || options.json == "-" || options.benchmark_out == "-"),
+    : takes_stdout_(options.csv == "-" || options.json == "-" || options.benchmark_out == "-" ||
+                    options.events == "-" || options.trace == "-"),
       google_benchmark_format_(options.benchmark_out_format),
       csv_(claim(options.csv)),
       json_(claim(options.json)),
-      google_benchmark_(claim(options.benchmark_out)) {}
+      google_benchmark_(claim(options.benchmark_out)),
+      trace_file_(claim(options.trace)) {
+  if (!options.events.empty()) events_ = std::make_unique<EventFile>(options.events);
+  if (trace_file_) trace_ = std::make_unique<harness::Trace>();
+}
+
+void ReportSink::progress(const reports::Report& report) {
+  if (events_) events_->update(report);
+}
 
 std::string ReportSink::write(const reports::Report& report) {
   std::string unwritten;
@@ -58,6 +67,8 @@ std::string ReportSink::write(const reports::Report& report) {
   if (csv_) attempt([&] { csv_->write(reports::to_csv(report)); });
   if (json_) attempt([&] { json_->write(reports::to_json(report)); });
   attempt([&] { write_google_benchmark(report); });
+  if (events_) attempt([&] { events_->end(report); });
+  if (trace_) attempt([&] { trace_file_->write(trace_->to_json(report.program)); });
   return unwritten;
 }
 

@@ -3,7 +3,9 @@
 
 #include <memory>
 
+#include "benchmarks/event_file.h"
 #include "benchmarks/options.h"
+#include "harness/span.h"
 #include "reports/file.h"
 #include "reports/record.h"
 
@@ -17,6 +19,10 @@ class ReportSink {
   /// True where a report goes to stdout: nothing else may.
   [[nodiscard]] bool takes_stdout() const { return takes_stdout_; }
 
+  /// Notes in the file of --events what the report has more than at the last call. What cannot be written is
+  /// said by write().
+  void progress(const reports::Report& report);
+
   /// Writes each whole or not at all, whatever becomes of the others.
   /// @returns what could not be written and why, empty where all were
   [[nodiscard]] std::string write(const reports::Report& report);
@@ -26,7 +32,9 @@ class ReportSink {
 
   bool takes_stdout_;
   std::string google_benchmark_format_;
-  std::unique_ptr<reports::ReportFile> csv_, json_, google_benchmark_;
+  std::unique_ptr<reports::ReportFile> csv_, json_, google_benchmark_, trace_file_;
+  std::unique_ptr<EventFile> events_;
+  std::unique_ptr<harness::Trace> trace_;
 };
 
 }  // namespace stbench

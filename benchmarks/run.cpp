@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "benchmarks/libtorch_environment.h"
@@ -16,6 +17,8 @@
 #include "benchmarks/screen.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/version.h"
+#include "harness/clock_watch.h"
+#include "harness/doctor/doctor.h"
 #include "harness/environment.h"
 #include "harness/errors.h"
 #include "harness/google_benchmark.h"
@@ -23,11 +26,12 @@
 #include "harness/machine.h"
 #include "harness/progress.h"
 #include "harness/sampler.h"
+#include "harness/span.h"
 #include "harness/watchdog.h"
 #include "kernels/isa.h"
 #include "reports/error.h"
-#include "reports/file.h"
 #include "reports/statistics.h"
+#include "speedtorch/cuda.h"
 
 namespace stbench {
 namespace {
@@ -52,6 +56,7 @@ std::vector<Plan> plans_of(const Options& options, const harness::Machine& machi
   std::vector<Plan> plans;
   bool any = options.filter.empty();
   for (const auto& name : options.suites) {
+    const harness::Span span("plan", name);
     plans.push_back(suite_named(name).plan(options, machine));
     if (!options.filter.empty()) any = filter(plans.back(), options.filter) || any;
   }
@@ -71,18 +76,27 @@ std::string now_utc() {
   return text;
 }
 
+/// Where the environment and the clocks are read from.
+harness::EnvironmentSources environment_sources() {
+  harness::EnvironmentSources sources;
+  sources.cuda_bus_ids = speedtorch::cuda_status().bus_ids;
+  return sources;
+}
+
 Report empty_report(const Options& options, const harness::Machine& machine) {
   Report report;
   report.program = program_name;
   report.argv = options.argv;
   report.seed = options.seed;
   report.started_at = now_utc();
-  report.environment = harness::environment(machine);
+  report.environment = harness::environment(machine, environment_sources());
   const auto isas = speedtorch::kernels::supported_isas();
   report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
   report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
+  report.environment["doctor"] =
+      harness::doctor::to_json(harness::doctor::examine(harness::doctor::read_sources()));
   for (const auto& name : options.suites) {
     for (const auto& [axis, standard] : suite_named(name).axes) {
       if (std::find(report.axes.begin(), report.axes.end(), axis) == report.axes.end())
@@ -99,7 +113,11 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
 class Run {
  public:
   Run(const Options& options, const harness::Machine& machine)
-      : options_(options), machine_(machine), sink_(options), report_(empty_report(options, machine)) {
+      : options_(options),
+        machine_(machine),
+        sink_(options),
+        report_(empty_report(options, machine)),
+        clocks_(environment_sources(), machine.allowed_cpus) {
     plans_ = plans_of(options, machine);
     for (const auto& plan : plans_) {
       report_.environment.update(plan.environment);
@@ -110,11 +128,13 @@ class Run {
   int execute() {
     if (!sink_.takes_stdout()) std::fputs(machine_line(report_).c_str(), stdout), std::fflush(stdout);
     const harness::InterruptGuard interrupts;
+    sink_.progress(report_);
     measure_all();
     progress_.clear();
     finish(report_);
     const auto unwritten = sink_.write(report_);
     if (!sink_.takes_stdout()) std::fputs(screen_text(report_, style_for(options_.color)).c_str(), stdout);
+    for (const auto& line : unmet(options_.expectations, report_)) fmt::print(stderr, "stbench: {}\n", line);
     if (!unwritten.empty()) throw reports::ReportError(unwritten);
     return exit_status(report_);
   }
@@ -155,9 +175,11 @@ class Run {
   void settle(const Plan& plan) {
     const std::lock_guard lock(mutex_);
     plan.settle(report_.records);
+    sink_.progress(report_);
   }
 
   void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
+    const harness::Span span("group", group.title);
     progress_.step(group.title, before);
     std::vector<Record> records;
     try {
@@ -179,8 +201,10 @@ class Run {
       run_.limited(group_, watchdog_, phase, step);
     }
     std::vector<Record> sample(std::vector<harness::Contestant>& contestants) override {
+      auto clocks_before = run_.clocks_of(group_);
       auto records = harness::measure(contestants, run_.rules(group_), run_.hooks(*this, watchdog_));
       for (auto& record : records) record.more.emplace_back("group", run_.groups_);
+      run_.keep_clocks(std::move(clocks_before), run_.clocks_of(group_));
       ++run_.groups_;
       return records;
     }
@@ -196,10 +220,25 @@ class Run {
     harness::Watchdog& watchdog_;
   };
 
+  /// Clocks, temperature, power and throttling of the devices that the group works on.
+  [[nodiscard]] nlohmann::ordered_json clocks_of(const Group& group) const {
+    std::set<std::string> devices{"cpu"};
+    for (const auto& id : group.cases) devices.insert(id.device);
+    return clocks_.read(devices);
+  }
+
+  /// By the number that the group's records have in their column `group`.
+  void keep_clocks(nlohmann::ordered_json before, nlohmann::ordered_json after) {
+    const std::lock_guard lock(mutex_);
+    report_.environment["groups"][std::to_string(groups_)] = {{"before", std::move(before)},
+                                                              {"after", std::move(after)}};
+  }
+
   /// Does what belongs to no single case under the time limit of a step; the group's first case stands for
   /// it.
   void limited(const Group& group, harness::Watchdog& watchdog, const char* phase,
                const std::function<void()>& step) {
+    const harness::Span span(phase, group.title);
     enter(group.cases.front(), phase, watchdog);
     const Disarm disarm{watchdog};
     step();
@@ -247,6 +286,9 @@ class Run {
       enter(contestant.id, phase, watchdog);
     };
     hooks.leave = [&watchdog] { watchdog.disarm(); };
+    hooks.throttle_count = [this](const harness::Contestant& contestant) {
+      return clocks_.throttle_count(contestant.id.device);
+    };
     hooks.progress = [&bench](double fraction, std::string_view what) { bench.progress(what, fraction); };
     return hooks;
   }
@@ -282,14 +324,15 @@ class Run {
     std::_Exit(exit_status(report));
   }
 
-  [[nodiscard]] static int exit_status(const Report& report) {
+  [[nodiscard]] int exit_status(const Report& report) const {
     if (const int signal = harness::interrupted_by(); signal != 0) return 128 + signal;
     const auto any = [&](Status status) {
       return std::any_of(report.records.begin(), report.records.end(),
                          [&](const Record& r) { return r.status == status; });
     };
     if (any(Status::wrong)) return 1;
-    return any(Status::failed) ? 2 : 0;
+    if (any(Status::failed)) return 2;
+    return unmet(options_.expectations, report).empty() ? 0 : 1;
   }
 
   using Clock = std::chrono::steady_clock;
@@ -300,6 +343,7 @@ class Run {
   std::mutex mutex_;  ///< of the next two, which the watchdog's thread reads
   Report report_;
   Identity current_;
+  harness::ClockWatch clocks_;
   std::int64_t groups_ = 0;
   std::vector<Plan> plans_;
   harness::Progress progress_;
@@ -365,12 +409,6 @@ int list(const ListCommand& command) {
     for (const auto& axis : suite.describe()) print_axis(axis);
     fmt::print("{}", suite.more());
   }
-  return 0;
-}
-
-int show(const ShowCommand& command) {
-  const auto report = reports::read_report(command.report);
-  std::fputs((machine_line(report) + screen_text(report, style_for(command.color))).c_str(), stdout);
   return 0;
 }
 

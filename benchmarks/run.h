@@ -1,4 +1,4 @@
-/// The commands: run, list, show.
+/// The commands run and list.
 #pragma once
 
 #include "benchmarks/command_line.h"
@@ -12,8 +12,5 @@ int run(const Options& options);
 
 /// Prints the suites, or every case of the plan.
 int list(const ListCommand& command);
-
-/// Prints the tables of a report. @throws reports::ReportError
-int show(const ShowCommand& command);
 
 }  // namespace stbench

@@ -28,5 +28,17 @@ function(stbench_test name)
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE STBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS "${TEST_LABELS}")
+  set(suffix "")
+  if("long" IN_LIST TEST_LABELS)
+    set(suffix ".long")  # the same test may be there shorter, and CTest tells tests apart by their names only
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_SUFFIX "${suffix}" TEST_LIST tests_of_${name}
+    PROPERTIES TIMEOUT 600)
+  # Labels come after: as one of those properties, the second label of a list is taken for a further property's name.
+  set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  file(WRITE ${labels} "foreach(test IN LISTS tests_of_${name})
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${TEST_LABELS}\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
 endfunction()

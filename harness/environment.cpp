@@ -44,15 +44,6 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-/// The choice in brackets of a text like "always [madvise] never".
-std::optional<std::string> chosen(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  const std::size_t open = text->find('[');
-  const std::size_t close = text->find(']', open);
-  if (open == text->npos || close == text->npos) return std::nullopt;
-  return text->substr(open + 1, close - open - 1);
-}
-
 Json instruction_sets(const SystemFiles& files) {
   auto flags = files.value("/proc/cpuinfo", "flags");
   if (!flags) flags = files.value("/proc/cpuinfo", "Features");
@@ -101,8 +92,8 @@ Json memory(const Machine& machine, const SystemFiles& files) {
   return {{"total_bytes", machine.memory_total},
           {"available_bytes", machine.memory_available},
           {"page_size", sysconf(_SC_PAGESIZE)},
-          {"transparent_hugepage", or_null(chosen(files.first_line(fmt::format("{}enabled", kThp))))},
-          {"transparent_hugepage_defrag", or_null(chosen(files.first_line(fmt::format("{}defrag", kThp))))},
+          {"transparent_hugepage", or_null(files.choice(fmt::format("{}enabled", kThp)))},
+          {"transparent_hugepage_defrag", or_null(files.choice(fmt::format("{}defrag", kThp)))},
           {"hugepage_size", or_null(files.bytes(kMeminfo, "Hugepagesize"))},
           {"hugepages_total", or_null(files.bytes(kMeminfo, "HugePages_Total"))},
           {"hugepages_free", or_null(files.bytes(kMeminfo, "HugePages_Free"))},
@@ -143,8 +134,18 @@ Json build() {
           {"git_dirty", info.git_revision.empty() ? Json(nullptr) : Json(info.git_dirty)}};
 }
 
-Json device(const GpuState& state) {
+/// "cuda:0" for the GPU that CUDA calls so, or null for one that it does not see.
+Json cuda_device(const GpuState& state, const std::vector<std::string>& cuda_bus_ids) {
+  for (std::size_t number = 0; number < cuda_bus_ids.size(); ++number) {
+    if (!state.pci_bus_id.empty() && plain_bus_id(cuda_bus_ids[number]) == plain_bus_id(state.pci_bus_id))
+      return fmt::format("cuda:{}", number);
+  }
+  return nullptr;
+}
+
+Json device(const GpuState& state, const std::vector<std::string>& cuda_bus_ids) {
   return {{"name", text_or_null(state.name)},
+          {"cuda", cuda_device(state, cuda_bus_ids)},
           {"memory_bytes", or_null(state.memory_bytes)},
           {"memory_free_bytes", or_null(state.memory_free_bytes)},
           {"link_generation", or_null(state.link_generation)},
@@ -156,14 +157,18 @@ Json device(const GpuState& state) {
           {"memory_clock_hz", or_null(hertz(state.memory_clock_mhz))},
           {"memory_clock_max_hz", or_null(hertz(state.memory_clock_max_mhz))},
           {"throttle_reasons", or_null(state.throttle_reasons)},
-          {"mig", or_null(state.mig)}};
+          {"mig", or_null(state.mig)},
+          {"ecc", or_null(state.ecc)},
+          {"persistence", or_null(state.persistence)},
+          {"power_limit_w", or_null(state.power_limit_w)}};
 }
 
-Json gpu(const std::string& library) {
+Json gpu(const EnvironmentSources& sources) {
   try {
-    const Nvml nvml(library);
+    const Nvml nvml(sources.nvml_library);
     Json devices = Json::array();
-    for (int index = 0; index < nvml.device_count(); ++index) devices.push_back(device(nvml.state(index)));
+    for (int index = 0; index < nvml.device_count(); ++index)
+      devices.push_back(device(nvml.state(index), sources.cuda_bus_ids));
     return {
         {"driver_version", text_or_null(nvml.driver_version())}, {"devices", devices}, {"reason", nullptr}};
   } catch (const NvmlError& error) {
@@ -193,7 +198,7 @@ nlohmann::ordered_json environment(const Machine& machine, const EnvironmentSour
           {"memory", memory(machine, files)},
           {"os", os(files)},
           {"build", build()},
-          {"gpu", gpu(sources.nvml_library)}};
+          {"gpu", gpu(sources)}};
 }
 
 }  // namespace stbench::harness

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,18 @@ enum ClockKind : int { kSmClock = 1, kMemoryClock = 2 };
 struct Memory {
   unsigned long long total, free, used;
 };
+struct PciInfo {
+  std::array<char, 16> legacy_id;
+  unsigned domain, bus, device, device_id, subsystem_id;
+  std::array<char, 32> id;
+};
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct ConfidentialComputing {
+  unsigned environment, feature, developer_mode;
+};
+constexpr int kCoreTemperature = 0;
 
 constexpr std::array<std::pair<unsigned long long, std::string_view>, 9> kThrottleReasons{
     {{0x1, "idle"},
@@ -32,6 +46,9 @@ constexpr std::array<std::pair<unsigned long long, std::string_view>, 9> kThrott
 struct CloseLibrary {
   void operator()(void* library) const { dlclose(library); }
 };
+
+/// Those that lower the clocks under a work load; the others say that nobody asked for more.
+constexpr unsigned long long kSlowing = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
 std::vector<std::string> reasons_of(unsigned long long bits) {
   std::vector<std::string> reasons;
@@ -55,7 +72,25 @@ std::optional<int> ask_clock(Return (*function)(Device, int, unsigned*), Device 
   return static_cast<int>(megahertz);
 }
 
+/// A number in thousandths, as the driver tells of watts.
+std::optional<double> ask_milli(Return (*function)(Device, unsigned*), Device device) {
+  const auto value = ask<double>(function, device);
+  return value ? std::optional(*value / 1000) : std::nullopt;
+}
+
 }  // namespace
+
+bool slows_down(const std::string& throttle_reason) {
+  return std::ranges::any_of(kThrottleReasons, [&](const auto& one) {
+    return one.second == throttle_reason && (one.first & kSlowing) != 0;
+  });
+}
+
+std::string plain_bus_id(const std::string& pci_bus_id) {
+  unsigned domain = 0, bus = 0, device = 0;
+  if (std::sscanf(pci_bus_id.c_str(), "%x:%x:%x", &domain, &bus, &device) != 3) return pci_bus_id;
+  return fmt::format("{:x}:{:x}:{:x}", domain, bus, device);
+}
 
 struct Nvml::Functions {
   explicit Functions(const std::string& name) : library(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
@@ -76,6 +111,14 @@ struct Nvml::Functions {
     find(clock_max, "nvmlDeviceGetMaxClockInfo");
     find(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
     find(mig, "nvmlDeviceGetMigMode");
+    find(pci, "nvmlDeviceGetPciInfo_v3");
+    find(ecc, "nvmlDeviceGetEccMode");
+    find(persistence, "nvmlDeviceGetPersistenceMode");
+    find(temperature, "nvmlDeviceGetTemperature");
+    find(power, "nvmlDeviceGetPowerUsage");
+    find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+    find(utilization, "nvmlDeviceGetUtilizationRates");
+    find(confidential, "nvmlSystemGetConfComputeState");
     if (init == nullptr || shutdown == nullptr || count == nullptr || handle == nullptr) {
       throw NvmlError(fmt::format("{} is no NVML of this decade", name));
     }
@@ -90,6 +133,16 @@ struct Nvml::Functions {
     if (result == 0) return;
     const char* reason = error_string == nullptr ? "no reason given" : error_string(result);
     throw NvmlError(fmt::format("NVML {}: {} ({})", what, reason, result));
+  }
+
+  [[nodiscard]] std::string bus_id(Device device) const;
+  void describe(Device device, GpuState& state) const;
+  void read_speed(Device device, GpuState& state) const;
+
+  [[nodiscard]] Device open(int index) const {
+    Device device = nullptr;
+    check(handle(static_cast<unsigned>(index), &device), fmt::format("cannot open device {}", index));
+    return device;
   }
 
   std::unique_ptr<void, CloseLibrary> library;
@@ -109,6 +162,14 @@ struct Nvml::Functions {
   Return (*clock_max)(Device, int, unsigned*);
   Return (*throttle)(Device, unsigned long long*);
   Return (*mig)(Device, unsigned*, unsigned*);
+  Return (*pci)(Device, PciInfo*);
+  Return (*ecc)(Device, int*, int*);
+  Return (*persistence)(Device, int*);
+  Return (*temperature)(Device, int, unsigned*);
+  Return (*power)(Device, unsigned*);
+  Return (*power_limit)(Device, unsigned*);
+  Return (*utilization)(Device, Utilization*);
+  Return (*confidential)(ConfidentialComputing*);
 };
 
 Nvml::Nvml(const std::string& library) : functions_(std::make_unique<Functions>(library)) {
@@ -130,31 +191,76 @@ int Nvml::device_count() const {
   return static_cast<int>(count);
 }
 
-GpuState Nvml::state(int index) const {
-  const Functions& f = *functions_;
-  Device device = nullptr;
-  f.check(f.handle(static_cast<unsigned>(index), &device), fmt::format("cannot open device {}", index));
-  GpuState state;
-  std::array<char, 128> name{};
-  if (f.name_of != nullptr && f.name_of(device, name.data(), name.size() - 1) == 0) state.name = name.data();
-  Memory memory{};
-  if (f.memory != nullptr && f.memory(device, &memory) == 0) {
-    state.memory_bytes = static_cast<std::int64_t>(memory.total);
-    state.memory_free_bytes = static_cast<std::int64_t>(memory.free);
+std::string Nvml::Functions::bus_id(Device device) const {
+  PciInfo info{};
+  return pci != nullptr && pci(device, &info) == 0 ? std::string(info.id.data()) : std::string();
+}
+
+/// What tells the device from others, and what it has.
+void Nvml::Functions::describe(Device device, GpuState& state) const {
+  std::array<char, 128> text{};
+  if (name_of != nullptr && name_of(device, text.data(), text.size() - 1) == 0) state.name = text.data();
+  state.pci_bus_id = bus_id(device);
+  Memory bytes{};
+  if (memory != nullptr && memory(device, &bytes) == 0) {
+    state.memory_bytes = static_cast<std::int64_t>(bytes.total);
+    state.memory_free_bytes = static_cast<std::int64_t>(bytes.free);
   }
-  state.link_generation = ask<int>(f.link_generation, device);
-  state.link_generation_max = ask<int>(f.link_generation_max, device);
-  state.link_width = ask<int>(f.link_width, device);
-  state.link_width_max = ask<int>(f.link_width_max, device);
-  state.sm_clock_mhz = ask_clock(f.clock, device, kSmClock);
-  state.sm_clock_max_mhz = ask_clock(f.clock_max, device, kSmClock);
-  state.memory_clock_mhz = ask_clock(f.clock, device, kMemoryClock);
-  state.memory_clock_max_mhz = ask_clock(f.clock_max, device, kMemoryClock);
-  const auto reasons = ask<unsigned long long>(f.throttle, device);
-  if (reasons) state.throttle_reasons = reasons_of(*reasons);
   unsigned current = 0, pending = 0;
-  if (f.mig != nullptr && f.mig(device, &current, &pending) == 0) state.mig = current != 0;
+  if (mig != nullptr && mig(device, &current, &pending) == 0) state.mig = current != 0;
+  int on = 0, later = 0;
+  if (ecc != nullptr && ecc(device, &on, &later) == 0) state.ecc = on != 0;
+  state.persistence = ask<bool>(persistence, device);
+}
+
+/// How fast it is at the moment, and what holds it back.
+void Nvml::Functions::read_speed(Device device, GpuState& state) const {
+  state.link_generation = ask<int>(link_generation, device);
+  state.link_generation_max = ask<int>(link_generation_max, device);
+  state.link_width = ask<int>(link_width, device);
+  state.link_width_max = ask<int>(link_width_max, device);
+  state.sm_clock_mhz = ask_clock(clock, device, kSmClock);
+  state.sm_clock_max_mhz = ask_clock(clock_max, device, kSmClock);
+  state.memory_clock_mhz = ask_clock(clock, device, kMemoryClock);
+  state.memory_clock_max_mhz = ask_clock(clock_max, device, kMemoryClock);
+  const auto reasons = ask<unsigned long long>(throttle, device);
+  if (reasons) state.throttle_reasons = reasons_of(*reasons);
+  unsigned degrees = 0;
+  if (temperature != nullptr && temperature(device, kCoreTemperature, &degrees) == 0)
+    state.temperature_c = static_cast<int>(degrees);
+  state.power_w = ask_milli(power, device);
+  state.power_limit_w = ask_milli(power_limit, device);
+  Utilization rates{};
+  if (utilization != nullptr && utilization(device, &rates) == 0)
+    state.busy_percent = static_cast<int>(rates.gpu);
+}
+
+GpuState Nvml::state(int index) const {
+  const Device device = functions_->open(index);
+  GpuState state;
+  functions_->describe(device, state);
+  functions_->read_speed(device, state);
   return state;
+}
+
+std::optional<std::vector<std::string>> Nvml::throttle_reasons(int index) const {
+  const auto reasons = ask<unsigned long long>(functions_->throttle, functions_->open(index));
+  return reasons ? std::optional(reasons_of(*reasons)) : std::nullopt;
+}
+
+std::optional<int> Nvml::device_at(const std::string& pci_bus_id) const {
+  const int count = device_count();
+  for (int index = 0; index < count; ++index) {
+    const auto found = functions_->bus_id(functions_->open(index));
+    if (!found.empty() && plain_bus_id(found) == plain_bus_id(pci_bus_id)) return index;
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> Nvml::confidential_computing() const {
+  ConfidentialComputing state{};
+  if (functions_->confidential == nullptr || functions_->confidential(&state) != 0) return std::nullopt;
+  return state.feature != 0;
 }
 
 }  // namespace stbench::harness

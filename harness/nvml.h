@@ -19,13 +19,28 @@ class NvmlError : public std::runtime_error {
 /// One GPU as the driver tells of it; what it does not tell is nullopt.
 struct GpuState {
   std::string name;
+  std::string pci_bus_id;  ///< as NVML writes it: 00000000:3B:00.0
   std::optional<std::int64_t> memory_bytes, memory_free_bytes;
   std::optional<int> link_generation, link_generation_max;  ///< of PCIe; an idle GPU lowers it
   std::optional<int> link_width, link_width_max;            ///< lanes
   std::optional<int> sm_clock_mhz, sm_clock_max_mhz, memory_clock_mhz, memory_clock_max_mhz;
   std::optional<std::vector<std::string>> throttle_reasons;  ///< why clocks are lowered now; "idle" is one
   std::optional<bool> mig;                                   ///< in multi-instance mode
+  std::optional<bool> ecc;                                   ///< error correction is on
+  std::optional<bool> persistence;                           ///< the driver stays loaded between processes
+  std::optional<int> temperature_c;                          ///< of the GPU's core
+  std::optional<double> power_w, power_limit_w;
+  std::optional<int> busy_percent;  ///< of the last fraction of a second, by any process
 };
+
+/// Whether a reason of GpuState::throttle_reasons slows work down; "idle" and clocks that were asked for do
+/// not.
+bool slows_down(const std::string& throttle_reason);
+
+/// A place on the PCI bus in one spelling ("0:3b:0"): the domain has four digits at CUDA's and eight at
+/// NVML's.
+/// @returns the text itself where it is no such place
+std::string plain_bus_id(const std::string& pci_bus_id);
 
 /// One loaded and initialised library.
 class Nvml {
@@ -40,6 +55,13 @@ class Nvml {
   [[nodiscard]] int device_count() const;
   /// @param device in the driver's order, which CUDA_VISIBLE_DEVICES does not change
   [[nodiscard]] GpuState state(int device) const;
+  /// The part of the state that says whether the clocks are lowered: one call of the driver.
+  [[nodiscard]] std::optional<std::vector<std::string>> throttle_reasons(int device) const;
+  /// The number of the device at a place on the PCI bus, however CUDA or NVML writes that place; nullopt
+  /// where none is. CUDA_VISIBLE_DEVICES renumbers CUDA's devices, not these.
+  [[nodiscard]] std::optional<int> device_at(const std::string& pci_bus_id) const;
+  /// Whether copies between host and GPU are encrypted (confidential computing).
+  [[nodiscard]] std::optional<bool> confidential_computing() const;
 
  private:
   struct Functions;

@@ -1,4 +1,4 @@
-/// Named spans on the time line of NVIDIA's profilers.
+/// The time line of NVIDIA's profilers; harness/span.h is what uses it.
 #pragma once
 
 #include <string>
@@ -8,14 +8,11 @@ namespace stbench::harness {
 /// True where the program was built with the NVTX header; without it a range is nothing.
 bool has_nvtx();
 
-/// A range of the calling thread, from here to the end of the scope. It costs nothing to speak of without a
-/// profiler.
-class NvtxRange {
- public:
-  explicit NvtxRange(const std::string& name);
-  ~NvtxRange();
-  NvtxRange(const NvtxRange&) = delete;
-  NvtxRange& operator=(const NvtxRange&) = delete;
-};
+/// True where a profiler looks at this process. Asked once: profilers attach at the first range of a process.
+bool is_profiled();
+
+/// Begins a range of the calling thread, and ends the last one that was begun.
+void push_nvtx_range(const std::string& name);
+void pop_nvtx_range();
 
 }  // namespace stbench::harness

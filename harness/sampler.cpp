@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <random>
 #include <utility>
 
-#include "harness/nvtx.h"
 #include "harness/sentence.h"
+#include "harness/span.h"
 #include "reports/statistics.h"
 #include "reports/style.h"
 
@@ -26,9 +25,21 @@ constexpr int most_repeats = 1 << 20;
 constexpr double above_ceiling =
     1.02;  // faster than a plain copy by more than this is residue or wrong accounting
 
-double steady_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+// This file is compiled twice, so that a loop whose spans nobody sees has none: with STBENCH_WITH_SPANS it is
+// measure_with_spans(). A third time, for the test that counts instructions, without any thought of spans.
+#ifdef STBENCH_WITH_SPANS
+using SpanOfStep = Span;
+#else
+using SpanOfStep = NoSpan;
+#endif
+#ifdef STBENCH_WITHOUT_SPANS
+#define STBENCH_SPAN(name, phase, subject)
+#else
+#define STBENCH_SPAN(name, phase, subject) const SpanOfStep name(phase, subject)
+#endif
+
+/// A row with more of its samples than this taken while the device was throttled is doubtful.
+constexpr double many_throttled = 0.1;
 
 /// Without the width itself, which is in the record: so rows with the same trouble share a line on the
 /// screen.
@@ -41,6 +52,9 @@ std::string interval_too_wide(double half_width) {
 struct Entry {
   Contestant* contestant;
   Record record;
+  std::string sentence;  ///< the case in words, for spans
+  std::optional<std::int64_t>
+      throttled;  ///< samples while the device was throttled; nothing where that is not known
   int repeat = 1;
   int next_set = 0;
   std::vector<double> latencies;  ///< of single runs, seconds
@@ -51,6 +65,7 @@ struct Entry {
     record.payload_bytes = of.payload_bytes;
     record.index_bytes = of.index_bytes;
     record.more = of.more;
+    sentence = to_sentence(of.id, {});
   }
 
   void drop(Status status, const std::string& reason) {
@@ -100,7 +115,7 @@ class Sampling {
   template <class Action>
   void attempt(Entry& entry, std::string_view phase, Action action) {
     if (hooks_.enter) hooks_.enter(*entry.contestant, phase);
-    const NvtxRange range(fmt::format("{}: {}", phase, to_sentence(entry.record.id, {})));
+    STBENCH_SPAN(span, phase, entry.sentence);
     try {
       action();
     } catch (const std::exception& error) {
@@ -132,6 +147,7 @@ class Sampling {
   }
 
   void compare(Entry& entry, int set) {
+    STBENCH_SPAN(span, "verify", entry.sentence);
     const auto found = entry.contestant->verify(set);
     entry.record.verified_rows += found.rows;
     entry.record.mismatches += found.mismatches;
@@ -152,17 +168,33 @@ class Sampling {
   double time_prepared(Entry& entry, int repeat) {
     auto& contestant = *entry.contestant;
     const int first = entry.next_set;
-    for (int k = 0; k < std::min(repeat, index_sets); ++k) contestant.prepare((first + k) % index_sets);
-    contestant.finish();  // what was queued above is not this sample's
-    const double seconds =
-        contestant.own_clock ? contestant.own_clock(first, repeat) : time_here(contestant, first, repeat);
+    prepare(entry, first, std::min(repeat, index_sets));
+    double begin = 0;  // by their own clock there is none: what they took is put at the end of the call
+    const double seconds = contestant.own_clock ? contestant.own_clock(first, repeat)
+                                                : time_here(contestant, first, repeat, begin);
+    if constexpr (SpanOfStep::made) trace(entry, begin, seconds, repeat);
     advance(entry, repeat);
     return seconds / repeat;
   }
 
+  /// Fresh values and evicted caches for the sets that a sample works on.
+  void prepare(Entry& entry, int first, int sets) {
+    STBENCH_SPAN(span, "prepare", entry.sentence);
+    for (int k = 0; k < sets; ++k) entry.contestant->prepare((first + k) % index_sets);
+    entry.contestant->finish();  // what was queued here is not the sample's
+  }
+
+  /// The timed part of a sample, after the fact: nothing is done for it while the clock runs.
+  void trace(const Entry& entry, double begin, double seconds, int repeat) const {
+    auto* const current = Trace::current();
+    if (current == nullptr) return;
+    if (entry.contestant->own_clock) begin = hooks_.now_s() - seconds;
+    current->add("timed", entry.sentence, begin, begin + seconds, repeat);
+  }
+
   /// Seconds of `repeat` operations, from set `first` on, with the closing synchronise.
-  double time_here(Contestant& contestant, int first, int repeat) const {
-    const double begin = hooks_.now_s();
+  double time_here(Contestant& contestant, int first, int repeat, double& begin) const {
+    begin = hooks_.now_s();
     for (int k = 0, set = first; k < repeat; ++k, set = set + 1 == index_sets ? 0 : set + 1)
       contestant.run(set);
     contestant.finish();
@@ -195,12 +227,24 @@ class Sampling {
       if (stopping()) return;
       attempt(*entry, "sample", [&] {
         const int last_set = (entry->next_set + entry->repeat - 1) % index_sets;
+        const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
+        count_throttled(*entry, throttled_before);
         if (rules_.verify_every) compare(*entry, last_set);
       });
     }
     ++rounds_;
     report_progress();
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> throttle_count(const Entry& entry) const {
+    return hooks_.throttle_count ? hooks_.throttle_count(*entry.contestant) : std::nullopt;
+  }
+
+  /// A throttled sample is kept, and counted: dropping it would hide what the machine does.
+  void count_throttled(Entry& entry, const std::optional<std::int64_t>& before) const {
+    const auto after = before ? throttle_count(entry) : std::nullopt;
+    if (after) entry.throttled = entry.throttled.value_or(0) + (*after > *before ? 1 : 0);
   }
 
   /// A sample of short operations is the mean of many; here each is timed by itself, in blocks of a case that
@@ -305,11 +349,20 @@ class Sampling {
     record.more.emplace(record.more.begin(), "repeat", std::int64_t{entry.repeat});
     add_latency(entry);
     if (!entry.running) return record;
+    if (entry.throttled) reports::set(record.more, "throttled", *entry.throttled);
     reports::summarise(record);
     if (const double width = half_width(record.samples_s); width > rules_.half_width) {
       record.status = Status::unstable;
       record.reason = std::isfinite(width) ? interval_too_wide(rules_.half_width)
                                            : "too few samples for an interval; raise --samples";
+    }
+    if (static_cast<double>(entry.throttled.value_or(0)) >
+        many_throttled * static_cast<double>(record.samples)) {
+      record.status = Status::unstable;
+      record.reason = fmt::format(
+          "more than {:.0f} % of the samples while the device was throttled; cool it or "
+          "raise its power limit",
+          many_throttled * 100);
     }
     if (const auto excess = excess_over_ceiling(entry)) {
       record.status = Status::unstable;
@@ -347,9 +400,19 @@ class Sampling {
 
 }  // namespace
 
-std::vector<Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
-                            const SamplerHooks& hooks) {
+#ifdef STBENCH_WITH_SPANS
+std::vector<Record> measure_with_spans(std::vector<Contestant>& group, const SamplingRules& rules,
+                                       const SamplerHooks& hooks) {
   return Sampling(group, rules, hooks).run();
 }
+#else
+std::vector<Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
+                            const SamplerHooks& hooks) {
+#ifndef STBENCH_WITHOUT_SPANS
+  if (spans_are_seen()) return measure_with_spans(group, rules, hooks);
+#endif
+  return Sampling(group, rules, hooks).run();
+}
+#endif
 
 }  // namespace stbench::harness

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct SamplerHooks {
   std::function<bool()> stop;     ///< asked between samples: true ends the sampling
   std::function<void(const Contestant&, std::string_view phase)> enter;  ///< before a step of a case
   std::function<void()> leave;                                           ///< after it
+  /// A number that has grown where the case's device was throttled since it was last asked for; nullopt where
+  /// that is not known. Asked before and after each sample, untimed.
+  std::function<std::optional<std::int64_t>(const Contestant&)> throttle_count;
   std::function<void(double fraction, std::string_view what)> progress;  ///< of this group, 0 to 1
 };
 
@@ -51,5 +55,9 @@ struct SamplerHooks {
 /// `wrong`; neither has numbers.
 std::vector<reports::Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
                                      const SamplerHooks& hooks);
+
+/// The same with a span a step, for a trace or a profiler: what measure() does where either looks.
+std::vector<reports::Record> measure_with_spans(std::vector<Contestant>& group, const SamplingRules& rules,
+                                                const SamplerHooks& hooks);
 
 }  // namespace stbench::harness

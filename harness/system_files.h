@@ -6,6 +6,7 @@
 namespace stbench::harness {
 
 using speedtorch::leading_number;
+using speedtorch::number_list;
 using speedtorch::read_file;
 using speedtorch::SystemFiles;
 

@@ -9,7 +9,7 @@
 
 #include "reports/error.h"
 #include "reports/number.h"
-#include "reports/utf8.h"
+#include "reports/style.h"
 
 namespace stbench::reports {
 namespace {
@@ -25,7 +25,7 @@ std::string shown(const Value& value) {
   constexpr std::size_t kEnough = 40;
   if (std::holds_alternative<std::monostate>(value)) return "empty";
   const auto* const text = std::get_if<std::string>(&value);
-  return text == nullptr ? cell_text(value) : fmt::format("\"{}\"", valid_utf8(text->substr(0, kEnough)));
+  return text == nullptr ? cell_text(value) : fmt::format("\"{}\"", one_line(text->substr(0, kEnough)));
 }
 
 [[noreturn]] void refuse(const Value& value, std::string_view right) {

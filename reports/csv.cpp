@@ -3,49 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "reports/columns.h"
+#include "reports/csv_cells.h"
 #include "reports/csv_reader.h"
 #include "reports/error.h"
 #include "reports/number.h"
-#include "reports/utf8.h"
+#include "reports/style.h"
 
 namespace stbench::reports {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::size_t kMostCases = 200'000;  // each is about a kilobyte
 
-bool needs_quotes(std::string_view text) {
-  return text.find_first_of("\",\r\n") != std::string_view::npos || text.starts_with(' ') ||
-         text.ends_with(' ') || text.starts_with('\t') || text.ends_with('\t') ||
-         text.starts_with("\xEF\xBB\xBF");
-}
-
-std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"') result += '"';
-    result += c;
-  }
-  return result + '"';
-}
-
-std::string text_cell(std::string_view raw) {
-  const std::string text = valid_utf8(raw);
-  return needs_quotes(text) ? in_quotes(text) : text;
+/// A text of the file in a message.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kShown = 40;
+  return shortened(one_line(text.substr(0, kShown)), kShown);
 }
 
 /// A cell of a column whose kind the header does not tell: its quotes say that it is a text.
 std::string free_cell(const Value& value) {
   const auto* const text = std::get_if<std::string>(&value);
   if (text == nullptr) return cell_text(value);
-  return text->empty() || real_from(*text) ? in_quotes(*text) : text_cell(*text);
+  return text->empty() || real_from(*text) ? quoted_cell(*text) : text_cell(*text);
 }
 
 std::string fixed_cell(const Column& column, const Record& record) {
-  return text_cell(cell_text(column.get(record)));
+  const std::string text = cell_text(column.get(record));
+  return column.kind == Kind::text ? text_cell(text) : text;
 }
 
 std::string header(const Layout& layout) {
@@ -65,12 +56,12 @@ std::string line_of(const Record& record, const Layout& layout) {
 }
 
 Value read_cell(const CsvCell& cell, Kind kind) {
-  if (kind == Kind::text) return cell.text;
-  if (cell.quoted) return cell.text;
+  if (kind == Kind::text) return text_of_cell(cell.text);
+  if (cell.quoted) return text_of_cell(cell.text);
   if (cell.text.empty()) return {};
   if (const auto integer = integer_from(cell.text)) return *integer;
   if (const auto real = real_from(cell.text)) return *real;
-  return cell.text;
+  return text_of_cell(cell.text);
 }
 
 /// What the header says of each position: a fixed column, or the name of a further one.
@@ -93,34 +84,37 @@ class Reader {
   explicit Reader(std::string_view name) : name_(name) {}
 
   Report read(std::string_view text) {
-    const std::vector<CsvRow> rows = csv_rows(text, name_);
-    if (rows.empty())
-      throw ReportError(fmt::format("{}: is empty; a line of column names would be right", name_));
-    read_header(rows.front());
     Report report;
-    for (const Position& position : positions_) {
-      if (position.axis) report.axes.push_back(position.name);
-    }
-    for (auto row = rows.begin() + 1; row != rows.end(); ++row) report.records.push_back(record_of(*row));
+    read_csv_rows(text, name_, [&](const CsvRow& row) {
+      if (!positions_.empty()) return add(row, report);
+      read_header(row);
+      for (const Position& position : positions_) {
+        if (position.axis) report.axes.push_back(position.name);
+      }
+    });
+    if (positions_.empty())
+      throw ReportError(fmt::format("{}: is empty; a line of column names would be right", name_));
     return report;
   }
 
  private:
+  void add(const CsvRow& row, Report& report) const {
+    if (report.records.size() == kMostCases)
+      fail(row, fmt::format("more than {} cases; no report has so many", kMostCases));
+    report.records.push_back(record_of(row));
+  }
+
   void read_header(const CsvRow& row) {
-    std::vector<std::string> names;
+    std::set<std::string, std::less<>> names;
     for (const CsvCell& cell : row.cells) {
-      if (cell.text.empty()) fail(row, "a column has no name");
-      if (std::find(names.begin(), names.end(), cell.text) != names.end()) {
-        fail(row, fmt::format("column \"{}\" appears twice", cell.text));
-      }
-      names.push_back(cell.text);
-      positions_.push_back(position_of(cell.text));
-    }
-    if (std::find(names.begin(), names.end(), "samples_s") != names.end()) {
-      fail(row, "column \"samples_s\" is of the JSON only");
+      const std::string name = text_of_cell(cell.text);
+      if (name.empty()) fail(cell, "a column has no name");
+      if (name == "samples_s") fail(cell, "column \"samples_s\" is of the JSON only");
+      if (!names.insert(name).second) fail(cell, fmt::format("column \"{}\" appears twice", shown(name)));
+      positions_.push_back(position_of(name));
     }
     for (const Column& column : fixed_columns()) {
-      if (std::find(names.begin(), names.end(), column.name) == names.end()) {
+      if (!names.contains(column.name)) {
         fail(row, fmt::format("column \"{}\" is missing; a report of schema 1 has it", column.name));
       }
     }
@@ -132,11 +126,11 @@ class Reader {
            fmt::format("has {} cells; {} would be right, one a column", row.cells.size(), positions_.size()));
     }
     Record record;
-    for (std::size_t i = 0; i < positions_.size(); ++i) place(row, positions_[i], row.cells[i], record);
+    for (std::size_t i = 0; i < positions_.size(); ++i) place(positions_[i], row.cells[i], record);
     return record;
   }
 
-  void place(const CsvRow& row, const Position& position, const CsvCell& cell, Record& record) const {
+  void place(const Position& position, const CsvCell& cell, Record& record) const {
     if (position.fixed == nullptr) {
       Value value = read_cell(cell, Kind::integer);
       if (std::holds_alternative<std::monostate>(value)) return;
@@ -146,12 +140,15 @@ class Reader {
     try {
       position.fixed->set(record, read_cell(cell, position.fixed->kind));
     } catch (const ReportError& error) {
-      fail(row, fmt::format("column {}: {}", position.name, error.what()));
+      fail(cell, fmt::format("{}: {}", position.name, error.what()));
     }
   }
 
   [[noreturn]] void fail(const CsvRow& row, std::string_view what) const {
-    throw ReportError(fmt::format("{}, line {}: {}", name_, row.line, what));
+    fail(row.cells.empty() ? CsvCell{{}, false, row.line, 1} : row.cells.front(), what);
+  }
+  [[noreturn]] void fail(const CsvCell& cell, std::string_view what) const {
+    throw ReportError(fmt::format("{}, line {}, column {}: {}", name_, cell.line, cell.column, what));
   }
 
   std::string_view name_;

@@ -12,4 +12,10 @@ class ReportError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A report of a schema that this program does not know: nothing is wrong with it, but it cannot be read.
+class SchemaError : public ReportError {
+ public:
+  using ReportError::ReportError;
+};
+
 }  // namespace stbench::reports

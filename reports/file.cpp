@@ -16,6 +16,7 @@
 
 #include "reports/csv.h"
 #include "reports/error.h"
+#include "reports/events.h"
 #include "reports/json.h"
 
 namespace stbench::reports {
@@ -175,9 +176,10 @@ std::string read_file(const std::string& path, std::size_t largest) {
 
 Report read_report(const std::string& path) {
   const std::string text = read_file(path);
+  if (are_events(text)) return from_events(text, path);
   const std::size_t start = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   const std::size_t first = text.find_first_not_of(" \t\r\n", start);
-  const bool is_json = first != std::string::npos && text[first] == '{';
+  const bool is_json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
   return is_json ? from_json(text, path) : from_csv(text, path);
 }
 

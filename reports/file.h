@@ -72,14 +72,15 @@ class ReportFile {
   FileDescriptor file_;
 };
 
-/// 1 GiB: what no report reaches.
-inline constexpr std::size_t kLargestReport = std::size_t{1} << 30;
+/// 128 MiB: what no report reaches, and what is read within seconds and a gigabyte whatever it holds.
+inline constexpr std::size_t kLargestReport = std::size_t{1} << 27;
 
 /// The whole file.
 /// @throws ReportError naming the path and the system's reason, or that it is larger than `largest` bytes.
 std::string read_file(const std::string& path, std::size_t largest = kLargestReport);
 
-/// Reads a report, JSON where the first character is `{`, else CSV.
+/// Reads a report: the lines of --events where it begins as they do, JSON where the first character is `{` or
+/// `[`, else CSV.
 /// @throws ReportError naming the path, the place and what would be right.
 Report read_report(const std::string& path);
 

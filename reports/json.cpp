@@ -13,6 +13,7 @@
 #include "reports/error.h"
 #include "reports/json_guard.h"
 #include "reports/number.h"
+#include "reports/style.h"
 #include "reports/utf8.h"
 
 namespace stbench::reports {
@@ -90,25 +91,32 @@ std::string cases_of(const Report& report) {
 
 // ---- reading
 
+/// What is read, and what to call it.
+struct Document {
+  const Json& root;
+  std::string_view text, file;
+};
+
 /// One place of the document: its value, and the path to name it by ("cases[3].median_s").
 class Place {
  public:
-  Place(const Json& value, std::string_view file, std::string path = {})
-      : value_(&value), file_(file), path_(std::move(path)) {}
+  Place(const Json& value, const Document& document, std::string path = {})
+      : value_(&value), document_(&document), path_(std::move(path)) {}
 
   [[nodiscard]] const Json& value() const { return *value_; }
   [[nodiscard]] bool has(std::string_view key) const { return value_->contains(key); }
 
   [[nodiscard]] Place at(std::string_view key) const {
     if (!has(key)) fail(fmt::format("field \"{}\" is missing", key));
-    return {*value_->find(key), file_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+    return {*value_->find(key), *document_,
+            path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
   }
 
   [[nodiscard]] std::vector<Place> items() const {
     expect(value_->is_array(), "an array");
     std::vector<Place> items;
     for (const Json& item : *value_) {
-      items.emplace_back(item, file_, fmt::format("{}[{}]", path_, items.size()));
+      items.emplace_back(item, *document_, fmt::format("{}[{}]", path_, items.size()));
     }
     return items;
   }
@@ -117,9 +125,14 @@ class Place {
     if (!holds) fail(fmt::format("is {}; {} would be right", described(), right));
   }
 
-  [[noreturn]] void fail(std::string_view what) const {
-    throw ReportError(fmt::format("{}{}{}: {}", file_, path_.empty() ? "" : ": ", path_, what));
+  /// "t.json, line 3, column 7: cases[3].rows: "
+  [[nodiscard]] std::string where() const {
+    const TextPlace place = place_of(*value_, document_->root, document_->text);
+    return fmt::format("{}, line {}, column {}: {}{}", document_->file, place.line, place.column,
+                       shortened(one_line(path_), kScreenWidth), path_.empty() ? "" : ": ");
   }
+
+  [[noreturn]] void fail(std::string_view what) const { throw ReportError(where() + one_line(what)); }
 
  private:
   [[nodiscard]] std::string described() const {
@@ -130,7 +143,7 @@ class Place {
   }
 
   const Json* value_;
-  std::string_view file_;
+  const Document* document_;
   std::string path_;
 };
 
@@ -222,10 +235,13 @@ void check_names(const Report& report, const Place& root) {
   }
 }
 
+constexpr std::size_t kLongVersion = 40;
+
 std::string version_at(const Place& place) {
   std::string version = text_at(place);
   if (version != "1" && !version.starts_with("1.")) {
-    place.fail(fmt::format("is \"{}\"; this program reads schema 1.x", version));
+    throw SchemaError(fmt::format("{}is \"{}\"; this program reads schema 1.x", place.where(),
+                                  shortened(one_line(version), kLongVersion)));
   }
   return version;
 }
@@ -262,9 +278,10 @@ std::string to_json(const Report& report) {
 }
 
 Report from_json(std::string_view text, std::string_view name) {
-  const Json document = parse_json(text, name);
-  const Place root(document, name);
-  root.expect(document.is_object(), "an object");
+  const Json json = parse_json(text, name);
+  const Document document{json, text, name};
+  const Place root(json, document);
+  root.expect(json.is_object(), "an object");
   Report report;
   report.schema_version = version_at(root.at("schema_version"));
   report.program = text_at(root.at("program"));

@@ -19,7 +19,9 @@ std::string_view to_string(Status status) { return kStatusNames.at(static_cast<s
 Status status_from(std::string_view text) {
   const auto* const name = std::find(kStatusNames.begin(), kStatusNames.end(), text);
   if (name == kStatusNames.end()) {
-    throw ReportError("\"" + std::string(text) + "\" is no status: ok, unstable, waived, wrong or failed");
+    constexpr std::size_t kShown = 40;
+    throw ReportError("\"" + shortened(one_line(text.substr(0, kShown)), kShown) +
+                      "\" is no status: ok, unstable, waived, wrong or failed");
   }
   return static_cast<Status>(name - kStatusNames.begin());
 }
@@ -40,6 +42,16 @@ const Value* find(const Columns& columns, std::string_view name) {
   const auto named =
       std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
   return named == columns.end() ? nullptr : &named->second;
+}
+
+void set(Columns& columns, std::string_view name, Value value) {
+  const auto named =
+      std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
+  if (named == columns.end()) {
+    columns.emplace_back(name, std::move(value));
+  } else {
+    named->second = std::move(value);
+  }
 }
 
 Record unmeasured(const Identity& id, Status status, std::string_view reason) {

@@ -33,6 +33,9 @@ using Columns = std::vector<std::pair<std::string, Value>>;
 /// The cell of that name, or null where there is none.
 const Value* find(const Columns& columns, std::string_view name);
 
+/// Puts a value into the cell of that name, a new last one where there is none.
+void set(Columns& columns, std::string_view name, Value value);
+
 /// What tells one case from another: the first twelve columns, and the suite's further axes.
 struct Identity {
   std::string suite;
@@ -80,7 +83,7 @@ Record unmeasured(const Identity& id, Status status, std::string_view reason);
 
 /// One run's report: what JSON holds whole and CSV holds the rows of.
 struct Report {
-  std::string schema_version = "1.2";
+  std::string schema_version = "1.3";
   std::string program;            ///< name and version
   std::vector<std::string> argv;  ///< as given; paths as base names
   std::uint64_t seed = 0;

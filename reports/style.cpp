@@ -60,6 +60,10 @@ std::string one_line(std::string_view text) {
   std::string line = valid_utf8(text);
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   std::replace_if(line.begin(), line.end(), is_control, ' ');
+  for (auto at = line.find('\xC2'); at != std::string::npos; at = line.find('\xC2', at + 1)) {
+    // U+0080 to U+009F: some terminals take them for escapes
+    if (static_cast<unsigned char>(line[at + 1]) < 0xA0) line.replace(at, 2, " ");
+  }
   return line;
 }
 

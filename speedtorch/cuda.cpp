@@ -12,6 +12,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <filesystem>
 #endif
 
@@ -41,6 +42,16 @@ std::vector<std::string> device_names(int devices) {
                                                                                    : "unnamed");
   }
   return names;
+}
+
+std::vector<std::string> device_bus_ids(int devices) {
+  std::vector<std::string> ids;
+  for (int device = 0; device < devices; ++device) {
+    std::array<char, 32> text{};
+    const bool told = cudaDeviceGetPCIBusId(text.data(), text.size() - 1, device) == cudaSuccess;
+    ids.emplace_back(told ? text.data() : "");
+  }
+  return ids;
 }
 
 std::string load_libtorch_cuda() {
@@ -75,6 +86,7 @@ CudaStatus look() {
     return status;
   }
   status.names = device_names(status.devices);
+  status.bus_ids = device_bus_ids(status.devices);
   status.available = true;
   return status;
 }

@@ -14,10 +14,12 @@ struct CudaStatus {
   bool available = false;
   int devices = 0;
   std::vector<std::string> names;  ///< of the devices
-  std::string found;               ///< what is there: "LibTorch 2.11.0 built for CUDA 13.0, no NVIDIA driver"
-  std::string missing;             ///< empty where available: "libcuda.so.1 (the NVIDIA driver)"
-  std::string cure;                ///< empty where available: what to do about it
-  int runtime_version = 0;         ///< as CUDA numbers it, 13000 = 13.0; 0 without CUDA
+  std::vector<std::string>
+      bus_ids;              ///< their places on the PCI bus, by which the driver's library finds them
+  std::string found;        ///< what is there: "LibTorch 2.11.0 built for CUDA 13.0, no NVIDIA driver"
+  std::string missing;      ///< empty where available: "libcuda.so.1 (the NVIDIA driver)"
+  std::string cure;         ///< empty where available: what to do about it
+  int runtime_version = 0;  ///< as CUDA numbers it, 13000 = 13.0; 0 without CUDA
   int driver_version = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -78,13 +79,12 @@ void require(const std::string& what, std::int64_t bytes, const std::vector<Limi
 
 std::vector<Limit> memory_limits(MemoryUse use, const SystemFiles& files) {
   std::vector<Limit> limits;
-  add_resource(limits, files, RLIMIT_AS, "VmSize", "RLIMIT_AS (ulimit -v)");
+  if (use != MemoryUse::resident) add_resource(limits, files, RLIMIT_AS, "VmSize", "RLIMIT_AS (ulimit -v)");
   if (use == MemoryUse::anonymous || use == MemoryUse::locked)
     add_resource(limits, files, RLIMIT_DATA, "VmData", "RLIMIT_DATA (ulimit -d)");
-  if (use != MemoryUse::file) {
-    add_commit_limit(limits, files);
-    add_memory(limits, files, use != MemoryUse::locked);
-  }
+  if (use != MemoryUse::file && use != MemoryUse::resident) add_commit_limit(limits, files);
+  if (use != MemoryUse::file)
+    add_memory(limits, files, use != MemoryUse::locked && use != MemoryUse::resident);
   std::ranges::stable_sort(limits, {}, &Limit::free);
   return limits;
 }
@@ -105,18 +105,26 @@ void require_file_size(const std::string& what, std::int64_t bytes) {
     require(what, bytes, {{"RLIMIT_FSIZE (ulimit -f)", *limit}});
 }
 
-void require_disk(const std::string& what, const std::string& folder, std::int64_t bytes,
-                  const SystemFiles& files) {
-  require_file_size(what, bytes);
+std::vector<Limit> disk_limits(const std::string& folder, const SystemFiles& files) {
+  std::vector<Limit> limits;
+  if (const auto limit = resource_limit(RLIMIT_FSIZE)) limits.push_back({"RLIMIT_FSIZE (ulimit -f)", *limit});
   struct statvfs disk {};
   // Where the folder cannot be asked, what makes the file says why. A disk of no blocks has no such limit.
-  if (::statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return;
-  const auto blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;  // some are reserved for root
-  const auto free = static_cast<std::int64_t>(blocks) * static_cast<std::int64_t>(disk.f_frsize);
-  require(what, bytes, {{"the space on the disk of its folder", free}});
+  if (::statvfs(folder.c_str(), &disk) == 0 && disk.f_blocks != 0) {
+    const auto blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;  // some are reserved for root
+    limits.push_back({"the space on the disk of its folder",
+                      static_cast<std::int64_t>(blocks) * static_cast<std::int64_t>(disk.f_frsize)});
+  }
   struct statfs kind {};
   if (::statfs(folder.c_str(), &kind) == 0 && kind.f_type == TMPFS_MAGIC)
-    require_memory(what, bytes, MemoryUse::shared, files);
+    std::ranges::copy(memory_limits(MemoryUse::shared, files), std::back_inserter(limits));
+  std::ranges::stable_sort(limits, {}, &Limit::free);
+  return limits;
+}
+
+void require_disk(const std::string& what, const std::string& folder, std::int64_t bytes,
+                  const SystemFiles& files) {
+  require(what, bytes, disk_limits(folder, files));
 }
 
 }  // namespace speedtorch

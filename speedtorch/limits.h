@@ -18,6 +18,7 @@ enum class MemoryUse {
   locked,     ///< private pages that stay in memory
   shared,     ///< pages of a memfd or of a tmpfs
   file,       ///< a mapping of a file on a disk: addresses only
+  resident,   ///< pages of a mapping that is there already, which are to stay in memory
 };
 
 struct Limit {
@@ -41,8 +42,10 @@ void require_memory(const std::string& what, std::int64_t bytes, MemoryUse use,
 /// What mlock() may still lock; nothing where that is unlimited, as for a process with CAP_IPC_LOCK.
 std::vector<Limit> locked_memory_limit(const SystemFiles& files = SystemFiles());
 
-/// For a new file of `bytes` in `folder`: the space on its disk and RLIMIT_FSIZE (which the system answers
-/// with a signal that ends the process); on a tmpfs also the limits of shared memory.
+/// The limits on a new file in `folder`, the tightest first: the space on its disk and RLIMIT_FSIZE (which
+/// the system answers with a signal that ends the process); on a tmpfs also those of shared memory.
+std::vector<Limit> disk_limits(const std::string& folder, const SystemFiles& files = SystemFiles());
+
 /// @throws LimitError as require_memory()
 void require_disk(const std::string& what, const std::string& folder, std::int64_t bytes,
                   const SystemFiles& files = SystemFiles());

@@ -1,9 +1,7 @@
 #include "speedtorch/new_file.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,14 +10,18 @@
 #include <random>
 
 #include "speedtorch/error.h"
+#include "speedtorch/limits.h"
 
 namespace speedtorch {
 namespace {
 
-int open_folder(const std::string& path) {
+std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+int open_folder(const std::string& path) {
+  const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) refuse_file(base_name(path), "cannot be made, its folder cannot be opened");
   return fd;
 }
@@ -42,7 +44,10 @@ void refuse_file(const std::string& name, const std::string& what) {
 }
 
 NewFile::NewFile(const std::string& path, Until until)
-    : name_(base_name(path)), folder_(open_folder(path)), file_(open_in_folder(until)) {}
+    : name_(base_name(path)),
+      folder_path_(folder_of(path)),
+      folder_(open_folder(path)),
+      file_(open_in_folder(until)) {}
 
 int NewFile::open_in_folder(Until until) {
   struct stat taken {};
@@ -65,24 +70,16 @@ NewFile::~NewFile() {
 }
 
 void NewFile::check_free(std::int64_t bytes) const {
-  struct statvfs disk {};
-  if (::fstatvfs(file_.get(), &disk) != 0 || disk.f_blocks == 0) return;  // unlimited, as some tmpfs are
-  const auto free = static_cast<__int128>(disk.f_bavail) * disk.f_frsize;
-  if (bytes <= free) return;
-  throw FileError("'" + name_ + "' cannot be made: it needs " + std::to_string(bytes) +
-                  " bytes, its disk has " + std::to_string(static_cast<std::int64_t>(free)) + " free");
+  for (const auto& limit : disk_limits(folder_path_)) {
+    if (limit.free < bytes) {
+      throw FileError("'" + name_ + "' cannot be made: it needs " + std::to_string(bytes) + " bytes, " +
+                      std::to_string(limit.free) + " are free; the limit is " + limit.name);
+    }
+  }
 }
 
 void NewFile::resize(std::int64_t bytes, Space space) const {
-  // Asked before: beyond this limit the system sends SIGXFSZ, which ends the process.
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      static_cast<rlim_t>(bytes) > limit.rlim_cur) {
-    throw FileError("'" + name_ + "' cannot be made: it needs " + std::to_string(bytes) +
-                    " bytes, the limit on file sizes (RLIMIT_FSIZE, ulimit -f) is " +
-                    std::to_string(limit.rlim_cur));
-  }
-  check_free(bytes);
+  check_free(bytes);  // before: beyond a limit the system ends the process by a signal
   if (::ftruncate(file_.get(), bytes) != 0)
     refuse_file(name_, "cannot be made " + std::to_string(bytes) + " bytes long");
   if (space == Space::sparse || bytes == 0) return;

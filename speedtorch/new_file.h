@@ -49,6 +49,7 @@ class NewFile {
   [[nodiscard]] int give_name() const;
 
   std::string name_;
+  std::string folder_path_;
   Descriptor folder_;
   std::string temporary_;  ///< its name now; empty where it has none
   Descriptor file_;

@@ -8,24 +8,14 @@
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <cuda_runtime_api.h>
 
-#include <fstream>
-
 #include "speedtorch/cuda_registration.h"
+#include "speedtorch/limits.h"
 #endif
 
 namespace speedtorch {
 namespace {
 
 #ifdef SPEEDTORCH_HAS_CUDA
-/// Bytes that can be had without swapping, as the kernel estimates them; 0 where it does not say.
-std::int64_t available_bytes() {
-  std::ifstream info("/proc/meminfo");
-  std::string name, unit;
-  for (std::int64_t kilobytes = 0; info >> name >> kilobytes; std::getline(info, unit))
-    if (name == "MemAvailable:") return kilobytes * 1024;
-  return 0;
-}
-
 /// Why the driver is not even asked; empty where it is.
 std::string refusal(std::size_t bytes, at::Device device) {
   int number = static_cast<int>(device.index());
@@ -38,10 +28,10 @@ std::string refusal(std::size_t bytes, at::Device device) {
   }
   // Registered pages stay in memory. The kernel would first throw out everybody else's and then end the
   // process.
-  const auto available = available_bytes();
-  if (bytes <= static_cast<std::size_t>(available)) return {};
-  return "the whole file, " + std::to_string(bytes) + " bytes, would stay in memory, of which " +
-         std::to_string(available) + " are available";
+  const auto limits = memory_limits(MemoryUse::resident);
+  if (limits.empty() || bytes <= static_cast<std::size_t>(limits.front().free)) return {};
+  return "the whole file, " + std::to_string(bytes) + " bytes, would stay in memory; " +
+         std::to_string(limits.front().free) + " are free, the limit is " + limits.front().name;
 }
 
 class RegisteredFile final : public Memory {

@@ -1,5 +1,6 @@
 #include "speedtorch/system_files.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
@@ -17,6 +18,22 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || number < 0) return std::nullopt;
   return number;
+}
+
+std::vector<int> number_list(std::string_view text) {
+  constexpr std::int64_t kMost = 1 << 16;  // more than any kernel has CPUs or memory nodes
+  std::vector<int> numbers;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view part = text.substr(at, end - at);
+    const std::size_t dash = part.find('-');
+    const auto first = leading_number(part);
+    const auto last = dash == part.npos ? first : leading_number(part.substr(dash + 1));
+    for (auto number = first; number && last && *number <= std::min(*last, kMost); ++*number)
+      numbers.push_back(static_cast<int>(*number));
+    at = end + 1;
+  }
+  return numbers;
 }
 
 std::optional<std::string> read_file(const std::filesystem::path& path) {
@@ -62,6 +79,25 @@ std::optional<std::string> SystemFiles::value(std::string_view path, std::string
     return begin == std::string::npos ? "" : line.substr(begin);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> SystemFiles::choice(std::string_view path) const {
+  const auto text = first_line(path);
+  if (!text) return std::nullopt;
+  const std::size_t open = text->find('['), close = text->find(']', open);
+  if (open == text->npos || close == text->npos) return std::nullopt;
+  return text->substr(open + 1, close - open - 1);
+}
+
+std::vector<std::string> SystemFiles::names(std::string_view folder) const {
+  while (folder.starts_with('/')) folder.remove_prefix(1);
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(root_ / folder, failed), end; !failed && entry != end;
+       entry.increment(failed))
+    names.push_back(entry->path().filename().string());
+  std::ranges::sort(names);
+  return names;
 }
 
 std::optional<std::int64_t> SystemFiles::bytes(std::string_view path, std::string_view key) const {

@@ -23,6 +23,10 @@ class SystemFiles {
   [[nodiscard]] std::vector<std::string> lines(std::string_view path) const;
   /// What stands behind the key and its separator (`:`, `=` or blanks) in the first line that begins with it.
   [[nodiscard]] std::optional<std::string> value(std::string_view path, std::string_view key) const;
+  /// The choice in brackets of a first line like "always [madvise] never".
+  [[nodiscard]] std::optional<std::string> choice(std::string_view path) const;
+  /// The names in a folder, sorted; none where it cannot be read.
+  [[nodiscard]] std::vector<std::string> names(std::string_view folder) const;
   /// The number that such a value begins with; a `kB` behind it counts as 1024.
   [[nodiscard]] std::optional<std::int64_t> bytes(std::string_view path, std::string_view key) const;
 
@@ -35,5 +39,8 @@ std::optional<std::string> read_file(const std::filesystem::path& path);
 
 /// The whole number, zero or more, that the text begins with.
 std::optional<std::int64_t> leading_number(std::string_view text);
+
+/// The numbers of a list as the kernel writes it: "0-3,8". What is no number is left out.
+std::vector<int> number_list(std::string_view text);
 
 }  // namespace speedtorch

@@ -25,6 +25,7 @@ tests   header  gmock/gmock.h     libgmock-dev
 checks  command valgrind          valgrind
 checks  command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 checks  command qemu-aarch64      qemu-user
+checks  browser chromium          chromium-headless-shell
 venv    module  ensurepip         python3-venv
 '
 
@@ -39,6 +40,7 @@ have_header() {
 have_need() {
   case $1 in
     command) command -v "$2" >/dev/null ;;
+    browser) command -v chromium-headless-shell >/dev/null || command -v "$2" >/dev/null ;;
     header) have_header "$2" ;;
     module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
   esac

@@ -124,7 +124,8 @@ class Table:
     read(memory, begin, end) on bytes of it as NumPy's uint8, and device_figures() where it uses a device.
     """
 
-    CHUNK = WARM_UP = 1 << 22
+    CHUNK = 1 << 22
+    WARM_UP = 4 * CHUNK  # the allocator keeps the second chunk, which it gives from its heap
     BLOCKS = 64  # that are compared with the fill, beside the first and the last
 
     def __init__(self, request):

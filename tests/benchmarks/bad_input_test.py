@@ -30,6 +30,20 @@ MISTAKES = [
     (["show"], ["show REPORT"]),
     (["show", "a", "b"], ["'b'"]),
     (["show", "a", "--rows", "5"], ["show", "--rows"]),
+    (["show", "a", "--filter", "("], ["--filter", "'('"]),
+    (["show", "a", "--color", "sometimes"], ["--color", "'sometimes'", "always"]),
+    (["show", "a", "--sort"], ["show", "--sort"]),
+    (["completion"], ["completion", "bash, zsh or fish"]),
+    (["completion", "bsh"], ["'bsh'", "did you mean 'bash'?"]),
+    (["man", "page"], ["man", "'page'"]),
+    ([*BASE, "--expect", "to"], ["--expect", "'to'", ">="]),
+    ([*BASE, "--expect", "to>=fast"], ["--expect", "'fast'", "GB/s"]),
+    ([*BASE, "--expect", "to>=-3"], ["--expect", "'-3'"]),
+    ([*BASE, "--expect", "(>=3"], ["--expect", "'('"]),
+    ([*BASE, "--trace", ""], ["--trace", "empty"]),
+    ([*BASE, "--events", "e", "--trace", "./e"], ["--events and --trace", "e"]),
+    ([*BASE, "--events", "missing/e"], ["missing/e", "No such file"]),
+    ([*BASE, "--events", "old.csv", "--rows", "0"], ["--rows 0"]),
     ([*BASE, "--dtype", "float33"], ["--dtype", "'float33'", "did you mean 'float32'?", "bfloat16"]),
     ([*BASE, "--index-dtype", "int16"], ["--index-dtype", "'int16'", "int64, int32"]),
     ([*BASE, "--method", "speedtroch"], ["--method", "'speedtroch'", "did you mean 'speedtorch'?"]),
@@ -109,7 +123,7 @@ class BadInputTest(ProgramTest):
         for name in ("old.csv", "old.json"):
             self.file(name, "old\n")
         for option, name in (("--csv", "old.csv"), ("--json", "old.json")):
-            if option not in arguments and "show" not in arguments:
+            if option not in arguments and (arguments or [""])[0] not in ("show", "completion", "man"):
                 arguments = [option, name, *arguments]
         before = self.contents()
         done = self.run_program(*arguments, **options)
@@ -140,8 +154,8 @@ class BadInputTest(ProgramTest):
         mistakes = [
             (["--rows", "9000000000G"], ["9000000000000000000", "overflows"]),
             (["--rows", "1G", "--dim", "9G"], ["overflows"]),
-            (["--rows", "9000000G"], ["bytes", "available", "--rows"]),
-            (["--rows", "1G", "--dim", "100k"], ["400", "bytes", "available", "--rows"]),
+            (["--rows", "9000000G"], ["4.61 EB", "free", "--rows"]),
+            (["--rows", "1G", "--dim", "100k"], ["400 TB", "free", "--rows"]),
             (["--rows", "10", "--batch", "9223372036854775807", "--distribution", "uniform"], ["batch", "overflows"]),
             (["--rows", "10", "--batch", "90071992547409920", "--dim", "1", "--distribution", "uniform"], ["batch"]),
             (["--rows", "10", "--batch", "1000G", "--distribution", "uniform"], ["bytes", "--batch"]),
@@ -188,7 +202,7 @@ class BadInputTest(ProgramTest):
 
     def test_reports_that_cannot_be_written_are_said_before_measuring(self):
         # /sys refuses new files to everybody; the samples would take hours.
-        for option in ("--csv", "--json", "--benchmark_out"):
+        for option in ("--csv", "--json", "--benchmark_out", "--events", "--trace"):
             for path, parts in (("missing/r", ["missing/r", "No such file"]), (".", ["folder"]), ("/sys/r", ["/sys/r"]),
                                 ("old.csv/r", ["old.csv"])):
                 with self.subTest(option=option, path=path):

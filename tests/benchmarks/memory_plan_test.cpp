@@ -81,7 +81,7 @@ TEST(MemoryPlanTest, LibTorchsPinnedAllocatorIsKnownToRoundUp) {
 TEST(MemoryPlanTest, OneCaseIsThatCaseAlone) {
   Options options;
   options.suites = {"memory"};
-  options.case_sentence = "memory in mapped -> speedtorch -> cpu int8 1000×7 touched=0.5";
+  options.case_sentence = "memory in mapped -> speedtorch -> cpu int8 1k×7 touched=0.5";
   EXPECT_THAT(sentences(plan_memory(options, machine())), ElementsAre(options.case_sentence));
 }
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 import unittest
 from pathlib import Path
@@ -168,7 +169,8 @@ class MemorySuiteTest(ProgramTest):
             self.assertIn(word, part)
 
     def test_numpy_holds_a_table_of_its_own(self):
-        report, _, _ = self.measure(*SMALL, "--placement", "pageable", "--peers", "numpy", "--row-bytes", "503")
+        report, _, _ = self.measure(*SMALL, "--placement", "pageable", "--peers", "numpy", "--row-bytes", "503",
+                                    STBENCH_PYTHON=sys.executable)
         ours, numpy = report["cases"]
         self.assertEqual((numpy["method"], numpy["status"], numpy["reason"]), ("numpy", "ok", ""))
         self.assertGreater(numpy["verified_rows"], ROWS // 100)

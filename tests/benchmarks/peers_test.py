@@ -363,7 +363,7 @@ class PeersTest(ProgramTest):
         for name in ("numpy", "torch", "cupy", "embedding_bag", "gather"):
             self.assertNotIn(f"-> {name} ->", lines)
         listed = run("list").stdout
-        self.assertRegex(listed, r"peers +cub_batched cupy embedding_bag gather memcpy_batch numpy torch +\[none\]")
+        self.assertRegex(listed, r"peers +cub_batched cupy embedding_bag gather io_uring memcpy_batch mmap numpy pread torch\s+\[none\]")
         alone = run(*arguments_of("--method", "gather"), "--dry-run").stdout.splitlines()
         self.assertEqual({line.split(" -> ")[1] for line in alone}, {"gather"})
 

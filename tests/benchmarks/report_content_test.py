@@ -19,7 +19,7 @@ ENUMERATIONS = {
     "suite": {"transfer"},
     "direction": {"to", "from", "sum", "round_trip"},
     "placement": {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"},
-    "method": {"speedtorch", *LIBTORCH, *CEILINGS},
+    "method": {"speedtorch", "file_rows", *LIBTORCH, *CEILINGS},
     "dtype": {"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bytes"},
     "index_dtype": {"int32", "int64"},
     "status": set(STATUSES),
@@ -200,7 +200,7 @@ class ReportContentTest(ProgramTest):
     def test_environment_is_there(self):
         report, _, _ = self.measure(*SMALL, "--direction", "to", "--placement", "libtorch")
         found = report["environment"]
-        self.assertEqual(set(found), {"cpu", "memory", "os", "build", "libtorch", "cuda", "gpu"})
+        self.assertEqual(set(found), {"cpu", "memory", "os", "build", "libtorch", "cuda", "gpu", "doctor", "groups"})
         self.assertEqual(found["cpu"]["cores_allowed"], len(os.sched_getaffinity(0)))
         self.assertEqual(found["memory"]["page_size"], os.sysconf("SC_PAGESIZE"))
         self.assertEqual(found["memory"]["total_bytes"] > 0, True)

@@ -100,7 +100,8 @@ TEST(Environment, IsNullWhereNothingIsKnown) {
 }
 
 TEST(Environment, ListsTheGpus) {
-  const Json gpu = environment(Machine{}, {.nvml_library = STBENCH_FAKE_NVML})["gpu"];
+  const Json gpu = environment(Machine{}, {.nvml_library = STBENCH_FAKE_NVML,
+                                           .cuda_bus_ids = {"0001:AF:00.0", "0000:3B:00.0"}})["gpu"];
   EXPECT_EQ(gpu["driver_version"], "580.65.06");
   EXPECT_EQ(gpu["reason"], nullptr);
   ASSERT_EQ(gpu["devices"].size(), 2U);
@@ -108,6 +109,11 @@ TEST(Environment, ListsTheGpus) {
   EXPECT_EQ(gpu["devices"][0]["sm_clock_hz"], 1980e6);
   EXPECT_EQ(gpu["devices"][0]["throttle_reasons"], Json({"idle", "thermal slowdown (software)"}));
   EXPECT_EQ(gpu["devices"][0]["mig"], true);
+  EXPECT_EQ(gpu["devices"][0]["ecc"], true);
+  EXPECT_EQ(gpu["devices"][0]["persistence"], false);
+  EXPECT_EQ(gpu["devices"][0]["power_limit_w"], 700.0);
+  EXPECT_EQ(gpu["devices"][0]["cuda"], "cuda:1");  // CUDA_VISIBLE_DEVICES=1,0
+  EXPECT_EQ(gpu["devices"][1]["cuda"], "cuda:0");
   EXPECT_EQ(gpu["devices"][1]["link_generation"], nullptr);
 }
 

@@ -30,6 +30,33 @@ TEST(Nvml, ReadsWhatTheDriverTells) {
   EXPECT_THAT(state.memory_clock_max_mhz, Optional(3300));
   EXPECT_THAT(state.throttle_reasons, Optional(ElementsAre("idle", "thermal slowdown (software)")));
   EXPECT_THAT(state.mig, Optional(true));
+  EXPECT_EQ(state.pci_bus_id, "00000000:3B:00.0");
+  EXPECT_THAT(state.ecc, Optional(true));
+  EXPECT_THAT(state.persistence, Optional(false));
+  EXPECT_THAT(state.temperature_c, Optional(61));
+  EXPECT_THAT(state.power_w, Optional(312.5));
+  EXPECT_THAT(state.power_limit_w, Optional(700.0));
+  EXPECT_THAT(state.busy_percent, Optional(42));
+  EXPECT_THAT(nvml.throttle_reasons(0), Optional(ElementsAre("idle", "thermal slowdown (software)")));
+  EXPECT_THAT(nvml.confidential_computing(), Optional(true));
+}
+
+TEST(Nvml, FindsADeviceByItsPlaceOnTheBus) {
+  const Nvml nvml(STBENCH_FAKE_NVML);
+  EXPECT_THAT(nvml.device_at("0001:AF:00.0"), Optional(1));      // as CUDA writes it
+  EXPECT_THAT(nvml.device_at("00000000:3b:00.0"), Optional(0));  // as NVML does
+  EXPECT_EQ(nvml.device_at("0000:AF:00.0"), std::nullopt);       // another domain
+  EXPECT_EQ(nvml.device_at(""), std::nullopt);
+  EXPECT_EQ(plain_bus_id("0000:3B:00.0"), "0:3b:0");
+  EXPECT_EQ(plain_bus_id("nowhere"), "nowhere");
+}
+
+TEST(Nvml, TellsWhatSlowsDownFromWhatWasAskedFor) {
+  for (const char* asked : {"idle", "application clocks", "sync boost", "display clocks", "no such reason"})
+    EXPECT_FALSE(slows_down(asked)) << asked;
+  for (const char* slows : {"power cap (software)", "slowdown (hardware)", "thermal slowdown (software)",
+                            "thermal slowdown (hardware)", "power brake (hardware)"})
+    EXPECT_TRUE(slows_down(slows)) << slows;
 }
 
 TEST(Nvml, LeavesOutWhatTheDriverDoesNotTell) {
@@ -40,6 +67,12 @@ TEST(Nvml, LeavesOutWhatTheDriverDoesNotTell) {
   EXPECT_EQ(state.sm_clock_mhz, std::nullopt);
   EXPECT_EQ(state.throttle_reasons, std::nullopt);
   EXPECT_EQ(state.mig, std::nullopt);
+  EXPECT_EQ(state.pci_bus_id, "00000001:AF:00.0");
+  EXPECT_EQ(state.ecc, std::nullopt);
+  EXPECT_EQ(state.persistence, std::nullopt);
+  EXPECT_EQ(state.temperature_c, std::nullopt);
+  EXPECT_EQ(state.power_w, std::nullopt);
+  EXPECT_EQ(state.busy_percent, std::nullopt);
 }
 
 TEST(Nvml, NamesWhatFails) {

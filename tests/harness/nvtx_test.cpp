@@ -1,5 +1,6 @@
 // A program of its own: the profiler's side of NVTX is bound at the first range of a process.
 #include "harness/nvtx.h"
+#include "harness/span.h"
 
 #include <gmock/gmock.h>
 
@@ -37,15 +38,17 @@ int NVTX_API attach(NvtxGetExportTableFunc_t get_table) {
 namespace stbench::harness {
 namespace {
 
-TEST(NvtxRange, IsSeenByAProfiler) {
+TEST(Nvtx, SpansAreSeenByAProfilerUnderTheirNames) {
 #ifdef STBENCH_HAS_NVTX
   InitializeInjectionNvtx2_fnptr = attach;  // where NVTX looks for a profiler that is linked in
   EXPECT_TRUE(has_nvtx());
+  EXPECT_TRUE(is_profiled());
+  events.clear();
   {
-    const NvtxRange outer("case");
-    const NvtxRange inner("verify");
+    const Span outer("sample", "a case");
+    const Span inner("verify", "a case");
   }
-  EXPECT_THAT(events, testing::ElementsAre("case", "verify", "pop", "pop"));
+  EXPECT_THAT(events, testing::ElementsAre("sample: a case", "verify: a case", "pop", "pop"));
 #else
   EXPECT_FALSE(has_nvtx());
   GTEST_SKIP() << "built without the NVTX header";

@@ -6,6 +6,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "harness/sentence.h"
+#include "harness/span.h"
 #include "reports/statistics.h"
 
 namespace stbench::harness {
@@ -97,6 +99,55 @@ TEST_F(SamplerTest, OneNoisyCaseKeepsItsWholeCellGoingButNoOther) {
   EXPECT_EQ(records[0].samples, rules_.most);
   EXPECT_EQ(records[1].samples, rules_.most);
   EXPECT_EQ(records[2].samples, rules_.floor);
+}
+
+TEST_F(SamplerTest, ThrottledSamplesAreCountedAndKept) {
+  rules_.floor = rules_.most = 20;
+  std::int64_t count = 0;
+  int samples = 0;
+  bool before = true;  // asked before and after each sample; two of the twenty are throttled
+  hooks_.throttle_count = [&](const Contestant&) -> std::optional<std::int64_t> {
+    if (!before && (++samples == 3 || samples == 7)) ++count;
+    before = !before;
+    return count;
+  };
+  auto one = taking("a", [](int) { return 1.0; });
+  one.more = {{"pages_got", "4KiB"}, {"throttled", std::monostate{}}};
+  const auto record = measure_with({one}).front();
+  EXPECT_EQ(record.samples, 20);
+  EXPECT_EQ(*reports::find(record.more, "throttled"), reports::Value(std::int64_t{2}));
+  EXPECT_EQ(record.status, Status::ok);  // not more than a tenth
+}
+
+TEST_F(SamplerTest, ARowThatWasMostlyThrottledIsDoubted) {
+  std::int64_t count = 0;
+  hooks_.throttle_count = [&](const Contestant&) { return std::optional(++count); };
+  const auto record = measure_with({taking("a", [](int) { return 1.0; })}).front();
+  EXPECT_EQ(*reports::find(record.more, "throttled"), reports::Value(record.samples));
+  EXPECT_EQ(record.status, Status::unstable);
+  EXPECT_NE(record.reason.find("throttled"), std::string::npos);
+  EXPECT_TRUE(record.median_s.has_value());
+}
+
+TEST_F(SamplerTest, ThrottlingThatIsNotKnownLeavesTheColumnEmpty) {
+  hooks_.throttle_count = [](const Contestant&) { return std::optional<std::int64_t>(); };
+  auto one = taking("a", [](int) { return 1.0; });
+  one.more = {{"throttled", std::monostate{}}};
+  EXPECT_EQ(*reports::find(measure_with({one}).front().more, "throttled"), reports::Value());
+}
+
+TEST_F(SamplerTest, ATraceHasEachSampleWithItsTime) {
+  const Trace trace;
+  const auto record = measure_with({taking("a", [](int run) { return run + 1.0; })}).front();
+  const auto document = nlohmann::json::parse(trace.to_json(""));
+  std::vector<double> timed;
+  for (const auto& event : document["traceEvents"]) {
+    if (event["name"] == "timed: " + to_sentence(record.id, {}))
+      timed.push_back(event["dur"].get<double>() / 1e6);
+  }
+  ASSERT_GE(timed.size(), record.samples_s.size());
+  timed.erase(timed.begin(), timed.end() - std::ssize(record.samples_s));  // the look at the repeat
+  for (std::size_t k = 0; k < timed.size(); ++k) EXPECT_NEAR(timed[k], record.samples_s[k], 1e-9) << k;
 }
 
 TEST_F(SamplerTest, WorkThatEndsAfterTheCallIsTimedToItsEnd) {

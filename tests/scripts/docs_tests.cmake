@@ -1,9 +1,9 @@
 # The tests of make-trace and of the documents, and the example that README.md shows.
-foreach(file make_trace_test.py readme_test.py coverage_test.py)
+foreach(file make_trace_test.py readme_test.py coverage_test.py ci_doc_test.py)
   stbench_python_test(${file} LABELS scripts)
 endforeach()
 get_property(of_the_program DIRECTORY PROPERTY TESTS)
-list(FILTER of_the_program INCLUDE REGEX "^(make_trace_test|readme_test)[.]")
+list(FILTER of_the_program INCLUDE REGEX "^(make_trace_test|readme_test|ci_doc_test)[.]")
 set_property(TEST ${of_the_program} APPEND PROPERTY ENVIRONMENT STBENCH_PROGRAM=$<TARGET_FILE:stbench>)
 
 add_executable(example_gather_rows ${PROJECT_SOURCE_DIR}/examples/gather_rows.cpp)

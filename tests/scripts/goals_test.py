@@ -426,6 +426,7 @@ class GoalsTest(unittest.TestCase):
         wrong = self.without(self.over_the_link({0: 40}, {8: 80}), "wrong", "3 of 9 rows differ",
                              lambda one: one["direction"] == "both")
         self.assertEqual(self.link_line("Z8", [wrong])[-1], "not measured: 3 of 9 rows differ")
+
     def test_files_are_judged_by_the_reports_of_their_preset(self):
         def speed(placement, cache, method, _dim):
             if cache == "cold":
@@ -443,6 +444,9 @@ class GoalsTest(unittest.TestCase):
         self.assertEqual(found["warm gather from a file / a pread per row", "512 B"], ("6.00", "met"))
         self.assertEqual(len(found), 10)
         self.assertEqual(self.lines(text, "H2")[0][-1], "met: aim met")  # no word of the other preset's reports
+        text = self.run_goals("--markdown", *paths[:5])
+        self.assertEqual(set(re.findall(r"^\| (\w\d) ", text, re.MULTILINE)), {"F1", "F2", "F3"})
+        self.assertIn("The goals of --preset kernels are not here: none of the reports is of it.", text)
         text = self.table([cases(faster(20 + n)) for n in range(5)])
         self.assertEqual(self.lines(text, "F1")[0][-1], "not measured: 1 of 1 cell is missing; run --preset files")
 

@@ -60,6 +60,7 @@ TEST_F(DescribedMachine, GivesSwapToPagesThatMayBeSwapped) {
   EXPECT_EQ(refusal(700 * 1024 + 1), "716800 the machine's memory and swap");
   EXPECT_EQ(refusal(700 * 1024 + 1, MemoryUse::shared), "716800 the machine's memory and swap");
   EXPECT_EQ(refusal(500 * 1024 + 1, MemoryUse::locked), "512000 the machine's memory");
+  EXPECT_EQ(refusal(500 * 1024 + 1, MemoryUse::resident), "512000 the machine's memory");
 }
 
 TEST_F(DescribedMachine, MapsFilesThatAreLargerThanItsMemory) {
@@ -75,6 +76,7 @@ TEST_F(DescribedMachine, PromisesNoMoreThanItsCommitLimitInModeTwoOnly) {
   folder_.write("proc/sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(refusal(200 * 1024), "none");
   EXPECT_EQ(refusal(200 * 1024 + 1), "204800 CommitLimit (vm.overcommit_memory is 2)");
+  EXPECT_EQ(refusal(200 * 1024 + 1, MemoryUse::resident), "none");  // was promised when it was mapped
 }
 
 TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion2Leaves) {

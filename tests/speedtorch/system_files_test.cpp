@@ -42,6 +42,34 @@ TEST(SystemFiles, FindsValuesByKey) {
   EXPECT_EQ(files.value("m", "Mem"), std::nullopt);
 }
 
+TEST(SystemFiles, ListsFolders) {
+  const TemporaryFolder folder;
+  folder.write("sys/b/inside", "");
+  folder.write("sys/a", "");
+  const SystemFiles files(folder.path());
+  EXPECT_THAT(files.names("/sys"), ElementsAre("a", "b"));
+  EXPECT_TRUE(files.names("/sys/none").empty());
+  EXPECT_TRUE(files.names("/sys/a").empty());
+}
+
+TEST(SystemFiles, FindsTheChoiceInBrackets) {
+  const TemporaryFolder folder;
+  folder.write("a", "always [madvise] never\n");
+  folder.write("b", "never\n");
+  const SystemFiles files(folder.path());
+  EXPECT_THAT(files.choice("a"), Optional(Eq("madvise")));
+  EXPECT_EQ(files.choice("b"), std::nullopt);
+  EXPECT_EQ(files.choice("c"), std::nullopt);
+}
+
+TEST(NumberList, IsTheKernels) {
+  EXPECT_THAT(number_list("0-2,8,10-11"), ElementsAre(0, 1, 2, 8, 10, 11));
+  EXPECT_THAT(number_list("5\n"), ElementsAre(5));
+  EXPECT_TRUE(number_list("").empty());
+  EXPECT_TRUE(number_list("none").empty());
+  EXPECT_LE(number_list("0-99999999999").size(), 65537U);
+}
+
 TEST(LeadingNumber, RefusesSignsAndText) {
   EXPECT_THAT(leading_number("15 rest"), Optional(15));
   for (const char* text : {"", "-1", "max", " 1", "99999999999999999999"})

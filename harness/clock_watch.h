@@ -1,0 +1,51 @@
+/// How fast the processors run while a group is measured, and whether they are held back: clocks,
+/// temperature, power and throttling, of the CPUs by the kernel's files and of the GPUs by the driver.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/environment.h"
+#include "harness/nvml.h"
+#include "harness/system_files.h"
+
+namespace stbench::harness {
+
+class ClockWatch {
+ public:
+  /// @param cpus that are measured on
+  /// @param sources with the places on the bus of CUDA's devices: the driver numbers its devices in another
+  /// order
+  ClockWatch(const EnvironmentSources& sources, std::vector<int> cpus);
+
+  /// What is the case now for each device ("cpu", "cuda:0"): an object a device, null for what is not known.
+  /// For `cpu` `clock_hz` (the lowest and the highest), `temperature_c`, `throttle_count`; for a GPU
+  /// `sm_clock_hz`, `memory_clock_hz`, `temperature_c`, `power_w`, `power_limit_w`, `throttle_reasons`,
+  /// `link_generation`, `link_width`.
+  [[nodiscard]] nlohmann::ordered_json read(const std::set<std::string>& devices) const;
+
+  /// A number that has grown where the device was throttled since it was last asked for; nullopt where that
+  /// is not known.
+  [[nodiscard]] std::optional<std::int64_t> throttle_count(const std::string& device);
+
+ private:
+  [[nodiscard]] nlohmann::ordered_json read_cpu() const;
+  [[nodiscard]] nlohmann::ordered_json read_gpu(const std::string& device) const;
+  /// The driver's number of a device that CUDA calls `cuda:N`.
+  [[nodiscard]] std::optional<int> number_of(const std::string& device) const;
+  [[nodiscard]] std::optional<std::int64_t> cpu_throttle_count() const;
+
+  SystemFiles files_;
+  std::vector<int> cpus_;
+  std::vector<std::string> throttle_files_;  ///< those of the CPUs that the kernel has
+  std::vector<std::string> cuda_bus_ids_;
+  std::unique_ptr<Nvml> nvml_;  ///< null without a driver
+  std::int64_t gpu_throttle_sightings_ = 0;
+};
+
+}  // namespace stbench::harness

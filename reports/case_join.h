@@ -1,0 +1,31 @@
+/// The cases of several reports, joined by their identity.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reports/record.h"
+
+namespace stbench::reports {
+
+/// One case in the reports of two sides: a pointer a report, null where that report does not have it.
+struct JoinedCase {
+  Identity id;  ///< as the first report that has it writes it
+  std::vector<const Record*> base, now;
+
+  /// Those of the side that have numbers.
+  static std::vector<const Record*> measured(const std::vector<const Record*>& side);
+};
+
+/// The identity as a key. An axis at its default is left out, so that a report from before an axis was added
+/// joins a later one.
+std::string join_key(const Identity& id);
+/// The same without the method: equal for the cases of one cell.
+std::string cell_key(const Identity& id);
+
+/// In the order of the first report, then of the others. The records stay where they are.
+/// @throws ReportError where a report has the same case twice, with the places of the two.
+std::vector<JoinedCase> join_cases(std::span<const Report> base, std::span<const Report> now);
+
+}  // namespace stbench::reports

@@ -1,0 +1,61 @@
+# The Python of the charts: one that has the pinned packages, or an environment of theirs in the cache. It is no part of
+# LibTorch's, so that a set-up without charts, or without network, is as it was. Sourced after python.sh.
+# shellcheck shell=bash
+
+readonly CHARTS_REQUIREMENTS=$ROOT/scripts/lib/charts_requirements.txt
+
+# has_pinned PYTHON: true where all the packages are there in the pinned versions, so that the same report gives the
+# same drawing.
+has_pinned() {
+  [[ -x $1 ]] && (cd / && "$1" -c 'import importlib.metadata, sys
+try:
+    sys.exit(any(importlib.metadata.version(name) != version for name, version in
+                 (line.split("==") for line in open(sys.argv[1]).read().split("\n") if "==" in line)))
+except importlib.metadata.PackageNotFoundError:
+    sys.exit(1)' "$CHARTS_REQUIREMENTS") 2>/dev/null
+}
+
+charts_folder() {
+  printf '%s/charts-%s-%s' "$CACHE" "$(python3 -c 'import sys; print("py%d.%d" % sys.version_info[:2])')" \
+    "$(sha256sum <"$CHARTS_REQUIREMENTS" | cut -c 1-12)"
+}
+
+# The first Python that has what the charts need; nothing where there is none.
+find_charts_python() {
+  local python
+  for python in "$(charts_folder)/bin/python3" "${ORACLE:-/nowhere}" $(candidate_pythons); do
+    if has_pinned "$python"; then
+      printf '%s' "$python"
+      return
+    fi
+  done
+}
+
+make_charts_python() {
+  local folder
+  folder=$(charts_folder)
+  require_packages venv
+  mkdir -p "$CACHE"
+  say "charts: installing altair and vl-convert into $folder (once; about 110 MB)"
+  make_venv "$folder" -r "$CHARTS_REQUIREMENTS"
+}
+
+# require_charts_python: sets CHARTS_PYTHON, after installing it where there is none.
+require_charts_python() {
+  CHARTS_PYTHON=$(find_charts_python)
+  [[ -z $CHARTS_PYTHON ]] || return 0
+  [[ -z $BUNDLE_DIR ]] || fail 'charts need the Python packages altair and vl-convert-python, and a bundle has neither' \
+    "on a machine with network: pip install -r scripts/lib/charts_requirements.txt, or draw the reports there"
+  take_lock "$CACHE/.lock" 8 'setting up'
+  [[ -e $(charts_folder)/.complete ]] || make_charts_python
+  exec 8>&-
+  CHARTS_PYTHON=$(find_charts_python)
+  [[ -n $CHARTS_PYTHON ]] || fail "the environment of the charts in $(charts_folder) is damaged" \
+    'remove it and start again'
+}
+
+# offer_charts_python: for the tests, which are skipped without it and say so.
+offer_charts_python() {
+  [[ -z $BUNDLE_DIR && -z $(find_charts_python) ]] || return 0
+  (make_charts_python) || say 'going on without charts; their tests will be skipped'
+}

@@ -1,0 +1,120 @@
+"""The command line of scripts/charts."""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import reports
+from charts import machines
+
+NAMES = ("placements", "row-width", "batch", "latency", "cores", "samples", "memory", "published")
+EXAMPLES = """
+  scripts/charts t.json -o t.html                  open t.html in any browser
+  scripts/charts base.json new.json -o both.html   several machines, builds or days, overlaid
+  scripts/charts results/*/kernels-*.json --png figures --svg figures
+
+Reports of one program on one machine count as processes of one measurement; --each draws each by itself.
+"""
+
+
+class UsageError(Exception):
+    """What the user can mend; the text is one to three lines."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise UsageError(f"{message}; scripts/charts --help explains")
+
+
+def parse(arguments):
+    parser = Parser(prog="scripts/charts", description="Charts of stbench's reports: a page that opens from disk "
+                    "without a network, or pictures.", epilog=EXAMPLES,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("reports", nargs="+", metavar="REPORT", type=Path, help="JSON reports (stbench --json FILE)")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the page, HTML")
+    parser.add_argument("--svg", metavar="DIR", type=Path, help="each figure as an SVG in this folder")
+    parser.add_argument("--png", metavar="DIR", type=Path, help="each figure as a PNG in this folder")
+    parser.add_argument("--each", action="store_true", help="each report by itself, none put together with others")
+    parser.add_argument("--only", metavar="NAME,...", help="of the pictures, these only: " + ", ".join(NAMES))
+    options = parser.parse_args(arguments)
+    if not (options.output or options.svg or options.png):
+        raise UsageError("nothing to write: name a page with -o FILE, or a folder with --svg DIR or --png DIR")
+    options.only = options.only.split(",") if options.only else None
+    if unknown := set(options.only or ()) - set(NAMES):
+        raise UsageError(f"--only {sorted(unknown)[0]}: no such figure; there are {', '.join(NAMES)}")
+    return options
+
+
+def kinds():
+    """(title, how it is made) of each figure. Altair takes most of a second to load: a mistake is said before."""
+    from charts.figures import glance, memory, published, samples, sweeps
+    return (("Where the table lives", glance.make), ("Bandwidth by row width", sweeps.by_width),
+            ("Bandwidth by batch", sweeps.by_batch), ("Latency of small batches", sweeps.latency),
+            ("Core scaling", sweeps.by_cores), ("All samples", samples.make), ("Memory", memory.make),
+            ("Beside the published figures", published.make))
+
+
+def figures_of(found):
+    """The figures, and (title, why) of those that there are none of."""
+    made, missing = [], []
+    for title, make in kinds():
+        figure, why = make(found)
+        if figure:
+            made.append(figure)
+        else:
+            missing.append((title, why))
+    return made, missing
+
+
+def write_whole(path, content):
+    """The file is there whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(beside, 0o644)
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def write_pictures(options, figures):
+    from charts import render
+    for figure in figures:
+        if options.only and figure.name not in options.only:
+            continue
+        if options.svg:
+            write_whole(options.svg / f"{figure.name}.svg", render.figure_svg(figure).encode())
+        if options.png:
+            write_whole(options.png / f"{figure.name}.png", render.figure_png(figure))
+
+
+def run(arguments):
+    options = parse(arguments)
+    found = machines.gather(machines.load(options.reports), options.each)
+    figures, missing = figures_of(found)
+    if not figures:
+        raise UsageError(f"{options.reports[0]}: nothing to draw: " + missing[0][1])
+    write_pictures(options, figures)
+    if options.output:
+        from charts import page
+        write_whole(options.output, page.write(found, figures, missing).encode())
+    for title, why in missing:
+        print(f"charts: left out: {title}: {why}", file=sys.stderr)
+
+
+def main(arguments):
+    """Exit status 2 for what the user can mend, with one to three lines that say it."""
+    try:
+        run(arguments)
+    except (UsageError, reports.ReportError) as error:
+        print(f"charts: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,206 @@
+"""Speed over what varies: row width, batch, cores; and the latency of small batches."""
+
+from charts import layout, scales, theme
+from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named, tip
+from charts.slices import slices
+from charts.words import binary, counted, percent, rate, significant, span
+
+NARROW = 120  # px: the plots over few numbers of cores
+MICRO = 1e-6
+MOST = 2  # further figures of a kind; the reports have the rest
+INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machine the range of their medians; " \
+            "the ceiling's are in the table. Hollow: unstable."
+
+
+def ceilings_joined(panel):
+    """The lines of a panel: of the ceilings only the faster one at each x, under the name `ceiling`."""
+    lines, ceilings = {}, {}
+    for (letter, method), cases in panel.lines.items():
+        if theme.is_ceiling(method):
+            ceilings.setdefault(letter, []).append(cases)
+        else:
+            lines[letter, method] = cases
+    return lines, ceilings
+
+
+def faster(lists, x):
+    """Of several lists of cases the fastest at each x."""
+    best = {}
+    for case in (case for cases in lists for case in cases):
+        at = getattr(case, x)
+        if at not in best or case.gb_per_s > best[at].gb_per_s:
+            best[at] = case
+    return [best[at] for at in sorted(best)]
+
+
+def lines_of(panel, machines, looks, x, at):
+    lines, ceilings = ceilings_joined(panel)
+    whole = [(letter, "ceiling", faster(lists, x)) for letter, lists in ceilings.items()]
+    whole += [(letter, method, cases) for (letter, method), cases in lines.items()]
+    made = []
+    for letter, name, cases in whole:
+        points = []
+        for case in cases:
+            low, high = case.speeds()
+            head = f", {at(getattr(case, x))}" + (", the ceiling" if name == "ceiling" else "")
+            if name == "ceiling":  # its spread would hide the others': the processes' ceilings differ most
+                low = high = None
+            points.append(layout.Point(getattr(case, x), case.gb_per_s, low, high, tip(case, letter, head),
+                                       case.is_unstable))
+        look = looks["copy"] if name == "ceiling" else looks[name]
+        made.append(layout.Line(named(name, letter), look, points, dash_of(machines, letter)))
+    return made
+
+
+def alt_text(title, lines, at, value):
+    parts = [f"{line.label} from {value(line.points[0].y)} at {at(line.points[0].x)} to {value(line.points[-1].y)} "
+             f"at {at(line.points[-1].x)}" for line in lines]
+    return f"{title}: {'; '.join(parts)}."
+
+
+def table_of(one, x, heading, at):
+    headings = [heading, "direction", "placement", "who", "GB/s", "interval", "of ceiling", "against LibTorch", "time"]
+    rows = []
+    for panel in one.panels:
+        for (letter, method), cases in panel.lines.items():
+            for case in cases:
+                low, high = case.speeds()
+                share, ratio = case.middle("copy_fraction"), case.middle("speedup")
+                rows.append([at(getattr(case, x)), case.direction, case.placement + (
+                    "" if case.device == "cpu" else f" {case.device}"), named(method, letter),
+                    mark(case) + significant(case.gb_per_s),
+                    "" if low is None or high is None else f"{significant(low)}–{significant(high)}",
+                    "" if share is None else percent(share),
+                    "" if ratio is None or theme.is_ceiling(method) else f"{significant(ratio)}×", span(case.seconds)])
+    return Table(headings, rows)
+
+
+def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis, width=layout.WIDTH):
+    pictures = []
+    for panel in one.panels:
+        lines = lines_of(panel, machines, looks, x, at)
+        words = alt_text(f"GB/s, {panel.title}", lines, at, rate)
+        pictures.append(layout.line_panel(panel.title, lines, x_axis, y_axis, words, width))
+    return pictures, table_of(one, x, heading, at)
+
+
+def fastest(one):
+    return max(case.gb_per_s if theme.is_ceiling(case.method) else max(case.gb_per_s, case.speeds()[1] or 0)
+               for case in one.cases)
+
+
+def slowest(one):
+    return min(case.gb_per_s if theme.is_ceiling(case.method) else min(case.gb_per_s, case.speeds()[0] or case.gb_per_s)
+               for case in one.cases)
+
+
+def ends(one, x):
+    values = [getattr(case, x) for case in one.cases]
+    return min(values), max(values)
+
+
+def drawn(found, draw, why):
+    """(the figure of the first slice, with the next ones folded away below it, or None; why there is none)."""
+    if not found:
+        return None, why
+    first, *more = map(draw, found[:1 + MOST])
+    first.more = more
+    if len(found) > 1 + MOST:
+        first.lead += f" ({counted(len(found) - 1 - MOST, 'further figure')} of this kind left out.)"
+    for number, figure in enumerate(more, 2):
+        figure.name = f"{first.name}-{number}"
+    return first, ""
+
+
+def by_width(machines):
+    looks = looks_of(machines)
+    lead = "Scattered rows against the same bytes in one piece: the grey line is the faster contiguous copy, " \
+           f"measured in the same rounds. {INTERVALS}"
+
+    def draw(one):
+        x_axis = scales.powers_of_two("bytes a row", *ends(one, "row_bytes"))
+        y_axis = scales.linear("GB/s of payload", fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "row_bytes", "row", "{:,} B rows".format, x_axis, y_axis)
+        return Figure("row-width", "Bandwidth by row width", lead, pictures, table, one.words())
+
+    return drawn(slices(machines, "row_bytes", ("rows", "dim", "dtype"), fewest=3), draw,
+                 "no report has three row widths of one thing")
+
+
+def by_batch(machines):
+    looks = looks_of(machines)
+    lead = "How many rows one call must move to be worth it; small batches stay in the caches. The grey line is the " \
+           f"ceiling where it was measured; both axes are logarithmic. {INTERVALS}"
+
+    def draw(one):
+        x_axis = scales.powers_of_two("rows a batch", *ends(one, "batch"), kind="count")
+        y_axis = scales.logarithmic("GB/s of payload", slowest(one), fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "batch", "batch", "{:,} rows".format, x_axis, y_axis)
+        return Figure("batch", "Bandwidth by batch", lead, pictures, table, one.words())
+
+    return drawn(slices(machines, "batch", ("rows",), fewest=3), draw, "no report has three batches of one thing")
+
+
+def latency_points(cases, letter, unit):
+    points = []
+    for case in cases:
+        p50, p99 = case.middle("latency_p50_s"), case.middle("latency_p99_s")
+        if p50:
+            words = f"{named(case.method, letter)}, {case.batch:,} rows: median {span(p50)}"
+            words += f", 99 % within {span(p99)}" if p99 else ""
+            points.append(layout.Point(case.batch, p50 / unit, p50 / unit if p99 else None, p99 and p99 / unit, words,
+                                       case.is_unstable))
+    return points
+
+
+def latency_lines(panel, machines, looks, unit):
+    lines = []
+    for (letter, method), cases in panel.lines.items():
+        found = latency_points(cases, letter, unit)
+        if len(found) >= 3 and not theme.is_ceiling(method):
+            lines.append(layout.Line(named(method, letter), looks[method], found, dash_of(machines, letter)))
+    return lines
+
+
+def latency_panels(one, machines, looks, unit=MICRO):
+    found = [(panel, latency_lines(panel, machines, looks, unit)) for panel in one.panels]
+    return [(panel, lines) for panel, lines in found if lines]
+
+
+def latency(machines):
+    looks = looks_of(machines)
+    lead = "One call at a time, each timed by itself, dispatch included: the dot is the median, the whisker goes up " \
+           "to what 99 % of the calls stay within."
+    at, value = "{:,} rows".format, lambda us: span(us * MICRO)
+
+    def draw(one):
+        panels = latency_panels(one, machines, looks)
+        points = [point for _, lines in panels for line in lines for point in line.points]
+        x_axis = scales.powers_of_two("rows a batch", min(p.x for p in points), max(p.x for p in points), kind="count")
+        y_axis = scales.logarithmic("µs a call", min(p.y for p in points), max(max(p.y, p.high or 0) for p in points))
+        pictures = [layout.line_panel(panel.title, lines, x_axis, y_axis,
+                                      alt_text(f"Latency, {panel.title}", lines, at, value)) for panel, lines in panels]
+        rows = [[at(point.x), panel.key[2], panel.key[3], line.label, value(point.y),
+                 "" if point.high is None else value(point.high)]
+                for panel, lines in panels for line in lines for point in line.points]
+        return Figure("latency", "Latency of small batches", lead, pictures,
+                      Table(["batch", "direction", "placement", "who", "median", "99 %"], rows), one.words())
+
+    found = [one for one in slices(machines, "batch", ("rows",), fewest=3) if latency_panels(one, machines, looks)]
+    return drawn(found, draw, "no report has the latency of three small batches")
+
+
+def by_cores(machines):
+    looks = looks_of(machines)
+    lead = f"The same work on more cores, each method with the same ones. {INTERVALS}"
+
+    def draw(one):
+        x_axis = scales.powers_of_two("cores", *ends(one, "cores"), kind="count")
+        x_axis.ticks = sorted({case.cores for case in one.cases})
+        y_axis = scales.linear("GB/s of payload", fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "cores", "cores", lambda cores: counted(cores, "core"),
+                                       x_axis, y_axis, NARROW)
+        words = f"{one.words()}, a table of {binary(one.fixed['rows'] * one.fixed['row_bytes'])}"
+        return Figure("cores", "Core scaling", lead, pictures, table, words, columns=4)
+
+    return drawn(slices(machines, "cores", (), fewest=2), draw, "no report has two numbers of cores of one thing")

@@ -1,0 +1,173 @@
+"""The cases of several reports, put together: processes of one program on one machine are one set of figures."""
+
+import json
+import statistics
+from dataclasses import dataclass, field
+
+import reports
+from charts.words import clean
+
+ITEM_BYTES = {"bytes": 1, "uint8": 1, "int8": 1, "bool": 1, "float16": 2, "bfloat16": 2, "int16": 2, "float32": 4,
+              "int32": 4, "float64": 8, "int64": 8}
+AXES = ("cache", "callers", "index_home", "isa")
+KEY = (*reports.IDENTITY, *AXES, "further")  # further: the axes that are not known here, `touched=0.25`
+
+
+@dataclass
+class Measured:
+    """One case, measured in one process or in several."""
+
+    key: dict  # the columns of the identity and the axes
+    cases: list = field(default_factory=list)
+
+    def __getattr__(self, name):
+        if name in self.key:
+            return self.key[name]
+        raise AttributeError(name)
+
+    @property
+    def row_bytes(self):
+        """Of one row; of a dtype that is not known, what was moved, by the batch."""
+        if self.dtype in ITEM_BYTES:
+            return self.dim * ITEM_BYTES[self.dtype]
+        parts = 2 if self.direction in ("sum", "round_trip") else 1
+        return self.cases[0]["payload_bytes"] // (parts * max(1, self.batch))
+
+    @property
+    def payload(self):
+        return self.cases[0]["payload_bytes"]
+
+    @property
+    def is_unstable(self):
+        """In most of the processes."""
+        return 2 * sum(case["status"] == "unstable" for case in self.cases) > len(self.cases)
+
+    def middle(self, column):
+        """The median over the processes; None where none of them has the column."""
+        values = [case[column] for case in self.cases if case.get(column) is not None]
+        return statistics.median(values) if values else None
+
+    @property
+    def seconds(self):
+        return self.middle("median_s")
+
+    def interval(self):
+        """(low, high) in seconds: over processes the range of their medians, of a single one its 95 % interval."""
+        if len(self.cases) > 1:
+            medians = [case["median_s"] for case in self.cases]
+            return min(medians), max(medians)
+        case = self.cases[0]
+        return case["ci_low_s"], case["ci_high_s"]
+
+    def speed(self, seconds):
+        """GB/s at so many seconds an operation."""
+        return None if not seconds else self.payload / seconds / 1e9
+
+    @property
+    def gb_per_s(self):
+        return self.speed(self.seconds)
+
+    def speeds(self):
+        """(low, high) of the interval in GB/s, or (None, None)."""
+        low, high = self.interval()
+        return self.speed(high), self.speed(low)
+
+
+@dataclass
+class Machine:
+    """The reports of one program on one machine."""
+
+    name: str
+    letter: str = ""  # where there are several
+    names: list = field(default_factory=list)  # of the files
+    reports: list = field(default_factory=list)
+    measured: dict = field(default_factory=dict)  # identity -> Measured
+
+    def add(self, name, report):
+        self.names.append(name)
+        self.reports.append(report)
+        for case in report["cases"]:
+            if case["status"] in reports.MEASURED and has_figures(case):
+                key = {column: text_of(case.get(column)) for column in KEY}
+                key["further"] = further(case, report["axes"])
+                self.measured.setdefault(tuple(key.values()), Measured(key)).cases.append(case)
+
+    @property
+    def cases(self):
+        return list(self.measured.values())
+
+
+def has_figures(case):
+    """A time, or of the memory suite what is resident."""
+    return bool(case["resident_bytes"] or case["device_bytes"]) if case["suite"] == "memory" else \
+        bool(case["median_s"] and case["payload_bytes"])
+
+
+def further(case, axes):
+    names = [name for name in axes if name not in AXES and case.get(name) is not None]
+    return clean(", ".join(f"{name}={case[name]}" for name in names), 80)
+
+
+def text_of(value):
+    return clean(value) if isinstance(value, str) else value
+
+
+def load(paths):
+    """[(name, report)] of the files; a report that stands among them twice is refused."""
+    loaded, seen = [], {}
+    for path in paths:
+        report = reports.read(path)
+        content = json.dumps(report, sort_keys=True)
+        if content in seen:
+            raise reports.ReportError(f"{path}: the same report as {seen[content]}; each is drawn once")
+        seen[content] = path
+        check_once(path, report)
+        loaded.append((path.name, report))
+    return loaded
+
+
+def check_once(path, report):
+    """A case that stands twice in one report would be drawn as two processes."""
+    axes = [*reports.IDENTITY, *AXES, *report["axes"]]
+    seen = {}
+    for position, case in enumerate(report["cases"]):
+        key = json.dumps([case.get(name) for name in axes])
+        if case["status"] in reports.MEASURED and key in seen:
+            raise reports.ReportError(f"{path}: cases[{position}] is the same case as cases[{seen[key]}]")
+        seen.setdefault(key, position)
+
+
+def sameness(report):
+    """What two reports have in common where they are processes of one program on one machine."""
+    build = report["environment"].get("build", {})
+    return json.dumps([reports.machine_of(report["environment"]),
+                       *(build.get(name) for name in ("flags", "compiler_version", "git_dirty"))])
+
+
+def gather(loaded, each=False):
+    """The machines of the reports in their order; with `each`, every report by itself."""
+    machines = {}
+    for position, (name, report) in enumerate(loaded):
+        key = position if each else sameness(report)
+        machines.setdefault(key, Machine(name_of(report))).add(name, report)
+    found = list(machines.values())
+    if len(found) > 1:
+        for position, machine in enumerate(found):
+            machine.letter = letter_of(position)
+    return found
+
+
+def letter_of(position):
+    return chr(ord("A") + position) if position < 26 else str(position + 1)
+
+
+def name_of(report):
+    """`AMD EPYC, 2 cores, 2026-11-21`, as far as the report says it."""
+    cpu, cuda = (report["environment"].get(name, {}) for name in ("cpu", "cuda"))
+    gpus = cuda.get("names") if isinstance(cuda.get("names"), list) else []
+    cores = cpu.get("cores_allowed")
+    parts = [clean(str(cpu.get("model") or "unknown processor"), 60)]
+    if isinstance(cores, int):
+        parts.append(f"{cores} core{'' if cores == 1 else 's'}")
+    parts += sorted({clean(str(gpu), 60) for gpu in gpus})
+    return ", ".join([*parts, clean(report["started_at"], 60)[:10]])

@@ -1,0 +1,174 @@
+"""Reads the JSON reports of stbench, for the scripts that need more than its own tables (docs/schema.md).
+
+`read` gives the report as it stands in the file, with the fields that older minor schemas lack filled in; what these
+scripts rely on is checked before, so that none of them has to ask again whether a number is one.
+"""
+
+import json
+from pathlib import Path
+
+OURS, LIBTORCH, CEILING = ("speedtorch", "hybrid"), ("index_select", "advanced", "staged"), ("copy", "stream")
+IDENTITY = ("suite", "direction", "placement", "method", "device", "dtype", "index_dtype", "distribution", "rows",
+            "dim", "batch", "cores")
+STATUSES = ("ok", "unstable", "waived", "wrong", "failed")
+MEASURED = STATUSES[:2]
+LARGEST = 256 * 10**6  # bytes of a file; the largest report committed has 1.2 MB
+DEEPEST = 32  # brackets within brackets, as the program's own reader allows
+# What a case must have, and what it may have: the kinds of docs/schema.md.
+REQUIRED = {**dict.fromkeys(IDENTITY[:8], "text"), **dict.fromkeys(IDENTITY[8:], "integer"), "status": "text",
+            "reason": "text", "median_s": "real", "payload_bytes": "integer"}
+OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction",
+                             "speedup", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio"), "real"),
+            **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers",
+                             "group", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",
+                             "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
+                             "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
+                             "after_free_bytes"), "integer"),
+            **dict.fromkeys(("cache", "index_home", "isa", "pages_got"), "text")}
+WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
+SMALLEST, GREATEST = 1e-15, 1e15  # of what is measured: beyond them figures and axes would overflow
+
+
+class ReportError(Exception):
+    """Why a file cannot be read; the text is one to three lines and names the file."""
+
+
+def read(path):
+    """The report in a file: a dict with all fields of docs/schema.md."""
+    report = parse(path, content_of(path))
+    check_head(path, report)
+    for position, case in enumerate(report["cases"]):
+        check_case(path, f"cases[{position}]", case)
+    return report
+
+
+def content_of(path):
+    try:
+        if (size := Path(path).stat().st_size) > LARGEST:
+            raise ReportError(f"{path}: has {size} bytes; a report of stbench has {LARGEST} at most")
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{path}: is no report of stbench: not UTF-8 at byte {error.start}") from None
+
+
+def refuse_constant(text):
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def unique(pairs):
+    """An object of JSON, each key once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in an object")
+    return found
+
+
+def parse(path, text):
+    try:
+        report = json.loads(text, object_pairs_hook=unique, parse_constant=refuse_constant)
+    except RecursionError:
+        raise ReportError(f"{path}: is no report of stbench: nested deeper than {DEEPEST}") from None
+    except ValueError as error:
+        hint = "; of a CSV report, name the JSON (--json FILE)" if text.startswith("suite,") else ""
+        raise ReportError(f"{path}: is no report of stbench: {shortened(str(error), 200)}{hint}") from None
+    if depth_of(report) > DEEPEST:
+        raise ReportError(f"{path}: is no report of stbench: nested deeper than {DEEPEST}")
+    return report
+
+
+def depth_of(value):
+    """How deep brackets stand within brackets, without recursion."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        depth += 1
+        if depth > DEEPEST:
+            break
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return depth
+
+
+def shortened(text, length):
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def check_head(path, report):
+    def need(holds, what):
+        if not holds:
+            raise ReportError(f"{path}: is no report of stbench: {what}")
+
+    need(isinstance(report, dict), "it is no JSON object")
+    for name, default in (("program", ""), ("argv", []), ("seed", 0), ("interrupted", False), ("warnings", []),
+                          ("axes", [])):
+        report.setdefault(name, default)
+    for name, kind, words in (("schema_version", str, "a text"), ("started_at", str, "a text"),
+                              ("program", str, "a text"), ("environment", dict, "an object"),
+                              ("interrupted", bool, "true or false"), ("argv", list, "an array"),
+                              ("warnings", list, "an array"), ("axes", list, "an array"),
+                              ("cases", list, "an array")):
+        need(name in report, f"it has no {name}")
+        need(isinstance(report[name], kind), f"{name} is {shown(report[name])}; it must be {words}")
+    version = report["schema_version"]
+    need(version.split(".")[0] == "1", f"schema_version is {shown(version)}; versions 1.x can be read")
+    for name, group in report["environment"].items():
+        need(isinstance(group, dict), f"environment.{name} is {shown(group)}; it must be an object")
+    total = report["environment"].get("memory", {}).get("total_bytes")
+    need(total is None or fits(total, "integer"),
+         f"environment.memory.total_bytes is {shown(total)}; it must be {WANTED['integer']}")
+    for name in ("argv", "warnings", "axes"):
+        need(all(isinstance(one, str) for one in report[name]), f"{name} must hold texts only")
+
+
+def shown(value):
+    return shortened(json.dumps(value), 60)
+
+
+def fits(value, kind):
+    if kind == "text":
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    if kind == "integer":
+        return isinstance(value, int) and 0 <= value < 2**63
+    return value == 0 or SMALLEST <= value <= GREATEST
+
+
+def check_case(path, place, case):
+    def refuse(what):
+        raise ReportError(f"{path}: is no report of stbench: {what}")
+
+    if not isinstance(case, dict):
+        refuse(f"{place} is {shown(case)}; it must be an object")
+    for name, kind in REQUIRED.items():
+        if name not in case:
+            refuse(f"{place} has no {name}")
+        empty = case[name] is None and name in ("median_s", "payload_bytes")
+        if not empty and not fits(case[name], kind):
+            refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}")
+    for name, kind in OPTIONAL.items():
+        if case.setdefault(name, None) is not None and not fits(case[name], kind):
+            refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}, or null")
+    if case["status"] not in STATUSES:
+        refuse(f"{place}.status is {shown(case['status'])}; it must be one of {', '.join(STATUSES)}")
+    check_samples(refuse, place, case)
+
+
+def check_samples(refuse, place, case):
+    if not isinstance(case.get("samples_s"), list):
+        refuse(f"{place} has no samples_s; it must be an array")
+    if not all(fits(sample, "real") for sample in case["samples_s"]):
+        refuse(f"{place}.samples_s must hold numbers only, each {WANTED['real']}")
+
+
+def machine_of(environment):
+    """What is the same in all processes of one program on one machine."""
+    def get(group, name):
+        return environment.get(group, {}).get(name)
+
+    memory = get("memory", "total_bytes")
+    return {"CPU": get("cpu", "model"), "cores": get("cpu", "cores_allowed"), "caches": get("cpu", "caches"),
+            "memory in GiB": memory and round(memory / 2**30), "GPU": get("cuda", "names"),
+            "LibTorch": get("libtorch", "version"), "instruction set": get("cpu", "kernel_isa"),
+            "stbench": get("build", "stbench"), "revision": get("build", "git_revision")}

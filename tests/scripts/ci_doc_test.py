@@ -1,0 +1,66 @@
+"""docs/ci.md and docs/compare.md: the shell version runs, the workflow is YAML whose commands the program knows."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from program import ROOT, require_program
+
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+SMALL = "--placement hugepage --direction to --method speedtorch,copy --rows 2k --batch 300 --cores 1 --device cpu --samples 5"
+
+# What stands for ./stbench: the same words with a small suite, and as few processes as can be.
+LAUNCHER = f"""#!/usr/bin/env bash
+arguments=("$@")
+for i in "${{!arguments[@]}}"; do [[ ${{arguments[i]}} != --processes ]] || arguments[i + 1]=2; done
+[[ $1 != calibrate ]] || arguments+=(--processes 3)
+exec "$STBENCH_PROGRAM" "${{arguments[@]}}" {SMALL}
+"""
+
+
+def snippet(language):
+    return re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+
+
+class CiPageTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="ci test "))
+        self.addCleanup(shutil.rmtree, self.folder)
+        (self.folder / "stbench").write_text(LAUNCHER)
+        (self.folder / "stbench").chmod(0o755)
+
+    def run_shell(self, code, **variables):
+        environment = {**os.environ, "STBENCH_PROGRAM": str(require_program()), **variables}
+        return subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=self.folder, env=environment,
+                              capture_output=True, text=True, timeout=240, check=False)
+
+    def test_the_shell_version_runs(self):
+        done = self.run_shell(snippet("sh"))
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "no slowdown" if done.returncode == 0 else "slower, or a case was lost")
+        self.assertRegex((self.folder / "comparison.md").read_text(encoding="utf-8"), r"^\*\*\d+ cases: ")
+
+    def test_the_workflow_runs_its_commands(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("no PyYAML in this Python: the workflow is not parsed")
+        workflow = yaml.safe_load(snippet("yaml"))
+        steps = workflow["jobs"]["speed"]["steps"]
+        runs = {step["name"]: step["run"] for step in steps if "run" in step}
+        self.assertEqual(len(runs), 3)
+        summary = {"GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")}
+        for name in ("Calibrate, where nobody has", "Save the baseline", "Calibrate, where nobody has"):
+            done = self.run_shell(runs[name], **summary)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_shell(runs["Compare"], **summary)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertIn(" cases: ", (self.folder / "summary.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    unittest.main()
