@@ -142,17 +142,28 @@ class ContiguousParameters {
   /// Clamps each element to [-max_value, max_value].
   void clip_grad_value(double max_value);
 
-  /// Whether backward, or whoever, wrote to the gradient of the parameter at this place since the last
-  /// zero_grad() or step.
+  /// Whether backward, or whoever, wrote to the gradient of the parameter at this place since it was last
+  /// zeroed by zero_grad() or a step. A tensor operation on the whole buffer counts for each.
   [[nodiscard]] bool used(std::size_t place) const;
-  /// Says that all gradients were written from outside, by a collective operation on the buffers: none of
-  /// them counts as unused in the next step.
+  /// Says that all gradients were written by raw pointers, as MPI does: none counts as unused.
   void gradients_written() { all_used_ = true; }
-  /// Says that the gradients were used up: which are written from now on counts for the next step.
+  /// Says that the gradients were zeroed by raw pointers: none counts as used.
   void gradients_used();
 
  private:
+  friend class ContiguousOptimizer;
   class Views;
+
+  void lay_out();
+  [[nodiscard]] bool data_is_valid() const;
+  [[nodiscard]] bool frozen_stay() const;
+  void refuse_moved_data() const;
+  [[noreturn]] void refuse_gradient(std::size_t parameter) const;
+  [[noreturn]] void refuse_buffer_gradient() const;
+  void reattach(std::size_t place);
+  template <class Operation>
+  void on_gradients(const Operation& operation);
+  void zero_padding(at::Tensor Bucket::*buffer);
 
   std::vector<at::Tensor> parameters_;
   std::vector<std::string> names_;
