@@ -36,22 +36,6 @@ struct FlatTask {
   bool zero;
 };
 
-/// A GradientChange in the arithmetic of T.
-template <class T>
-struct Change {
-  T inv_scale, most, coefficient;
-
-  explicit Change(const GradientChange& change)
-      : inv_scale(T(change.inv_scale)), most(T(change.max_value)), coefficient(T(change.coefficient)) {}
-
-  SPEEDTORCH_INLINE T clamped(T grad) const {
-    const T unscaled = grad * inv_scale;
-    const T below = unscaled > most ? most : unscaled;
-    return below < -most ? -most : below;
-  }
-  SPEEDTORCH_INLINE T of(T grad) const { return clamped(grad) * coefficient; }
-};
-
 }  // namespace speedtorch::kernels
 #endif
 

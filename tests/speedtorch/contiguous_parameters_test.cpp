@@ -69,7 +69,7 @@ Tensors copies(const Tensors& tensors) {
 }
 
 /// The same gradients to both, added to what is there, as backward does it.
-void accumulate(const Tensors& ours, const Tensors& theirs, unsigned seed,
+void add_gradients(const Tensors& ours, const Tensors& theirs, unsigned seed,
                 const std::vector<bool>& unused = {}) {
   at::manual_seed(seed);
   for (std::size_t k = 0; k < ours.size(); ++k) {
@@ -193,7 +193,7 @@ TEST(ContiguousParameters, MayBeScalarEmptyOrNone) {
   const auto expected = copies(given);
   ContiguousOptimizer optimizer(given, SGDOptions{.lr = 1});
   torch::optim::SGD reference(expected, torch::optim::SGDOptions(1));
-  accumulate(given, expected, 3);
+  add_gradients(given, expected, 3);
   optimizer.step();
   reference.step();
   EXPECT_TRUE(given[0].equal(expected[0]));
@@ -407,7 +407,7 @@ TEST(ContiguousOptimizer, StepsAsLibTorchDoesTensorByTensor) {
         for (int step = 0; step < steps; ++step) {
           optimizer.zero_grad();
           reference->zero_grad(false);
-          accumulate(ours, theirs, static_cast<unsigned>(step) + 100 * seed);
+          add_gradients(ours, theirs, static_cast<unsigned>(step) + 100 * seed);
           optimizer.step();
           reference->step();
         }
@@ -427,7 +427,7 @@ TEST(ContiguousOptimizer, SurvivesGradientsThatAreSetToNone) {
   for (unsigned step = 0; step < 15; ++step) {
     torch::optim::SGD(ours, torch::optim::SGDOptions(1)).zero_grad();
     reference.zero_grad();
-    accumulate(ours, theirs, step);
+    add_gradients(ours, theirs, step);
     EXPECT_FALSE(optimizer.parameters().buffer_is_valid());
     optimizer.step();
     EXPECT_TRUE(optimizer.parameters().buffer_is_valid());
@@ -462,7 +462,7 @@ TEST(ContiguousParameters, TrainByAStockOptimizerOnTheBuffers) {
   for (unsigned step = 0; step < 5; ++step) {
     flat.zero_grad();
     reference.zero_grad(false);
-    accumulate(ours, theirs, step);
+    add_gradients(ours, theirs, step);
     flat.prepare_step();
     optimizer.step();
     reference.step();
@@ -489,9 +489,9 @@ TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
       optimizer.zero_grad();
       reference.zero_grad(skip && step > 0);  // none is skipped, zeros are not
       if (step == 0)
-        accumulate(ours, theirs, step);
+        add_gradients(ours, theirs, step);
       else
-        accumulate(ours, theirs, step, step % 2 == 1 ? unused : std::vector<bool>{});
+        add_gradients(ours, theirs, step, step % 2 == 1 ? unused : std::vector<bool>{});
       optimizer.step({.zero_grad = step % 3 == 0});
       reference.step();
     }
@@ -540,7 +540,7 @@ TEST(ContiguousOptimizer, StepsGroupsByTheirOwnOptions) {
     }
     optimizer.zero_grad();
     reference.zero_grad(false);
-    accumulate(ours, theirs, step);
+    add_gradients(ours, theirs, step);
     optimizer.step();
     reference.step();
   }
@@ -622,7 +622,7 @@ TEST(ContiguousParameters, ClipAsLibTorchDoes) {
     const auto ours = random_parameters(8);
     const auto theirs = copies(ours);
     ContiguousParameters flat(ours);
-    accumulate(ours, theirs, 1);
+    add_gradients(ours, theirs, 1);
     const double norm = flat.clip_grad_norm(most);
     const double wanted = torch::nn::utils::clip_grad_norm_(theirs, most);
     EXPECT_NEAR(norm, wanted, 1e-6 * wanted);
@@ -643,7 +643,7 @@ TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
   ContiguousOptimizer one(together, AdamOptions{.lr = 0.1});
   ContiguousOptimizer three(apart, AdamOptions{.lr = 0.1});
   for (unsigned step = 0; step < 4; ++step) {
-    accumulate(together, apart, step);
+    add_gradients(together, apart, step);
     const double norm = three.parameters().clip_grad_norm(0.1);
     three.step();
     three.zero_grad();
@@ -662,7 +662,7 @@ TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
   const auto start = copies(ours);
   ContiguousOptimizer scaled(ours, AdamOptions{.lr = 0.1});
   ContiguousOptimizer reference(plain, AdamOptions{.lr = 0.1});
-  accumulate(ours, plain, 1);
+  add_gradients(ours, plain, 1);
   for (const auto& tensor : ours) tensor.grad().mul_(1024);
   EXPECT_FALSE(scaled.step({.inv_scale = 1.0 / 1024, .found_inf = at::ones({1})}));
   EXPECT_EQ(most_ulps(ours, start, start), 0);
@@ -684,7 +684,7 @@ TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
   const auto theirs = copies(ours);
   // Without an eps, 0 / 0 is computed where no parameter lies.
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1, .eps = 0, .weight_decay = 0.1});
-  accumulate(ours, theirs, 1);
+  add_gradients(ours, theirs, 1);
   optimizer.step({.max_norm = 1});
   const auto& data = optimizer.parameters().buckets()[0].data;
   double sum = 0;
@@ -785,12 +785,12 @@ TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
   const auto ours = random_parameters(10);
   const auto theirs = copies(ours);
   ContiguousOptimizer first(ours, RMSpropOptions{.momentum = 0.9, .centered = true});
-  accumulate(ours, theirs, 1);
+  add_gradients(ours, theirs, 1);
   first.step({.zero_grad = true});
   const auto resumed = copies(ours);
   ContiguousOptimizer second(resumed, RMSpropOptions{.momentum = 0.9, .centered = true});
   second.set_state(first.state());
-  accumulate(ours, resumed, 2);
+  add_gradients(ours, resumed, 2);
   first.step();
   second.step();
   EXPECT_EQ(most_ulps(ours, resumed, resumed), 0);
