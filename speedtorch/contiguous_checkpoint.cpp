@@ -14,8 +14,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -270,10 +268,15 @@ void ContiguousOptimizer::load(const std::string& file) {
   } catch (const c10::Error&) {
     throw FileError("'" + base_name(file) + "' holds no state_dict() of an optimizer");
   }
-  for (const auto& options : found.options) check_options(options);
-  // In the file the groups follow each other; here the parameters are in the order of the groups too.
-  state_->set_state(found.states);
-  for (std::size_t g = 0; g < found.options.size(); ++g) state_->set_options(g, found.options[g]);
+  const auto before = state_->options;
+  try {
+    for (std::size_t g = 0; g < found.options.size(); ++g) state_->set_options(g, found.options[g]);
+    state_->set_state(
+        found.states);  // in the file as here, the parameters of a group follow those of the last
+  } catch (...) {
+    for (std::size_t g = 0; g < before.size(); ++g) state_->set_options(g, before[g]);
+    throw;
+  }
 }
 
 }  // namespace speedtorch

@@ -275,6 +275,7 @@ std::vector<ParameterState> ContiguousOptimizer::State::state() const {
 }
 
 void ContiguousOptimizer::State::set_state(const std::vector<ParameterState>& given) {
+  const at::NoGradGuard no_grad;
   if (given.size() != parameters.size()) {
     throw ShapeError("states of " + std::to_string(given.size()) + " parameters were given; there are " +
                      std::to_string(parameters.size()));

@@ -352,18 +352,36 @@ void ContiguousParameters::refuse_moved_data() const {
 }
 
 void ContiguousParameters::prepare_step() {
-  if (!data_is_valid()) refuse_moved_data();
+  if (!frozen_stay()) refuse_moved_data();
   for (const auto& bucket : buckets_) {
     if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
       refuse_buffer_gradient();
   }
   for (std::size_t k = 0; k < places_.size(); ++k) {
+    prefetch_place(k);
     const auto& place = places_[k];
-    if (views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
-      continue;
+    const auto& parameter = parameters_[place.parameter];
+    const auto& bucket = buckets_[place.bucket];
+    if (!views_->data_stays(parameter, bucket, k, place.begin)) refuse_moved_data();
+    if (views_->gradient_stays(parameter, bucket, k, place.begin)) continue;
     if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(place.parameter);
     reattach(k);
   }
+}
+
+/// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
+/// small tensors, they are a third of a step.
+void ContiguousParameters::prefetch_place(std::size_t k) const {
+  constexpr std::size_t kAhead = 8;
+  const auto prefetch = [](const void* object, int lines) {
+    for (int line = 0; line < lines; ++line) __builtin_prefetch(static_cast<const char*>(object) + 64 * line);
+  };
+  if (k + kAhead < places_.size()) {
+    prefetch(parameters_[places_[k + kAhead].parameter].unsafeGetTensorImpl(), 3);
+    prefetch(views_->of[k + kAhead].gradient.unsafeGetTensorImpl(), 3);
+  }
+  if (k + kAhead / 2 < places_.size())
+    prefetch(parameters_[places_[k + kAhead / 2].parameter].unsafeGetTensorImpl()->autograd_meta(), 1);
 }
 
 void ContiguousParameters::reattach(std::size_t k) {

@@ -1,21 +1,26 @@
-/// ContiguousOptimizer driven from Python (contiguous_test.py), which compares with torch's own optimizers.
+/// ContiguousOptimizer driven by lines from Python (contiguous_test.py), which compares with torch's own
+/// optimizers. Each line has one line for an answer, "error: ..." where the library refused.
 ///
-///   contiguous_steps NAME [option=value ...] IN OUT [STATE-TO-LOAD] [STATE-TO-SAVE]
+///   threads N                                               -> ok
+///   steps NAME [option=value ...] IN OUT LOADED SAVED       -> the instruction set in use
 ///
 /// IN and OUT are of torch.save(). IN: {"parameters": [tensor ...], "frozen": [bool ...], "gradients":
 /// [[tensor or None ...] for each step], "unused": "skip" or "zero", "none": bool}; with `none` gradients are
-/// set to none between steps, as torch's zero_grad() does, else zeroed by ours. OUT: [tensor ...]. "-" loads
-/// or saves no state.
+/// set to none between steps, as torch's zero_grad() does, else zeroed by ours. OUT: [tensor ...]. LOADED and
+/// SAVED are states, "-" for none.
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "kernels/isa.h"
 #include "speedtorch/contiguous_optimizer.h"
+#include "speedtorch/threads.h"
 #include "tests/speedtorch/given_options.h"
 
 namespace speedtorch {
@@ -68,26 +73,34 @@ void run(const UpdateOptions& options, const std::vector<std::string>& files) {
   if (files[3] != "-") optimizer.save(files[3]);
 }
 
+std::string answer(const std::string& line) {
+  std::istringstream words(line);
+  std::string command;
+  std::string name;
+  words >> command >> name;
+  if (command == "threads") return set_threads(std::stoi(name), {}), "ok";
+  Words options;
+  std::vector<std::string> files;
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos)
+      files.push_back(word);
+    else
+      options[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
+  }
+  run(options_of(name, options), files);
+  return std::string(kernels::isa_in_use());
+}
+
 }  // namespace
 }  // namespace speedtorch
 
-int main(int argc, char** argv) {
-  using namespace speedtorch;
-  try {
-    Words words;
-    std::vector<std::string> files;
-    for (int k = 2; k < argc; ++k) {
-      const std::string word = argv[k];
-      const auto equals = word.find('=');
-      if (equals == std::string::npos)
-        files.push_back(word);
-      else
-        words[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      std::cout << speedtorch::answer(line) << std::endl;
+    } catch (const std::exception& error) {
+      std::cout << "error: " << error.what() << std::endl;
     }
-    run(options_of(argv[1], words), files);
-    std::cout << kernels::isa_in_use() << "\n";
-  } catch (const std::exception& error) {
-    std::cout << "error: " << error.what() << "\n";
-    return 1;
   }
 }
