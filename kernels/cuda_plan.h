@@ -31,13 +31,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/host_device.h"
 #include "kernels/row_view.h"
-
-#ifdef __CUDACC__
-#define SPEEDTORCH_HOST_DEVICE __host__ __device__
-#else
-#define SPEEDTORCH_HOST_DEVICE
-#endif
 
 namespace speedtorch::kernels {
 

@@ -43,6 +43,12 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
+/// A number that an optimizer cannot be given. what() names the option, its value and what would be right.
+class OptionError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// An instruction set that this program was not compiled for, or that this processor lacks.
 class IsaError : public Error {
  public:

@@ -1,0 +1,223 @@
+#include "speedtorch/sparse_rows.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <sstream>
+#include <utility>
+#include <variant>
+
+#include "kernels/sparse_step.h"
+#include "speedtorch/error.h"
+#include "speedtorch/row_overlap.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+std::string shape_of(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << " " << tensor.sizes();
+  return text.str();
+}
+
+void check_on_host(const at::Tensor& tensor, const std::string& name) {
+  if (tensor.device().is_cpu()) return;
+  throw PlacementError(name + " is on " + tensor.device().str() +
+                       "; SparseRows works on cpu tensors: memory of the host, pinned memory among it");
+}
+
+void check_table(const at::Tensor& table) {
+  check_on_host(table, "the table");
+  const bool floating = table.scalar_type() == at::kFloat || table.scalar_type() == at::kDouble;
+  if (floating && table.layout() == at::kStrided && table.dim() > 0 && table.is_contiguous()) return;
+  throw ShapeError("the table is " + shape_of(table) +
+                   "; a contiguous one of float32 or float64 and at least one dimension is needed");
+}
+
+/// One block of bytes, as rows.
+kernels::ConstRows block_of(const at::Tensor& tensor) {
+  const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), bytes > 0 ? 1 : 0, bytes, bytes};
+}
+
+void check_apart(const at::Tensor& a, const at::Tensor& b, const std::string& names) {
+  if (overlap(block_of(a), block_of(b))) throw ShapeError(names + " overlap; each needs its own memory");
+}
+
+void check_state(const at::Tensor& state, const std::string& name, const at::Tensor& table) {
+  check_on_host(state, "the state " + name);
+  if (state.scalar_type() == table.scalar_type() && state.sizes() == table.sizes() && state.is_contiguous())
+    return;
+  throw ShapeError("the state " + name + " is " + shape_of(state) + ", the table " + shape_of(table) +
+                   "; a contiguous one of the table's shape and dtype is needed");
+}
+
+void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
+  check_on_host(steps, "row_steps");
+  const bool counts = steps.scalar_type() == at::kInt || steps.scalar_type() == at::kLong;
+  if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
+  throw ShapeError("row_steps is " + shape_of(steps) + ", the table " + shape_of(table) +
+                   "; a contiguous one of int32 or int64 and a number for each row is needed");
+}
+
+/// Writes through raw pointers are unseen by autograd: tell it.
+void bump_version(const at::Tensor& tensor) {
+  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+template <class T>
+kernels::StepTables<T> tables_of(const at::Tensor& table, const std::vector<at::Tensor>& states) {
+  const auto columns = c10::multiply_integers(table.sizes().slice(1));
+  kernels::StepTables<T> tables{static_cast<T*>(table.data_ptr()), {}, table.size(0), columns};
+  for (std::size_t k = 0; k < states.size(); ++k) tables.states[k] = static_cast<T*>(states[k].data_ptr());
+  return tables;
+}
+
+struct Begin {
+  std::string name;
+  double value;
+};
+
+/// Names and first values of the states.
+std::vector<Begin> begins_of(const UpdateOptions& options) {
+  return std::visit(
+      [](const auto& update) {
+        std::vector<Begin> begins;
+        for (const char* name : update.names()) begins.push_back({name, update.initial(begins.size())});
+        return begins;
+      },
+      kernels::make_update<double>(options));
+}
+
+at::Tensor new_state(const at::Tensor& table, double value, const Home& home) {
+  if (home.placement == Placement::device)
+    throw PlacementError("states in device memory: SparseRows works on memory of the host");
+  auto state = home.placement == Placement::libtorch
+                   ? at::zeros(table.sizes(), table.options().requires_grad(false))
+                   : Table::filled(table.sizes(), table.scalar_type(), Zeros{}, home).host_tensor();
+  if (value != 0) state.fill_(value);
+  return state;
+}
+
+}  // namespace
+
+/// The fused step of the table's dtype.
+class SparseRows::Steps {
+ public:
+  Steps(const UpdateOptions& options, const at::Tensor& table, const std::vector<at::Tensor>& states)
+      : step_(table.scalar_type() == at::kFloat ? make<float>(options, table, states)
+                                                : make<double>(options, table, states)) {}
+
+  void run(const at::Tensor& index, const at::Tensor& grad, const at::Tensor& row_steps, std::int64_t step) {
+    std::visit(
+        [&](auto& of_dtype) {
+          if (index.scalar_type() == at::kLong)
+            run_on(of_dtype, index.const_data_ptr<std::int64_t>(), grad, row_steps, step);
+          else
+            run_on(of_dtype, index.const_data_ptr<std::int32_t>(), grad, row_steps, step);
+        },
+        step_);
+  }
+
+ private:
+  using Any = std::variant<kernels::SparseStep<float>, kernels::SparseStep<double>>;
+
+  template <class T>
+  static Any make(const UpdateOptions& options, const at::Tensor& table,
+                  const std::vector<at::Tensor>& states) {
+    return kernels::SparseStep<T>(kernels::make_update<T>(options), tables_of<T>(table, states));
+  }
+
+  template <class T, class Index>
+  static void run_on(kernels::SparseStep<T>& fused, const Index* index, const at::Tensor& grad,
+                     const at::Tensor& row_steps, std::int64_t step) {
+    const auto count = grad.size(0);
+    const T* const gradients = grad.const_data_ptr<T>();
+    if (!row_steps.defined()) return fused.run(index, count, gradients, step, parallel_for);
+    kernels::RowSteps counts;
+    if (row_steps.scalar_type() == at::kLong)
+      counts.wide = row_steps.data_ptr<std::int64_t>();
+    else
+      counts.narrow = row_steps.data_ptr<std::int32_t>();
+    fused.run(index, count, gradients, counts, parallel_for);
+  }
+
+  Any step_;
+};
+
+SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states, StepCount count)
+    : table_(std::move(table)) {
+  check_table(table_);
+  for (const auto& [name, value] : begins_of(options)) states_.push_back(new_state(table_, value, states));
+  if (count == StepCount::by_row) row_steps_ = at::zeros({table_.size(0)}, at::kLong);
+  prepare(options);
+}
+
+SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, std::vector<at::Tensor> states,
+                       at::Tensor row_steps)
+    : table_(std::move(table)), states_(std::move(states)), row_steps_(std::move(row_steps)) {
+  check_table(table_);
+  if (row_steps_.defined()) check_row_steps(row_steps_, table_);
+  prepare(options);
+}
+
+SparseRows::~SparseRows() = default;
+SparseRows::SparseRows(SparseRows&&) noexcept = default;
+SparseRows& SparseRows::operator=(SparseRows&&) noexcept = default;
+
+void SparseRows::prepare(const UpdateOptions& options) {
+  names_ = state_names(options);
+  if (states_.size() != names_.size()) {
+    throw ShapeError("the optimizer has " + std::to_string(names_.size()) + " states for each element; " +
+                     std::to_string(states_.size()) + " were given");
+  }
+  for (std::size_t k = 0; k < states_.size(); ++k) {
+    check_state(states_[k], names_[k], table_);
+    check_apart(table_, states_[k], "the table and the state " + names_[k]);
+    for (std::size_t other = 0; other < k; ++other)
+      check_apart(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
+  }
+  run_ = std::make_unique<Steps>(options, table_, states_);
+}
+
+void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
+  if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
+    throw ShapeError("the index is " + shape_of(index) + "; a contiguous one of int32 or int64 is needed");
+  check_on_host(index, "the index");
+  check_on_host(grad, "grad");
+  const bool fits = grad.dim() == table_.dim() && grad.size(0) == index.numel() &&
+                    grad.sizes().slice(1) == table_.sizes().slice(1) &&
+                    grad.scalar_type() == table_.scalar_type();
+  if (!fits || !grad.is_contiguous()) {
+    throw ShapeError(
+        "table " + shape_of(table_) + ", index " + shape_of(index) + " and grad " + shape_of(grad) +
+        " do not fit: grad needs one contiguous row of the table's shape and dtype for each index");
+  }
+  check_apart(table_, grad, "the table and grad");
+  for (std::size_t k = 0; k < states_.size(); ++k)
+    check_apart(states_[k], grad, "the state " + names_[k] + " and grad");
+  run_->run(index, grad, row_steps_, steps_ + 1);
+  ++steps_;
+  bump_version(table_);
+  for (const auto& state : states_) bump_version(state);
+  if (row_steps_.defined()) bump_version(row_steps_);
+}
+
+std::vector<State> SparseRows::states() const {
+  std::vector<State> states;
+  for (std::size_t k = 0; k < states_.size(); ++k) states.push_back({names_[k], states_[k]});
+  return states;
+}
+
+void SparseRows::set_steps(std::int64_t steps) {
+  if (steps < 0) throw OptionError("steps is " + std::to_string(steps) + "; 0 or more is needed");
+  steps_ = steps;
+}
+
+std::vector<std::string> state_names(const UpdateOptions& options) {
+  std::vector<std::string> names;
+  for (const auto& begin : begins_of(options)) names.push_back(begin.name);
+  return names;
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,92 @@
+/// An optimizer of the rows of a table that were used: parameter and states updated in place where they lie.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/update_options.h"
+#include "speedtorch/table.h"
+
+namespace speedtorch {
+
+/// How the steps are counted on which the bias corrections and decays of some optimizers depend.
+enum class StepCount {
+  shared,  ///< one count, as torch has
+  by_row,  ///< each row its own, int64: rare rows begin like any other
+};
+
+/// A state table under torch's name of it ("exp_avg").
+struct State {
+  std::string name;
+  at::Tensor table;
+};
+
+/// The optimizer of one table. A step takes the rows that were used and a gradient for each use, adds up the
+/// gradients of each row, and updates the row and its states in one pass on LibTorch's threads, without
+/// copying them anywhere. Where rows are used once, a step is that of Python torch's optimizer of the same
+/// name on those rows alone; docs/updates.md says what is equal bit for bit.
+///
+/// The table and its states are contiguous float32 or float64 tensors of one shape, of at least one
+/// dimension, that the processor can reach: `libtorch`, `pageable`, `hugepage`, `mapped` or `pinned` memory
+/// as a CPU tensor (Table::host_tensor). Not for use by several threads at once.
+class SparseRows {
+ public:
+  /// With new state tables in `states`, set as torch begins: to zero, Adagrad's to its initial value, Rprop's
+  /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory.
+  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for tensors or a home on
+  /// a GPU; ShapeError for a table that is not as above; what Table throws.
+  SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = {},
+             StepCount count = StepCount::shared);
+
+  /// With given states, in the order of state_names(): those of a run that is resumed, or of any placement.
+  /// `row_steps`, where it is defined, counts each row's own steps: int32 or int64, one for each row, which
+  /// must stay within the dtype.
+  /// @throws ShapeError naming both shapes where one is not as the table; as above.
+  SparseRows(at::Tensor table, const UpdateOptions& options, std::vector<at::Tensor> states,
+             at::Tensor row_steps = {});
+
+  ~SparseRows();
+  SparseRows(SparseRows&&) noexcept;
+  SparseRows& operator=(SparseRows&&) noexcept;
+
+  /// A step of the rows that `index` (int32 or int64, contiguous, n elements in any shape) names, by `grad`,
+  /// contiguous, of n rows of the table's shape and dtype: grad[i, ...] is for row index[i]. Gradients of one
+  /// row are added up in the order that they come in; the result does not depend on the threads. An empty
+  /// index is a step of no rows. Bumps the version counters of what it writes.
+  /// @throws ShapeError naming both shapes, PlacementError naming both devices, IndexError; nothing was
+  /// written then.
+  void step(const at::Tensor& index, const at::Tensor& grad);
+
+  [[nodiscard]] const at::Tensor& table() const { return table_; }
+  /// To save, or to look at. The tables are what the next step reads.
+  [[nodiscard]] std::vector<State> states() const;
+  /// How many steps were done; with counts by row they are not asked.
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  /// Of a run that is resumed. @throws OptionError for a negative number
+  void set_steps(std::int64_t steps);
+  /// Each row's count; undefined for a shared one.
+  [[nodiscard]] const at::Tensor& row_steps() const { return row_steps_; }
+
+ private:
+  class Steps;  // of one dtype
+
+  void prepare(const UpdateOptions& options);
+
+  at::Tensor table_;
+  std::vector<at::Tensor> states_;
+  at::Tensor row_steps_;
+  std::int64_t steps_ = 0;
+  std::vector<std::string> names_;
+  std::unique_ptr<Steps> run_;
+};
+
+/// The states that an optimizer of these options has for each element, by torch's names; those that depend on
+/// an option ("momentum_buffer") only with it. @throws OptionError
+std::vector<std::string> state_names(const UpdateOptions& options);
+
+}  // namespace speedtorch

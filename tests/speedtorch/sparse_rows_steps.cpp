@@ -1,0 +1,150 @@
+/// SparseRows driven by lines, for Python programs that do the same by torch's own optimizers
+/// (sparse_rows_test.py, scripts/optimizer-rounds). Each line has one line for an answer, "error: ..." where
+/// the library refused.
+///
+///   threads N | isa                                   -> ok | the instruction set in use
+///   table FILE.npy | zeros ROWS COLUMNS PLACEMENT     -> ok: float32 or as the file
+///   optimizer NAME [option=value ...] [count=row]     -> the states' names
+///   step INDEX.npy GRAD.npy                           -> nanoseconds; each file is read when first named
+///   save FOLDER                                       -> ok: FOLDER/table and FOLDER/STATE, plain bytes
+#include <ATen/ops/zeros.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/isa.h"
+#include "speedtorch/sparse_rows.h"
+#include "speedtorch/threads.h"
+#include "tests/speedtorch/given_options.h"
+
+namespace speedtorch {
+namespace {
+
+Placement placement_of(const std::string& name) {
+  for (const auto placement :
+       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+    if (to_string(placement) == name) return placement;
+  }
+  throw std::invalid_argument("no placement of the host " + name);
+}
+
+void write_bytes(const at::Tensor& tensor, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(static_cast<const char*>(tensor.const_data_ptr()),
+             static_cast<std::streamsize>(tensor.nbytes()));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+class Session {
+ public:
+  std::string answer(const std::string& line) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    if (command == "threads") return threads(words);
+    if (command == "isa") return std::string(kernels::isa_in_use());
+    if (command == "table") return table(words);
+    if (command == "zeros") return zeros(words);
+    if (command == "optimizer") return optimizer(words);
+    if (command == "step") return step(words);
+    if (command == "save") return save(words);
+    throw std::invalid_argument("no command " + command);
+  }
+
+ private:
+  std::string threads(std::istream& words) {
+    int count = 0;
+    words >> count;
+    set_threads(count, {});
+    return "ok";
+  }
+
+  std::string table(std::istream& words) {
+    std::string file;
+    words >> file;
+    table_ = Table::from_file(file).host_tensor();
+    return "ok";
+  }
+
+  std::string zeros(std::istream& words) {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::string placement;
+    words >> rows >> columns >> placement;
+    home_.placement = placement_of(placement);
+    table_ = home_.placement == Placement::libtorch
+                 ? at::zeros({rows, columns})
+                 : Table::filled({rows, columns}, at::kFloat, Zeros{}, home_).host_tensor();
+    return "ok";
+  }
+
+  std::string optimizer(std::istream& words) {
+    std::string name;
+    words >> name;
+    StepCount count = StepCount::shared;
+    Words options;
+    for (std::string word; words >> word;) {
+      const auto equals = word.find('=');
+      if (word == "count=shared") continue;
+      if (word == "count=row")
+        count = StepCount::by_row;
+      else
+        options[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
+    }
+    const auto chosen = options_of(name, options);
+    rows_.emplace(table_, chosen, home_, count);
+    std::string names;
+    for (const auto& state : rows_->states()) names += state.name + " ";
+    return names;
+  }
+
+  const at::Tensor& read(std::istream& words) {
+    std::string file;
+    words >> file;
+    auto found = read_.find(file);
+    if (found == read_.end()) found = read_.emplace(file, Table::from_file(file).host_tensor()).first;
+    return found->second;
+  }
+
+  std::string step(std::istream& words) {
+    const auto& index = read(words);
+    const auto& grad = read(words);
+    const auto begin = std::chrono::steady_clock::now();
+    rows_.value().step(index, grad);
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+    return std::to_string(took.count());
+  }
+
+  std::string save(std::istream& words) {
+    std::string folder;
+    words >> folder;
+    write_bytes(table_, folder + "/table");
+    for (const auto& state : rows_.value().states()) write_bytes(state.table, folder + "/" + state.name);
+    return "ok";
+  }
+
+  Home home_;
+  at::Tensor table_;
+  std::optional<SparseRows> rows_;
+  std::map<std::string, at::Tensor> read_;
+};
+
+}  // namespace
+}  // namespace speedtorch
+
+int main() {
+  speedtorch::Session session;
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      std::cout << session.answer(line) << std::endl;
+    } catch (const std::exception& error) {
+      std::cout << "error: " << error.what() << std::endl;
+    }
+  }
+}

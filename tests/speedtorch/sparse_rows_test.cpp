@@ -1,0 +1,178 @@
+// What SparseRows accepts, refuses and keeps. Its numbers are tested in sparse_rows_test.py against Python
+// torch and in tests/kernels/sparse_step_test.cpp against plain loops.
+
+#include "speedtorch/sparse_rows.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/remainder.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "speedtorch/error.h"
+
+namespace speedtorch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class Refusal, class Act>
+std::string refusal(Act act) {
+  try {
+    act();
+  } catch (const Refusal& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+at::Tensor some_rows() { return at::arange(12, at::kFloat).reshape({4, 3}); }
+
+/// A few steps of the same rows and gradients, whatever they are done on.
+void step_some(SparseRows& rows, int from, int to) {
+  for (int step = from; step < to; ++step) {
+    const auto index = at::remainder(at::arange(step, step + 6), 4);
+    rows.step(index, at::full({6, 3}, 0.5 + step, at::kFloat));
+  }
+}
+
+TEST(SparseRows, StatesAreNamedAndBeginAsTorchs) {
+  EXPECT_THAT(state_names(AdamOptions{.amsgrad = true}),
+              ElementsAre("exp_avg", "exp_avg_sq", "max_exp_avg_sq"));
+  EXPECT_THAT(state_names(RMSpropOptions{.momentum = 0.9, .centered = true}),
+              ElementsAre("square_avg", "momentum_buffer", "grad_avg"));
+  EXPECT_THAT(state_names(SGDOptions{}), ElementsAre());
+  const SparseRows adagrad(some_rows(), AdagradOptions{.initial_accumulator_value = 0.25});
+  EXPECT_EQ(adagrad.states().at(0).name, "sum");
+  EXPECT_TRUE(at::equal(adagrad.states().at(0).table, at::full({4, 3}, 0.25, at::kFloat)));
+  const SparseRows rprop(some_rows(), RpropOptions{.lr = 0.5});
+  EXPECT_TRUE(at::equal(rprop.states().at(0).table, at::zeros({4, 3})));
+  EXPECT_TRUE(at::equal(rprop.states().at(1).table, at::full({4, 3}, 0.5, at::kFloat)));
+}
+
+TEST(SparseRows, AreTheSameInEveryPlacementOfTheHost) {
+  SparseRows plain(some_rows(), AdamOptions{.lr = 0.1}, Home{.placement = Placement::libtorch});
+  step_some(plain, 0, 5);
+  EXPECT_FALSE(at::equal(plain.table(), some_rows()));
+  for (const auto placement : {Placement::pageable, Placement::hugepage, Placement::mapped}) {
+    const Home home{.placement = placement};
+    const auto table = Table::from_array(some_rows(), home);
+    SparseRows rows(table.host_tensor(), AdamOptions{.lr = 0.1}, home);
+    step_some(rows, 0, 5);
+    EXPECT_TRUE(at::equal(table.host_tensor(), plain.table())) << to_string(placement);
+    EXPECT_TRUE(at::equal(rows.states().at(1).table, plain.states().at(1).table)) << to_string(placement);
+  }
+}
+
+TEST(SparseRows, ResumeBitForBit) {
+  for (const auto count : {StepCount::shared, StepCount::by_row}) {
+    SparseRows whole(some_rows(), AdamWOptions{.lr = 0.1, .amsgrad = true}, {}, count);
+    step_some(whole, 0, 9);
+    SparseRows first(some_rows(), AdamWOptions{.lr = 0.1, .amsgrad = true}, {}, count);
+    step_some(first, 0, 4);
+    std::vector<at::Tensor> states;
+    for (const auto& state : first.states()) states.push_back(state.table.clone());
+    const auto row_steps = first.row_steps().defined() ? first.row_steps().to(at::kInt) : at::Tensor();
+    SparseRows second(first.table().clone(), AdamWOptions{.lr = 0.1, .amsgrad = true}, states, row_steps);
+    second.set_steps(first.steps());
+    step_some(second, 4, 9);
+    EXPECT_TRUE(at::equal(second.table(), whole.table()));
+    EXPECT_EQ(second.steps(), 9);
+    if (row_steps.defined()) {
+      EXPECT_TRUE(at::equal(second.row_steps(), whole.row_steps().to(at::kInt)));
+    }
+  }
+}
+
+TEST(SparseRows, CountStepsAndBumpVersions) {
+  SparseRows rows(some_rows(), AdagradOptions{}, {}, StepCount::by_row);
+  const auto before = rows.table()._version();
+  rows.step(at::arange(2), at::ones({2, 3}));
+  EXPECT_GT(rows.table()._version(), before);
+  EXPECT_GT(rows.states().at(0).table._version(), 0);
+  const auto kept = rows.table().clone();
+  rows.step(at::empty({0}, at::kLong), at::empty({0, 3}));
+  EXPECT_EQ(rows.steps(), 2);
+  EXPECT_TRUE(at::equal(rows.table(), kept));
+  EXPECT_TRUE(at::equal(rows.row_steps(), at::tensor({1, 1, 0, 0}, at::kLong)));
+}
+
+TEST(SparseRows, TakeRowsOfAnyShape) {
+  SparseRows deep(at::zeros({5, 2, 3}), SGDOptions{.lr = 1});
+  deep.step(at::tensor({1, 1, 4, 1}, at::kInt).reshape({2, 2}), at::ones({4, 2, 3}));
+  EXPECT_TRUE(at::equal(deep.table().select(0, 1), at::full({2, 3}, -3., at::kFloat)));
+  EXPECT_EQ(deep.table().sum().item<float>(), -4 * 6);
+  SparseRows flat(at::zeros({5}), SGDOptions{.lr = 1});
+  flat.step(at::arange(5), at::ones({5}));
+  EXPECT_EQ(flat.table().sum().item<float>(), -5);
+  SparseRows empty(at::zeros({5, 0}), AdamOptions{});
+  EXPECT_NO_THROW(empty.step(at::arange(5), at::zeros({5, 0})));
+}
+
+TEST(SparseRows, RefuseWhatDoesNotFit) {
+  SparseRows rows(some_rows(), AdamOptions{});
+  const auto step = [&](const at::Tensor& index, const at::Tensor& grad) {
+    return refusal<ShapeError>([&] { rows.step(index, grad); });
+  };
+  EXPECT_EQ(
+      step(at::arange(2), at::ones({2, 4})),
+      "table Float [4, 3], index Long [2] and grad Float [2, 4] do not fit: grad needs one contiguous row "
+      "of the table's shape and dtype for each index");
+  EXPECT_THAT(step(at::arange(3), at::ones({2, 3})), HasSubstr("index Long [3] and grad Float [2, 3]"));
+  EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
+  EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("one contiguous row"));
+  EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
+  EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
+  EXPECT_THAT(refusal<IndexError>([&] {
+                rows.step(at::tensor({0, 4}), at::ones({2, 3}));
+              }),
+              HasSubstr("index 4 at position 1 names no row: the table's rows are 0 to 3"));
+  EXPECT_TRUE(at::equal(rows.table(), some_rows()));
+  EXPECT_EQ(rows.steps(), 0);
+}
+
+TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
+  const auto make = [](const at::Tensor& table, std::vector<at::Tensor> states, at::Tensor steps = {}) {
+    return refusal<ShapeError>(
+        [&] { SparseRows(table, AdagradOptions{}, std::move(states), std::move(steps)); });
+  };
+  EXPECT_THAT(make(at::ones({4, 3}, at::kInt), {}), HasSubstr("the table is Int [4, 3]"));
+  EXPECT_THAT(make(at::ones({}), {}), HasSubstr("at least one dimension is needed"));
+  EXPECT_THAT(make(some_rows().t(), {}), HasSubstr("a contiguous one"));
+  EXPECT_THAT(make(some_rows(), {}), HasSubstr("has 1 states for each element; 0 were given"));
+  EXPECT_THAT(make(some_rows(), {at::ones({3, 4})}),
+              HasSubstr("the state sum is Float [3, 4], the table Float [4, 3]"));
+  EXPECT_THAT(make(some_rows(), {at::ones({4, 3})}, at::ones({5}, at::kLong)),
+              HasSubstr("row_steps is Long [5], the table Float [4, 3]"));
+  const auto table = some_rows();
+  EXPECT_EQ(make(table, {table}), "the table and the state sum overlap; each needs its own memory");
+  EXPECT_THAT(refusal<OptionError>([] { SparseRows(some_rows(), AdamOptions{.eps = -1}); }),
+              HasSubstr("Adam: eps is -1"));
+}
+
+TEST(SparseRows, SayWhereTheyWork) {
+  const auto elsewhere = at::ones({4, 3}, at::kMeta);
+  EXPECT_EQ(
+      refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
+      "the table is on meta; SparseRows works on cpu tensors: memory of the host, pinned memory among it");
+  SparseRows rows(some_rows(), SGDOptions{});
+  EXPECT_THAT(refusal<PlacementError>([&] { rows.step(at::arange(4), elsewhere); }),
+              HasSubstr("grad is on meta"));
+  EXPECT_THAT(refusal<PlacementError>([] {
+                SparseRows(some_rows(), AdamOptions{},
+                           Home{.placement = Placement::device, .device = at::kCUDA});
+              }),
+              HasSubstr("states in device memory"));
+}
+
+}  // namespace
+}  // namespace speedtorch
