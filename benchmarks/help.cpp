@@ -103,6 +103,11 @@ const std::vector<OptionGroup>& groups() {
          "cub_batched and memcpy_batch are operations of the CUDA toolkit, for cells on a GPU; mmap, pread "
          "and io_uring are ways into mapped tables. docs/peers.md "
          "has more."},
+        {"--optimizer LIST", "of the suites that step: SparseAdam, Adagrad, SGD, ...", "", true},
+        {"--negatives LIST", "words drawn for each pair of --suite embedding (5)", "", true},
+        {"--shape LIST", "models of --suite contiguous: resnet-50, ...; even: --rows × --dim", "", true},
+        {"--clip LIST", "norms that --suite contiguous clips to; 0: not at all (0, 0.1)", "", true},
+        {"--text FILE", "what --suite embedding trains on (King James Bible)", "", true},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
         {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},
