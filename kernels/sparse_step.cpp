@@ -6,11 +6,11 @@
 #include "kernels/sparse_step.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "kernels/row_moves.h"
+#include "kernels/step_math.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/sparse_step.cpp"
@@ -41,23 +41,6 @@ constexpr std::int64_t kGradientsAhead = 8;
 /// Elements of a row whose copies are summed at a time, on the stack.
 constexpr std::int64_t kBlock = 512;
 
-/// Of no instruction set, so that it can be inlined into the loops of each. Where there is no instruction for
-/// it (`kFused` false), fusing would be a call of hundreds of cycles.
-template <bool kFused>
-struct StepMath {
-  template <class T>
-  static SPEEDTORCH_INLINE T mul_add(T a, T b, T c) {
-    if constexpr (!kFused)
-      return a * b + c;
-    else if constexpr (std::is_same_v<T, float>)
-      return __builtin_fmaf(a, b, c);
-    else
-      return __builtin_fma(a, b, c);
-  }
-  static SPEEDTORCH_INLINE float square_root(float a) { return __builtin_sqrtf(a); }
-  static SPEEDTORCH_INLINE double square_root(double a) { return __builtin_sqrt(a); }
-};
-
 }  // namespace speedtorch::kernels
 #endif
 
@@ -65,7 +48,7 @@ HWY_BEFORE_NAMESPACE();
 namespace speedtorch::kernels {
 namespace HWY_NAMESPACE {
 
-using Math = StepMath<(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM>;
+using Math = StepMath<SPEEDTORCH_FUSES_HERE>;
 
 /// Starts loading a row, of a long one the first lines.
 template <class T>

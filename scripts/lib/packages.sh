@@ -24,6 +24,8 @@ comfort command bible             bible-kjv
 tests   header  gtest/gtest.h     libgtest-dev
 tests   header  gmock/gmock.h     libgmock-dev
 checks  command valgrind          valgrind
+checks  command mpicxx            libopenmpi-dev
+checks  command mpirun            openmpi-bin
 checks  command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 checks  command qemu-aarch64      qemu-user
 checks  browser chromium          chromium-headless-shell

@@ -15,25 +15,12 @@
 
 #include "kernels/error.h"
 #include "tests/kernels/counted_allocations.h"
+#include "tests/kernels/every_update.h"
 #include "tests/kernels/forced_isa.h"
 #include "tests/kernels/thread_pool.h"
 
 namespace speedtorch::kernels {
 namespace {
-
-template <bool kFused>
-struct PlainMath {
-  template <class T>
-  static T mul_add(T a, T b, T c) {
-    return kFused ? std::fma(a, b, c) : a * b + c;
-  }
-  template <class T>
-  static T square_root(T a) {
-    return std::sqrt(a);
-  }
-};
-
-bool fuses(std::string_view isa) { return isa != "sse4" && isa != "sse2" && isa != "baseline"; }
 
 /// A parameter and three states, of which an update uses the first.
 template <class T>
@@ -115,25 +102,6 @@ void plain_step(const AnyUpdate<T>& any, Tables<T>& tables, const Batch<T>& batc
     plain_step<PlainMath<true>>(any, tables, batch, step_of);
   else
     plain_step<PlainMath<false>>(any, tables, batch, step_of);
-}
-
-std::vector<UpdateOptions> every_update() {
-  return {AdamOptions{.weight_decay = 0.1},
-          AdamOptions{.betas = {0.4, 0.9}, .amsgrad = true},
-          AdamWOptions{},
-          AdamWOptions{.amsgrad = true, .maximize = true},
-          SparseAdamOptions{},
-          AdagradOptions{.lr_decay = 0.1},
-          RMSpropOptions{},
-          RMSpropOptions{.momentum = 0.9},
-          RMSpropOptions{.weight_decay = 0.1, .centered = true},
-          RMSpropOptions{.momentum = 0.9, .centered = true},
-          SGDOptions{.weight_decay = 0.1},
-          SGDOptions{.momentum = 0.9, .nesterov = true},
-          AdadeltaOptions{},
-          AdamaxOptions{},
-          ASGDOptions{.t0 = 1},
-          RpropOptions{}};
 }
 
 class OnIsa : public ::testing::TestWithParam<std::string_view> {

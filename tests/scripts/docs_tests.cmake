@@ -31,3 +31,8 @@ add_test(NAME example_mapped_table
   COMMAND sh -c "rm -f '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}'")
 set_tests_properties(example_mapped_table PROPERTIES
   PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")
+
+add_executable(example_contiguous_training ${PROJECT_SOURCE_DIR}/examples/contiguous_training.cpp)
+target_link_libraries(example_contiguous_training PRIVATE stbench_flags speedtorch)
+add_test(NAME example_contiguous_training COMMAND example_contiguous_training)
+set_tests_properties(example_contiguous_training PROPERTIES PASS_REGULAR_EXPRESSION "epoch 200 loss 0[.]0[0-9]*\n$")

@@ -1,0 +1,491 @@
+#include "speedtorch/contiguous_parameters.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <unordered_map>
+#include <utility>
+
+#include "kernels/flat_step.h"
+#include "speedtorch/flat_buffers.h"
+
+namespace speedtorch {
+namespace {
+
+std::vector<ParameterGroup> one_group(std::vector<at::Tensor> parameters) {
+  std::vector<ParameterGroup> groups(1);
+  groups[0].parameters = std::move(parameters);
+  return groups;
+}
+
+/// Its own strides, or dense ones in the same order.
+std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense()) return tensor.strides().vec();
+  return at::infer_dense_strides(tensor.sizes(), tensor.strides());
+}
+
+/// Why a tensor cannot be laid out; empty where it can.
+std::string obstacle(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "is not defined; a module's parameters are";
+  if (tensor.layout() != at::kStrided)
+    return "is not strided; sparse parameters are for SparseRows or an optimizer of their own";
+  const auto dtype = tensor.scalar_type();
+  const bool known = dtype == at::kFloat || dtype == at::kDouble || is_half(dtype);
+  std::ostringstream text;
+  if (tensor.requires_grad() && !known)
+    text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
+  else if (!tensor.is_leaf())
+    text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
+  else if (tensor.is_inference())
+    text << "was made in inference mode, where nothing can be trained";
+  return text.str();
+}
+
+}  // namespace
+
+/// What was put where, to be compared with what is there.
+class ContiguousParameters::Views {
+ public:
+  struct View {
+    at::Tensor gradient;        ///< of the parameter's strides
+    std::uint32_t version = 0;  ///< when it was last zeroed
+  };
+  std::vector<View> of;                        ///< each place
+  std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
+  std::vector<double> scratch;
+
+  /// Whether the parameter itself is where it was put.
+  [[nodiscard]] bool data_stays(const at::Tensor& parameter, const Bucket& bucket, std::size_t place,
+                                std::int64_t begin) const {
+    const auto& gradient = of[place].gradient;
+    return lies_in(parameter, bucket.data, begin) && parameter.sizes() == gradient.sizes() &&
+           parameter.strides() == gradient.strides() && parameter.requires_grad();
+  }
+  [[nodiscard]] bool gradient_stays(const at::Tensor& parameter, const Bucket& bucket, std::size_t place,
+                                    std::int64_t begin) const {
+    const at::Tensor& gradient = parameter.grad();
+    return gradient.unsafeGetTensorImpl() == of[place].gradient.unsafeGetTensorImpl() &&
+           lies_in(gradient, bucket.gradient, begin);
+  }
+};
+
+namespace {
+
+using Place = ContiguousParameters::Place;
+
+/// Takes the distinct parameters of the groups into one list.
+class Collected {
+ public:
+  explicit Collected(std::vector<ParameterGroup> from) {
+    for (std::size_t g = 0; g < from.size(); ++g) {
+      auto& [tensors, given, options] = from[g];
+      if (!given.empty() && given.size() != tensors.size()) {
+        throw BufferError("a group of " + std::to_string(tensors.size()) + " parameters has " +
+                          std::to_string(given.size()) + " names; none or as many are needed");
+      }
+      for (std::size_t k = 0; k < tensors.size(); ++k) add(tensors[k], given.empty() ? "" : given[k], g);
+    }
+    check_apart();
+  }
+
+  std::vector<at::Tensor> parameters;
+  std::vector<std::string> names;
+  std::vector<std::size_t> groups;
+
+ private:
+  struct Extent {
+    std::uintptr_t begin, end;
+    std::size_t parameter;
+  };
+
+  void add(const at::Tensor& tensor, const std::string& name, std::size_t group) {
+    const auto called = name.empty() ? "parameter " + std::to_string(parameters.size()) : name;
+    if (const auto why = obstacle(tensor); !why.empty()) throw BufferError(called + " " + why);
+    const auto [known, is_new] = numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters.size());
+    if (!is_new) {
+      if (groups[known->second] == group) return;
+      throw BufferError(called + " is in two groups; it can be updated in one way only");
+    }
+    parameters.push_back(tensor);
+    names.push_back(called);
+    groups.push_back(group);
+    if (tensor.requires_grad() && tensor.numel() > 0 && tensor.has_storage()) add_extent(tensor);
+  }
+
+  void add_extent(const at::Tensor& tensor) {
+    std::int64_t last = 0;
+    for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+      if (tensor.stride(d) == 0 && tensor.size(d) > 1) {
+        throw BufferError(names.back() +
+                          " is expanded: several of its elements are one; give the tensor before expand()");
+      }
+      last += (tensor.size(d) - 1) * tensor.stride(d);
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+    extents_.push_back({begin, begin + static_cast<std::uintptr_t>((last + 1) * tensor.element_size()),
+                        parameters.size() - 1});
+  }
+
+  void check_apart() {
+    std::sort(extents_.begin(), extents_.end(),
+              [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+    for (std::size_t k = 1; k < extents_.size(); ++k) {
+      if (extents_[k].begin >= extents_[k - 1].end) continue;
+      throw BufferError(names[extents_[k - 1].parameter] + " and " + names[extents_[k].parameter] +
+                        " are two tensors that share memory: apart, they would no longer be tied. Register "
+                        "one tensor under both names, or clone() one of them");
+    }
+  }
+
+  std::unordered_map<const void*, std::size_t> numbers_;
+  std::vector<Extent> extents_;
+};
+
+/// Buckets in the order in which their first parameters come.
+struct Layout {
+  struct Bucket {
+    at::ScalarType dtype;
+    at::Device device;
+    std::int64_t elements = 0;
+  };
+  std::vector<Bucket> buckets;
+  std::vector<Place> places;
+
+  Layout(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& groups) {
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      const auto& tensor = parameters[k];
+      if (!tensor.requires_grad()) continue;
+      const std::size_t at = bucket_of(tensor);
+      places.push_back({k, groups[k], at, buckets[at].elements, tensor.numel()});
+      buckets[at].elements += padded(tensor.numel(), tensor.scalar_type());
+    }
+    std::stable_sort(places.begin(), places.end(),
+                     [](const Place& a, const Place& b) { return a.bucket < b.bucket; });
+  }
+
+ private:
+  std::size_t bucket_of(const at::Tensor& tensor) {
+    const auto same = [&](const Bucket& bucket) {
+      return bucket.dtype == tensor.scalar_type() && bucket.device == tensor.device();
+    };
+    const auto found = std::find_if(buckets.begin(), buckets.end(), same);
+    if (found != buckets.end()) return static_cast<std::size_t>(found - buckets.begin());
+    buckets.push_back({tensor.scalar_type(), tensor.device()});
+    return buckets.size() - 1;
+  }
+};
+
+/// The gradient that there is, dense, or an undefined tensor.
+at::Tensor dense_gradient(const at::Tensor& parameter) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined() || gradient.layout() == at::kStrided) return gradient;
+  return gradient.to_dense();
+}
+
+}  // namespace
+
+ContiguousParameters::ContiguousParameters(std::vector<at::Tensor> parameters, ContiguousOptions options)
+    : ContiguousParameters(one_group(std::move(parameters)), options) {}
+
+ContiguousParameters::ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options)
+    : group_count_(groups.size()), options_(options), views_(std::make_unique<Views>()) {
+  Collected collected(std::move(groups));
+  parameters_ = std::move(collected.parameters);
+  names_ = std::move(collected.names);
+  groups_ = std::move(collected.groups);
+  lay_out();
+}
+
+ContiguousParameters::~ContiguousParameters() = default;
+ContiguousParameters::ContiguousParameters(ContiguousParameters&&) noexcept = default;
+ContiguousParameters& ContiguousParameters::operator=(ContiguousParameters&&) noexcept = default;
+
+void ContiguousParameters::lay_out() {
+  const at::NoGradGuard no_grad;
+  Layout layout(parameters_, groups_);
+  std::vector<Bucket> buckets;
+  for (const auto& [dtype, device, elements] : layout.buckets) {
+    buckets.push_back({new_buffer(elements, dtype, device, options_.placement),
+                       new_buffer(elements, dtype, device, options_.placement)});
+  }
+  std::vector<Views::View> views;
+  for (const auto& place : layout.places) {
+    const auto& parameter = parameters_[place.parameter];
+    const auto& gradient = buckets[place.bucket].gradient;
+    views.push_back({place_in(gradient, place.begin, parameter.sizes(), dense_strides(parameter))});
+    if (const auto old = dense_gradient(parameter); old.defined()) views.back().gradient.copy_(old);
+  }
+  // From here on nothing fails. Parameter by parameter, so that the memory of the first is free again before
+  // that of the last is taken.
+  for (std::size_t k = 0; k < views.size(); ++k) {
+    const auto& place = layout.places[k];
+    const auto& gradient = views[k].gradient;
+    at::Tensor parameter = parameters_[place.parameter];
+    const auto data = place_in(buckets[place.bucket].data, place.begin, gradient.sizes(), gradient.strides());
+    data.copy_(parameter);
+    parameter.set_data(data);
+    const bool used = parameter.grad().defined();
+    parameter.mutable_grad() = gradient;
+    views[k].version = used ? version_of(gradient) - 1 : version_of(gradient);
+  }
+  for (auto& bucket : buckets) {
+    bucket.data.set_requires_grad(true);
+    bucket.data.mutable_grad() = bucket.gradient;
+  }
+  buckets_ = std::move(buckets);
+  places_ = std::move(layout.places);
+  views_->of = std::move(views);
+  views_->buffer_versions.clear();
+  for (const auto& bucket : buckets_) views_->buffer_versions.push_back(version_of(bucket.gradient));
+}
+
+void ContiguousParameters::rebuild() {
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (const auto why = obstacle(parameters_[k]); !why.empty()) throw BufferError(names_[k] + " " + why);
+  }
+  lay_out();
+}
+
+std::vector<at::Tensor> ContiguousParameters::contiguous() const {
+  std::vector<at::Tensor> buffers;
+  for (const auto& bucket : buckets_) buffers.push_back(bucket.data);
+  return buffers;
+}
+
+std::string ContiguousParameters::name_of(std::size_t parameter) const { return names_.at(parameter); }
+
+bool ContiguousParameters::data_is_valid() const {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (!views_->data_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
+      return false;
+  }
+  return frozen_stay();
+}
+
+/// Frozen ones that are to be trained now have no place.
+bool ContiguousParameters::frozen_stay() const {
+  if (places_.size() == parameters_.size()) return true;
+  const auto trained = std::count_if(parameters_.begin(), parameters_.end(),
+                                     [](const at::Tensor& tensor) { return tensor.requires_grad(); });
+  return static_cast<std::size_t>(trained) == places_.size();
+}
+
+bool ContiguousParameters::buffer_is_valid() const noexcept {
+  try {
+    if (!data_is_valid()) return false;
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      const auto& place = places_[k];
+      if (!views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
+        return false;
+    }
+    return std::all_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
+      return bucket.data.grad().unsafeGetTensorImpl() == bucket.gradient.unsafeGetTensorImpl();
+    });
+  } catch (...) {
+    return false;
+  }
+}
+
+void ContiguousParameters::assert_buffer_is_valid() const {
+  if (buffer_is_valid()) return;
+  refuse_moved_data();
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (!views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
+      refuse_gradient(place.parameter);
+  }
+  refuse_buffer_gradient();
+}
+
+void ContiguousParameters::refuse_gradient(std::size_t parameter) const {
+  if (!parameters_[parameter].grad().defined()) {
+    throw BufferError("the gradient of " + names_[parameter] +
+                      " is none: zero_grad() sets gradients to none by default. Call zero_grad() of the "
+                      "contiguous parameters or their optimizer, or torch's with set_to_none = false");
+  }
+  throw BufferError("the gradient of " + names_[parameter] +
+                    " is not the one in the buffer: it was set to none and made anew by backward, or given "
+                    "another tensor. Change gradients in place, and call zero_grad() of the contiguous "
+                    "parameters or their optimizer");
+}
+
+void ContiguousParameters::refuse_buffer_gradient() const {
+  throw BufferError(
+      "the gradient of a buffer was set to none or replaced: the zero_grad() of an optimizer on contiguous() "
+      "does so, and leaves the gradients of the parameters as they were. Call zero_grad() of the contiguous "
+      "parameters");
+}
+
+void ContiguousParameters::refuse_moved_data() const {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& [number, group, bucket, begin, count] = places_[k];
+    const auto& parameter = parameters_[number];
+    if (views_->data_stays(parameter, buckets_[bucket], k, begin)) continue;
+    const auto& was = views_->of[k].gradient;
+    std::ostringstream text;
+    text << names_[number];
+    if (!parameter.requires_grad())
+      text << " was frozen (requires_grad is false)";
+    else if (parameter.scalar_type() != was.scalar_type())
+      text << " was cast from " << was.scalar_type() << " to " << parameter.scalar_type();
+    else if (parameter.device() != was.device())
+      text << " was moved from " << was.device() << " to " << parameter.device();
+    else if (parameter.sizes() != was.sizes() || parameter.strides() != was.strides())
+      text << " was " << was.sizes() << " with strides " << was.strides() << " and is " << parameter.sizes()
+           << " with strides " << parameter.strides();
+    else
+      text << " has its data elsewhere: torch::load(), set_data() or an assignment to .data moved it";
+    throw BufferError(text.str() + "; rebuild() takes the parameters as they are now");
+  }
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (frozen_stay()) break;
+    const bool placed =
+        std::any_of(places_.begin(), places_.end(), [&](const Place& place) { return place.parameter == k; });
+    if (!placed && parameters_[k].requires_grad())
+      throw BufferError(names_[k] + " was frozen and requires a gradient now; rebuild() takes it in");
+  }
+}
+
+void ContiguousParameters::prepare_step() {
+  if (!data_is_valid()) refuse_moved_data();
+  for (const auto& bucket : buckets_) {
+    if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
+      refuse_buffer_gradient();
+  }
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
+      continue;
+    if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(place.parameter);
+    reattach(k);
+  }
+}
+
+void ContiguousParameters::reattach(std::size_t k) {
+  const at::NoGradGuard no_grad;
+  const auto& place = places_[k];
+  auto& view = views_->of[k];
+  at::Tensor parameter = parameters_[place.parameter];
+  if (!lies_in(view.gradient, buckets_[place.bucket].gradient, place.begin)) {  // by set_data()
+    view.gradient =
+        place_in(buckets_[place.bucket].gradient, place.begin, parameter.sizes(), parameter.strides());
+  }
+  if (const auto stray = dense_gradient(parameter); stray.defined()) {
+    view.gradient.copy_(stray);
+  } else {
+    view.gradient.zero_();
+    view.version = version_of(view.gradient);
+  }
+  parameter.mutable_grad() = view.gradient;
+}
+
+void ContiguousParameters::zero_grad() {
+  for (auto& bucket : buckets_) {
+    bucket.gradient.zero_();
+    bucket.data.mutable_grad() = bucket.gradient;
+  }
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
+      continue;
+    parameters_[place.parameter].mutable_grad() = at::Tensor();
+    reattach(k);
+  }
+  gradients_used();
+}
+
+bool ContiguousParameters::used(std::size_t place) const {
+  const auto& view = views_->of[place];
+  const auto bucket = places_[place].bucket;
+  return all_used_ || version_of(view.gradient) != view.version ||
+         version_of(buckets_[bucket].gradient) != views_->buffer_versions[bucket];
+}
+
+void ContiguousParameters::gradients_used() {
+  all_used_ = false;
+  for (auto& view : views_->of) view.version = version_of(view.gradient);
+  for (std::size_t k = 0; k < buckets_.size(); ++k)
+    views_->buffer_versions[k] = version_of(buckets_[k].gradient);
+}
+
+/// An operation on the gradients of a bucket that uses none of them.
+template <class Operation>
+void ContiguousParameters::on_gradients(const Operation& operation) {
+  for (std::size_t k = 0; k < buckets_.size(); ++k) {
+    auto& known = views_->buffer_versions[k];
+    const auto since = version_of(buckets_[k].gradient) - known;
+    operation(buckets_[k].gradient);
+    known = version_of(buckets_[k].gradient) - since;
+  }
+}
+
+double ContiguousParameters::clip_grad_norm(double max_norm) {
+  prepare_step();
+  double sum = 0;
+  for (const auto& bucket : buckets_) sum += square_sum(bucket.gradient, {}, views_->scratch);
+  const double norm = std::sqrt(sum);
+  const double coefficient = kernels::clip_coefficient(norm, max_norm);
+  if (coefficient == 1) return norm;
+  on_gradients([&](at::Tensor& gradient) { gradient.mul_(coefficient); });
+  zero_padding(&Bucket::gradient);
+  return norm;
+}
+
+void ContiguousParameters::clip_grad_value(double max_value) {
+  prepare_step();
+  on_gradients([&](at::Tensor& gradient) { gradient.clamp_(-max_value, max_value); });
+}
+
+void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
+  const at::NoGradGuard no_grad;
+  for (const auto& place : places_) {
+    const std::int64_t end = place.begin + place.count;
+    const auto& of_bucket = buckets_[place.bucket].*buffer;
+    const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
+    if (rest > 0) of_bucket.detach().narrow(0, end, rest).zero_();
+  }
+}
+
+void check_elementwise(const std::string& optimizer, const MakeStep& make_step) {
+  const auto numbers = [](std::int64_t seed, at::IntArrayRef shape) {
+    auto tensor = at::zeros(shape, at::kDouble);
+    for (std::int64_t k = 0; k < tensor.numel(); ++k) {
+      const double angle = static_cast<double>(17 * seed + k);
+      tensor.data_ptr<double>()[k] = static_cast<double>(seed) * std::sin(angle * angle);
+    }
+    return tensor;
+  };
+  const std::vector<std::vector<std::int64_t>> shapes = {{4, 3}, {5}, {2, 2, 2}};
+  std::vector<at::Tensor> apart;
+  std::vector<at::Tensor> together;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    for (auto* list : {&apart, &together})
+      list->push_back(numbers(static_cast<std::int64_t>(k) + 1, shapes[k]).set_requires_grad(true));
+  }
+  ContiguousParameters flat(together);
+  const auto step_apart = make_step(apart);
+  const auto step_together = make_step(flat.contiguous());
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      const auto gradient = numbers(static_cast<std::int64_t>(k) + 4 * step, shapes[k]);
+      apart[k].mutable_grad() = gradient;
+      together[k].grad().copy_(gradient);
+    }
+    step_apart();
+    step_together();
+  }
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    if (apart[k].allclose(together[k], 1e-9, 1e-12)) continue;
+    throw BufferError(optimizer +
+                      " looks at the shapes or the norms of single parameters: on one buffer it does "
+                      "something else. Give it original() instead of contiguous(); the gradients stay in "
+                      "their buffer, and clipping and zeroing them stays one operation");
+  }
+}
+
+}  // namespace speedtorch

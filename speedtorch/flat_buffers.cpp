@@ -1,0 +1,76 @@
+#include "speedtorch/flat_buffers.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "speedtorch/memory.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;     // bytes of each view
+constexpr std::int64_t kHugeFrom = 2 << 20;  // bytes of a buffer that is worth huge pages
+
+template <class T>
+double sum_on_host(const at::Tensor& gradient, const kernels::GradientChange& change,
+                   std::vector<double>& scratch) {
+  const auto sums = static_cast<std::size_t>(kernels::flat_sums(gradient.numel()));
+  if (scratch.size() < sums) scratch.resize(sums);
+  return kernels::flat_square_sum(gradient_tables<T>(gradient), gradient.numel(), change, scratch.data(),
+                                  parallel_for);
+}
+
+}  // namespace
+
+std::int64_t padded(std::int64_t count, at::ScalarType dtype) {
+  const auto bytes = static_cast<std::int64_t>(c10::elementSize(dtype));
+  const std::int64_t unit = std::max(kAlignment / bytes, kernels::kFlatUnit);
+  return (count + unit - 1) / unit * unit;
+}
+
+at::Tensor new_buffer(std::int64_t elements, at::ScalarType dtype, at::Device device, Placement placement) {
+  const auto item = static_cast<std::int64_t>(c10::elementSize(dtype));
+  if (device.is_cpu() && elements > 0 && placement != Placement::libtorch) {
+    const auto kind = elements * item < kHugeFrom ? Placement::pageable : placement;
+    return allocate(kind, elements * item)->tensor({elements}, dtype).zero_();
+  }
+  const std::int64_t spare = kAlignment / item;
+  auto buffer = at::zeros({elements + spare}, at::TensorOptions(dtype).device(device));
+  const auto over =
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(buffer.data_ptr()) % kAlignment);
+  return place_in(buffer, over == 0 ? 0 : (kAlignment - over) / item, {elements}, {1});
+}
+
+at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRef sizes,
+                    at::IntArrayRef strides) {
+  auto view = at::empty({0}, buffer.options().requires_grad(false));
+  view.set_(buffer.storage(), buffer.storage_offset() + begin, sizes, strides);
+  return view;
+}
+
+bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t begin) {
+  const auto* const impl = tensor.unsafeGetTensorImpl();
+  const auto* const whole = buffer.unsafeGetTensorImpl();
+  return impl->has_storage() &&
+         impl->unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
+         impl->storage_offset() == whole->storage_offset() + begin;
+}
+
+double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change,
+                  std::vector<double>& scratch) {
+  if (gradient.numel() == 0) return 0;
+  if (gradient.device().is_cpu()) {
+    return gradient.scalar_type() == at::kDouble ? sum_on_host<double>(gradient, change, scratch)
+                                                 : sum_on_host<float>(gradient, change, scratch);
+  }
+  const auto unscaled =
+      gradient.to(at::kDouble).mul_(change.inv_scale).clamp_(-change.max_value, change.max_value);
+  const auto norm = at::linalg_vector_norm(unscaled).item<double>();
+  return norm * norm;
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,60 @@
+/// Buffers of aligned views, and the sum of squares of one. Internal to contiguous parameters.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/flat_step.h"
+#include "speedtorch/placement.h"
+
+namespace speedtorch {
+
+inline bool is_half(at::ScalarType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16; }
+
+inline kernels::Half half_of(at::ScalarType dtype) {
+  if (dtype == at::kHalf) return kernels::Half::float16;
+  return dtype == at::kBFloat16 ? kernels::Half::bfloat16 : kernels::Half::none;
+}
+
+/// Float16 and bfloat16 are stepped in float32, others in their own.
+inline at::ScalarType update_dtype(at::ScalarType dtype) { return is_half(dtype) ? at::kFloat : dtype; }
+
+/// How many elements of a buffer a view of `count` takes: the next begins at a multiple of 256 bytes.
+std::int64_t padded(std::int64_t count, at::ScalarType dtype);
+
+/// A zeroed buffer that begins at a multiple of 256 bytes, on the host in `placement` where it is of 2 MiB or
+/// more. @throws what allocate() throws
+at::Tensor new_buffer(std::int64_t elements, at::ScalarType dtype, at::Device device, Placement placement);
+
+/// A tensor on elements of `buffer` from `begin` on, with a version counter of its own: unlike views of one
+/// tensor, which share theirs.
+at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRef sizes,
+                    at::IntArrayRef strides);
+
+/// Whether a tensor begins at element `begin` of `buffer`.
+bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t begin);
+
+inline std::uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
+/// The tables of a bucket's gradients alone. T is float for all but float64.
+template <class T>
+kernels::FlatTables<T> gradient_tables(const at::Tensor& gradient) {
+  kernels::FlatTables<T> tables{};
+  tables.half = half_of(gradient.scalar_type());
+  if (tables.half == kernels::Half::none)
+    tables.grad = static_cast<T*>(gradient.data_ptr());
+  else
+    tables.half_grad = static_cast<std::uint16_t*>(gradient.data_ptr());
+  return tables;
+}
+
+/// The sum of the squares of a bucket's gradients, unscaled and clamped as `change` says; on a GPU it is
+/// waited for. `scratch` grows to what it needs.
+double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change,
+                  std::vector<double>& scratch);
+
+}  // namespace speedtorch

@@ -1,0 +1,93 @@
+/// ContiguousOptimizer driven from Python (contiguous_test.py), which compares with torch's own optimizers.
+///
+///   contiguous_steps NAME [option=value ...] IN OUT [STATE-TO-LOAD] [STATE-TO-SAVE]
+///
+/// IN and OUT are of torch.save(). IN: {"parameters": [tensor ...], "frozen": [bool ...], "gradients":
+/// [[tensor or None ...] for each step], "unused": "skip" or "zero", "none": bool}; with `none` gradients are
+/// set to none between steps, as torch's zero_grad() does, else zeroed by ours. OUT: [tensor ...]. "-" loads
+/// or saves no state.
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "kernels/isa.h"
+#include "speedtorch/contiguous_optimizer.h"
+#include "tests/speedtorch/given_options.h"
+
+namespace speedtorch {
+namespace {
+
+c10::IValue read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return torch::jit::pickle_load(std::vector<char>{std::istreambuf_iterator<char>(file), {}});
+}
+
+void write(const std::string& path, const c10::IValue& value) {
+  const auto bytes = torch::jit::pickle_save(value);
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+void accumulate(at::Tensor& parameter, const c10::IValue& gradient) {
+  if (gradient.isNone()) return;
+  if (parameter.grad().defined())
+    parameter.mutable_grad().add_(gradient.toTensor());
+  else
+    parameter.mutable_grad() = gradient.toTensor().clone();
+}
+
+void run(const UpdateOptions& options, const std::vector<std::string>& files) {
+  const auto given = read(files[0]).toGenericDict();
+  std::vector<at::Tensor> parameters;
+  const auto frozen = given.at("frozen").toListRef();
+  for (const auto& tensor : given.at("parameters").toListRef()) {
+    const bool trained = !frozen[parameters.size()].toBool();
+    parameters.push_back(tensor.toTensor().set_requires_grad(trained));
+  }
+  OptimizerOptions more;
+  more.unused = given.at("unused").toStringRef() == "zero" ? Unused::zero : Unused::skip;
+  ContiguousOptimizer optimizer(parameters, options, more);
+  if (files[2] != "-") optimizer.load(files[2]);
+  for (const auto& step : given.at("gradients").toListRef()) {
+    if (given.at("none").toBool()) {
+      for (auto& parameter : parameters) parameter.mutable_grad() = at::Tensor();
+    } else {
+      optimizer.zero_grad();
+    }
+    for (std::size_t k = 0; k < parameters.size(); ++k) accumulate(parameters[k], step.toListRef()[k]);
+    optimizer.step();
+  }
+  c10::impl::GenericList out(c10::AnyType::get());
+  for (const auto& parameter : parameters) out.push_back(parameter.detach().clone());
+  write(files[1], out);
+  if (files[3] != "-") optimizer.save(files[3]);
+}
+
+}  // namespace
+}  // namespace speedtorch
+
+int main(int argc, char** argv) {
+  using namespace speedtorch;
+  try {
+    Words words;
+    std::vector<std::string> files;
+    for (int k = 2; k < argc; ++k) {
+      const std::string word = argv[k];
+      const auto equals = word.find('=');
+      if (equals == std::string::npos)
+        files.push_back(word);
+      else
+        words[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
+    }
+    run(options_of(argv[1], words), files);
+    std::cout << kernels::isa_in_use() << "\n";
+  } catch (const std::exception& error) {
+    std::cout << "error: " << error.what() << "\n";
+    return 1;
+  }
+}

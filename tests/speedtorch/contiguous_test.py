@@ -1,0 +1,191 @@
+"""ContiguousOptimizer against Python torch's own optimizers, run here tensor by tensor, over 5 and 50 steps on parameters of
+random shapes, and their checkpoints exchanged.
+
+As in sparse_rows_test.py each optimizer is compared twice: as the wheel is, whose square root is one time in some hundred
+not the nearest number, and with the processor's square root in torch's place, when everything must be equal bit for bit."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from torch_optimizers import CASES, ROOTLESS, nearest_roots, torchs
+
+try:
+    import numpy as np
+    import torch
+except ImportError:
+    torch = None
+
+PROGRAM = os.environ["STBENCH_CONTIGUOUS_STEPS"]
+SHAPES = [(17, 5), (), (3,), (0, 4), (2, 3, 4, 5), (64,), (1, 65)]
+
+
+def parameters(rng, dtype, shapes=SHAPES):
+    """Every other matrix transposed, images channels_last."""
+    made = [torch.from_numpy(np.asarray(rng.standard_normal(shape))).to(dtype) for shape in shapes]
+    return [
+        tensor.t() if tensor.dim() == 2 and k % 2 == 0 else tensor.contiguous(memory_format=torch.channels_last)
+        if tensor.dim() == 4
+        else tensor
+        for k, tensor in enumerate(made)
+    ]
+
+
+def gradients(rng, tensors, steps, unused=()):
+    """Of each step; None for those that are unused in every third."""
+    return [
+        [
+            None
+            if step % 3 == 2 and k in unused
+            else torch.from_numpy(np.asarray(rng.standard_normal(tuple(tensor.shape)))).to(tensor.dtype)
+            for k, tensor in enumerate(tensors)
+        ]
+        for step in range(steps)
+    ]
+
+
+class Torch:
+    """Tensor by tensor; half precision by way of float32 masters."""
+
+    def __init__(self, name, options, tensors):
+        self.params = [torch.nn.Parameter(tensor.clone().to(self.wide(tensor))) for tensor in tensors]
+        self.optimizer = getattr(torch.optim, name)(self.params, foreach=False, **torchs(options))
+
+    @staticmethod
+    def wide(tensor):
+        return torch.float32 if tensor.element_size() == 2 else tensor.dtype
+
+    def run(self, steps):
+        for step in steps:
+            for param, grad in zip(self.params, step):
+                param.grad = None if grad is None else grad.to(param.dtype)
+            self.optimizer.step()
+        return [param.detach() for param in self.params]
+
+
+@unittest.skipIf(torch is None, "no Python torch here (scripts/lib/requirements.txt)")
+class ContiguousTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.rng = np.random.default_rng(3)
+
+    def ours(self, name, options, tensors, steps, unused="skip", none=False, load="-", save="-", frozen=None):
+        given = {
+            "parameters": [tensor.clone() for tensor in tensors],
+            "frozen": frozen or [False] * len(tensors),
+            "gradients": steps,
+            "unused": unused,
+            "none": none,
+        }
+        torch.save(given, self.folder / "in")
+        words = [f"{key}={float(value)!r}" for key, value in options.items()]
+        files = [str(self.folder / "in"), str(self.folder / "out"), str(load), str(save)]
+        done = subprocess.run([PROGRAM, name, *words, *files], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout + done.stderr)
+        # Without an instruction for it neither side fuses in the same places.
+        self.fuses = done.stdout.strip() in ("avx512", "avx2") and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+        return torch.load(self.folder / "out", weights_only=False)
+
+    def same(self, found, wanted, start, steps, what, exact):
+        """Bit for bit, or within 2 units in the last place a step of what an element was or is."""
+        for mine, other, was in zip(found, wanted, start):
+            if exact and self.fuses:
+                self.assertTrue(torch.equal(mine, other.to(mine.dtype)), what)
+                continue
+            mine, other, was = (each.double().numpy() for each in (mine, other, was))
+            scale = np.maximum(np.abs(other), np.abs(was)).astype(np.float32)
+            worst = np.max(np.abs(mine - other) / np.spacing(scale), initial=0)
+            self.assertLessEqual(worst, 2 * steps, what)
+
+    def follows(self, name, options, steps, dtype=torch.float32, **how):
+        start = parameters(self.rng, dtype)
+        given = gradients(self.rng, start, steps, how.pop("absent", ()))
+        found = self.ours(name, options, start, given, **how)
+        with self.subTest(name, steps=steps, **options):
+            if dtype == torch.float32:
+                wanted = Torch(name, options, start).run(given)
+                self.same(found, wanted, start, steps, f"{name} {options}", name in ROOTLESS)
+            with nearest_roots():
+                wanted = Torch(name, options, start).run(given)
+            self.same(found, wanted, start, steps, f"{name} {options}, nearest roots", True)
+
+    def test_every_optimizer_steps_as_torchs_5_and_50_times(self):
+        for name, options in CASES:
+            for steps in (5, 50):
+                self.follows(name, options, steps)
+
+    def test_every_optimizer_in_float64(self):
+        for name, options in CASES:
+            self.follows(name, options, 5, torch.float64)
+
+    def test_every_optimizer_by_float32_masters_in_half_precision(self):
+        for dtype in (torch.bfloat16, torch.float16):
+            for name, options in CASES:
+                self.follows(name, options, 6, dtype)
+
+    def test_gradients_set_to_none_and_unused_parameters_are_as_in_torch(self):
+        for name, options in CASES[::3]:
+            self.follows(name, options, 9, none=True, absent=(1, 4))
+            self.follows(name, options, 9, none=False, absent=(0, 5))
+
+    def test_frozen_parameters_do_not_move(self):
+        start = parameters(self.rng, torch.float32)
+        given = gradients(self.rng, start, 4, ())
+        frozen = [k in (2, 4) for k in range(len(start))]
+        for step in given:
+            step[2] = step[4] = None
+        found = self.ours("AdamW", {"lr": 0.1}, start, given, frozen=frozen)
+        self.assertTrue(torch.equal(found[2], start[2]) and torch.equal(found[4], start[4]))
+        wanted = Torch("AdamW", {"lr": 0.1}, start).run(given)
+        self.same(found, wanted, start, 4, "AdamW", False)
+
+    def test_torch_goes_on_from_our_checkpoint(self):
+        for name, options in CASES:
+            with self.subTest(name, **options), nearest_roots():
+                start = parameters(self.rng, torch.float32)
+                given = gradients(self.rng, start, 6)
+                wanted = Torch(name, options, start).run(given)
+                half = self.ours(name, options, start, given[:3], save=self.folder / "state")
+                theirs = Torch(name, options, half)
+                theirs.optimizer.load_state_dict(torch.load(self.folder / "state"))  # weights_only, torch's default
+                self.same(theirs.run(given[3:]), wanted, start, 6, name, True)
+
+    def test_we_go_on_from_torchs_checkpoint(self):
+        for name, options in CASES:
+            with self.subTest(name, **options), nearest_roots():
+                start = parameters(self.rng, torch.float32)
+                given = gradients(self.rng, start, 6)
+                theirs = Torch(name, options, start)
+                half = [tensor.clone() for tensor in theirs.run(given[:3])]
+                torch.save(theirs.optimizer.state_dict(), self.folder / "state")
+                wanted = theirs.run(given[3:])
+                # Other options than those in the file, which are what counts.
+                kind = {key: value for key, value in options.items() if key in ("amsgrad", "momentum", "centered")}
+                found = self.ours(name, kind, half, given[3:], load=self.folder / "state")
+                self.same(found, wanted, start, 6, name, True)
+
+    def test_a_checkpoint_that_does_not_fit_is_refused(self):
+        start = parameters(self.rng, torch.float32)
+        given = gradients(self.rng, start, 1)
+        self.ours("Adam", {}, start, given, save=self.folder / "state")
+        with self.assertRaisesRegex(RuntimeError, "has 7 parameters in the file and 3 here"):
+            self.ours("Adam", {}, start[:3], [step[:3] for step in given], load=self.folder / "state")
+        with self.assertRaisesRegex(RuntimeError, "the state exp_inf of parameter 0 is missing"):
+            self.ours("Adamax", {}, start, given, load=self.folder / "state")
+        with self.assertRaisesRegex(RuntimeError, "the state exp_avg of parameter 0 is Float .5, 17., the parameter"):
+            self.ours("Adam", {}, [tensor.t() if k == 0 else tensor for k, tensor in enumerate(start)], [], load=self.folder / "state")
+        (self.folder / "state").write_bytes(b"not a zip file")
+        with self.assertRaisesRegex(RuntimeError, "'state' is no file that torch.save"):
+            self.ours("Adam", {}, start, given, load=self.folder / "state")
+        torch.save([1, 2], self.folder / "state")
+        with self.assertRaisesRegex(RuntimeError, "'state' holds no state_dict"):
+            self.ours("Adam", {}, start, given, load=self.folder / "state")
+
+
+if __name__ == "__main__":
+    unittest.main()
