@@ -189,7 +189,7 @@ std::vector<at::Tensor> ListStepper::states(std::size_t number) const {
 
 void foreach_clip(at::TensorList grads, double max_norm) {
   const auto norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(grads)));
-  at::_foreach_mul_(grads, (max_norm / (norm + 1e-6)).clamp_max(1.0));
+  at::_foreach_mul_(grads, norm.add(1e-6).reciprocal().mul(max_norm).clamp_max(1.0));
 }
 
 }  // namespace stbench

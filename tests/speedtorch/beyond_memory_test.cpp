@@ -57,7 +57,7 @@ TEST_F(Capped, TheFullTableIsRefused) {
       << "half of the table fits, with its two states it does not";
 }
 
-TEST_F(Capped, TheHostedTableTrainsAndLearnsWithAnySparseOrDenseOptimizer) {
+TEST_F(Capped, TheHostedTableTrainsAndLearns) {
   const UpdateOptions optimizers[] = {AdamOptions{.lr = 0.05}, AdamaxOptions{.lr = 0.05},
                                       AdagradOptions{.lr = 0.1}};
   for (const auto placement : {Placement::hugepage, Placement::mapped}) {
