@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,6 +15,8 @@
 #include "benchmarks/holder.h"
 #include "benchmarks/method.h"
 #include "benchmarks/option_table.h"
+#include "benchmarks/reference_step.h"
+#include "benchmarks/step_suite.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/workload.h"
@@ -35,9 +38,24 @@ Names suite_names() {
 Names method_names() {
   Names names;
   for (const auto& method : methods()) names.push_back(method.name);
-  for (const auto& holder : holders()) {
-    if (std::ranges::find(names, holder.name) == names.end()) names.push_back(holder.name);
-  }
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const auto& holder : holders()) add(holder.name);
+  for (const auto& name : step_method_names()) add(name);
+  return names;
+}
+
+/// Of the transfer suite, and of those that step.
+Names all_directions() {
+  Names names = transfer_axes::directions();
+  names.emplace_back("step");
+  return names;
+}
+
+Names all_peer_names() {
+  Names names = peer_names();
+  for (auto& name : step_peer_names()) names.push_back(std::move(name));
   return names;
 }
 
@@ -56,6 +74,19 @@ int parse_small(const std::string& text, const std::string& option, std::int64_t
   if (value < low || value > high)
     throw UsageError(fmt::format("{} {}: use {} to {}", option, text, low, high));
   return static_cast<int>(value);
+}
+
+/// Norms of a comma list, 0 among them. @throws UsageError
+std::vector<double> parse_norms(const std::string& text, const std::string& option) {
+  std::vector<double> norms;
+  for (const auto item : harness::split_list(text, option)) {
+    double norm = -1;
+    const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), norm);
+    if (error != std::errc{} || rest != item.data() + item.size() || !(norm >= 0) || norm > 1e30)
+      throw UsageError(fmt::format("{} {}: a norm is needed, or 0 for no clipping", option, item));
+    norms.push_back(norm);
+  }
+  return norms;
 }
 
 /// A regular expression that compiles. @throws UsageError with the library's words.
@@ -93,10 +124,15 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
   using T = const std::string&;
   static const std::vector<std::pair<std::string, Reader>> all{
       {"--suite", [](O o, T t, T n) { o.suites = names(t, n, suite_names()); }},
-      {"--direction", [](O o, T t, T n) { o.directions = names(t, n, transfer_axes::directions()); }},
+      {"--direction", [](O o, T t, T n) { o.directions = names(t, n, all_directions()); }},
       {"--placement", [](O o, T t, T n) { o.placements = names(t, n, transfer_axes::placements()); }},
       {"--method", [](O o, T t, T n) { o.methods = names(t, n, method_names()); }},
-      {"--peers", [](O o, T t, T n) { o.peers = names(t, n, peer_names()); }},
+      {"--peers", [](O o, T t, T n) { o.peers = names(t, n, all_peer_names()); }},
+      {"--optimizer", [](O o, T t, T n) { o.optimizers = names(t, n, optimizer_names()); }},
+      {"--shape", [](O o, T t, T n) { o.shapes = split(t, n); }},
+      {"--clip", [](O o, T t, T n) { o.clips = parse_norms(t, n); }},
+      {"--text", [](O o, T t, T n) { o.text = required(t, n); }},
+      {"--negatives", [](O o, T t, T n) { o.negatives = harness::parse_counts(t, n); }},
       {"--device", [](O o, T t, T n) { o.devices = split(t, n); }},
       {"--dtype", [](O o, T t, T n) { o.dtypes = names(t, n, transfer_axes::dtypes()); }},
       {"--index-dtype", [](O o, T t, T n) { o.index_dtypes = names(t, n, transfer_axes::index_dtypes()); }},
@@ -270,6 +306,10 @@ void check_case_alone(const Options& options) {
                                                 {"--method", !options.methods.empty()},
                                                 {"--workload", !options.workloads.empty()},
                                                 {"--peers", !options.peers.empty()},
+                                                {"--optimizer", !options.optimizers.empty()},
+                                                {"--negatives", !options.negatives.empty()},
+                                                {"--shape", !options.shapes.empty()},
+                                                {"--clip", !options.clips.empty()},
                                                 {"--device", !options.devices.empty()},
                                                 {"--dtype", !options.dtypes.empty()},
                                                 {"--index-dtype", !options.index_dtypes.empty()},
@@ -318,10 +358,11 @@ std::vector<std::string> option_values(const std::string& option) {
   using Values = Names (*)();
   static const std::map<std::string, Values> of_options{
       {"--suite", suite_names},
-      {"--direction", [] { return transfer_axes::directions(); }},
+      {"--direction", all_directions},
       {"--placement", [] { return transfer_axes::placements(); }},
       {"--method", method_names},
-      {"--peers", [] { return peer_names(); }},
+      {"--peers", all_peer_names},
+      {"--optimizer", optimizer_names},
       {"--dtype", [] { return transfer_axes::dtypes(); }},
       {"--index-dtype", [] { return transfer_axes::index_dtypes(); }},
       {"--cache", [] { return transfer_axes::caches(); }},

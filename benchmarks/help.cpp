@@ -16,7 +16,7 @@ constexpr std::size_t indent = 30;  // of the option texts
 
 constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
 
-Usage: stbench [run] --suite transfer,memory [OPTIONS]
+Usage: stbench [run] --suite transfer,memory,... [OPTIONS]
 )";
 
 /// A line a command but `run`: those that measure or show, and in the long help all.
@@ -58,18 +58,22 @@ to paste into a bug report), --json, and --strict (exit status 1 where something
 const std::vector<OptionGroup>& groups() {
   static const std::vector<OptionGroup> all{
       {"What",
-       {{"--suite LIST", "transfer: rows moved; memory: what holding a table costs",
+       {{"--suite LIST", "transfer, memory (holding a table), optimizer, embedding, contiguous",
+         "optimizer: a step on the rows of a batch, and its states there and back. embedding: word2vec on a "
+         "text. "
+         "contiguous: a step on all parameters of a model (docs/steps.md). They run on the cpu. "
          "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
          "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
          "--device, --dtype, --rows, --dim and --row-bytes of the axes."},
-        {"--preset NAME", "quick, standard (the default), kernels, files, small, full",
+        {"--preset NAME", "quick, standard (the default), kernels, files, steps, small, full",
          "quick (a minute): libtorch and hugepage tables, all cores. standard (five minutes): every "
          "placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
          "table "
          "of 5 GB, small batches with their latency. files: the same for mapped tables, in about five "
          "minutes: warm "
-         "and cold rows of 64 B, 512 B and 4 KiB. small: tables of 6×3 to 20×3 "
+         "and cold rows of 64 B, 512 B and 4 KiB. steps: what scripts/goals judges of --suite "
+         "optimizer,contiguous. small: tables of 6×3 to 20×3 "
          "elements there and back, and how often a second. full (hours): "
          "every value of the closed axes, warm; --dry-run says what that is."},
         {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
@@ -99,10 +103,16 @@ const std::vector<OptionGroup>& groups() {
          "numpy, torch and cupy are Python programs of their own that share the table's memory; the Python "
          "is "
          "STBENCH_PYTHON's, else the python3 on the PATH, and the time is their own clock's around the "
-         "operation. embedding_bag and gather are operations of LibTorch that nobody calls the best; "
+         "operation. torch_sparse is Python torch's sparse optimizers, of --suite optimizer. embedding_bag "
+         "and gather are operations of LibTorch that nobody calls the best; "
          "cub_batched and memcpy_batch are operations of the CUDA toolkit, for cells on a GPU; mmap, pread "
          "and io_uring are ways into mapped tables. docs/peers.md "
          "has more."},
+        {"--optimizer LIST", "of the suites that step: SparseAdam, Adagrad, SGD, ...", "", true},
+        {"--negatives LIST", "words drawn for each pair of --suite embedding (5)", "", true},
+        {"--shape LIST", "models of --suite contiguous: resnet-50, ...; even: --rows × --dim", "", true},
+        {"--clip LIST", "norms that --suite contiguous clips to; 0: not at all (0, 0.1)", "", true},
+        {"--text FILE", "what --suite embedding trains on (King James Bible)", "", true},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},
         {"--row-bytes LIST", "row width in bytes, instead of --dim and --dtype", ""},

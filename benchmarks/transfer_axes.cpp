@@ -1,8 +1,11 @@
 #include "benchmarks/transfer_axes.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "benchmarks/method.h"
+#include "harness/errors.h"
 #include "kernels/isa.h"
 #include "reports/columns.h"
 
@@ -267,13 +270,17 @@ const harness::AxisDefaults& further() {
 }  // namespace transfer_axes
 
 const Preset& preset_of(const Options& options) {
-  return *std::find_if(presets().begin(), presets().end(),
-                       [&](const Preset& preset) { return preset.name == options.preset; });
+  const auto found = std::ranges::find(presets(), options.preset, &Preset::name);
+  if (found == presets().end())
+    throw UsageError(
+        fmt::format("--suite transfer has no preset {}; --suite optimizer,contiguous have", options.preset));
+  return *found;
 }
 
 Names preset_names() {
   Names names;
   for (const auto& preset : presets()) names.push_back(preset.name);
+  names.emplace_back("steps");  // of the suites that time a step
   return names;
 }
 
@@ -282,6 +289,8 @@ bool is_cold(const reports::Identity& id) {
 }
 
 Names directions_of(const Options& options) {
+  if (contains(options.directions, "step"))
+    throw UsageError("--direction step is none of --suite transfer; to, from, sum, round_trip and both are");
   return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
 }
 

@@ -1,13 +1,15 @@
 # What every target of the project shares: warnings, sanitizers, the source root as include folder.
 
 add_library(stbench_flags INTERFACE)
-target_include_directories(stbench_flags INTERFACE ${PROJECT_SOURCE_DIR})
+# None of it goes to projects that use the installed library.
+set(stbench_warnings -Wall -Wextra -Wsign-conversion -Wconversion -Wshadow -Wno-missing-field-initializers)
+target_include_directories(stbench_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_options(stbench_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wsign-conversion -Wconversion -Wshadow -Wno-missing-field-initializers>
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STBENCH_WARNINGS_AS_ERRORS}>>:-Werror>)
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:${stbench_warnings}>>"
+  $<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STBENCH_WARNINGS_AS_ERRORS}>>:-Werror>>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 sees overlapping copies in std::string's operator+ where there are none (GCC bug 105329, mended in 13).
-  target_compile_options(stbench_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  target_compile_options(stbench_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>>)
 endif()
 if(STBENCH_SANITIZE)
   target_compile_options(stbench_flags INTERFACE

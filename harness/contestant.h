@@ -36,6 +36,9 @@ struct Contestant {
   Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
   Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
+  /// Untimed, after each sample: a quick look whether its last operation did anything; empty where nothing is
+  /// to be seen. What differs ends the case as `wrong`.
+  Verifier witness;
   /// Where the work is done in another process or in threads that start together, whose clock it is then
   /// (asking costs tens of microseconds): runs `repeat` operations over rotating sets from `first` on, returns
   /// the seconds of all of them. Empty: the sampler takes the time around `run` and `finish`.

@@ -148,7 +148,10 @@ class Sampling {
 
   void compare(Entry& entry, int set) {
     STBENCH_SPAN(span, "verify", entry.sentence);
-    const auto found = entry.contestant->verify(set);
+    judge(entry, entry.contestant->verify(set));
+  }
+
+  static void judge(Entry& entry, const Check& found) {
     entry.record.verified_rows += found.rows;
     entry.record.mismatches += found.mismatches;
     if (found.mismatches > 0) {
@@ -230,7 +233,8 @@ class Sampling {
         const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
         count_throttled(*entry, throttled_before);
-        if (rules_.verify_every) compare(*entry, last_set);
+        if (entry->contestant->witness) judge(*entry, entry->contestant->witness(last_set));
+        if (rules_.verify_every && entry->running) compare(*entry, last_set);
       });
     }
     ++rounds_;

@@ -25,6 +25,8 @@ constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr std::string_view kKeyLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
 constexpr std::string_view kRightMove =
     "transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2";
+constexpr std::string_view kRightWork =
+    "contiguous step libtorch -> speedtorch -> cpu float32 1k×1k cores=2 optimizer=SGD";
 constexpr std::string_view kRightHold = "memory in pinned -> speedtorch -> cuda:0 float32 10M×128";
 
 /// What is wrong with a sentence; the right form is added where its kind is known.
@@ -153,17 +155,18 @@ class Reader {
       }
     }
     read_words();
-    if (moves() && id_.cores == 0) refuse("cores=N is missing");
+    if (has_cores() && id_.cores == 0) refuse("cores=N is missing");
     return id_;
   }
 
  private:
   [[nodiscard]] bool moves() const { return kind_ == CaseKind::moves; }
+  [[nodiscard]] bool has_cores() const { return kind_ != CaseKind::holds; }
 
   void set_axis(const std::string& key, const std::string& text, bool quoted) {
     if (std::ranges::find(seen_, key) != seen_.end()) refuse(fmt::format("'{}=' stands twice", key));
     seen_.push_back(key);
-    if (key == "cores" && moves()) {
+    if (key == "cores" && has_cores()) {
       id_.cores = positive(text, "cores");
       return;
     }
@@ -175,7 +178,7 @@ class Reader {
 
   [[noreturn]] void refuse_key(const std::string& key, const std::string& text) const {
     std::vector<std::string> known;
-    if (moves()) known.emplace_back("cores");
+    if (has_cores()) known.emplace_back("cores");
     for (const auto& axis : defaults_) known.push_back(axis.first);
     const std::string hint = did_you_mean(key, known);
     refuse(fmt::format("'{}={}' names no axis{}{}; axes: {}", key, text, hint.empty() ? "" : "; ", hint,
@@ -246,7 +249,12 @@ class Reader {
 };
 
 bool moves_rows(const Identity& id) {
-  return id.batch != 0 || id.cores != 0 || !id.distribution.empty() || !id.index_dtype.empty();
+  return id.batch != 0 || !id.distribution.empty() || !id.index_dtype.empty();
+}
+
+std::string_view right_sentence(CaseKind kind) {
+  if (kind == CaseKind::moves) return kRightMove;
+  return kind == CaseKind::holds ? kRightHold : kRightWork;
 }
 
 }  // namespace
@@ -256,9 +264,10 @@ std::string to_sentence(const Identity& id, const AxisDefaults& defaults) {
       "{} {} {} -> {} -> {} {} {}×{}", as_word(id.suite), as_word(id.direction), as_word(id.placement),
       as_word(id.method), as_word(id.device), as_word(id.dtype), short_count(id.rows), short_count(id.dim));
   if (moves_rows(id)) {
-    sentence += fmt::format(" batch {} {} {} cores={}", short_count(id.batch), as_word(id.distribution),
-                            as_word(id.index_dtype), id.cores);
+    sentence += fmt::format(" batch {} {} {}", short_count(id.batch), as_word(id.distribution),
+                            as_word(id.index_dtype));
   }
+  if (moves_rows(id) || id.cores != 0) sentence += fmt::format(" cores={}", id.cores);
   for (const auto& [name, value] : id.axes) {
     const auto axis = std::ranges::find(defaults, name, &AxisDefaults::value_type::first);
     if (axis == defaults.end() || axis->second != value)
@@ -271,8 +280,7 @@ Identity from_sentence(std::string_view sentence, const AxisDefaults& defaults, 
   try {
     return Reader(defaults, kind).read(sentence);
   } catch (const BadSentence& bad) {
-    const auto right = kind == CaseKind::moves ? kRightMove : kRightHold;
-    throw UsageError(fmt::format("{}: {}\nright: {}", kOption, bad.what(), right));
+    throw UsageError(fmt::format("{}: {}\nright: {}", kOption, bad.what(), right_sentence(kind)));
   }
 }
 

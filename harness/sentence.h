@@ -1,6 +1,7 @@
 /// A case as a sentence, which `--case` takes back:
 /// `transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2`, and where
-/// nothing is moved `memory in pinned -> speedtorch -> cuda:0 float32 10M×128`.
+/// nothing is moved `memory in pinned -> speedtorch -> cuda:0 float32 10M×128`; where there are no indices
+/// `contiguous step libtorch -> fused -> cpu float32 1k×1k cores=2`.
 #pragma once
 
 #include <string>
@@ -13,8 +14,9 @@ namespace stbench::harness {
 /// The further axes of a suite and their defaults, in the order of the report's `axes`.
 using AxisDefaults = reports::Columns;
 
-/// What a suite's cases do: move rows of a batch, or hold a table. Those have no batch, indices and cores.
-enum class CaseKind { moves, holds };
+/// What a suite's cases do: move rows of a batch; hold a table, without batch, indices and cores; or work on
+/// all of it on so many cores, without batch and indices.
+enum class CaseKind { moves, holds, works };
 
 /// The sentence of a case; `key=value` follows for each axis that is not at its default. Words that the
 /// sentence could not tell apart (with blanks, quotes or an arrow in them) stand in double quotes.

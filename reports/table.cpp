@@ -4,6 +4,7 @@
 #include "reports/memory_table.h"
 #include "reports/notes.h"
 #include "reports/plain_table.h"
+#include "reports/step_tables.h"
 #include "reports/sweep_tables.h"
 #include "reports/transfer_table.h"
 
@@ -37,6 +38,10 @@ std::string render_tables(const Report& report, Style style) {
   for (const Rows& suite : group_by(shown_rows(report), [](const Record& r) { return r.id.suite; })) {
     if (suite.front()->id.suite == "memory") {
       sections.push_back(memory_tables(suite, style));
+      continue;
+    }
+    if (times_steps(*suite.front())) {
+      sections.push_back(step_tables(suite, style));
       continue;
     }
     if (suite.front()->id.suite != "transfer") {

@@ -21,11 +21,12 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDirections = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kDirections = {{
     {"to", "table rows into the model tensor"},
     {"from", "the model tensor back into table rows"},
     {"sum", "to and from, their medians added"},
     {"round_trip", "fresh values from the model tensor into table rows, then to it again"},
+    {"step", "a step of the optimizer"},
     {"both", "half of the rows to and the other half from, at once"},
 }};
 
@@ -160,6 +161,10 @@ std::string workload_text(const Record& record) {
                                               : fmt::format("× {} {} rows", grouped(id.dim), id.dtype);
   const std::string payload =
       record.payload_bytes > 0 ? fmt::format(" ({})", bytes_text(record.payload_bytes)) : std::string();
+  if (id.batch == 0) {
+    return fmt::format("{} tensors of {} {}{}{}", grouped(id.rows), grouped(id.dim), id.dtype, payload,
+                       further_axes_text(id));
+  }
   return fmt::format("{} of {} {}{}, {} {} indices{}", grouped(id.batch), grouped(id.rows), row, payload,
                      id.distribution, id.index_dtype, further_axes_text(id));
 }

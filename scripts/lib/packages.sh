@@ -20,6 +20,7 @@ build   header  nlohmann/json.hpp nlohmann-json3-dev
 comfort header  liburing.h        liburing-dev
 comfort command ccache            ccache
 comfort command git               git
+comfort command bible             bible-kjv
 tests   header  gtest/gtest.h     libgtest-dev
 tests   header  gmock/gmock.h     libgmock-dev
 checks  command valgrind          valgrind

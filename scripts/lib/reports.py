@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 OURS, LIBTORCH, CEILING = ("speedtorch", "hybrid"), ("index_select", "advanced", "staged"), ("copy", "stream")
+STEP_LIBTORCH = ("torch_optim", "torch_fused", "foreach", "flat")  # who steps all parameters of a model
 IDENTITY = ("suite", "direction", "placement", "method", "device", "dtype", "index_dtype", "distribution", "rows",
             "dim", "batch", "cores")
 STATUSES = ("ok", "unstable", "waived", "wrong", "failed")
@@ -18,13 +19,14 @@ DEEPEST = 32  # brackets within brackets, as the program's own reader allows
 REQUIRED = {**dict.fromkeys(IDENTITY[:8], "text"), **dict.fromkeys(IDENTITY[8:], "integer"), "status": "text",
             "reason": "text", "median_s": "real", "payload_bytes": "integer"}
 OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction",
-                             "speedup", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio"), "real"),
+                             "speedup", "words_per_s", "heldout_loss", "zero_loss",
+                             "unigram_loss", "clip", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio"), "real"),
             **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers",
-                             "group", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",
+                             "group", "negatives", "vocabulary", "trained_pairs", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",
                              "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
                              "after_free_bytes"), "integer"),
-            **dict.fromkeys(("cache", "index_home", "isa", "pages_got"), "text")}
+            **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
 SMALLEST, GREATEST = 1e-15, 1e15  # of what is measured: beyond them figures and axes would overflow
 

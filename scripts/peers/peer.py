@@ -202,6 +202,9 @@ def answer(kind, table, cells, line):
     if word == "sample":
         number, first, repeat = line.split(" ")[1:]
         return f"seconds {cells[number].sample(int(first), int(repeat)):.9e}"
+    if word == "read":
+        cells[rest[0]].read(int(rest[1]))
+        return "read"
     if word == "release":
         cells.pop(rest[0], None)
         gc.collect()  # also where a library made a cycle: the memory is gone when the answer says so

@@ -11,6 +11,12 @@ target_link_libraries(example_gather_rows PRIVATE stbench_flags speedtorch)
 add_test(NAME example_gather_rows COMMAND example_gather_rows)
 set_tests_properties(example_gather_rows PROPERTIES PASS_REGULAR_EXPRESSION "^sum 524288\n$")
 
+stbench_python_test(${CMAKE_CURRENT_LIST_DIR}/word2vec_test.py LABELS scripts release)
+get_property(of_word2vec DIRECTORY PROPERTY TESTS)
+list(FILTER of_word2vec INCLUDE REGEX "^word2vec_test[.]")
+set_property(TEST ${of_word2vec} APPEND PROPERTY ENVIRONMENT
+  STBENCH_WORD2VEC=$<TARGET_FILE:example_word2vec> STBENCH_KING_JAMES=${STBENCH_TEXT})
+
 add_executable(example_make_tables ${PROJECT_SOURCE_DIR}/examples/make_tables.cpp)
 target_link_libraries(example_make_tables PRIVATE stbench_flags speedtorch)
 add_test(NAME example_make_tables COMMAND example_make_tables)

@@ -90,6 +90,27 @@ def file_cases(speed=None):
     return result
 
 
+def step_cases(speed):
+    """Every case of the goals of steps; `speed(optimizer, method, where)`: how many times as fast as the slowest."""
+    result = []
+
+    def add(suite, method, seconds, **axes):
+        made = case("step", axes.pop("placement"), method, axes.pop("dim"), axes.pop("index_dtype"), axes.pop("batch"), 2,
+                    seconds, group=len(result) // 5)
+        result.append({**made, "suite": suite, "dtype": "float32", "payload_bytes": 10**8, "pages_got": "2MiB", **axes})
+
+    for draw in ("uniform", "zipf:1.05"):
+        for placement, method in (("hugepage", "sparse_rows"), ("hugepage", "swap"), ("libtorch", "torch_sparse")):
+            add("optimizer", method, SECONDS / speed("SparseAdam", method, draw), placement=placement, dim=128,
+                index_dtype="int64", batch=goals.BATCH, distribution=draw, optimizer="SparseAdam", rows=goals.STEP_ROWS)
+    for tensors, dim, shape in goals.MODELS:
+        for optimizer in ("Adam", "AdamW", "SGD", "Adagrad"):
+            for method in ("contiguous", "torch_optim", "flat", "foreach", "torch_fused", "stream"):
+                add("contiguous", method, SECONDS / speed(optimizer, method, (tensors, shape)), placement="libtorch", dim=dim,
+                    index_dtype="", batch=0, distribution="", optimizer=optimizer, shape=shape, clip=0.0, rows=tensors)
+    return result
+
+
 def faster(times):
     """Ours is so many times as fast as all others everywhere."""
     return lambda direction, placement, method, *_: times if method == "speedtorch" else 1.0
@@ -449,6 +470,32 @@ class GoalsTest(unittest.TestCase):
         self.assertIn("The goals of --preset kernels are not here: none of the reports is of it.", text)
         text = self.table([cases(faster(20 + n)) for n in range(5)])
         self.assertEqual(self.lines(text, "F1")[0][-1], "not measured: 1 of 1 cell is missing; run --preset files")
+
+    def test_steps_are_judged_by_the_reports_of_their_preset(self):
+        def speed(optimizer, method, where):
+            if method == "contiguous":
+                return 0.5 if optimizer == "SGD" and where == (148, "gpt2-small") else 30.0
+            return {"sparse_rows": 6.0, "torch_fused": 2.0}.get(method, 1.0)
+
+        paths = [self.report(n, step_cases(speed), argv=["--suite", "optimizer,contiguous", "--preset", "steps"])
+                 for n in range(5)]
+        text = self.run_goals("--markdown", *paths, status=1)
+        o4 = {line[2]: (line[5], line[7]) for line in self.lines(text, "O4")}
+        self.assertEqual(o4["uniform"][0], "6.00")
+        self.assertTrue(o4["uniform"][1].startswith("missed"))  # 8, aim 25
+        self.assertTrue(o4["zipf:1.05"][1].startswith("met"))  # 4, aim 10
+        o1 = self.lines(text, "O1")
+        self.assertEqual([line[5] for line in o1[:2]], ["15.00", "15.00"])  # 30 against 2
+        self.assertEqual([line[-1].split(":")[0] for line in o1[2:]], ["met"] * 5 + ["missed"])
+        self.assertIn("worst of 4: SGD", o1[-1][-1])
+        self.assertEqual([line[5] for line in self.lines(text, "O2")], ["30.00", "30.00"])
+        self.assertNotIn("| H1", text)
+
+    def test_the_models_of_the_goals_are_those_that_are_measured(self):
+        for tensors, dim, shape in goals.MODELS:
+            if shape != "even":
+                model = json.loads((ROOT / f"benchmarks/shapes/{shape}.json").read_text())
+                self.assertEqual((tensors, dim), (len(model["parameters"]), model["elements"] // len(model["parameters"])))
 
     def test_cold_and_warm_cases_of_one_kind_are_two(self):
         made = [{**one, "batch": goals.BATCH} for one in file_cases()]

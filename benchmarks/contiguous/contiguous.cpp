@@ -1,0 +1,82 @@
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "benchmarks/contiguous/world.h"
+#include "speedtorch/contiguous_optimizer.h"
+
+namespace stbench {
+namespace {
+
+/// This library: one buffer for all parameters, one pass over parameters, gradients and states, clipping and
+/// zeroing in it.
+class ContiguousStep final : public ContiguousStepper {
+ public:
+  ContiguousStep(const reports::Identity& /*id*/, ContiguousWorld& world)
+      : ContiguousStepper(world), optimizer_(leafs(world), world.options) {
+    std::vector<speedtorch::ParameterState> states;
+    for (std::size_t k = 0; k < world.shapes.size(); ++k) {
+      speedtorch::ParameterState state{.steps = steps_, .tensors = {}};
+      for (std::size_t s = 0; s < world.state_names.size(); ++s) {
+        auto tensor = at::empty(world.shapes[k]);
+        world.fill_state(tensor, world.firsts[k], s);
+        state.tensors.emplace_back(world.state_names[s], tensor);
+      }
+      states.push_back(std::move(state));
+    }
+    optimizer_.set_state(states);
+    options_.zero_grad = world.clip > 0;
+    if (world.clip > 0) options_.max_norm = world.clip;
+  }
+
+  void prepare(int /*set*/) override {
+    if (filled_ && world_.clip == 0) return optimizer_.parameters().gradients_written();
+    const auto& parameters = optimizer_.parameters().original();
+    for (std::size_t k = 0; k < parameters.size(); ++k) parameters[k].grad().copy_(world_.gradients[k]);
+    optimizer_.parameters().gradients_written();
+    filled_ = true;
+  }
+  void step(int /*set*/) override { optimizer_.step(options_), ++steps_; }
+
+ private:
+  static std::vector<at::Tensor> leafs(const ContiguousWorld& world) {
+    std::vector<at::Tensor> leafs;
+    for (std::size_t k = 0; k < world.shapes.size(); ++k) {
+      auto tensor = at::empty(world.shapes[k]);
+      world.fill_param(tensor, world.firsts[k]);
+      leafs.push_back(tensor.set_requires_grad(true));
+    }
+    return leafs;
+  }
+  [[nodiscard]] std::vector<ParameterPlace> now() override {
+    const auto& parameters = optimizer_.parameters().original();
+    const auto states = optimizer_.state();
+    std::vector<ParameterPlace> places;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      ParameterPlace place{parameters[k], {}, {}};
+      for (const auto& name : world_.state_names) {
+        const auto state =
+            std::ranges::find(states[k].tensors, name, &std::pair<std::string, at::Tensor>::first);
+        place.states.push_back(state->second);
+      }
+      places.push_back(std::move(place));
+    }
+    return places;
+  }
+  [[nodiscard]] at::Tensor first() override { return optimizer_.parameters().original().front(); }
+
+  speedtorch::ContiguousOptimizer optimizer_;
+  speedtorch::StepOptions options_;
+  bool filled_ = false;
+};
+
+const RegisterStepMethod registration(
+    "contiguous", {
+                      .name = "contiguous",
+                      .summary = "this library: ContiguousOptimizer, one pass over one buffer",
+                      .role = harness::Role::ours,
+                      .open = step_in<ContiguousWorld, ContiguousStep>,
+                  });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,51 @@
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+
+#include "benchmarks/contiguous/world.h"
+#include "speedtorch/rows.h"
+
+namespace stbench {
+namespace {
+
+/// The ceiling: as many bytes as a step reads and writes, copied from one end of memory to another.
+class StreamPass final : public Stepper {
+ public:
+  StreamPass(const reports::Identity& /*id*/, ContiguousWorld& world)
+      : bytes_(world.elements * static_cast<std::int64_t>(sizeof(float)) *
+               (3 + 2 * static_cast<std::int64_t>(world.state_names.size()))) {
+    constexpr std::int64_t most = 256 << 20;  // far above every cache; more would only take memory
+    from_ = at::empty({std::min(most, bytes_ / 2)}, at::kByte).fill_(1);
+    to_ = at::empty_like(from_);
+  }
+  void step(int /*set*/) override {
+    for (std::int64_t done = 0; done < bytes_ / 2; done += from_.numel()) {
+      const auto count = std::min(from_.numel(), bytes_ / 2 - done);
+      auto to = to_.narrow(0, 0, count);
+      speedtorch::stream_copy(from_.narrow(0, 0, count), to);
+    }
+  }
+  void remember(int /*set*/) override { to_.zero_(); }
+  harness::Check check(int /*set*/) override {
+    const bool same = at::equal(from_, to_);
+    return {1, same ? 0 : 1, same ? "" : "the copy differs"};
+  }
+  [[nodiscard]] std::int64_t payload_bytes() const override { return bytes_; }
+
+ private:
+  std::int64_t bytes_;
+  at::Tensor from_, to_;
+};
+
+const RegisterStepMethod registration("contiguous",
+                                      {
+                                          .name = "stream",
+                                          .summary = "the ceiling: a streaming copy of as many bytes",
+                                          .role = harness::Role::ceiling,
+                                          .open = step_in<ContiguousWorld, StreamPass>,
+                                      });
+
+}  // namespace
+}  // namespace stbench

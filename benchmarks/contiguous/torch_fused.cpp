@@ -1,0 +1,84 @@
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adagrad.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/full.h>
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "benchmarks/contiguous/world.h"
+#include "benchmarks/reference_step.h"
+
+namespace stbench {
+namespace {
+
+using namespace speedtorch;
+
+/// LibTorch's fused kernels on the list of parameters, which C++ has as operations only. There are four.
+class TorchFusedStep final : public ListStepper {
+ public:
+  TorchFusedStep(const reports::Identity& /*id*/, ContiguousWorld& world)
+      : ListStepper(world), params_(params()), grads_(grads()) {
+    for (std::size_t s = 0; s < world.state_names.size(); ++s) states_.push_back(states(s));
+    for (std::size_t k = 0; k < params_.size(); ++k)
+      counts_.push_back(at::full({}, static_cast<double>(steps_)));
+  }
+  void step(int /*set*/) override {
+    if (world_.clip > 0) foreach_clip(grads_, world_.clip);
+    std::visit([this](const auto& options) { apply(options); }, world_.options);
+    ++steps_;
+  }
+
+ private:
+  void count() { at::_foreach_add_(counts_, 1); }
+
+  void apply(const AdamOptions& o) {
+    count();
+    at::_fused_adam_(params_, grads_, states_[0], states_[1],
+                     o.amsgrad ? states_[2] : std::vector<at::Tensor>(), counts_, o.lr, o.betas.first,
+                     o.betas.second, o.weight_decay, o.eps, o.amsgrad, false);
+  }
+  void apply(const AdamWOptions& o) {
+    count();
+    at::_fused_adamw_(params_, grads_, states_[0], states_[1], {}, counts_, o.lr, o.betas.first,
+                      o.betas.second, o.weight_decay, o.eps, false, false);
+  }
+  void apply(const SGDOptions& o) {
+    at::_fused_sgd_(params_, grads_, o.momentum != 0 ? states_[0] : std::vector<at::Tensor>(), o.weight_decay,
+                    o.momentum, o.lr, o.dampening, o.nesterov, false, false);
+  }
+  void apply(const AdagradOptions& o) {
+    count();
+    at::_fused_adagrad_(params_, grads_, states_[0], counts_, o.lr, o.lr_decay, o.weight_decay, o.eps, false);
+  }
+  template <class Other>
+  void apply(const Other&) {}
+
+  std::vector<at::Tensor> params_, grads_, counts_;
+  std::vector<std::vector<at::Tensor>> states_;
+};
+
+template <class Options>
+constexpr bool has_kernel = std::is_same_v<Options, AdamOptions> || std::is_same_v<Options, AdamWOptions> ||
+                            std::is_same_v<Options, SGDOptions> || std::is_same_v<Options, AdagradOptions>;
+
+const RegisterStepMethod registration(
+    "contiguous", {
+                      .name = "torch_fused",
+                      .summary = "LibTorch: at::_fused_* on the list",
+                      .role = harness::Role::libtorch,
+                      .refuses =
+                          [](const auto& id) {
+                            const auto& name = std::get<std::string>(*reports::find(id.axes, "optimizer"));
+                            const bool has = std::visit(
+                                [](const auto& one) { return has_kernel<std::decay_t<decltype(one)>>; },
+                                optimizer_named(name));
+                            return has ? "" : fmt::format("LibTorch has no fused kernel for {}", name);
+                          },
+                      .open = step_in<ContiguousWorld, TorchFusedStep>,
+                  });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,89 @@
+#include <torch/nn/utils/clip_grad.h>
+
+#include "benchmarks/contiguous/world.h"
+#include "benchmarks/libtorch_optimizer.h"
+
+namespace stbench {
+namespace {
+
+/// torch::optim, a loop over the parameters: what a C++ training loop has today.
+class TorchOptimStep final : public ListStepper {
+ public:
+  TorchOptimStep(const reports::Identity& /*id*/, ContiguousWorld& world)
+      : ListStepper(world), leafs_(leafs()), optimizer_(world.options, leafs_) {
+    for (std::size_t k = 0; k < leafs_.size(); ++k)
+      optimizer_.set_state(leafs_[k], steps_, places_[k].states);
+    attach();
+  }
+  void prepare(int set) override { ListStepper::prepare(set), attach(); }
+  void step(int /*set*/) override {
+    if (world_.clip > 0) torch::nn::utils::clip_grad_norm_(leafs_, world_.clip);
+    optimizer_.step();
+    if (world_.clip > 0) optimizer_.zero_grad();
+    ++steps_;
+  }
+
+ private:
+  [[nodiscard]] std::vector<at::Tensor> leafs() const {
+    std::vector<at::Tensor> leafs;
+    for (const auto& param : params()) leafs.push_back(leaf_on(param));
+    return leafs;
+  }
+  void attach() {
+    for (std::size_t k = 0; k < leafs_.size(); ++k) leafs_[k].mutable_grad() = places_[k].grad;
+  }
+
+  std::vector<at::Tensor> leafs_;
+  LibtorchOptimizer optimizer_;
+};
+
+/// The same on one flat tensor of all parameters: what the seed does with the stock optimizer.
+class FlatStep final : public ListStepper {
+ public:
+  FlatStep(const reports::Identity& /*id*/, ContiguousWorld& world)
+      : ListStepper(world, /*flat=*/true),
+        leaf_(leaf_on(whole(places_.front().param))),
+        optimizer_(world.options, {leaf_}) {
+    std::vector<at::Tensor> states;
+    for (const auto& state : places_.front().states) states.push_back(whole(state));
+    optimizer_.set_state(leaf_, steps_, states);
+    leaf_.mutable_grad() = whole(places_.front().grad);
+  }
+  void step(int /*set*/) override {
+    if (world_.clip > 0) torch::nn::utils::clip_grad_norm_({leaf_}, world_.clip);
+    optimizer_.step();
+    if (world_.clip > 0) leaf_.mutable_grad().zero_();
+    ++steps_;
+  }
+
+ private:
+  /// The buffer that the first parameter is a view of.
+  [[nodiscard]] at::Tensor whole(const at::Tensor& first) const {
+    return first.as_strided({world_.elements}, {1}, 0);
+  }
+
+  at::Tensor leaf_;
+  LibtorchOptimizer optimizer_;
+};
+
+std::string refusal(const reports::Identity& id) {
+  return libtorch_lacks(std::get<std::string>(*reports::find(id.axes, "optimizer")));
+}
+
+const RegisterStepMethod per_tensor("contiguous", {
+                                                      .name = "torch_optim",
+                                                      .summary = "LibTorch: torch::optim, tensor by tensor",
+                                                      .role = harness::Role::libtorch,
+                                                      .refuses = refusal,
+                                                      .open = step_in<ContiguousWorld, TorchOptimStep>,
+                                                  });
+const RegisterStepMethod flat("contiguous", {
+                                                .name = "flat",
+                                                .summary = "LibTorch: torch::optim on one flat tensor",
+                                                .role = harness::Role::libtorch,
+                                                .refuses = refusal,
+                                                .open = step_in<ContiguousWorld, FlatStep>,
+                                            });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,108 @@
+/// What the contestants of a cell of the contiguous suite step: the parameters of a model, each of them with
+/// copies of its own, all with the same values.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "benchmarks/step_suite.h"
+#include "kernels/update_options.h"
+
+namespace stbench {
+
+/// The parameters of a real model, a file in benchmarks/shapes/.
+struct ModelShape {
+  std::string name;
+  std::string source;
+  std::vector<std::vector<std::int64_t>> parameters;
+  [[nodiscard]] std::int64_t elements() const;
+};
+const std::vector<ModelShape>& model_shapes();
+
+/// Those of a case: `even` ones of `dim` elements, or a model's.
+std::vector<std::vector<std::int64_t>> parameter_shapes(const reports::Identity& id);
+
+/// A parameter and what belongs to it.
+struct ParameterPlace {
+  at::Tensor param, grad;
+  std::vector<at::Tensor> states;
+};
+
+struct ContiguousWorld final : StepWorld {
+  ContiguousWorld(const reports::Identity& id, const StepTerms& terms);
+
+  /// Parameters, gradients and states in memory of their own, or as views of one tensor each.
+  [[nodiscard]] std::vector<ParameterPlace> places(bool flat) const;
+  /// Values by their position among all elements.
+  void fill_param(at::Tensor tensor, std::int64_t first) const;
+  void fill_state(at::Tensor tensor, std::int64_t first, std::uint64_t state) const;
+
+  static constexpr std::int64_t steps_before = 10;
+
+  reports::Identity id;
+  std::uint64_t seed;
+  speedtorch::UpdateOptions options;
+  std::vector<std::string> state_names;
+  double clip;  ///< the largest norm of all gradients; 0: they are not clipped
+  std::vector<std::vector<std::int64_t>> shapes;
+  std::vector<std::int64_t> firsts;  ///< of each parameter, its first element's position
+  std::int64_t elements = 0;
+  at::Tensor gradient;                ///< of all elements, in order
+  std::vector<at::Tensor> gradients;  ///< views of it, one a parameter
+  double scale = 1;                   ///< that clipping multiplies the gradients by
+};
+
+/// A contestant. A step is clipping (where the case has it, and then also zeroing the gradients) and the
+/// optimizer's step.
+class ContiguousStepper : public Stepper {
+ public:
+  explicit ContiguousStepper(ContiguousWorld& world) : world_(world) {}
+
+  void remember(int set) override;
+  harness::Check check(int set) override;
+  std::string mark(int set) override;
+  [[nodiscard]] std::int64_t payload_bytes() const override;
+
+ protected:
+  /// Where the parameters and their states are now.
+  [[nodiscard]] virtual std::vector<ParameterPlace> now() = 0;
+  /// The first parameter, without making copies of anything.
+  [[nodiscard]] virtual at::Tensor first() = 0;
+
+  ContiguousWorld& world_;
+  std::int64_t steps_ = ContiguousWorld::steps_before;
+
+ private:
+  /// Values of the elements that are looked at: the parameter's, then its states'.
+  [[nodiscard]] std::vector<double> look(const std::vector<ParameterPlace>& places) const;
+  [[nodiscard]] std::vector<std::int64_t> looked_at(std::size_t parameter) const;
+
+  std::vector<double> before_;
+};
+
+/// One of those that work on the list of parameters as LibTorch allocates them.
+class ListStepper : public ContiguousStepper {
+ public:
+  explicit ListStepper(ContiguousWorld& world, bool flat = false)
+      : ContiguousStepper(world), places_(world.places(flat)) {}
+
+  /// The gradients as they were, after a step that scaled or zeroed them.
+  void prepare(int set) override;
+
+ protected:
+  [[nodiscard]] std::vector<ParameterPlace> now() override { return places_; }
+  [[nodiscard]] at::Tensor first() override { return places_.front().param; }
+  [[nodiscard]] std::vector<at::Tensor> params() const;
+  [[nodiscard]] std::vector<at::Tensor> grads() const;
+  [[nodiscard]] std::vector<at::Tensor> states(std::size_t number) const;
+
+  std::vector<ParameterPlace> places_;
+};
+
+/// Python torch's way to clip a list by its norm, in foreach operations.
+void foreach_clip(at::TensorList grads, double max_norm);
+
+}  // namespace stbench

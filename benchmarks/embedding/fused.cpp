@@ -1,0 +1,39 @@
+#include <optional>
+
+#include "benchmarks/embedding/gathered.h"
+#include "speedtorch/sparse_rows.h"
+
+namespace stbench {
+namespace {
+
+/// This library: rows gathered for the forward pass, and updated in place by SparseRows.
+class FusedTraining final : public EmbeddingStepper {
+ public:
+  using EmbeddingStepper::EmbeddingStepper;
+
+ private:
+  void begin() override {
+    centers_.emplace(world_.centers.table, world_.options, world_.centers.states);
+    contexts_.emplace(world_.contexts.table, world_.options, world_.contexts.states);
+  }
+  void train(const word2vec::Batch& batch) override {
+    const GatheredPairs rows(world_, batch.centers, batch.contexts.flatten());
+    rows.backward(batch.contexts.sizes());
+    centers_->step(batch.centers, rows.centers.grad());
+    contexts_->step(batch.contexts, rows.contexts.grad());
+  }
+
+  std::optional<speedtorch::SparseRows> centers_, contexts_;
+};
+
+const RegisterStepMethod registration("embedding",
+                                      {
+                                          .name = "fused",
+                                          .summary = "this library: gather_rows and SparseRows, in place",
+                                          .role = harness::Role::ours,
+                                          .refuses = [](const auto&) { return text_in_use().refusal; },
+                                          .open = step_in<EmbeddingWorld, FusedTraining>,
+                                      });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,31 @@
+/// The rows of a batch as small tensors that gradients are taken of.
+#pragma once
+
+#include <ATen/ops/empty.h>
+
+#include "benchmarks/embedding/world.h"
+#include "examples/word2vec/skip_gram.h"
+#include "speedtorch/rows.h"
+
+namespace stbench {
+
+struct GatheredPairs {
+  at::Tensor centers, contexts;  ///< a row for each number of the index
+
+  GatheredPairs(const EmbeddingWorld& world, const at::Tensor& center_rows, const at::Tensor& context_rows)
+      : centers(gathered(world.centers.table, center_rows).set_requires_grad(true)),
+        contexts(gathered(world.contexts.table, context_rows).set_requires_grad(true)) {}
+
+  /// Of a batch whose rows these are, one after the other.
+  void backward(at::IntArrayRef pairs) const {
+    word2vec::loss_of(centers, contexts.view({pairs[0], pairs[1], centers.size(1)})).backward();
+  }
+
+  static at::Tensor gathered(const at::Tensor& table, const at::Tensor& rows) {
+    auto small = at::empty({rows.numel(), table.size(1)}, table.options());
+    speedtorch::gather_rows(table, rows, small);
+    return small;
+  }
+};
+
+}  // namespace stbench

@@ -1,0 +1,77 @@
+#include <ATen/ops/embedding.h>
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "benchmarks/embedding/world.h"
+#include "benchmarks/libtorch_optimizer.h"
+#include "examples/word2vec/skip_gram.h"
+
+namespace stbench {
+namespace {
+
+/// LibTorch alone: the operation of nn::Embedding on the whole tables, and torch::optim on them. With dense
+/// gradients the backward pass makes one as large as each table, and the optimizer goes through all of it;
+/// with sparse ones both keep to the rows of the batch.
+class LibtorchTraining : public EmbeddingStepper {
+ public:
+  LibtorchTraining(const reports::Identity& id, EmbeddingWorld& world)
+      : EmbeddingStepper(id, world), sparse_(id.method == "sparse") {}
+
+ private:
+  void begin() override {
+    centers_ = leaf_on(world_.centers.table), contexts_ = leaf_on(world_.contexts.table);
+    optimizer_.emplace(world_.options, std::vector{centers_, contexts_});
+    optimizer_->set_state(centers_, 0, world_.centers.states);
+    optimizer_->set_state(contexts_, 0, world_.contexts.states);
+  }
+  void train(const word2vec::Batch& batch) override {
+    optimizer_->zero_grad();
+    const auto look_up = [&](const at::Tensor& table, const at::Tensor& index) {
+      return at::embedding(table, index, -1, false, sparse_);
+    };
+    word2vec::loss_of(look_up(centers_, batch.centers), look_up(contexts_, batch.contexts)).backward();
+    optimizer_->step();
+  }
+  [[nodiscard]] bool moves_all() const override { return !sparse_; }
+
+  bool sparse_;
+  at::Tensor centers_, contexts_;
+  std::optional<LibtorchOptimizer> optimizer_;
+};
+
+const std::string& optimizer_of(const reports::Identity& id) {
+  return std::get<std::string>(*reports::find(id.axes, "optimizer"));
+}
+
+std::string dense_refusal(const reports::Identity& id) {
+  const auto& text = text_in_use().refusal;
+  return text.empty() ? libtorch_lacks(optimizer_of(id)) : text;
+}
+
+std::string sparse_refusal(const reports::Identity& id) {
+  const auto& text = text_in_use().refusal;
+  const bool takes = optimizer_of(id) == "SGD" || optimizer_of(id) == "Adagrad";
+  return text.empty() && !takes
+             ? fmt::format("LibTorch has no {} for sparse gradients in C++", optimizer_of(id))
+             : text;
+}
+
+const RegisterStepMethod dense("embedding",
+                               {
+                                   .name = "dense",
+                                   .summary = "LibTorch: nn::Embedding and torch::optim, dense gradients",
+                                   .role = harness::Role::libtorch,
+                                   .refuses = dense_refusal,
+                                   .open = step_in<EmbeddingWorld, LibtorchTraining>,
+                               });
+const RegisterStepMethod sparse("embedding", {
+                                                 .name = "sparse",
+                                                 .summary = "LibTorch: the same with sparse gradients",
+                                                 .role = harness::Role::libtorch,
+                                                 .refuses = sparse_refusal,
+                                                 .open = step_in<EmbeddingWorld, LibtorchTraining>,
+                                             });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,272 @@
+#include "benchmarks/embedding/world.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "benchmarks/devices.h"
+#include "benchmarks/libtorch_optimizer.h"
+#include "examples/word2vec/skip_gram.h"
+#include "harness/errors.h"
+#include "harness/sha256.h"
+#include "reports/error.h"
+#include "reports/file.h"
+#include "speedtorch/fills.h"
+#include "speedtorch/sparse_rows.h"
+#include "speedtorch/table.h"
+
+namespace stbench {
+namespace {
+
+using word2vec::Batch;
+using word2vec::Corpus;
+
+Text& text_slot() {
+  static Text text;
+  return text;
+}
+
+/// Of the latest cell: those of one vocabulary follow each other.
+std::shared_ptr<const Corpus> corpus_of(const std::string& path, std::int64_t rows) {
+  static std::pair<std::string, std::int64_t> key;
+  static std::shared_ptr<const Corpus> corpus;
+  if (!corpus || key != std::pair(path, rows)) {
+    try {
+      corpus = std::make_shared<const Corpus>(Corpus::from_file(path, 1, rows));
+    } catch (const word2vec::TextError& error) {
+      throw UsageError(fmt::format("--text: {}", error.what()));
+    }
+    key = {path, rows};
+  }
+  return corpus;
+}
+
+word2vec::DrawOptions draw_options(const reports::Identity& id) {
+  return {.pairs = id.batch, .negatives = std::get<std::int64_t>(*reports::find(id.axes, "negatives"))};
+}
+
+constexpr std::int64_t heldout_pairs = 10'000;
+
+Batch heldout_batch(const EmbeddingWorld& world) {
+  auto options = world.training.options();
+  options.pairs = heldout_pairs;
+  return word2vec::Sampler(*world.corpus, world.corpus->held_out(), options, world.seed + 1).draw(0);
+}
+
+EmbeddingWorld::Side side_of(const EmbeddingWorld& world) {
+  const speedtorch::Home home{.placement = placement_of(world.id.placement)};
+  const auto table = [&] {
+    return speedtorch::Table::empty({world.id.rows, world.id.dim}, at::kFloat, home).host_tensor();
+  };
+  EmbeddingWorld::Side side{table(), {}};
+  for (std::size_t k = 0; k < speedtorch::state_names(world.options).size(); ++k)
+    side.states.push_back(table());
+  return side;
+}
+
+std::vector<std::int64_t> numbers_of(const at::Tensor& index) {
+  const auto* first = index.const_data_ptr<std::int64_t>();
+  return {first, first + index.numel()};
+}
+
+std::int64_t distinct(const at::Tensor& index) {
+  const auto rows = numbers_of(index);
+  return std::ssize(std::set<std::int64_t>(rows.begin(), rows.end()));
+}
+
+/// The gradients of a batch, by plain loops in double precision.
+struct Gradients {
+  at::Tensor centers, contexts;
+};
+
+void add_pair(const float* center, const float* context, double target, std::int64_t dim, double* to_center,
+              float* to_context) {
+  double score = 0;
+  for (std::int64_t c = 0; c < dim; ++c) score += static_cast<double>(center[c]) * context[c];
+  const double error = 1 / (1 + std::exp(-score)) - target;
+  for (std::int64_t c = 0; c < dim; ++c) {
+    to_center[c] += error * context[c];
+    to_context[c] = static_cast<float>(error * center[c]);
+  }
+}
+
+Gradients gradients_of(const EmbeddingWorld& world, const Batch& batch) {
+  const auto dim = world.id.dim, pairs = batch.centers.numel(), width = batch.contexts.size(1);
+  Gradients found{at::empty({pairs, dim}), at::empty({pairs * width, dim})};
+  const auto* centers = world.centers.table.const_data_ptr<float>();
+  const auto* contexts = world.contexts.table.const_data_ptr<float>();
+  const auto* center = batch.centers.const_data_ptr<std::int64_t>();
+  const auto* context = batch.contexts.const_data_ptr<std::int64_t>();
+  std::vector<double> sum(static_cast<std::size_t>(dim));
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    std::ranges::fill(sum, 0);
+    for (std::int64_t k = 0; k < width; ++k) {
+      const auto at = pair * width + k;
+      add_pair(centers + center[pair] * dim, contexts + context[at] * dim, k == 0 ? 1 : 0, dim, sum.data(),
+               found.contexts.data_ptr<float>() + at * dim);
+    }
+    std::ranges::copy(sum, found.centers.data_ptr<float>() + pair * dim);
+  }
+  return found;
+}
+
+}  // namespace
+
+const Text& text_of_run(const std::string& given) {
+  static std::string read;  // the path whose content has been hashed
+  auto& text = text_slot();
+  text.path = given.empty() ? STBENCH_TEXT : given;
+  text.refusal.clear();
+  std::error_code no_matter;
+  if (given.empty() && !std::filesystem::exists(text.path, no_matter)) {
+    text.name = "text";
+    text.refusal =
+        "no text is here: install Debian's package bible-kjv and build again, or name one with --text FILE";
+    return text;
+  }
+  if (read != text.path) {
+    try {
+      const auto content = reports::read_file(text.path);
+      const auto hash = harness::sha256(std::as_bytes(std::span(content)));
+      text.name =
+          fmt::format("text:{}@{}", std::filesystem::path(text.path).filename().string(), hash.substr(0, 8));
+    } catch (const reports::ReportError& error) {
+      throw UsageError(fmt::format("--text: {}", error.what()));
+    }
+    read = text.path;
+  }
+  return text;
+}
+
+const Text& text_in_use() { return text_slot(); }
+
+const std::vector<std::string>& training_optimizers() {
+  static const std::vector<std::string> names{"SGD", "Adagrad", "SparseAdam", "Adamax"};
+  return names;
+}
+
+speedtorch::UpdateOptions training_options(const std::string& optimizer) {
+  if (optimizer == "SGD") return speedtorch::SGDOptions{.lr = 0.025};
+  if (optimizer == "Adagrad") return speedtorch::AdagradOptions{.lr = 0.1};
+  if (optimizer == "SparseAdam") return speedtorch::SparseAdamOptions{.lr = 0.01};
+  return speedtorch::AdamaxOptions{.lr = 0.01};
+}
+
+std::vector<at::Tensor> EmbeddingWorld::Side::all() const {
+  std::vector<at::Tensor> tables{table};
+  tables.insert(tables.end(), states.begin(), states.end());
+  return tables;
+}
+
+EmbeddingWorld::EmbeddingWorld(const reports::Identity& cell, const StepTerms& terms)
+    : id(cell),
+      seed(terms.seed),
+      options(training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")))),
+      corpus(corpus_of(text_in_use().path, id.rows)),
+      training(*corpus, corpus->training(), draw_options(id), seed),
+      heldout(heldout_batch(*this)),
+      unigram_loss(training.unigram_loss(heldout)),
+      zero_loss(word2vec::zero_loss(training.options().negatives)),
+      centers(side_of(*this)),
+      contexts(side_of(*this)) {
+  for (int set = 0; set < harness::index_sets; ++set)
+    batches[static_cast<std::size_t>(set)] = training.draw(-1 - set);  // none that is trained on later
+  reset();
+}
+
+reports::Columns EmbeddingWorld::columns() const {
+  reports::Columns columns{{"vocabulary", std::ssize(corpus->vocabulary())}};
+  for (const char* name :
+       {"words_per_s", "heldout_loss", "zero_loss", "unigram_loss", "trained_pairs", "loss_curve"})
+    columns.emplace_back(name, std::monostate{});
+  return columns;
+}
+
+void EmbeddingWorld::reset() {
+  const double most = 0.5 / static_cast<double>(id.dim);  // as word2vec's own program begins
+  speedtorch::fill(centers.table, speedtorch::Uniform{-most, most, seed});
+  speedtorch::fill(contexts.table, speedtorch::Uniform{-most, most, seed + 1});
+  for (auto* side : {&centers, &contexts}) {
+    for (auto& state : side->states) state.zero_();
+  }
+}
+
+double EmbeddingWorld::heldout_loss() const {
+  const at::NoGradGuard no_grad;
+  const auto rows = [&](const at::Tensor& table, const at::Tensor& index) {
+    return at::index_select(table, 0, index.flatten());
+  };
+  const auto loss =
+      word2vec::loss_of(rows(centers.table, heldout.centers),
+                        rows(contexts.table, heldout.contexts).view({heldout_pairs, -1, id.dim}));
+  return loss.item<double>() / static_cast<double>(heldout_pairs);
+}
+
+EmbeddingStepper::EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world)
+    : world_(world), centers_(world.options, id.rows, id.dim), contexts_(world.options, id.rows, id.dim) {
+  const auto row_bytes = id.dim * static_cast<std::int64_t>(sizeof(float));
+  const auto& first = batch(0);
+  const auto looked_up = first.centers.numel() + first.contexts.numel();
+  const auto updated = distinct(first.centers) + distinct(first.contexts);
+  payload_ = (looked_up + updated * 2 * (1 + std::ssize(world.centers.states))) * row_bytes;
+}
+
+std::int64_t EmbeddingStepper::index_bytes() const {
+  return static_cast<std::int64_t>(batch(0).centers.nbytes() + batch(0).contexts.nbytes());
+}
+
+void EmbeddingStepper::remember(int set) {
+  if (steps_ == 0) begin();
+  const auto grads = gradients_of(world_, batch(set));
+  centers_.remember(reader_of(world_.centers.all()), numbers_of(batch(set).centers), grads.centers);
+  contexts_.remember(reader_of(world_.contexts.all()), numbers_of(batch(set).contexts), grads.contexts);
+}
+
+harness::Check EmbeddingStepper::check(int /*set*/) {
+  auto check = centers_.check(reader_of(world_.centers.all()), steps_, moves_all());
+  const auto others = contexts_.check(reader_of(world_.contexts.all()), steps_, moves_all());
+  if (check.mismatches == 0) check.first = others.first;
+  check.rows += others.rows, check.mismatches += others.mismatches;
+  return check;
+}
+
+std::string EmbeddingStepper::mark(int set) {
+  const auto row = world_.contexts.table.select(0, batch(set).contexts.flatten()[0].item<std::int64_t>());
+  return {static_cast<const char*>(row.const_data_ptr()), row.nbytes()};
+}
+
+void EmbeddingStepper::conclude(reports::Record& record) {
+  constexpr std::int64_t most_rows = 65'536, pairs = 2'000'000, fewest_steps = 200, most_steps = 2000,
+                         points = 10;
+  reports::set(record.more, "words_per_s", static_cast<double>(world_.id.batch) / *record.median_s);
+  if (world_.id.rows > most_rows) return;  // a dense optimizer would take minutes
+  world_.reset();
+  begin();
+  const auto steps = std::clamp(pairs / world_.id.batch, fewest_steps, most_steps);
+  std::string curve = fmt::format("0:{:.4f}", world_.heldout_loss());
+  for (std::int64_t step = 0; step < steps; ++step) {
+    train(world_.training.draw(step));
+    if ((step + 1) % std::max<std::int64_t>(1, steps / points) == 0)
+      curve += fmt::format(" {}:{:.4f}", step + 1, world_.heldout_loss());
+  }
+  const double loss = world_.heldout_loss();
+  reports::set(record.more, "heldout_loss", loss);
+  reports::set(record.more, "zero_loss", world_.zero_loss);
+  reports::set(record.more, "unigram_loss", world_.unigram_loss);
+  reports::set(record.more, "trained_pairs", steps * world_.id.batch);
+  reports::set(record.more, "loss_curve", curve);
+  if (loss < world_.zero_loss && loss < world_.unigram_loss) return;
+  throw WrongResult(
+      fmt::format("it does not learn: {:.4f} on held-out pairs; all-zero vectors have {:.4f}, word "
+                  "frequencies alone {:.4f}",
+                  loss, world_.zero_loss, world_.unigram_loss));
+}
+
+}  // namespace stbench

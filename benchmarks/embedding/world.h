@@ -1,0 +1,95 @@
+/// What the contestants of a cell of the embedding suite train: two tables of word vectors, on pairs of a
+/// text.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/row_step_check.h"
+#include "benchmarks/step_suite.h"
+#include "examples/word2vec/corpus.h"
+#include "harness/sampler.h"
+#include "kernels/update_options.h"
+
+namespace stbench {
+
+/// The text of a run: the user's, or that of the Debian package bible-kjv, which the build makes a file of.
+struct Text {
+  std::string path;
+  std::string name;     ///< as reports have it: `text:<base name>@<8 hex digits of its SHA-256>`
+  std::string refusal;  ///< why there is none, with the cure; empty where there is one
+};
+/// @param given the value of --text; empty: the standard one. Read once. @throws UsageError where a given one
+/// cannot be read
+const Text& text_of_run(const std::string& given);
+/// The text that text_of_run() was last asked for.
+const Text& text_in_use();
+
+/// Learning rates that suit the loss, which is summed over a batch's pairs.
+speedtorch::UpdateOptions training_options(const std::string& optimizer);
+/// Of these the suite has options.
+const std::vector<std::string>& training_optimizers();
+
+struct EmbeddingWorld final : StepWorld {
+  EmbeddingWorld(const reports::Identity& id, const StepTerms& terms);
+  [[nodiscard]] reports::Columns columns() const override;
+
+  /// Both tables and their states as they were at first.
+  void reset();
+  /// The mean loss of a held-out pair.
+  [[nodiscard]] double heldout_loss() const;
+
+  /// One of the two: word vectors, or vectors of words as neighbours.
+  struct Side {
+    at::Tensor table;
+    std::vector<at::Tensor> states;
+    [[nodiscard]] std::vector<at::Tensor> all() const;
+  };
+
+  reports::Identity id;
+  std::uint64_t seed;
+  speedtorch::UpdateOptions options;
+  std::shared_ptr<const word2vec::Corpus> corpus;
+  word2vec::Sampler training;
+  word2vec::Batch heldout;
+  double unigram_loss, zero_loss;
+  std::array<word2vec::Batch, harness::index_sets> batches;
+  Side centers, contexts;
+};
+
+/// A way to train. After the samples each trains anew from the same start on the same pairs: what it learned
+/// must be better than what is known without the word beside.
+class EmbeddingStepper : public Stepper {
+ public:
+  EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world);
+
+  void step(int set) override { train(batch(set)), ++steps_; }
+  void remember(int set) override;
+  harness::Check check(int set) override;
+  std::string mark(int set) override;
+  void conclude(reports::Record& record) override;
+  [[nodiscard]] std::int64_t payload_bytes() const override { return payload_; }
+  [[nodiscard]] std::int64_t index_bytes() const override;
+
+ protected:
+  /// Makes the optimizers, for tables and states that are as at first.
+  virtual void begin() = 0;
+  virtual void train(const word2vec::Batch& batch) = 0;
+  [[nodiscard]] virtual bool moves_all() const { return false; }
+
+  EmbeddingWorld& world_;
+
+ private:
+  [[nodiscard]] const word2vec::Batch& batch(int set) const {
+    return world_.batches[static_cast<std::size_t>(set)];
+  }
+
+  std::int64_t steps_ = 0, payload_ = 0;
+  RowStepCheck centers_, contexts_;
+};
+
+}  // namespace stbench

@@ -1,0 +1,44 @@
+/// LibTorch's own optimizers by our options: what its users have in C++. Five of ours; the others it lacks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/update_options.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace stbench {
+
+/// An optimizer of LibTorch's and what its states are. The parameters are leafs whose gradients are set.
+class LibtorchOptimizer {
+ public:
+  /// SparseAdam becomes Adam: the nearest that LibTorch has. @throws std::logic_error where it has none
+  LibtorchOptimizer(const speedtorch::UpdateOptions& options, std::vector<at::Tensor> parameters);
+  ~LibtorchOptimizer();
+  LibtorchOptimizer(LibtorchOptimizer&&) noexcept;
+
+  void step();
+  void zero_grad();
+  /// The states of a parameter, in the order of speedtorch::state_names(), which it shares from then on, and
+  /// its count.
+  void set_state(const at::Tensor& parameter, std::int64_t steps, const std::vector<at::Tensor>& states);
+
+ private:
+  speedtorch::UpdateOptions options_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+};
+
+/// Why LibTorch has no such optimizer in C++; empty where it has.
+std::string libtorch_lacks(const std::string& optimizer);
+
+/// A leaf on the same memory, which requires a gradient.
+at::Tensor leaf_on(const at::Tensor& table);
+
+}  // namespace stbench

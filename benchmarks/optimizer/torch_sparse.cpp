@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "benchmarks/optimizer/world.h"
+#include "benchmarks/peers.h"
+#include "speedtorch/shared_memory.h"
+
+namespace stbench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view peer = "torch_sparse";
+
+/// A tensor that the peer maps, too.
+struct SharedTensor {
+  std::shared_ptr<speedtorch::Memory> memory;
+  at::Tensor tensor;
+
+  SharedTensor(at::IntArrayRef sizes, at::ScalarType dtype)
+      : memory(speedtorch::allocate_shared(
+            speedtorch::Placement::pageable,
+            c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype)))),
+        tensor(memory->host_tensor(sizes, dtype)) {}
+  explicit SharedTensor(const at::Tensor& like) : SharedTensor(like.sizes(), like.scalar_type()) {
+    tensor.copy_(like);
+  }
+
+  [[nodiscard]] Json described() const {
+    return {{"fd", memory->shared_fd()},
+            {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},
+            {"dtype", tensor.scalar_type() == at::kFloat ? "float32"
+                      : tensor.scalar_type() == at::kInt ? "int32"
+                                                         : "int64"}};
+  }
+};
+
+/// Python torch's optimizer on a sparse gradient, in a process of its own, with tables of its own that it
+/// allocates as its users do. The gradient is wrapped before, not yet coalesced, as autograd hands it over;
+/// the time is that of step().
+class TorchSparseStep final : public RowStepper {
+ public:
+  TorchSparseStep(const reports::Identity& id, OptimizerWorld& world)
+      : RowStepper(id, world),
+        process_(Peers::of_this_run().running(std::string(peer))),
+        cell_(fmt::format("step{}", ++last_cell)),
+        grad_(world.grad),
+        probe_({RowStepCheck::most_rows}, at::kLong),
+        seen_({1 + std::ssize(world.states), RowStepCheck::most_rows, id.dim}, at::kFloat) {
+    for (const auto& one : world.index) index_.emplace_back(one);
+    process_->ask(fmt::format("prepare {} {}", cell_, request(id).dump()), "ready");
+  }
+  ~TorchSparseStep() override {
+    try {
+      process_->ask("release " + cell_, "released");
+    } catch (const PeerError&) {
+      // It ended, and its memory with it.
+    }
+  }
+
+  void step(int set) override { seconds(set); }
+  [[nodiscard]] bool elsewhere() const override { return true; }
+  double seconds(int set) override {
+    const auto text = process_->ask(fmt::format("sample {} {} 1", cell_, set), "seconds");
+    double seconds = 0;
+    std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (!(seconds > 0)) throw PeerError("the peer's seconds are no time");
+    ++steps_;
+    return seconds;
+  }
+
+ private:
+  [[nodiscard]] ReadRows reader() override {
+    return [this](const std::vector<std::int64_t>& rows) {
+      std::ranges::copy(rows, probe_.tensor.data_ptr<std::int64_t>());
+      process_->ask(fmt::format("read {} {}", cell_, rows.size()), "read");
+      const auto few = seen_.tensor.slice(1, 0, std::ssize(rows)).contiguous();
+      const auto* first = few.const_data_ptr<float>();
+      return std::vector<float>(first, first + few.numel());
+    };
+  }
+
+  [[nodiscard]] Json request(const reports::Identity& id) const {
+    const auto& cpus = Peers::of_this_run().cpus();
+    const auto count = std::min<std::ptrdiff_t>(id.cores, std::ssize(cpus));
+    auto index = Json::array();
+    for (const auto& one : index_) index.push_back(one.described());
+    return {{"pid", ::getpid()},
+            {"direction", "step"},
+            {"threads", id.cores},
+            {"cpus", std::vector(cpus.begin(), cpus.begin() + count)},
+            {"optimizer", optimizer_of(id)},
+            {"states", world_.state_names},
+            {"steps", steps_},
+            {"rows", id.rows},
+            {"dim", id.dim},
+            {"index", index},
+            {"grad", grad_.described()},
+            {"probe", probe_.described()},
+            {"seen", seen_.described()}};
+  }
+
+  inline static int last_cell = 0;
+  std::shared_ptr<PeerProcess> process_;
+  std::string cell_;
+  SharedTensor grad_, probe_, seen_;
+  std::vector<SharedTensor> index_;
+};
+
+std::string refusal(const reports::Identity& id) {
+  constexpr std::array known{"SparseAdam", "Adagrad", "SGD"};
+  if (std::ranges::find(known, optimizer_of(id)) == known.end())
+    return fmt::format("Python torch's {} takes no sparse gradients", optimizer_of(id));
+  return Peers::of_this_run().refusal(std::string(peer));
+}
+
+const RegisterStepMethod registration(
+    "optimizer", {
+                     .name = std::string(peer),
+                     .summary = "Python torch's optimizer on a sparse gradient",
+                     .role = harness::Role::peer,
+                     .asked_only = true,
+                     .applies = [](const auto& id) { return id.placement == "libtorch"; },
+                     .refuses = refusal,
+                     .open = step_in<OptimizerWorld, TorchSparseStep>,
+                 });
+
+}  // namespace
+}  // namespace stbench

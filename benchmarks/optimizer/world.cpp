@@ -1,0 +1,104 @@
+#include "benchmarks/optimizer/world.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <set>
+
+#include "benchmarks/devices.h"
+#include "benchmarks/reference_step.h"
+#include "harness/distribution.h"
+#include "speedtorch/fills.h"
+#include "speedtorch/pages.h"
+#include "speedtorch/sparse_rows.h"
+#include "speedtorch/table.h"
+
+namespace stbench {
+namespace {
+
+using harness::Check;
+
+std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uint64_t seed) {
+  const harness::IndexSource source(harness::parse_distribution(id.distribution));
+  auto sets = std::make_shared<IndexSets>();
+  for (int set = 0; set < harness::index_sets; ++set)
+    (*sets)[static_cast<std::size_t>(set)] = source.draw(id.rows, id.batch, seed, set);
+  return sets;
+}
+
+at::Tensor as_tensor(const std::vector<std::int64_t>& index, const std::string& dtype) {
+  auto tensor = at::empty({static_cast<std::int64_t>(index.size())}, at::kLong);
+  std::ranges::copy(index, tensor.data_ptr<std::int64_t>());
+  return dtype == "int32" ? tensor.to(at::kInt) : tensor;
+}
+
+reports::Value pages_of(const speedtorch::Memory& memory) {
+  return speedtorch::pages_got(memory.data(), memory.bytes());
+}
+
+}  // namespace
+
+const std::string& optimizer_of(const reports::Identity& id) {
+  return std::get<std::string>(*reports::find(id.axes, "optimizer"));
+}
+
+OptimizerWorld::OptimizerWorld(const reports::Identity& id, const StepTerms& terms)
+    : options(optimizer_named(optimizer_of(id))),
+      state_names(speedtorch::state_names(options)),
+      sets(draw_sets(id, terms.seed)) {
+  using speedtorch::Uniform;
+  const speedtorch::Home home{.placement = placement_of(id.placement)};
+  const auto table = [&](double low, double high, std::uint64_t number) {
+    return speedtorch::Table::filled({id.rows, id.dim}, at::kFloat, Uniform{low, high, terms.seed + number},
+                                     home);
+  };
+  const auto parameters = table(-0.1, 0.1, 0);
+  param = parameters.host_tensor();
+  pages = pages_of(*parameters.memory());
+  for (std::uint64_t k = 0; k < state_names.size(); ++k) states.push_back(table(0.5, 1, k + 1).host_tensor());
+  grad = at::empty({id.batch, id.dim}, at::kFloat);
+  speedtorch::fill(grad, Uniform{0.5, 1.5, terms.seed + 100});
+  if (id.dim > 1) grad.slice(1, 1, id.dim, 2).neg_();
+  for (std::size_t set = 0; set < index.size(); ++set) index[set] = as_tensor((*sets)[set], id.index_dtype);
+}
+
+RowStepper::RowStepper(const reports::Identity& id, OptimizerWorld& world)
+    : world_(world), check_(world.options, id.rows, id.dim) {
+  std::set<std::int64_t> distinct(named(0).begin(), named(0).end());
+  const auto row_bytes = id.dim * static_cast<std::int64_t>(sizeof(float));
+  const auto tables = 1 + std::ssize(world.states);
+  payload_ = (std::ssize(distinct) * 2 * tables + id.batch) * row_bytes;
+}
+
+ReadRows RowStepper::reader() {
+  std::vector<at::Tensor> tables{world_.param};
+  tables.insert(tables.end(), world_.states.begin(), world_.states.end());
+  return reader_of(std::move(tables));
+}
+
+Check RowStepper::check(int /*set*/) { return check_.check(reader(), steps_, moves_all()); }
+
+std::string RowStepper::mark(int set) {
+  const auto row = reader()({named(set).front()});
+  return {reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float)};
+}
+
+StateWorld::StateWorld(const reports::Identity& id, const StepTerms& terms) {
+  const auto sets = draw_sets(id, terms.seed);
+  const auto names = speedtorch::state_names(optimizer_named(optimizer_of(id)));
+  for (std::uint64_t k = 0; k < names.size(); ++k) {
+    memories.push_back(speedtorch::allocate(placement_of(id.placement), shape_of(id).bytes()));
+    fill_memory(*memories.back(), 0, memories.back()->bytes(), terms.seed + k);
+    arenas.push_back(std::make_shared<Arena>(id, memories.back(), sets, terms.seed + k));
+  }
+  pages = pages_of(*memories.front());
+}
+
+Check StateWorld::last_check() {
+  Check all;
+  for (const auto& arena : arenas) merge(all, arena->close(/*trusted=*/true, /*whole=*/true));
+  if (all.mismatches > 0) all.first = "a case of this cell damaged a state table: " + all.first;
+  return all;
+}
+
+}  // namespace stbench

@@ -1,0 +1,34 @@
+# cmake --install: the library for other projects, which find it by find_package(speedtorch). The program stays in its build
+# folder, where ./stbench finds it.
+#
+# Headers go to include/speedtorch, so that their names (speedtorch/rows.h, kernels/parallel.h) are nobody else's.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(installed_targets stbench_flags kernels limits npy speedtorch)
+if(TARGET kernels_cuda)
+  list(APPEND installed_targets kernels_cuda)
+endif()
+set_target_properties(stbench_flags PROPERTIES EXPORT_NAME flags)
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/speedtorch)
+target_include_directories(stbench_flags INTERFACE $<INSTALL_INTERFACE:${headers}>)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/speedtorch)
+
+install(TARGETS ${installed_targets} EXPORT speedtorch
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/speedtorch COMPONENT speedtorch)
+install(EXPORT speedtorch FILE speedtorchTargets.cmake NAMESPACE speedtorch:: DESTINATION ${package}
+  COMPONENT speedtorch)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/speedtorch ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${headers}
+  COMPONENT speedtorch FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE)
+
+set(LIBURING_IS_USED OFF)
+if(LIBURING_FOUND)
+  set(LIBURING_IS_USED ON)
+endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/speedtorchConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/package/speedtorchConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/speedtorchConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/speedtorchConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/speedtorchConfigVersion.cmake ${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake
+  DESTINATION ${package} COMPONENT speedtorch)

@@ -1,0 +1,118 @@
+#include "training.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "skip_gram.h"
+#include "speedtorch/fills.h"
+#include "speedtorch/rows.h"
+
+namespace word2vec {
+namespace {
+
+constexpr std::int64_t heldout_pairs = 10'000;
+
+Batch heldout_batch(const Corpus& corpus, const TrainingOptions& options) {
+  auto draw = options.draw;
+  draw.pairs = heldout_pairs;
+  return Sampler(corpus, corpus.held_out(), draw, options.seed + 1).draw(0);
+}
+
+speedtorch::SparseRows new_side(const Corpus& corpus, const TrainingOptions& options, std::uint64_t seed) {
+  const double most = 0.5 / static_cast<double>(options.dim);
+  const auto table = speedtorch::Table::filled({std::ssize(corpus.vocabulary()), options.dim}, at::kFloat,
+                                               speedtorch::Uniform{-most, most, seed}, options.home);
+  return {table.host_tensor(), options.adamax, options.home};
+}
+
+at::Tensor rows_of(const at::Tensor& table, const at::Tensor& index) {
+  auto rows = at::empty({index.numel(), table.size(1)}, table.options());
+  speedtorch::gather_rows(table, index, rows);
+  return rows;
+}
+
+std::vector<at::Tensor> tables_of(const speedtorch::SparseRows& side) {
+  std::vector<at::Tensor> tables{side.table()};
+  for (const auto& state : side.states()) tables.push_back(state.table);
+  return tables;
+}
+
+}  // namespace
+
+Training::Training(const Corpus& corpus, const TrainingOptions& options)
+    : corpus_(corpus),
+      options_(options),
+      sampler_(corpus, corpus.training(), options.draw, options.seed),
+      heldout_(heldout_batch(corpus, options)),
+      centers_(new_side(corpus, options, options.seed)),
+      contexts_(new_side(corpus, options, options.seed + 1)) {}
+
+void Training::step() {
+  const auto batch = sampler_.draw(steps());
+  const auto centers = rows_of(centers_.table(), batch.centers).set_requires_grad(true);
+  const auto contexts = rows_of(contexts_.table(), batch.contexts).set_requires_grad(true);
+  loss_of(centers, contexts.view({batch.contexts.size(0), batch.contexts.size(1), options_.dim})).backward();
+  centers_.step(batch.centers, centers.grad());
+  contexts_.step(batch.contexts, contexts.grad());
+}
+
+double Training::heldout_loss() const {
+  const at::NoGradGuard no_grad;
+  const auto contexts = rows_of(contexts_.table(), heldout_.contexts).view({heldout_pairs, -1, options_.dim});
+  return loss_of(rows_of(centers_.table(), heldout_.centers), contexts).item<double>() / heldout_pairs;
+}
+
+double Training::zero_loss() const { return word2vec::zero_loss(options_.draw.negatives); }
+
+/// What must be the same for a training to go on: a line of text.
+std::string Training::kind() const {
+  std::size_t words = 0;
+  for (const auto& word : corpus_.vocabulary()) words = words * 31 + std::hash<std::string>()(word);
+  std::ostringstream text;
+  text << "word2vec 1 words " << corpus_.vocabulary().size() << ' ' << words << " tokens "
+       << corpus_.training().size() << " dim " << options_.dim << " pairs " << options_.draw.pairs
+       << " negatives " << options_.draw.negatives << " seed " << options_.seed << " lr "
+       << options_.adamax.lr << '\n';
+  return text.str();
+}
+
+void Training::save(const std::string& name) const {
+  {
+    std::ofstream file(name + ".new", std::ios::binary);
+    file << kind() << steps() << '\n';
+    for (const auto* side : {&centers_, &contexts_}) {
+      for (const auto& table : tables_of(*side))
+        file.write(static_cast<const char*>(table.const_data_ptr()),
+                   static_cast<std::streamsize>(table.nbytes()));
+    }
+    if (!file.flush()) throw TextError("cannot write the checkpoint");
+  }
+  if (std::rename((name + ".new").c_str(), name.c_str()) != 0) throw TextError("cannot write the checkpoint");
+}
+
+bool Training::load(const std::string& name) {
+  std::ifstream file(name, std::ios::binary);
+  if (!file) return false;
+  std::string line;
+  std::getline(file, line);
+  if (line + '\n' != kind())
+    throw TextError("the checkpoint is of another training:\n" + line +
+                    "\nremove it, or name another with --out");
+  std::int64_t steps = 0;
+  file >> steps;
+  file.get();
+  for (auto* side : {&centers_, &contexts_}) {
+    for (const auto& table : tables_of(*side))
+      file.read(static_cast<char*>(table.mutable_data_ptr()), static_cast<std::streamsize>(table.nbytes()));
+    side->set_steps(steps);
+  }
+  if (!file) throw TextError("the checkpoint is cut; remove it");
+  return true;
+}
+
+}  // namespace word2vec

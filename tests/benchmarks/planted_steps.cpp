@@ -1,0 +1,82 @@
+/// Contestants of the optimizer suite with one fault each, in stbench_planted: its check must catch every one
+/// of them.
+#include <ATen/ops/zeros.h>
+
+#include "benchmarks/optimizer/world.h"
+#include "speedtorch/sparse_rows.h"
+
+namespace stbench {
+namespace {
+
+/// SparseRows on something that is not quite what it was given.
+class FaultyStep : public RowStepper {
+ public:
+  FaultyStep(const reports::Identity& id, OptimizerWorld& world)
+      : RowStepper(id, world), rows_(world.param, world.options, world.states) {
+    rows_.set_steps(steps_);
+  }
+  void step(int set) override { update(index(set), world_.grad), ++steps_; }
+
+ protected:
+  virtual void update(const at::Tensor& index, const at::Tensor& grad) = 0;
+  speedtorch::SparseRows rows_;
+};
+
+class Nothing final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& /*index*/, const at::Tensor& /*grad*/) override {}
+};
+
+class LastCopySkipped final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& index, const at::Tensor& grad) override {
+    rows_.step(index.narrow(0, 0, index.numel() - 1), grad.narrow(0, 0, index.numel() - 1));
+  }
+};
+
+class OneRowTooMany final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& index, const at::Tensor& grad) override {
+    rows_.step(index, grad);
+    world_.param.add_(1e-5);  // every row, named or not
+  }
+};
+
+class StepNotCounted final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& index, const at::Tensor& grad) override {
+    rows_.set_steps(0);
+    rows_.step(index, grad);
+  }
+};
+
+/// It is right when it is looked at, and does nothing in between.
+class OnlyWhenWatched final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void remember(int set) override {
+    FaultyStep::remember(set);
+    watched_ = true;
+  }
+  void update(const at::Tensor& index, const at::Tensor& grad) override {
+    if (std::exchange(watched_, false)) rows_.step(index, grad);
+  }
+  bool watched_ = false;
+};
+
+template <class Fault>
+StepMethod planted(const std::string& name) {
+  return {.name = name,
+          .summary = "planted fault",
+          .role = harness::Role::peer,
+          .asked_only = true,
+          .open = step_in<OptimizerWorld, Fault>};
+}
+
+const RegisterStepMethod nothing("optimizer", planted<Nothing>("step_nothing"));
+const RegisterStepMethod last_copy("optimizer", planted<LastCopySkipped>("step_last_copy_skipped"));
+const RegisterStepMethod too_many("optimizer", planted<OneRowTooMany>("step_every_row"));
+const RegisterStepMethod not_counted("optimizer", planted<StepNotCounted>("step_not_counted"));
+const RegisterStepMethod unwatched("optimizer", planted<OnlyWhenWatched>("step_only_when_watched"));
+
+}  // namespace
+}  // namespace stbench

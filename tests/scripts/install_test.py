@@ -1,0 +1,82 @@
+"""The installed library: an outside project finds it, builds an example and runs it; and each of its headers stands alone."""
+
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("STBENCH_BUILD", ""))
+TORCH = os.environ.get("STBENCH_TORCH_DIR", "")
+
+
+def run(*command, **options):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=600, **options)
+    if done.returncode:
+        raise AssertionError(f"{shlex.join(map(str, command))}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+class InstallTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="speedtorch install "))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "speedtorch")
+
+    def test_an_outside_project_builds_and_runs_an_example(self):
+        example = self.folder / "example.cpp"  # a copy: nothing of the sources is to be found from there
+        shutil.copy(ROOT / "examples/mapped_table.cpp", example)
+        shutil.copytree(ROOT / "tests/consumer", self.folder / "consumer")
+        build = self.folder / "build"
+        run("cmake", "-S", self.folder / "consumer", "-B", build, "-G", "Ninja", f"-DEXAMPLE={example}",
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DTorch_DIR={TORCH}", "-DCMAKE_BUILD_TYPE=Release")
+        run("cmake", "--build", build)
+        table = self.folder / "table.npy"
+        self.assertEqual(run(build / "consumer", table), "row 7 was updated 1 times\n")
+        self.assertEqual(run(build / "consumer", table), "row 7 was updated 2 times\n")
+
+    def test_nothing_that_is_installed_names_the_sources_or_the_build(self):
+        for file in self.prefix.rglob("*"):
+            if file.suffix in (".cmake", ".h"):
+                text = file.read_text(encoding="utf-8")
+                self.assertNotIn(str(ROOT), text, file.name)
+                self.assertNotIn(str(BUILD), text, file.name)
+
+    def test_each_header_stands_alone(self):
+        headers = self.prefix / "include/speedtorch"
+        names = sorted(str(path.relative_to(headers)) for path in headers.rglob("*.h"))
+        self.assertIn("speedtorch/sparse_rows.h", names)
+        self.assertIn("kernels/update_options.h", names)
+        command = self.compile_command(headers)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for name, wrong in zip(names, pool.map(lambda name: self.syntax_errors(command, name), names)):
+                with self.subTest(name):
+                    self.assertEqual(wrong, "")
+
+    @staticmethod
+    def compile_command(headers):
+        """As a file of the library is compiled, with the installed headers instead of the sources."""
+        commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
+        entry = next(one for one in commands if one["file"].endswith("/speedtorch/sparse_rows.cpp"))
+        words = shlex.split(entry["command"])
+        words = words[next(i for i, word in enumerate(words) if re.search(r"(\+\+|clang)[-\d.]*$", word)):]
+        kept = [word for word in words[: words.index("-o")] if word != f"-I{ROOT}"]
+        return [*kept, f"-I{headers}", "-fsyntax-only", "-x", "c++", "-"]
+
+    @staticmethod
+    def syntax_errors(command, name):
+        done = subprocess.run(command, input=f'#include "{name}"\n#include "{name}"\n', capture_output=True, text=True,
+                              check=False, timeout=300)
+        return done.stderr if done.returncode else ""
+
+
+if __name__ == "__main__":
+    unittest.main()

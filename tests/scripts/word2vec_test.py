@@ -1,0 +1,104 @@
+"""examples/word2vec: what it writes, that it learns, and that it goes on where it was killed."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("STBENCH_WORD2VEC", "")
+KING_JAMES = Path(os.environ.get("STBENCH_KING_JAMES", ""))
+SMALL = (ROOT / "tests/data/us-constitution.txt", "--dim", "16", "--min-count", "2", "--pairs", "senate:house")
+
+
+def words_of(text):
+    return re.findall(r"[a-z\x80-\uffff]+(?:'[a-z\x80-\uffff]+)*", text.lower())
+
+
+class Word2vecTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="word2vec test "))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def start(self, *words):
+        return subprocess.Popen([PROGRAM, *map(str, words)], cwd=self.folder, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def run_program(self, *words, status=0):
+        process = self.start(*words)
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, status, err + out)
+        return out + err
+
+    def vectors(self, name):
+        return np.load(self.folder / f"{name}.npy")
+
+    def test_writes_numpy_and_word2vec_text_of_the_words_by_frequency(self):
+        self.run_program(*SMALL, "--steps", "300", "--out", "v")
+        counts = {}
+        for word in words_of(SMALL[0].read_text(encoding="utf-8")):
+            counts[word] = counts.get(word, 0) + 1
+        right = sorted((word for word in counts if counts[word] >= 2), key=lambda word: (-counts[word], word))
+        head, *lines = (self.folder / "v.txt").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(head, f"{len(right)} 16")
+        self.assertEqual([line.split()[0] for line in lines], right)
+        table = self.vectors("v")
+        self.assertEqual((table.dtype, table.shape), (np.float32, (len(right), 16)))
+        np.testing.assert_allclose([list(map(float, line.split()[1:])) for line in lines], table, rtol=1e-4, atol=1e-6)
+
+    def test_goes_on_where_it_was_killed_to_the_same_vectors(self):
+        options = ("--steps", "1500", "--every", "100", "--placement", "pageable")
+        self.run_program(*SMALL, *options, "--out", "whole")
+        checkpoint = self.folder / "killed.checkpoint"
+        kills = 0
+        for _ in range(3):
+            process = self.start(*SMALL, *options, "--out", "killed")
+            before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+            end = time.monotonic() + 60
+            while process.poll() is None and time.monotonic() < end:
+                if checkpoint.exists() and checkpoint.stat().st_mtime_ns > before:
+                    break
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += process.returncode == -signal.SIGKILL
+        self.assertGreater(kills, 0)
+        self.assertIn("resumed after step", self.run_program(*SMALL, *options, "--out", "killed"))
+        np.testing.assert_array_equal(self.vectors("killed"), self.vectors("whole"))
+
+    def test_a_checkpoint_of_another_training_is_refused(self):
+        self.run_program(*SMALL, "--steps", "10", "--out", "v")
+        said = self.run_program(*SMALL, "--steps", "10", "--out", "v", "--seed", "2", status=2)
+        self.assertIn("another training", said)
+        (self.folder / "v.checkpoint").write_bytes((self.folder / "v.checkpoint").read_bytes()[:-1])
+        self.assertIn("is cut", self.run_program(*SMALL, "--steps", "10", "--out", "v", status=2))
+
+    def test_related_words_of_a_real_text_are_near_each_other(self):
+        if not KING_JAMES.exists():
+            self.skipTest("the text is not here; install Debian's package bible-kjv and build again")
+        said = self.run_program(KING_JAMES, "--dim", "64", "--steps", "2000", "--every", "2000")
+        found, pairs = map(int, re.search(r"(\d+) of (\d+) pairs are among each other's 50 nearest", said).groups())
+        self.assertEqual(pairs, 10)
+        self.assertGreaterEqual(found, 6, said)
+        loss, zero, frequencies = map(float, re.search(
+            r"loss on held-out pairs ([\d.]+); all zero ([\d.]+), by frequencies alone ([\d.]+)", said).groups())
+        self.assertLess(loss, min(zero, frequencies))
+
+    def test_mistakes_are_named(self):
+        for words, expected in (((), "which text?"), ((SMALL[0], "--dims", "3"), "unknown option --dims"),
+                                ((SMALL[0], "--dim", "many"), "--dim many: a whole number"),
+                                ((SMALL[0], "--placement", "gpu"), "use hugepage, pageable, libtorch or mapped"),
+                                (("absent",), "cannot read the text 'absent'")):
+            with self.subTest(words):
+                self.assertIn(expected, self.run_program(*words, status=2))
+
+
+if __name__ == "__main__":
+    unittest.main()
