@@ -93,6 +93,7 @@ TEST(Comparison, SingleRunsOfUnknownSpreadDecideNothingBelowAFactorOfTen) {
       compare(base, synthetic_runs(quiet(), 2, 1, [](int cell) { return cell == 0 ? 30 : 3; }));
   EXPECT_EQ(count(comparison, Verdict::unresolved), 47U);
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_NEAR(*row(comparison, "speedtorch", 64).limit, 9, 1e-9);  // ten times is 900 % more
   ASSERT_FALSE(comparison.notes.empty());
   EXPECT_THAT(comparison.notes.back(), testing::HasSubstr("stbench calibrate"));
 }

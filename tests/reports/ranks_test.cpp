@@ -161,6 +161,10 @@ TEST(Probability, QuantilesArePublishedOnes) {
     EXPECT_NEAR(student_quantile(0.05, freedom), five, 6e-4);
     EXPECT_NEAR(student_quantile(0.01, freedom), one, 6e-4);
   }
+  // Quantiles below 1, and none at all.
+  EXPECT_NEAR(student_quantile(0.5, 10), 0.700, 6e-4);
+  EXPECT_NEAR(student_quantile(0.5, infinite), 0.674, 6e-4);
+  EXPECT_NEAR(student_quantile(1, 10), 0, 1e-9);
   EXPECT_THROW(student_quantile(0, 5), std::invalid_argument);
   EXPECT_THROW(student_quantile(0.5, 0), std::invalid_argument);
 }

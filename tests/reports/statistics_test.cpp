@@ -190,6 +190,10 @@ TEST(Statistics, NoTimeGivesNoInfinity) {
   derive(records);
   EXPECT_FALSE(records[0].gb_per_s);
   EXPECT_FALSE(records[0].speedup);
+  records[0] = measured("to", "hugepage", "speedtorch", 0.004);
+  derive(records);
+  EXPECT_TRUE(records[0].gb_per_s);
+  EXPECT_FALSE(records[0].speedup) << "of a time that the clock took for none";
 }
 
 TEST(Statistics, RolesAreParameters) {
