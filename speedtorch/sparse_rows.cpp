@@ -2,23 +2,17 @@
 
 #include <ATen/ops/zeros.h>
 
-#include <sstream>
 #include <utility>
 #include <variant>
 
 #include "kernels/sparse_step.h"
 #include "speedtorch/error.h"
 #include "speedtorch/row_overlap.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
-
-std::string shape_of(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
-}
 
 void check_on_host(const at::Tensor& tensor, const std::string& name) {
   if (tensor.device().is_cpu()) return;
@@ -60,33 +54,12 @@ void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
                    "; a contiguous one of int32 or int64 and a number for each row is needed");
 }
 
-/// Writes through raw pointers are unseen by autograd: tell it.
-void bump_version(const at::Tensor& tensor) {
-  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
-}
-
 template <class T>
 kernels::StepTables<T> tables_of(const at::Tensor& table, const std::vector<at::Tensor>& states) {
   const auto columns = c10::multiply_integers(table.sizes().slice(1));
   kernels::StepTables<T> tables{static_cast<T*>(table.data_ptr()), {}, table.size(0), columns};
   for (std::size_t k = 0; k < states.size(); ++k) tables.states[k] = static_cast<T*>(states[k].data_ptr());
   return tables;
-}
-
-struct Begin {
-  std::string name;
-  double value;
-};
-
-/// Names and first values of the states.
-std::vector<Begin> begins_of(const UpdateOptions& options) {
-  return std::visit(
-      [](const auto& update) {
-        std::vector<Begin> begins;
-        for (const char* name : update.names()) begins.push_back({name, update.initial(begins.size())});
-        return begins;
-      },
-      kernels::make_update<double>(options));
 }
 
 at::Tensor new_state(const at::Tensor& table, double value, const Home& home) {
@@ -107,6 +80,12 @@ class SparseRows::Steps {
   Steps(const UpdateOptions& options, const at::Tensor& table, const std::vector<at::Tensor>& states)
       : step_(table.scalar_type() == at::kFloat ? make<float>(options, table, states)
                                                 : make<double>(options, table, states)) {}
+
+  void set_options(const UpdateOptions& options) {
+    std::visit(
+        [&]<class T>(kernels::SparseStep<T>& fused) { fused.set_update(kernels::make_update<T>(options)); },
+        step_);
+  }
 
   void run(const at::Tensor& index, const at::Tensor& grad, const at::Tensor& row_steps, std::int64_t step) {
     std::visit(
@@ -148,7 +127,7 @@ class SparseRows::Steps {
 SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states, StepCount count)
     : table_(std::move(table)) {
   check_table(table_);
-  for (const auto& [name, value] : begins_of(options)) states_.push_back(new_state(table_, value, states));
+  for (const auto& [name, value] : state_begins(options)) states_.push_back(new_state(table_, value, states));
   if (count == StepCount::by_row) row_steps_ = at::zeros({table_.size(0)}, at::kLong);
   prepare(options);
 }
@@ -177,6 +156,7 @@ void SparseRows::prepare(const UpdateOptions& options) {
     for (std::size_t other = 0; other < k; ++other)
       check_apart(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
   }
+  options_ = options;
   run_ = std::make_unique<Steps>(options, table_, states_);
 }
 
@@ -214,10 +194,12 @@ void SparseRows::set_steps(std::int64_t steps) {
   steps_ = steps;
 }
 
-std::vector<std::string> state_names(const UpdateOptions& options) {
-  std::vector<std::string> names;
-  for (const auto& begin : begins_of(options)) names.push_back(begin.name);
-  return names;
+void SparseRows::set_options(const UpdateOptions& options) {
+  const auto names = state_names(options);
+  if (options.index() != options_.index() || names != names_)
+    throw OptionError("set_options() is for the same optimizer with the same states");
+  options_ = options;
+  run_->set_options(options);
 }
 
 }  // namespace speedtorch

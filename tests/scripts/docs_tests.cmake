@@ -25,3 +25,15 @@ add_test(NAME example_mapped_table
   COMMAND sh -c "rm -f '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}'")
 set_tests_properties(example_mapped_table PROPERTIES
   PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")
+
+add_executable(example_sparse_rows ${PROJECT_SOURCE_DIR}/examples/sparse_rows.cpp)
+target_link_libraries(example_sparse_rows PRIVATE stbench_flags speedtorch)
+add_test(NAME example_sparse_rows COMMAND example_sparse_rows)
+set_tests_properties(example_sparse_rows PROPERTIES
+  PASS_REGULAR_EXPRESSION "^rows used are ones: yes\nothers are zeros: yes\n$")
+
+add_executable(example_optimizer_factory ${PROJECT_SOURCE_DIR}/examples/optimizer_factory.cpp)
+target_link_libraries(example_optimizer_factory PRIVATE stbench_flags speedtorch)
+add_test(NAME example_optimizer_factory COMMAND example_optimizer_factory)
+set_tests_properties(example_optimizer_factory PROPERTIES
+  PASS_REGULAR_EXPRESSION "^400 steps, every element within 0.1 of 1: yes\n$")

@@ -4,14 +4,14 @@
 ///
 ///   threads N | isa                                   -> ok | the instruction set in use
 ///   table FILE.npy | zeros ROWS COLUMNS PLACEMENT     -> ok: float32 or as the file
-///   optimizer NAME [option=value ...] [count=row]     -> the states' names
-///   step INDEX.npy GRAD.npy                           -> nanoseconds; each file is read when first named
-///   save FOLDER                                       -> ok: FOLDER/table and FOLDER/STATE, plain bytes
+///   optimizer NAME [option=number ...] [count=1]      -> the states' names; count=1: each row counts its
+///   steps step INDEX.npy GRAD.npy                           -> nanoseconds; each file is read when first
+///   named save FOLDER                                       -> ok: FOLDER/table and FOLDER/STATE, plain
+///   bytes
 #include <ATen/ops/zeros.h>
 
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -22,128 +22,10 @@
 #include "kernels/isa.h"
 #include "speedtorch/sparse_rows.h"
 #include "speedtorch/threads.h"
+#include "tests/speedtorch/named_options.h"
 
 namespace speedtorch {
 namespace {
-
-using Words = std::map<std::string, double>;
-
-/// Takes an option out of what was given.
-class Given {
- public:
-  explicit Given(Words words) : words_(std::move(words)) {}
-
-  void operator()(const char* name, double& value) {
-    const auto found = words_.find(name);
-    if (found == words_.end()) return;
-    value = found->second;
-    words_.erase(found);
-  }
-  void operator()(const char* name, bool& value) {
-    double number = value ? 1 : 0;
-    (*this)(name, number);
-    value = number != 0;
-  }
-  void done() const {
-    if (!words_.empty()) throw std::invalid_argument("no option " + words_.begin()->first);
-  }
-
- private:
-  Words words_;
-};
-
-template <class Options>
-void decay_and_sign(Given& given, Options& o) {
-  given("weight_decay", o.weight_decay);
-  given("maximize", o.maximize);
-}
-
-template <class Options>
-Options adam(Given& given) {
-  Options o;
-  given("lr", o.lr);
-  given("beta1", o.betas.first);
-  given("beta2", o.betas.second);
-  given("eps", o.eps);
-  given("maximize", o.maximize);
-  if constexpr (!std::is_same_v<Options, SparseAdamOptions>) decay_and_sign(given, o);
-  if constexpr (std::is_same_v<Options, AdamOptions> || std::is_same_v<Options, AdamWOptions>)
-    given("amsgrad", o.amsgrad);
-  return o;
-}
-
-UpdateOptions adagrad(Given& given) {
-  AdagradOptions o;
-  given("lr", o.lr);
-  given("lr_decay", o.lr_decay);
-  given("initial_accumulator_value", o.initial_accumulator_value);
-  given("eps", o.eps);
-  decay_and_sign(given, o);
-  return o;
-}
-
-UpdateOptions rmsprop(Given& given) {
-  RMSpropOptions o;
-  given("lr", o.lr);
-  given("alpha", o.alpha);
-  given("eps", o.eps);
-  given("momentum", o.momentum);
-  given("centered", o.centered);
-  decay_and_sign(given, o);
-  return o;
-}
-
-UpdateOptions sgd(Given& given) {
-  SGDOptions o;
-  given("lr", o.lr);
-  given("momentum", o.momentum);
-  given("dampening", o.dampening);
-  given("nesterov", o.nesterov);
-  decay_and_sign(given, o);
-  return o;
-}
-
-UpdateOptions adadelta(Given& given) {
-  AdadeltaOptions o;
-  given("lr", o.lr);
-  given("rho", o.rho);
-  given("eps", o.eps);
-  decay_and_sign(given, o);
-  return o;
-}
-
-UpdateOptions asgd(Given& given) {
-  ASGDOptions o;
-  given("lr", o.lr);
-  given("lambd", o.lambd);
-  given("alpha", o.alpha);
-  given("t0", o.t0);
-  decay_and_sign(given, o);
-  return o;
-}
-
-UpdateOptions rprop(Given& given) {
-  RpropOptions o;
-  given("lr", o.lr);
-  given("etaminus", o.etaminus);
-  given("etaplus", o.etaplus);
-  given("step_size_min", o.step_size_min);
-  given("step_size_max", o.step_size_max);
-  given("maximize", o.maximize);
-  return o;
-}
-
-const std::map<std::string, std::function<UpdateOptions(Given&)>> optimizers{
-    {"Adam", adam<AdamOptions>},
-    {"AdamW", adam<AdamWOptions>},
-    {"SparseAdam", adam<SparseAdamOptions>},
-    {"Adamax", adam<AdamaxOptions>},
-    {"Adagrad", adagrad},
-    {"RMSprop", rmsprop},
-    {"SGD", sgd},
-    {"Adadelta", adadelta},
-    {"ASGD", asgd},
-    {"Rprop", rprop}};
 
 Placement placement_of(const std::string& name) {
   for (const auto placement :
@@ -206,20 +88,9 @@ class Session {
   std::string optimizer(std::istream& words) {
     std::string name;
     words >> name;
-    StepCount count = StepCount::shared;
-    Words options;
-    for (std::string word; words >> word;) {
-      const auto equals = word.find('=');
-      if (word == "count=shared") continue;
-      if (word == "count=row")
-        count = StepCount::by_row;
-      else
-        options[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
-    }
-    Given given(options);
-    const auto chosen = optimizers.at(name)(given);
-    given.done();
-    rows_.emplace(table_, chosen, home_, count);
+    auto given = read_options(words);
+    const bool by_row = given.erase("count") > 0;
+    rows_.emplace(table_, named_options(name, given), home_, by_row ? StepCount::by_row : StepCount::shared);
     std::string names;
     for (const auto& state : rows_->states()) names += state.name + " ";
     return names;

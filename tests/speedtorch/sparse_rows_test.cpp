@@ -14,26 +14,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "speedtorch/error.h"
+#include "tests/speedtorch/refusal.h"
 
 namespace speedtorch {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class Refusal, class Act>
-std::string refusal(Act act) {
-  try {
-    act();
-  } catch (const Refusal& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 at::Tensor some_rows() { return at::arange(12, at::kFloat).reshape({4, 3}); }
 
@@ -104,6 +94,20 @@ TEST(SparseRows, CountStepsAndBumpVersions) {
   EXPECT_EQ(rows.steps(), 2);
   EXPECT_TRUE(at::equal(rows.table(), kept));
   EXPECT_TRUE(at::equal(rows.row_steps(), at::tensor({1, 1, 0, 0}, at::kLong)));
+}
+
+TEST(SparseRows, StepByTheOptionsThatWereSetLast) {
+  SparseRows rows(at::zeros({3}), SGDOptions{.lr = 1, .momentum = 0.5});
+  rows.step(at::arange(2), at::ones({2}));
+  rows.set_options(SGDOptions{.lr = 2, .momentum = 0.25});
+  rows.step(at::arange(2), at::ones({2}));
+  EXPECT_TRUE(at::equal(rows.table(), at::tensor({-3.5F, -3.5F, 0.F})));
+  EXPECT_THAT(refusal<OptionError>([&] { rows.set_options(SGDOptions{.lr = 1}); }),
+              HasSubstr("the same states"));
+  EXPECT_THAT(refusal<OptionError>([&] { rows.set_options(AdagradOptions{}); }),
+              HasSubstr("the same optimizer"));
+  EXPECT_THAT(refusal<OptionError>([&] { rows.set_options(SGDOptions{.lr = -1, .momentum = 0.5}); }),
+              HasSubstr("lr is -1"));
 }
 
 TEST(SparseRows, TakeRowsOfAnyShape) {
