@@ -112,6 +112,10 @@ OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at:
         " has one count of steps for all rows; those of speedtorch/optim/optimizers.h can count "
         "by row");
   }
+  if (by_row_ && !parameter.is_cpu()) {
+    throw PlacementError("rows count their steps where the parameter is on cpu; it is on " +
+                         parameter.device().str());
+  }
   if (home.file.empty()) {
     make_tables(parameter, rows, home);
   } else {
@@ -189,6 +193,7 @@ void OptimizerFactory::before_forward_pass(const at::Tensor& rows) {
     taken.pop_back();
   }
   live_.set(taken, steps_, counts);
+  were_set_ = !live_.tables().empty();
   rows_ = on_host.clone();
 }
 
@@ -197,8 +202,7 @@ void OptimizerFactory::after_optimizer_step() {
   check_states();
   auto states = live_.tables();
   if (by_row_ && states.size() == this->states()) states.push_back(live_.row_steps());
-  // LibTorch's SGD has no states before its first step, nor after one without a gradient.
-  if (states.empty() && steps_ == 0 && !live_.steps()) return rows_.reset();
+  if (states.empty() && !were_set_) return rows_.reset();  // nothing was stepped
   if (states.size() != tables_.size())
     throw OptimizerError("the states of " + live_.optimizer_name() +
                          " for the rows that were taken are gone");

@@ -43,8 +43,9 @@ class OptimizerFactory {
   /// Adagrad's to its initial value, Rprop's step sizes to the rate. The parameter's own number of rows is of
   /// no matter. In a `mapped` home that has a name, that is a new folder of one `.npy` file for each table.
   /// @throws OptimizerError where the optimizer does not have the parameter, is of an unsupported kind, or
-  /// cannot count by row; ShapeError for a parameter without dimensions; FileError where the folder is there;
-  /// what Table throws. Nothing is left then, in memory or on disk.
+  /// cannot count by row; PlacementError for counts by row of a parameter on a GPU; ShapeError for one
+  /// without dimensions; FileError where the folder is there; what Table throws. Nothing is left then, in
+  /// memory or on disk.
   OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, std::int64_t rows,
                    const Home& home = {}, StepCount count = StepCount::shared);
 
@@ -104,6 +105,7 @@ class OptimizerFactory {
       buffers_;      ///< what the optimizer has of each table, with room for the largest batch
   at::Tensor rows_;  ///< of before_forward_pass(), until they are put back
   kernels::DuplicateRows duplicates_;
+  bool were_set_ = false;  ///< LibTorch's SGD makes its states itself, in its first step
   std::int64_t steps_ = 0;
 };
 

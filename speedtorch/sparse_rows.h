@@ -20,14 +20,18 @@ namespace speedtorch {
 /// name on those rows alone; docs/updates.md says what is equal bit for bit.
 ///
 /// The table and its states are contiguous float32 or float64 tensors of one shape, of at least one
-/// dimension, that the processor can reach: `libtorch`, `pageable`, `hugepage`, `mapped` or `pinned` memory
-/// as a CPU tensor (Table::host_tensor). Not for use by several threads at once.
+/// dimension, all on the CPU or on one GPU: `libtorch`, `pageable`, `hugepage`, `mapped` or `pinned` memory
+/// as a CPU tensor (Table::host_tensor), `device` memory or the zero-copy alias of `pinned` as a CUDA tensor
+/// (Table::tensor). On a GPU a step is queued on the current stream and waits for nothing; bad indices are
+/// left out and told by check_index_errors() (speedtorch/rows.h); its workspace serves one stream. Not yet
+/// run on a GPU. Not for use by several threads at once.
 class SparseRows {
  public:
   /// With new state tables in `states`, set as torch begins: to zero, Adagrad's to its initial value, Rprop's
   /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory.
-  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for tensors or a home on
-  /// a GPU; ShapeError for a table that is not as above; what Table throws.
+  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for a home that the
+  /// table's device does not reach, or counts by row on a GPU; ShapeError for a table that is not as above;
+  /// what Table throws.
   SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = {},
              StepCount count = StepCount::shared);
 

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "kernels/sparse_step.h"
+#include "speedtorch/device_step.h"
 #include "speedtorch/error.h"
 #include "speedtorch/optim/option_fields.h"
 #include "speedtorch/tensors.h"
@@ -56,9 +57,9 @@ Rows rows_of(const at::Tensor& grad) {
 }
 
 void check_parameter(const at::Tensor& parameter, const std::string& name) {
-  if (!parameter.is_cpu()) {
+  if (!parameter.is_cpu() && !parameter.is_cuda()) {
     throw PlacementError("a parameter is on " + parameter.device().str() + "; " + name +
-                         " works on cpu tensors");
+                         " works on cpu tensors and on cuda tensors");
   }
   const bool floating = parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kDouble;
   if (!floating || parameter.layout() != at::kStrided)
@@ -81,7 +82,7 @@ void check_grad(const at::Tensor& parameter, const std::string& name) {
 void check_state(const ParamState& state, const at::Tensor& parameter) {
   for (const auto& [name, table] : state.states) {
     if (table.sizes() == parameter.sizes() && table.scalar_type() == parameter.scalar_type() &&
-        table.is_cpu())
+        table.device() == parameter.device())
       continue;
     throw ShapeError("the state " + name + " is " + shape_of(table) + " on " + table.device().str() +
                      ", its parameter " + shape_of(parameter) + "; both must be the same");
@@ -89,10 +90,11 @@ void check_state(const ParamState& state, const at::Tensor& parameter) {
   const auto& counts = state.row_steps;
   if (!counts.defined()) return;
   const bool fits = counts.scalar_type() == at::kLong && counts.dim() == 1 && parameter.dim() > 0 &&
-                    counts.size(0) == parameter.size(0) && counts.is_contiguous() && counts.is_cpu();
+                    counts.size(0) == parameter.size(0) && counts.is_contiguous() && counts.is_cpu() &&
+                    parameter.is_cpu();
   if (!fits) {
     throw ShapeError("row_steps is " + shape_of(counts) + ", the parameter " + shape_of(parameter) +
-                     "; a contiguous int64 number for each row is needed");
+                     "; a contiguous int64 number for each row is needed, and both on cpu");
   }
 }
 
@@ -143,9 +145,9 @@ class UpdateOptimizer::Work {
     const auto update = kernels::make_update<T>(options);
     const bool by_rows = grad.is_sparse() || state.row_steps.defined();
     const auto tables = tables_of<T>(parameter, state, states, by_rows);
-    if (!by_rows)
-      return kernels::update_all(update, tables, grad.const_data_ptr<T>(), state.step + 1, parallel_for);
+    if (!by_rows) return step_all(update, tables, grad, state.step + 1);
     const auto rows = rows_of(grad);
+    if (grad.is_cuda()) return on_gpu_.rows(update, tables, rows.index, rows.grad, state.step + 1);
     auto& fused = of<T>(update, tables);
     const auto* const index = rows.index.template const_data_ptr<std::int64_t>();
     const auto* const gradients = rows.grad.template const_data_ptr<T>();
@@ -157,6 +159,13 @@ class UpdateOptimizer::Work {
 
  private:
   template <class T>
+  static void step_all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
+                       const at::Tensor& grad, std::int64_t step) {
+    if (grad.is_cuda()) return DeviceStep::all(update, tables, grad, step);
+    kernels::update_all(update, tables, grad.const_data_ptr<T>(), step, parallel_for);
+  }
+
+  template <class T>
   kernels::SparseStep<T>& of(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables) {
     auto& fused = std::get<std::optional<kernels::SparseStep<T>>>(steps_);
     if (!fused) return fused.emplace(update, tables);
@@ -166,6 +175,7 @@ class UpdateOptimizer::Work {
   }
 
   std::tuple<std::optional<kernels::SparseStep<float>>, std::optional<kernels::SparseStep<double>>> steps_;
+  DeviceStep on_gpu_;
 };
 
 UpdateOptimizer::UpdateOptimizer(std::vector<torch::optim::OptimizerParamGroup> groups,

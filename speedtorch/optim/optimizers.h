@@ -51,7 +51,8 @@ struct GroupOptions final : torch::optim::OptimizerCloneableOptions<GroupOptions
 
 /// What the optimizers have in common.
 ///
-/// Parameters are float32 or float64 tensors on the CPU, of any shape and strides. Gradients are dense; those
+/// Parameters are float32 or float64 tensors on the CPU or a GPU (not yet run on a GPU; there, bad indices of
+/// sparse gradients are told by check_index_errors()), of any shape and strides. Gradients are dense; those
 /// of SparseAdam may be sparse in the first dimension, which makes the step one of the rows they name: copies
 /// of a row are summed first, in the order in which they stand.
 class UpdateOptimizer : public torch::optim::Optimizer {

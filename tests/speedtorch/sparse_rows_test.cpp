@@ -165,17 +165,16 @@ TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
 
 TEST(SparseRows, SayWhereTheyWork) {
   const auto elsewhere = at::ones({4, 3}, at::kMeta);
-  EXPECT_EQ(
-      refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
-      "the table is on meta; SparseRows works on cpu tensors: memory of the host, pinned memory among it");
+  EXPECT_EQ(refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
+            "the table is on meta; SparseRows works on cpu tensors and on cuda tensors");
   SparseRows rows(some_rows(), SGDOptions{});
   EXPECT_THAT(refusal<PlacementError>([&] { rows.step(at::arange(4), elsewhere); }),
-              HasSubstr("grad is on meta"));
+              HasSubstr("the table is on cpu, grad on meta"));
   EXPECT_THAT(refusal<PlacementError>([] {
                 SparseRows(some_rows(), AdamOptions{},
                            Home{.placement = Placement::device, .device = at::kCUDA});
               }),
-              HasSubstr("states in device memory"));
+              HasSubstr("states in device memory, and the table is on cpu"));
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ TEST(Optimizers, RefuseWhatTheyCannotStep) {
               const auto meta = at::ones({2}, at::TensorOptions(at::kMeta)).requires_grad_(true);
               stepped(meta, at::ones_like(meta));
             }),
-            "a parameter is on meta; ASGD works on cpu tensors");
+            "a parameter is on meta; ASGD works on cpu tensors and on cuda tensors");
   const auto sparse = at::sparse_coo_tensor(at::arange(2).unsqueeze(0), at::ones({2, 3}), {4, 3});
   EXPECT_EQ(refusal<ShapeError>([&] {
               stepped(parameter({4, 3}), sparse);
