@@ -34,6 +34,15 @@ struct StepTask {
   RowSteps steps;
 };
 
+/// A step of all elements.
+template <class T>
+struct WholeTask {
+  const AnyUpdate<T>* update;
+  StepTables<T> tables;
+  const T* grad;
+  std::int64_t step;
+};
+
 /// How far ahead rows are prefetched, of the tables in rows, of the gradients in positions.
 constexpr std::int64_t kRowsAhead = 4;
 constexpr std::int64_t kGradientsAhead = 8;
@@ -207,6 +216,28 @@ struct Visitor {
   }
 };
 
+template <class T>
+struct WholeVisitor {
+  const WholeTask<T>& task;
+  std::int64_t begin;
+  std::int64_t end;
+
+  template <class Update>
+  void operator()(const Update& update) const {
+    T* tables[1 + kMostStates] = {task.tables.param + begin};
+    for (std::size_t s = 0; s < Update::kStates; ++s) tables[s + 1] = task.tables.states[s] + begin;
+    update_columns(update, update.at(task.step), tables, task.grad + begin, end - begin,
+                   std::make_index_sequence<Update::kStates>());
+  }
+};
+
+void UpdateAllFloats(const WholeTask<float>& task, std::int64_t begin, std::int64_t end) {
+  std::visit(WholeVisitor<float>{task, begin, end}, *task.update);
+}
+void UpdateAllDoubles(const WholeTask<double>& task, std::int64_t begin, std::int64_t end) {
+  std::visit(WholeVisitor<double>{task, begin, end}, *task.update);
+}
+
 void UpdateFloats(const StepTask<float>& task, std::int64_t begin, std::int64_t end) {
   std::visit(Visitor<float>{task, begin, end}, *task.update);
 }
@@ -224,12 +255,25 @@ namespace {
 
 HWY_EXPORT(UpdateFloats);
 HWY_EXPORT(UpdateDoubles);
+HWY_EXPORT(UpdateAllFloats);
+HWY_EXPORT(UpdateAllDoubles);
 
 void update(const StepTask<float>& task, std::int64_t begin, std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(UpdateFloats)(task, begin, end);
 }
 void update(const StepTask<double>& task, std::int64_t begin, std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(UpdateDoubles)(task, begin, end);
+}
+void update(const WholeTask<float>& task, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(UpdateAllFloats)(task, begin, end);
+}
+void update(const WholeTask<double>& task, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(UpdateAllDoubles)(task, begin, end);
+}
+
+template <class T>
+std::int64_t states_of(const AnyUpdate<T>& update) {
+  return std::visit([](const auto& one) { return static_cast<std::int64_t>(one.kStates); }, update);
 }
 
 /// As rows.cpp: below this much memory touched a second thread is not worth waking.
@@ -287,10 +331,24 @@ void SparseStep<T>::update_rows(const T* grad, std::int64_t step, const RowSteps
                                 ParallelFor parallel_for) {
   if (duplicates_.unique() == 0) return;
   const StepTask<T> task{&update_, tables_, grad, &duplicates_, step, steps};
-  const auto states =
-      std::visit([](const auto& one) { return static_cast<std::int64_t>(one.kStates); }, update_);
-  for_shares(duplicates_, task, 1 + states, parallel_for);
+  for_shares(duplicates_, task, 1 + states_of(update_), parallel_for);
 }
+
+template <class T>
+void update_all(const AnyUpdate<T>& any, const StepTables<T>& tables, const T* grad, std::int64_t step,
+                ParallelFor parallel_for) {
+  const WholeTask<T> task{&any, tables, grad, step};
+  const auto element_bytes = static_cast<std::int64_t>(sizeof(T)) * (2 * states_of(any) + 3);
+  const std::int64_t count = tables.rows * tables.columns;
+  const std::int64_t grain = kGrainBytes / element_bytes;
+  if (count <= grain) return update(task, 0, count);
+  parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) { update(task, begin, end); });
+}
+
+template void update_all(const AnyUpdate<float>&, const StepTables<float>&, const float*, std::int64_t,
+                         ParallelFor);
+template void update_all(const AnyUpdate<double>&, const StepTables<double>&, const double*, std::int64_t,
+                         ParallelFor);
 
 template class SparseStep<float>;
 template class SparseStep<double>;

@@ -1,5 +1,6 @@
 /// One optimizer step on the rows that an index names: gradients of copies of a row summed, parameter and
-/// states updated in place where they lie, in one pass. Rows that are not named stay as they are.
+/// states updated in place where they lie, in one pass. Rows that are not named stay as they are. And the
+/// step of all rows.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +8,10 @@
 
 #include "kernels/duplicate_rows.h"
 #include "kernels/parallel.h"
+#include "kernels/step_tables.h"
 #include "kernels/updates.h"
 
 namespace speedtorch::kernels {
-
-/// Contiguous rows of the parameter and of each of its states, none of which share a byte.
-template <class T>
-struct StepTables {
-  T* param;
-  T* states[kMostStates];  ///< as many as the update has
-  std::int64_t rows;
-  std::int64_t columns;  ///< elements of a row
-};
 
 /// How often each row was updated, in one of two widths; both null where all rows share one count.
 struct RowSteps {
@@ -35,6 +28,10 @@ class SparseStep {
  public:
   /// @param tables of at least one column
   SparseStep(const AnyUpdate<T>& update, const StepTables<T>& tables) : update_(update), tables_(tables) {}
+
+  /// From the next step on. The tables may be of another shape.
+  void set_update(const AnyUpdate<T>& update) { update_ = update; }
+  void set_tables(const StepTables<T>& tables) { tables_ = tables; }
 
   /// Step `step` (from 1) of the rows index[0] to index[count - 1] by `count` contiguous gradient rows.
   /// Gradients of one row are added up in the order of their positions: the result does not depend on the
@@ -60,5 +57,10 @@ class SparseStep {
   StepTables<T> tables_;
   DuplicateRows duplicates_;
 };
+
+/// Step `step` (from 1) of every element of the tables, by a gradient for each.
+template <class T>
+void update_all(const AnyUpdate<T>& update, const StepTables<T>& tables, const T* grad, std::int64_t step,
+                ParallelFor parallel_for);
 
 }  // namespace speedtorch::kernels

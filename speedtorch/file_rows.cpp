@@ -13,6 +13,7 @@
 
 #include "kernels/rows.h"
 #include "speedtorch/error.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
@@ -166,7 +167,7 @@ void FileRows::gather(const at::Tensor& index, at::Tensor& out) {
   } else {
     gather_into(index.const_data_ptr<std::int32_t>(), index.numel(), to);
   }
-  if (!out.is_inference()) out.unsafeGetTensorImpl()->bump_version();
+  bump_version(out);
 }
 
 }  // namespace speedtorch

@@ -2,32 +2,30 @@
 
 #include <ATen/ops/zeros.h>
 
-#include <sstream>
 #include <utility>
 #include <variant>
 
 #include "kernels/sparse_step.h"
+#include "speedtorch/device_step.h"
 #include "speedtorch/error.h"
 #include "speedtorch/row_overlap.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
 
-std::string shape_of(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
-}
-
-void check_on_host(const at::Tensor& tensor, const std::string& name) {
-  if (tensor.device().is_cpu()) return;
-  throw PlacementError(name + " is on " + tensor.device().str() +
-                       "; SparseRows works on cpu tensors: memory of the host, pinned memory among it");
+void check_beside(const at::Tensor& table, const at::Tensor& tensor, const std::string& name) {
+  if (tensor.device() == table.device()) return;
+  throw PlacementError("the table is on " + table.device().str() + ", " + name + " on " +
+                       tensor.device().str() + "; all must be on one device");
 }
 
 void check_table(const at::Tensor& table) {
-  check_on_host(table, "the table");
+  if (!table.is_cpu() && !table.is_cuda()) {
+    throw PlacementError("the table is on " + table.device().str() +
+                         "; SparseRows works on cpu tensors and on cuda tensors");
+  }
   const bool floating = table.scalar_type() == at::kFloat || table.scalar_type() == at::kDouble;
   if (floating && table.layout() == at::kStrided && table.dim() > 0 && table.is_contiguous()) return;
   throw ShapeError("the table is " + shape_of(table) +
@@ -45,7 +43,7 @@ void check_apart(const at::Tensor& a, const at::Tensor& b, const std::string& na
 }
 
 void check_state(const at::Tensor& state, const std::string& name, const at::Tensor& table) {
-  check_on_host(state, "the state " + name);
+  check_beside(table, state, "the state " + name);
   if (state.scalar_type() == table.scalar_type() && state.sizes() == table.sizes() && state.is_contiguous())
     return;
   throw ShapeError("the state " + name + " is " + shape_of(state) + ", the table " + shape_of(table) +
@@ -53,16 +51,14 @@ void check_state(const at::Tensor& state, const std::string& name, const at::Ten
 }
 
 void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
-  check_on_host(steps, "row_steps");
+  if (table.is_cuda())
+    throw PlacementError("rows count their steps in tables of the host; this one is on " +
+                         table.device().str());
+  check_beside(table, steps, "row_steps");
   const bool counts = steps.scalar_type() == at::kInt || steps.scalar_type() == at::kLong;
   if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
   throw ShapeError("row_steps is " + shape_of(steps) + ", the table " + shape_of(table) +
                    "; a contiguous one of int32 or int64 and a number for each row is needed");
-}
-
-/// Writes through raw pointers are unseen by autograd: tell it.
-void bump_version(const at::Tensor& tensor) {
-  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
 }
 
 template <class T>
@@ -73,59 +69,68 @@ kernels::StepTables<T> tables_of(const at::Tensor& table, const std::vector<at::
   return tables;
 }
 
-struct Begin {
-  std::string name;
-  double value;
-};
-
-/// Names and first values of the states.
-std::vector<Begin> begins_of(const UpdateOptions& options) {
-  return std::visit(
-      [](const auto& update) {
-        std::vector<Begin> begins;
-        for (const char* name : update.names()) begins.push_back({name, update.initial(begins.size())});
-        return begins;
-      },
-      kernels::make_update<double>(options));
-}
-
 at::Tensor new_state(const at::Tensor& table, double value, const Home& home) {
-  if (home.placement == Placement::device)
-    throw PlacementError("states in device memory: SparseRows works on memory of the host");
-  auto state = home.placement == Placement::libtorch
-                   ? at::zeros(table.sizes(), table.options().requires_grad(false))
-                   : Table::filled(table.sizes(), table.scalar_type(), Zeros{}, home).host_tensor();
+  at::Tensor state;
+  if (home.placement == Placement::libtorch) {
+    state = at::zeros(table.sizes(), table.options().requires_grad(false));
+  } else if (table.is_cpu() ? home.placement == Placement::device : !needs_cuda(home.placement)) {
+    throw PlacementError("states in " + std::string(to_string(home.placement)) +
+                         " memory, and the table is on " + table.device().str() +
+                         ", which does not reach them");
+  } else {
+    const auto made = Table::filled(table.sizes(), table.scalar_type(), Zeros{}, home);
+    state = table.is_cpu() ? made.host_tensor() : made.tensor();
+  }
   if (value != 0) state.fill_(value);
   return state;
 }
 
 }  // namespace
 
-/// The fused step of the table's dtype.
+/// The fused step of the table's dtype, where the table is.
 class SparseRows::Steps {
  public:
   Steps(const UpdateOptions& options, const at::Tensor& table, const std::vector<at::Tensor>& states)
       : step_(table.scalar_type() == at::kFloat ? make<float>(options, table, states)
                                                 : make<double>(options, table, states)) {}
 
+  void set_options(const UpdateOptions& options) {
+    std::visit(
+        [&]<class T>(Of<T>& of_dtype) {
+          of_dtype.update = kernels::make_update<T>(options);
+          of_dtype.on_host.set_update(of_dtype.update);
+        },
+        step_);
+  }
+
   void run(const at::Tensor& index, const at::Tensor& grad, const at::Tensor& row_steps, std::int64_t step) {
     std::visit(
         [&](auto& of_dtype) {
-          if (index.scalar_type() == at::kLong)
-            run_on(of_dtype, index.const_data_ptr<std::int64_t>(), grad, row_steps, step);
+          if (grad.is_cuda())
+            on_gpu_.rows(of_dtype.update, of_dtype.tables, index, grad, step);
+          else if (index.scalar_type() == at::kLong)
+            run_on(of_dtype.on_host, index.const_data_ptr<std::int64_t>(), grad, row_steps, step);
           else
-            run_on(of_dtype, index.const_data_ptr<std::int32_t>(), grad, row_steps, step);
+            run_on(of_dtype.on_host, index.const_data_ptr<std::int32_t>(), grad, row_steps, step);
         },
         step_);
   }
 
  private:
-  using Any = std::variant<kernels::SparseStep<float>, kernels::SparseStep<double>>;
+  template <class T>
+  struct Of {
+    kernels::AnyUpdate<T> update;
+    kernels::StepTables<T> tables;
+    kernels::SparseStep<T> on_host;
+  };
+  using Any = std::variant<Of<float>, Of<double>>;
 
   template <class T>
   static Any make(const UpdateOptions& options, const at::Tensor& table,
                   const std::vector<at::Tensor>& states) {
-    return kernels::SparseStep<T>(kernels::make_update<T>(options), tables_of<T>(table, states));
+    const auto update = kernels::make_update<T>(options);
+    const auto tables = tables_of<T>(table, states);
+    return Of<T>{update, tables, kernels::SparseStep<T>(update, tables)};
   }
 
   template <class T, class Index>
@@ -143,13 +148,15 @@ class SparseRows::Steps {
   }
 
   Any step_;
+  DeviceStep on_gpu_;
 };
 
 SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states, StepCount count)
     : table_(std::move(table)) {
   check_table(table_);
-  for (const auto& [name, value] : begins_of(options)) states_.push_back(new_state(table_, value, states));
+  for (const auto& [name, value] : state_begins(options)) states_.push_back(new_state(table_, value, states));
   if (count == StepCount::by_row) row_steps_ = at::zeros({table_.size(0)}, at::kLong);
+  if (row_steps_.defined()) check_row_steps(row_steps_, table_);
   prepare(options);
 }
 
@@ -177,14 +184,15 @@ void SparseRows::prepare(const UpdateOptions& options) {
     for (std::size_t other = 0; other < k; ++other)
       check_apart(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
   }
+  options_ = options;
   run_ = std::make_unique<Steps>(options, table_, states_);
 }
 
 void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
   if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
     throw ShapeError("the index is " + shape_of(index) + "; a contiguous one of int32 or int64 is needed");
-  check_on_host(index, "the index");
-  check_on_host(grad, "grad");
+  check_beside(table_, index, "the index");
+  check_beside(table_, grad, "grad");
   const bool fits = grad.dim() == table_.dim() && grad.size(0) == index.numel() &&
                     grad.sizes().slice(1) == table_.sizes().slice(1) &&
                     grad.scalar_type() == table_.scalar_type();
@@ -214,10 +222,12 @@ void SparseRows::set_steps(std::int64_t steps) {
   steps_ = steps;
 }
 
-std::vector<std::string> state_names(const UpdateOptions& options) {
-  std::vector<std::string> names;
-  for (const auto& begin : begins_of(options)) names.push_back(begin.name);
-  return names;
+void SparseRows::set_options(const UpdateOptions& options) {
+  const auto names = state_names(options);
+  if (options.index() != options_.index() || names != names_)
+    throw OptionError("set_options() is for the same optimizer with the same states");
+  options_ = options;
+  run_->set_options(options);
 }
 
 }  // namespace speedtorch

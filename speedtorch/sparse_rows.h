@@ -5,26 +5,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/update_options.h"
+#include "speedtorch/state.h"
 #include "speedtorch/table.h"
 
 namespace speedtorch {
-
-/// How the steps are counted on which the bias corrections and decays of some optimizers depend.
-enum class StepCount {
-  shared,  ///< one count, as torch has
-  by_row,  ///< each row its own, int64: rare rows begin like any other
-};
-
-/// A state table under torch's name of it ("exp_avg").
-struct State {
-  std::string name;
-  at::Tensor table;
-};
 
 /// The optimizer of one table. A step takes the rows that were used and a gradient for each use, adds up the
 /// gradients of each row, and updates the row and its states in one pass on LibTorch's threads, without
@@ -32,14 +20,18 @@ struct State {
 /// name on those rows alone; docs/updates.md says what is equal bit for bit.
 ///
 /// The table and its states are contiguous float32 or float64 tensors of one shape, of at least one
-/// dimension, that the processor can reach: `libtorch`, `pageable`, `hugepage`, `mapped` or `pinned` memory
-/// as a CPU tensor (Table::host_tensor). Not for use by several threads at once.
+/// dimension, all on the CPU or on one GPU: `libtorch`, `pageable`, `hugepage`, `mapped` or `pinned` memory
+/// as a CPU tensor (Table::host_tensor), `device` memory or the zero-copy alias of `pinned` as a CUDA tensor
+/// (Table::tensor). On a GPU a step is queued on the current stream and waits for nothing; bad indices are
+/// left out and told by check_index_errors() (speedtorch/rows.h); its workspace serves one stream. Not yet
+/// run on a GPU. Not for use by several threads at once.
 class SparseRows {
  public:
   /// With new state tables in `states`, set as torch begins: to zero, Adagrad's to its initial value, Rprop's
   /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory.
-  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for tensors or a home on
-  /// a GPU; ShapeError for a table that is not as above; what Table throws.
+  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for a home that the
+  /// table's device does not reach, or counts by row on a GPU; ShapeError for a table that is not as above;
+  /// what Table throws.
   SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = {},
              StepCount count = StepCount::shared);
 
@@ -69,6 +61,9 @@ class SparseRows {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   /// Of a run that is resumed. @throws OptionError for a negative number
   void set_steps(std::int64_t steps);
+  /// Other numbers from the next step on, as a schedule of the learning rate has them.
+  /// @throws OptionError for numbers that the optimizer cannot have, or for another optimizer or other states
+  void set_options(const UpdateOptions& options);
   /// Each row's count; undefined for a shared one.
   [[nodiscard]] const at::Tensor& row_steps() const { return row_steps_; }
 
@@ -81,12 +76,9 @@ class SparseRows {
   std::vector<at::Tensor> states_;
   at::Tensor row_steps_;
   std::int64_t steps_ = 0;
+  UpdateOptions options_;
   std::vector<std::string> names_;
   std::unique_ptr<Steps> run_;
 };
-
-/// The states that an optimizer of these options has for each element, by torch's names; those that depend on
-/// an option ("momentum_buffer") only with it. @throws OptionError
-std::vector<std::string> state_names(const UpdateOptions& options);
 
 }  // namespace speedtorch

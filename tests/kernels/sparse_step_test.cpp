@@ -206,6 +206,49 @@ TEST(SparseStep, CountsTheStepsOfEachRow) {
   });
 }
 
+// One after the other on the same object: another update, and tables of another shape.
+TEST(SparseStep, GoesOnWithAnotherUpdateAndOtherTables) {
+  Tables<float> first(12, 5, 1);
+  Tables<float> second(30, 7, 2);
+  const Batch<float> of_first(9, 12, 5, 3);
+  const Batch<float> of_second(20, 30, 7, 4);
+  SparseStep<float> step(make_update<float>(AdamOptions{}), first.views());
+  step.run(of_first.index.data(), of_first.count(), of_first.grad.data(), 1, serial_for);
+  const auto other = make_update<float>(RMSpropOptions{.momentum = 0.5, .centered = true});
+  step.set_update(other);
+  step.set_tables(second.views());
+  step.run(of_second.index.data(), of_second.count(), of_second.grad.data(), 1, serial_for);
+  Tables<float> wanted(30, 7, 2);
+  plain_step(
+      other, wanted, of_second, [](std::int64_t) { return 1; }, isa_in_use());
+  EXPECT_TRUE(second == wanted);
+}
+
+TEST(UpdateAll, IsThePlainLoopsOnAnyNumberOfThreads) {
+  const std::int64_t rows = 4001;
+  for (const std::int64_t columns : {1, 9}) {
+    Batch<float> batch(rows, rows, columns, 5);
+    for (std::int64_t row = 0; row < rows; ++row) batch.index[static_cast<std::size_t>(row)] = row;
+    for (const auto& options : every_update()) {
+      const auto update = make_update<float>(options);
+      Tables<float> wanted(rows, columns, 1);
+      plain_step(
+          update, wanted, batch, [](std::int64_t) { return 2; }, isa_in_use());
+      for (const std::int64_t threads : {1, 3}) {
+        Tables<float> found(rows, columns, 1);
+        update_all(update, found.views(), batch.grad.data(), 2, ThreadPool(threads));
+        ASSERT_TRUE(found == wanted) << "update " << options.index() << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(UpdateAll, OfNothingIsNothing) {
+  const auto update = make_update<double>(AdamOptions{});
+  EXPECT_NO_THROW(
+      update_all(update, StepTables<double>{}, static_cast<const double*>(nullptr), 1, serial_for));
+}
+
 TEST(SparseStep, OfNoIndexWritesNothing) {
   Tables<float> found(8, 5, 1);
   const Tables<float> before(8, 5, 1);

@@ -36,3 +36,14 @@ add_executable(example_contiguous_training ${PROJECT_SOURCE_DIR}/examples/contig
 target_link_libraries(example_contiguous_training PRIVATE stbench_flags speedtorch)
 add_test(NAME example_contiguous_training COMMAND example_contiguous_training)
 set_tests_properties(example_contiguous_training PROPERTIES PASS_REGULAR_EXPRESSION "epoch 200 loss 0[.]0[0-9]*\n$")
+add_executable(example_sparse_rows ${PROJECT_SOURCE_DIR}/examples/sparse_rows.cpp)
+target_link_libraries(example_sparse_rows PRIVATE stbench_flags speedtorch)
+add_test(NAME example_sparse_rows COMMAND example_sparse_rows)
+set_tests_properties(example_sparse_rows PROPERTIES
+  PASS_REGULAR_EXPRESSION "^rows used are ones: yes\nothers are zeros: yes\n$")
+
+add_executable(example_optimizer_factory ${PROJECT_SOURCE_DIR}/examples/optimizer_factory.cpp)
+target_link_libraries(example_optimizer_factory PRIVATE stbench_flags speedtorch)
+add_test(NAME example_optimizer_factory COMMAND example_optimizer_factory)
+set_tests_properties(example_optimizer_factory PROPERTIES
+  PASS_REGULAR_EXPRESSION "^400 steps, every element within 0.1 of 1: yes\n$")

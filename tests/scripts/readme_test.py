@@ -164,8 +164,9 @@ class ReadmeTest(unittest.TestCase):
 
     def test_the_code_is_the_example_that_is_built(self):
         self.assertEqual([s["code"] for s in snippets("cpp")], [(ROOT / "examples/gather_rows.cpp").read_text()])
-        placements = (ROOT / "docs/placements.md").read_text()
-        self.assertIn("```cpp\n" + (ROOT / "examples/make_tables.cpp").read_text() + "```\n", placements)
+        for page, example in (("placements", "make_tables"), ("optimizers", "optimizer_factory")):
+            text = (ROOT / f"docs/{page}.md").read_text()
+            self.assertIn("```cpp\n" + (ROOT / f"examples/{example}.cpp").read_text() + "```\n", text)
 
     def test_the_method_shown_to_contributors_is_the_real_one(self):
         text = (ROOT / "CONTRIBUTING.md").read_text()

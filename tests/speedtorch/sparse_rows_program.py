@@ -1,4 +1,4 @@
-"""Speaks with sparse_rows_steps.cpp: SparseRows from Python."""
+"""Speaks with sparse_rows_steps.cpp and optimizer_steps.cpp: the library's optimizers from Python."""
 
 import subprocess
 
@@ -10,7 +10,8 @@ class Refused(Exception):
 class Program:
     def __init__(self, program, threads=2):
         self._child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ask("threads", threads)
+        if threads:
+            self.ask("threads", threads)
 
     def __enter__(self):
         return self

@@ -4,9 +4,10 @@
 ///
 ///   threads N | isa                                   -> ok | the instruction set in use
 ///   table FILE.npy | zeros ROWS COLUMNS PLACEMENT     -> ok: float32 or as the file
-///   optimizer NAME [option=value ...] [count=row]     -> the states' names
-///   step INDEX.npy GRAD.npy                           -> nanoseconds; each file is read when first named
-///   save FOLDER                                       -> ok: FOLDER/table and FOLDER/STATE, plain bytes
+///   optimizer NAME [option=number ...] [count=1]      -> the states' names; count=1: each row counts its
+///   steps step INDEX.npy GRAD.npy                           -> nanoseconds; each file is read when first
+///   named save FOLDER                                       -> ok: FOLDER/table and FOLDER/STATE, plain
+///   bytes
 #include <ATen/ops/zeros.h>
 
 #include <chrono>
@@ -21,7 +22,7 @@
 #include "kernels/isa.h"
 #include "speedtorch/sparse_rows.h"
 #include "speedtorch/threads.h"
-#include "tests/speedtorch/given_options.h"
+#include "tests/speedtorch/named_options.h"
 
 namespace speedtorch {
 namespace {
@@ -87,18 +88,9 @@ class Session {
   std::string optimizer(std::istream& words) {
     std::string name;
     words >> name;
-    StepCount count = StepCount::shared;
-    Words options;
-    for (std::string word; words >> word;) {
-      const auto equals = word.find('=');
-      if (word == "count=shared") continue;
-      if (word == "count=row")
-        count = StepCount::by_row;
-      else
-        options[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
-    }
-    const auto chosen = options_of(name, options);
-    rows_.emplace(table_, chosen, home_, count);
+    auto given = read_options(words);
+    const bool by_row = given.erase("count") > 0;
+    rows_.emplace(table_, named_options(name, given), home_, by_row ? StepCount::by_row : StepCount::shared);
     std::string names;
     for (const auto& state : rows_->states()) names += state.name + " ";
     return names;

@@ -14,26 +14,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "speedtorch/error.h"
+#include "tests/speedtorch/refusal.h"
 
 namespace speedtorch {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class Refusal, class Act>
-std::string refusal(Act act) {
-  try {
-    act();
-  } catch (const Refusal& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 at::Tensor some_rows() { return at::arange(12, at::kFloat).reshape({4, 3}); }
 
@@ -106,6 +96,20 @@ TEST(SparseRows, CountStepsAndBumpVersions) {
   EXPECT_TRUE(at::equal(rows.row_steps(), at::tensor({1, 1, 0, 0}, at::kLong)));
 }
 
+TEST(SparseRows, StepByTheOptionsThatWereSetLast) {
+  SparseRows rows(at::zeros({3}), SGDOptions{.lr = 1, .momentum = 0.5});
+  rows.step(at::arange(2), at::ones({2}));
+  rows.set_options(SGDOptions{.lr = 2, .momentum = 0.25});
+  rows.step(at::arange(2), at::ones({2}));
+  EXPECT_TRUE(at::equal(rows.table(), at::tensor({-3.5F, -3.5F, 0.F})));
+  EXPECT_THAT(refusal<OptionError>([&] { rows.set_options(SGDOptions{.lr = 1}); }),
+              HasSubstr("the same states"));
+  EXPECT_THAT(refusal<OptionError>([&] { rows.set_options(AdagradOptions{}); }),
+              HasSubstr("the same optimizer"));
+  EXPECT_THAT(refusal<OptionError>([&] { rows.set_options(SGDOptions{.lr = -1, .momentum = 0.5}); }),
+              HasSubstr("lr is -1"));
+}
+
 TEST(SparseRows, TakeRowsOfAnyShape) {
   SparseRows deep(at::zeros({5, 2, 3}), SGDOptions{.lr = 1});
   deep.step(at::tensor({1, 1, 4, 1}, at::kInt).reshape({2, 2}), at::ones({4, 2, 3}));
@@ -161,17 +165,16 @@ TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
 
 TEST(SparseRows, SayWhereTheyWork) {
   const auto elsewhere = at::ones({4, 3}, at::kMeta);
-  EXPECT_EQ(
-      refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
-      "the table is on meta; SparseRows works on cpu tensors: memory of the host, pinned memory among it");
+  EXPECT_EQ(refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
+            "the table is on meta; SparseRows works on cpu tensors and on cuda tensors");
   SparseRows rows(some_rows(), SGDOptions{});
   EXPECT_THAT(refusal<PlacementError>([&] { rows.step(at::arange(4), elsewhere); }),
-              HasSubstr("grad is on meta"));
+              HasSubstr("the table is on cpu, grad on meta"));
   EXPECT_THAT(refusal<PlacementError>([] {
                 SparseRows(some_rows(), AdamOptions{},
                            Home{.placement = Placement::device, .device = at::kCUDA});
               }),
-              HasSubstr("states in device memory"));
+              HasSubstr("states in device memory, and the table is on cpu"));
 }
 
 }  // namespace

@@ -1,0 +1,275 @@
+// What OptimizerFactory takes, refuses and keeps. Its numbers are tested in optimizer_factory_test.py.
+
+#include "speedtorch/optimizer_factory.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/sgd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "speedtorch/error.h"
+#include "speedtorch/npy.h"
+#include "speedtorch/optim/optimizers.h"
+#include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/refusal.h"
+
+namespace speedtorch {
+namespace {
+
+using stbench::test::TemporaryFolder;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kRows = 10;
+
+at::Tensor rows_of(std::vector<std::int64_t> rows) { return at::tensor(rows, at::kLong); }
+
+/// A weight, and the optimizer that has it.
+struct Model {
+  at::Tensor weight = at::zeros({1, 3}).requires_grad_(true);
+  torch::optim::Adam adam{{weight}, torch::optim::AdamOptions(0.1)};
+
+  /// A step of as many rows as the weight is to have, by ones.
+  void step(torch::optim::Optimizer& optimizer, std::int64_t rows) {
+    weight.set_data(at::zeros({rows, 3}));
+    weight.mutable_grad() = at::ones({rows, 3});
+    optimizer.step();
+  }
+};
+
+at::Tensor table_of(const OptimizerFactory& factory, std::size_t k) {
+  return factory.tables().at(k).table.host_tensor();
+}
+
+TEST(OptimizerFactory, WritesTheRowsOfTheBatchAndNoOthers) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  EXPECT_EQ(states.bytes(), 2 * kRows * 3 * 4);
+  states.before_forward_pass(rows_of({7, 2}));
+  model.step(model.adam, 2);
+  states.after_optimizer_step();
+  auto wanted = at::zeros({kRows, 3});
+  wanted.index_fill_(0, rows_of({2, 7}), 1 - 0.9);
+  EXPECT_TRUE(at::allclose(table_of(states, 0), wanted));
+  EXPECT_EQ(states.steps(), 1);
+}
+
+TEST(OptimizerFactory, BatchesMayGrowAndShrinkAndBeEmpty) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  for (const std::int64_t rows : {2, 7, 0, 10, 1}) {
+    states.before_forward_pass(at::arange(rows));
+    model.step(model.adam, rows);
+    states.after_optimizer_step(at::arange(rows).to(at::kInt));
+  }
+  EXPECT_EQ(states.steps(), 5);
+  const auto often = table_of(states, 0)[0][0].item<float>();
+  EXPECT_FLOAT_EQ(often, 1 - 0.9F * 0.9F * 0.9F * 0.9F);
+}
+
+TEST(OptimizerFactory, BeginsAsTorchDoes) {
+  Model model;
+  torch::optim::Adagrad adagrad({model.weight},
+                                torch::optim::AdagradOptions(0.1).initial_accumulator_value(0.25));
+  for (const auto placement :
+       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+    const OptimizerFactory sums(adagrad, model.weight, kRows, {.placement = placement});
+    EXPECT_TRUE(at::equal(table_of(sums, 0), at::full({kRows, 3}, 0.25F)));
+  }
+  optim::Rprop rprop({model.weight}, {.lr = 0.5});
+  const OptimizerFactory sizes(rprop, model.weight, kRows);
+  EXPECT_EQ(sizes.tables().at(1).name, "step_size");
+  EXPECT_TRUE(at::equal(table_of(sizes, 1), at::full({kRows, 3}, 0.5F)));
+}
+
+// A row that was stepped before torch's SGD with dampening begins has the gradient for its momentum.
+TEST(OptimizerFactory, TheFirstStepOfLibtorchsSgdIsNotDampened) {
+  Model model;
+  torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1).momentum(0.9).dampening(0.5));
+  OptimizerFactory states(sgd, model.weight, kRows);
+  for (const auto& rows : {rows_of({1, 3}), rows_of({3, 4})}) {
+    states.before_forward_pass(rows);
+    model.step(sgd, 2);
+    states.after_optimizer_step();
+  }
+  const auto buffer = table_of(states, 0).select(1, 0);
+  EXPECT_TRUE(at::allclose(buffer, at::tensor({0., 1., 0., 1.4, 0.5, 0., 0., 0., 0., 0.}, at::kFloat)));
+}
+
+TEST(OptimizerFactory, AStepWithoutAGradientLeavesTheStates) {
+  Model model;
+  torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (torch::optim::Optimizer* const optimizer :
+       {static_cast<torch::optim::Optimizer*>(&sgd), static_cast<torch::optim::Optimizer*>(&model.adam)}) {
+    OptimizerFactory states(*optimizer, model.weight, kRows);
+    states.before_forward_pass(rows_of({1}));
+    model.weight.mutable_grad() = at::Tensor();
+    optimizer->step();
+    states.after_optimizer_step();
+    EXPECT_EQ(states.steps(), 0);
+    EXPECT_TRUE(at::equal(table_of(states, 0), at::zeros({kRows, 3})));
+  }
+}
+
+TEST(OptimizerFactory, FindsTheVariableOfAModelByName) {
+  struct Net : torch::nn::Module {
+    at::Tensor other = register_parameter("other", at::ones({2, 2}));
+    at::Tensor weight = register_parameter("weight", at::ones({2, 5}));
+  } net;
+  torch::optim::Adam optimizer(std::vector{net.weight});  // a subset, in another order than the model's
+  const OptimizerFactory states(optimizer, net, "weight", kRows);
+  EXPECT_EQ(table_of(states, 0).sizes(), at::IntArrayRef({kRows, 5}));
+  EXPECT_EQ(refusal<OptimizerError>([&] { OptimizerFactory(optimizer, net, "bias", kRows); }),
+            "the model has no parameter 'bias'; it has other, weight");
+  EXPECT_THAT(refusal<OptimizerError>([&] { OptimizerFactory(optimizer, net, "other", kRows); }),
+              HasSubstr("does not have the parameter (Float [2, 2])"));
+}
+
+TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  const auto before = [&](const at::Tensor& rows) { states.before_forward_pass(rows); };
+  EXPECT_EQ(refusal<IndexError>([&] {
+              before(rows_of({0, kRows}));
+            }),
+            "index 10 at position 1 names no row: the table's rows are 0 to 9");
+  EXPECT_THAT(refusal<DuplicateError>([&] {
+                before(rows_of({5, 1, 2, 1}));
+              }),
+              HasSubstr("row 1 is named at positions 1 and 3"));
+  EXPECT_THAT(refusal<ShapeError>([&] { before(at::ones({2})); }), HasSubstr("rows is Float [2]"));
+  EXPECT_THAT(refusal<ShapeError>([&] {
+                before(rows_of({1, 2}).reshape({1, 2}));
+              }),
+              HasSubstr("Long [1, 2]"));
+  EXPECT_TRUE(model.adam.state().empty());
+  EXPECT_THAT(refusal<OrderError>([&] { states.after_optimizer_step(); }),
+              HasSubstr("without before_forward_pass()"));
+}
+
+TEST(OptimizerFactory, RefusesToPutBackOtherRows) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  states.before_forward_pass(rows_of({1, 2}));
+  model.step(model.adam, 2);
+  for (const auto& others : {rows_of({2, 1}), rows_of({1}), rows_of({1, 3})})
+    EXPECT_THAT(refusal<OrderError>([&] { states.after_optimizer_step(others); }),
+                HasSubstr("names other rows"));
+  EXPECT_TRUE(at::equal(table_of(states, 0), at::zeros({kRows, 3})));
+  EXPECT_THAT(refusal<OrderError>([&] { states.save("never"); }), HasSubstr("rows are in the optimizer"));
+  states.after_optimizer_step(rows_of({1, 2}));
+  EXPECT_THAT(refusal<OrderError>([&] {
+                states.after_optimizer_step(rows_of({1, 2}));
+              }),
+              HasSubstr("without before_forward_pass()"));
+}
+
+TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  states.before_forward_pass(rows_of({1, 2}));
+  model.adam.state().clear();
+  EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are gone"));
+  model.step(model.adam, 5);
+  EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
+            "the state exp_avg of torch::optim::Adam is not that of the 2 rows that were taken");
+  static_cast<torch::optim::AdamOptions&>(model.adam.param_groups().front().options()).amsgrad(true);
+  EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(rows_of({1})); }),
+              HasSubstr("options of torch::optim::Adam have changed"));
+}
+
+TEST(OptimizerFactory, NothingIsHalfBuilt) {
+  Model model;
+  TemporaryFolder folder;
+  const auto home = folder.path() / "states";
+  const Home mapped{.placement = Placement::mapped, .file = home.string()};
+  torch::optim::LBFGS lbfgs({model.weight});
+  EXPECT_THAT(refusal<OptimizerError>([&] { OptimizerFactory(lbfgs, model.weight, kRows, mapped); }),
+              HasSubstr("LBFGS is not supported"));
+  EXPECT_THAT(refusal<OptimizerError>(
+                  [&] { OptimizerFactory(model.adam, model.weight, kRows, mapped, StepCount::by_row); }),
+              HasSubstr("torch::optim::Adam has one count of steps for all rows"));
+  const auto scalar = at::ones({}).requires_grad_(true);
+  torch::optim::Adam of_scalar(std::vector{scalar});
+  EXPECT_THAT(refusal<ShapeError>([&] { OptimizerFactory(of_scalar, scalar, kRows, mapped); }),
+              HasSubstr("the parameter is a scalar"));
+  EXPECT_THAT(refusal<ShapeError>([&] { OptimizerFactory(model.adam, model.weight, -1, mapped); }),
+              HasSubstr("-1"));
+  EXPECT_FALSE(std::filesystem::exists(home));
+  EXPECT_TRUE(model.adam.state().empty());
+}
+
+TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
+  Model model;
+  TemporaryFolder folder;
+  const auto home = (folder.path() / "states").string();
+  OptimizerFactory states(model.adam, model.weight, kRows, {.placement = Placement::mapped, .file = home});
+  states.before_forward_pass(rows_of({4}));
+  model.step(model.adam, 1);
+  states.after_optimizer_step();
+  const auto file = Table::from_file(home + "/exp_avg_sq.npy").host_tensor();
+  EXPECT_TRUE(at::equal(file, table_of(states, 1)));
+  EXPECT_GT(file.sum().item<float>(), 0);
+  EXPECT_THAT(refusal<FileError>([&] {
+                OptimizerFactory(model.adam, model.weight, kRows,
+                                 {.placement = Placement::mapped, .file = home});
+              }),
+              HasSubstr("'states' cannot be made"));
+  EXPECT_TRUE(std::filesystem::exists(home + "/exp_avg.npy"));
+}
+
+TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
+  Model model;
+  TemporaryFolder folder;
+  const OptimizerFactory states(model.adam, model.weight, kRows);
+  const auto kept = (folder.path() / "kept").string();
+  states.save(kept);
+  EXPECT_THAT(refusal<FileError>([&] { states.save(kept); }), HasSubstr("'kept' cannot be made"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(kept + "/none/kept"); }), HasSubstr("cannot be made"));
+  std::vector<std::string> left;
+  for (const auto& each : std::filesystem::directory_iterator(folder.path()))
+    left.push_back(each.path().filename());
+  EXPECT_EQ(left, std::vector<std::string>{"kept"});
+}
+
+TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
+  Model model;
+  TemporaryFolder folder;
+  const auto kept = (folder.path() / "kept").string();
+  OptimizerFactory(model.adam, model.weight, kRows + 1).save(kept);
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  states.before_forward_pass(rows_of({4}));
+  model.step(model.adam, 1);
+  states.after_optimizer_step();
+  const auto before = table_of(states, 0).clone();
+  EXPECT_EQ(refusal<ShapeError>([&] { states.load(kept); }),
+            "'exp_avg.npy' is Float [11, 3]; Float [10, 3] is needed");
+  EXPECT_THAT(refusal<FileError>([&] { states.load(folder.path().string()); }), HasSubstr("exp_avg.npy"));
+  optim::Adam counting({model.weight});
+  OptimizerFactory counted(counting, model.weight, kRows, {}, StepCount::by_row);
+  counted.save((folder.path() / "counted").string());
+  EXPECT_EQ(refusal<OptimizerError>([&] { states.load((folder.path() / "counted").string()); }),
+            "'counted' was saved with counts by row, and this is without");
+  OptimizerFactory(model.adam, model.weight, kRows).save((folder.path() / "fits").string());
+  std::ofstream((folder.path() / "fits/exp_avg_sq.npy").string()) << "no array";
+  EXPECT_THAT(refusal<NpyError>([&] { states.load((folder.path() / "fits").string()); }),
+              HasSubstr("exp_avg_sq.npy"));
+  EXPECT_TRUE(at::equal(table_of(states, 0), before));
+  EXPECT_EQ(states.steps(), 1);
+}
+
+}  // namespace
+}  // namespace speedtorch

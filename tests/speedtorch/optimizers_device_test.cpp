@@ -1,0 +1,163 @@
+/// SparseRows, the optimizers and OptimizerFactory on a GPU. The numbers are the host's bit for bit where the
+/// host fuses (AVX2 and above). Needs a GPU; without one each test is skipped with the reason.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "kernels/isa.h"
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+#include "speedtorch/optim/optimizers.h"
+#include "speedtorch/optimizer_factory.h"
+#include "speedtorch/rows.h"
+#include "speedtorch/sparse_rows.h"
+
+namespace speedtorch {
+namespace {
+
+constexpr std::int64_t kRows = 3000;
+constexpr std::int64_t kColumns = 33;
+
+const at::Device gpu("cuda:0");
+
+class OptimizersDevice : public testing::TestWithParam<Placement> {
+ protected:
+  void SetUp() override {
+    const auto& status = cuda_status();
+    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+    at::manual_seed(1);
+  }
+
+  [[nodiscard]] Home home() const { return {.placement = GetParam(), .device = gpu}; }
+};
+
+void expect_same(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
+  const auto isa = kernels::isa_in_use();
+  if (isa == "sse4" || isa == "baseline")
+    EXPECT_TRUE(at::allclose(found.cpu(), wanted, 1e-6, 1e-6)) << what;
+  else
+    EXPECT_TRUE(at::equal(found.cpu(), wanted)) << what;
+}
+
+std::vector<UpdateOptions> every_update() {
+  return {AdamOptions{.amsgrad = true},
+          AdamWOptions{},
+          SparseAdamOptions{},
+          AdagradOptions{.initial_accumulator_value = 0.1},
+          SGDOptions{.momentum = 0.9},
+          RMSpropOptions{.momentum = 0.9, .centered = true},
+          AdadeltaOptions{},
+          AdamaxOptions{},
+          ASGDOptions{.t0 = 1},
+          RpropOptions{}};
+}
+
+TEST_P(OptimizersDevice, SparseRowsStepAsOnTheHost) {
+  for (const auto dtype : {at::kFloat, at::kDouble}) {
+    for (const auto& options : every_update()) {
+      const auto start = at::randn({kRows, kColumns}, dtype);
+      const auto table = Table::from_array(start, home());
+      SparseRows there(table.tensor(), options, home());
+      SparseRows here(start.clone(), options);
+      for (const auto index_dtype : {at::kLong, at::kInt}) {
+        const auto index = at::randint(kRows, {2000}, at::kLong).to(index_dtype);  // repeats rows
+        const auto grad = at::randn({2000, kColumns}, dtype);
+        there.step(index.to(gpu), grad.to(gpu));
+        here.step(index, grad);
+      }
+      expect_same(there.table(), here.table(), "table");
+      for (std::size_t k = 0; k < here.states().size(); ++k)
+        expect_same(there.states()[k].table, here.states()[k].table, here.states()[k].name.c_str());
+    }
+  }
+}
+
+TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {
+  check_index_errors(gpu);  // nothing of other tests
+  const auto start = at::randn({kRows, kColumns});
+  const auto table = Table::from_array(start, home());
+  SparseRows there(table.tensor(), AdamOptions{}, home());
+  SparseRows here(start.clone(), AdamOptions{});
+  const auto index = at::randint(kRows, {500}, at::kLong);
+  const auto grad = at::randn({500, kColumns});
+  here.step(index, grad);
+  const auto bad = at::cat({index, at::full({3}, kRows, at::kLong), at::full({2}, -1, at::kLong)});
+  there.step(bad.to(gpu), at::cat({grad, at::ones({5, kColumns})}).to(gpu));
+  expect_same(there.table(), here.table(), "table");
+  EXPECT_THROW(check_index_errors(gpu), IndexError);
+}
+
+TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
+  const auto run = [](const at::Tensor& table, at::Device device, const Home& where) {
+    auto vectors = table.clone();
+    auto weight = at::zeros({1, kColumns}, device).requires_grad_(true);
+    optim::Adamax optimizer({weight}, {.lr = 0.1});
+    OptimizerFactory states(optimizer, weight, kRows, where);
+    for (int step = 0; step < 5; ++step) {
+      const auto rows = at::arange(step, kRows, 3 + step);
+      weight.set_data(vectors.index_select(0, rows).to(device));
+      weight.mutable_grad() = weight.detach().sin();
+      states.before_forward_pass(rows);
+      optimizer.step();
+      states.after_optimizer_step();
+      vectors.index_copy_(0, rows, weight.detach().cpu());
+    }
+    std::vector<at::Tensor> tables{vectors};
+    for (const auto& each : states.tables()) tables.push_back(each.table.tensor().cpu());
+    return tables;
+  };
+  const auto start = at::randn({kRows, kColumns});
+  const auto there = run(start, gpu, home());
+  const auto staged = run(start, gpu, {.placement = Placement::hugepage});
+  for (std::size_t k = 0; k < there.size(); ++k) EXPECT_TRUE(at::equal(there[k], staged[k])) << k;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, OptimizersDevice, testing::Values(Placement::pinned, Placement::device),
+                         [](const auto& placement) { return std::string(to_string(placement.param)); });
+
+class WholeDevice : public OptimizersDevice {};
+
+TEST_P(WholeDevice, ParametersStepAsOnTheHost) {
+  const auto start = at::randn({kRows, kColumns});
+  auto there = start.to(gpu).requires_grad_(true);
+  auto here = start.clone().requires_grad_(true);
+  optim::Rprop on_gpu({there}, {.lr = 0.1});
+  optim::Rprop on_host({here}, {.lr = 0.1});
+  for (int step = 0; step < 4; ++step) {
+    const auto grad = at::randn({kRows, kColumns});
+    there.mutable_grad() = grad.to(gpu);
+    here.mutable_grad() = grad;
+    on_gpu.step();
+    on_host.step();
+  }
+  expect_same(there.detach(), here.detach(), "parameter");
+}
+
+TEST_P(WholeDevice, SparseGradientsStepAsOnTheHost) {
+  const auto start = at::randn({kRows, kColumns});
+  auto there = start.to(gpu).requires_grad_(true);
+  auto here = start.clone().requires_grad_(true);
+  optim::SparseAdam on_gpu({there});
+  optim::SparseAdam on_host({here});
+  const auto index = at::randint(kRows, {1, 900}, at::kLong);
+  const auto grad = at::sparse_coo_tensor(index, at::randn({900, kColumns}), {kRows, kColumns});
+  there.mutable_grad() = grad.to(gpu);
+  here.mutable_grad() = grad;
+  on_gpu.step();
+  on_host.step();
+  expect_same(there.detach(), here.detach(), "parameter");
+}
+
+TEST_P(WholeDevice, HomesThatTheGpuDoesNotReachAreRefused) {
+  const auto table = at::zeros({4, 3}, gpu);
+  EXPECT_THROW(SparseRows(table, AdamOptions{}, {.placement = Placement::hugepage}), PlacementError);
+  EXPECT_THROW(SparseRows(table, AdamOptions{}, home(), StepCount::by_row), PlacementError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, WholeDevice, testing::Values(Placement::device),
+                         [](const auto& placement) { return std::string(to_string(placement.param)); });
+
+}  // namespace
+}  // namespace speedtorch
