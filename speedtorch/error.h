@@ -51,4 +51,36 @@ class FileError : public Error {
   using Error::Error;
 };
 
+/// Autograd would have to know of a write, or of a movement, that it is not told of.
+class AutogradError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An index names a row twice where each row may be named once.
+class DuplicateError : public Error {
+ public:
+  DuplicateError(std::int64_t row, std::int64_t first, std::int64_t second)
+      : Error("row " + std::to_string(row) + " is named at positions " + std::to_string(first) + " and " +
+              std::to_string(second) + "; each row may be named once (Duplicates::reject)"),
+        row_(row),
+        first_(first),
+        second_(second) {}
+
+  [[nodiscard]] std::int64_t row() const { return row_; }
+  [[nodiscard]] std::int64_t first() const { return first_; }    ///< position of its first mention
+  [[nodiscard]] std::int64_t second() const { return second_; }  ///< and of its second
+
+ private:
+  std::int64_t row_;
+  std::int64_t first_;
+  std::int64_t second_;
+};
+
+/// A call that is not due: before what it needs, or with other rows than those that it follows.
+class OrderError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace speedtorch

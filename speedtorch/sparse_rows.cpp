@@ -2,23 +2,17 @@
 
 #include <ATen/ops/zeros.h>
 
-#include <sstream>
 #include <utility>
 #include <variant>
 
 #include "kernels/sparse_step.h"
 #include "speedtorch/error.h"
 #include "speedtorch/row_overlap.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
-
-std::string shape_of(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
-}
 
 void check_on_host(const at::Tensor& tensor, const std::string& name) {
   if (tensor.device().is_cpu()) return;
@@ -58,11 +52,6 @@ void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
   if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
   throw ShapeError("row_steps is " + shape_of(steps) + ", the table " + shape_of(table) +
                    "; a contiguous one of int32 or int64 and a number for each row is needed");
-}
-
-/// Writes through raw pointers are unseen by autograd: tell it.
-void bump_version(const at::Tensor& tensor) {
-  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
 }
 
 template <class T>
