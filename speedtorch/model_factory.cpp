@@ -108,7 +108,7 @@ void ModelFactory::show(std::int64_t count) {
     buffer_ = at::empty(sizes, weight_.options().requires_grad(false));
   }
   weight_.set_data(buffer_.narrow(0, 0, count));
-  weight_.mutable_grad() = {};  // of other rows
+  weight_.mutable_grad().reset();  // of other rows
   // The node that accumulates the gradient has the old shape. A caller who still holds the last loss keeps it
   // alive, and the next backward pass would refuse the new shape.
   torch::autograd::impl::set_grad_accumulator(weight_, {});

@@ -16,6 +16,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/file_rows.h"
 #include "speedtorch/rows.h"
+#include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
@@ -78,6 +79,7 @@ class Prefetcher::Work {
     bool stale = false;
   };
 
+  void spread_threads() const;
   void serve();
   void gather(std::size_t number);
   void gather_on_host(const at::Tensor& index, at::Tensor& out);
@@ -87,6 +89,7 @@ class Prefetcher::Work {
   Table table_;
   PrefetchWays ways_;
   std::vector<Slot> slots_;
+  std::vector<int> cpus_{pinned_cpus().begin(), pinned_cpus().end()};
   std::unique_ptr<FileRows> reader_;
   std::size_t submitted_ = 0, taken_ = 0;  ///< the caller's
   std::mutex mutex_;                       ///< of what follows
@@ -140,8 +143,19 @@ void Prefetcher::Work::submit(const RowIndex& index) {
   changed_.notify_all();
 }
 
+/// A thread begins with the affinity of who made it: one CPU, where set_threads() pinned that. The worker's
+/// own pool is spread as the caller's is. Where the system refuses that, it is slower and right all the same.
+void Prefetcher::Work::spread_threads() const {
+  if (cpus_.empty()) return;
+  try {
+    set_caller_threads(static_cast<int>(cpus_.size()), cpus_);
+  } catch (const MemoryError&) {
+  }
+}
+
 void Prefetcher::Work::serve() {
   const at::NoGradGuard unrecorded;
+  spread_threads();
   while (true) {
     std::size_t number = 0;
     {

@@ -70,29 +70,25 @@ at::Tensor on_host(const Table& table) {
 /// What torch calls the one object of a file.
 constexpr const char* kPickle = "data";
 
-/// The zip file around a pickle and its tensors. The writer is C below and must not be thrown through: what a
-/// write throws is kept until it is back.
+/// The zip file around a pickle and its tensors. The writer ends the process where a write fails, even by
+/// telling it so: it is let through to its end, and what a write threw is thrown then.
 void write_archive(Replacement& file, const std::string& pickle, const std::vector<at::Tensor>& tensors) {
   std::exception_ptr failed;
-  try {
-    caffe2::serialize::PyTorchStreamWriter writer([&](const void* bytes, std::size_t count) -> std::size_t {
-      try {
-        file.write(std::string_view(static_cast<const char*>(bytes), count));
-        return count;
-      } catch (...) {
-        failed = std::current_exception();
-        return 0;
-      }
-    });
-    const std::string name = kPickle;
-    writer.writeRecord(name + ".pkl", pickle.data(), pickle.size());
-    for (std::size_t k = 0; k < tensors.size(); ++k)
-      writer.writeRecord(name + "/" + std::to_string(k), tensors[k].const_data_ptr(),
-                         tensors[k].storage().nbytes());
-    writer.writeEndOfFile();
-  } catch (const c10::Error&) {
-    if (!failed) throw;
-  }
+  const auto write = [&](const void* bytes, std::size_t count) {
+    try {
+      if (!failed) file.write(std::string_view(static_cast<const char*>(bytes), count));
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    return count;
+  };
+  caffe2::serialize::PyTorchStreamWriter writer(write);
+  const std::string name = kPickle;
+  writer.writeRecord(name + ".pkl", pickle.data(), pickle.size());
+  for (std::size_t k = 0; k < tensors.size(); ++k)
+    writer.writeRecord(name + "/" + std::to_string(k), tensors[k].const_data_ptr(),
+                       tensors[k].storage().nbytes());
+  writer.writeEndOfFile();
   if (failed) std::rethrow_exception(failed);
 }
 

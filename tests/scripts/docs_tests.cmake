@@ -25,3 +25,18 @@ add_test(NAME example_mapped_table
   COMMAND sh -c "rm -f '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}'")
 set_tests_properties(example_mapped_table PROPERTIES
   PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")
+
+# The programs of docs/library.md. Those that write files do it in a folder of their own.
+set(library_examples ${CMAKE_CURRENT_BINARY_DIR}/library_examples)
+file(MAKE_DIRECTORY ${library_examples})
+function(library_example name output)
+  add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.cpp)
+  target_link_libraries(example_${name} PRIVATE stbench_flags speedtorch)
+  add_test(NAME example_${name} COMMAND example_${name} WORKING_DIRECTORY ${library_examples})
+  set_tests_properties(example_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${output}")
+endfunction()
+library_example(co_occurrence "^42 follows 41 100 times\n$")
+library_example(data_gadget "^sum 784000\nsum 783216\n$")
+library_example(duplicates "^row 3 got the gradient 3 times\nrow 3 was named 3 times\nrow 3: at 0 and 2\n$")
+library_example(memory_plan "^books: 5614428352 bytes, device\nbooks state 1: 5614428352 bytes, device\nbooks state 2: 5614428352 bytes, mapped\nin all: .*'books state 2' needs 5614428352 bytes; device has ")
+library_example(model_factory "^learned: 1\n$")

@@ -109,7 +109,7 @@ TEST(DataGadget, PrefetchesAndSeesWhatIsInserted) {
     gadget.prefetch(at::tensor({5, 6}, at::kLong));
     for (std::int64_t k = 0; k < 20; ++k) {
       gadget.prefetch(at::tensor({k, k + 50}, at::kLong));
-      gadget.insert_data(at::full({1, 6}, k), at::tensor({k}, at::kLong));
+      gadget.insert_data(at::full({1, 6}, k, at::kFloat), at::tensor({k}, at::kLong));
       const auto rows = gadget.take();
       const auto expected =
           k == 0 ? gadget.get_data(RowRange{5, 7}) : gadget.get_data(at::tensor({k - 1, k + 49}, at::kLong));

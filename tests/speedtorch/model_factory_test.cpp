@@ -265,7 +265,7 @@ Training train(Placement placement, bool adagrad, const std::function<at::Tensor
     if (adagrad) sums.index_copy_(0, factory.rows(), sum_of(ada, weight));
     factory.after_optimizer_step();
 
-    whole.mutable_grad() = {};
+    whole.mutable_grad().reset();
     loss_of(whole.index_select(0, index), weights).backward();
     adagrad ? whole_ada.step() : whole_sgd.step();
   }

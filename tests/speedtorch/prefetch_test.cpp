@@ -125,7 +125,7 @@ TEST(Prefetch, ReadsAFileByItsReader) {
 /// result that is taken without waiting, has wrong rows.
 TEST(Prefetch, WaitsForTheSideStreamWhereItMust) {
   for (const auto route : {Route::staged, Route::in_place}) {
-    for (const std::size_t depth : {1, 2, 3}) {
+    for (const std::size_t depth : {1U, 2U, 3U}) {
       const auto table = random_table();
       const auto log = std::make_shared<LazyStream::Log>();
       Prefetcher prefetcher(table, lazy_ways(route, log), depth);
@@ -189,7 +189,7 @@ TEST(Prefetch, RowsThatAreWrittenMeanwhileAreNew) {
       prefetcher.submit(at::tensor({1, 2, 3}, at::kLong));
       prefetcher.submit(at::tensor({7, 8}, at::kLong));
       if (k % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // gathered, or not yet
-      prefetcher.scatter(at::full({2, 3, 4}, k), at::tensor({2, 2}, at::kInt), Duplicates::last);
+      prefetcher.scatter(at::full({2, 3, 4}, k, at::kFloat), at::tensor({2, 2}, at::kInt), Duplicates::last);
       const auto rows = prefetcher.take();
       EXPECT_TRUE((rows[1] == k).all().item<bool>()) << to_string(route) << ' ' << k;
       EXPECT_TRUE(at::equal(rows, table.tensor().slice(0, 1, 4)));

@@ -64,8 +64,9 @@ TEST_P(DeviceTableRows, PrefetchedBatchesAreThoseOfTheTable) {
     gadget.prefetch(RowRange{0, 64});
     for (std::int64_t k = 0; k < 20; ++k) {
       gadget.prefetch(at::tensor({k, k + 1, 900}, at::kLong));
-      gadget.insert_data(at::full({1, 3, 5}, static_cast<double>(k), at::TensorOptions().device(model)),
-                         at::tensor({900}, at::kLong));
+      gadget.insert_data(
+          at::full({1, 3, 5}, static_cast<double>(k), at::TensorOptions().dtype(at::kFloat).device(model)),
+          at::tensor({900}, at::kLong));
       expected[900].fill_(k);
       const auto rows = gadget.take();
       EXPECT_EQ(rows.device(), model);
