@@ -58,6 +58,12 @@ class FileError : public Error {
   using Error::Error;
 };
 
+/// Autograd would have to know of a write, or of a movement, that it is not told of.
+class AutogradError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// An index names a row twice where each row may be named once.
 class DuplicateError : public Error {
  public:

@@ -57,6 +57,19 @@ std::string text_of(std::span<const std::int64_t> shape) {
   return text + ")";
 }
 
+std::string words_of(NpyElement element, std::span<const std::int64_t> shape) {
+  return "{'descr': '" + std::string(descr_of(element)) +
+         "', 'fortran_order': False, 'shape': " + text_of(shape) + ", }";
+}
+
+/// The first ten bytes, of format version 1.0, where `length` more follow before the elements: below 64 KiB.
+std::string beginning(std::size_t length) {
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(length & 0xFF) +
+         static_cast<char>(length >> 8);
+}
+
+constexpr std::size_t kRoomForRows = 21;  // NumPy's: the digits of the first extent may grow to as many
+
 /// The header promised `bytes` bytes of elements from `offset` on.
 void check_size(std::int64_t file_bytes, std::int64_t offset, std::int64_t bytes) {
   const std::int64_t behind = file_bytes - offset;
@@ -104,13 +117,17 @@ NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes
 
 std::string npy_header(NpyElement element, std::span<const std::int64_t> shape) {
   npy_bytes(element, shape);
-  std::string header("\x93NUMPY\x01\x00", 8);
-  constexpr auto length = static_cast<std::size_t>(kNpyDataOffset) - 10;
-  header += {static_cast<char>(length & 0xFF), static_cast<char>(length >> 8)};
-  header += "{'descr': '" + std::string(descr_of(element)) +
-            "', 'fortran_order': False, 'shape': " + text_of(shape) + ", }";
-  header.resize(static_cast<std::size_t>(kNpyDataOffset) - 1, ' ');  // 64 extents of 19 digits leave room
-  return header + '\n';
+  auto words = words_of(element, shape);
+  words.resize(static_cast<std::size_t>(kNpyDataOffset) - 11, ' ');  // 64 extents of 19 digits leave room
+  return beginning(words.size() + 1) + words + '\n';
+}
+
+std::string numpys_header(NpyElement element, std::span<const std::int64_t> shape) {
+  npy_bytes(element, shape);
+  auto words = words_of(element, shape);
+  if (!shape.empty()) words.append(kRoomForRows - std::to_string(shape.front()).size(), ' ');
+  words.append(64 - (10 + words.size() + 1) % 64, ' ');
+  return beginning(words.size() + 1) + words + '\n';
 }
 
 }  // namespace speedtorch

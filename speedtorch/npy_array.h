@@ -62,6 +62,10 @@ inline constexpr std::int64_t kNpyDataOffset = 4096;
 /// @throws NpyError for more than 64 dimensions, a negative one, or more than 2^63 - 1 bytes in all.
 std::string npy_header(NpyElement element, std::span<const std::int64_t> shape);
 
+/// What np.save() writes before the elements: padded to a multiple of 64 bytes, with room for another number
+/// of rows. @throws NpyError as npy_header() does
+std::string numpys_header(NpyElement element, std::span<const std::int64_t> shape);
+
 /// Bytes of all elements. @throws NpyError as npy_header() does
 std::int64_t npy_bytes(NpyElement element, std::span<const std::int64_t> shape);
 

@@ -1,14 +1,14 @@
 #include "speedtorch/rows.h"
 
-#include <cstring>
-#include <sstream>
+#include <ATen/core/grad_mode.h>
 
 #include "kernels/node_rows.h"
 #include "kernels/rows.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/nodes.h"
-#include "speedtorch/row_overlap.h"
+#include "speedtorch/row_operands.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 #ifdef SPEEDTORCH_HAS_CUDA
@@ -23,98 +23,16 @@
 namespace speedtorch {
 namespace {
 
-std::string shape_of(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_tracked(const char* name) {
+  throw AutogradError(std::string(name) +
+                      " requires a gradient, and this movement is not recorded: gather by "
+                      "gather_rows(table, index) (speedtorch/gather.h), or switch gradients off "
+                      "(torch::NoGradGuard)");
 }
 
-/// Whether the elements of one row follow each other. By hand: a tensor of the row costs 0.5 us to make, as
-/// much as moving 100 rows.
-bool row_is_contiguous(const at::Tensor& tensor) {
-  const auto sizes = tensor.sizes();
-  const auto strides = tensor.strides();
-  std::int64_t expected = 1;
-  for (std::size_t d = sizes.size() - 1; d > 0; --d) {
-    if (sizes[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
-}
-
-/// The tensor's rows as the kernels see them. @throws ShapeError where a row is not contiguous.
-kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
-  if (tensor.dim() == 0) throw ShapeError(std::string(name) + " is a scalar; it needs rows");
-  const auto item = static_cast<std::int64_t>(tensor.element_size());
-  const auto rows = tensor.size(0);
-  const auto row_elements = c10::multiply_integers(tensor.sizes().slice(1));
-  if (tensor.numel() > 0 && !row_is_contiguous(tensor)) {
-    throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
-                     ") are not contiguous; call contiguous()");
-  }
-  const auto stride = rows > 1 ? tensor.stride(0) : row_elements;
-  return {static_cast<std::byte*>(tensor.data_ptr()), rows, row_elements * item, stride * item};
-}
-
-// What throws is kept out of the way of what does not: with the messages inlined a gather of one row took 67
-// ns for 53.
-[[noreturn, gnu::noinline, gnu::cold]] void refuse_device(at::Device device) {
-#ifndef SPEEDTORCH_HAS_CUDA
-  if (device.is_cuda()) throw PlacementError(cuda_refusal("a tensor on " + device.str()));
-#endif
-  throw PlacementError("a tensor is on " + device.str() + "; rows move between tensors on cpu or on cuda");
-}
-
-[[noreturn, gnu::noinline, gnu::cold]] void refuse_overlap(const char* names) {
-  throw ShapeError(std::string(names) + " overlap; what is written needs its own memory");
-}
-
-/// @throws PlacementError unless this build's kernels can follow the tensors of a device.
-void check_reachable(at::Device device) {
-#ifdef SPEEDTORCH_HAS_CUDA
-  if (device.is_cuda()) return;
-#endif
-  if (!device.is_cpu()) refuse_device(device);
-}
-
-void check_apart(const kernels::ConstRows& from, const kernels::ConstRows& to, const char* names) {
-  if (overlap(from, to)) refuse_overlap(names);
-}
-
-void check_operands(const at::Tensor& table, const at::Tensor& index, const at::Tensor& rows,
-                    const char* rows_name) {
-  if (index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) {
-    throw ShapeError("the index is " + shape_of(index) + "; int32 or int64 is needed");
-  }
-  if (!index.is_contiguous())
-    throw ShapeError("the index (" + shape_of(index) + ") is not contiguous; call contiguous()");
-  const bool same_row =
-      table.dim() == rows.dim() && table.dim() > 0 && table.sizes().slice(1) == rows.sizes().slice(1);
-  if (!same_row || table.scalar_type() != rows.scalar_type() || rows.size(0) != index.numel()) {
-    throw ShapeError("table " + shape_of(table) + ", index " + shape_of(index) + " and " + rows_name + " " +
-                     shape_of(rows) + " do not fit: " + rows_name +
-                     " needs one row of the table's shape and dtype for each index");
-  }
-  if (table.device() != rows.device() || table.device() != index.device()) {
-    throw PlacementError("the table is on " + table.device().str() + ", the index on " +
-                         index.device().str() + ", " + rows_name + " on " + rows.device().str() +
-                         "; all three must be on one device");
-  }
-  check_reachable(table.device());
-}
-
-/// Writes through raw pointers are unseen by autograd: tell it.
-void bump_version(at::Tensor& tensor) {
-  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
-}
-
-template <class HostMove>
-void with_index(const at::Tensor& index, HostMove move) {
-  if (index.scalar_type() == at::kLong) {
-    move(index.const_data_ptr<std::int64_t>());
-  } else {
-    move(index.const_data_ptr<std::int32_t>());
-  }
+/// @throws AutogradError where autograd would have to know of a movement that it is not told of
+void check_untracked(const at::Tensor& table, const char* name) {
+  if (table.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
 }
 
 /// Moves by node where the machine has several and it pays (`move(plan)`); false where not.
@@ -172,6 +90,11 @@ void scatter_on_gpu(kernels::ConstRows from, const Index* index, std::int64_t co
 
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  [[maybe_unused]] const RowsOptions& options) {
+  check_untracked(table, "the table");
+  if (index.dim() != 1 && out.dim() != table.dim()) {
+    auto flat = flat_rows(out, index, table);
+    if (flat.dim() == table.dim()) return gather_rows(table, index, flat, options);
+  }
   check_operands(table, index, out, "out");
   const auto from = rows_of(table, "the table");
   const auto to = rows_of(out, "out");
@@ -191,6 +114,11 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
 
 void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
                   [[maybe_unused]] const RowsOptions& options) {
+  check_untracked(table, "the table");
+  if (index.dim() != 1 && values.dim() != table.dim()) {
+    const auto flat = flat_rows(values, index, table);
+    if (flat.dim() == table.dim()) return scatter_rows(flat, index, table, options);
+  }
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
   const auto to = rows_of(table, "the table");

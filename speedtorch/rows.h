@@ -27,24 +27,27 @@ struct RowsOptions {
 ///
 /// `table` has at least one dimension and its rows (everything after the first dimension) are contiguous in
 /// memory; the stride between rows is free. `index` is int32 or int64, contiguous, of n elements in any
-/// shape. `out` has n rows of the table's dtype and row shape, none of whose bytes are the table's: out and
-/// table (values and table of a scatter) must not overlap. CPU tensors go through the host kernels on
-/// LibTorch's threads. CUDA tensors, the zero-copy alias of pinned memory among them, go through the CUDA
-/// kernels on the current stream and return before they are done; they allocate nothing and wait for nothing,
-/// and can be captured in a CUDA graph once they ran outside of one. `out`'s version counter is bumped.
+/// shape. `out` has n rows of the table's dtype and row shape, or, contiguous, the index's shape before the
+/// row's; none of its bytes are the table's: out and table (values and table of a scatter) must not overlap.
+/// CPU tensors go through the host kernels on LibTorch's threads. CUDA tensors, the zero-copy alias of pinned
+/// memory among them, go through the CUDA kernels on the current stream and return before they are done; they
+/// allocate nothing and wait for nothing, and can be captured in a CUDA graph once they ran outside of one.
+/// `out`'s version counter is bumped. Autograd records nothing of it: speedtorch/gather.h has the gather that
+/// it does.
 ///
 /// An index that names no row is an IndexError naming position, value and bound: on the CPU before anything
 /// is written. On a GPU its row of `out` gets all bits set (NaN in floating-point types), nothing else is
 /// touched, and check_index_errors() throws it.
 /// @throws ShapeError naming both shapes, or that the two overlap, or what is wrong with the workspace;
 /// PlacementError where the tensors are on different devices, or on one that is neither the CPU nor, in a
-/// build with CUDA, a GPU.
+/// build with CUDA, a GPU; AutogradError for a table that requires a gradient while gradients are on.
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  const RowsOptions& options = {});
 
 /// table[index[i], ...] = values[i, ...] for every i. Requirements and errors as for gather_rows. Where
 /// `index` names a row more than once, one of its values wins, which one is unspecified; on several threads,
-/// and on a GPU, the row may end as a mix of them. On a GPU the values of bad indices are left out.
+/// and on a GPU, the row may end as a mix of them (speedtorch/duplicates.h decides it). Values that require a
+/// gradient are taken as numbers. On a GPU the values of bad indices are left out.
 void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
                   const RowsOptions& options = {});
 

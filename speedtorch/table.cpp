@@ -7,6 +7,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/parallel_read.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
@@ -133,6 +134,15 @@ at::Tensor Table::host_tensor() const {
 void Table::fill(const Fill& with) {
   auto elements = settable(*this);
   speedtorch::fill(elements, with);
+}
+
+void Table::set(const at::Tensor& array) {
+  if (array.sizes() != sizes() || array.scalar_type() != dtype_ || array.layout() != at::kStrided) {
+    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
+                     " and cannot be set to " + shape_of(array));
+  }
+  auto elements = settable(*this);
+  copy_array(elements, array.detach());
 }
 
 std::int64_t Table::bytes() const { return bytes_of(sizes_, dtype_); }

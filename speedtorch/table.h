@@ -9,17 +9,11 @@
 #include <vector>
 
 #include "speedtorch/fills.h"
+#include "speedtorch/home.h"
 #include "speedtorch/mapped_file.h"
 #include "speedtorch/memory.h"
 
 namespace speedtorch {
-
-/// Where a new table goes.
-struct Home {
-  Placement placement = Placement::hugepage;
-  at::Device device = at::kCPU;  ///< the GPU of a `pinned` or `device` table
-  std::string file = {};         ///< the `.npy` file that becomes a `mapped` table; empty: one without a name
-};
 
 /// A value: copies are the same table, which lives as long as the last of them or of its tensors. Each of the
 /// functions that make one gives a whole table or throws and leaves nothing, no file either.
@@ -32,19 +26,21 @@ class Table {
  public:
   /// Contents are unspecified; in the named file of a `mapped` table, zero.
   /// @param sizes the number of rows, then the shape of one
-  static Table empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home = {});
+  static Table empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home = current_home());
 
   /// @throws FillError where the dtype cannot hold such numbers; what a custom fill throws
-  static Table filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with, const Home& home = {});
+  static Table filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
+                      const Home& home = current_home());
 
   /// A copy of any strided tensor, on any device: its shape and dtype, rows of one block. Its elements go
   /// straight into place; between a host and a GPU, 64 MiB at a time. @throws ShapeError for a sparse tensor
-  static Table from_array(const at::Tensor& array, const Home& home = {});
+  static Table from_array(const at::Tensor& array, const Home& home = current_home());
 
   /// The array of a `.npy` file (speedtorch/mapped_file.h says which are read): read straight into place on
   /// LibTorch's threads, for a GPU 64 MiB at a time; `mapped` maps the file itself, with that access.
   /// @throws ShapeError where `home` names another file to be made; NpyError, FileError
-  static Table from_file(const std::string& path, const Home& home = {}, Access access = Access::read_only);
+  static Table from_file(const std::string& path, const Home& home = current_home(),
+                         Access access = Access::read_only);
 
   /// Over memory that is there. @throws ShapeError where it is too small
   Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarType dtype);
@@ -56,6 +52,9 @@ class Table {
   [[nodiscard]] at::Tensor host_tensor() const;
   /// Sets all elements anew. @throws as filled(); part of the table is then set
   void fill(const Fill& with);
+  /// The elements of a strided tensor on any device, as from_array() copies them.
+  /// @throws ShapeError naming both where shape or dtype differ
+  void set(const at::Tensor& array);
 
   [[nodiscard]] std::int64_t rows() const { return sizes_.front(); }
   [[nodiscard]] at::IntArrayRef sizes() const { return sizes_; }

@@ -32,18 +32,20 @@ add_test(NAME example_mapped_table
 set_tests_properties(example_mapped_table PROPERTIES
   PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")
 
-add_executable(example_contiguous_training ${PROJECT_SOURCE_DIR}/examples/contiguous_training.cpp)
-target_link_libraries(example_contiguous_training PRIVATE stbench_flags speedtorch)
-add_test(NAME example_contiguous_training COMMAND example_contiguous_training)
-set_tests_properties(example_contiguous_training PROPERTIES PASS_REGULAR_EXPRESSION "epoch 200 loss 0[.]0[0-9]*\n$")
-add_executable(example_sparse_rows ${PROJECT_SOURCE_DIR}/examples/sparse_rows.cpp)
-target_link_libraries(example_sparse_rows PRIVATE stbench_flags speedtorch)
-add_test(NAME example_sparse_rows COMMAND example_sparse_rows)
-set_tests_properties(example_sparse_rows PROPERTIES
-  PASS_REGULAR_EXPRESSION "^rows used are ones: yes\nothers are zeros: yes\n$")
-
-add_executable(example_optimizer_factory ${PROJECT_SOURCE_DIR}/examples/optimizer_factory.cpp)
-target_link_libraries(example_optimizer_factory PRIVATE stbench_flags speedtorch)
-add_test(NAME example_optimizer_factory COMMAND example_optimizer_factory)
-set_tests_properties(example_optimizer_factory PROPERTIES
-  PASS_REGULAR_EXPRESSION "^400 steps, every element within 0.1 of 1: yes\n$")
+# The programs of the library's pages. Those that write files do it in a folder of their own.
+set(library_examples ${CMAKE_CURRENT_BINARY_DIR}/library_examples)
+file(MAKE_DIRECTORY ${library_examples})
+function(library_example name output)
+  add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.cpp)
+  target_link_libraries(example_${name} PRIVATE stbench_flags speedtorch)
+  add_test(NAME example_${name} COMMAND example_${name} WORKING_DIRECTORY ${library_examples})
+  set_tests_properties(example_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${output}")
+endfunction()
+library_example(co_occurrence "^42 follows 41 100 times\n$")
+library_example(data_gadget "^sum 784000\nsum 783216\n$")
+library_example(duplicates "^row 3 got the gradient 3 times\nrow 3 was named 3 times\nrow 3: at 0 and 2\n$")
+library_example(memory_plan "^books: 5614428352 bytes, device\nbooks state 1: 5614428352 bytes, device\nbooks state 2: 5614428352 bytes, mapped\nin all: .*'books state 2' needs 5614428352 bytes; device has ")
+library_example(model_factory "^learned: 1\n$")
+library_example(contiguous_training "epoch 200 loss 0[.]0[0-9]*\n$")
+library_example(sparse_rows "^rows used are ones: yes\nothers are zeros: yes\n$")
+library_example(optimizer_factory "^400 steps, every element within 0.1 of 1: yes\n$")

@@ -167,6 +167,11 @@ class ReadmeTest(unittest.TestCase):
         for page, example in (("placements", "make_tables"), ("optimizers", "optimizer_factory")):
             text = (ROOT / f"docs/{page}.md").read_text()
             self.assertIn("```cpp\n" + (ROOT / f"examples/{example}.cpp").read_text() + "```\n", text)
+        library = SNIPPET.findall((ROOT / "docs/library.md").read_text())
+        shown = [code for _, language, code in library if language == "cpp"]
+        for name in ("duplicates", "data_gadget", "model_factory", "co_occurrence", "memory_plan"):
+            self.assertIn((ROOT / f"examples/{name}.cpp").read_text(), shown)
+        self.assertEqual(len(shown), 5)
 
     def test_the_method_shown_to_contributors_is_the_real_one(self):
         text = (ROOT / "CONTRIBUTING.md").read_text()

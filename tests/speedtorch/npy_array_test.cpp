@@ -42,7 +42,21 @@ TEST_P(EveryElement, IsWrittenAndReadAgain) {
     EXPECT_EQ(array.shape, shape);
     EXPECT_EQ(array.data_offset, 4096);
     EXPECT_EQ(array.bytes, npy_bytes(element, shape));
+
+    const std::string numpys = numpys_header(element, shape);
+    EXPECT_EQ(numpys.size() % 64, 0U);
+    const auto again = npy_array(bytes(numpys), static_cast<std::int64_t>(numpys.size()) + array.bytes);
+    EXPECT_EQ(again.element, element);
+    EXPECT_EQ(again.shape, shape);
   }
+}
+
+TEST(NpyArray, NumPysHeaderIsNumPys) {
+  // np.save() of np.zeros((3, 4), 'f4'), NumPy 2.4
+  std::string header("\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }",
+                     69);
+  header.resize(127, ' ');
+  EXPECT_EQ(numpys_header(NpyElement::float32, Shape{3, 4}), header + '\n');
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryElement, testing::Range(0, static_cast<int>(NpyElement::bfloat16) + 1));
