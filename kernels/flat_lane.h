@@ -2,6 +2,7 @@
 /// number, so that tests run every thread on the host. C++17, and no CUDA header.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -73,20 +74,20 @@ SPEEDTORCH_INLINE void finish_lane(const FlatLane<T>& lane, std::int64_t k, cons
 template <class Math, class T, class Update>
 SPEEDTORCH_INLINE void flat_lane(const FlatLane<T>& lane, const Update& update,
                                  const typename Update::Now& now, std::int64_t thread, std::int64_t threads) {
-  constexpr int kStates = static_cast<int>(Update::kStates);  // signed: it may be 0
+  constexpr std::size_t kStates = Update::kStates;
   for (std::int64_t k = lane.begin + thread * kLaneElements; k < lane.end; k += threads * kLaneElements) {
     const LaneValues<T> grad = lane_gradients(lane.tables, k);
     LaneValues<T> param = lane_at(lane.tables.param, k);
     LaneValues<T> states[kStates + 1];
-    for (int s = 0; s < kStates; ++s) states[s] = lane_at(lane.tables.states[s], k);
+    for (std::size_t s = 0; s != kStates; ++s) states[s] = lane_at(lane.tables.states[s], k);
     for (int j = 0; j < kLaneElements; ++j) {
       T state[kStates + 1];
-      for (int s = 0; s < kStates; ++s) state[s] = states[s].of[j];
+      for (std::size_t s = 0; s != kStates; ++s) state[s] = states[s].of[j];
       update.template apply<Math>(now, param.of[j], lane.change.of(grad.of[j]), state);
-      for (int s = 0; s < kStates; ++s) states[s].of[j] = state[s];
+      for (std::size_t s = 0; s != kStates; ++s) states[s].of[j] = state[s];
     }
     lane_at(lane.tables.param, k) = param;
-    for (int s = 0; s < kStates; ++s) lane_at(lane.tables.states[s], k) = states[s];
+    for (std::size_t s = 0; s != kStates; ++s) lane_at(lane.tables.states[s], k) = states[s];
     finish_lane(lane, k, param);
   }
 }

@@ -146,6 +146,8 @@ void ContiguousOptimizer::State::set_options(std::size_t group, const UpdateOpti
 }
 
 bool ContiguousOptimizer::State::step(const StepOptions& asked) {
+  if (asked.max_value) check_limit("max_value", *asked.max_value);
+  if (asked.max_norm) check_limit("max_norm", *asked.max_norm);
   parameters.prepare_step();
   kernels::GradientChange change{asked.inv_scale};
   if (asked.max_value) change.max_value = *asked.max_value;

@@ -66,7 +66,8 @@ class ContiguousOptimizer {
   ContiguousOptimizer& operator=(ContiguousOptimizer&&) noexcept;
 
   /// False where the step was skipped for gradients that are not finite.
-  /// @throws BufferError before anything is written where a parameter moved (rebuild()).
+  /// @throws BufferError where a parameter moved (rebuild()), OptionError for a limit that is negative; no
+  /// parameter was written then.
   bool step(const StepOptions& options = {});
   /// Of the last step that was asked for a norm or to skip: the 2-norm of all gradients, unscaled, before
   /// clipping it. NaN before.

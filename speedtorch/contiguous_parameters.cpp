@@ -31,12 +31,13 @@ std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
 /// Why a tensor cannot be laid out; empty where it can.
 std::string obstacle(const at::Tensor& tensor) {
   if (!tensor.defined()) return "is not defined; a module's parameters are";
+  if (!tensor.requires_grad()) return {};  // stays where it is
   if (tensor.layout() != at::kStrided)
     return "is not strided; sparse parameters are for SparseRows or an optimizer of their own";
   const auto dtype = tensor.scalar_type();
   const bool known = dtype == at::kFloat || dtype == at::kDouble || is_half(dtype);
   std::ostringstream text;
-  if (tensor.requires_grad() && !known)
+  if (!known)
     text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
   else if (!tensor.is_leaf())
     text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
@@ -156,15 +157,16 @@ struct Layout {
   std::vector<Place> places;
 
   Layout(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& groups) {
+    std::vector<std::vector<Place>> of_bucket;
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       const auto& tensor = parameters[k];
       if (!tensor.requires_grad()) continue;
       const std::size_t at = bucket_of(tensor);
-      places.push_back({k, groups[k], at, buckets[at].elements, tensor.numel()});
+      of_bucket.resize(buckets.size());
+      of_bucket[at].push_back({k, groups[k], at, buckets[at].elements, tensor.numel()});
       buckets[at].elements += padded(tensor.numel(), tensor.scalar_type());
     }
-    std::stable_sort(places.begin(), places.end(),
-                     [](const Place& a, const Place& b) { return a.bucket < b.bucket; });
+    for (const auto& one : of_bucket) places.insert(places.end(), one.begin(), one.end());
   }
 
  private:
@@ -443,6 +445,7 @@ void ContiguousParameters::on_gradients(const Operation& operation) {
 }
 
 double ContiguousParameters::clip_grad_norm(double max_norm) {
+  check_limit("max_norm", max_norm);
   prepare_step();
   double sum = 0;
   for (const auto& bucket : buckets_) sum += square_sum(bucket.gradient, {}, views_->scratch);
@@ -455,6 +458,7 @@ double ContiguousParameters::clip_grad_norm(double max_norm) {
 }
 
 void ContiguousParameters::clip_grad_value(double max_value) {
+  check_limit("max_value", max_value);
   prepare_step();
   on_gradients([&](at::Tensor& gradient) { gradient.clamp_(-max_value, max_value); });
 }

@@ -5,7 +5,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <string>
 
+#include "speedtorch/error.h"
 #include "speedtorch/memory.h"
 #include "speedtorch/threads.h"
 
@@ -58,6 +60,11 @@ bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t be
   return impl->has_storage() &&
          impl->unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
          impl->storage_offset() == whole->storage_offset() + begin;
+}
+
+void check_limit(const char* name, double limit) {
+  if (limit >= 0) return;
+  throw OptionError(std::string(name) + " is " + std::to_string(limit) + "; 0 or more is needed");
 }
 
 double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change,

@@ -40,6 +40,9 @@ inline std::uint32_t version_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->version_counter().current_version();
 }
 
+/// @throws OptionError for a limit of clipping that is negative or no number
+void check_limit(const char* name, double limit);
+
 /// The tables of a bucket's gradients alone. T is float for all but float64.
 template <class T>
 kernels::FlatTables<T> gradient_tables(const at::Tensor& gradient) {

@@ -17,10 +17,11 @@ template <class T>
 void step_by_lanes(Bucket<T>& bucket, const FlatRun<T>& run, const GradientChange& change, bool zero,
                    std::int64_t threads) {
   const FlatLane<T> lane{bucket.tables(), run.begin, run.end, Change<T>(change), zero};
+  const bool fused = fuses(isa_in_use());  // asks the processor, which takes long in a virtual machine
   std::visit(
       [&](const auto& update) {
         for (std::int64_t thread = threads - 1; thread >= 0; --thread) {
-          if (fuses(isa_in_use()))
+          if (fused)
             flat_lane<PlainMath<true>>(lane, update, update.at(run.step), thread, threads);
           else
             flat_lane<PlainMath<false>>(lane, update, update.at(run.step), thread, threads);
@@ -35,7 +36,7 @@ void check(Half half, bool zero) {
   for (const auto& options : every_update()) {
     const auto update = make_update<T>(options);
     const FlatRun<T> run{64, 1216, 3, &update};
-    for (const std::int64_t threads : {1, 31, 256, 4096}) {
+    for (const std::int64_t threads : {1, 31, 256, 1024}) {
       Bucket<T> found(1280, half);
       Bucket<T> wanted(1280, half);
       step_by_lanes(found, run, change, zero, threads);

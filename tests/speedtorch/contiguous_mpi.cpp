@@ -1,8 +1,7 @@
 // Data-parallel training by MPI: each process takes its share of a batch, and the gradient buffer of its
 // contiguous parameters goes into one collective. Every process compares with a model of its own that sees
 // the whole batch. Run by contiguous_mpi_test.py; exits with 1 where they differ.
-#include <ATen/ops/cat.h>
-#include <ATen/ops/randn.h>
+#include <ATen/ATen.h>
 #include <mpi.h>
 
 #include <algorithm>
