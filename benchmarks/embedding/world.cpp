@@ -242,14 +242,27 @@ std::string EmbeddingStepper::mark(int set) {
   return {static_cast<const char*>(row.const_data_ptr()), row.nbytes()};
 }
 
+namespace {
+
+constexpr std::int64_t pairs_to_train = 2'000'000, fewest_steps = 200, most_steps = 2000;
+
+/// Whether a case can show in seconds that it learns: on larger tables a dense optimizer would take minutes,
+/// of a shorter text there is too little, and in so few steps small batches are too few pairs.
+bool can_show_learning(const EmbeddingWorld& world) {
+  constexpr std::int64_t most_rows = 65'536, fewest_words = 100'000, fewest_pairs = 500'000;
+  return world.id.rows <= most_rows && std::ssize(world.corpus->training()) >= fewest_words &&
+         most_steps * world.id.batch >= fewest_pairs;
+}
+
+}  // namespace
+
 void EmbeddingStepper::conclude(reports::Record& record) {
-  constexpr std::int64_t most_rows = 65'536, pairs = 2'000'000, fewest_steps = 200, most_steps = 2000,
-                         points = 10;
+  constexpr std::int64_t points = 10;
   reports::set(record.more, "words_per_s", static_cast<double>(world_.id.batch) / *record.median_s);
-  if (world_.id.rows > most_rows) return;  // a dense optimizer would take minutes
+  if (!can_show_learning(world_)) return;
   world_.reset();
   begin();
-  const auto steps = std::clamp(pairs / world_.id.batch, fewest_steps, most_steps);
+  const auto steps = std::clamp(pairs_to_train / world_.id.batch, fewest_steps, most_steps);
   std::string curve = fmt::format("0:{:.4f}", world_.heldout_loss());
   for (std::int64_t step = 0; step < steps; ++step) {
     train(world_.training.draw(step));
