@@ -42,6 +42,11 @@ TEST(StepTables, CompareWithTheFastestOfLibTorch) {
   EXPECT_THAT(text, Not(HasSubstr("Does it learn?")));
 }
 
+TEST(StepTables, NameTheOptimizerAlsoWhereItIsTheUsualOne) {
+  EXPECT_THAT(table_of({stepped("optimizer", "dense", 0.001, {{"optimizer", "Adam"}})}),
+              HasSubstr(", optimizer=Adam\n"));
+}
+
 TEST(StepTables, OfAModelNameItsTensors) {
   auto record = stepped("contiguous", "flat", 0.001, {{"shape", "linears"}});
   record.id.batch = 0, record.id.index_dtype.clear(), record.id.distribution.clear();
