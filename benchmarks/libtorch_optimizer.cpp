@@ -117,6 +117,12 @@ void LibtorchOptimizer::set_state(const at::Tensor& parameter, std::int64_t step
       std::visit([&](const auto& one) -> Kept { return keep(one, steps, states); }, options_);
 }
 
+speedtorch::UpdateOptions libtorch_equivalent(const speedtorch::UpdateOptions& options) {
+  const auto* const sparse = std::get_if<speedtorch::SparseAdamOptions>(&options);
+  if (sparse == nullptr) return options;
+  return speedtorch::AdamOptions{.lr = sparse->lr, .betas = sparse->betas, .eps = sparse->eps};
+}
+
 std::string libtorch_lacks(const std::string& optimizer) {
   const bool has =
       std::visit([](const auto& one) { return !std::is_same_v<decltype(make(one, Tensors())), NoOptimizer>; },

@@ -35,6 +35,9 @@ class LibtorchOptimizer {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 
+/// What such an optimizer of LibTorch's does: Adam's options for SparseAdam's, else the same.
+speedtorch::UpdateOptions libtorch_equivalent(const speedtorch::UpdateOptions& options);
+
 /// Why LibTorch has no such optimizer in C++; empty where it has.
 std::string libtorch_lacks(const std::string& optimizer);
 

@@ -49,21 +49,21 @@ void RowStepCheck::choose(const std::vector<std::int64_t>& index) {
 }
 
 void RowStepCheck::remember(const ReadRows& read, const std::vector<std::int64_t>& index,
-                            const at::Tensor& grad) {
+                            const at::Tensor& grad, const at::Tensor& sizes) {
   choose(index);
   std::unordered_map<std::int64_t, std::size_t> place;
   for (std::size_t i = 0; i < named_; ++i) place.emplace(chosen_[i], i);
   grads_.assign(named_ * static_cast<std::size_t>(dim_), 0);
   sizes_ = grads_;
   const auto* values = grad.const_data_ptr<float>();
+  const auto* amounts = (sizes.defined() ? sizes : grad).const_data_ptr<float>();
+  const auto dim = static_cast<std::size_t>(dim_);
   for (std::size_t i = 0; i < index.size(); ++i) {
     const auto found = place.find(index[i]);
     if (found == place.end()) continue;
-    const auto first = found->second * static_cast<std::size_t>(dim_);
-    for (std::size_t c = 0; c < static_cast<std::size_t>(dim_); ++c) {
-      const double value = values[i * static_cast<std::size_t>(dim_) + c];
-      grads_[first + c] += value;
-      sizes_[first + c] += std::abs(value);
+    for (std::size_t c = 0; c < dim; ++c) {
+      grads_[found->second * dim + c] += values[i * dim + c];
+      sizes_[found->second * dim + c] += std::abs(amounts[i * dim + c]);
     }
   }
   before_ = read(chosen_);

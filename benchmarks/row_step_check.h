@@ -28,7 +28,9 @@ class RowStepCheck {
       : options_(options), rows_(rows), dim_(dim) {}
 
   /// @param grad [index, dim] float32, what the step should be given
-  void remember(const ReadRows& read, const std::vector<std::int64_t>& index, const at::Tensor& grad);
+  /// @param sizes likewise, of the numbers that each gradient was summed of; undefined: the gradients' own
+  void remember(const ReadRows& read, const std::vector<std::int64_t>& index, const at::Tensor& grad,
+                const at::Tensor& sizes = {});
   /// @param step the number of the step that was done since
   [[nodiscard]] harness::Check check(const ReadRows& read, std::int64_t step, bool moves_all) const;
 

@@ -26,7 +26,7 @@ constexpr std::string_view kKeyLetters = "abcdefghijklmnopqrstuvwxyz0123456789_"
 constexpr std::string_view kRightMove =
     "transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2";
 constexpr std::string_view kRightWork =
-    "contiguous step libtorch -> speedtorch -> cpu float32 1k×1k cores=2 optimizer=SGD";
+    "contiguous step libtorch -> contiguous -> cpu float32 1k×1k cores=2 optimizer=SGD";
 constexpr std::string_view kRightHold = "memory in pinned -> speedtorch -> cuda:0 float32 10M×128";
 
 /// What is wrong with a sentence; the right form is added where its kind is known.

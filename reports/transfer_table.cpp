@@ -150,7 +150,8 @@ std::string further_axes_text(const Identity& id) {
   std::string text;
   for (const auto& [name, value] : id.axes) {
     const Value* const usual = find(known_axes(), name);
-    if (usual == nullptr || *usual != value) text += fmt::format(", {}={}", name, cell_text(value));
+    const bool told = usual != nullptr && *usual == value && name != "optimizer";
+    if (!told) text += fmt::format(", {}={}", name, cell_text(value));
   }
   return text;
 }

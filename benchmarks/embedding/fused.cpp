@@ -9,7 +9,8 @@ namespace {
 /// This library: rows gathered for the forward pass, and updated in place by SparseRows.
 class FusedTraining final : public EmbeddingStepper {
  public:
-  using EmbeddingStepper::EmbeddingStepper;
+  FusedTraining(const reports::Identity& id, EmbeddingWorld& world)
+      : EmbeddingStepper(id, world, world.options) {}
 
  private:
   void begin() override {

@@ -16,7 +16,7 @@ namespace {
 class LibtorchTraining : public EmbeddingStepper {
  public:
   LibtorchTraining(const reports::Identity& id, EmbeddingWorld& world)
-      : EmbeddingStepper(id, world), sparse_(id.method == "sparse") {}
+      : EmbeddingStepper(id, world, libtorch_equivalent(world.options)), sparse_(id.method == "sparse") {}
 
  private:
   void begin() override {

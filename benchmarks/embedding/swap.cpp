@@ -44,7 +44,8 @@ class SwappedRows {
 /// SpeedTorch's way: rows and states there and back around LibTorch's optimizer on small tensors.
 class SwapTraining final : public EmbeddingStepper {
  public:
-  using EmbeddingStepper::EmbeddingStepper;
+  SwapTraining(const reports::Identity& id, EmbeddingWorld& world)
+      : EmbeddingStepper(id, world, libtorch_equivalent(world.options)) {}
 
  private:
   void begin() override {

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,22 +85,24 @@ std::int64_t distinct(const at::Tensor& index) {
 /// The gradients of a batch, by plain loops in double precision.
 struct Gradients {
   at::Tensor centers, contexts;
+  at::Tensor center_sizes;  ///< of the numbers that a center's was summed of
 };
 
 void add_pair(const float* center, const float* context, double target, std::int64_t dim, double* to_center,
-              float* to_context) {
+              float* to_size, float* to_context) {
   double score = 0;
   for (std::int64_t c = 0; c < dim; ++c) score += static_cast<double>(center[c]) * context[c];
   const double error = 1 / (1 + std::exp(-score)) - target;
   for (std::int64_t c = 0; c < dim; ++c) {
     to_center[c] += error * context[c];
+    to_size[c] += static_cast<float>(std::abs(error * context[c]));
     to_context[c] = static_cast<float>(error * center[c]);
   }
 }
 
 Gradients gradients_of(const EmbeddingWorld& world, const Batch& batch) {
   const auto dim = world.id.dim, pairs = batch.centers.numel(), width = batch.contexts.size(1);
-  Gradients found{at::empty({pairs, dim}), at::empty({pairs * width, dim})};
+  Gradients found{at::empty({pairs, dim}), at::empty({pairs * width, dim}), at::zeros({pairs, dim})};
   const auto* centers = world.centers.table.const_data_ptr<float>();
   const auto* contexts = world.contexts.table.const_data_ptr<float>();
   const auto* center = batch.centers.const_data_ptr<std::int64_t>();
@@ -110,6 +113,7 @@ Gradients gradients_of(const EmbeddingWorld& world, const Batch& batch) {
     for (std::int64_t k = 0; k < width; ++k) {
       const auto at = pair * width + k;
       add_pair(centers + center[pair] * dim, contexts + context[at] * dim, k == 0 ? 1 : 0, dim, sum.data(),
+               found.center_sizes.data_ptr<float>() + pair * dim,
                found.contexts.data_ptr<float>() + at * dim);
     }
     std::ranges::copy(sum, found.centers.data_ptr<float>() + pair * dim);
@@ -209,8 +213,9 @@ double EmbeddingWorld::heldout_loss() const {
   return loss.item<double>() / static_cast<double>(heldout_pairs);
 }
 
-EmbeddingStepper::EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world)
-    : world_(world), centers_(world.options, id.rows, id.dim), contexts_(world.options, id.rows, id.dim) {
+EmbeddingStepper::EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world,
+                                   const speedtorch::UpdateOptions& reference)
+    : world_(world), centers_(reference, id.rows, id.dim), contexts_(reference, id.rows, id.dim) {
   const auto row_bytes = id.dim * static_cast<std::int64_t>(sizeof(float));
   const auto& first = batch(0);
   const auto looked_up = first.centers.numel() + first.contexts.numel();
@@ -225,7 +230,8 @@ std::int64_t EmbeddingStepper::index_bytes() const {
 void EmbeddingStepper::remember(int set) {
   if (steps_ == 0) begin();
   const auto grads = gradients_of(world_, batch(set));
-  centers_.remember(reader_of(world_.centers.all()), numbers_of(batch(set).centers), grads.centers);
+  centers_.remember(reader_of(world_.centers.all()), numbers_of(batch(set).centers), grads.centers,
+                    grads.center_sizes);
   contexts_.remember(reader_of(world_.contexts.all()), numbers_of(batch(set).contexts), grads.contexts);
 }
 
@@ -242,14 +248,27 @@ std::string EmbeddingStepper::mark(int set) {
   return {static_cast<const char*>(row.const_data_ptr()), row.nbytes()};
 }
 
+namespace {
+
+constexpr std::int64_t pairs_to_train = 3'000'000, fewest_steps = 200, most_steps = 2000;
+
+/// Whether a case can show in seconds that it learns: on larger tables a dense optimizer would take minutes,
+/// of a shorter text there is too little, and in so few steps small batches are too few pairs.
+bool can_show_learning(const EmbeddingWorld& world) {
+  constexpr std::int64_t most_rows = 65'536, fewest_words = 100'000, fewest_pairs = 500'000;
+  return world.id.rows <= most_rows && std::ssize(world.corpus->training()) >= fewest_words &&
+         most_steps * world.id.batch >= fewest_pairs;
+}
+
+}  // namespace
+
 void EmbeddingStepper::conclude(reports::Record& record) {
-  constexpr std::int64_t most_rows = 65'536, pairs = 2'000'000, fewest_steps = 200, most_steps = 2000,
-                         points = 10;
+  constexpr std::int64_t points = 10;
   reports::set(record.more, "words_per_s", static_cast<double>(world_.id.batch) / *record.median_s);
-  if (world_.id.rows > most_rows) return;  // a dense optimizer would take minutes
+  if (!can_show_learning(world_)) return;
   world_.reset();
   begin();
-  const auto steps = std::clamp(pairs / world_.id.batch, fewest_steps, most_steps);
+  const auto steps = std::clamp(pairs_to_train / world_.id.batch, fewest_steps, most_steps);
   std::string curve = fmt::format("0:{:.4f}", world_.heldout_loss());
   for (std::int64_t step = 0; step < steps; ++step) {
     train(world_.training.draw(step));

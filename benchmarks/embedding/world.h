@@ -65,7 +65,9 @@ struct EmbeddingWorld final : StepWorld {
 /// must be better than what is known without the word beside.
 class EmbeddingStepper : public Stepper {
  public:
-  EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world);
+  /// @param reference what a step of its optimizers must equal
+  EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world,
+                   const speedtorch::UpdateOptions& reference);
 
   void step(int set) override { train(batch(set)), ++steps_; }
   void remember(int set) override;

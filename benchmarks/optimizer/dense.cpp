@@ -12,7 +12,9 @@ namespace {
 class DenseStep final : public RowStepper {
  public:
   DenseStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world), leaf_(leaf_on(world.param)), optimizer_(world.options, {leaf_}) {
+      : RowStepper(id, world, libtorch_equivalent(world.options)),
+        leaf_(leaf_on(world.param)),
+        optimizer_(world.options, {leaf_}) {
     optimizer_.set_state(leaf_, steps_, world.states);
   }
   void prepare(int set) override {

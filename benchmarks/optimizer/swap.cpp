@@ -15,7 +15,7 @@ namespace {
 class SwapStep final : public RowStepper {
  public:
   SwapStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world),
+      : RowStepper(id, world, libtorch_equivalent(world.options)),
         leaf_(leaf_on(world.param.slice(0, 0, 0))),
         optimizer_(world.options, {leaf_}) {}
 

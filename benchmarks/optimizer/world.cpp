@@ -62,8 +62,9 @@ OptimizerWorld::OptimizerWorld(const reports::Identity& id, const StepTerms& ter
   for (std::size_t set = 0; set < index.size(); ++set) index[set] = as_tensor((*sets)[set], id.index_dtype);
 }
 
-RowStepper::RowStepper(const reports::Identity& id, OptimizerWorld& world)
-    : world_(world), check_(world.options, id.rows, id.dim) {
+RowStepper::RowStepper(const reports::Identity& id, OptimizerWorld& world,
+                       const speedtorch::UpdateOptions& reference)
+    : world_(world), check_(reference, id.rows, id.dim) {
   std::set<std::int64_t> distinct(named(0).begin(), named(0).end());
   const auto row_bytes = id.dim * static_cast<std::int64_t>(sizeof(float));
   const auto tables = 1 + std::ssize(world.states);

@@ -43,7 +43,9 @@ struct OptimizerWorld final : StepWorld {
 /// A contestant that steps the world's tables, or, where `read` is replaced, its own.
 class RowStepper : public Stepper {
  public:
-  RowStepper(const reports::Identity& id, OptimizerWorld& world);
+  RowStepper(const reports::Identity& id, OptimizerWorld& world) : RowStepper(id, world, world.options) {}
+  /// @param reference what it must equal, where that is not quite the world's optimizer
+  RowStepper(const reports::Identity& id, OptimizerWorld& world, const speedtorch::UpdateOptions& reference);
 
   void remember(int set) override { check_.remember(reader(), named(set), world_.grad); }
   harness::Check check(int set) override;
@@ -56,8 +58,6 @@ class RowStepper : public Stepper {
  protected:
   /// Of the optimizer that it stands for: dense ones move rows that have no gradient, too.
   [[nodiscard]] virtual bool moves_all() const { return false; }
-  /// The options whose reference it must equal.
-  [[nodiscard]] virtual speedtorch::UpdateOptions reference() const { return world_.options; }
   [[nodiscard]] virtual ReadRows reader();
   [[nodiscard]] const std::vector<std::int64_t>& named(int set) const {
     return (*world_.sets)[static_cast<std::size_t>(set)];

@@ -104,23 +104,36 @@ class OptimizerSuiteTest(ProgramTest):
 
 
 class EmbeddingSuiteTest(ProgramTest):
-    def test_every_way_trains_and_learns(self):
-        report, _, done = self.measure(*EMBEDDING, "--optimizer", "Adagrad,Adamax", "--placement", "libtorch", "--negatives", "3")
-        ways = {name: {case["method"] for case in measured(report["cases"]) if case["optimizer"] == name}
-                for name in ("Adagrad", "Adamax")}
-        self.assertEqual(ways, {"Adagrad": {"fused", "swap", "dense", "sparse"}, "Adamax": {"fused"}})
-        for case in measured(report["cases"]):
+    def test_every_way_trains_the_same_tables(self):
+        cases = self.cases(*EMBEDDING, "--placement", "libtorch", "--negatives", "3")
+        ways = {}
+        for case in measured(cases):
+            ways.setdefault(case["optimizer"], set()).add(case["method"])
             self.assertRegex(case["distribution"], r"^text:us-constitution\.txt@[0-9a-f]{8}$")
+            self.assertEqual((case["mismatches"], case["negatives"], case["vocabulary"]), (0, 3, 800))
+            self.assertAlmostEqual(case["words_per_s"], 512 / case["median_s"], delta=1)
+            self.assertIsNone(case["heldout_loss"])  # the text is too short
+        self.assertEqual(ways, {"SGD": {"fused", "swap", "dense", "sparse"}, "Adagrad": {"fused", "swap", "dense", "sparse"},
+                                "SparseAdam": {"fused", "swap", "dense"}, "Adamax": {"fused"}})
+
+    def test_every_way_learns_on_a_real_text(self):
+        listed = run("--suite", "embedding", "--preset", "quick", "--dry-run").stdout
+        if "no text is here" in listed:
+            self.skipTest("no text is here; install Debian's package bible-kjv and build again")
+        report, _, done = self.measure("--suite", "embedding", "--rows", "1500", "--dim", "16", "--batch", "4096",
+                                       "--samples", "1", "--optimizer", "Adagrad", "--placement", "libtorch", *HOST)
+        cases = measured(report["cases"])
+        self.assertEqual({case["method"] for case in cases}, {"fused", "swap", "dense", "sparse"})
+        for case in cases:
             self.assertLess(case["heldout_loss"], case["unigram_loss"], case)
             self.assertLess(case["unigram_loss"], case["zero_loss"])
-            self.assertAlmostEqual(case["zero_loss"], 4 * 0.6931472, places=5)
+            self.assertAlmostEqual(case["zero_loss"], 6 * 0.6931472, places=5)
             curve = [float(point.split(":")[1]) for point in case["loss_curve"].split()]
             self.assertAlmostEqual(curve[0], case["zero_loss"], places=1)
             self.assertAlmostEqual(curve[-1], case["heldout_loss"], places=3)
-            self.assertAlmostEqual(case["words_per_s"], 512 / case["median_s"], delta=1)
+        losses = [case["heldout_loss"] for case in cases]
+        self.assertLess(max(losses) - min(losses), 0.01)  # the same steps on the same pairs by each
         self.assertIn("Does it learn?", done.stdout)
-        losses = [case["heldout_loss"] for case in measured(report["cases"]) if case["optimizer"] == "Adagrad"]
-        self.assertLess(max(losses) - min(losses), 1e-3)  # the same steps on the same pairs by each
 
     def test_texts_that_cannot_be_used_are_refused(self):
         self.file("short.txt", "too short")

@@ -71,6 +71,20 @@ TEST_F(SamplerTest, KnownTimesGiveTheExactFigures) {
   EXPECT_EQ(record.verified_rows, 10);        // before the first and after the last sample
 }
 
+TEST_F(SamplerTest, ASampleThatItsWitnessDoubtsEndsTheCaseAsWrong) {
+  rules_.floor = rules_.most = 11;
+  auto one = taking("a", [](int) { return 1.0; });
+  int looks = 0;
+  one.witness = [&](int) { return ++looks == 3 ? Check{1, 1, "nothing changed"} : Check{}; };
+  auto other = taking("b", [](int) { return 1.0; });
+  const auto records = measure_with({one, other});
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(records[0].status, Status::wrong);
+  EXPECT_EQ(records[0].reason, "1 of 1 rows differ: nothing changed");
+  EXPECT_TRUE(records[0].samples_s.empty());
+  EXPECT_EQ(records[1].status, Status::ok);
+}
+
 TEST_F(SamplerTest, QuietCasesEndAtTheFloorAndNoisyOnesAtTheMost) {
   const auto quiet = measure_with({taking("a", [](int) { return 1.0; })});
   EXPECT_EQ(quiet[0].samples, rules_.floor);

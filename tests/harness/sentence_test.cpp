@@ -58,6 +58,24 @@ TEST(Sentence, OfATableThatIsHeldHasNoBatchAndNoCores) {
               AllOf(HasSubstr("'batch' is missing"), HasSubstr("right: transfer to")));
 }
 
+TEST(Sentence, OfAStepOnEverythingHasCoresAndNoBatch) {
+  const AxisDefaults axes{{"clip", 0.0}, {"optimizer", "Adam"}};
+  Identity id{"contiguous", "step", "libtorch", "flat", "cpu", "float32", "", "", 1000, 256, 0, 2, axes};
+  const std::string sentence = "contiguous step libtorch -> flat -> cpu float32 1k×256 cores=2";
+  EXPECT_EQ(to_sentence(id, axes), sentence);
+  EXPECT_EQ(from_sentence(sentence, axes, CaseKind::works), id);
+  id.axes = {{"clip", 0.1}, {"optimizer", "SGD"}};
+  EXPECT_EQ(to_sentence(id, axes), sentence + " clip=0.1 optimizer=SGD");
+  EXPECT_EQ(from_sentence(sentence + " optimizer=SGD clip=0.1", axes, CaseKind::works), id);
+  for (const std::string wrong :
+       {sentence + " batch 5", sentence + " unique", sentence.substr(0, sentence.size() - 8)}) {
+    EXPECT_THAT(
+        message_of<UsageError>([&] { from_sentence(wrong, axes, CaseKind::works); }),
+        HasSubstr("right: contiguous step libtorch -> contiguous -> cpu float32 1k×1k cores=2 optimizer=SGD"))
+        << wrong;
+  }
+}
+
 TEST(Sentence, TakesWhatPeopleType) {
   for (const char* typed :
        {"transfer to pinned -> speedtorch -> cuda:0 float32 10Mx128 batch 131072 unique int64 cores=2",
