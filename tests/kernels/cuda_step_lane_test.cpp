@@ -58,13 +58,14 @@ const std::vector<std::int64_t>& repeating_index() {
   return index;
 }
 
+/// With a row behind the last, which nothing may touch.
 template <class T>
 struct Tables {
   explicit Tables(std::int64_t row_columns) : columns(row_columns) {
     std::mt19937 random(1);
     std::uniform_real_distribution<T> positive(T(0.1), T(1));
     for (auto& table : values) {
-      table.resize(static_cast<std::size_t>(kRows * columns));
+      table.resize(static_cast<std::size_t>((kRows + 1) * columns));
       for (auto& value : table) value = positive(random);
     }
   }
