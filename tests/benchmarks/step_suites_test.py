@@ -85,7 +85,7 @@ class OptimizerSuiteTest(ProgramTest):
 
     def test_what_cannot_be_is_refused_with_what_can(self):
         for words, expected in (
-                (("--optimizer", "Adamm"), "did you mean Adam"),
+                (("--optimizer", "Adamm"), "did you mean 'Adam'"),
                 (("--preset", "kernels"), "--suite optimizer has no preset kernels; use quick, standard, full, steps"),
                 (("--device", "cuda:0"), "runs on --device cpu only"),
                 (("--dtype", "float64"), "float32 only"),
