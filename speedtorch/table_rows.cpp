@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/row_operands.h"
 #include "speedtorch/rows.h"
@@ -24,6 +25,12 @@ at::Device device_of(const Table& table) { return table.memory()->device(); }
 
 Route route_to(const Table& table, at::Device model) {
   return route_of(table.placement(), device_of(table), model);
+}
+
+/// @throws PlacementError where rows cannot get to a device
+void check_model(at::Device model) {
+  if (model.is_cuda()) require_cuda("a model on " + model.str());
+  check_reachable(model);
 }
 
 /// Names both shapes before anything is moved or staged.
@@ -96,6 +103,7 @@ void wait_for_gpu(const Table& table) {
 }
 
 at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device model) {
+  check_model(model);
   if (model.is_cuda() && !model.has_index()) model = c10::impl::VirtualGuardImpl(model.type()).getDevice();
   const auto numbers = index.numbers(table.rows(), index_device(table, route_to(table, model)));
   auto out =
@@ -105,6 +113,7 @@ at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device mod
 }
 
 void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out) {
+  check_model(out.device());
   const auto numbers = index.numbers(table.rows(), index_device(table, route_to(table, out.device())));
   auto rows = flat(table, numbers, out);
   check_fits(table, numbers, rows, "out");
@@ -115,6 +124,7 @@ void scatter_rows(const at::Tensor& values, const RowIndex& index, const Table& 
                   Duplicates duplicates) {
   if (const auto file = table.file(); file && file->access() == Access::read_only)
     throw FileError("'" + file->name() + "' is open read_only: rows cannot be scattered into it");
+  check_model(values.device());
   const auto route = route_to(table, values.device());
   const bool on_host = route == Route::host || route == Route::staged;
   const auto numbers = index.numbers(table.rows(), index_device(table, route));

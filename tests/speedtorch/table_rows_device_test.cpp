@@ -63,7 +63,7 @@ TEST_P(DeviceTableRows, PrefetchedBatchesAreThoseOfTheTable) {
     auto expected = source_.clone();
     gadget.prefetch(RowRange{0, 64});
     for (std::int64_t k = 0; k < 20; ++k) {
-      gadget.prefetch(at::tensor({k, k + 1, 900}, at::kLong));
+      gadget.prefetch(at::tensor({k, k + 1, std::int64_t{900}}, at::kLong));
       gadget.insert_data(
           at::full({1, 3, 5}, static_cast<double>(k), at::TensorOptions().dtype(at::kFloat).device(model)),
           at::tensor({900}, at::kLong));

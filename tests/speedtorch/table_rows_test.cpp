@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
+#include "speedtorch/prefetch.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/process_memory.h"
 
@@ -144,10 +146,16 @@ TEST(TableRows, AReadOnlyFileIsNotWritten) {
   EXPECT_EQ(gather_rows(table, RowRange{0, 10}, at::kCPU).sum().item<double>(), 0);
 }
 
-TEST(TableRows, AModelOnAGpuThatIsNotThereIsRefused) {
+TEST(TableRows, AModelThatRowsDoNotReachIsRefused) {
   const auto table = Table::filled({10, 2}, at::kFloat, Zeros{});
+  const auto index = at::tensor({3}, at::kLong);
   auto out = at::empty({1, 2}, at::TensorOptions().device(at::kMeta));
-  EXPECT_THROW(gather_rows(table, at::tensor({3}, at::kLong), out), std::exception);
+  EXPECT_THAT([&] { gather_rows(table, index, out); }, ThrowsMessage<PlacementError>(HasSubstr("meta")));
+  EXPECT_THROW(scatter_rows(out, index, table, Duplicates::last), PlacementError);
+  if (cuda_status().available) return;  // the rest is for machines without one
+  EXPECT_THAT([&] { gather_rows(table, index, at::Device("cuda:0")); },
+              ThrowsMessage<PlacementError>(HasSubstr("a model on cuda:0")));
+  EXPECT_THROW(Prefetcher(table, at::Device("cuda:0")), PlacementError);
 }
 
 }  // namespace
