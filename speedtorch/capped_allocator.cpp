@@ -74,17 +74,17 @@ void CappedAllocator::reset_peak() {
   peak_ = allocated_;
 }
 
-/// Counts `bytes` as out, or throws. Asked for before the memory is taken, so that two threads cannot pass the cap
-/// together.
+/// Counts `bytes` as out, or throws. Asked for before the memory is taken, so that two threads cannot pass
+/// the cap together.
 void CappedAllocator::reserve(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const bool refused = refuse_in_ > 0 && --refuse_in_ == 0;
   const bool beyond = cap_ > 0 && allocated_ + bytes > cap_;
   if (refused || beyond) {
     ++refusals_;
-    C10_THROW_ERROR(OutOfMemoryError,
-                    c10::str("CappedAllocator: out of memory: tried to allocate ", bytes, " bytes with ", allocated_,
-                             " of ", cap_, " in use", refused ? " (refused once, as asked)" : ""));
+    C10_THROW_ERROR(OutOfMemoryError, c10::str("CappedAllocator: out of memory: tried to allocate ", bytes,
+                                               " bytes with ", allocated_, " of ", cap_, " in use",
+                                               refused ? " (refused once, as asked)" : ""));
   }
   ++allocations_;
   allocated_ += bytes;
@@ -122,7 +122,8 @@ void CappedAllocator::forget(void* address) {
     sizes_.erase(found);
     left = allocated_ -= bytes;
   }
-  c10::reportMemoryUsageToProfiler(address, -bytes, static_cast<std::size_t>(left), 0, c10::Device(c10::kCPU));
+  c10::reportMemoryUsageToProfiler(address, -bytes, static_cast<std::size_t>(left), 0,
+                                   c10::Device(c10::kCPU));
 }
 
 void CappedAllocator::release(void* address) {

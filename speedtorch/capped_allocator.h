@@ -1,5 +1,5 @@
-/// LibTorch's CPU memory with a cap: a stand-in for a device of a given size on a machine that has none, and a way
-/// to see what training does when memory is refused.
+/// LibTorch's CPU memory with a cap: a stand-in for a device of a given size on a machine that has none, and
+/// a way to see what training does when memory is refused.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -12,12 +12,13 @@
 namespace speedtorch {
 
 /// Hands out what LibTorch's own CPU allocator would, counts it, and refuses what is beyond the cap with
-/// c10::OutOfMemoryError, as a GPU's allocator does. Only tensors that LibTorch allocates count: the library's own
-/// memory (speedtorch/memory.h) stands for the host's beside the device. May be used by several threads.
+/// c10::OutOfMemoryError, as a GPU's allocator does. Only tensors that LibTorch allocates count: the
+/// library's own memory (speedtorch/memory.h) stands for the host's beside the device. May be used by several
+/// threads.
 class CappedAllocator final : public c10::Allocator {
  public:
-  /// The process's one, which from then on serves all of LibTorch's CPU tensors. To be called first in `main`, before
-  /// a tensor exists; further calls return the same. It is never removed.
+  /// The process's one, which from then on serves all of LibTorch's CPU tensors. To be called first in
+  /// `main`, before a tensor exists; further calls return the same. It is never removed.
   static CappedAllocator& install();
   /// The installed one, or null.
   static CappedAllocator* installed();

@@ -1,0 +1,80 @@
+#include "speedtorch/infinity/batch.h"
+
+#include <ATen/ops/narrow.h>
+
+#include <string_view>
+#include <utility>
+
+#include "speedtorch/infinity/errors.h"
+
+namespace speedtorch::infinity {
+namespace {
+
+void require_samples(const Tensors& tensors, std::int64_t samples, std::string_view what) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == samples) continue;
+    throw InfinityBatchError("the " + std::string(what) + " of a batch of " + std::to_string(samples) +
+                             " samples are a tensor of shape " +
+                             (tensor.defined() ? c10::str(tensor.sizes()) : "none") +
+                             "; its first dimension must be the samples");
+  }
+}
+
+std::int64_t samples_in(const Tensors& inputs) {
+  if (inputs.empty() || !inputs.front().defined() || inputs.front().dim() == 0)
+    throw InfinityBatchError("a batch needs inputs whose first dimension is the samples");
+  return inputs.front().size(0);
+}
+
+}  // namespace
+
+Batch::Batch(at::Tensor inputs, at::Tensor targets)
+    : Batch(Tensors{std::move(inputs)}, targets.defined() ? Tensors{std::move(targets)} : Tensors{}) {}
+
+Batch::Batch(Tensors inputs, Tensors targets) : samples_(samples_in(inputs)) {
+  require_samples(inputs, samples_, "inputs");
+  require_samples(targets, samples_, "targets");
+  fetch_ = [inputs = std::move(inputs), targets = std::move(targets)](std::int64_t first,
+                                                                      std::int64_t count) {
+    return Samples{rows_of(inputs, first, count), rows_of(targets, first, count)};
+  };
+}
+
+Batch::Batch(std::int64_t samples, Fetch fetch) : samples_(samples), fetch_(std::move(fetch)) {
+  if (samples < 0 || !fetch_)
+    throw InfinityBatchError("a batch needs a number of samples and a way to fetch them");
+}
+
+Samples Batch::samples(std::int64_t first, std::int64_t count) const {
+  Samples found = fetch_(first, count);
+  require_samples(found.inputs, count, "inputs");
+  require_samples(found.targets, count, "targets");
+  return found;
+}
+
+std::string shape_of_a_sample(const Tensors& tensors) {
+  std::string shape;
+  for (const at::Tensor& tensor : tensors) {
+    shape += shape.empty() ? "" : "; ";
+    shape += c10::str(tensor.scalar_type(), tensor.sizes().slice(1));
+  }
+  return shape;
+}
+
+Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count) {
+  Tensors rows;
+  rows.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) rows.push_back(at::narrow(tensor, 0, first, count));
+  return rows;
+}
+
+Tensors on_device(const Tensors& tensors, at::Device device) {
+  Tensors moved;
+  moved.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors)
+    moved.push_back(
+        tensor.device() == device ? tensor : tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true));
+  return moved;
+}
+
+}  // namespace speedtorch::infinity

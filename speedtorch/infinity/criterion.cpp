@@ -1,0 +1,79 @@
+#include "speedtorch/infinity/criterion.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/masked_select.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/sum.h>
+
+#include "speedtorch/infinity/errors.h"
+
+namespace speedtorch::infinity {
+
+Criterion Criterion::weighted(std::vector<std::pair<std::string, Criterion>> criteria,
+                              std::vector<double> factors) {
+  if (criteria.empty() || criteria.size() != factors.size())
+    throw InfinityBatchError(std::to_string(criteria.size()) + " criteria with " +
+                             std::to_string(factors.size()) + " factors; each needs one");
+  Criterion all;
+  for (std::size_t i = 0; i < criteria.size(); ++i) {
+    for (Part part : criteria[i].second.parts_) {
+      part.name =
+          criteria[i].second.parts_.size() == 1 ? criteria[i].first : criteria[i].first + "." + part.name;
+      part.factor *= factors[i];
+      all.parts_.push_back(std::move(part));
+    }
+  }
+  return all;
+}
+
+Reduction Criterion::reduction() const {
+  const Reduction first = parts_.front().reduction();
+  for (const Part& part : parts_)
+    if (part.reduction() != first || (parts_.size() > 1 && part.weight)) return Reduction::coupled;
+  return first;
+}
+
+bool Criterion::weighs_targets() const { return static_cast<bool>(parts_.front().weight); }
+
+double Criterion::weight(const Tensors& targets, std::int64_t samples) const {
+  return weighs_targets() ? parts_.front().weight(targets) : static_cast<double>(samples);
+}
+
+at::Tensor Criterion::operator()(const Tensors& outputs, const Tensors& targets, Tensors* of_parts) const {
+  at::Tensor total;
+  for (const Part& part : parts_) {
+    at::Tensor loss = part.loss(outputs, targets);
+    if (!loss.defined() || loss.numel() != 1)
+      throw InfinityBatchError("the criterion gave " + (loss.defined() ? c10::str(loss.sizes()) : "nothing") +
+                               "; a loss is one number (reduction mean or sum)");
+    if (of_parts && parts_.size() > 1) of_parts->push_back(loss.detach());
+    if (part.factor != 1) loss = loss * part.factor;
+    total = total.defined() ? total + loss : loss;
+  }
+  return total;
+}
+
+Reduction Criterion::reduction_named(const std::string& name) {
+  if (name == "kSum") return Reduction::sum;
+  if (name == "kMean" || name == "kBatchMean") return Reduction::mean;
+  throw InfinityBatchError("the criterion's reduction is " + name +
+                           ", which gives a loss a sample; take kMean or kSum");
+}
+
+Criterion::Weight Criterion::class_weights(at::Tensor weights, std::int64_t ignored) {
+  return [weights = std::move(weights), ignored](const Tensors& targets) -> double {
+    const at::Tensor& target = targets.at(0);
+    if (at::isFloatingType(target.scalar_type()))
+      return static_cast<double>(target.size(0));  // probabilities
+    const at::Tensor counted = at::masked_select(target, at::ne(target, ignored));
+    if (!weights.defined()) return static_cast<double>(counted.numel());
+    return weights.index_select(0, counted).sum(at::kDouble).item<double>();
+  };
+}
+
+void Criterion::refuse(std::size_t outputs, std::size_t targets) {
+  throw InfinityBatchError("the criterion does not take " + std::to_string(outputs) + " outputs and " +
+                           std::to_string(targets) + " targets");
+}
+
+}  // namespace speedtorch::infinity

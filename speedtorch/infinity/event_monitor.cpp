@@ -1,0 +1,127 @@
+#include "speedtorch/infinity/event_monitor.h"
+
+#include <torch/optim/optimizer.h>
+
+#include <unordered_set>
+#include <utility>
+
+namespace speedtorch::infinity {
+namespace {
+
+std::string kind_of(const at::Tensor& tensor) {
+  return c10::str(tensor.sizes(), " ", tensor.scalar_type(), " on ", tensor.device(),
+                  tensor.requires_grad() ? "" : ", frozen");
+}
+
+/// What an optimizer would say of its options: learning rates, and how many parameters each group has.
+std::string options_of(const Optimizer& optimizer) {
+  if (!optimizer.stock()) return std::to_string(optimizer.parameters().size()) + " parameters";
+  std::string text;
+  for (const auto& group : optimizer.stock()->param_groups())
+    text += std::to_string(group.params().size()) + " parameters" + (text.empty() ? "" : "; ");
+  return text;
+}
+
+}  // namespace
+
+void EventMonitor::look_at(const Model& model, const std::vector<Optimizer>& optimizers,
+                           const Criterion* criterion) {
+  look_at_model(model);
+  look_at_optimizers(model, optimizers);
+  std::vector<Reduction> reductions;
+  if (criterion)
+    for (const auto& part : criterion->parts()) reductions.push_back(part.reduction());
+  if (!first_look_ && !reductions_.empty() && !reductions.empty() && reductions != reductions_)
+    warnings_->warn(Warning::criterion_changed, "the criterion's reduction is not what it was a batch ago");
+  if (!reductions.empty()) reductions_ = std::move(reductions);
+  first_look_ = false;
+}
+
+void EventMonitor::look_at_model(const Model& model) {
+  std::vector<Seen> now;
+  for (const NamedTensor& named : model.named_parameters())
+    now.push_back({named.name, named.tensor.unsafeGetTensorImpl(), kind_of(named.tensor)});
+  const bool training = model.training();
+  if (!first_look_) {
+    std::string change;
+    if (now.size() != parameters_.size())
+      change = "the model has " + std::to_string(now.size()) + " parameters, a batch ago " +
+               std::to_string(parameters_.size());
+    for (std::size_t i = 0; change.empty() && i < now.size(); ++i) {
+      if (now[i].kind != parameters_[i].kind)
+        change = "parameter " + now[i].name + " is " + now[i].kind + ", a batch ago " + parameters_[i].kind;
+      else if (now[i].parameter != parameters_[i].parameter)
+        change = "parameter " + now[i].name +
+                 " is another tensor than a batch ago: an optimizer that was made before "
+                 "does not have it";
+    }
+    if (change.empty() && training != training_)
+      change = training ? "the model is in training mode, a batch ago in evaluation mode"
+                        : "the model is in evaluation mode, a batch ago in training mode";
+    if (!change.empty()) warnings_->warn(Warning::model_changed, change);
+  }
+  parameters_ = std::move(now);
+  training_ = training;
+}
+
+void EventMonitor::look_at_optimizers(const Model& model, const std::vector<Optimizer>& optimizers) {
+  if (optimizers.empty()) return;
+  std::unordered_set<const void*> optimized;
+  std::vector<std::string> options;
+  for (const Optimizer& optimizer : optimizers) {
+    for (const at::Tensor& parameter : optimizer.parameters())
+      optimized.insert(parameter.unsafeGetTensorImpl());
+    options.push_back(options_of(optimizer));
+  }
+  for (const NamedTensor& named : model.named_parameters()) {
+    if (!named.tensor.requires_grad() || optimized.contains(named.tensor.unsafeGetTensorImpl())) continue;
+    warnings_->warn(
+        Warning::optimizer_changed,
+        "parameter " + named.name + " requires a gradient and no optimizer has it: it stays as it is");
+    break;
+  }
+  if (!first_look_ && !options_.empty() && options != options_)
+    warnings_->warn(Warning::optimizer_changed,
+                    "the optimizers' groups of parameters are not what they were a batch ago");
+  options_ = std::move(options);
+}
+
+void EventMonitor::batch_made() {
+  if (waiting_for_gradients_ > 0)
+    warnings_->warn(Warning::missing_backward, "outputs of a second batch, and the first had no backward()");
+  ++waiting_for_gradients_;
+}
+
+void EventMonitor::gradients_made() {
+  waiting_for_gradients_ = 0;
+  if (stepped_)
+    warnings_->warn(
+        Warning::missing_zero_grad,
+        "gradients are added to those that a step has used already: zero_grad() is missing after step()");
+  else if (batches_with_gradients_ > 0)
+    warnings_->warn(
+        Warning::missing_step,
+        "gradients of a second batch are added to those of the first: step() is missing after backward()");
+  ++batches_with_gradients_;
+}
+
+void EventMonitor::stepping(bool there) {
+  if (!there)
+    warnings_->warn(Warning::missing_backward,
+                    "a step without any gradient: backward() is missing before step()");
+  else if (stepped_ && batches_with_gradients_ == 0)
+    warnings_->warn(Warning::missing_backward,
+                    "a second step with the same gradients: backward() is missing before it");
+  stepped_ = true;
+  batches_with_gradients_ = 0;
+  waiting_for_gradients_ = 0;
+}
+
+void EventMonitor::zeroing() {
+  if (batches_with_gradients_ > 0 && !stepped_)
+    warnings_->warn(Warning::missing_step, "gradients are dropped that no step has used: step() is missing");
+  stepped_ = false;
+  batches_with_gradients_ = 0;
+}
+
+}  // namespace speedtorch::infinity

@@ -1,0 +1,105 @@
+#include "speedtorch/infinity/gradient_sum.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <utility>
+
+namespace speedtorch::infinity {
+namespace {
+
+bool is_dense(const at::Tensor& tensor) { return tensor.layout() == at::kStrided; }
+
+/// A tensor to add to in place: laid out as the parameter is, and shared with nobody. A backward may hand out
+/// the same memory twice (a + b), or an expanded number.
+at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
+  if (!is_dense(gradient)) return gradient;
+  const bool alone = gradient.use_count() <= 1 && gradient.storage().use_count() <= 1;
+  if (alone && gradient.strides() == parameter.strides() && gradient.is_non_overlapping_and_dense())
+    return gradient;
+  const bool keep_strides = parameter.is_non_overlapping_and_dense();
+  at::Tensor copy = keep_strides
+                        ? at::empty_strided(parameter.sizes(), parameter.strides(), gradient.options())
+                        : at::empty(parameter.sizes(), gradient.options());
+  copy.copy_(gradient);
+  return copy;
+}
+
+/// What each place of `into` becomes when `more` is added, where that is another tensor than now; undefined
+/// where `more` can be added in place or is not there.
+Tensors replacements(const Tensors& into, const Tensors& more) {
+  Tensors ready(into.size());
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    if (!more[i].defined()) continue;
+    if (!into[i].defined())
+      ready[i] = more[i];
+    else if (!is_dense(into[i]) || !is_dense(more[i]))
+      ready[i] = at::add(into[i], more[i]);
+  }
+  return ready;
+}
+
+}  // namespace
+
+GradientSum::GradientSum(Tensors parameters)
+    : parameters_(std::move(parameters)), sums_(parameters_.size()) {}
+
+void GradientSum::add(Tensors gradients) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < sums_.size(); ++i)
+    if (gradients[i].defined() && !sums_[i].defined())
+      gradients[i] = owned(std::exchange(gradients[i], {}), parameters_[i]);
+  Tensors ready = replacements(sums_, gradients);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (ready[i].defined())
+      sums_[i] = std::move(ready[i]);
+    else if (gradients[i].defined())
+      sums_[i].add_(gradients[i]);
+  }
+}
+
+void GradientSum::scale(double factor) {
+  const at::NoGradGuard no_grad;
+  Tensors factors(sums_.size());  // a number would be made a tensor at each multiplication, which may fail
+  Tensors scaled(sums_.size());
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (!sums_[i].defined()) continue;
+    if (is_dense(sums_[i]))
+      factors[i] = at::scalar_tensor(factor, at::TensorOptions(sums_[i].scalar_type()));
+    else
+      scaled[i] = at::mul(sums_[i], factor);
+  }
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (factors[i].defined()) sums_[i].mul_(factors[i]);
+    if (scaled[i].defined()) sums_[i] = std::move(scaled[i]);
+  }
+}
+
+void GradientSum::publish() {
+  const at::NoGradGuard no_grad;
+  Tensors gradients;
+  for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+  Tensors ready = replacements(gradients, sums_);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (ready[i].defined())
+      parameters_[i].mutable_grad() = std::move(ready[i]);
+    else if (sums_[i].defined())
+      gradients[i].add_(sums_[i]);
+  }
+  sums_.assign(parameters_.size(), {});
+}
+
+Tensors GradientSum::take() { return std::exchange(sums_, Tensors(parameters_.size())); }
+
+std::int64_t GradientSum::bytes() const {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& sum : sums_)
+    if (sum.defined()) bytes += static_cast<std::int64_t>(is_dense(sum) ? sum.nbytes() : 0);
+  return bytes;
+}
+
+}  // namespace speedtorch::infinity

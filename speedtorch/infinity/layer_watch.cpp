@@ -1,0 +1,108 @@
+#include "speedtorch/infinity/layer_watch.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+
+#include <chrono>
+#include <string_view>
+#include <unordered_map>
+
+namespace speedtorch::infinity {
+
+struct LayerWatch::State {
+  using Clock = std::chrono::steady_clock;
+  std::unordered_map<const void*, std::string> layers;  ///< by parameter
+  std::map<std::string, double> seconds;
+  bool batch_statistics = false;
+  int depth = 0;
+  int instance_norm = 0;  ///< the depth at which one runs; 0: none
+  std::string layer;      ///< of the outermost operation that runs
+  Clock::time_point start;
+  at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  State* outer = nullptr;
+
+  void begin(const at::RecordFunction& function);
+  void end();
+  void find_layer(const c10::IValue& value);
+};
+
+namespace {
+
+/// Callbacks of record functions are plain functions: this is whom they mean.
+thread_local LayerWatch::State* watching = nullptr;
+
+/// Position of `training` among the arguments; negative for other operations.
+int training_argument(std::string_view operation) {
+  if (operation == "aten::batch_norm" || operation == "aten::native_batch_norm") return 5;
+  if (operation == "aten::_batch_norm_impl_index" || operation == "aten::cudnn_batch_norm") return 5;
+  return -1;
+}
+
+}  // namespace
+
+void LayerWatch::State::find_layer(const c10::IValue& value) {
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) find_layer(tensor);
+  } else if (value.isTensor() && value.toTensor().defined()) {
+    const auto found = layers.find(value.toTensor().unsafeGetTensorImpl());
+    if (found != layers.end()) layer = found->second;
+  }
+}
+
+void LayerWatch::State::begin(const at::RecordFunction& function) {
+  ++depth;
+  const std::string_view operation = function.name();
+  // Instance normalisation calls batch normalisation with each sample as a batch of its own.
+  if (operation == "aten::instance_norm" && instance_norm == 0) instance_norm = depth;
+  const int training = training_argument(operation);
+  const auto inputs = function.inputs();
+  if (training >= 0 && instance_norm == 0 && inputs.size() > static_cast<std::size_t>(training)) {
+    const c10::IValue& value = inputs[static_cast<std::size_t>(training)];
+    batch_statistics = batch_statistics || (value.isBool() && value.toBool());
+  }
+  if (depth > 1) return;
+  layer.clear();
+  for (const c10::IValue& value : inputs) find_layer(value);
+  start = Clock::now();
+}
+
+void LayerWatch::State::end() {
+  if (depth == instance_norm) instance_norm = 0;
+  if (--depth > 0 || layer.empty()) return;
+  seconds[layer] += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+LayerWatch::LayerWatch(const Model* model) : state_(std::make_unique<State>()) {
+  if (model)
+    for (const NamedTensor& named : model->named_parameters())
+      state_->layers[named.tensor.unsafeGetTensorImpl()] = layer_of(named.name);
+  state_->outer = watching;
+  watching = state_.get();
+  state_->handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(
+          [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+            if (watching) watching->begin(function);
+            return nullptr;
+          },
+          [](const at::RecordFunction&, at::ObserverContext*) {
+            if (watching) watching->end();
+          })
+          .needsInputs(true)
+          .scopes({at::RecordScope::FUNCTION}));
+}
+
+LayerWatch::~LayerWatch() {
+  at::removeCallback(state_->handle);
+  watching = state_->outer;
+}
+
+bool LayerWatch::saw_batch_statistics() const { return state_->batch_statistics; }
+
+const std::map<std::string, double>& LayerWatch::seconds() const { return state_->seconds; }
+
+std::string layer_of(const std::string& parameter) {
+  const auto dot = parameter.rfind('.');
+  return dot == parameter.npos ? std::string() : parameter.substr(0, dot);
+}
+
+}  // namespace speedtorch::infinity

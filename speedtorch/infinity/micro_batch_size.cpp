@@ -1,0 +1,81 @@
+#include "speedtorch/infinity/micro_batch_size.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "speedtorch/infinity/errors.h"
+
+namespace speedtorch::infinity {
+
+MicroBatchSize::MicroBatchSize(MicroBatchOptions options) : options_(options) {
+  for (const auto& [name, value] : {std::pair{"fixed", options.fixed},
+                                    {"first", options.first - 1},
+                                    {"largest", options.largest},
+                                    {"grow_again_after", options.grow_again_after}})
+    if (value < 0)
+      throw InfinityBatchError("micro_batch." + std::string(name) + " is too small; take 1 or more");
+}
+
+std::int64_t MicroBatchSize::bounded(std::int64_t samples) const {
+  if (options_.fixed > 0) return options_.fixed;
+  return std::max<std::int64_t>(1, options_.largest > 0 ? std::min(samples, options_.largest) : samples);
+}
+
+std::int64_t MicroBatchSize::of(const std::string& key) const {
+  const auto found = entries_.find(key);
+  return bounded(found == entries_.end() ? options_.first : found->second.size);
+}
+
+MicroBatchSize::Entry& MicroBatchSize::entry(const std::string& key) {
+  return entries_.try_emplace(key, Entry{.size = bounded(options_.first)}).first->second;
+}
+
+bool MicroBatchSize::worked(const std::string& key, std::int64_t samples, std::int64_t bytes_taken,
+                            std::int64_t bytes_free) {
+  Entry& now = entry(key);
+  now.good = std::max(now.good, samples);
+  now.tried_again = false;
+  ++now.since_bad;
+  if (now.bad_had_worked && options_.grow_again_after > 0 && now.since_bad > options_.grow_again_after)
+    now.bad = 0;
+  if (options_.fixed > 0) return false;
+  if (bytes_taken > 0 && bytes_free < 0) {
+    now.size = bounded(samples * (bytes_taken + bytes_free) / bytes_taken);
+    return false;
+  }
+  if (samples < now.size) return false;  // a tail says nothing of the size
+
+  std::int64_t next = 2 * now.size;
+  if (now.bad > 0) {
+    next = std::min(next, (now.size + now.bad) / 2);
+    if (next - now.size < std::max<std::int64_t>(1, now.size / 4)) return false;
+  }
+  if (bytes_taken > 0) {  // a sample takes what it took so far
+    const double a_sample = static_cast<double>(bytes_taken) / static_cast<double>(samples);
+    next = std::min(next, samples + static_cast<std::int64_t>(static_cast<double>(bytes_free) / a_sample));
+  }
+  next = bounded(next);
+  if (next <= now.size) return false;
+  now.size = next;
+  return true;
+}
+
+MicroBatchSize::Answer MicroBatchSize::ran_out(const std::string& key, std::int64_t samples) {
+  Entry& now = entry(key);
+  const bool had_worked = samples <= now.good;
+  if ((had_worked || options_.fixed > 0) && options_.retry_same_size && !now.tried_again) {
+    now.tried_again = true;
+    return Answer::again;
+  }
+  now.tried_again = false;
+  if (options_.fixed > 0 || samples <= 1) return Answer::give_up;
+  now.bad = samples;
+  now.bad_had_worked = had_worked;
+  now.since_bad = 0;
+  // What worked before is known to fit, unless it is what has just failed.
+  now.size = now.good < samples && 2 * now.good >= samples ? now.good : samples / 2;
+  now.good = std::min(now.good, now.size);
+  return Answer::smaller;
+}
+
+}  // namespace speedtorch::infinity

@@ -1,0 +1,123 @@
+#include "speedtorch/infinity/model.h"
+
+#include <torch/nn/module.h>
+
+#include <unordered_set>
+
+#include "speedtorch/infinity/errors.h"
+
+namespace speedtorch::infinity {
+namespace {
+
+/// Each tensor once, under the first of its names.
+std::vector<NamedTensor> each_once(std::vector<NamedTensor> all) {
+  std::unordered_set<const void*> seen;
+  std::erase_if(all, [&](const NamedTensor& named) {
+    return !named.tensor.defined() || !seen.insert(named.tensor.unsafeGetTensorImpl()).second;
+  });
+  return all;
+}
+
+void append_part(std::vector<NamedTensor>& all, std::size_t part, std::vector<NamedTensor> of_part) {
+  for (NamedTensor& named : of_part)
+    all.push_back({std::to_string(part) + "." + named.name, std::move(named.tensor)});
+}
+
+void append_numbered(std::vector<NamedTensor>& all, const Tensors& tensors) {
+  for (const at::Tensor& tensor : tensors) all.push_back({std::to_string(all.size()), tensor});
+}
+
+}  // namespace
+
+Model Model::chain(std::vector<Model> parts) {
+  Model chained;
+  chained.parts_ = parts;
+  chained.forward_ = [parts = std::move(parts)](const Tensors& inputs) {
+    Tensors values = inputs;
+    for (const Model& part : parts) values = part(values);
+    return values;
+  };
+  return chained;
+}
+
+Tensors Model::operator()(const Tensors& inputs) const {
+  Tensors outputs = forward_(inputs);
+  const std::int64_t samples = inputs.front().size(0);
+  for (const at::Tensor& output : outputs) {
+    if (output.defined() && output.dim() > 0 && output.size(0) == samples) continue;
+    throw InfinityBatchError("the model made an output of shape " +
+                             (output.defined() ? c10::str(output.sizes()) : "none") + " of " +
+                             std::to_string(samples) + " samples; its first dimension must be the samples");
+  }
+  return outputs;
+}
+
+std::vector<NamedTensor> Model::every_parameter() const {
+  std::vector<NamedTensor> all;
+  if (module_)
+    for (const auto& item : module_->named_parameters()) all.push_back({item.key(), item.value()});
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    append_part(all, part, parts_[part].every_parameter());
+  append_numbered(all, own_parameters_);
+  return all;
+}
+
+std::vector<NamedTensor> Model::named_parameters() const { return each_once(every_parameter()); }
+
+std::vector<NamedTensor> Model::named_buffers() const {
+  std::vector<NamedTensor> all;
+  if (module_)
+    for (const auto& item : module_->named_buffers()) all.push_back({item.key(), item.value()});
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    append_part(all, part, parts_[part].named_buffers());
+  append_numbered(all, own_buffers_);
+  return each_once(std::move(all));
+}
+
+Tensors Model::trainable() const {
+  Tensors found;
+  for (NamedTensor& named : named_parameters())
+    if (named.tensor.requires_grad()) found.push_back(std::move(named.tensor));
+  return found;
+}
+
+bool Model::training() const {
+  for (const auto& module : modules())
+    if (!module->is_training()) return false;
+  return true;
+}
+
+void Model::train(bool on) const {
+  for (const auto& module : modules()) module->train(on);
+}
+
+void Model::to(at::Device device) const {
+  const auto move = [device](const NamedTensor& named) {
+    if (named.tensor.device() == device) return;
+    const at::NoGradGuard no_grad;
+    at::Tensor tensor = named.tensor;
+    tensor.set_data(tensor.to(device));
+  };
+  for (const NamedTensor& named : named_parameters()) move(named);
+  for (const NamedTensor& named : named_buffers()) move(named);
+}
+
+at::Device Model::device() const {
+  const Tensors parameters = trainable();
+  return parameters.empty() ? at::Device(at::kCPU) : parameters.front().device();
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> Model::modules() const {
+  if (module_) return {module_};
+  std::vector<std::shared_ptr<torch::nn::Module>> found;
+  for (const Model& part : parts_)
+    for (auto& module : part.modules()) found.push_back(std::move(module));
+  return found;
+}
+
+void Model::refuse_inputs(std::size_t inputs) {
+  throw InfinityBatchError("the model's forward() does not take " + std::to_string(inputs) +
+                           " tensors; a batch must have as many inputs as it takes");
+}
+
+}  // namespace speedtorch::infinity

@@ -1,0 +1,108 @@
+/// What is trained: anything that makes outputs of inputs, with its parameters.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "speedtorch/infinity/callable.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace speedtorch::infinity {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// A handle: copies are the same model. A module is asked anew each time for its parameters, so that what is
+/// replaced in it is seen.
+class Model {
+ public:
+  using Forward = std::function<Tensors(const Tensors& inputs)>;
+
+  /// A module as LibTorch's users hold one: torch::nn::Sequential, a TORCH_MODULE, a std::shared_ptr<Net>,
+  /// torch::nn::AnyModule. forward() takes one to three tensors, or a vector of them, and gives a tensor, a
+  /// vector, a pair or a tuple; the first dimension of each is the samples.
+  template <class Module>
+  requires(!std::is_same_v<std::decay_t<Module>, Model>)
+      Model(Module module)  // NOLINT(google-explicit-constructor): a module is a model
+      : module_(shared(module)), forward_([forward = as_function(module)](const Tensors& inputs) mutable {
+          return call(forward, inputs);
+        }) {}
+
+  /// Any callable of the same forms, with the parameters that it uses (and the buffers that it changes).
+  template <class Function>
+  Model(std::vector<at::Tensor> parameters, Function forward, std::vector<at::Tensor> buffers = {})
+      : own_parameters_(std::move(parameters)),
+        own_buffers_(std::move(buffers)),
+        forward_([forward](const Tensors& inputs) mutable { return call(forward, inputs); }) {}
+
+  /// Several models as one: `forward` says how they go together.
+  template <class Function>
+  Model(std::vector<Model> parts, Function forward)
+      : parts_(std::move(parts)),
+        forward_([forward](const Tensors& inputs) mutable { return call(forward, inputs); }) {}
+
+  /// Several models one after another, each given the outputs of the one before.
+  static Model chain(std::vector<Model> parts);
+
+  /// @throws InfinityBatchError where an output has not as many samples as the inputs
+  [[nodiscard]] Tensors operator()(const Tensors& inputs) const;
+
+  /// All that it has now, each tensor once under its first name. `0.weight` is of the first part.
+  [[nodiscard]] std::vector<NamedTensor> named_parameters() const;
+  [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
+  /// As above under every name, so that tied parameters come several times.
+  [[nodiscard]] std::vector<NamedTensor> every_parameter() const;
+  /// Those of named_parameters() that require a gradient.
+  [[nodiscard]] Tensors trainable() const;
+
+  [[nodiscard]] bool training() const;  ///< of its modules; true for a callable
+  void train(bool on) const;            ///< nothing for a callable
+  void to(at::Device device) const;     ///< parameters and buffers, which stay the same tensors
+  /// That of the first trainable parameter; cpu without one.
+  [[nodiscard]] at::Device device() const;
+  /// The modules of which it is made; empty for a callable.
+  [[nodiscard]] std::vector<std::shared_ptr<torch::nn::Module>> modules() const;
+
+ private:
+  Model() = default;
+
+  template <class Module>
+  static std::shared_ptr<torch::nn::Module> shared(Module& module) {
+    if constexpr (requires { module.ptr(); })
+      return module.ptr();
+    else
+      return module;
+  }
+
+  template <class Function>
+  static Tensors call(Function& function, const Tensors& in) {
+    if constexpr (TakesOne<Function>)
+      if (in.size() == 1) return as_tensors(function(in[0]));
+    if constexpr (TakesTwo<Function>)
+      if (in.size() == 2) return as_tensors(function(in[0], in[1]));
+    if constexpr (TakesThree<Function>)
+      if (in.size() == 3) return as_tensors(function(in[0], in[1], in[2]));
+    if constexpr (TakesAll<Function>) return as_tensors(function(in));
+    refuse_inputs(in.size());
+  }
+
+  [[noreturn]] static void refuse_inputs(std::size_t inputs);
+
+  std::shared_ptr<torch::nn::Module> module_;
+  std::vector<Model> parts_;
+  Tensors own_parameters_;
+  Tensors own_buffers_;
+  Forward forward_;
+};
+
+}  // namespace speedtorch::infinity

@@ -1,0 +1,110 @@
+#include "speedtorch/infinity/offload.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "speedtorch/memory.h"
+
+namespace speedtorch::infinity {
+
+struct Offload::Plan {
+  std::int64_t at_least_bytes;
+  std::unordered_set<const void*> stay;  ///< storages
+  std::shared_ptr<OffloadFigures> figures;
+};
+
+namespace {
+
+/// Whom the operations of this thread save for.
+thread_local std::shared_ptr<Offload::Plan> plan_of_thread;
+
+/// One saved tensor: kept as it is, or its copy on the host.
+class Saved final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit Saved(std::shared_ptr<Offload::Plan> plan) : plan_(std::move(plan)) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    if (!wanted(tensor)) {
+      kept_ = tensor;
+      return;
+    }
+    const at::NoGradGuard no_grad;
+    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+    const bool gpu = tensor.is_cuda();
+    memory_ =
+        gpu ? allocate(Placement::pinned, bytes, tensor.device()) : allocate(Placement::pageable, bytes);
+    device_ = tensor.device();
+    sizes_ = tensor.sizes().vec();
+    strides_ = tensor.strides().vec();
+    host_ = memory_->host_tensor({tensor.numel()}, tensor.scalar_type()).as_strided(sizes_, strides_, 0);
+    host_.copy_(tensor);
+    count(&OffloadFigures::packed, &OffloadFigures::packed_bytes, bytes);
+  }
+
+  at::Tensor call_unpack_hook() override {
+    if (!memory_) return kept_;
+    const at::NoGradGuard no_grad;
+    at::Tensor back = at::empty_strided(sizes_, strides_, host_.options().device(device_));
+    back.copy_(host_);
+    count(&OffloadFigures::unpacked, &OffloadFigures::unpacked_bytes, memory_->bytes());
+    return back;
+  }
+
+ private:
+  [[nodiscard]] bool wanted(const at::Tensor& tensor) const {
+    return tensor.defined() && tensor.layout() == at::kStrided && tensor.is_non_overlapping_and_dense() &&
+           static_cast<std::int64_t>(tensor.nbytes()) >= plan_->at_least_bytes &&
+           !plan_->stay.contains(tensor.storage().unsafeGetStorageImpl());
+  }
+
+  void count(std::int64_t OffloadFigures::*tensors, std::int64_t OffloadFigures::*all_bytes,
+             std::int64_t bytes) {
+    if (!plan_->figures) return;
+    static std::mutex mutex;  // a backward pass may run on another thread
+    const std::lock_guard lock(mutex);
+    ++((*plan_->figures).*tensors);
+    (*plan_->figures).*all_bytes += bytes;
+  }
+
+  std::shared_ptr<Offload::Plan> plan_;
+  at::Tensor kept_;
+  std::shared_ptr<Memory> memory_;
+  at::Tensor host_;
+  at::Device device_ = at::kCPU;
+  std::vector<std::int64_t> sizes_;
+  std::vector<std::int64_t> strides_;
+};
+
+/// LibTorch's engine, with our hooks where the thread has a plan.
+struct OffloadingEngine final : torch::autograd::Engine {
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (!plan_of_thread) return nullptr;
+    return std::make_unique<Saved>(plan_of_thread);
+  }
+};
+
+/// Never destroyed, as LibTorch's own: its threads may outlive main().
+torch::autograd::Engine& the_engine() {
+  static auto* engine = new OffloadingEngine;
+  return *engine;
+}
+
+}  // namespace
+
+Offload::Offload(std::int64_t at_least_bytes, const Tensors& stay, std::shared_ptr<OffloadFigures> figures)
+    : plan_(std::make_shared<Plan>(Plan{at_least_bytes, {}, std::move(figures)})) {
+  static std::once_flag once;
+  std::call_once(once, [] { torch::autograd::set_default_engine_stub(&the_engine); });
+  for (const at::Tensor& tensor : stay) plan_->stay.insert(tensor.storage().unsafeGetStorageImpl());
+  outer_ = std::exchange(plan_of_thread, plan_);
+}
+
+Offload::~Offload() { plan_of_thread = outer_; }
+
+}  // namespace speedtorch::infinity

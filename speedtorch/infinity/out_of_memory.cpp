@@ -1,0 +1,36 @@
+#include "speedtorch/infinity/out_of_memory.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string_view>
+
+#include "speedtorch/error.h"
+#ifdef SPEEDTORCH_HAS_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
+
+namespace speedtorch::infinity {
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error) ||
+      dynamic_cast<const MemoryError*>(&error))
+    return true;
+  if (!dynamic_cast<const c10::Error*>(&error)) return false;
+  // Of LibTorch's CPU allocator, cuBLAS, cuDNN and the runtime: plain errors whose words are all there is.
+  constexpr std::array<std::string_view, 5> words{
+      "can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+      "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", "CUDA error: out of memory"};
+  const std::string_view what = error.what();
+  return std::any_of(words.begin(), words.end(), [&](auto word) { return what.find(word) != what.npos; });
+}
+
+void free_cached_memory([[maybe_unused]] at::Device device) {
+#ifdef SPEEDTORCH_HAS_CUDA
+  if (device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
+#endif
+}
+
+}  // namespace speedtorch::infinity

@@ -1,0 +1,39 @@
+/// The next micro-batch's samples, fetched and brought to the device while the model is at work on this
+/// one's.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "speedtorch/infinity/batch.h"
+
+namespace speedtorch::infinity {
+
+/// Two buffers: the one that is in use, and the one that a thread of its own fills. On the host that is a
+/// plain copy or the reading of a mapped file, by one thread, so that LibTorch's keep their cores. For a GPU
+/// the samples go through pinned memory and a stream of their own, for which the model's stream waits on the
+/// device (not yet run on a GPU). Used by one thread.
+class Prefetch {
+ public:
+  Prefetch();
+  ~Prefetch();
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+
+  /// Samples of `batch` on the devices, taken over where they were fetched before; then the fetch of those
+  /// that follow begins. What fails beforehand, for want of memory or otherwise, is fetched here and now.
+  Samples take(const Batch& batch, std::int64_t first, std::int64_t count, at::Device inputs,
+               at::Device targets);
+  /// Forgets what was fetched: another batch comes.
+  void forget();
+
+  [[nodiscard]] std::int64_t hits() const;  ///< times that the samples were there when they were asked for
+
+ private:
+  class Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace speedtorch::infinity

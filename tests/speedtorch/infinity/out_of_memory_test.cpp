@@ -1,0 +1,380 @@
+/// Training under a cap, and with any allocation refused. A program of its own, because the capped allocator
+/// must be installed before the first tensor.
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <torch/nn/modules/conv.h>
+
+#include <thread>
+
+#include "speedtorch/capped_allocator.h"
+#include "speedtorch/infinity/memory_monitor.h"
+#include "speedtorch/infinity/out_of_memory.h"
+#include "tests/speedtorch/infinity/models.h"
+
+namespace speedtorch::test {
+namespace {
+
+using infinity::MicroBatchSize;
+using testing::HasSubstr;
+using Answer = MicroBatchSize::Answer;
+
+CappedAllocator& memory() { return *CappedAllocator::installed(); }
+
+/// Bytes beyond what is held now, while it lives.
+class Cap {
+ public:
+  explicit Cap(std::int64_t bytes) { memory().set_cap(memory().allocated() + bytes); }
+  ~Cap() { memory().set_cap(0); }
+  Cap(const Cap&) = delete;
+  Cap& operator=(const Cap&) = delete;
+};
+
+TEST(CappedAllocator, CountsWhatIsOutAndRefusesWhatIsBeyond) {
+  const std::int64_t before = memory().allocated();
+  memory().reset_peak();
+  {
+    const at::Tensor some = at::empty({1000}, at::kByte);
+    EXPECT_EQ(memory().allocated(), before + 1000);
+    const Cap cap(500);
+    EXPECT_NO_THROW(at::empty({500}, at::kByte));
+    EXPECT_THROW(at::empty({501}, at::kByte), c10::OutOfMemoryError);
+  }
+  EXPECT_EQ(memory().allocated(), before);
+  EXPECT_EQ(memory().peak(), before + 1500);
+  memory().refuse(2);
+  EXPECT_NO_THROW(at::empty({1}));
+  EXPECT_THROW(at::empty({1}), c10::OutOfMemoryError);
+  EXPECT_NO_THROW(at::empty({1}));
+}
+
+/// oneDNN allocates by the raw pair, which aborts where the context is not the address.
+TEST(CappedAllocator, ServesConvolutionsAndOtherThreads) {
+  const std::int64_t before = memory().allocated();
+  {
+    torch::manual_seed(1);
+    torch::nn::Conv2d conv(torch::nn::Conv2dOptions(3, 8, 3));
+    conv->forward(at::randn({4, 3, 16, 16})).sum().backward();
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+      threads.emplace_back([] {
+        for (int round = 0; round < 500; ++round) at::empty({round + 1});
+      });
+    for (auto& thread : threads) thread.join();
+  }
+  EXPECT_EQ(memory().allocated(), before);
+}
+
+TEST(OutOfMemoryErrors, AreToldFromOthers) {
+  const auto is = [](const auto& error) { return infinity::is_out_of_memory(error); };
+  EXPECT_TRUE(is(std::bad_alloc()));
+  EXPECT_TRUE(is(MemoryError("x")));
+  EXPECT_TRUE(is(c10::Error("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")));
+  EXPECT_TRUE(is(c10::Error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling")));
+  EXPECT_FALSE(is(c10::Error("mat1 and mat2 shapes cannot be multiplied")));
+  EXPECT_FALSE(is(std::runtime_error("out of memory")));
+}
+
+TEST(MicroBatchSizes, GrowHalveAndSettleWithinAQuarterOfWhatFits) {
+  for (const std::int64_t fits : {1, 3, 8, 20, 100, 1000}) {
+    MicroBatchSize sizes({.first = 8});
+    std::int64_t tries = 0;
+    for (int round = 0; round < 60; ++round, ++tries) {
+      const std::int64_t samples = sizes.of("a");
+      if (samples <= fits)
+        sizes.worked("a", samples);
+      else
+        EXPECT_NE(sizes.ran_out("a", samples), Answer::give_up);
+    }
+    EXPECT_LE(sizes.of("a"), fits);
+    EXPECT_GE(sizes.of("a") * 5, fits * 3) << fits;
+    EXPECT_EQ(sizes.of("b"), 8);  // each shape has its own
+  }
+}
+
+TEST(MicroBatchSizes, TryAgainOnceWhatHadWorked) {
+  MicroBatchSize sizes({.first = 8, .largest = 8});
+  sizes.worked("a", 8);
+  EXPECT_EQ(sizes.ran_out("a", 8), Answer::again);
+  EXPECT_EQ(sizes.ran_out("a", 8), Answer::smaller);
+  EXPECT_EQ(sizes.of("a"), 4);
+  MicroBatchSize fixed({.fixed = 5});
+  EXPECT_EQ(fixed.ran_out("a", 5), Answer::again);
+  EXPECT_EQ(fixed.ran_out("a", 5), Answer::give_up);
+  MicroBatchSize one({.first = 1});
+  EXPECT_EQ(one.ran_out("a", 1), Answer::give_up);
+}
+
+TEST(MicroBatchSizes, ComeBackToWhatHadWorkedAfterAWhile) {
+  MicroBatchSize sizes({.first = 8, .largest = 8, .retry_same_size = false, .grow_again_after = 10});
+  sizes.worked("a", 8);
+  EXPECT_EQ(sizes.ran_out("a", 8), Answer::smaller);
+  for (int batch = 0; batch < 10; ++batch) sizes.worked("a", sizes.of("a"));
+  EXPECT_LT(sizes.of("a"), 8);
+  for (int batch = 0; batch < 3; ++batch) sizes.worked("a", sizes.of("a"));
+  EXPECT_EQ(sizes.of("a"), 8);
+}
+
+TEST(MicroBatchSizes, KeepToTheBudget) {
+  MicroBatchSize sizes({.first = 10});
+  sizes.worked("a", 10, 1000, 500);  // 100 bytes a sample
+  EXPECT_EQ(sizes.of("a"), 15);
+  sizes.worked("a", 15, 1500, -300);
+  EXPECT_EQ(sizes.of("a"), 12);
+}
+
+// ---- batches beyond the cap ----
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+torch::nn::Sequential wide() {
+  torch::manual_seed(1);
+  return torch::nn::Sequential(torch::nn::Linear(64, 256), torch::nn::ReLU(), torch::nn::Linear(256, 256),
+                               torch::nn::ReLU(), torch::nn::Linear(256, 10));
+}
+
+std::pair<at::Tensor, at::Tensor> wide_data(std::int64_t samples) {
+  torch::manual_seed(2);
+  return {at::randn({samples, 64}), at::randint(0, 10, {samples}, at::kLong)};
+}
+
+bool plain_fits(std::int64_t samples) {
+  auto net = wide();
+  torch::nn::CrossEntropyLoss criterion;
+  const auto [inputs, classes] = wide_data(samples);
+  const Cap cap(8 * kMiB);
+  return infinity::had_memory_for([&] { criterion(net->forward(inputs), classes).backward(); });
+}
+
+std::int64_t largest_plain_batch() {
+  std::int64_t fits = 16;
+  while (plain_fits(2 * fits)) fits *= 2;
+  return fits;
+}
+
+TEST(BeyondTheCap, OursTrainsWithAFlatPeakWhereThePlainBatchFails) {
+  const std::int64_t fits = largest_plain_batch();
+  ASSERT_FALSE(plain_fits(2 * fits));
+  std::vector<double> peaks;
+  for (const std::int64_t times : {2, 8, 32}) {
+    auto net = wide();
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const auto [inputs, classes] = wide_data(times * fits);
+    const Cap cap(8 * kMiB);
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                     Data(std::vector<Batch>{{inputs, classes}}), quiet());
+    const std::int64_t before = memory().allocated();
+    memory().reset_peak();
+    const auto first = ib.epoch();
+    const auto second = ib.epoch();
+    EXPECT_LT(second.loss, first.loss);
+    EXPECT_EQ(second.samples, times * fits);
+    peaks.push_back(static_cast<double>(memory().peak() - before));
+    RecordProperty("peak_bytes_" + std::to_string(times) + "x", static_cast<int>(peaks.back()));
+  }
+  EXPECT_LE(peaks.back(), 8 * kMiB);
+  EXPECT_LE(peaks[2], 1.1 * peaks[1]);
+  EXPECT_LE(peaks[1], 1.1 * peaks[0]);
+}
+
+/// The seed's way as the control: one sample at a time, every graph kept until one backward. It grows with
+/// the batch.
+TEST(BeyondTheCap, OneSampleAtATimeWithGraphsKeptGrowsWithTheBatch) {
+  const auto peak_of = [](std::int64_t samples) {
+    auto net = wide();
+    const auto [inputs, classes] = wide_data(samples);
+    const std::int64_t before = memory().allocated();
+    memory().reset_peak();
+    Tensors outputs;
+    for (std::int64_t i = 0; i < samples; ++i)
+      outputs.push_back(net->forward(inputs[i].unsqueeze(0)).clone());
+    torch::nn::CrossEntropyLoss()(at::cat(outputs), classes).backward();
+    return memory().peak() - before;
+  };
+  EXPECT_GT(peak_of(512), 3 * peak_of(128) / 2);
+  const auto ours = [](std::int64_t samples) {
+    auto net = wide();
+    const auto [inputs, classes] = wide_data(samples);
+    InfinityBatch ib(quiet(16));
+    ib.set_model(net);
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    const std::int64_t before = memory().allocated();
+    memory().reset_peak();
+    ib.backward({inputs, classes});
+    return memory().peak() - before;
+  };
+  EXPECT_LE(ours(512), ours(128) + 4096);
+}
+
+TEST(BeyondTheCap, TheBudgetIsKept) {
+  auto net = wide();
+  torch::optim::Adam optimizer(net->parameters(), 0.001);
+  const auto [inputs, classes] = wide_data(4096);
+  auto options = quiet();
+  options.memory_budget = 6 * kMiB;
+  InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(std::vector<Batch>{{inputs, classes}}),
+                   options);
+  ib.epoch();
+  const std::int64_t of_parameters = 340 * 1024;
+  memory().reset_peak();
+  const std::int64_t before = memory().allocated();
+  const auto record = ib.epoch();
+  EXPECT_LE(memory().peak() - before, options.memory_budget);
+  EXPECT_GE(memory().peak() - before, options.memory_budget / 2 - 3 * of_parameters);  // and used
+  EXPECT_GT(record.micro_batches, 1);
+  EXPECT_EQ(record.refusals, 0);
+}
+
+TEST(BeyondTheCap, WhatDoesNotFitAtAllIsAnErrorThatLosesNothing) {
+  auto net = wide();
+  const auto [inputs, classes] = wide_data(64);
+  InfinityBatch ib(quiet());
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  {
+    const Cap cap(1000);
+    EXPECT_THAT(
+        [&] {
+          ib.backward({inputs, classes});
+        },
+        testing::ThrowsMessage<infinity::OutOfMemory>(HasSubstr("of 1 samples")));
+  }
+  for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
+  EXPECT_NO_THROW(ib.backward({inputs, classes}));  // the next try can be made
+}
+
+// ---- the storm ----
+
+struct Storm {
+  bool retry_same_size = true;
+  double dropout = 0;
+  bool coupled = false;
+  bool adam = true;
+};
+
+struct Outcome {
+  Tensors parameters;
+  bool refused = false;
+  std::int64_t steps = 0;
+  double loss = 0;
+};
+
+at::Tensor coupling(const at::Tensor& outputs, const at::Tensor& classes) {
+  return torch::nn::CrossEntropyLoss()(outputs, classes) + outputs.std(0).square().sum();
+}
+
+/// Two batches undisturbed, one of whose allocations (gradients, step and zero_grad together) the `kth` is
+/// refused, and one more.
+Outcome trained(const Storm& storm, std::int64_t kth) {
+  auto net = mlp(at::kDouble, storm.dropout);
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (storm.adam)
+    optimizer = std::make_unique<torch::optim::Adam>(net->parameters(),
+                                                     torch::optim::AdamOptions(0.01).amsgrad(true));
+  else
+    optimizer =
+        std::make_unique<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  const Examples data = examples(20);
+  auto options = quiet();
+  options.micro_batch = {.first = 8, .largest = 8, .retry_same_size = storm.retry_same_size};
+  options.warnings = infinity::WarningPlan::silent();
+  const Criterion criterion =
+      storm.coupled ? Criterion(&coupling, Reduction::coupled) : Criterion(torch::nn::CrossEntropyLoss());
+  InfinityBatch ib(net, *optimizer, criterion, Data(std::vector<Batch>{{data.inputs, data.classes}}),
+                   options);
+  Outcome outcome;
+  for (int batch = 0; batch < 4; ++batch) {
+    if (batch == 2) memory().refuse(kth);
+    outcome.loss = ib.epoch().loss;
+    if (batch == 2) {
+      outcome.refused = kth > 0 && !memory().refusal_pending();
+      memory().refuse(0);
+    }
+  }
+  outcome.parameters = parameters_of(net);
+  outcome.steps = ib.place().step;
+  return outcome;
+}
+
+class Storms : public testing::TestWithParam<Storm> {};
+INSTANTIATE_TEST_SUITE_P(, Storms,
+                         testing::Values(Storm{}, Storm{.adam = false}, Storm{.dropout = 0.3},
+                                         Storm{.coupled = true}, Storm{.dropout = 0.3, .coupled = true}));
+
+TEST_P(Storms, AtTheSameSizeAreBitwiseWithoutTrace) {
+  const Outcome undisturbed = trained(GetParam(), 0);
+  std::int64_t kth = 1;
+  for (;; ++kth) {
+    const Outcome outcome = trained(GetParam(), kth);
+    if (!outcome.refused) break;
+    ASSERT_TRUE(bitwise_equal(outcome.parameters, undisturbed.parameters)) << "allocation " << kth;
+    ASSERT_EQ(outcome.loss, undisturbed.loss) << "allocation " << kth;
+    ASSERT_EQ(outcome.steps, 4);
+  }
+  EXPECT_GT(kth, 50);  // there was something to refuse
+}
+
+TEST_P(Storms, WithASmallerSizeStayWithinTheBound) {
+  Storm storm = GetParam();
+  storm.retry_same_size = false;
+  if (storm.dropout > 0) return;  // smaller micro-batches draw other numbers: nothing to compare with
+  const Outcome undisturbed = trained(storm, 0);
+  for (std::int64_t kth = 1;; ++kth) {
+    const Outcome outcome = trained(storm, kth);
+    if (!outcome.refused) break;
+    ASSERT_LE(distance(outcome.parameters, undisturbed.parameters), 1e-12) << "allocation " << kth;
+    ASSERT_EQ(outcome.steps, 4);
+  }
+}
+
+// ---- who else sees memory ----
+
+TEST(MemoryMonitor, SeesBlocksTheirPeakAndTheirLives) {
+  infinity::MemoryMonitor monitor(3);
+  const c10::Device cpu(c10::kCPU);
+  monitor.report(16, 100, cpu);
+  monitor.report(32, 50, cpu);
+  monitor.report(16, -100, cpu);
+  monitor.report(48, -7, cpu);  // from before: not ours
+  monitor.report(64, 25, cpu);
+  const auto figures = monitor.figures(cpu);
+  EXPECT_EQ(figures.bytes, 75);
+  EXPECT_EQ(figures.peak_bytes, 150);
+  EXPECT_EQ(figures.allocated, 3);
+  EXPECT_EQ(figures.freed, 1);
+  EXPECT_EQ(figures.freed_bytes, 100);
+  const auto events = monitor.events();
+  ASSERT_EQ(events.size(), 3U);  // the oldest is gone
+  EXPECT_EQ(events[1].bytes, -100);
+  EXPECT_THAT(infinity::describe(figures), HasSubstr("3 blocks, 1 of them temporary"));
+  monitor.reset_peak();
+  EXPECT_EQ(monitor.figures(cpu).peak_bytes, 75);
+}
+
+TEST(MemoryMonitor, AgreesWithTheAllocator) {
+  auto net = wide();
+  const auto [inputs, classes] = wide_data(100);
+  infinity::MemoryMonitor monitor;
+  const std::int64_t before = memory().allocated();
+  memory().reset_peak();
+  {
+    const infinity::MemoryMonitor::Watch watch(monitor);
+    torch::nn::CrossEntropyLoss()(net->forward(inputs), classes).backward();
+  }
+  const auto figures = monitor.figures(at::kCPU);
+  EXPECT_EQ(figures.bytes, memory().allocated() - before);
+  EXPECT_EQ(figures.peak_bytes, memory().peak() - before);
+  const std::int64_t blocks = figures.allocated;
+  at::empty({10});
+  EXPECT_EQ(monitor.figures(at::kCPU).allocated, blocks);  // no longer watched
+}
+
+}  // namespace
+}  // namespace speedtorch::test
+
+int main(int argc, char** argv) {
+  speedtorch::CappedAllocator::install();
+  at::set_num_threads(1);  // each thread's first use may allocate: the storm counts
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

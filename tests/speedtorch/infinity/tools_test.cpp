@@ -1,0 +1,478 @@
+/// What stands around training: data, checkpoints, batch normalisation, prefetch, offload, counters, files.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <torch/data/dataloader.h>
+#include <torch/data/datasets/base.h>
+#include <torch/data/transforms/stack.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "speedtorch/infinity/comparison.h"
+#include "speedtorch/infinity/layer_watch.h"
+#include "speedtorch/infinity/memory_history.h"
+#include "speedtorch/infinity/parameter_count.h"
+#include "speedtorch/infinity/progress_listeners.h"
+#include "speedtorch/mapped_file.h"
+#include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/infinity/models.h"
+
+namespace speedtorch::test {
+namespace {
+
+using infinity::Warning;
+using stbench::test::TemporaryFolder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// ---- data ----
+
+/// All samples of an epoch, batch sizes first.
+std::pair<std::vector<std::int64_t>, at::Tensor> walked(const Data& data, std::int64_t epoch) {
+  std::vector<std::int64_t> sizes;
+  Tensors inputs;
+  for (auto next = data.start(epoch); const auto batch = next();) {
+    sizes.push_back(batch->size());
+    inputs.push_back(batch->samples(0, batch->size()).inputs[0]);
+  }
+  return {sizes, at::cat(inputs)};
+}
+
+TEST(Data, OfTensorsComesInOrderOrShuffledAnewEachEpoch) {
+  const at::Tensor rows = at::arange(10).to(at::kDouble).unsqueeze(1);
+  const auto [sizes, inputs] = walked(Data::of_tensors({rows}, {rows}, {.batch = 4}), 0);
+  EXPECT_THAT(sizes, ElementsAre(4, 4, 2));
+  EXPECT_TRUE(inputs.equal(rows));
+  const Data shuffled =
+      Data::of_tensors({rows}, {rows}, {.batch = 4, .shuffle = true, .seed = 7, .drop_last = false});
+  const at::Tensor first = walked(shuffled, 0).second;
+  EXPECT_FALSE(first.equal(rows));
+  EXPECT_TRUE(std::get<0>(first.sort(0)).equal(rows));
+  EXPECT_TRUE(walked(shuffled, 0).second.equal(first));
+  EXPECT_FALSE(walked(shuffled, 1).second.equal(first));
+  EXPECT_THAT(walked(Data::of_tensors({rows}, {rows}, {.batch = 4, .drop_last = true}), 0).first,
+              ElementsAre(4, 4));
+}
+
+TEST(Data, OfMappedFilesAndOfALoaderTrainAsTensorsDo) {
+  const TemporaryFolder folder;
+  const Examples data = examples(50);
+  const auto file = [&](const char* name, const at::Tensor& content) {
+    return MappedFile::create(folder.path() / name, content.sizes(), content.scalar_type(),
+                              [&](at::Tensor& rows) { rows.copy_(content); });
+  };
+  const auto trained = [&](const Data& source, bool prefetch) {
+    auto net = mlp();
+    torch::optim::Adam optimizer(net->parameters(), 0.01);
+    auto options = quiet(6);
+    options.prefetch = prefetch;
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), source, options);
+    ib(3);
+    EXPECT_EQ(ib.prefetched() > 0, prefetch);
+    return parameters_of(net);
+  };
+  const Data::Order order{.batch = 20, .shuffle = true, .seed = 3};
+  const Tensors of_tensors = trained(Data::of_tensors({data.inputs}, {data.classes}, order), false);
+  const Data files = Data::of_files({file("x.npy", data.inputs)}, {file("y.npy", data.classes)}, order);
+  EXPECT_TRUE(bitwise_equal(trained(files, false), of_tensors));
+  EXPECT_TRUE(bitwise_equal(trained(files, true), of_tensors));
+
+  auto with_targets = [&](bool stacked) {
+    struct Labelled : torch::data::datasets::Dataset<Labelled> {
+      explicit Labelled(Examples examples) : all(std::move(examples)) {}
+      torch::data::Example<> get(std::size_t i) override {
+        const auto at = static_cast<std::int64_t>(i);
+        return {all.inputs[at], all.classes[at]};
+      }
+      std::optional<std::size_t> size() const override {
+        return static_cast<std::size_t>(all.inputs.size(0));
+      }
+      Examples all;
+    };
+    if (stacked) {
+      auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
+          Labelled(data).map(torch::data::transforms::Stack<>()), 20);
+      return trained(Data(loader), false);
+    }
+    auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(Labelled(data), 20);
+    return trained(Data(*loader), false);
+  };
+  const Tensors in_order = trained(Data::of_tensors({data.inputs}, {data.classes}, {.batch = 20}), false);
+  EXPECT_TRUE(bitwise_equal(with_targets(true), in_order));
+  EXPECT_TRUE(bitwise_equal(with_targets(false), in_order));
+}
+
+TEST(Prefetch, LetsWhatFailsFailInTheThreadThatTrains) {
+  auto net = mlp();
+  const Examples data = examples(30);
+  auto options = quiet(10);
+  options.prefetch = true;
+  InfinityBatch ib(options);
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  const Batch broken(30, [&](std::int64_t first, std::int64_t count) -> infinity::Samples {
+    if (first == 20) throw std::runtime_error("the disk is gone");
+    return {infinity::rows_of({data.inputs}, first, count), infinity::rows_of({data.classes}, first, count)};
+  });
+  EXPECT_THAT([&] { ib.backward(broken); }, testing::ThrowsMessage<std::runtime_error>("the disk is gone"));
+  EXPECT_NO_THROW(ib.backward({data.inputs, data.classes}));
+}
+
+// ---- batch normalisation ----
+
+torch::nn::Sequential normalised() {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 4));
+  net->to(at::kDouble);
+  return net;
+}
+
+TEST(BatchNorm, IsRefusedWithTheWayOutAndTouchesNothing) {
+  const Examples data = examples(20);
+  auto net = normalised();
+  const auto buffers = net->buffers();
+  const at::Tensor mean = buffers[0].clone();
+  InfinityBatch ib(quiet(5));
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  const auto refused =
+      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("BatchNorm::per_micro_batch"));
+  EXPECT_THAT([&] { ib.backward({data.inputs, data.classes}); }, refused);
+  EXPECT_THAT([&] { ib.batch(data.inputs); }, refused);
+  EXPECT_TRUE(net->buffers()[0].equal(mean));
+
+  // In a function it is seen as well.
+  InfinityBatch of_function(quiet(5));
+  of_function.set_model(
+      Model(net->parameters(), [net](const at::Tensor& in) mutable { return net->forward(in); }));
+  of_function.set_criterion(torch::nn::CrossEntropyLoss());
+  EXPECT_THAT([&] { of_function.backward({data.inputs, data.classes}); }, refused);
+
+  net->eval();  // running statistics are the same for each sample
+  ib.backward({data.inputs, data.classes});
+  const auto ours = gradients_of(net);
+  net->zero_grad();
+  torch::nn::CrossEntropyLoss()(net->forward(data.inputs), data.classes).backward();
+  EXPECT_LE(distance(ours, gradients_of(net)), 1e-12);
+}
+
+TEST(BatchNorm, PerMicroBatchIsSaidAndIsThatOfEachMicroBatch) {
+  const Examples data = examples(20);
+  auto net = normalised();
+  Heard heard;
+  auto options = heard.options(5);
+  options.batch_norm = infinity::BatchNorm::per_micro_batch;
+  InfinityBatch ib(options);
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  ib.backward({data.inputs, data.classes});
+  EXPECT_THAT(heard.warnings, ElementsAre(Warning::batch_norm));
+  auto by_hand = normalised();
+  for (std::int64_t first = 0; first < 20; first += 5)
+    (torch::nn::CrossEntropyLoss()(by_hand->forward(data.inputs.narrow(0, first, 5)),
+                                   data.classes.narrow(0, first, 5)) /
+     4)
+        .backward();
+  EXPECT_LE(distance(gradients_of(net), gradients_of(by_hand)), 1e-12);
+  for (std::size_t i = 0; i < net->buffers().size(); ++i)
+    EXPECT_TRUE(infinity::close(net->buffers()[i], by_hand->buffers()[i], 1e-12));
+
+  // The second of two passes leaves the running statistics as the first made them.
+  ib.batch(data.inputs).sum().backward();
+  for (std::int64_t first = 0; first < 20; first += 5) by_hand->forward(data.inputs.narrow(0, first, 5));
+  EXPECT_TRUE(infinity::close(net->buffers()[0], by_hand->buffers()[0], 1e-12));
+}
+
+/// Its statistics are those of each sample, though LibTorch computes them by a batch normalisation.
+TEST(BatchNorm, IsNotSeenInInstanceNorm) {
+  const Examples data = examples(20);
+  const at::Tensor weights = at::randn({6, 4}, at::kDouble).requires_grad_();
+  const auto forward = [=](const at::Tensor& in) {
+    return at::instance_norm(in.unsqueeze(1), {}, {}, {}, {}, true, 0.1, 1e-5, false)
+        .squeeze(1)
+        .matmul(weights);
+  };
+  InfinityBatch ib(quiet(5));
+  ib.set_model(Model(std::vector<at::Tensor>{weights}, forward));
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  ib.backward({data.inputs, data.classes});
+  const at::Tensor ours = weights.grad().clone();
+  weights.mutable_grad() = at::Tensor();
+  torch::nn::CrossEntropyLoss()(forward(data.inputs), data.classes).backward();
+  EXPECT_LE(distance({ours}, {weights.grad()}), 1e-12);
+}
+
+// ---- offload ----
+
+TEST(Offload, GivesTheSameGradientsAndPacksWhatItUnpacks) {
+  const Examples data = examples(64);
+  const auto trained = [&](std::int64_t offload, infinity::OffloadFigures* figures) {
+    auto net = mlp();
+    auto options = quiet(32);
+    options.offload_at_least = offload;
+    InfinityBatch ib(options);
+    ib.set_model(net);
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    ib.backward({data.inputs, data.classes});
+    if (figures) *figures = ib.offloaded();
+    return gradients_of(net);
+  };
+  infinity::OffloadFigures figures;
+  const Tensors with = trained(1, &figures);
+  EXPECT_TRUE(bitwise_equal(with, trained(0, nullptr)));
+  EXPECT_GT(figures.packed, 0);
+  EXPECT_EQ(figures.packed, figures.unpacked);
+  EXPECT_EQ(figures.packed_bytes, figures.unpacked_bytes);
+  EXPECT_GE(figures.packed_bytes,
+            2 * 32 * (6 + 16 + 16) * 8);  // inputs, activations and what dropout and tanh keep
+  infinity::OffloadFigures none;
+  trained(1 << 20, &none);
+  EXPECT_EQ(none.packed, 0);
+}
+
+// ---- checkpoints ----
+
+struct Trainer {
+  torch::nn::Sequential net = mlp(at::kDouble, 0.3);
+  torch::optim::Adam optimizer{net->parameters(), 0.01};
+  Examples data = examples(60);
+  InfinityBatch ib{net, optimizer, torch::nn::CrossEntropyLoss(),
+                   Data::of_tensors({data.inputs}, {data.classes}, {.batch = 13, .shuffle = true, .seed = 4}),
+                   quiet(5)};
+};
+
+constexpr std::int64_t kEpochs = 6;
+
+TEST(Checkpoint, OfAKilledProcessGoesOnBitForBit) {
+  at::set_num_threads(1);  // a forked child has no other threads
+  Trainer undisturbed;
+  torch::manual_seed(99);
+  infinity::EpochRecord wanted;
+  for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) wanted = undisturbed.ib.epoch();
+
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt";
+  int kills = 0;
+  infinity::EpochRecord last;
+  for (int round = 0; round < 12; ++round) {
+    const bool to_the_end = round == 11;
+    Trainer trainer;
+    torch::manual_seed(99);
+    if (std::filesystem::exists(path)) trainer.ib.resume(path);
+    const pid_t child = to_the_end ? 0 : ::fork();
+    if (to_the_end || child == 0) {
+      trainer.ib.listen(std::make_shared<infinity::CheckpointEvery>(trainer.ib, path, 1));
+      struct Slow : infinity::Listener {
+        void stepped(const infinity::Place&) override {
+          std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        }
+      };
+      if (!to_the_end) trainer.ib.listen(std::make_shared<Slow>());
+      while (trainer.ib.place().epoch < kEpochs) last = trainer.ib.epoch();
+      if (child == 0 && !to_the_end) ::_exit(0);
+      EXPECT_TRUE(bitwise_equal(parameters_of(trainer.net), parameters_of(undisturbed.net)));
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 + 7 * round));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    kills += WIFSIGNALED(status) ? 1 : 0;
+  }
+  EXPECT_GT(kills, 0);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  if (last.samples > 0) EXPECT_DOUBLE_EQ(last.loss, wanted.loss);
+}
+
+TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt";
+  Trainer trainer;
+  trainer.ib.epoch();
+  trainer.ib.save(path);
+  torch::manual_seed(1);
+  torch::nn::Linear other(6, 4);
+  const Tensors before = parameters_of(other);
+  torch::optim::SGD optimizer(other->parameters(), 0.1);
+  InfinityBatch ib(quiet(5));
+  ib.set_model(other);
+  ib.set_optimizer(optimizer);
+  EXPECT_THAT([&] { ib.resume(path); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("other parameters")));
+  EXPECT_TRUE(bitwise_equal(parameters_of(other), before));
+  EXPECT_THAT([&] { ib.resume(path + "x"); }, testing::ThrowsMessage<FileError>(HasSubstr("cannot be read")));
+}
+
+// ---- counters, comparison, history ----
+
+TEST(ParameterCount, CountsLayersFrozenAndTrainable) {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(6, 16), torch::nn::Tanh(), torch::nn::Linear(16, 4),
+                            torch::nn::BatchNorm1d(4), torch::nn::Linear(16, 4));
+  net[2]->as<torch::nn::Linear>()->weight.requires_grad_(false);
+  const auto count = infinity::count_parameters(net);
+  EXPECT_EQ(count.all.layer, "all");
+  ASSERT_GE(count.layers.size(), 3U);
+  EXPECT_EQ(count.layers[0].layer, "0");
+  EXPECT_EQ(count.layers[0].elements, 6 * 16 + 16);
+  EXPECT_EQ(count.layers[1].frozen(), 16 * 4);
+  EXPECT_EQ(count.layers[1].bytes, (16 * 4 + 4) * 4);
+}
+
+TEST(ParameterCount, TiedOnesCountOnce) {
+  torch::nn::Linear one(6, 6);
+  const Model model(std::vector<Model>{one, one}, [](const at::Tensor& in) { return in; });
+  const auto count = infinity::count_parameters(model);
+  EXPECT_EQ(count.all.elements, 42);
+  EXPECT_EQ(count.all.tied, 42);
+  EXPECT_EQ(count.all.bytes, 168);
+}
+
+TEST(ParameterCount, TimesEachLayerByItsOperations) {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(64, 2000), torch::nn::Linear(2000, 8));
+  const auto count = infinity::count_parameters(net, {at::randn({256, 64})});
+  EXPECT_GT(count.layers[0].seconds, 0);
+  EXPECT_GT(count.layers[1].seconds, 0);
+  EXPECT_DOUBLE_EQ(count.all.seconds, count.layers[0].seconds + count.layers[1].seconds);
+  EXPECT_THAT(infinity::to_string(count), testing::AllOf(HasSubstr("forward ms"), HasSubstr("130000")));
+}
+
+TEST(Comparison, HasTheRightPolarity) {
+  EXPECT_TRUE(infinity::close(1.0, 1.0 + 1e-9));
+  EXPECT_FALSE(infinity::close(1.0, 1.1));
+  EXPECT_TRUE(infinity::close(at::scalar_tensor(2.0), at::scalar_tensor(2.0)));
+  EXPECT_FALSE(infinity::close(at::ones({3}), at::zeros({3})));
+  EXPECT_FALSE(infinity::close(at::ones({3}), at::ones({4})));
+  EXPECT_FALSE(infinity::close(at::full({1}, std::nan("")), at::ones({1})));
+  auto a = mlp();
+  auto b = mlp();
+  EXPECT_TRUE(infinity::equal_networks(a, b));
+  {
+    const at::NoGradGuard no_grad;
+    b->parameters()[1].select(0, 0).add_(1e-3);
+  }
+  EXPECT_FALSE(infinity::equal_networks(a, b));
+  const auto found = infinity::differences(a, b, 1e-6);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "parameter 0.bias");
+  EXPECT_NEAR(found[0].largest, 1e-3, 1e-9);
+  EXPECT_TRUE(infinity::differences(a, b, 1e-2).empty());
+}
+
+TEST(Determinize, Repeats) {
+  const auto trained = [](std::uint64_t seed) {
+    infinity::determinize(seed);
+    torch::nn::Sequential net(torch::nn::Linear(6, 16), torch::nn::Dropout(0.5), torch::nn::Linear(16, 4));
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const at::Tensor inputs = at::randn({30, 6});
+    InfinityBatch ib(
+        net, optimizer, [](const at::Tensor& out) { return out.square().mean(); },
+        Data(std::vector<Batch>{Batch(Tensors{inputs})}), quiet(7));
+    ib(3);
+    return parameters_of(net);
+  };
+  EXPECT_TRUE(bitwise_equal(trained(1), trained(1)));
+  EXPECT_FALSE(bitwise_equal(trained(1), trained(2)));
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  infinity::determinize(1, false);
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
+}
+
+TEST(MemoryHistory, CutsLabelsKeepsTheLastAndShowsWhatChanged) {
+  infinity::MemoryHistory history(2);
+  history.append("before");
+  history.append({"a label of more than twenty characters", c10::kCPU, 1'000'000'000, 5'000'000, 3'000'000});
+  history.append({"then", c10::kCPU, 1'000'000'000, 9'000'000, 4'500'000});
+  ASSERT_EQ(history.snapshots().size(), 2U);
+  EXPECT_EQ(history.snapshots()[0].label, "a label of more than");
+  EXPECT_EQ(history.snapshots()[0].free_cache(), 2'000'000);
+  EXPECT_THAT(history.to_string(), testing::ContainsRegex("then +cpu +1000.0 +9.0 +4.5 +4.5 +\\+1.5"));
+  EXPECT_GT(infinity::memory_snapshot(c10::kCPU).total, 0);
+}
+
+// ---- listeners ----
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void train_with(const std::shared_ptr<infinity::Listener>& listener, double rate = 0.1) {
+  auto net = mlp();
+  torch::optim::SGD optimizer(net->parameters(), rate);
+  const Examples data = examples(20);
+  InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                   Data::of_tensors({data.inputs}, {data.classes}, {.batch = 12}), quiet(8));
+  ib.listen(listener);
+  ib(2);
+}
+
+TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
+  const TemporaryFolder folder;
+  const std::string csv = folder.path() / "stats.csv";
+  train_with(std::make_shared<infinity::StatsFile>(csv));
+  std::istringstream lines(text_of(csv));
+  std::vector<std::string> kinds;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 10) << line;
+    kinds.push_back(line.substr(0, line.find(',')));
+  }
+  EXPECT_THAT(kinds, ElementsAre("kind", "batch", "batch", "epoch", "batch", "batch", "epoch"));
+
+  const std::string json = folder.path() / "stats.json";
+  train_with(std::make_shared<infinity::StatsFile>(json));
+  std::istringstream objects(text_of(json));
+  double batches = 0;
+  double epochs = 0;
+  for (std::string line; std::getline(objects, line);) {
+    const auto object = nlohmann::json::parse(line);
+    (object["kind"] == "batch" ? batches : epochs) +=
+        object["loss"].get<double>() * object["samples"].get<double>();
+  }
+  EXPECT_NEAR(batches, epochs, 1e-9);  // an epoch's loss is that of its batches
+  const std::string bad = folder.path() / "nan.json";
+  train_with(std::make_shared<infinity::StatsFile>(bad), 1e300);
+  EXPECT_THAT(text_of(bad), HasSubstr("\"loss\": null"));
+  EXPECT_THROW(infinity::StatsFile(folder.path() / "no" / "folder.csv"), FileError);
+}
+
+TEST(ProgressBar, SaysAsMuchAsItIsToldTo) {
+  const auto said = [](infinity::Verbosity verbosity) {
+    std::FILE* file = std::tmpfile();
+    train_with(std::make_shared<infinity::ProgressBar>(verbosity, file));
+    std::rewind(file);
+    std::string text(2000, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    std::fclose(file);
+    return text;
+  };
+  EXPECT_EQ(said(infinity::Verbosity::quiet), "");
+  for (const auto verbosity : {infinity::Verbosity::epochs, infinity::Verbosity::batches})
+    EXPECT_THAT(said(verbosity),
+                testing::AllOf(HasSubstr("epoch 1/2: loss 1."), HasSubstr("20 samples in 2 batches"),
+                               testing::Not(HasSubstr("\r"))));
+}
+
+TEST(Display, GetsEachBatchAndCanStop) {
+  int shown = 0;
+  train_with(std::make_shared<infinity::Display>(
+      [&](const infinity::Display::Now& now) {
+        ++shown;
+        EXPECT_GT(now.loss, 0);
+        EXPECT_GT(now.samples, 0);
+      },
+      [&] { return shown == 3; }));
+  EXPECT_EQ(shown, 3);
+}
+
+}  // namespace
+}  // namespace speedtorch::test
