@@ -1,9 +1,7 @@
 // Training with more parameters than a device's memory has, where the capped allocator stands for the device:
 // the full table is refused, and the hosted one trains and learns. And a table larger than a limit on the
 // process's own memory, in a file.
-#include <ATen/ops/empty.h>
-#include <ATen/ops/rand.h>
-#include <ATen/ops/randint.h>
+#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
