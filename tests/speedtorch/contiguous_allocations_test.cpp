@@ -23,7 +23,9 @@ TEST(ContiguousAllocations, AreNoneInAStep) {
     for (const auto& one : given) one.grad().fill_(1);
     const auto before = kernels::allocations();
     optimizer.step(all);
-    if (step > 0) EXPECT_EQ(kernels::allocations(), before) << "step " << step;
+    if (step > 0) {  // the first finds room for the norm
+      EXPECT_EQ(kernels::allocations(), before) << "step " << step;
+    }
   }
 }
 
