@@ -142,7 +142,7 @@ class EmbeddingSuiteTest(ProgramTest):
             given = [text if word is TEXT else word for word in EMBEDDING]
             done = self.run_program(*given, "--optimizer", "SGD")
             self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
-            self.assertIn(expected, done.stderr + done.stdout)
+            self.assertIn(expected, " ".join((done.stderr + done.stdout).split()))
 
 
 class ContiguousSuiteTest(ProgramTest):
