@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <torch/data/dataloader.h>
 #include <torch/data/datasets/base.h>
+#include <torch/data/datasets/map.h>
+#include <torch/data/samplers/sequential.h>
 #include <torch/data/transforms/stack.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <unistd.h>
@@ -289,7 +291,9 @@ TEST(Checkpoint, OfAKilledProcessGoesOnBitForBit) {
   }
   EXPECT_GT(kills, 0);
   EXPECT_TRUE(std::filesystem::exists(path));
-  if (last.samples > 0) EXPECT_DOUBLE_EQ(last.loss, wanted.loss);
+  if (last.samples > 0) {
+    EXPECT_DOUBLE_EQ(last.loss, wanted.loss);
+  }
 }
 
 TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
