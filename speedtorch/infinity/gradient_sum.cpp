@@ -12,6 +12,8 @@
 namespace speedtorch::infinity {
 namespace {
 
+constexpr int kBlock = 32;  ///< micro-batches
+
 bool is_dense(const at::Tensor& tensor) { return tensor.layout() == at::kStrided; }
 
 /// A tensor to add to in place: laid out as the parameter is, and shared with nobody. A backward may hand out
@@ -46,10 +48,24 @@ Tensors replacements(const Tensors& into, const Tensors& more) {
 }  // namespace
 
 GradientSum::GradientSum(Tensors parameters)
-    : parameters_(std::move(parameters)), sums_(parameters_.size()) {}
+    : parameters_(std::move(parameters)), sums_(parameters_.size()), total_(parameters_.size()) {}
+
+/// Adds the block's sums to the total, all or none.
+void GradientSum::fold() {
+  Tensors ready = replacements(total_, sums_);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (ready[i].defined())
+      total_[i] = std::move(ready[i]);
+    else if (sums_[i].defined())
+      total_[i].add_(sums_[i]);
+  }
+  sums_.assign(parameters_.size(), {});
+  in_sums_ = 0;
+}
 
 void GradientSum::add(Tensors gradients) {
   const at::NoGradGuard no_grad;
+  if (in_sums_ == kBlock) fold();
   for (std::size_t i = 0; i < sums_.size(); ++i)
     if (gradients[i].defined() && !sums_[i].defined())
       gradients[i] = owned(std::exchange(gradients[i], {}), parameters_[i]);
@@ -60,46 +76,46 @@ void GradientSum::add(Tensors gradients) {
     else if (gradients[i].defined())
       sums_[i].add_(gradients[i]);
   }
+  ++in_sums_;
 }
 
 void GradientSum::scale(double factor) {
   const at::NoGradGuard no_grad;
-  Tensors factors(sums_.size());  // a number would be made a tensor at each multiplication, which may fail
-  Tensors scaled(sums_.size());
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (!sums_[i].defined()) continue;
-    if (is_dense(sums_[i]))
-      factors[i] = at::scalar_tensor(factor, at::TensorOptions(sums_[i].scalar_type()));
+  fold();
+  Tensors factors(total_.size());  // a number would be made a tensor at each multiplication, which may fail
+  Tensors scaled(total_.size());
+  for (std::size_t i = 0; i < total_.size(); ++i) {
+    if (!total_[i].defined()) continue;
+    if (is_dense(total_[i]))
+      factors[i] = at::scalar_tensor(factor, at::TensorOptions(total_[i].scalar_type()));
     else
-      scaled[i] = at::mul(sums_[i], factor);
+      scaled[i] = at::mul(total_[i], factor);
   }
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (factors[i].defined()) sums_[i].mul_(factors[i]);
-    if (scaled[i].defined()) sums_[i] = std::move(scaled[i]);
+  for (std::size_t i = 0; i < total_.size(); ++i) {
+    if (factors[i].defined()) total_[i].mul_(factors[i]);
+    if (scaled[i].defined()) total_[i] = std::move(scaled[i]);
   }
 }
 
 void GradientSum::publish() {
   const at::NoGradGuard no_grad;
+  fold();
   Tensors gradients;
   for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
-  Tensors ready = replacements(gradients, sums_);
+  Tensors ready = replacements(gradients, total_);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (ready[i].defined())
       parameters_[i].mutable_grad() = std::move(ready[i]);
-    else if (sums_[i].defined())
-      gradients[i].add_(sums_[i]);
+    else if (total_[i].defined())
+      gradients[i].add_(total_[i]);
   }
-  sums_.assign(parameters_.size(), {});
+  total_.assign(parameters_.size(), {});
 }
 
-Tensors GradientSum::take() { return std::exchange(sums_, Tensors(parameters_.size())); }
-
-std::int64_t GradientSum::bytes() const {
-  std::int64_t bytes = 0;
-  for (const at::Tensor& sum : sums_)
-    if (sum.defined()) bytes += static_cast<std::int64_t>(is_dense(sum) ? sum.nbytes() : 0);
-  return bytes;
+Tensors GradientSum::take() {
+  const at::NoGradGuard no_grad;
+  fold();
+  return std::exchange(total_, Tensors(parameters_.size()));
 }
 
 }  // namespace speedtorch::infinity

@@ -31,11 +31,12 @@ class GradientSum {
   /// The sums themselves, taken out: one a parameter, undefined where no micro-batch had one.
   Tensors take();
 
-  [[nodiscard]] std::int64_t bytes() const;
-
  private:
+  void fold();
   Tensors parameters_;
-  Tensors sums_;
+  Tensors sums_;   ///< of the last micro-batches, at most kBlock
+  Tensors total_;  ///< of those before
+  int in_sums_ = 0;
 };
 
 }  // namespace speedtorch::infinity
