@@ -67,7 +67,7 @@ TEST(Sentence, OfAStepOnEverythingHasCoresAndNoBatch) {
   id.axes = {{"clip", 0.1}, {"optimizer", "SGD"}};
   EXPECT_EQ(to_sentence(id, axes), sentence + " clip=0.1 optimizer=SGD");
   EXPECT_EQ(from_sentence(sentence + " optimizer=SGD clip=0.1", axes, CaseKind::works), id);
-  for (const std::string wrong :
+  for (const std::string& wrong :
        {sentence + " batch 5", sentence + " unique", sentence.substr(0, sentence.size() - 8)}) {
     EXPECT_THAT(
         message_of<UsageError>([&] { from_sentence(wrong, axes, CaseKind::works); }),
