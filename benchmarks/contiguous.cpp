@@ -173,8 +173,8 @@ std::vector<AxisInfo> describe() {
 std::string model_lines() {
   std::string lines = "  shapes:\n";
   for (const auto& model : model_shapes())
-    lines += fmt::format("    {:<12} {} tensors, {} elements: {}\n", model.name, model.parameters.size(),
-                         model.elements(), model.source);
+    lines += fmt::format("    {:<12} {} tensors, {} elements\n                 {}\n", model.name,
+                         model.parameters.size(), model.elements(), model.source);
   return lines;
 }
 

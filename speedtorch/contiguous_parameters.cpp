@@ -372,7 +372,7 @@ void ContiguousParameters::prepare_step() {
 }
 
 /// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
-/// small tensors, they are a third of a step.
+/// small tensors, they are much of a step (docs/contiguous.md).
 void ContiguousParameters::prefetch_place(std::size_t k) const {
   constexpr std::size_t kAhead = 8;
   const auto prefetch = [](const void* object, int lines) {

@@ -78,10 +78,10 @@ show_progress() {
   [[ ! -t 2 || $begun == no ]] || printf '\n' >&2
 }
 
-# ensure_built PRESET TARGET...
+# ensure_built PRESET TARGET... Where there is a ccache, what another checkout of the same sources has compiled serves.
 ensure_built() {
   local folder=$ROOT/build/$1
   shift
-  NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
+  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
     show_progress "build/${folder##*/}"
 }
