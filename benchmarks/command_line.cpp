@@ -329,8 +329,29 @@ void check_case_alone(const Options& options) {
   }
 }
 
+/// What only some suites know would be ignored by the others.
+void check_suites_know(const Options& options) {
+  using Suites = std::vector<std::string>;
+  const std::tuple<const char*, bool, Suites> given[] = {
+      {"--optimizer", !options.optimizers.empty(), {"optimizer", "embedding", "contiguous"}},
+      {"--text", !options.text.empty(), {"embedding"}},
+      {"--negatives", !options.negatives.empty(), {"embedding"}},
+      {"--shape", !options.shapes.empty(), {"contiguous"}},
+      {"--clip", !options.clips.empty(), {"contiguous"}}};
+  for (const auto& [name, present, suites] : given) {
+    const auto& known = suites;
+    const bool any = std::ranges::any_of(options.suites, [&](const std::string& suite) {
+      return std::ranges::find(known, suite) != known.end();
+    });
+    if (present && !any && !options.suites.empty())
+      throw UsageError(fmt::format("{} has no meaning for --suite {}; it goes with {}", name,
+                                   fmt::join(options.suites, ","), fmt::join(known, ", ")));
+  }
+}
+
 void check_together(const Options& options) {
   check_outputs(options);
+  check_suites_know(options);
   if (!options.case_sentence.empty()) check_case_alone(options);
 }
 

@@ -42,6 +42,8 @@ MISTAKES = [
     ([*BASE, "--expect", "(>=3"], ["--expect", "'('"]),
     ([*BASE, "--trace", ""], ["--trace", "empty"]),
     ([*BASE, "--events", "e", "--trace", "./e"], ["--events and --trace", "e"]),
+    ([*BASE, "--optimizer", "Adam"], ["--optimizer", "transfer", "contiguous"]),
+    (["--suite", "memory", "--clip", "1"], ["--clip", "memory", "contiguous"]),
     ([*BASE, "--events", "missing/e"], ["missing/e", "No such file"]),
     ([*BASE, "--events", "e", "--rows", "0"], ["--rows 0"]),
     ([*BASE, "--dtype", "float33"], ["--dtype", "'float33'", "did you mean 'float32'?", "bfloat16"]),

@@ -30,6 +30,8 @@ VALUES = {
 }
 ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
          "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
+STEPS = {"--optimizer": ("optimizer", "Adam"), "--text": ("embedding", __file__), "--negatives": ("embedding", "3"),
+         "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5")}
 FLAGS = {"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all"}
 
 
@@ -137,7 +139,7 @@ class OutputTest(ProgramTest):
         parsed |= set(re.findall(r'add_flag\("(-[\w-]+)"', source))
         own = set(re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks/own_command.cpp").read_text(encoding="utf-8")))
         self.assertEqual(helped, parsed | own)
-        self.assertEqual(set(VALUES) | set(ALONE) | FLAGS, parsed, "give a new option a value above")
+        self.assertEqual(set(VALUES) | set(ALONE) | set(STEPS) | FLAGS, parsed, "give a new option a value above")
 
     def test_every_option_is_taken(self):
         words = [word for pair in VALUES.items() for word in pair]
@@ -148,6 +150,8 @@ class OutputTest(ProgramTest):
         for name, value in ALONE.items():
             suite = () if name == "--case" else SMALL
             self.assertEqual(run(*suite, name, value, "--dry-run").returncode, 0, name)
+        for name, (suite, value) in STEPS.items():
+            self.assertEqual(run("--suite", suite, name, value, *HOST, "--dry-run").returncode, 0, name)
 
     def test_version(self):
         done = run("--version")
