@@ -27,6 +27,7 @@ constexpr std::int64_t table_bytes = rows * dim * 4;
 
 /// Every row is to become its number, scaled: what is left of the way after so many steps.
 double error_after(SparseRows& side, int steps) {
+  at::manual_seed(1);
   double first = 0, last = 0;
   for (int step = 0; step < steps; ++step) {
     const auto index = at::randint(0, side.table().size(0), {2048}, at::kLong);
@@ -56,14 +57,14 @@ TEST_F(Capped, TheFullTableIsRefused) {
 }
 
 TEST_F(Capped, TheHostedTableTrainsAndLearns) {
-  const UpdateOptions optimizers[] = {AdamOptions{.lr = 0.05}, AdamaxOptions{.lr = 0.05},
+  const UpdateOptions optimizers[] = {AdamOptions{.lr = 0.1}, AdamaxOptions{.lr = 0.1},
                                       AdagradOptions{.lr = 0.1}};
   for (const auto placement : {Placement::hugepage, Placement::mapped}) {
     for (const auto& options : optimizers) {
       // A few rows, so that they are met often; the table is as large as ever.
       const auto table = Table::filled({rows, dim}, at::kFloat, Zeros{}, {.placement = placement});
       SparseRows side(table.host_tensor().narrow(0, 0, 4096), options, {.placement = placement});
-      EXPECT_LT(error_after(side, 60), 0.1) << to_string(placement);
+      EXPECT_LT(error_after(side, 100), 0.1) << to_string(placement);
       EXPECT_LE(device.allocated(), device.cap());
     }
   }
