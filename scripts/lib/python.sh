@@ -134,8 +134,9 @@ has_modules() {
 sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' "${@:2}" 2>/dev/null
 }
 
-# What the tests' Python needs beside the torch.
-readonly ORACLE_MODULES=(numpy pandas jsonschema)
+# What the tests' Python needs beside the torch: the packages, each with the module that it brings.
+readonly -A ORACLE_MODULE=([numpy]=numpy [pandas]=pandas [jsonschema]=jsonschema [scikit-learn]=sklearn)
+readonly ORACLE_PACKAGES=(numpy pandas jsonschema scikit-learn)
 
 # choose_oracle: ORACLE, the Python that the tests compare with. What the user's own installation lacks goes into an
 # environment of ours on top of it, never into the user's.
@@ -143,25 +144,25 @@ choose_oracle() {
   local base=${TORCH_PYTHON:-$(command -v python3)} folder
   ORACLE=$base
   [[ $WITH_TESTS == yes ]] || return 0
-  has_modules "$base" "${ORACLE_MODULES[@]}" && return
+  has_modules "$base" "${ORACLE_MODULE[@]}" && return
   if [[ -n $BUNDLE_DIR ]]; then
-    say "the tests that need ${ORACLE_MODULES[*]} will be skipped: $base lacks one of them, and a bundle holds none"
+    say "the tests that need ${ORACLE_PACKAGES[*]} will be skipped: $base lacks one of them, and a bundle holds none"
     return
   fi
   require_packages venv
   folder=$CACHE/oracle-$("$base" -c 'import sys; print("py%d.%d" % sys.version_info[:2])')-$(
-    printf '%s' "$base ${ORACLE_MODULES[*]}" | sha256sum | cut -c 1-12)
+    printf '%s' "$base ${ORACLE_PACKAGES[*]}" | sha256sum | cut -c 1-12)
   if [[ ! -e $folder/.complete ]]; then
-    say "adding ${ORACLE_MODULES[*]} to $base in an environment of its own: $folder"
+    say "adding ${ORACLE_PACKAGES[*]} to $base in an environment of its own: $folder"
     make_oracle "$base" "$folder"
   fi
   ORACLE=$folder/bin/python3
 }
 
 make_oracle() {
-  local module wanted=()
-  for module in "${ORACLE_MODULES[@]}"; do
-    has_modules "$1" "$module" || wanted+=(-e "^$module==")
+  local package wanted=()
+  for package in "${ORACLE_PACKAGES[@]}"; do
+    has_modules "$1" "${ORACLE_MODULE[$package]}" || wanted+=(-e "^$package==")
   done
   # A virtual environment of a virtual environment sees the system's packages, not its parent's: a .pth file does.
   VENV_FLAGS=--system-site-packages VENV_PARENT_SITE=$("$1" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')

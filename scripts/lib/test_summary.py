@@ -2,7 +2,8 @@
 
 usage: test_summary.py FOLDER
 
-FOLDER holds NAME.xml for each run of CTest, and NAME.failed with one line for each step that gave no results.
+FOLDER holds NAME.xml for each run of CTest, NAME/PROGRAM.xml for each GoogleTest program that CTest ran whole in it, and
+NAME.failed with one line for each step that gave no results.
 Exit status 0 where something ran and nothing failed, else 1.
 """
 
@@ -29,6 +30,27 @@ def note(case, tag):
     return (element.get("message") or "") if element is not None else ""
 
 
+def read_program(file, name):
+    """Yields (name, state, reason) for each case of the XML file of a GoogleTest program."""
+    try:
+        cases = list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
+    except xml.etree.ElementTree.ParseError as error:
+        yield f"{name}: {file.name}", "failed", f"its results cannot be read: {error}"
+        return
+    for case in cases:
+        full = f"{name}: {case.get('classname')}.{case.get('name')}"
+        if case.find("failure") is not None:
+            yield full, "failed", "its output is above"
+        elif case.get("result") == "completed":
+            yield full, "passed", ""
+        elif case.get("status") == "notrun":
+            yield full, "skipped", "disabled in its source"
+        elif case.get("result") == "skipped":
+            yield full, "skipped", " ".join(note(case, "skipped").partition("\n")[2].split()) or "no reason given"
+        else:
+            yield full, "failed", "did not run"
+
+
 def read_results(file):
     """Yields (name, state, reason) for each test of one JUnit file; the state is passed, failed or skipped."""
     try:
@@ -40,6 +62,13 @@ def read_results(file):
     if not cases:
         yield file.stem, "failed", "no tests were found"
     for case in cases:
+        program = file.parent / file.stem / f"{case.get('name')}.xml"
+        if program.exists():
+            found = list(read_program(program, file.stem))
+            yield from found
+            # Beside its cases' failures a program has its exit: a leak, for one.
+            if case.get("status") == "run" or any(state == "failed" for _, state, _ in found):
+                continue
         # GoogleTest's value of a parameter that cannot be printed says nothing: its bytes.
         name = f"{file.stem}: {case.get('name').split('  # GetParam()')[0]}"
         output = case.findtext("system-out") or ""

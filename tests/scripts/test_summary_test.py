@@ -22,6 +22,13 @@ PYTHON_SKIPPED = """<testcase name="b.test_x" status="notrun"><skipped message="
 <system-out>test_x (__main__.B.test_x) ... skipped 'pandas is missing'
 </system-out></testcase>"""
 MISSING = '<testcase name="A.Gone" status="notrun"><skipped message="Unable to find executable"/></testcase>'
+WHOLE_PROGRAM = """<testsuites><testsuite name="A">
+<testcase name="Passes" status="run" result="completed" classname="A"/>
+<testcase name="Skips" status="run" result="skipped" classname="A"><skipped message="a_test.cpp:4&#x0A;no CUDA driver&#x0A;on this machine"/></testcase>
+<testcase name="DISABLED_Off" status="notrun" result="suppressed" classname="A"/>
+%s</testsuite></testsuites>"""
+WHOLE_PROGRAM_FAILURE = ('<testcase name="Fails" status="run" result="completed" classname="A">'
+                         '<failure message="x"/></testcase>')
 
 
 class SummaryTest(unittest.TestCase):
@@ -29,7 +36,9 @@ class SummaryTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in files.items():
                 stem, suffix = name.rsplit("_", 1)
-                (Path(folder) / f"{stem}.{suffix}").write_text(text)
+                file = Path(folder) / f"{stem.replace('__', '/')}.{suffix}"
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(text)
             return subprocess.run([sys.executable, ROOT / "scripts/lib/test_summary.py", folder],
                                   capture_output=True, text=True)
 
@@ -44,6 +53,27 @@ class SummaryTest(unittest.TestCase):
             "2 passed, 0 failed, 2 skipped",
         ])
         self.assertEqual(done.returncode, 0)
+
+    def test_programs_run_whole_are_counted_by_their_cases(self):
+        program = '<testcase name="a_test" status="run"><system-out>ok</system-out></testcase>'
+        done = self.summarise(asan_xml=self.suite(program, PASSED), asan__a_test_xml=WHOLE_PROGRAM % "")
+        self.assertEqual(done.stdout.splitlines(), [
+            "skipped  asan: A.Skips: no CUDA driver on this machine",
+            "skipped  asan: A.DISABLED_Off: disabled in its source",
+            "2 passed, 0 failed, 2 skipped",
+        ])
+
+    def test_program_run_whole_fails_by_a_case_by_its_end_and_by_writing_nothing(self):
+        program = '<testcase name="a_test" status="fail"><failure message="Failed"/><system-out>x</system-out></testcase>'
+        for text, failed in ((WHOLE_PROGRAM % WHOLE_PROGRAM_FAILURE, "A.Fails: its output is above"),
+                             (WHOLE_PROGRAM % "", "a_test: Failed"), ("cut off <", "a_test.xml")):
+            with self.subTest(failed=failed):
+                done = self.summarise(asan_xml=self.suite(program), asan__a_test_xml=text)
+                self.assertIn(f"failed  asan: {failed}", done.stdout)
+                self.assertEqual(done.stdout.count("failed  "), 1)
+                self.assertEqual(done.returncode, 1)
+        done = self.summarise(asan_xml=self.suite(program))
+        self.assertEqual(done.stdout.splitlines()[0], "failed  asan: a_test: Failed")
 
     def test_failure_is_named_and_fails(self):
         done = self.summarise(release_xml=self.suite(PASSED, FAILED))
