@@ -40,7 +40,7 @@ std::int64_t row_at(Rows rows, std::int64_t i) { return rows[static_cast<std::si
 
 at::Tensor index_tensor(Rows rows, at::Device device) {
   auto* data = const_cast<std::int64_t*>(rows.data());  // from_blob's signature; the tensor is only read
-  return at::from_blob(data, {std::ssize(rows)}, at::kLong).to(device, /*non_blocking=*/false, /*copy=*/true);
+  return at::from_blob(data, {std::ssize(rows)}, at::kLong).to(device);
 }
 
 /// body(part of `rows`) for parts of at most device_block bytes.

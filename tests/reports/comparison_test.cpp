@@ -40,6 +40,16 @@ const ComparedCase& row(const Comparison& comparison, const std::string& method,
   throw std::out_of_range("no such row");
 }
 
+TEST(Comparison, TwoRunsAgainstOneKnowASpreadByOneDegreeOfFreedomOnly) {
+  const auto base = synthetic_runs(quiet(), 1, 2);
+  const auto of_one = compare(base, synthetic_runs(quiet(), 2, 1, slow_first_cell));
+  const auto of_two = compare(base, synthetic_runs(quiet(), 2, 2, slow_first_cell));
+  // Student's quantile at 1 % is 63.7 with one degree and 9.9 with two; the rest differs by a sixth.
+  EXPECT_GT(std::log1p(*row(of_one, "speedtorch", 64).limit),
+            3 * std::log1p(*row(of_two, "speedtorch", 64).limit));
+  EXPECT_EQ(row(of_one, "speedtorch", 64).verdict, Verdict::unresolved);
+}
+
 TEST(Comparison, APlantedSlowdownIsFoundAndNothingElse) {
   const auto base = synthetic_runs(quiet(), 1, 5), now = synthetic_runs(quiet(), 2, 5, slow_first_cell);
   const auto comparison = compare(base, now);
