@@ -249,6 +249,11 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
               }),
               HasSubstr("1 parameters has 2 names"));
   EXPECT_TRUE(first.storage().is_alias_of(whole.storage())) << "refused ones stay as they were";
+  // One of the two is frozen: it would keep the old memory. Two frozen ones stay as they are.
+  const auto frozen = whole.detach().slice(0, 3);
+  EXPECT_THAT(refuse({frozen, parameter({2}), first}), HasSubstr("parameter 2 and parameter 0"));
+  EXPECT_THAT(refuse({whole.detach(), frozen, parameter({2})}), HasSubstr("nothing was refused"));
+  EXPECT_THAT(refuse({at::randn({3, 1}).expand({3, 4}), parameter({2})}), HasSubstr("nothing was refused"));
 }
 
 TEST(ContiguousParameters, ThatAreFrozenAreNeverTouched) {
@@ -372,6 +377,77 @@ TEST(ContiguousParameters, MayBeRebuiltAgainAndAgain) {
   EXPECT_EQ(flat.places().size(), given.size());
   EXPECT_TRUE(flat.buffer_is_valid());
   EXPECT_EQ(most_ulps(given, before, before), 0);
+}
+
+TEST(ContiguousParameters, StayUnusedThroughARebuild) {
+  const auto used = parameter({3});
+  const auto unused = parameter({4});
+  ContiguousOptimizer optimizer(Tensors{used, unused}, SGDOptions{.lr = 1, .weight_decay = 0.5});
+  const auto before = unused.detach().clone();
+  used.grad().fill_(1);
+  optimizer.rebuild();
+  EXPECT_TRUE(optimizer.parameters().used(0));
+  EXPECT_FALSE(optimizer.parameters().used(1));
+  EXPECT_TRUE(used.grad().equal(at::ones({3})));
+  optimizer.step({.zero_grad = true});
+  EXPECT_TRUE(unused.equal(before));
+  optimizer.parameters().gradients_written();
+  optimizer.rebuild();
+  EXPECT_TRUE(optimizer.parameters().used(1));
+  optimizer.step({.zero_grad = true});
+  EXPECT_TRUE(unused.equal(before * 0.5));
+  EXPECT_FALSE(optimizer.parameters().used(1));
+}
+
+// A stock optimizer's checkpoint: flat states become those of each parameter, and flat again.
+TEST(ContiguousParameters, SplitAndJoinStatesOfAStockOptimizer) {
+  auto ours = random_parameters(5);
+  ours[4].set_requires_grad(false);
+  const auto theirs = copies(ours);
+  ContiguousParameters flat(ours);
+  torch::optim::Adam optimizer(flat.contiguous(), torch::optim::AdamOptions(0.01));
+  add_gradients(ours, theirs, 1);
+  optimizer.step();
+  torch::optim::Adam apart(theirs, torch::optim::AdamOptions(0.01));
+  apart.step();
+  const auto state_of = [](torch::optim::Adam& adam, const at::Tensor& one) -> torch::optim::AdamParamState& {
+    return static_cast<torch::optim::AdamParamState&>(*adam.state().at(one.unsafeGetTensorImpl()));
+  };
+  auto& of_flat = state_of(optimizer, flat.contiguous()[0]);
+  const auto parts = flat.split({of_flat.exp_avg()});
+  ASSERT_EQ(parts.size(), ours.size());
+  EXPECT_FALSE(parts[4].defined());
+  Tensors wanted(ours.size());
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    if (k == 4) continue;
+    wanted[k] = state_of(apart, theirs[k]).exp_avg();
+    EXPECT_TRUE(parts[k].equal(wanted[k])) << k;
+    EXPECT_EQ(parts[k].strides(), ours[k].strides());
+  }
+  const auto joined = flat.join(wanted);
+  ASSERT_EQ(joined.size(), 1U);
+  EXPECT_TRUE(joined[0].equal(of_flat.exp_avg()));
+
+  EXPECT_THAT(refusal([&] { (void)flat.split({}); }), HasSubstr("0 flat tensors were given; there are 1"));
+  EXPECT_THAT(refusal([&] { (void)flat.split({at::zeros({3})}); }), HasSubstr("flat tensor 0 is [3]"));
+  wanted[2] = at::zeros({77});
+  EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("given for parameter 2 is [77]"));
+  wanted[2] = at::Tensor();
+  EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("parameter 2 is not defined"));
+  wanted.pop_back();
+  EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("11 tensors were given; there are 12"));
+}
+
+TEST(ContiguousParameters, SplitAndJoinEachBufferInAnyDtype) {
+  const Tensors given = {parameter({3}), parameter({2, 2}, at::kBFloat16), parameter({5})};
+  const ContiguousParameters flat(given);
+  Tensors states;
+  for (const auto& one : given) states.push_back(one.detach().to(at::kFloat));
+  const auto joined = flat.join(states);
+  ASSERT_EQ(joined.size(), 2U);
+  EXPECT_EQ(joined[1].scalar_type(), at::kFloat);
+  EXPECT_EQ(joined[1].numel(), flat.buckets()[1].data.numel());
+  EXPECT_EQ(most_ulps(flat.split(joined), states, states), 0);
 }
 
 /// Makes an optimizer of LibTorch's, or ours.
@@ -568,6 +644,7 @@ TEST(ContiguousOptimizer, StepsGroupsByTheirOwnOptions) {
   EXPECT_THAT(refusal([&] { optimizer.set_options(0, SGDOptions{.momentum = 0.9}); }),
               HasSubstr("other states"));
   EXPECT_THAT(refusal([&] { optimizer.set_lr(-1); }), HasSubstr("lr is -1"));
+  EXPECT_THAT(refusal([&] { optimizer.set_options(2, SGDOptions{}); }), HasSubstr("there is no group 2"));
 }
 
 TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
@@ -704,6 +781,23 @@ TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
   EXPECT_EQ(most_ulps(ours, before, start), 0);
   EXPECT_EQ(scaled.state()[0].steps, 1);
   EXPECT_EQ(ours[1].grad().sum().item<float>(), 0);
+  EXPECT_THAT(refusal([&] { scaled.step({.found_inf = at::zeros({2})}); }),
+              HasSubstr("found_inf is Float [2]"));
+}
+
+// The limit makes an infinite gradient finite, and the norm with it.
+TEST(ContiguousOptimizer, SkipsWhatIsNotFiniteBehindALimit) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const Tensors ours = {parameter({5}, dtype), parameter({3}, dtype)};
+    const auto before = copies(ours);
+    ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1});
+    ours[0].grad()[4].fill_(-INFINITY);
+    EXPECT_FALSE(optimizer.step({.max_value = 1, .skip_non_finite = true}));
+    EXPECT_FALSE(optimizer.step({.max_value = 1, .max_norm = 1, .skip_non_finite = true}));
+    EXPECT_TRUE(ours[0].equal(before[0]));
+    EXPECT_TRUE(optimizer.step({.max_value = 1}));
+    EXPECT_EQ(ours[0][4].item<float>(), (before[0][4].detach().to(at::kFloat) + 1).to(dtype).item<float>());
+  }
 }
 
 TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
@@ -717,6 +811,18 @@ TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
   double sum = 0;
   for (const auto& one : ours) sum += one.detach().abs().sum().item<double>();
   EXPECT_NEAR(data.detach().abs().sum().item<double>(), sum, 1e-4);
+}
+
+TEST(ContiguousOptimizer, HoldsThePaddingAtZeroAfterANormThatIsNoNumber) {
+  const Tensors ours = {parameter({3})};
+  ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1});
+  ours[0].grad().fill_(NAN);
+  optimizer.step({.max_norm = 1, .zero_grad = true});  // as torch: all become NaN
+  EXPECT_TRUE(std::isnan(ours[0][0].item<float>()));
+  optimizer.set_lr(0.05);  // as a scheduler does
+  ours[0].grad().fill_(1);
+  optimizer.step();
+  EXPECT_EQ(optimizer.parameters().buckets()[0].data.slice(0, 3).abs().sum().item<float>(), 0);
 }
 
 /// LARS: a step as long as the norm of the parameter allows. And what only looks like one: sign descent.
@@ -785,6 +891,24 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
     EXPECT_TRUE(optimizer.state()[0].tensors.back().second.equal(at::ones({50})));
     EXPECT_TRUE(optimizer.state()[1].tensors.back().second.equal(state[1].tensors.back().second));
   }
+}
+
+// A checkpoint's master of other parameters would bring those back.
+TEST(ContiguousOptimizer, TakesMastersOfItsParametersOnly) {
+  const Tensors ours = {parameter({6}, at::kBFloat16)};
+  ContiguousOptimizer first(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
+  ours[0].grad().fill_(1);
+  first.step({.zero_grad = true});
+  const auto kept = first.state();
+  const auto same = copies(ours);
+  ContiguousOptimizer second(same, SGDOptions{.lr = 1e-4, .momentum = 0.9});
+  second.set_state(kept);
+  EXPECT_TRUE(second.state()[0].tensors.back().second.equal(kept[0].tensors.back().second));
+  const Tensors other = {at::ones({6}, at::kBFloat16).set_requires_grad(true)};
+  ContiguousOptimizer third(other, SGDOptions{.lr = 1e-4, .momentum = 0.9});
+  third.set_state(kept);
+  EXPECT_TRUE(third.state()[0].tensors.back().second.equal(at::ones({6})));
+  EXPECT_TRUE(third.state()[0].tensors.front().second.equal(kept[0].tensors.front().second));
 }
 
 TEST(ContiguousOptimizer, TellsAutogradThatParametersChanged) {
