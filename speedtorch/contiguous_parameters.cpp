@@ -68,7 +68,8 @@ class ContiguousParameters::Views {
   }
   [[nodiscard]] bool gradient_stays(const at::Tensor& parameter, const Bucket& bucket, std::size_t place,
                                     std::int64_t begin) const {
-    const at::Tensor& gradient = parameter.grad();
+    // As grad(), which also asks whether it should warn of tensors that are no leafs.
+    const at::Tensor& gradient = std::as_const(*parameter.unsafeGetTensorImpl()).grad();
     return gradient.unsafeGetTensorImpl() == of[place].gradient.unsafeGetTensorImpl() &&
            lies_in(gradient, bucket.gradient, begin);
   }
