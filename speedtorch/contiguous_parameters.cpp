@@ -544,7 +544,7 @@ void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
     const std::int64_t end = place.begin + place.count;
     const auto& of_bucket = buckets_[place.bucket].*buffer;
     const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
-    if (rest > 0) of_bucket.detach().narrow(0, end, rest).zero_();
+    if (rest > 0) place_in(of_bucket, end, {rest}, {1}).zero_();  // not a use: the buffer's version stays
   }
 }
 

@@ -24,6 +24,7 @@
 #include <torch/serialize.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
@@ -293,8 +294,12 @@ TEST(ContiguousParameters, ThatAreFrozenOrThawedLaterAreFound) {
 }
 
 TEST(ContiguousParameters, HaveABufferForEachDtype) {
-  const Tensors given = {parameter({3}), parameter({4}, at::kDouble), parameter({5}),
-                         parameter({6}, at::kBFloat16), parameter({7}, at::kHalf)};
+  const Tensors given = {parameter({3}),
+                         parameter({4}, at::kDouble),
+                         parameter({5}),
+                         parameter({6}, at::kBFloat16),
+                         parameter({7}, at::kHalf),
+                         parameter({8}, at::kBFloat16)};  // the second of its buffer
   const ContiguousParameters flat(given);
   ASSERT_EQ(flat.buckets().size(), 4U);
   for (const auto& place : flat.places()) {
@@ -358,6 +363,16 @@ TEST(ContiguousParameters, TellWhatMovedWhich) {
   flat.rebuild();
   module->first.set_data(module->first.detach().view({3, 5}));
   invalid("first was [5, 3] with strides [3, 1] and is [3, 5] with strides [5, 1]");
+}
+
+// The same memory and the same sizes, and yet other elements.
+TEST(ContiguousParameters, TellThatStridesChanged) {
+  at::Tensor square = parameter({3, 3});
+  const ContiguousParameters flat(Tensors{square});
+  square.set_data(square.detach().t());
+  EXPECT_FALSE(flat.buffer_is_valid());
+  EXPECT_THAT(refusal([&] { flat.assert_buffer_is_valid(); }),
+              HasSubstr("is [3, 3] with strides [1, 3]; rebuild()"));
 }
 
 TEST(ContiguousParameters, AskWhetherTheyAreValidWithoutThrowing) {
@@ -544,6 +559,32 @@ TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
   optimizer.zero_grad();
   (ours[0] * 2).sum().backward();
   EXPECT_TRUE(optimizer.step());
+}
+
+// What was in the buffer before a gradient was set to none is no gradient.
+TEST(ContiguousOptimizer, TakesNoneAsZeroWhereAskedWhateverWasThere) {
+  const Tensors ours = {parameter({3}), parameter({4})};
+  ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1}, {.unused = Unused::zero});
+  for (const auto& one : ours) one.grad().fill_(1);
+  optimizer.step();
+  const auto before = copies(ours);
+  for (at::Tensor one : ours) one.mutable_grad() = at::Tensor();
+  at::Tensor(ours[0]).mutable_grad() = at::full({3}, 2.0F);
+  optimizer.step({.max_norm = 1e6});
+  EXPECT_TRUE(ours[0].equal(before[0] - 2));
+  EXPECT_TRUE(ours[1].equal(before[1]));
+  EXPECT_NEAR(optimizer.gradient_norm(), std::sqrt(12.0), 1e-12);
+}
+
+TEST(ContiguousParameters, AreNotUsedByClipping) {
+  const Tensors ours = {parameter({3}), parameter({4})};
+  ContiguousParameters flat(ours);
+  ours[0].grad().fill_(10);
+  flat.clip_grad_norm(1);
+  flat.clip_grad_value(0.1);
+  EXPECT_TRUE(flat.used(0));
+  EXPECT_FALSE(flat.used(1));
+  EXPECT_TRUE(ours[0].grad().equal(at::full({3}, 0.1F)));
 }
 
 // An optimizer of LibTorch's on the buffers, as the seed has it.
@@ -752,6 +793,23 @@ TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
   EXPECT_GT(most_ulps(together, mixed, mixed), 0);
 }
 
+// Unscale, then by value, then by norm: as torch's functions one after the other.
+TEST(ContiguousOptimizer, ClipsByValueAndByNormInOnePass) {
+  const auto ours = random_parameters(11);
+  const auto theirs = copies(ours);
+  ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 0.5});
+  torch::optim::SGD reference(theirs, torch::optim::SGDOptions(0.5));
+  add_gradients(ours, theirs, 3);
+  for (const auto& one : theirs) one.grad().mul_(0.25);
+  torch::nn::utils::clip_grad_value_(theirs, 0.2);
+  const double norm = torch::nn::utils::clip_grad_norm_(theirs, 0.3);
+  EXPECT_GT(norm, 0.3);
+  reference.step();
+  optimizer.step({.inv_scale = 0.25, .max_value = 0.2, .max_norm = 0.3});
+  EXPECT_NEAR(optimizer.gradient_norm(), norm, 1e-6 * norm);
+  for (std::size_t k = 0; k < ours.size(); ++k) EXPECT_TRUE(ours[k].allclose(theirs[k], 1e-6, 1e-7)) << k;
+}
+
 TEST(ContiguousOptimizer, RefusesLimitsThatAreNone) {
   ContiguousOptimizer optimizer(Tensors{parameter({2})}, SGDOptions{});
   EXPECT_THAT(refusal([&] { optimizer.step({.max_norm = -1.0}); }), HasSubstr("max_norm is -1"));
@@ -882,6 +940,19 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
       else
         EXPECT_TRUE(ours[k].allclose(masters[k].to(dtype), 1e-2));
     }
+    {  // the same, to the whole buffer
+      const at::NoGradGuard no_grad;
+      at::Tensor buffer = optimizer.parameters().buckets()[0].data;
+      buffer.mul_(2);
+      const auto doubled = copies(ours);
+      optimizer.zero_grad();
+      for (const auto& one : ours) one.grad().fill_(0);
+      auto still = optimizer.options();
+      std::get<speedtorch::SGDOptions>(still).lr = 0;
+      optimizer.set_options(0, still);
+      optimizer.step();
+      EXPECT_EQ(most_ulps(ours, doubled, doubled), 0);
+    }
     // A master that its parameter is no longer the rounding of is not kept.
     const auto state = optimizer.state();
     ASSERT_EQ(state[0].tensors.back().first, "master");
@@ -944,6 +1015,25 @@ TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
               HasSubstr("the state grad_avg of parameter 3 is missing"));
   wrong.pop_back();
   EXPECT_THAT(refusal([&] { second.set_state(wrong); }), HasSubstr("states of 11 parameters"));
+}
+
+TEST(ContiguousOptimizer, IsAsItWasWhereAFileIsRefused) {
+  const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_state").string();
+  const Tensors ours = {parameter({3})};
+  const Tensors others = {parameter({4})};
+  ContiguousOptimizer writer(others, AdamOptions{.lr = 0.5});
+  others[0].grad().fill_(1);
+  writer.step();
+  writer.save(file);
+  ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1});
+  ours[0].grad().fill_(1);
+  optimizer.step();
+  const auto before = optimizer.state();
+  EXPECT_THAT(refusal([&] { optimizer.load(file); }), HasSubstr("exp_avg of parameter 0 is Float [4]"));
+  EXPECT_EQ(std::get<AdamOptions>(optimizer.options()).lr, 0.1);
+  EXPECT_EQ(optimizer.state()[0].steps, 1);
+  EXPECT_TRUE(optimizer.state()[0].tensors[0].second.equal(before[0].tensors[0].second));
+  std::filesystem::remove(file);
 }
 
 }  // namespace
