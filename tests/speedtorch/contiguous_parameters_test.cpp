@@ -253,6 +253,8 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
   // One of the two is frozen: it would keep the old memory. Two frozen ones stay as they are.
   const auto frozen = whole.detach().slice(0, 3);
   EXPECT_THAT(refuse({frozen, parameter({2}), first}), HasSubstr("parameter 2 and parameter 0"));
+  const auto later = whole.detach().slice(0, 1).set_requires_grad(true);
+  EXPECT_THAT(refuse({whole.detach(), parameter({2}), later}), HasSubstr("parameter 0 and parameter 2"));
   EXPECT_THAT(refuse({whole.detach(), frozen, parameter({2})}), HasSubstr("nothing was refused"));
   EXPECT_THAT(refuse({at::randn({3, 1}).expand({3, 4}), parameter({2})}), HasSubstr("nothing was refused"));
 }
@@ -633,6 +635,21 @@ TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
     EXPECT_LE(most_ulps(ours, theirs, start), fuses() ? 0 : 18) << skip;
     EXPECT_EQ(optimizer.state()[1].steps, skip ? 5 : 9);
   }
+}
+
+// Neighbours of different numbers of steps are not one run: the first step of Adam is one of lr.
+TEST(ContiguousOptimizer, CountsTheStepsOfEachParameter) {
+  const Tensors ours = {parameter({3}), parameter({4})};
+  ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.125});
+  ours[0].grad().fill_(1);
+  optimizer.step({.zero_grad = true});
+  const auto before = copies(ours);
+  for (const auto& one : ours) one.grad().fill_(1);
+  optimizer.step();
+  EXPECT_TRUE(ours[1].allclose(before[1] - 0.125, 0, 1e-6));
+  EXPECT_TRUE(ours[0].allclose(before[0] - 0.125, 0, 1e-6));
+  EXPECT_EQ(optimizer.state()[0].steps, 2);
+  EXPECT_EQ(optimizer.state()[1].steps, 1);
 }
 
 TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
