@@ -55,10 +55,7 @@ ContiguousPreset preset(const std::string& name) {
   const Size small{"even", 160, 256}, many{"even", 1000, 1000}, large{"even", 160, 162'500};
   if (name == "quick") return {{"Adam", "SGD"}, {many, {"linears"}}, {0, seeds_clip}, 4};
   if (name == "steps")
-    return {{"Adam", "AdamW", "SGD", "Adagrad"},
-            {small, many, large, {"resnet-50"}, {"bert-base"}, {"gpt2-small"}},
-            {0},
-            10};
+    return {optimizers(), {small, many, large, {"resnet-50"}, {"bert-base"}, {"gpt2-small"}}, {0}, 6};
   if (name == "full") return {optimizers(), {small, many, {"linears"}, {"resnet-50"}}, {0, seeds_clip}, 10};
   return {{"Adam", "AdamW", "SGD", "Momentum", "Adagrad", "RMSprop"},
           {small, many, {"linears"}, {"resnet-50"}},

@@ -48,7 +48,8 @@ Made make(const speedtorch::RMSpropOptions& o, Tensors p) {
                                           optim::RMSpropOptions(o.lr).alpha(o.alpha).eps(o.eps));
 }
 Made make(const speedtorch::SGDOptions& o, Tensors p) {
-  return std::make_unique<optim::SGD>(std::move(p), optim::SGDOptions(o.lr).momentum(o.momentum));
+  return std::make_unique<optim::SGD>(std::move(p),
+                                      optim::SGDOptions(o.lr).momentum(o.momentum).nesterov(o.nesterov));
 }
 /// Of those that LibTorch lacks.
 using NoOptimizer = std::nullptr_t;

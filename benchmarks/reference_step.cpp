@@ -127,13 +127,19 @@ void apply(const RpropOptions& o, double /*step*/, double& p, double grad, State
 }  // namespace
 
 const std::vector<NamedOptimizer>& named_optimizers() {
-  static const std::vector<NamedOptimizer> all{
-      {"Adam", AdamOptions{}},         {"AMSGrad", AdamOptions{.amsgrad = true}},
-      {"AdamW", AdamWOptions{}},       {"SparseAdam", SparseAdamOptions{}},
-      {"Adagrad", AdagradOptions{}},   {"RMSprop", RMSpropOptions{}},
-      {"SGD", SGDOptions{}},           {"Momentum", SGDOptions{.momentum = 0.9}},
-      {"Adadelta", AdadeltaOptions{}}, {"Adamax", AdamaxOptions{}},
-      {"ASGD", ASGDOptions{}},         {"Rprop", RpropOptions{}}};
+  static const std::vector<NamedOptimizer> all{{"Adam", AdamOptions{}},
+                                               {"AMSGrad", AdamOptions{.amsgrad = true}},
+                                               {"AdamW", AdamWOptions{}},
+                                               {"SparseAdam", SparseAdamOptions{}},
+                                               {"Adagrad", AdagradOptions{}},
+                                               {"RMSprop", RMSpropOptions{}},
+                                               {"SGD", SGDOptions{}},
+                                               {"Momentum", SGDOptions{.momentum = 0.9}},
+                                               {"Nesterov", SGDOptions{.momentum = 0.9, .nesterov = true}},
+                                               {"Adadelta", AdadeltaOptions{}},
+                                               {"Adamax", AdamaxOptions{}},
+                                               {"ASGD", ASGDOptions{}},
+                                               {"Rprop", RpropOptions{}}};
   return all;
 }
 

@@ -17,7 +17,8 @@ struct NamedOptimizer {
   speedtorch::UpdateOptions options;
 };
 
-/// All of them: torch's defaults; AMSGrad is Adam with its switch, Momentum SGD with 0.9.
+/// All of them: torch's defaults; AMSGrad is Adam with its switch, Momentum SGD with 0.9, Nesterov that with
+/// its switch.
 const std::vector<NamedOptimizer>& named_optimizers();
 std::vector<std::string> optimizer_names();
 /// @throws std::out_of_range for a name that the command line would refuse.

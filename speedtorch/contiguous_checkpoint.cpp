@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -179,6 +180,18 @@ IValue unzipped(const std::string& path) {
   }
 }
 
+/// Adam and AdamW have the same states and the same names of options, and Python tells them by this switch.
+/// @throws OptionError
+void check_decay(const Dict& group, const UpdateOptions& options) {
+  if (!group.contains("decoupled_weight_decay")) return;
+  const bool adamw = std::holds_alternative<AdamWOptions>(options);
+  if (!adamw && !std::holds_alternative<AdamOptions>(options)) return;
+  if (group.at("decoupled_weight_decay").toBool() == adamw) return;
+  const char* const found = adamw ? "Adam" : "AdamW";
+  throw OptionError(std::string("the file is of ") + found + ", the optimizer is " +
+                    (adamw ? "AdamW" : "Adam") + "; give it " + found + "Options");
+}
+
 /// A state_dict() that was read.
 struct Read {
   std::vector<ParameterState> states;
@@ -221,6 +234,7 @@ Read read(const IValue& file, const std::vector<UpdateOptions>& known,
                        " parameters in the file and " + std::to_string(sizes[g]) + " here");
     }
     for (const auto& number : members) numbers.push_back(IValue(number).toInt());
+    check_decay(group, known[g]);
     std::visit([&](auto& options) { each_option(Reader(group), options); }, read.options[g]);
   }
   const auto states = whole.at("state").toGenericDict();
@@ -262,11 +276,16 @@ void ContiguousOptimizer::load(const std::string& file) {
   std::vector<std::size_t> sizes(state_->options.size());
   for (std::size_t k = 0; k < all.size(); ++k) ++sizes[all.group_of(k)];
   const auto value = unzipped(file);
+  const auto refuse = [&] {
+    throw FileError("'" + base_name(file) + "' holds no state_dict() of an optimizer");
+  };
   Read found;
   try {
     found = read(value, state_->options, sizes);
-  } catch (const c10::Error&) {
-    throw FileError("'" + base_name(file) + "' holds no state_dict() of an optimizer");
+  } catch (const c10::Error&) {  // something is of another type
+    refuse();
+  } catch (const std::out_of_range&) {  // or is not there
+    refuse();
   }
   const auto before = state_->options;
   try {

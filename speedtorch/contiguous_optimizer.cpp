@@ -96,6 +96,7 @@ void ContiguousOptimizer::State::make_buckets() {
   std::vector<Bucket> buckets;
   for (std::size_t k = 0; k < parameters.buckets().size(); ++k) buckets.push_back(new_bucket(k));
   buckets_ = std::move(buckets);
+  spoiled_ = false;
   counts_.assign(places.size(), Count());
   make_updates();
   for (std::size_t k = 0; k < places.size(); ++k) begin_anew(k);
@@ -141,13 +142,19 @@ void ContiguousOptimizer::State::make_updates() {
 void ContiguousOptimizer::State::set_options(std::size_t group, const UpdateOptions& given) {
   check_options(given);
   check_alike(given, options[0], group);
-  options.at(group) = given;
+  if (group >= options.size()) {
+    throw OptionError("there is no group " + std::to_string(group) + "; there are " +
+                      std::to_string(options.size()));
+  }
+  options[group] = given;
   make_updates();
 }
 
 bool ContiguousOptimizer::State::step(const StepOptions& asked) {
   if (asked.max_value) check_limit("max_value", *asked.max_value);
   if (asked.max_norm) check_limit("max_norm", *asked.max_norm);
+  if (asked.found_inf.defined() && asked.found_inf.numel() != 1)
+    throw ShapeError("found_inf is " + shape_of(asked.found_inf) + "; one number is needed");
   parameters.prepare_step();
   kernels::GradientChange change{asked.inv_scale};
   if (asked.max_value) change.max_value = *asked.max_value;
@@ -155,8 +162,8 @@ bool ContiguousOptimizer::State::step(const StepOptions& asked) {
   if (stepped) {
     follow_parameters();
     step_buckets(change, asked.zero_grad);
-    if (!std::isfinite(change.inv_scale * change.coefficient)) keeps_zero_ = false;
-    if (!keeps_zero_) parameters.zero_padding(&ContiguousParameters::Bucket::data);
+    if (!std::isfinite(change.inv_scale * change.coefficient)) spoiled_ = true;
+    if (spoiled_ || !keeps_zero_) parameters.zero_padding(&ContiguousParameters::Bucket::data);
     count_step();
   }
   if (asked.zero_grad && stepped)
@@ -170,11 +177,18 @@ bool ContiguousOptimizer::State::step(const StepOptions& asked) {
 bool ContiguousOptimizer::State::refused(const StepOptions& asked, kernels::GradientChange& change) {
   if (asked.found_inf.defined() && asked.found_inf.item<float>() != 0) return true;
   if (!asked.max_norm && !asked.skip_non_finite) return false;
+  norm = norm_of_gradients(change);
+  if (asked.max_norm) change.coefficient = kernels::clip_coefficient(norm, *asked.max_norm);
+  if (!asked.skip_non_finite) return false;
+  if (!std::isfinite(norm)) return true;
+  // Clamped, what was infinite is finite.
+  return asked.max_value && !std::isfinite(norm_of_gradients({asked.inv_scale}));
+}
+
+double ContiguousOptimizer::State::norm_of_gradients(const kernels::GradientChange& change) {
   double sum = 0;
   for (const auto& bucket : parameters.buckets()) sum += square_sum(bucket.gradient, change, scratch_);
-  norm = std::sqrt(sum);
-  if (asked.max_norm) change.coefficient = kernels::clip_coefficient(norm, *asked.max_norm);
-  return asked.skip_non_finite && !std::isfinite(norm);
+  return std::sqrt(sum);
 }
 
 /// Where somebody else wrote to a parameter of half precision, its master follows.
@@ -306,31 +320,27 @@ void ContiguousOptimizer::State::check(const ParameterState& given, std::size_t 
     throw ShapeError("the state " + *missing + " of " + name + " is missing");
 }
 
+/// A master that its parameter is not the rounding of is not taken: the parameter was loaded, cast, or is of
+/// another checkpoint, and the next step would bring the old one back.
 void ContiguousOptimizer::State::take(const ParameterState& given, std::size_t k) {
   begin_anew(k);
   auto& bucket = buckets_[parameters.places()[k].bucket];
+  const auto& parameter = parameters.original()[parameters.places()[k].parameter];
   counts_[k].steps = given.steps;
   for (const auto& [state, tensor] : given.tensors) {
     const auto known = std::find(names.begin(), names.end(), state);
     if (known != names.end())
       view_of(bucket.tensors[static_cast<std::size_t>(known - names.begin())], k).copy_(tensor);
-    else if (state == kMaster && bucket.master.defined())
+    else if (state == kMaster && bucket.master.defined() &&
+             tensor.to(parameter.device(), parameter.scalar_type()).equal(parameter))
       view_of(bucket.master, k).copy_(tensor);
   }
 }
 
-/// A master that its parameter no longer is the rounding of is not kept: the parameter was loaded, or cast.
 void ContiguousOptimizer::State::rebuild() {
-  auto kept = state();
+  const auto kept = state();
   parameters.rebuild();
   make_buckets();
-  for (std::size_t k = 0; k < kept.size(); ++k) {
-    const auto& parameter = parameters.original()[k];
-    auto& tensors = kept[k].tensors;
-    if (tensors.empty() || tensors.back().first != kMaster) continue;
-    const auto& master = tensors.back().second;
-    if (!master.to(parameter.device()).to(parameter.scalar_type()).equal(parameter)) tensors.pop_back();
-  }
   set_state(kept);
 }
 

@@ -15,7 +15,7 @@
 
 namespace speedtorch {
 
-/// A parameter whose gradient nobody wrote since the last step.
+/// A parameter whose gradient nobody wrote since it was last zeroed.
 enum class Unused {
   skip,  ///< is left alone, its step not counted: as torch does where the gradient is none
   zero,  ///< is stepped by a gradient of zeros: decays, and its momentum goes on
@@ -33,8 +33,9 @@ struct StepOptions {
   std::optional<double> max_value = {};  ///< clamps each element to [-max_value, max_value]
   std::optional<double> max_norm = {};   ///< as torch's clip_grad_norm_; costs a pass over the gradients
   bool zero_grad = false;                ///< afterwards, also where the step is skipped
-  bool skip_non_finite = false;          ///< no step where a gradient is; costs a pass over the gradients
-  at::Tensor found_inf = {};             ///< as torch's GradScaler has it: no step where it is not zero
+  bool skip_non_finite = false;          ///< no step where a gradient is, clamped or not; costs a pass, with
+                                         ///< max_value two
+  at::Tensor found_inf = {};             ///< one number, as torch's GradScaler has it: no step where not zero
 };
 
 /// What a step keeps of a parameter, by torch's names; `master` of a parameter of half precision.
@@ -66,8 +67,8 @@ class ContiguousOptimizer {
   ContiguousOptimizer& operator=(ContiguousOptimizer&&) noexcept;
 
   /// False where the step was skipped for gradients that are not finite.
-  /// @throws BufferError where a parameter moved (rebuild()), OptionError for a limit that is negative; no
-  /// parameter was written then.
+  /// @throws BufferError where a parameter moved (rebuild()), OptionError for a limit that is negative,
+  /// ShapeError for a found_inf of more than one number; no parameter was written then.
   bool step(const StepOptions& options = {});
   /// Of the last step that was asked for a norm or to skip: the 2-norm of all gradients, unscaled, before
   /// clipping it. NaN before.
@@ -81,20 +82,22 @@ class ContiguousOptimizer {
   [[nodiscard]] const ContiguousParameters& parameters() const;
 
   [[nodiscard]] const UpdateOptions& options(std::size_t group = 0) const;
-  /// For schedulers. @throws OptionError where the states would be others
+  /// For schedulers. @throws OptionError where the states would be others, or there is no such group
   void set_options(std::size_t group, const UpdateOptions& options);
   /// Of all groups.
   void set_lr(double lr);
 
   /// Copies of the states of each parameter of parameters().original(); no tensors for frozen ones.
   [[nodiscard]] std::vector<ParameterState> state() const;
+  /// A master counts only where its parameter is its rounding: load the parameters first.
   /// @throws ShapeError naming the parameter, the state and both shapes.
   void set_state(const std::vector<ParameterState>& state);
 
   /// Writes what Python's `torch.load()` reads and the load_state_dict() of torch's optimizer of the same
   /// name takes; atomically. @throws FileError
   void save(const std::string& file) const;
-  /// Reads it again, or what Python's `torch.save(optimizer.state_dict(), file)` wrote. Options too.
+  /// Reads it again, or what Python's `torch.save(optimizer.state_dict(), file)` wrote. Options too. Masters
+  /// as set_state().
   /// @throws FileError, ShapeError, OptionError; nothing was changed then.
   void load(const std::string& file);
 

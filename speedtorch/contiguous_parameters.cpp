@@ -68,7 +68,8 @@ class ContiguousParameters::Views {
   }
   [[nodiscard]] bool gradient_stays(const at::Tensor& parameter, const Bucket& bucket, std::size_t place,
                                     std::int64_t begin) const {
-    const at::Tensor& gradient = parameter.grad();
+    // As grad(), which also asks whether it should warn of tensors that are no leafs.
+    const at::Tensor& gradient = std::as_const(*parameter.unsafeGetTensorImpl()).grad();
     return gradient.unsafeGetTensorImpl() == of[place].gradient.unsafeGetTensorImpl() &&
            lies_in(gradient, bucket.gradient, begin);
   }
@@ -101,6 +102,7 @@ class Collected {
   struct Extent {
     std::uintptr_t begin, end;
     std::size_t parameter;
+    bool trained;
   };
 
   void add(const at::Tensor& tensor, const std::string& name, std::size_t group) {
@@ -114,32 +116,43 @@ class Collected {
     parameters.push_back(tensor);
     names.push_back(called);
     groups.push_back(group);
-    if (tensor.requires_grad() && tensor.numel() > 0 && tensor.has_storage()) add_extent(tensor);
+    if (tensor.numel() > 0 && tensor.has_storage()) add_extent(tensor);
   }
 
   void add_extent(const at::Tensor& tensor) {
     std::int64_t last = 0;
     for (std::int64_t d = 0; d < tensor.dim(); ++d) {
-      if (tensor.stride(d) == 0 && tensor.size(d) > 1) {
+      if (tensor.requires_grad() && tensor.stride(d) == 0 && tensor.size(d) > 1) {
         throw BufferError(names.back() +
                           " is expanded: several of its elements are one; give the tensor before expand()");
       }
       last += (tensor.size(d) - 1) * tensor.stride(d);
     }
     const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+    if (begin == 0) return;  // of the meta device, which frozen ones may be on
     extents_.push_back({begin, begin + static_cast<std::uintptr_t>((last + 1) * tensor.element_size()),
-                        parameters.size() - 1});
+                        parameters.size() - 1, tensor.requires_grad()});
   }
 
+  /// Frozen ones, which stay where they are, may overlap each other.
   void check_apart() {
     std::sort(extents_.begin(), extents_.end(),
               [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-    for (std::size_t k = 1; k < extents_.size(); ++k) {
-      if (extents_[k].begin >= extents_[k - 1].end) continue;
-      throw BufferError(names[extents_[k - 1].parameter] + " and " + names[extents_[k].parameter] +
-                        " are two tensors that share memory: apart, they would no longer be tied. Register "
-                        "one tensor under both names, or clone() one of them");
+    const Extent* farthest = nullptr;  // of those before: which ends last, and which of the trained ones
+    const Extent* farthest_trained = nullptr;
+    for (const auto& extent : extents_) {
+      const auto* const before = extent.trained ? farthest : farthest_trained;
+      if (before != nullptr && extent.begin < before->end) refuse_shared(*before, extent);
+      const auto later = [&](const Extent* one) { return one == nullptr || one->end < extent.end; };
+      if (later(farthest)) farthest = &extent;
+      if (extent.trained && later(farthest_trained)) farthest_trained = &extent;
     }
+  }
+
+  [[noreturn]] void refuse_shared(const Extent& first, const Extent& second) const {
+    throw BufferError(names[first.parameter] + " and " + names[second.parameter] +
+                      " are two tensors that share memory: apart, they would no longer be tied. Register "
+                      "one tensor under both names, or clone() one of them");
   }
 
   std::unordered_map<const void*, std::size_t> numbers_;
@@ -206,8 +219,21 @@ ContiguousParameters::~ContiguousParameters() = default;
 ContiguousParameters::ContiguousParameters(ContiguousParameters&&) noexcept = default;
 ContiguousParameters& ContiguousParameters::operator=(ContiguousParameters&&) noexcept = default;
 
+/// Of each parameter, whether there is a gradient that counts as written.
+std::vector<bool> ContiguousParameters::written() const {
+  std::vector<bool> all;
+  for (const auto& parameter : parameters_) all.push_back(parameter.grad().defined());
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto* const gradient = parameters_[places_[k].parameter].grad().unsafeGetTensorImpl();
+    if (gradient == views_->of[k].gradient.unsafeGetTensorImpl() && !used(k))
+      all[places_[k].parameter] = false;
+  }
+  return all;
+}
+
 void ContiguousParameters::lay_out() {
   const at::NoGradGuard no_grad;
+  const auto used = written();
   Layout layout(parameters_, groups_);
   std::vector<Bucket> buckets;
   for (const auto& [dtype, device, elements] : layout.buckets) {
@@ -230,9 +256,8 @@ void ContiguousParameters::lay_out() {
     const auto data = place_in(buckets[place.bucket].data, place.begin, gradient.sizes(), gradient.strides());
     data.copy_(parameter);
     parameter.set_data(data);
-    const bool used = parameter.grad().defined();
     parameter.mutable_grad() = gradient;
-    views[k].version = used ? version_of(gradient) - 1 : version_of(gradient);
+    views[k].version = version_of(gradient) - (used[place.parameter] ? 1 : 0);
   }
   for (auto& bucket : buckets) {
     bucket.data.set_requires_grad(true);
@@ -241,6 +266,7 @@ void ContiguousParameters::lay_out() {
   buckets_ = std::move(buckets);
   places_ = std::move(layout.places);
   views_->of = std::move(views);
+  all_used_ = false;  // each was asked above
   views_->buffer_versions.clear();
   for (const auto& bucket : buckets_) views_->buffer_versions.push_back(version_of(bucket.gradient));
 }
@@ -371,8 +397,9 @@ void ContiguousParameters::prepare_step() {
   }
 }
 
-/// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
-/// small tensors, they are much of a step (docs/contiguous.md).
+/// What is looked at of a tensor lies on some ten lines that nobody else's step leaves in the caches: of
+/// small tensors, they are much of a step (docs/contiguous.md). The gradient is on the first line of what
+/// autograd keeps, whether one is required on the third.
 void ContiguousParameters::prefetch_place(std::size_t k) const {
   constexpr std::size_t kAhead = 8;
   const auto prefetch = [](const void* object, int lines) {
@@ -383,7 +410,7 @@ void ContiguousParameters::prefetch_place(std::size_t k) const {
     prefetch(views_->of[k + kAhead].gradient.unsafeGetTensorImpl(), 3);
   }
   if (k + kAhead / 2 < places_.size())
-    prefetch(parameters_[places_[k + kAhead / 2].parameter].unsafeGetTensorImpl()->autograd_meta(), 1);
+    prefetch(parameters_[places_[k + kAhead / 2].parameter].unsafeGetTensorImpl()->autograd_meta(), 3);
 }
 
 void ContiguousParameters::reattach(std::size_t k) {
@@ -463,13 +490,61 @@ void ContiguousParameters::clip_grad_value(double max_value) {
   on_gradients([&](at::Tensor& gradient) { gradient.clamp_(-max_value, max_value); });
 }
 
+std::vector<at::Tensor> ContiguousParameters::split(const std::vector<at::Tensor>& flat) const {
+  if (flat.size() != buckets_.size())
+    throw ShapeError(std::to_string(flat.size()) + " flat tensors were given; there are " +
+                     std::to_string(buckets_.size()) + " buffers");
+  for (std::size_t b = 0; b < flat.size(); ++b) {
+    const auto wanted = buckets_[b].data.sizes();
+    if (flat[b].sizes() == wanted && flat[b].is_contiguous()) continue;
+    std::ostringstream text;
+    text << "flat tensor " << b << " is " << flat[b].sizes() << (flat[b].is_contiguous() ? "" : ", with gaps")
+         << "; the buffer is " << wanted;
+    throw ShapeError(text.str());
+  }
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts(parameters_.size());
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    const auto& like = views_->of[k].gradient;
+    parts[place.parameter] = place_in(flat[place.bucket], place.begin, like.sizes(), like.strides());
+  }
+  return parts;
+}
+
+std::vector<at::Tensor> ContiguousParameters::join(const std::vector<at::Tensor>& parts) const {
+  if (parts.size() != parameters_.size())
+    throw ShapeError(std::to_string(parts.size()) + " tensors were given; there are " +
+                     std::to_string(parameters_.size()) + " parameters");
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    const auto& part = parts[place.parameter];
+    const auto& like = views_->of[k].gradient;
+    if (!part.defined() || part.sizes() != like.sizes()) {
+      std::ostringstream text;
+      text << "what was given for " << names_[place.parameter] << " is ";
+      (part.defined() ? text << part.sizes() : text << "not defined")
+          << "; the parameter is " << like.sizes();
+      throw ShapeError(text.str());
+    }
+    if (place.bucket == flat.size()) {
+      const auto& data = buckets_[place.bucket].data;
+      flat.push_back(at::zeros(data.sizes(), part.options().device(data.device()).requires_grad(false)));
+    }
+    place_in(flat[place.bucket], place.begin, like.sizes(), like.strides()).copy_(part);
+  }
+  return flat;
+}
+
 void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
   const at::NoGradGuard no_grad;
   for (const auto& place : places_) {
     const std::int64_t end = place.begin + place.count;
     const auto& of_bucket = buckets_[place.bucket].*buffer;
     const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
-    if (rest > 0) of_bucket.detach().narrow(0, end, rest).zero_();
+    if (rest > 0) place_in(of_bucket, end, {rest}, {1}).zero_();  // not a use: the buffer's version stays
   }
 }
 

@@ -65,8 +65,8 @@ class BufferError : public Error {
 /// Lays parameters out in one buffer for each (dtype, device), in the order in which they were given, group
 /// after group, and each view begins at a multiple of 256 bytes. What lies between is held at zero.
 ///
-/// - A parameter that is named twice is laid out once. Two tensors that share memory are refused: their tie
-///   would be lost.
+/// - A parameter that is named twice is laid out once. Two tensors that share memory, one of which is
+///   trained, are refused: their tie would be lost.
 /// - Frozen parameters (no gradient required) stay where they are; nothing is ever written to them.
 /// - Strides are kept (channels_last, transposed); those with gaps become dense. Scalars, empty tensors and
 ///   an empty list are fine.
@@ -131,9 +131,17 @@ class ContiguousParameters {
   void prepare_step();
   /// Zeros the gradients and attaches them again where need be.
   void zero_grad();
-  /// Takes the parameters as they are now, wherever they are and of whatever dtype: new buffers where those
-  /// there no longer do, their values in any case. Strong guarantee.
+  /// Takes the parameters as they are now, wherever they are and of whatever dtype, into new buffers. Their
+  /// gradients keep their values, and count as unused where they did. Strong guarantee.
   void rebuild();
+
+  /// Flat tensors, one a bucket and laid out as it is (what a stock optimizer on contiguous() keeps, or a
+  /// checkpoint of it has), as one tensor a parameter of original(), in its shape and strides: views. Of
+  /// frozen ones, undefined tensors. @throws ShapeError for tensors of another shape
+  [[nodiscard]] std::vector<at::Tensor> split(const std::vector<at::Tensor>& flat) const;
+  /// The reverse: copies, of the dtype of the first part of each, with zeros between. Parts of frozen
+  /// parameters are not looked at. @throws ShapeError naming the parameter
+  [[nodiscard]] std::vector<at::Tensor> join(const std::vector<at::Tensor>& parts) const;
 
   /// Scales the gradients as torch's clip_grad_norm_ does: to a 2-norm of at most `max_norm`. The norm (which
   /// is returned, as it was) is that of all gradients, does not depend on the threads and is added up in
@@ -144,6 +152,7 @@ class ContiguousParameters {
 
   /// Whether backward, or whoever, wrote to the gradient of the parameter at this place since it was last
   /// zeroed by zero_grad() or a step. A tensor operation on the whole buffer counts for each.
+  /// @param place its number in places()
   [[nodiscard]] bool used(std::size_t place) const;
   /// Says that all gradients were written by raw pointers, as MPI does: none counts as unused.
   void gradients_written() { all_used_ = true; }
@@ -155,6 +164,7 @@ class ContiguousParameters {
   class Views;
 
   void lay_out();
+  [[nodiscard]] std::vector<bool> written() const;
   [[nodiscard]] bool data_is_valid() const;
   [[nodiscard]] bool frozen_stay() const;
   void refuse_moved_data() const;

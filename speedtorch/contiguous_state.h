@@ -56,6 +56,7 @@ class ContiguousOptimizer::State {
   [[nodiscard]] Bucket new_bucket(std::size_t bucket) const;
   void make_updates();
   [[nodiscard]] bool refused(const StepOptions& asked, kernels::GradientChange& change);
+  [[nodiscard]] double norm_of_gradients(const kernels::GradientChange& change);
   void follow_parameters();
   void step_buckets(const kernels::GradientChange& change, bool zero);
   template <class T>
@@ -71,7 +72,8 @@ class ContiguousOptimizer::State {
   std::vector<Count> counts_;          // of each place
   std::vector<std::size_t> first_of_;  // place of each bucket; one more than there are buckets
   std::vector<double> scratch_;
-  bool keeps_zero_ = true;
+  bool keeps_zero_ = true;  ///< these options leave the padding at zero
+  bool spoiled_ = false;    ///< there is a NaN in the states' padding
 };
 
 /// Steps the runs of a bucket that is on a GPU, on its current stream.

@@ -54,14 +54,6 @@ at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRe
   return view;
 }
 
-bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t begin) {
-  const auto* const impl = tensor.unsafeGetTensorImpl();
-  const auto* const whole = buffer.unsafeGetTensorImpl();
-  return impl->has_storage() &&
-         impl->unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
-         impl->storage_offset() == whole->storage_offset() + begin;
-}
-
 void check_limit(const char* name, double limit) {
   if (limit >= 0) return;
   throw OptionError(std::string(name) + " is " + std::to_string(limit) + "; 0 or more is needed");

@@ -33,8 +33,14 @@ at::Tensor new_buffer(std::int64_t elements, at::ScalarType dtype, at::Device de
 at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRef sizes,
                     at::IntArrayRef strides);
 
-/// Whether a tensor begins at element `begin` of `buffer`.
-bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t begin);
+/// Whether a tensor begins at element `begin` of `buffer`. Asked of each parameter and gradient in each step.
+inline bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t begin) {
+  const auto* const impl = tensor.unsafeGetTensorImpl();
+  const auto* const whole = buffer.unsafeGetTensorImpl();
+  return impl->has_storage() &&
+         impl->unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
+         impl->storage_offset() == whole->storage_offset() + begin;
+}
 
 inline std::uint32_t version_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->version_counter().current_version();

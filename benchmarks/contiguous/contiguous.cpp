@@ -12,8 +12,8 @@ namespace {
 /// zeroing in it.
 class ContiguousStep final : public ContiguousStepper {
  public:
-  ContiguousStep(const reports::Identity& /*id*/, ContiguousWorld& world)
-      : ContiguousStepper(world), optimizer_(leafs(world), world.options) {
+  ContiguousStep(const reports::Identity& id, ContiguousWorld& world)
+      : ContiguousStepper(id, world), optimizer_(leafs(world), world.options) {
     std::vector<speedtorch::ParameterState> states;
     for (std::size_t k = 0; k < world.shapes.size(); ++k) {
       speedtorch::ParameterState state{.steps = steps_, .tensors = {}};
@@ -36,7 +36,15 @@ class ContiguousStep final : public ContiguousStepper {
     optimizer_.parameters().gradients_written();
     filled_ = true;
   }
-  void step(int /*set*/) override { optimizer_.step(options_), ++steps_; }
+  void step(int /*set*/) override {
+    part(world_.clip > 0 ? "clip, step, zero" : "step", [&] { optimizer_.step(options_); });
+    ++steps_;
+  }
+  [[nodiscard]] std::vector<at::Tensor> zeroed() const override {
+    std::vector<at::Tensor> gradients;
+    for (const auto& bucket : optimizer_.parameters().buckets()) gradients.push_back(bucket.gradient);
+    return gradients;
+  }
 
  private:
   static std::vector<at::Tensor> leafs(const ContiguousWorld& world) {

@@ -13,9 +13,7 @@ namespace {
 /// The ceiling: as many bytes as a step reads and writes, copied from one end of memory to another.
 class StreamPass final : public Stepper {
  public:
-  StreamPass(const reports::Identity& /*id*/, ContiguousWorld& world)
-      : bytes_(world.elements * static_cast<std::int64_t>(sizeof(float)) *
-               (3 + 2 * static_cast<std::int64_t>(world.state_names.size()))) {
+  StreamPass(const reports::Identity& /*id*/, ContiguousWorld& world) : bytes_(world.step_bytes()) {
     constexpr std::int64_t most = 256 << 20;  // far above every cache; more would only take memory
     from_ = at::empty({std::min(most, bytes_ / 2)}, at::kByte).fill_(1);
     to_ = at::empty_like(from_);

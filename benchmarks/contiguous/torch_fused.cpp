@@ -19,15 +19,15 @@ using namespace speedtorch;
 /// LibTorch's fused kernels on the list of parameters, which C++ has as operations only. There are four.
 class TorchFusedStep final : public ListStepper {
  public:
-  TorchFusedStep(const reports::Identity& /*id*/, ContiguousWorld& world)
-      : ListStepper(world), params_(params()), grads_(grads()) {
+  TorchFusedStep(const reports::Identity& id, ContiguousWorld& world)
+      : ListStepper(id, world), params_(params()), grads_(grads()) {
     for (std::size_t s = 0; s < world.state_names.size(); ++s) states_.push_back(states(s));
     for (std::size_t k = 0; k < params_.size(); ++k)
       counts_.push_back(at::full({}, static_cast<double>(steps_)));
   }
   void step(int /*set*/) override {
-    if (world_.clip > 0) foreach_clip(grads_, world_.clip);
-    std::visit([this](const auto& options) { apply(options); }, world_.options);
+    if (world_.clip > 0) part("clip", [&] { foreach_clip(grads_, world_.clip); });
+    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, world_.options); });
     ++steps_;
   }
 

@@ -9,17 +9,17 @@ namespace {
 /// torch::optim, a loop over the parameters: what a C++ training loop has today.
 class TorchOptimStep final : public ListStepper {
  public:
-  TorchOptimStep(const reports::Identity& /*id*/, ContiguousWorld& world)
-      : ListStepper(world), leafs_(leafs()), optimizer_(world.options, leafs_) {
+  TorchOptimStep(const reports::Identity& id, ContiguousWorld& world)
+      : ListStepper(id, world), leafs_(leafs()), optimizer_(world.options, leafs_) {
     for (std::size_t k = 0; k < leafs_.size(); ++k)
       optimizer_.set_state(leafs_[k], steps_, places_[k].states);
     attach();
   }
   void prepare(int set) override { ListStepper::prepare(set), attach(); }
   void step(int /*set*/) override {
-    if (world_.clip > 0) torch::nn::utils::clip_grad_norm_(leafs_, world_.clip);
-    optimizer_.step();
-    if (world_.clip > 0) optimizer_.zero_grad();
+    if (world_.clip > 0) part("clip", [&] { torch::nn::utils::clip_grad_norm_(leafs_, world_.clip); });
+    part("step", [&] { optimizer_.step(); });
+    if (world_.clip > 0) part("zero", [&] { optimizer_.zero_grad(); });
     ++steps_;
   }
 
@@ -40,8 +40,8 @@ class TorchOptimStep final : public ListStepper {
 /// The same on one flat tensor of all parameters: what the seed does with the stock optimizer.
 class FlatStep final : public ListStepper {
  public:
-  FlatStep(const reports::Identity& /*id*/, ContiguousWorld& world)
-      : ListStepper(world, /*flat=*/true),
+  FlatStep(const reports::Identity& id, ContiguousWorld& world)
+      : ListStepper(id, world, /*flat=*/true),
         leaf_(leaf_on(whole(places_.front().param))),
         optimizer_(world.options, {leaf_}) {
     std::vector<at::Tensor> states;
@@ -50,11 +50,12 @@ class FlatStep final : public ListStepper {
     leaf_.mutable_grad() = whole(places_.front().grad);
   }
   void step(int /*set*/) override {
-    if (world_.clip > 0) torch::nn::utils::clip_grad_norm_({leaf_}, world_.clip);
-    optimizer_.step();
-    if (world_.clip > 0) leaf_.mutable_grad().zero_();
+    if (world_.clip > 0) part("clip", [&] { torch::nn::utils::clip_grad_norm_({leaf_}, world_.clip); });
+    part("step", [&] { optimizer_.step(); });
+    if (world_.clip > 0) part("zero", [&] { leaf_.mutable_grad().zero_(); });
     ++steps_;
   }
+  [[nodiscard]] std::vector<at::Tensor> zeroed() const override { return {leaf_.grad()}; }
 
  private:
   /// The buffer that the first parameter is a view of.

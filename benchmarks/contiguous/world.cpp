@@ -123,6 +123,12 @@ std::vector<double> ContiguousStepper::look(const std::vector<ParameterPlace>& p
   return values;
 }
 
+/// Of what is read once and written once; a norm reads the gradients once more, and zeroing writes them.
+std::int64_t ContiguousWorld::step_bytes() const {
+  const auto states = static_cast<std::int64_t>(state_names.size());
+  return elements * static_cast<std::int64_t>(sizeof(float)) * (3 + 2 * states + (clip > 0 ? 2 : 0));
+}
+
 void ContiguousStepper::remember(int /*set*/) { before_ = look(now()); }
 
 harness::Check ContiguousStepper::check(int /*set*/) {
@@ -150,19 +156,24 @@ harness::Check ContiguousStepper::check(int /*set*/) {
       }
     }
   }
+  if (world_.clip > 0) check_zeroed(check);
   check.mismatches = std::min(check.mismatches, check.rows);
   return check;
+}
+
+void ContiguousStepper::check_zeroed(harness::Check& check) const {
+  for (const auto& gradient : zeroed()) {
+    const auto left = gradient.count_nonzero().item<std::int64_t>();
+    if (left == 0) continue;
+    if (check.mismatches == 0) check.first = fmt::format("{} elements of the gradients are not zeroed", left);
+    check.mismatches += left;
+  }
 }
 
 std::string ContiguousStepper::mark(int /*set*/) {
   constexpr std::size_t enough = 256;
   const auto param = first();
   return {static_cast<const char*>(param.const_data_ptr()), std::min(enough, param.nbytes())};
-}
-
-std::int64_t ContiguousStepper::payload_bytes() const {
-  return world_.elements * static_cast<std::int64_t>(sizeof(float)) *
-         (3 + 2 * static_cast<std::int64_t>(world_.state_names.size()));
 }
 
 void ListStepper::prepare(int /*set*/) {

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/step_suite.h"
+#include "harness/span.h"
 #include "kernels/update_options.h"
 
 namespace stbench {
@@ -40,6 +42,9 @@ struct ContiguousWorld final : StepWorld {
   void fill_param(at::Tensor tensor, std::int64_t first) const;
   void fill_state(at::Tensor tensor, std::int64_t first, std::uint64_t state) const;
 
+  /// Bytes that a step reads and writes at the least.
+  [[nodiscard]] std::int64_t step_bytes() const;
+
   static constexpr std::int64_t steps_before = 10;
 
   reports::Identity id;
@@ -59,14 +64,23 @@ struct ContiguousWorld final : StepWorld {
 /// optimizer's step.
 class ContiguousStepper : public Stepper {
  public:
-  explicit ContiguousStepper(ContiguousWorld& world) : world_(world) {}
+  ContiguousStepper(const reports::Identity& id, ContiguousWorld& world)
+      : world_(world), method_(id.method) {}
 
   void remember(int set) override;
   harness::Check check(int set) override;
   std::string mark(int set) override;
-  [[nodiscard]] std::int64_t payload_bytes() const override;
+  [[nodiscard]] std::int64_t payload_bytes() const override { return world_.step_bytes(); }
 
  protected:
+  /// Does a part of a step: a span in a trace.
+  template <class Part>
+  void part(std::string_view name, const Part& do_it) const {
+    const harness::Span span(name, method_);
+    do_it();
+  }
+  /// The gradients that a step with clipping must leave at zero; those of the others are set to none.
+  [[nodiscard]] virtual std::vector<at::Tensor> zeroed() const { return {}; }
   /// Where the parameters and their states are now.
   [[nodiscard]] virtual std::vector<ParameterPlace> now() = 0;
   /// The first parameter, without making copies of anything.
@@ -76,18 +90,20 @@ class ContiguousStepper : public Stepper {
   std::int64_t steps_ = ContiguousWorld::steps_before;
 
  private:
+  void check_zeroed(harness::Check& check) const;
   /// Values of the elements that are looked at: the parameter's, then its states'.
   [[nodiscard]] std::vector<double> look(const std::vector<ParameterPlace>& places) const;
   [[nodiscard]] std::vector<std::int64_t> looked_at(std::size_t parameter) const;
 
+  std::string method_;
   std::vector<double> before_;
 };
 
 /// One of those that work on the list of parameters as LibTorch allocates them.
 class ListStepper : public ContiguousStepper {
  public:
-  explicit ListStepper(ContiguousWorld& world, bool flat = false)
-      : ContiguousStepper(world), places_(world.places(flat)) {}
+  ListStepper(const reports::Identity& id, ContiguousWorld& world, bool flat = false)
+      : ContiguousStepper(id, world), places_(world.places(flat)) {}
 
   /// The gradients as they were, after a step that scaled or zeroed them.
   void prepare(int set) override;

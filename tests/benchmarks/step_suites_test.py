@@ -12,9 +12,10 @@ EMBEDDING = ("--suite", "embedding", "--text", TEXT, "--rows", "800", "--dim", "
              "--cores", "1", *HOST)
 CONTIGUOUS = ("--suite", "contiguous", "--rows", "40", "--dim", "33", "--samples", "3", "--cores", "1", *HOST)
 # Float32 tables and states of each optimizer (seeds-inventory 1.3; Rprop's step size is a state here).
-STATES = {"Adam": 2, "AMSGrad": 3, "AdamW": 2, "SparseAdam": 2, "Adagrad": 1, "RMSprop": 1, "Momentum": 1, "Adadelta": 2,
+STATES = {"Adam": 2, "AMSGrad": 3, "AdamW": 2, "SparseAdam": 2, "Adagrad": 1, "RMSprop": 1, "Momentum": 1, "Nesterov": 1, "Adadelta": 2,
           "Adamax": 2, "ASGD": 1, "Rprop": 2}
-IN_LIBTORCH = {"Adam", "AMSGrad", "AdamW", "SparseAdam", "Adagrad", "RMSprop", "SGD", "Momentum"}
+IN_LIBTORCH = {"Adam", "AMSGrad", "AdamW", "SparseAdam", "Adagrad", "RMSprop", "SGD", "Momentum", "Nesterov"}
+FUSED = {"Adam", "AMSGrad", "AdamW", "SGD", "Momentum", "Nesterov", "Adagrad"}  # at::_fused_*
 
 
 def measured(cases):
@@ -153,10 +154,25 @@ class ContiguousSuiteTest(ProgramTest):
             self.assertEqual((case["mismatches"], case["batch"], case["distribution"]), (0, 0, ""), case)
             self.assertGreaterEqual(case["verified_rows"], 1 if case["method"] == "stream" else 2 * 40 * 33)
         for clip in (0, 0.1):
-            ways = {(case["optimizer"], case["method"]) for case in measured(report["cases"]) if case["clip"] == clip}
-            self.assertLessEqual({("Adam", way) for way in ("torch_optim", "flat", "foreach", "torch_fused", "stream")}, ways)
-            self.assertLessEqual({("RMSprop", way) for way in ("torch_optim", "flat", "foreach")}, ways)
-            self.assertNotIn(("RMSprop", "torch_fused"), ways)
+            for name in {*STATES, "SGD"} - {"SparseAdam"}:
+                mine = [case for case in measured(report["cases"]) if (case["clip"], case["optimizer"]) == (clip, name)]
+                ways = {"contiguous", "foreach", "stream"}
+                ways |= {"torch_optim", "flat"} if name in IN_LIBTORCH else set()
+                ways |= {"torch_fused"} if name in FUSED else set()
+                self.assertEqual({case["method"] for case in mine}, ways, name)
+                passes = 3 + 2 * STATES.get(name, 0) + (2 if clip else 0)
+                self.assertEqual({case["payload_bytes"] for case in mine}, {40 * 33 * 4 * passes})
+
+    def test_planted_faults_of_a_models_step_are_caught(self):
+        faults = {"model_nothing": "instead of", "model_last_skipped": "of parameter 39", "model_not_clipped": "instead of",
+                  "model_not_counted": "instead of", "model_not_zeroed": "33 elements of the gradients are not zeroed",
+                  "model_only_when_watched": "the step changed nothing"}
+        report, _, _ = self.measure(*CONTIGUOUS, "--optimizer", "Adam", "--clip", "0.1", "--method",
+                                    ",".join(["contiguous", "model_right", *faults]), program=PLANTED, status=1)
+        self.assertEqual(len(report["cases"]), 2 + len(faults))
+        for case in report["cases"]:
+            self.assertEqual(case["status"] == "wrong", case["method"] in faults, case)
+            self.assertIn(faults.get(case["method"], ""), case["reason"])
 
     def test_real_models_have_their_parameters(self):
         # The published numbers of parameters.
@@ -167,7 +183,7 @@ class ContiguousSuiteTest(ProgramTest):
             self.assertIn(f"{name:<12} {tensors} tensors, {elements} elements", text)
         cases = self.cases("--suite", "contiguous", "--shape", "linears", "--optimizer", "Adam", "--clip", "0.1", "--samples", "3")
         self.assertEqual({(case["rows"], case["dim"]) for case in cases}, {(200, 8256)})
-        self.assertEqual({case["payload_bytes"] for case in measured(cases)}, {1_651_200 * 4 * 7})
+        self.assertEqual({case["payload_bytes"] for case in measured(cases)}, {1_651_200 * 4 * 9})
 
     def test_a_case_without_a_batch_is_a_sentence_too(self):
         sentence = "contiguous step libtorch -> torch_optim -> cpu float32 40×33 cores=1 optimizer=SGD"
@@ -182,10 +198,20 @@ class ContiguousSuiteTest(ProgramTest):
     def test_the_trace_shows_each_way(self):
         self.run_program(*CONTIGUOUS, "--optimizer", "Adam", "--clip", "0.1", "--trace", "trace.json")
         events = read_json(self.folder / "trace.json")
-        events = events["traceEvents"] if isinstance(events, dict) else events
+        events = [event for event in events["traceEvents"] if event["ph"] == "X"]
         seen = " ".join(str(event.get("args", "")) for event in events)
-        for way in ("torch_optim", "flat", "foreach", "torch_fused"):
+        parts = {"torch_optim": ["clip", "step", "zero"], "flat": ["clip", "step", "zero"], "foreach": ["clip", "step"],
+                 "torch_fused": ["clip", "step"], "contiguous": ["clip, step, zero"]}
+        for way, names in parts.items():
             self.assertIn(f"-> {way} -> cpu", seen)
+            timed = [event for event in events if event["cat"] == "timed" and f"-> {way} -> cpu" in event["args"]["subject"]]
+            self.assertGreaterEqual(len(timed), 3)
+            for step in timed:  # in each, its parts, one after the other
+                inside = [event for event in events if event["args"].get("subject") == way
+                          and step["ts"] <= event["ts"] <= step["ts"] + step["dur"]]
+                self.assertEqual([event["cat"] for event in inside], names)
+                for before, after in zip(inside, inside[1:]):
+                    self.assertLessEqual(before["ts"] + before["dur"], after["ts"] + 1e-3)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@
 #include <torch/serialize.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
@@ -249,6 +250,13 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
               }),
               HasSubstr("1 parameters has 2 names"));
   EXPECT_TRUE(first.storage().is_alias_of(whole.storage())) << "refused ones stay as they were";
+  // One of the two is frozen: it would keep the old memory. Two frozen ones stay as they are.
+  const auto frozen = whole.detach().slice(0, 3);
+  EXPECT_THAT(refuse({frozen, parameter({2}), first}), HasSubstr("parameter 2 and parameter 0"));
+  const auto later = whole.detach().slice(0, 1).set_requires_grad(true);
+  EXPECT_THAT(refuse({whole.detach(), parameter({2}), later}), HasSubstr("parameter 0 and parameter 2"));
+  EXPECT_THAT(refuse({whole.detach(), frozen, parameter({2})}), HasSubstr("nothing was refused"));
+  EXPECT_THAT(refuse({at::randn({3, 1}).expand({3, 4}), parameter({2})}), HasSubstr("nothing was refused"));
 }
 
 TEST(ContiguousParameters, ThatAreFrozenAreNeverTouched) {
@@ -288,8 +296,12 @@ TEST(ContiguousParameters, ThatAreFrozenOrThawedLaterAreFound) {
 }
 
 TEST(ContiguousParameters, HaveABufferForEachDtype) {
-  const Tensors given = {parameter({3}), parameter({4}, at::kDouble), parameter({5}),
-                         parameter({6}, at::kBFloat16), parameter({7}, at::kHalf)};
+  const Tensors given = {parameter({3}),
+                         parameter({4}, at::kDouble),
+                         parameter({5}),
+                         parameter({6}, at::kBFloat16),
+                         parameter({7}, at::kHalf),
+                         parameter({8}, at::kBFloat16)};  // the second of its buffer
   const ContiguousParameters flat(given);
   ASSERT_EQ(flat.buckets().size(), 4U);
   for (const auto& place : flat.places()) {
@@ -355,6 +367,16 @@ TEST(ContiguousParameters, TellWhatMovedWhich) {
   invalid("first was [5, 3] with strides [3, 1] and is [3, 5] with strides [5, 1]");
 }
 
+// The same memory and the same sizes, and yet other elements.
+TEST(ContiguousParameters, TellThatStridesChanged) {
+  at::Tensor square = parameter({3, 3});
+  const ContiguousParameters flat(Tensors{square});
+  square.set_data(square.detach().t());
+  EXPECT_FALSE(flat.buffer_is_valid());
+  EXPECT_THAT(refusal([&] { flat.assert_buffer_is_valid(); }),
+              HasSubstr("is [3, 3] with strides [1, 3]; rebuild()"));
+}
+
 TEST(ContiguousParameters, AskWhetherTheyAreValidWithoutThrowing) {
   auto one = parameter({3});
   const ContiguousParameters flat(Tensors{one});
@@ -372,6 +394,77 @@ TEST(ContiguousParameters, MayBeRebuiltAgainAndAgain) {
   EXPECT_EQ(flat.places().size(), given.size());
   EXPECT_TRUE(flat.buffer_is_valid());
   EXPECT_EQ(most_ulps(given, before, before), 0);
+}
+
+TEST(ContiguousParameters, StayUnusedThroughARebuild) {
+  const auto used = parameter({3});
+  const auto unused = parameter({4});
+  ContiguousOptimizer optimizer(Tensors{used, unused}, SGDOptions{.lr = 1, .weight_decay = 0.5});
+  const auto before = unused.detach().clone();
+  used.grad().fill_(1);
+  optimizer.rebuild();
+  EXPECT_TRUE(optimizer.parameters().used(0));
+  EXPECT_FALSE(optimizer.parameters().used(1));
+  EXPECT_TRUE(used.grad().equal(at::ones({3})));
+  optimizer.step({.zero_grad = true});
+  EXPECT_TRUE(unused.equal(before));
+  optimizer.parameters().gradients_written();
+  optimizer.rebuild();
+  EXPECT_TRUE(optimizer.parameters().used(1));
+  optimizer.step({.zero_grad = true});
+  EXPECT_TRUE(unused.equal(before * 0.5));
+  EXPECT_FALSE(optimizer.parameters().used(1));
+}
+
+// A stock optimizer's checkpoint: flat states become those of each parameter, and flat again.
+TEST(ContiguousParameters, SplitAndJoinStatesOfAStockOptimizer) {
+  auto ours = random_parameters(5);
+  ours[4].set_requires_grad(false);
+  const auto theirs = copies(ours);
+  ContiguousParameters flat(ours);
+  torch::optim::Adam optimizer(flat.contiguous(), torch::optim::AdamOptions(0.01));
+  add_gradients(ours, theirs, 1);
+  optimizer.step();
+  torch::optim::Adam apart(theirs, torch::optim::AdamOptions(0.01));
+  apart.step();
+  const auto state_of = [](torch::optim::Adam& adam, const at::Tensor& one) -> torch::optim::AdamParamState& {
+    return static_cast<torch::optim::AdamParamState&>(*adam.state().at(one.unsafeGetTensorImpl()));
+  };
+  auto& of_flat = state_of(optimizer, flat.contiguous()[0]);
+  const auto parts = flat.split({of_flat.exp_avg()});
+  ASSERT_EQ(parts.size(), ours.size());
+  EXPECT_FALSE(parts[4].defined());
+  Tensors wanted(ours.size());
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    if (k == 4) continue;
+    wanted[k] = state_of(apart, theirs[k]).exp_avg();
+    EXPECT_TRUE(parts[k].equal(wanted[k])) << k;
+    EXPECT_EQ(parts[k].strides(), ours[k].strides());
+  }
+  const auto joined = flat.join(wanted);
+  ASSERT_EQ(joined.size(), 1U);
+  EXPECT_TRUE(joined[0].equal(of_flat.exp_avg()));
+
+  EXPECT_THAT(refusal([&] { (void)flat.split({}); }), HasSubstr("0 flat tensors were given; there are 1"));
+  EXPECT_THAT(refusal([&] { (void)flat.split({at::zeros({3})}); }), HasSubstr("flat tensor 0 is [3]"));
+  wanted[2] = at::zeros({77});
+  EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("given for parameter 2 is [77]"));
+  wanted[2] = at::Tensor();
+  EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("parameter 2 is not defined"));
+  wanted.pop_back();
+  EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("11 tensors were given; there are 12"));
+}
+
+TEST(ContiguousParameters, SplitAndJoinEachBufferInAnyDtype) {
+  const Tensors given = {parameter({3}), parameter({2, 2}, at::kBFloat16), parameter({5})};
+  const ContiguousParameters flat(given);
+  Tensors states;
+  for (const auto& one : given) states.push_back(one.detach().to(at::kFloat));
+  const auto joined = flat.join(states);
+  ASSERT_EQ(joined.size(), 2U);
+  EXPECT_EQ(joined[1].scalar_type(), at::kFloat);
+  EXPECT_EQ(joined[1].numel(), flat.buckets()[1].data.numel());
+  EXPECT_EQ(most_ulps(flat.split(joined), states, states), 0);
 }
 
 /// Makes an optimizer of LibTorch's, or ours.
@@ -470,6 +563,32 @@ TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
   EXPECT_TRUE(optimizer.step());
 }
 
+// What was in the buffer before a gradient was set to none is no gradient.
+TEST(ContiguousOptimizer, TakesNoneAsZeroWhereAskedWhateverWasThere) {
+  const Tensors ours = {parameter({3}), parameter({4})};
+  ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1}, {.unused = Unused::zero});
+  for (const auto& one : ours) one.grad().fill_(1);
+  optimizer.step();
+  const auto before = copies(ours);
+  for (at::Tensor one : ours) one.mutable_grad() = at::Tensor();
+  at::Tensor(ours[0]).mutable_grad() = at::full({3}, 2.0F);
+  optimizer.step({.max_norm = 1e6});
+  EXPECT_TRUE(ours[0].equal(before[0] - 2));
+  EXPECT_TRUE(ours[1].equal(before[1]));
+  EXPECT_NEAR(optimizer.gradient_norm(), std::sqrt(12.0), 1e-12);
+}
+
+TEST(ContiguousParameters, AreNotUsedByClipping) {
+  const Tensors ours = {parameter({3}), parameter({4})};
+  ContiguousParameters flat(ours);
+  ours[0].grad().fill_(10);
+  flat.clip_grad_norm(1);
+  flat.clip_grad_value(0.1);
+  EXPECT_TRUE(flat.used(0));
+  EXPECT_FALSE(flat.used(1));
+  EXPECT_TRUE(ours[0].grad().equal(at::full({3}, 0.1F)));
+}
+
 // An optimizer of LibTorch's on the buffers, as the seed has it.
 TEST(ContiguousParameters, TrainByAStockOptimizerOnTheBuffers) {
   const auto ours = random_parameters(3);
@@ -516,6 +635,21 @@ TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
     EXPECT_LE(most_ulps(ours, theirs, start), fuses() ? 0 : 18) << skip;
     EXPECT_EQ(optimizer.state()[1].steps, skip ? 5 : 9);
   }
+}
+
+// Neighbours of different numbers of steps are not one run: the first step of Adam is one of lr.
+TEST(ContiguousOptimizer, CountsTheStepsOfEachParameter) {
+  const Tensors ours = {parameter({3}), parameter({4})};
+  ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.125});
+  ours[0].grad().fill_(1);
+  optimizer.step({.zero_grad = true});
+  const auto before = copies(ours);
+  for (const auto& one : ours) one.grad().fill_(1);
+  optimizer.step();
+  EXPECT_TRUE(ours[1].allclose(before[1] - 0.125, 0, 1e-6));
+  EXPECT_TRUE(ours[0].allclose(before[0] - 0.125, 0, 1e-6));
+  EXPECT_EQ(optimizer.state()[0].steps, 2);
+  EXPECT_EQ(optimizer.state()[1].steps, 1);
 }
 
 TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
@@ -568,6 +702,7 @@ TEST(ContiguousOptimizer, StepsGroupsByTheirOwnOptions) {
   EXPECT_THAT(refusal([&] { optimizer.set_options(0, SGDOptions{.momentum = 0.9}); }),
               HasSubstr("other states"));
   EXPECT_THAT(refusal([&] { optimizer.set_lr(-1); }), HasSubstr("lr is -1"));
+  EXPECT_THAT(refusal([&] { optimizer.set_options(2, SGDOptions{}); }), HasSubstr("there is no group 2"));
 }
 
 TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
@@ -675,6 +810,23 @@ TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
   EXPECT_GT(most_ulps(together, mixed, mixed), 0);
 }
 
+// Unscale, then by value, then by norm: as torch's functions one after the other.
+TEST(ContiguousOptimizer, ClipsByValueAndByNormInOnePass) {
+  const auto ours = random_parameters(11);
+  const auto theirs = copies(ours);
+  ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 0.5});
+  torch::optim::SGD reference(theirs, torch::optim::SGDOptions(0.5));
+  add_gradients(ours, theirs, 3);
+  for (const auto& one : theirs) one.grad().mul_(0.25);
+  torch::nn::utils::clip_grad_value_(theirs, 0.2);
+  const double norm = torch::nn::utils::clip_grad_norm_(theirs, 0.3);
+  EXPECT_GT(norm, 0.3);
+  reference.step();
+  optimizer.step({.inv_scale = 0.25, .max_value = 0.2, .max_norm = 0.3});
+  EXPECT_NEAR(optimizer.gradient_norm(), norm, 1e-6 * norm);
+  for (std::size_t k = 0; k < ours.size(); ++k) EXPECT_TRUE(ours[k].allclose(theirs[k], 1e-6, 1e-7)) << k;
+}
+
 TEST(ContiguousOptimizer, RefusesLimitsThatAreNone) {
   ContiguousOptimizer optimizer(Tensors{parameter({2})}, SGDOptions{});
   EXPECT_THAT(refusal([&] { optimizer.step({.max_norm = -1.0}); }), HasSubstr("max_norm is -1"));
@@ -704,6 +856,23 @@ TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
   EXPECT_EQ(most_ulps(ours, before, start), 0);
   EXPECT_EQ(scaled.state()[0].steps, 1);
   EXPECT_EQ(ours[1].grad().sum().item<float>(), 0);
+  EXPECT_THAT(refusal([&] { scaled.step({.found_inf = at::zeros({2})}); }),
+              HasSubstr("found_inf is Float [2]"));
+}
+
+// The limit makes an infinite gradient finite, and the norm with it.
+TEST(ContiguousOptimizer, SkipsWhatIsNotFiniteBehindALimit) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const Tensors ours = {parameter({5}, dtype), parameter({3}, dtype)};
+    const auto before = copies(ours);
+    ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1});
+    ours[0].grad()[4].fill_(-INFINITY);
+    EXPECT_FALSE(optimizer.step({.max_value = 1, .skip_non_finite = true}));
+    EXPECT_FALSE(optimizer.step({.max_value = 1, .max_norm = 1, .skip_non_finite = true}));
+    EXPECT_TRUE(ours[0].equal(before[0]));
+    EXPECT_TRUE(optimizer.step({.max_value = 1}));
+    EXPECT_EQ(ours[0][4].item<float>(), (before[0][4].detach().to(at::kFloat) + 1).to(dtype).item<float>());
+  }
 }
 
 TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
@@ -717,6 +886,18 @@ TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
   double sum = 0;
   for (const auto& one : ours) sum += one.detach().abs().sum().item<double>();
   EXPECT_NEAR(data.detach().abs().sum().item<double>(), sum, 1e-4);
+}
+
+TEST(ContiguousOptimizer, HoldsThePaddingAtZeroAfterANormThatIsNoNumber) {
+  const Tensors ours = {parameter({3})};
+  ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1});
+  ours[0].grad().fill_(NAN);
+  optimizer.step({.max_norm = 1, .zero_grad = true});  // as torch: all become NaN
+  EXPECT_TRUE(std::isnan(ours[0][0].item<float>()));
+  optimizer.set_lr(0.05);  // as a scheduler does
+  ours[0].grad().fill_(1);
+  optimizer.step();
+  EXPECT_EQ(optimizer.parameters().buckets()[0].data.slice(0, 3).abs().sum().item<float>(), 0);
 }
 
 /// LARS: a step as long as the norm of the parameter allows. And what only looks like one: sign descent.
@@ -776,6 +957,19 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
       else
         EXPECT_TRUE(ours[k].allclose(masters[k].to(dtype), 1e-2));
     }
+    {  // the same, to the whole buffer
+      const at::NoGradGuard no_grad;
+      at::Tensor buffer = optimizer.parameters().buckets()[0].data;
+      buffer.mul_(2);
+      const auto doubled = copies(ours);
+      optimizer.zero_grad();
+      for (const auto& one : ours) one.grad().fill_(0);
+      auto still = optimizer.options();
+      std::get<speedtorch::SGDOptions>(still).lr = 0;
+      optimizer.set_options(0, still);
+      optimizer.step();
+      EXPECT_EQ(most_ulps(ours, doubled, doubled), 0);
+    }
     // A master that its parameter is no longer the rounding of is not kept.
     const auto state = optimizer.state();
     ASSERT_EQ(state[0].tensors.back().first, "master");
@@ -785,6 +979,24 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
     EXPECT_TRUE(optimizer.state()[0].tensors.back().second.equal(at::ones({50})));
     EXPECT_TRUE(optimizer.state()[1].tensors.back().second.equal(state[1].tensors.back().second));
   }
+}
+
+// A checkpoint's master of other parameters would bring those back.
+TEST(ContiguousOptimizer, TakesMastersOfItsParametersOnly) {
+  const Tensors ours = {parameter({6}, at::kBFloat16)};
+  ContiguousOptimizer first(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
+  ours[0].grad().fill_(1);
+  first.step({.zero_grad = true});
+  const auto kept = first.state();
+  const auto same = copies(ours);
+  ContiguousOptimizer second(same, SGDOptions{.lr = 1e-4, .momentum = 0.9});
+  second.set_state(kept);
+  EXPECT_TRUE(second.state()[0].tensors.back().second.equal(kept[0].tensors.back().second));
+  const Tensors other = {at::ones({6}, at::kBFloat16).set_requires_grad(true)};
+  ContiguousOptimizer third(other, SGDOptions{.lr = 1e-4, .momentum = 0.9});
+  third.set_state(kept);
+  EXPECT_TRUE(third.state()[0].tensors.back().second.equal(at::ones({6})));
+  EXPECT_TRUE(third.state()[0].tensors.front().second.equal(kept[0].tensors.front().second));
 }
 
 TEST(ContiguousOptimizer, TellsAutogradThatParametersChanged) {
@@ -820,6 +1032,25 @@ TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
               HasSubstr("the state grad_avg of parameter 3 is missing"));
   wrong.pop_back();
   EXPECT_THAT(refusal([&] { second.set_state(wrong); }), HasSubstr("states of 11 parameters"));
+}
+
+TEST(ContiguousOptimizer, IsAsItWasWhereAFileIsRefused) {
+  const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_state").string();
+  const Tensors ours = {parameter({3})};
+  const Tensors others = {parameter({4})};
+  ContiguousOptimizer writer(others, AdamOptions{.lr = 0.5});
+  others[0].grad().fill_(1);
+  writer.step();
+  writer.save(file);
+  ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1});
+  ours[0].grad().fill_(1);
+  optimizer.step();
+  const auto before = optimizer.state();
+  EXPECT_THAT(refusal([&] { optimizer.load(file); }), HasSubstr("exp_avg of parameter 0 is Float [4]"));
+  EXPECT_EQ(std::get<AdamOptions>(optimizer.options()).lr, 0.1);
+  EXPECT_EQ(optimizer.state()[0].steps, 1);
+  EXPECT_TRUE(optimizer.state()[0].tensors[0].second.equal(before[0].tensors[0].second));
+  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -176,9 +176,23 @@ class ContiguousTest(unittest.TestCase):
         (self.folder / "state").write_bytes(b"not a zip file")
         with self.assertRaisesRegex(Refused, "'state' is no file that torch.save"):
             self.ours("Adam", {}, start, given, load=self.folder / "state")
-        torch.save([1, 2], self.folder / "state")
-        with self.assertRaisesRegex(Refused, "'state' holds no state_dict"):
-            self.ours("Adam", {}, start, given, load=self.folder / "state")
+        for other in ([1, 2], {}, {"state": {}}, {"param_groups": []}, {"state": {}, "param_groups": [{"lr": 1.0}]}):
+            torch.save(other, self.folder / "state")
+            with self.subTest(other), self.assertRaisesRegex(Refused, "'state' holds no state_dict|0 parameter groups"):
+                self.ours("Adam", {}, start, given, load=self.folder / "state")
+
+    def test_adam_and_adamw_are_told_apart(self):
+        start = parameters(self.rng, torch.float32)
+        given = gradients(self.rng, start, 1)
+        for name, other in (("Adam", "AdamW"), ("AdamW", "Adam")):
+            self.ours(name, {}, start, given, save=self.folder / "ours")
+            theirs = Torch(name, {}, start)
+            theirs.run(given)
+            torch.save(theirs.optimizer.state_dict(), self.folder / "theirs")
+            for file in ("ours", "theirs"):
+                with self.assertRaisesRegex(Refused, f"the file is of {name}, the optimizer is {other}; give it {name}Options"):
+                    self.ours(other, {}, start, given, load=self.folder / file)
+                self.ours(name, {}, start, given, load=self.folder / file)
 
 
 if __name__ == "__main__":
