@@ -397,9 +397,8 @@ void ContiguousParameters::prepare_step() {
   }
 }
 
-/// What is looked at of a tensor lies on some ten lines that nobody else's step leaves in the caches: of
-/// small tensors, they are much of a step (docs/contiguous.md). The gradient is on the first line of what
-/// autograd keeps, whether one is required on the third.
+/// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
+/// small tensors, they are much of a step (docs/contiguous.md).
 void ContiguousParameters::prefetch_place(std::size_t k) const {
   constexpr std::size_t kAhead = 8;
   const auto prefetch = [](const void* object, int lines) {
@@ -410,7 +409,7 @@ void ContiguousParameters::prefetch_place(std::size_t k) const {
     prefetch(views_->of[k + kAhead].gradient.unsafeGetTensorImpl(), 3);
   }
   if (k + kAhead / 2 < places_.size())
-    prefetch(parameters_[places_[k + kAhead / 2].parameter].unsafeGetTensorImpl()->autograd_meta(), 3);
+    prefetch(parameters_[places_[k + kAhead / 2].parameter].unsafeGetTensorImpl()->autograd_meta(), 1);
 }
 
 void ContiguousParameters::reattach(std::size_t k) {
