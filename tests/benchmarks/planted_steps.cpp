@@ -1,7 +1,12 @@
-/// Contestants of the optimizer suite with one fault each, in stbench_planted: its check must catch every one
-/// of them.
+/// Contestants of the optimizer and embedding suites with one fault each, in stbench_planted: their checks
+/// must catch every one of them.
 #include <ATen/ops/zeros.h>
 
+#include <optional>
+#include <utility>
+
+#include "benchmarks/embedding/gathered.h"
+#include "benchmarks/embedding/world.h"
 #include "benchmarks/optimizer/world.h"
 #include "speedtorch/sparse_rows.h"
 
@@ -63,14 +68,70 @@ class OnlyWhenWatched final : public FaultyStep {
   bool watched_ = false;
 };
 
-template <class Fault>
+/// Training by SparseRows, of which something is left out.
+class FaultyTraining : public EmbeddingStepper {
+ public:
+  FaultyTraining(const reports::Identity& id, EmbeddingWorld& world)
+      : EmbeddingStepper(id, world, world.options) {}
+
+ protected:
+  virtual void update(const word2vec::Batch& batch, const GatheredPairs& rows) = 0;
+
+  std::optional<speedtorch::SparseRows> centers_, contexts_;
+  int begun_ = 0;
+
+ private:
+  void begin() override {
+    centers_.emplace(world_.centers.table, world_.options, world_.centers.states);
+    contexts_.emplace(world_.contexts.table, world_.options, world_.contexts.states);
+    ++begun_;
+  }
+  void train(const word2vec::Batch& batch) override {
+    const GatheredPairs rows(world_, batch.centers, batch.contexts.flatten());
+    rows.backward(batch.contexts.sizes());
+    update(batch, rows);
+  }
+};
+
+class CentersStay final : public FaultyTraining {
+  using FaultyTraining::FaultyTraining;
+  void update(const word2vec::Batch& batch, const GatheredPairs& rows) override {
+    contexts_->step(batch.contexts, rows.contexts.grad());
+  }
+};
+
+class ContextsStay final : public FaultyTraining {
+  using FaultyTraining::FaultyTraining;
+  void update(const word2vec::Batch& batch, const GatheredPairs& rows) override {
+    centers_->step(batch.centers, rows.centers.grad());
+  }
+};
+
+/// Its steps are right, and then it does not learn: it goes up the slope.
+class LearnsNothing final : public FaultyTraining {
+  using FaultyTraining::FaultyTraining;
+  void update(const word2vec::Batch& batch, const GatheredPairs& rows) override {
+    const double sign = begun_ == 1 ? 1 : -1;
+    centers_->step(batch.centers, rows.centers.grad() * sign);
+    contexts_->step(batch.contexts, rows.contexts.grad() * sign);
+  }
+};
+
+template <class Fault, class World = OptimizerWorld>
 StepMethod planted(const std::string& name) {
   return {.name = name,
           .summary = "planted fault",
           .role = harness::Role::peer,
           .asked_only = true,
-          .open = step_in<OptimizerWorld, Fault>};
+          .open = step_in<World, Fault>};
 }
+
+const RegisterStepMethod centers_stay("embedding",
+                                      planted<CentersStay, EmbeddingWorld>("training_centers_stay"));
+const RegisterStepMethod contexts_stay("embedding",
+                                       planted<ContextsStay, EmbeddingWorld>("training_contexts_stay"));
+const RegisterStepMethod learns_nothing("embedding",
+                                        planted<LearnsNothing, EmbeddingWorld>("training_learns_nothing"));
 
 const RegisterStepMethod nothing("optimizer", planted<Nothing>("step_nothing"));
 const RegisterStepMethod last_copy("optimizer", planted<LastCopySkipped>("step_last_copy_skipped"));
