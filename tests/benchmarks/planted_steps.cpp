@@ -112,8 +112,8 @@ class LearnsNothing final : public FaultyTraining {
   using FaultyTraining::FaultyTraining;
   void update(const word2vec::Batch& batch, const GatheredPairs& rows) override {
     const double sign = begun_ == 1 ? 1 : -1;
-    centers_->step(batch.centers, rows.centers.grad() * sign);
-    contexts_->step(batch.contexts, rows.contexts.grad() * sign);
+    centers_->step(batch.centers, rows.centers.grad().mul(sign));
+    contexts_->step(batch.contexts, rows.contexts.grad().mul(sign));
   }
 };
 
