@@ -93,7 +93,8 @@ class Word2vecTest(unittest.TestCase):
     def test_related_words_of_a_real_text_are_near_each_other(self):
         if not KING_JAMES.exists():
             self.skipTest("the text is not here; install Debian's package bible-kjv and build again")
-        said = self.run_program(KING_JAMES, "--dim", "64", "--steps", "2000", "--every", "2000")
+        # 2,000 steps: 6 of 10, on the threshold; 4,000: 7, in 46 s of one core.
+        said = self.run_program(KING_JAMES, "--dim", "64", "--steps", "4000", "--every", "4000")
         found, pairs = map(int, re.search(r"(\d+) of (\d+) pairs are among each other's 50 nearest", said).groups())
         self.assertEqual(pairs, 10)
         self.assertGreaterEqual(found, 6, said)
