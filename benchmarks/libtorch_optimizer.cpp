@@ -133,4 +133,6 @@ std::string libtorch_lacks(const std::string& optimizer) {
 
 at::Tensor leaf_on(const at::Tensor& table) { return table.detach().set_requires_grad(true); }
 
+at::Tensor leaf_for(const at::Tensor& table) { return leaf_on(table.slice(0, 0, 0).clone()); }
+
 }  // namespace stbench

@@ -26,6 +26,8 @@ class LibtorchOptimizer {
 
   void step();
   void zero_grad();
+  /// LibTorch's own object, which lives as long as this one or what this one was moved to.
+  [[nodiscard]] torch::optim::Optimizer& libtorchs() { return *optimizer_; }
   /// The states of a parameter, in the order of speedtorch::state_names(), which it shares from then on, and
   /// its count.
   void set_state(const at::Tensor& parameter, std::int64_t steps, const std::vector<at::Tensor>& states);
@@ -43,5 +45,7 @@ std::string libtorch_lacks(const std::string& optimizer);
 
 /// A leaf on the same memory, which requires a gradient.
 at::Tensor leaf_on(const at::Tensor& table);
+/// A leaf without rows, for those of a table.
+at::Tensor leaf_for(const at::Tensor& table);
 
 }  // namespace stbench

@@ -45,11 +45,11 @@ CoOccurrence CoOccurrence::from_file(const std::string& path, const Home& home) 
 }
 
 void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) {
-  if (first.sizes() != second.sizes())
-    throw ShapeError("the pairs are of " + shape_of(first) + " and " + shape_of(second) +
-                     "; both need the same shape");
   const auto from = RowIndex(first).numbers(classes(), at::kCPU).to(at::kLong);
   const auto to = RowIndex(second).numbers(classes(), at::kCPU).to(at::kLong);
+  if (from.sizes() != to.sizes())
+    throw ShapeError("the pairs are of " + shape_of(first) + " and " + shape_of(second) +
+                     "; both need the same shape");
   const auto* const rows = checked(from, classes());
   const auto* const columns = checked(to, classes());
   wait_for_gpu(table_);
@@ -68,6 +68,7 @@ void CoOccurrence::add(const CoOccurrence& other) {
     throw ShapeError("counts of " + c10::str(other.table_.sizes()) + " cannot be added to " +
                      c10::str(table_.sizes()));
   wait_for_gpu(table_);
+  wait_for_gpu(other.table_);
   counts().add_(other.counts());
 }
 

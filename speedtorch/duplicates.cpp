@@ -118,10 +118,16 @@ void add_all(kernels::ConstRows values, const DuplicateRows& found, kernels::Row
   });
 }
 
+/// @throws ShapeError
+void require_sums(at::ScalarType dtype) {
+  constexpr std::array floating{at::kHalf,   at::kBFloat16,     at::kFloat,
+                                at::kDouble, at::kComplexFloat, at::kComplexDouble};
+  if (at::isIntegralType(dtype, true) || std::ranges::find(floating, dtype) != floating.end()) return;
+  throw ShapeError(std::string("rows of ") + c10::toString(dtype) + " cannot be added");
+}
+
 void add_rows(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table,
               at::ScalarType dtype) {
-  if (!at::isFloatingType(dtype) && !at::isIntegralType(dtype, true) && !at::isComplexType(dtype))
-    throw ShapeError(std::string("rows of ") + c10::toString(dtype) + " cannot be added");
   AT_DISPATCH_V2(dtype, "scatter_rows", AT_WRAP([&] { add_all<scalar_t>(values, found, table); }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
                  at::kBFloat16, at::kBool);
@@ -131,7 +137,7 @@ void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tens
                      Duplicates duplicates) {
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
-  const auto to = rows_of(table, "the table");
+  const auto to = writable_rows_of(table, "the table");
   check_apart(from, to, "values and the table");
   const auto found = found_in(index, table.size(0));
   if (duplicates == Duplicates::reject) require_distinct(found);
@@ -187,6 +193,7 @@ void scatter_rows(const at::Tensor& values, const RowIndex& index, at::Tensor& t
   const auto numbers = index.numbers(table.size(0), table.device());
   const auto flat = values.dim() == table.dim() ? values : flat_rows(values, numbers, table);
   if (duplicates == Duplicates::none) return scatter_rows(flat, numbers, table);
+  if (duplicates == Duplicates::accumulate) require_sums(table.scalar_type());
   if (table.device().is_cpu()) return scatter_on_host(flat, numbers, table, duplicates);
   scatter_on_gpu(flat, numbers, table, duplicates);
 }

@@ -63,7 +63,26 @@ ModelFactory::ModelFactory(at::Tensor weight, std::int64_t rows, const Home& hom
         "duplicates is `last` or `none`, by which gradients are lost; it must be accumulate or reject");
 }
 
+ModelFactory::ModelFactory(at::Tensor weight, Table table, Duplicates duplicates)
+    : ModelFactory(std::move(weight), table.rows(), {}, duplicates) {
+  if (table.sizes() != sizes_ || table.dtype() != weight_.scalar_type()) {
+    throw ShapeError("the weight is " + shape_of(weight_) + ", the table " +
+                     c10::str(table.dtype(), " ", table.sizes()) + "; both need rows of one shape and dtype");
+  }
+  table.require_writable();
+  table_ = std::move(table);
+}
+
+/// @throws OrderError where rows are in the parameter
+void ModelFactory::require_closed() const {
+  if (is_open_)
+    throw OrderError(
+        "the rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
+        "skip_optimizer_step() comes first");
+}
+
 void ModelFactory::init(const Fill& with) {
+  require_closed();
   if (table_)
     table_->fill(with);
   else
@@ -81,6 +100,7 @@ void ModelFactory::normal_init(double mean, double std, std::uint64_t seed) { in
 void ModelFactory::custom_init(const Custom& function) { init(function); }
 
 void ModelFactory::set(const at::Tensor& array) {
+  require_closed();
   if (array.sizes() != sizes_ || array.scalar_type() != weight_.scalar_type()) {
     throw ShapeError("the table is " + std::string(c10::toString(weight_.scalar_type())) + " " +
                      c10::str(at::IntArrayRef(sizes_)) + " and cannot be set to " + shape_of(array));
@@ -116,10 +136,7 @@ void ModelFactory::show(std::int64_t count) {
 
 void ModelFactory::before_forward_pass(const at::Tensor& positives, const at::Tensor& negatives) {
   const auto& rows_of_table = table();
-  if (is_open_)
-    throw OrderError(
-        "the rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
-        "skip_optimizer_step() comes first");
+  require_closed();
   auto named = joined(positives, negatives, rows_of_table.rows());
   DistinctRows distinct{named, {}};
   if (duplicates_ == Duplicates::reject) {

@@ -44,12 +44,18 @@ class ModelFactory {
   /// all but one of a row's gradients would be lost
   ModelFactory(at::Tensor weight, std::int64_t rows, const Home& home = current_home(),
                Duplicates duplicates = Duplicates::accumulate);
+  /// Over a table that is there, as that of a file that a run goes on with (Table::from_file()), or one that
+  /// others use too.
+  /// @throws as above; ShapeError naming both where its rows or dtype are not the weight's; FileError for the
+  /// table of a file that is open `read_only`
+  ModelFactory(at::Tensor weight, Table table, Duplicates duplicates = Duplicates::accumulate);
 
   ModelFactory(ModelFactory&&) = default;
   ModelFactory& operator=(ModelFactory&&) = default;
 
   // One of these makes the table. Called again, it sets the one that is there. They throw what
-  // Table::filled() throws.
+  // Table::filled() throws, and OrderError while rows are in the parameter, which would then be written over
+  // the new ones.
   void zeros_init();
   void uniform_init(double low, double high, std::uint64_t seed = 0);
   void normal_init(double mean, double std, std::uint64_t seed = 0);
@@ -94,6 +100,7 @@ class ModelFactory {
   [[nodiscard]] at::IntArrayRef sizes() const { return sizes_; }
 
  private:
+  void require_closed() const;
   void init(const Fill& with);
   void set(const at::Tensor& array);
   void show(std::int64_t count);

@@ -5,12 +5,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/duplicate_rows.h"
 #include "speedtorch/optim/live_states.h"
 #include "speedtorch/state.h"
+#include "speedtorch/state_tables.h"
 #include "speedtorch/table.h"
 
 namespace torch::nn {
@@ -27,7 +28,7 @@ namespace speedtorch {
 ///   for (...) {
 ///     states.before_forward_pass(rows);  // int64, distinct, in the order of the weight's rows
 ///     ... forward, backward, optimizer.step() ...
-///     states.after_optimizer_step();
+///     states.after_optimizer_step();  // or skip_optimizer_step()
 ///   }
 ///
 /// Optimizers: LibTorch's Adam, AdamW (amsgrad too), Adagrad, RMSprop (momentum, centered) and SGD
@@ -47,18 +48,27 @@ class OptimizerFactory {
   /// without dimensions; FileError where the folder is there; what Table throws. Nothing is left then, in
   /// memory or on disk.
   OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, std::int64_t rows,
-                   const Home& home = {}, StepCount count = StepCount::shared);
+                   const Home& home = current_home(), StepCount count = StepCount::shared);
 
   /// The same for the model's parameter of that name: "decoder.embedding.weight", or without ".weight".
   /// @throws OptimizerError, listing the names, where there is none
   OptimizerFactory(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
-                   const std::string& variable, std::int64_t rows, const Home& home = {},
+                   const std::string& variable, std::int64_t rows, const Home& home = current_home(),
+                   StepCount count = StepCount::shared);
+
+  /// Over tables that are there, each in a placement of its own (as plan_memory() has it), or those of a run
+  /// that goes on (set_steps()): in the order of state_names(), and with counts by row the rows' behind them.
+  /// @throws ShapeError where one is not of the parameter's row shape and dtype, or of other rows than the
+  /// first; FileError for one that is open `read_only`; OptimizerError and PlacementError as above
+  OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, std::vector<Table> tables,
                    StepCount count = StepCount::shared);
 
   /// Takes the states of these rows into the optimizer. `rows` is int32 or int64 of one dimension, distinct,
   /// and names the rows that the weight holds, in its order: ModelFactory::rows().
-  /// @throws IndexError; DuplicateError; ShapeError for another index; OptimizerError where an option has
-  /// changed so that the optimizer has other states. The optimizer is then as it was.
+  /// @throws IndexError (an optimizer without states, over no tables, knows no bound); DuplicateError;
+  /// ShapeError for another index; OrderError where the rows of an earlier call were not put back;
+  /// OptimizerError where an option has changed so that the optimizer has other states. The optimizer is then
+  /// as it was.
   void before_forward_pass(const at::Tensor& rows);
 
   /// Puts the states of the rows of before_forward_pass() back into the tables.
@@ -69,6 +79,9 @@ class OptimizerFactory {
   /// The same; @throws OrderError where these are other rows.
   void after_optimizer_step(const at::Tensor& rows);
 
+  /// Gives up the states that are in the optimizer, as after a forward pass that is not trained on.
+  void skip_optimizer_step() { rows_.reset(); }
+
   /// Writes all tables and the count of steps to a new folder: `exp_avg.npy` and so on, `steps.npy`, and
   /// `row_steps.npy` where rows are counted. The folder appears when it is whole and on the disk, or never.
   /// @throws FileError where it is there already or cannot be made; OrderError between before_forward_pass()
@@ -77,34 +90,35 @@ class OptimizerFactory {
 
   /// What save() wrote: from here on steps are those of the run that saved, bit for bit.
   /// @throws FileError and NpyError for files that are missing or none; ShapeError naming both shapes;
-  /// OptimizerError where one of both counts by row. Nothing was changed then.
+  /// OptimizerError where one of both counts by row, or a negative number of steps was saved. Nothing was
+  /// changed then.
   void load(const std::string& folder);
 
-  /// A state's table, to look at.
-  struct StateTable {
-    std::string name;
-    Table table;
-  };
+  /// To look at.
   [[nodiscard]] const std::vector<StateTable>& tables() const { return tables_; }
   /// How many steps were done; with counts by row they are of no influence.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
+  /// Of a run that goes on. @throws OptionError for a negative number
+  void set_steps(std::int64_t steps);
   /// Bytes of all tables.
   [[nodiscard]] std::int64_t bytes() const;
 
  private:
-  void make_tables(const at::Tensor& parameter, std::int64_t rows, const Home& home);
+  /// Checks both, and has no tables yet.
+  OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, StepCount count);
+  void check_tables() const;
   void check_states() const;
-  void check_distinct(const at::Tensor& rows);
+  void check_distinct(const at::Tensor& rows) const;
   [[nodiscard]] std::size_t states() const { return tables_.size() - (by_row_ ? 1 : 0); }
 
   optim::LiveStates live_;
   at::Tensor parameter_;
   bool by_row_;
-  std::vector<StateTable> tables_;  ///< of the states, then of the rows' counts where there are such
+  std::optional<std::int64_t> table_rows_;  ///< unknown to an optimizer without states, over no tables
+  std::vector<StateTable> tables_;          ///< of the states, then of the rows' counts where there are such
   std::vector<at::Tensor>
-      buffers_;      ///< what the optimizer has of each table, with room for the largest batch
-  at::Tensor rows_;  ///< of before_forward_pass(), until they are put back
-  kernels::DuplicateRows duplicates_;
+      buffers_;            ///< what the optimizer has of each table, with room for the largest batch
+  at::Tensor rows_;        ///< of before_forward_pass(), until they are put back
   bool were_set_ = false;  ///< LibTorch's SGD makes its states itself, in its first step
   std::int64_t steps_ = 0;
 };

@@ -31,6 +31,11 @@ bool row_is_contiguous(const at::Tensor& tensor) {
   throw PlacementError("a tensor is on " + device.str() + "; rows move between tensors on cpu or on cuda");
 }
 
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_shared_rows(const at::Tensor& tensor, const char* name) {
+  throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
+                   ") lie on each other; what is written needs memory of its own for each");
+}
+
 }  // namespace
 
 void refuse_overlap(const char* names) {
@@ -48,6 +53,12 @@ kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
   }
   const auto stride = rows > 1 ? tensor.stride(0) : row_elements;
   return {static_cast<std::byte*>(tensor.data_ptr()), rows, row_elements * item, stride * item};
+}
+
+kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name) {
+  const auto rows = rows_of(tensor, name);
+  if (rows.rows > 1 && rows.stride_bytes < rows.row_bytes) refuse_shared_rows(tensor, name);
+  return rows;
 }
 
 void check_reachable(at::Device device) {

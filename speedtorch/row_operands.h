@@ -12,6 +12,9 @@ namespace speedtorch {
 /// @throws ShapeError where it has no rows, or one is not contiguous
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name);
 
+/// The same of a tensor that is written. @throws ShapeError also where its rows lie on each other
+kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name);
+
 /// @throws ShapeError unless `rows` has a row of the table's shape and dtype for each index, naming all
 /// three; PlacementError unless all are on one device that this build's kernels reach
 void check_operands(const at::Tensor& table, const at::Tensor& index, const at::Tensor& rows,

@@ -31,8 +31,8 @@ namespace {
 }
 
 /// @throws AutogradError where autograd would have to know of a movement that it is not told of
-void check_untracked(const at::Tensor& table, const char* name) {
-  if (table.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
+void check_untracked(const at::Tensor& tensor, const char* name) {
+  if (tensor.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
 }
 
 /// Moves by node where the machine has several and it pays (`move(plan)`); false where not.
@@ -91,13 +91,14 @@ void scatter_on_gpu(kernels::ConstRows from, const Index* index, std::int64_t co
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  [[maybe_unused]] const RowsOptions& options) {
   check_untracked(table, "the table");
+  check_untracked(out, "out");
   if (index.dim() != 1 && out.dim() != table.dim()) {
     auto flat = flat_rows(out, index, table);
     if (flat.dim() == table.dim()) return gather_rows(table, index, flat, options);
   }
   check_operands(table, index, out, "out");
   const auto from = rows_of(table, "the table");
-  const auto to = rows_of(out, "out");
+  const auto to = writable_rows_of(out, "out");
   check_apart(from, to, "out and the table");
   with_index(index, [&](const auto* indices) {
 #ifdef SPEEDTORCH_HAS_CUDA
@@ -121,7 +122,7 @@ void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor&
   }
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
-  const auto to = rows_of(table, "the table");
+  const auto to = writable_rows_of(table, "the table");
   check_apart(from, to, "values and the table");
   with_index(index, [&](const auto* indices) {
 #ifdef SPEEDTORCH_HAS_CUDA

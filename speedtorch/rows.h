@@ -28,7 +28,7 @@ struct RowsOptions {
 /// `table` has at least one dimension and its rows (everything after the first dimension) are contiguous in
 /// memory; the stride between rows is free. `index` is int32 or int64, contiguous, of n elements in any
 /// shape. `out` has n rows of the table's dtype and row shape, or, contiguous, the index's shape before the
-/// row's; none of its bytes are the table's: out and table (values and table of a scatter) must not overlap.
+/// row's. What is written overlaps neither what is read nor itself (as the rows of an expanded tensor do).
 /// CPU tensors go through the host kernels on LibTorch's threads. CUDA tensors, the zero-copy alias of pinned
 /// memory among them, go through the CUDA kernels on the current stream and return before they are done; they
 /// allocate nothing and wait for nothing, and can be captured in a CUDA graph once they ran outside of one.
@@ -40,7 +40,7 @@ struct RowsOptions {
 /// touched, and check_index_errors() throws it.
 /// @throws ShapeError naming both shapes, or that the two overlap, or what is wrong with the workspace;
 /// PlacementError where the tensors are on different devices, or on one that is neither the CPU nor, in a
-/// build with CUDA, a GPU; AutogradError for a table that requires a gradient while gradients are on.
+/// build with CUDA, a GPU; AutogradError for a table or out that requires a gradient while gradients are on.
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  const RowsOptions& options = {});
 

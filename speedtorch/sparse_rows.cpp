@@ -1,6 +1,6 @@
 #include "speedtorch/sparse_rows.h"
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/full.h>
 
 #include <utility>
 #include <variant>
@@ -9,19 +9,26 @@
 #include "speedtorch/device_step.h"
 #include "speedtorch/error.h"
 #include "speedtorch/row_overlap.h"
+#include "speedtorch/state_tables.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
 
+void require_defined(const at::Tensor& tensor, const std::string& name) {
+  if (!tensor.defined()) throw ShapeError(name + " is no tensor");
+}
+
 void check_beside(const at::Tensor& table, const at::Tensor& tensor, const std::string& name) {
+  require_defined(tensor, name);
   if (tensor.device() == table.device()) return;
   throw PlacementError("the table is on " + table.device().str() + ", " + name + " on " +
                        tensor.device().str() + "; all must be on one device");
 }
 
 void check_table(const at::Tensor& table) {
+  require_defined(table, "the table");
   if (!table.is_cpu() && !table.is_cuda()) {
     throw PlacementError("the table is on " + table.device().str() +
                          "; SparseRows works on cpu tensors and on cuda tensors");
@@ -50,10 +57,15 @@ void check_state(const at::Tensor& state, const std::string& name, const at::Ten
                    "; a contiguous one of the table's shape and dtype is needed");
 }
 
+/// @throws PlacementError
+void check_counts(const at::Tensor& table) {
+  if (table.is_cpu()) return;
+  throw PlacementError("rows count their steps in tables of the host; this one is on " +
+                       table.device().str());
+}
+
 void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
-  if (table.is_cuda())
-    throw PlacementError("rows count their steps in tables of the host; this one is on " +
-                         table.device().str());
+  check_counts(table);
   check_beside(table, steps, "row_steps");
   const bool counts = steps.scalar_type() == at::kInt || steps.scalar_type() == at::kLong;
   if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
@@ -69,20 +81,11 @@ kernels::StepTables<T> tables_of(const at::Tensor& table, const std::vector<at::
   return tables;
 }
 
-at::Tensor new_state(const at::Tensor& table, double value, const Home& home) {
-  at::Tensor state;
-  if (home.placement == Placement::libtorch) {
-    state = at::zeros(table.sizes(), table.options().requires_grad(false));
-  } else if (table.is_cpu() ? home.placement == Placement::device : !needs_cuda(home.placement)) {
-    throw PlacementError("states in " + std::string(to_string(home.placement)) +
-                         " memory, and the table is on " + table.device().str() +
-                         ", which does not reach them");
-  } else {
-    const auto made = Table::filled(table.sizes(), table.scalar_type(), Zeros{}, home);
-    state = table.is_cpu() ? made.host_tensor() : made.tensor();
-  }
-  if (value != 0) state.fill_(value);
-  return state;
+/// @throws PlacementError
+void check_reach(const at::Tensor& table, Placement states) {
+  if (table.is_cpu() ? states != Placement::device : needs_cuda(states)) return;
+  throw PlacementError("states in " + std::string(to_string(states)) + " memory, and the table is on " +
+                       table.device().str() + ", which does not reach them");
 }
 
 }  // namespace
@@ -154,9 +157,8 @@ class SparseRows::Steps {
 SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states, StepCount count)
     : table_(std::move(table)) {
   check_table(table_);
-  for (const auto& [name, value] : state_begins(options)) states_.push_back(new_state(table_, value, states));
-  if (count == StepCount::by_row) row_steps_ = at::zeros({table_.size(0)}, at::kLong);
-  if (row_steps_.defined()) check_row_steps(row_steps_, table_);
+  if (count == StepCount::by_row) check_counts(table_);
+  make_states(options, states, count);
   prepare(options);
 }
 
@@ -166,6 +168,22 @@ SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, std::vect
   check_table(table_);
   if (row_steps_.defined()) check_row_steps(row_steps_, table_);
   prepare(options);
+}
+
+void SparseRows::make_states(const UpdateOptions& options, const Home& home, StepCount count) {
+  if (table_.is_cuda() && home.placement == Placement::libtorch) {  // LibTorch's memory of that GPU
+    const auto like = table_.options().requires_grad(false);
+    for (const auto& begin : state_begins(options))
+      states_.push_back(at::full(table_.sizes(), begin.value, like));
+    return;
+  }
+  check_reach(table_, home.placement);
+  for (const auto& [name, made] :
+       new_state_tables(table_.sizes(), table_.scalar_type(), options, count, home))
+    states_.push_back(table_.is_cpu() ? made.host_tensor() : made.tensor());
+  if (count == StepCount::shared) return;
+  row_steps_ = states_.back();
+  states_.pop_back();
 }
 
 SparseRows::~SparseRows() = default;
@@ -189,6 +207,7 @@ void SparseRows::prepare(const UpdateOptions& options) {
 }
 
 void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
+  require_defined(index, "the index");
   if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
     throw ShapeError("the index is " + shape_of(index) + "; a contiguous one of int32 or int64 is needed");
   check_beside(table_, index, "the index");

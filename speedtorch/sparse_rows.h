@@ -28,11 +28,12 @@ namespace speedtorch {
 class SparseRows {
  public:
   /// With new state tables in `states`, set as torch begins: to zero, Adagrad's to its initial value, Rprop's
-  /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory.
+  /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory; a `mapped` home that has a name
+  /// is a new folder of one `.npy` file for each (`exp_avg.npy`, and of counts by row `row_steps.npy`).
   /// @throws OptionError for a number that the optimizer cannot have; PlacementError for a home that the
   /// table's device does not reach, or counts by row on a GPU; ShapeError for a table that is not as above;
-  /// what Table throws.
-  SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = {},
+  /// what Table throws. No file is left then.
+  SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = current_home(),
              StepCount count = StepCount::shared);
 
   /// With given states, in the order of state_names(): those of a run that is resumed, or of any placement.
@@ -70,6 +71,7 @@ class SparseRows {
  private:
   class Steps;  // of one dtype
 
+  void make_states(const UpdateOptions& options, const Home& home, StepCount count);
   void prepare(const UpdateOptions& options);
 
   at::Tensor table_;

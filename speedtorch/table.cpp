@@ -1,6 +1,7 @@
 #include "speedtorch/table.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <functional>
@@ -131,7 +132,14 @@ at::Tensor Table::host_tensor() const {
   return memory_->host_tensor(sizes_, dtype_);
 }
 
+void Table::require_writable() const {
+  if (const auto mapped = file(); mapped && mapped->access() == Access::read_only)
+    throw FileError("'" + mapped->name() + "' is open read_only and cannot be written; open it read_write");
+}
+
 void Table::fill(const Fill& with) {
+  require_writable();
+  wait_for_gpu(*this);
   auto elements = settable(*this);
   speedtorch::fill(elements, with);
 }
@@ -141,6 +149,8 @@ void Table::set(const at::Tensor& array) {
     throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
                      " and cannot be set to " + shape_of(array));
   }
+  require_writable();
+  wait_for_gpu(*this);
   auto elements = settable(*this);
   copy_array(elements, array.detach());
 }
@@ -148,5 +158,12 @@ void Table::set(const at::Tensor& array) {
 std::int64_t Table::bytes() const { return bytes_of(sizes_, dtype_); }
 
 std::shared_ptr<MappedFile> Table::file() const { return std::dynamic_pointer_cast<MappedFile>(memory_); }
+
+void wait_for_gpu(const Table& table) {
+  const auto device = table.memory()->device();
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  streams.synchronizeStream(streams.getStream(device));
+}
 
 }  // namespace speedtorch

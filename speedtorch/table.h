@@ -50,11 +50,15 @@ class Table {
   [[nodiscard]] at::Tensor tensor() const;
   /// The same as a CPU tensor. @throws PlacementError for a `device` table
   [[nodiscard]] at::Tensor host_tensor() const;
-  /// Sets all elements anew. @throws as filled(); part of the table is then set
+  /// Sets all elements anew, after what the current stream of the table's GPU still does with them.
+  /// @throws as filled(), part of the table is then set; FileError as require_writable()
   void fill(const Fill& with);
-  /// The elements of a strided tensor on any device, as from_array() copies them.
-  /// @throws ShapeError naming both where shape or dtype differ
+  /// The elements of a strided tensor on any device, as from_array() copies them; waits likewise.
+  /// @throws ShapeError naming both where shape or dtype differ; FileError as require_writable()
   void set(const at::Tensor& array);
+  /// @throws FileError for the `mapped` table of a file that is open `read_only`: a write to it would end the
+  /// process
+  void require_writable() const;
 
   [[nodiscard]] std::int64_t rows() const { return sizes_.front(); }
   [[nodiscard]] at::IntArrayRef sizes() const { return sizes_; }
@@ -70,5 +74,9 @@ class Table {
   std::vector<std::int64_t> sizes_;
   at::ScalarType dtype_;
 };
+
+/// Waits for what the current stream of the table's GPU still does to memory that the host is to read or to
+/// write; nothing for a table of the host's own.
+void wait_for_gpu(const Table& table);
 
 }  // namespace speedtorch

@@ -53,6 +53,7 @@ at::Tensor staging(at::IntArrayRef sizes, at::ScalarType dtype) {
 }
 
 void gather_flat(const Table& table, const at::Tensor& numbers, at::Tensor& out) {
+  const at::NoGradGuard unrecorded;
   const auto route = route_to(table, out.device());
   if (route == Route::in_place) return gather_rows(table.tensor(), numbers, out);
   if (route == Route::host) {
@@ -64,7 +65,6 @@ void gather_flat(const Table& table, const at::Tensor& numbers, at::Tensor& out)
                   : at::empty(rows_shape(table, {numbers.numel()}),
                               at::TensorOptions().dtype(table.dtype()).device(device_of(table)));
   gather_rows(route == Route::staged ? table.host_tensor() : table.tensor(), numbers, rows);
-  const at::NoGradGuard unrecorded;
   out.copy_(rows, /*non_blocking=*/route == Route::staged);
 }
 
@@ -95,17 +95,14 @@ Route route_of(Placement placement, at::Device on, at::Device model) {
   return on == model ? Route::in_place : Route::fetched;
 }
 
-void wait_for_gpu(const Table& table) {
-  const auto device = device_of(table);
-  if (device.is_cpu()) return;
-  const c10::impl::VirtualGuardImpl streams(device.type());
-  streams.synchronizeStream(streams.getStream(device));
+at::Device index_device(const Table& table, at::Device model) {
+  return index_device(table, route_to(table, model));
 }
 
 at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device model) {
   check_model(model);
   if (model.is_cuda() && !model.has_index()) model = c10::impl::VirtualGuardImpl(model.type()).getDevice();
-  const auto numbers = index.numbers(table.rows(), index_device(table, route_to(table, model)));
+  const auto numbers = index.numbers(table.rows(), index_device(table, model));
   auto out =
       at::empty(rows_shape(table, {numbers.numel()}), at::TensorOptions().dtype(table.dtype()).device(model));
   gather_flat(table, numbers, out);
@@ -114,7 +111,7 @@ at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device mod
 
 void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out) {
   check_model(out.device());
-  const auto numbers = index.numbers(table.rows(), index_device(table, route_to(table, out.device())));
+  const auto numbers = index.numbers(table.rows(), index_device(table, out.device()));
   auto rows = flat(table, numbers, out);
   check_fits(table, numbers, rows, "out");
   gather_flat(table, numbers, rows);
@@ -122,8 +119,7 @@ void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out) {
 
 void scatter_rows(const at::Tensor& values, const RowIndex& index, const Table& table,
                   Duplicates duplicates) {
-  if (const auto file = table.file(); file && file->access() == Access::read_only)
-    throw FileError("'" + file->name() + "' is open read_only: rows cannot be scattered into it");
+  table.require_writable();
   check_model(values.device());
   const auto route = route_to(table, values.device());
   const bool on_host = route == Route::host || route == Route::staged;

@@ -26,6 +26,10 @@ std::string_view to_string(Route route);
 /// @param model the device of the tensor
 Route route_of(Placement placement, at::Device on, at::Device model);
 
+/// Where the numbers of an index are needed for rows that go between the table and a tensor on `model`. Those
+/// that are elsewhere are copied there by each call.
+at::Device index_device(const Table& table, at::Device model);
+
 /// The table's rows as a new tensor on `model`: for a table [rows, R...] and an index of shape I, [I...,
 /// R...]. Autograd records nothing. On a GPU everything is queued on the current stream of the device on
 /// which it happens; a staged gather returns when the host's part is done. Host kernels on `pinned` memory
@@ -51,9 +55,5 @@ at::Tensor host_copy(const Table& table);
 /// none where the host reaches the table.
 void each_piece(const Table& table, std::int64_t bytes,
                 const std::function<void(const at::Tensor& rows, std::int64_t first_row)>& piece);
-
-/// Waits for what the current stream of the table's GPU still does to memory that the host is to read or to
-/// write; nothing for a table of the host's own.
-void wait_for_gpu(const Table& table);
 
 }  // namespace speedtorch

@@ -1,10 +1,12 @@
-#include <ATen/ops/_unique2.h>
 #include <ATen/ops/index_select.h>
 
 #include <optional>
 
-#include "benchmarks/embedding/gathered.h"
+#include "benchmarks/embedding/world.h"
 #include "benchmarks/libtorch_optimizer.h"
+#include "examples/word2vec/skip_gram.h"
+#include "speedtorch/model_factory.h"
+#include "speedtorch/optimizer_factory.h"
 
 namespace stbench {
 namespace {
@@ -13,32 +15,30 @@ namespace {
 /// LibTorch's.
 class SwappedRows {
  public:
-  SwappedRows(EmbeddingWorld::Side& side, const speedtorch::UpdateOptions& options)
-      : side_(side), leaf_(leaf_on(side.table.slice(0, 0, 0))), optimizer_(options, {leaf_}) {}
+  SwappedRows(const EmbeddingWorld::Side& side, const speedtorch::UpdateOptions& options)
+      : leaf_(leaf_for(side.table)),
+        optimizer_(options, {leaf_}),
+        rows_(leaf_, side.rows),
+        states_(optimizer_.libtorchs(), leaf_, side.state_rows) {}
 
   /// The rows that an index names, as a function of the small weight.
   at::Tensor look_up(const at::Tensor& index) {
-    at::Tensor place;
-    std::tie(rows_, place, std::ignore) = at::_unique2(index, true, true);
-    leaf_.set_data(GatheredPairs::gathered(side_.table, rows_));
-    leaf_.mutable_grad() = at::Tensor();
-    return at::index_select(leaf_, 0, place.flatten());
+    rows_.before_forward_pass(index);
+    states_.before_forward_pass(rows_.rows());
+    return at::index_select(leaf_, 0, rows_.positions().positives.flatten());
   }
 
-  void step(std::int64_t steps_before) {
-    std::vector<at::Tensor> states;
-    for (const auto& table : side_.states) states.push_back(GatheredPairs::gathered(table, rows_));
-    optimizer_.set_state(leaf_, steps_before, states);
+  void step() {
     optimizer_.step();
-    speedtorch::scatter_rows(leaf_.detach(), rows_, side_.table);
-    for (std::size_t k = 0; k < states.size(); ++k)
-      speedtorch::scatter_rows(states[k], rows_, side_.states[k]);
+    states_.after_optimizer_step();
+    rows_.after_optimizer_step();
   }
 
  private:
-  EmbeddingWorld::Side& side_;
-  at::Tensor leaf_, rows_;
+  at::Tensor leaf_;
   LibtorchOptimizer optimizer_;
+  speedtorch::ModelFactory rows_;
+  speedtorch::OptimizerFactory states_;
 };
 
 /// SpeedTorch's way: rows and states there and back around LibTorch's optimizer on small tensors.
@@ -51,19 +51,16 @@ class SwapTraining final : public EmbeddingStepper {
   void begin() override {
     centers_.emplace(world_.centers, world_.options);
     contexts_.emplace(world_.contexts, world_.options);
-    steps_ = 0;
   }
   void train(const word2vec::Batch& batch) override {
     const auto centers = centers_->look_up(batch.centers);
-    const auto contexts = contexts_->look_up(batch.contexts.flatten());
+    const auto contexts = contexts_->look_up(batch.contexts);
     const auto pairs = batch.contexts.sizes();
     word2vec::loss_of(centers, contexts.view({pairs[0], pairs[1], centers.size(1)})).backward();
-    centers_->step(steps_), contexts_->step(steps_);
-    ++steps_;
+    centers_->step(), contexts_->step();
   }
 
   std::optional<SwappedRows> centers_, contexts_;
-  std::int64_t steps_ = 0;
 };
 
 std::string refusal(const reports::Identity& id) {
@@ -71,14 +68,14 @@ std::string refusal(const reports::Identity& id) {
   return libtorch_lacks(std::get<std::string>(*reports::find(id.axes, "optimizer")));
 }
 
-const RegisterStepMethod registration("embedding",
-                                      {
-                                          .name = "swap",
-                                          .summary = "this library's rows there and back around torch::optim",
-                                          .role = harness::Role::ours,
-                                          .refuses = refusal,
-                                          .open = step_in<EmbeddingWorld, SwapTraining>,
-                                      });
+const RegisterStepMethod registration(
+    "embedding", {
+                     .name = "swap",
+                     .summary = "this library's ModelFactory and OptimizerFactory around torch::optim",
+                     .role = harness::Role::ours,
+                     .refuses = refusal,
+                     .open = step_in<EmbeddingWorld, SwapTraining>,
+                 });
 
 }  // namespace
 }  // namespace stbench

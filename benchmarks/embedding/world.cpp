@@ -21,7 +21,6 @@
 #include "reports/file.h"
 #include "speedtorch/fills.h"
 #include "speedtorch/sparse_rows.h"
-#include "speedtorch/table.h"
 
 namespace stbench {
 namespace {
@@ -64,11 +63,14 @@ Batch heldout_batch(const EmbeddingWorld& world) {
 EmbeddingWorld::Side side_of(const EmbeddingWorld& world) {
   const speedtorch::Home home{.placement = placement_of(world.id.placement)};
   const auto table = [&] {
-    return speedtorch::Table::empty({world.id.rows, world.id.dim}, at::kFloat, home).host_tensor();
+    return speedtorch::Table::empty({world.id.rows, world.id.dim}, at::kFloat, home);
   };
-  EmbeddingWorld::Side side{table(), {}};
-  for (std::size_t k = 0; k < speedtorch::state_names(world.options).size(); ++k)
-    side.states.push_back(table());
+  const auto rows = table();
+  EmbeddingWorld::Side side{rows, {}, rows.host_tensor(), {}};
+  for (std::size_t k = 0; k < speedtorch::state_names(world.options).size(); ++k) {
+    side.state_rows.push_back(table());
+    side.states.push_back(side.state_rows.back().host_tensor());
+  }
   return side;
 }
 

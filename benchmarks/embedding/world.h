@@ -14,6 +14,7 @@
 #include "examples/word2vec/corpus.h"
 #include "harness/sampler.h"
 #include "kernels/update_options.h"
+#include "speedtorch/table.h"
 
 namespace stbench {
 
@@ -45,7 +46,9 @@ struct EmbeddingWorld final : StepWorld {
 
   /// One of the two: word vectors, or vectors of words as neighbours.
   struct Side {
-    at::Tensor table;
+    speedtorch::Table rows;
+    std::vector<speedtorch::Table> state_rows;
+    at::Tensor table;  ///< the same memory
     std::vector<at::Tensor> states;
     [[nodiscard]] std::vector<at::Tensor> all() const;
   };

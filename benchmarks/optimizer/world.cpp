@@ -18,6 +18,13 @@ namespace {
 
 using harness::Check;
 
+using speedtorch::Table;
+using speedtorch::Uniform;
+
+Table table_of(const reports::Identity& id, const Uniform& with) {
+  return Table::filled({id.rows, id.dim}, at::kFloat, with, {.placement = placement_of(id.placement)});
+}
+
 std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uint64_t seed) {
   const harness::IndexSource source(harness::parse_distribution(id.distribution));
   auto sets = std::make_shared<IndexSets>();
@@ -45,17 +52,14 @@ const std::string& optimizer_of(const reports::Identity& id) {
 OptimizerWorld::OptimizerWorld(const reports::Identity& id, const StepTerms& terms)
     : options(optimizer_named(optimizer_of(id))),
       state_names(speedtorch::state_names(options)),
-      sets(draw_sets(id, terms.seed)) {
-  using speedtorch::Uniform;
-  const speedtorch::Home home{.placement = placement_of(id.placement)};
-  const auto table = [&](double low, double high, std::uint64_t number) {
-    return speedtorch::Table::filled({id.rows, id.dim}, at::kFloat, Uniform{low, high, terms.seed + number},
-                                     home);
-  };
-  const auto parameters = table(-0.1, 0.1, 0);
-  param = parameters.host_tensor();
-  pages = pages_of(*parameters.memory());
-  for (std::uint64_t k = 0; k < state_names.size(); ++k) states.push_back(table(0.5, 1, k + 1).host_tensor());
+      param_table(table_of(id, {-0.1, 0.1, terms.seed})),
+      param(param_table.host_tensor()),
+      sets(draw_sets(id, terms.seed)),
+      pages(pages_of(*param_table.memory())) {
+  for (std::uint64_t k = 0; k < state_names.size(); ++k) {
+    state_tables.push_back(table_of(id, {0.5, 1, terms.seed + k + 1}));
+    states.push_back(state_tables.back().host_tensor());
+  }
   grad = at::empty({id.batch, id.dim}, at::kFloat);
   speedtorch::fill(grad, Uniform{0.5, 1.5, terms.seed + 100});
   if (id.dim > 1) grad.slice(1, 1, id.dim, 2).neg_();

@@ -15,6 +15,7 @@
 #include "benchmarks/step_suite.h"
 #include "harness/sampler.h"
 #include "kernels/update_options.h"
+#include "speedtorch/table.h"
 
 namespace stbench {
 
@@ -32,9 +33,11 @@ struct OptimizerWorld final : StepWorld {
 
   speedtorch::UpdateOptions options;
   std::vector<std::string> state_names;
-  at::Tensor param;                ///< [rows, dim]
-  std::vector<at::Tensor> states;  ///< likewise; above zero, so that no step is degenerate
-  at::Tensor grad;                 ///< [batch, dim]; of one sign in each column, so that no sum cancels out
+  speedtorch::Table param_table;                ///< [rows, dim]
+  std::vector<speedtorch::Table> state_tables;  ///< likewise; above zero, so that no step is degenerate
+  at::Tensor param;                             ///< the same memory
+  std::vector<at::Tensor> states;
+  at::Tensor grad;  ///< [batch, dim]; of one sign in each column, so that no sum cancels out
   std::array<at::Tensor, harness::index_sets> index;
   std::shared_ptr<const IndexSets> sets;
   reports::Value pages;

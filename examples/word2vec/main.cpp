@@ -21,6 +21,7 @@
 
 #include "corpus.h"
 #include "skip_gram.h"
+#include "speedtorch/saved_tables.h"
 #include "speedtorch/table.h"
 #include "training.h"
 
@@ -148,11 +149,10 @@ void train(Training& training, const Settings& settings) {
 }
 
 void write_vectors(const Corpus& corpus, const at::Tensor& vectors, const std::string& name) {
-  std::remove((name + ".npy").c_str());
-  const auto table = speedtorch::Table::from_array(
-      vectors, {.placement = speedtorch::Placement::mapped, .file = name + ".npy"});
-  table.file()->flush();
-  std::ofstream text(name + ".txt");
+  const speedtorch::Home in_memory{.placement = speedtorch::Placement::libtorch};
+  speedtorch::save_npy(speedtorch::Table::from_array(vectors, in_memory), name + ".npy");
+  const auto beside = name + ".txt.new";
+  std::ofstream text(beside);
   text << vectors.size(0) << ' ' << vectors.size(1) << '\n';
   const auto* value = vectors.const_data_ptr<float>();
   for (const auto& word : corpus.vocabulary()) {
@@ -160,7 +160,8 @@ void write_vectors(const Corpus& corpus, const at::Tensor& vectors, const std::s
     for (std::int64_t c = 0; c < vectors.size(1); ++c) text << ' ' << *value++;
     text << '\n';
   }
-  if (!text.flush()) throw std::runtime_error("cannot write " + name + ".txt");
+  if (!text.flush() || std::rename(beside.c_str(), (name + ".txt").c_str()) != 0)
+    throw std::runtime_error("cannot write " + name + ".txt");
 }
 
 /// "gold:silver,wine:oil" as numbers of words; those that the text lacks are left out.

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -71,14 +72,27 @@ double Training::zero_loss() const { return word2vec::zero_loss(options_.draw.ne
 
 /// What must be the same for a training to go on: a line of text.
 std::string Training::kind() const {
-  std::size_t words = 0;
+  std::size_t words = 0, tokens = 0;
   for (const auto& word : corpus_.vocabulary()) words = words * 31 + std::hash<std::string>()(word);
+  for (const auto token : corpus_.training()) tokens = tokens * 31 + static_cast<std::size_t>(token);
+  const auto& [pairs, negatives, window, subsample] = options_.draw;
+  const auto& adamax = options_.adamax;
   std::ostringstream text;
-  text << "word2vec 1 words " << corpus_.vocabulary().size() << ' ' << words << " tokens "
-       << corpus_.training().size() << " dim " << options_.dim << " pairs " << options_.draw.pairs
-       << " negatives " << options_.draw.negatives << " seed " << options_.seed << " lr "
-       << options_.adamax.lr << '\n';
+  text << "word2vec 2 words " << corpus_.vocabulary().size() << ' ' << words << " tokens "
+       << corpus_.training().size() << ' ' << tokens << " dim " << options_.dim << " pairs " << pairs
+       << " negatives " << negatives << " window " << window << " subsample " << subsample << " seed "
+       << options_.seed << " lr " << adamax.lr << " betas " << adamax.betas.first << ' '
+       << adamax.betas.second << " eps " << adamax.eps << '\n';
   return text.str();
+}
+
+/// Of both tables and their states.
+std::int64_t Training::table_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto* side : {&centers_, &contexts_}) {
+    for (const auto& table : tables_of(*side)) bytes += table.nbytes();
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
 void Training::save(const std::string& name) const {
@@ -103,15 +117,19 @@ bool Training::load(const std::string& name) {
   if (line + '\n' != kind())
     throw TextError("the checkpoint is of another training:\n" + line +
                     "\nremove it, or name another with --out");
-  std::int64_t steps = 0;
+  std::int64_t steps = -1;
   file >> steps;
   file.get();
+  // Before anything is read over what is there.
+  const auto rest = static_cast<std::int64_t>(std::filesystem::file_size(name)) - file.tellg();
+  if (!file || steps < 0 || rest != table_bytes())
+    throw TextError("the checkpoint is cut, or longer than it should be; remove it");
   for (auto* side : {&centers_, &contexts_}) {
     for (const auto& table : tables_of(*side))
       file.read(static_cast<char*>(table.mutable_data_ptr()), static_cast<std::streamsize>(table.nbytes()));
     side->set_steps(steps);
   }
-  if (!file) throw TextError("the checkpoint is cut; remove it");
+  if (!file) throw TextError("the checkpoint cannot be read");
   return true;
 }
 

@@ -42,11 +42,12 @@ class Training {
   /// All that the next step depends on, as one file that is replaced whole.
   void save(const std::string& file) const;
   /// True where there is a checkpoint of such a training, which is then gone on with; it must be of the same
-  /// words, options and seed. @throws TextError where it is of another, or cut
+  /// text, options and seed. @throws TextError where it is of another, or cut; nothing was changed then
   bool load(const std::string& file);
 
  private:
   [[nodiscard]] std::string kind() const;
+  [[nodiscard]] std::int64_t table_bytes() const;
 
   const Corpus& corpus_;
   TrainingOptions options_;

@@ -1,5 +1,6 @@
 """The suites that time steps: what takes part, what is checked, and what a report says."""
 
+import random
 import sys
 import unittest
 from pathlib import Path
@@ -136,6 +137,23 @@ class EmbeddingSuiteTest(ProgramTest):
         losses = [case["heldout_loss"] for case in cases]
         self.assertLess(max(losses) - min(losses), 0.01)  # the same steps on the same pairs by each
         self.assertIn("Does it learn?", done.stdout)
+
+    def test_planted_faults_of_training_are_caught(self):
+        # Some words of one of 20 subjects, then some of another: who learns knows which go together.
+        draw = random.Random(1)
+        letters = "abcdefghijklmnopqrst"
+        text = " ".join(f"{subject}{draw.choice(letters)}" for subject in draw.choices(letters, k=11_000) for _ in range(10))
+        self.file("subjects.txt", text)
+        faults = {"training_centers_stay": "instead of", "training_contexts_stay": "instead of",
+                  "training_learns_nothing": "it does not learn"}
+        report, _, _ = self.measure("--suite", "embedding", "--text", "subjects.txt", "--rows", "400", "--dim", "16", "--batch",
+                                    "512", "--samples", "3", "--cores", "1", *HOST, "--placement", "libtorch", "--optimizer", "Adagrad",
+                                    "--method", ",".join(["fused", *faults]), program=PLANTED, status=1)
+        for case in report["cases"]:
+            self.assertEqual(case["status"] == "wrong", case["method"] in faults, case)
+            self.assertIn(faults.get(case["method"], ""), case["reason"])
+            if case["method"] == "fused":
+                self.assertLess(case["heldout_loss"], case["unigram_loss"] - 0.1)
 
     def test_texts_that_cannot_be_used_are_refused(self):
         self.file("short.txt", "too short")

@@ -12,6 +12,7 @@
 
 #include "kernels/isa.h"
 #include "kernels/sparse_step.h"
+#include "tests/kernels/every_update.h"
 
 namespace speedtorch::kernels {
 namespace {
@@ -103,25 +104,6 @@ void step_as_device(const AnyUpdate<T>& update, const StepTables<T>& tables, Ste
           step_lane(work, one, one.at(step), thread, threads);
       },
       update);
-}
-
-std::vector<UpdateOptions> every_update() {
-  return {AdamOptions{.weight_decay = 0.1},
-          AdamOptions{.amsgrad = true},
-          AdamWOptions{},
-          AdamWOptions{.amsgrad = true, .maximize = true},
-          SparseAdamOptions{},
-          AdagradOptions{.lr_decay = 0.1},
-          RMSpropOptions{},
-          RMSpropOptions{.momentum = 0.9},
-          RMSpropOptions{.centered = true},
-          RMSpropOptions{.momentum = 0.9, .centered = true},
-          SGDOptions{.weight_decay = 0.1},
-          SGDOptions{.momentum = 0.9, .nesterov = true},
-          AdadeltaOptions{},
-          AdamaxOptions{},
-          ASGDOptions{.t0 = 1},
-          RpropOptions{}};
 }
 
 template <class T>

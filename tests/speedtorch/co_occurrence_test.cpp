@@ -9,6 +9,7 @@
 
 #include "speedtorch/error.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 
 namespace speedtorch {
 namespace {
@@ -36,8 +37,7 @@ TEST(CoOccurrence, CountsAsAMapDoesOnAnyNumberOfThreads) {
   const auto expected = counted(first, second, 30);
   for (const int threads : {1, 2, 8}) {
     at::set_num_threads(threads);
-    for (const auto placement :
-         {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+    for (const auto placement : host_placements) {
       CoOccurrence counts(30, {.placement = placement});
       counts.add_pairs(first, second);
       EXPECT_TRUE(at::equal(counts.counts(), expected)) << threads;
@@ -104,6 +104,7 @@ TEST(CoOccurrence, RefusesWhatItCannotCountAndCountsNothing) {
       },
       ThrowsMessage<ShapeError>(AllOf(HasSubstr("[2]"), HasSubstr("[3]"))));
   EXPECT_THROW(counts.add_pairs(at::ones({2}), good), ShapeError);
+  EXPECT_THROW(counts.add_pairs(good, at::Tensor()), ShapeError);
   EXPECT_EQ(counts.counts().sum().item<std::int64_t>(), 0);
   EXPECT_THROW(CoOccurrence(10, {.placement = Placement::device}), PlacementError);
   EXPECT_THROW(CoOccurrence(100'000'000), LimitError);  // 80 PB

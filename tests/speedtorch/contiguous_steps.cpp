@@ -11,8 +11,8 @@
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <fstream>
-#include <iostream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -21,7 +21,8 @@
 #include "kernels/isa.h"
 #include "speedtorch/contiguous_optimizer.h"
 #include "speedtorch/threads.h"
-#include "tests/speedtorch/given_options.h"
+#include "tests/speedtorch/line_program.h"
+#include "tests/speedtorch/named_options.h"
 
 namespace speedtorch {
 namespace {
@@ -79,7 +80,7 @@ std::string answer(const std::string& line) {
   std::string name;
   words >> command >> name;
   if (command == "threads") return set_threads(std::stoi(name), {}), "ok";
-  Words options;
+  std::map<std::string, double> options;
   std::vector<std::string> files;
   for (std::string word; words >> word;) {
     const auto equals = word.find('=');
@@ -88,19 +89,11 @@ std::string answer(const std::string& line) {
     else
       options[word.substr(0, equals)] = std::stod(word.substr(equals + 1));
   }
-  run(options_of(name, options), files);
+  run(named_options(name, options), files);
   return std::string(kernels::isa_in_use());
 }
 
 }  // namespace
 }  // namespace speedtorch
 
-int main() {
-  for (std::string line; std::getline(std::cin, line);) {
-    try {
-      std::cout << speedtorch::answer(line) << std::endl;
-    } catch (const std::exception& error) {
-      std::cout << "error: " << error.what() << std::endl;
-    }
-  }
-}
+int main() { return speedtorch::answer_lines(speedtorch::answer); }

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 from sparse_rows_program import Program, Refused
-from torch_optimizers import CASES, ROOTLESS, nearest_roots, torchs
+from torch_oracles import CASES, ROOTLESS, nearest_roots, torchs
 
 try:
     import numpy as np

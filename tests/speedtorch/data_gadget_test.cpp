@@ -9,6 +9,7 @@
 
 #include "speedtorch/error.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 
 namespace speedtorch {
 namespace {
@@ -22,11 +23,8 @@ using testing::ThrowsMessage;
 static_assert(!std::is_default_constructible_v<DataGadget>);
 static_assert(!std::is_copy_constructible_v<DataGadget> && std::is_move_constructible_v<DataGadget>);
 
-constexpr Placement kPlacements[] = {Placement::libtorch, Placement::pageable, Placement::hugepage,
-                                     Placement::mapped};
-
 TEST(DataGadget, OfAnyRankGivesAndTakesRows) {
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     for (const std::vector<std::int64_t>& sizes :
          {std::vector<std::int64_t>{40}, {40, 7}, {40, 3, 5}, {40, 2, 1, 3, 2}}) {
       const auto source = at::randn(sizes, at::kDouble);
@@ -69,7 +67,7 @@ TEST(DataGadget, SavesAndLoads) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "data.npy").string();
   const auto source = at::randn({30, 4});
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     auto gadget = DataGadget::from_tensor(source, {.placement = placement});
     gadget.save(path);
     gadget.insert_data(at::zeros({30, 4}), RowRange{0, 30});
@@ -100,10 +98,15 @@ TEST(DataGadget, OverAFileWritesIntoIt) {
   EXPECT_EQ(again.host_copy().sum().item<float>(), 8);
   auto read_only = DataGadget::from_file(path, {.placement = Placement::mapped});
   EXPECT_THROW(read_only.insert_data(at::ones({1, 4}), at::tensor({3}, at::kLong)), FileError);
+  const auto other = (folder.path() / "other.npy").string();
+  DataGadget::from_tensor(at::ones({30, 4})).save(other);
+  EXPECT_THAT([&] { read_only.load(other); },
+              ThrowsMessage<FileError>(HasSubstr("'data.npy' is open read_only")));
+  EXPECT_EQ(read_only.host_copy().sum().item<float>(), 8);
 }
 
 TEST(DataGadget, PrefetchesAndSeesWhatIsInserted) {
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     auto gadget = DataGadget::from_tensor(at::randn({100, 6}), {.placement = placement});
     EXPECT_THROW(gadget.take(), OrderError);
     gadget.prefetch(at::tensor({5, 6}, at::kLong));

@@ -129,11 +129,29 @@ TEST(Duplicates, BadIndicesAndShapesWriteNothing) {
           scatter_rows(at::ones({3, 3}), at::tensor({1, 2, 3}, at::kLong), table, duplicates);
         },
         ThrowsMessage<ShapeError>(testing::AllOf(HasSubstr("[10, 2]"), HasSubstr("[3, 3]"))));
+    auto on_each_other = at::zeros({1, 2}).expand({10, 2});
+    EXPECT_THAT(
+        [&] {
+          scatter_rows(at::ones({1, 2}), at::tensor({1}, at::kLong), on_each_other, duplicates);
+        },
+        ThrowsMessage<ShapeError>(HasSubstr("the rows of the table (Float [10, 2]) lie on each other")));
     auto inside = table.slice(0, 0, 3);
     EXPECT_THROW(scatter_rows(inside, at::tensor({1, 2, 1}, at::kLong), table, duplicates), ShapeError);
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));
     scatter_rows(at::ones({0, 2}), at::empty({0}, at::kLong), table, duplicates);
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));
+  }
+}
+
+TEST(Duplicates, OfElementsThatAreNotAddedAreRefused) {
+  const auto index = at::tensor({1, 1}, at::kLong);
+  for (const auto dtype : {at::kComplexHalf, at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
+    auto table = at::empty({3, 2}, dtype);
+    const auto values = at::empty({2, 2}, dtype);
+    EXPECT_THAT([&] { scatter_rows(values, index, table, Duplicates::accumulate); },
+                ThrowsMessage<ShapeError>(HasSubstr("cannot be added")))
+        << dtype;
+    EXPECT_NO_THROW(scatter_rows(values, index, table, Duplicates::last)) << dtype;
   }
 }
 

@@ -10,10 +10,13 @@
 #include <functional>
 #include <vector>
 
+#include "speedtorch/data_gadget.h"
 #include "speedtorch/error.h"
 #include "speedtorch/gather.h"
 #include "speedtorch/memory_plan.h"
+#include "speedtorch/optimizer_factory.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 
 namespace speedtorch {
 namespace {
@@ -22,9 +25,6 @@ using stbench::test::TemporaryFolder;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-constexpr Placement kPlacements[] = {Placement::libtorch, Placement::pageable, Placement::hugepage,
-                                     Placement::mapped};
 
 at::Tensor parameter(at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
   return at::zeros(sizes, dtype).requires_grad_();
@@ -47,7 +47,7 @@ TEST(VariableTransformer, CountsThroughPositivesAndThenNegatives) {
 }
 
 TEST(ModelFactory, EachInitIsItsFillInEveryPlacement) {
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     ModelFactory factory(parameter({1, 3, 4}), 500, {.placement = placement});
     factory.zeros_init();
     EXPECT_EQ(factory.table().sizes(), at::IntArrayRef({500, 3, 4}));
@@ -69,7 +69,7 @@ TEST(ModelFactory, EachInitIsItsFillInEveryPlacement) {
 }
 
 TEST(ModelFactory, TheBatchsDistinctRowsAreInTheParameterOnce) {
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     auto weight = parameter({2, 4});
     ModelFactory factory(weight, 100, {.placement = placement});
     factory.uniform_init(0, 1, 3);
@@ -190,6 +190,53 @@ TEST(ModelFactory, CallsOutOfOrderAreErrorsThatChangeNothing) {
   factory.before_forward_pass(index);
 }
 
+/// Or the rows of the old table would be written over the new one.
+TEST(ModelFactory, TheTableIsNotSetWhileRowsAreOut) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "t.npy").string();
+  auto weight = parameter({1, 4});
+  ModelFactory factory(weight, 10);
+  factory.uniform_init(1, 2);
+  factory.save_npy(path);
+  const auto before = factory.host_copy();
+  factory.before_forward_pass(at::arange(3));
+  EXPECT_THAT([&] { factory.zeros_init(); }, ThrowsMessage<OrderError>(HasSubstr("not written back")));
+  EXPECT_THROW(factory.load_npy(path), OrderError);
+  EXPECT_TRUE(at::equal(factory.host_copy(), before));
+  factory.skip_optimizer_step();
+  factory.zeros_init();
+}
+
+TEST(ModelFactory, WorksOnATableThatIsThere) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "t.npy").string();
+  DataGadget::from_tensor(at::zeros({10, 4})).save(path);
+  const auto in_file = [&](Access access) {
+    return Table::from_file(path, {.placement = Placement::mapped}, access);
+  };
+  for (int run = 1; run <= 2; ++run) {  // the second goes on where the first ended
+    auto weight = parameter({1, 4});
+    ModelFactory factory(weight, in_file(Access::read_write));
+    factory.before_forward_pass(at::tensor({7, 7, 2}, at::kLong));
+    EXPECT_EQ(weight.sum().item<float>(), 8.F * static_cast<float>(run - 1));
+    grow(weight, 1);
+    factory.after_optimizer_step();
+  }
+  const auto rows = Table::from_file(path).host_tensor().sum(1);
+  EXPECT_TRUE(at::equal(rows, at::tensor({0, 0, 8, 0, 0, 0, 0, 8, 0, 0}, at::kFloat)));
+  EXPECT_THAT(
+      [&] {
+        ModelFactory(parameter({1, 4}), in_file(Access::read_only));
+      },
+      ThrowsMessage<FileError>(HasSubstr("'t.npy' is open read_only")));
+  EXPECT_THAT(
+      [&] {
+        ModelFactory(parameter({1, 5}), in_file(Access::read_write));
+      },
+      ThrowsMessage<ShapeError>(AllOf(HasSubstr("Float [1, 5]"), HasSubstr("Float [10, 4]"))));
+  EXPECT_THROW(ModelFactory(parameter({1, 4}, at::kDouble), in_file(Access::read_write)), ShapeError);
+}
+
 TEST(ModelFactory, NeedsAParameter) {
   EXPECT_THROW(ModelFactory(at::Tensor(), 10), ShapeError);
   EXPECT_THROW(ModelFactory(at::scalar_tensor(1.0), 10), ShapeError);
@@ -211,7 +258,7 @@ TEST(ModelFactory, SavesAndLoadsBothFormats) {
   from.normal_init(0, 1, 5);
   from.save_npy(npy);
   from.save_torch(torch);
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     ModelFactory first(parameter({1, 4}), 50, {.placement = placement});
     first.load_npy(npy);  // makes the table
     EXPECT_EQ(first.table().placement(), placement);
@@ -235,12 +282,6 @@ struct Training {
   at::Tensor swapped, whole;
 };
 
-/// The state of Adagrad of one parameter.
-at::Tensor sum_of(torch::optim::Adagrad& optimizer, const at::Tensor& weight) {
-  auto& state = optimizer.state().at(weight.unsafeGetTensorImpl());
-  return static_cast<torch::optim::AdagradParamState&>(*state).sum();
-}
-
 /// The same steps on the whole table, with LibTorch's dense optimizer, and by swapping rows.
 Training train(Placement placement, bool adagrad, const std::function<at::Tensor()>& next_index) {
   constexpr std::int64_t rows = 40, dim = 6;
@@ -250,19 +291,15 @@ Training train(Placement placement, bool adagrad, const std::function<at::Tensor
   whole.set_data(factory.host_copy());
   torch::optim::SGD sgd({weight}, 0.1), whole_sgd({whole}, 0.1);
   torch::optim::Adagrad ada({weight}, 0.1), whole_ada({whole}, 0.1);
-  auto sums = at::zeros({rows, dim});
+  OptimizerFactory sums(ada, weight, rows, {.placement = placement});
   for (int step = 0; step < 30; ++step) {
     const auto index = next_index();
     const auto weights = at::randint(1, 4, {index.numel(), 1}, at::kFloat);
     factory.before_forward_pass(index);
-    if (adagrad) {
-      auto& state =
-          static_cast<torch::optim::AdagradParamState&>(*ada.state().at(weight.unsafeGetTensorImpl()));
-      state.sum(sums.index_select(0, factory.rows()));
-    }
+    if (adagrad) sums.before_forward_pass(factory.rows());
     loss_of(at::embedding(weight, factory.positions().positives), weights).backward();
     adagrad ? ada.step() : sgd.step();
-    if (adagrad) sums.index_copy_(0, factory.rows(), sum_of(ada, weight));
+    if (adagrad) sums.after_optimizer_step();
     factory.after_optimizer_step();
 
     whole.mutable_grad().reset();
@@ -273,7 +310,7 @@ Training train(Placement placement, bool adagrad, const std::function<at::Tensor
 }
 
 TEST(ModelFactory, TrainsAsTheWholeTableDoes) {
-  for (const auto placement : kPlacements) {
+  for (const auto placement : host_placements) {
     for (const bool adagrad : {false, true}) {
       const auto unique = [] { return at::randperm(40, at::kLong).slice(0, 0, 8).contiguous(); };
       const auto [swapped, whole] = train(placement, adagrad, unique);

@@ -25,6 +25,7 @@
 #include "speedtorch/npy.h"
 #include "speedtorch/optim/optimizers.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 #include "tests/speedtorch/refusal.h"
 
 namespace speedtorch {
@@ -84,8 +85,7 @@ TEST(OptimizerFactory, BeginsAsTorchDoes) {
   Model model;
   torch::optim::Adagrad adagrad({model.weight},
                                 torch::optim::AdagradOptions(0.1).initial_accumulator_value(0.25));
-  for (const auto placement :
-       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+  for (const auto placement : host_placements) {
     const OptimizerFactory sums(adagrad, model.weight, kRows, {.placement = placement});
     EXPECT_TRUE(at::equal(table_of(sums, 0), at::full({kRows, 3}, 0.25F)));
   }
@@ -160,6 +160,127 @@ TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
               HasSubstr("without before_forward_pass()"));
 }
 
+// Or the states of a step that was done would be lost.
+TEST(OptimizerFactory, RowsArePutBackOrGivenUpBeforeTheNextAreTaken) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  states.before_forward_pass(rows_of({1, 2}));
+  model.step(model.adam, 2);
+  EXPECT_THAT(refusal<OrderError>([&] { states.before_forward_pass(rows_of({3})); }),
+              HasSubstr("skip_optimizer_step() comes first"));
+  states.skip_optimizer_step();
+  EXPECT_EQ(states.steps(), 0);
+  EXPECT_TRUE(at::equal(table_of(states, 0), at::zeros({kRows, 3})));
+  states.before_forward_pass(rows_of({3}));
+  model.step(model.adam, 1);
+  states.after_optimizer_step();
+  EXPECT_EQ(states.steps(), 1);
+}
+
+TEST(OptimizerFactory, RowsOfAnOptimizerWithoutStatesAreCheckedToo) {
+  Model model;
+  torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1));
+  OptimizerFactory states(sgd, model.weight, kRows);
+  EXPECT_THROW(states.before_forward_pass(rows_of({kRows})), IndexError);
+  EXPECT_THROW(states.before_forward_pass(rows_of({1, 1})), DuplicateError);
+  OptimizerFactory over_none(sgd, model.weight, std::vector<Table>{});
+  EXPECT_THROW(over_none.before_forward_pass(rows_of({1, 1})), DuplicateError);
+  EXPECT_THROW(over_none.before_forward_pass(rows_of({-1})), IndexError);
+  for (auto* const each : {&states, &over_none}) {
+    each->before_forward_pass(rows_of({4, 2}));
+    model.step(sgd, 2);
+    each->after_optimizer_step();
+  }
+}
+
+/// Three steps of rows that overlap.
+void step_some(Model& model, torch::optim::Optimizer& optimizer, OptimizerFactory& states) {
+  for (const auto& rows : {rows_of({1, 3}), rows_of({3, 9, 0}), rows_of({1})}) {
+    states.before_forward_pass(rows);
+    model.step(optimizer, rows.numel());
+    states.after_optimizer_step();
+  }
+}
+
+TEST(OptimizerFactory, EachStateMayBeInAPlacementOfItsOwn) {
+  Model model, mixed_model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  step_some(model, model.adam, states);
+  const auto zeros = [](Placement placement) {
+    return Table::filled({kRows, 3}, at::kFloat, Zeros{}, {.placement = placement});
+  };
+  OptimizerFactory mixed(mixed_model.adam, mixed_model.weight,
+                         {zeros(Placement::hugepage), zeros(Placement::mapped)});
+  EXPECT_EQ(mixed.tables().at(1).name, "exp_avg_sq");
+  step_some(mixed_model, mixed_model.adam, mixed);
+  EXPECT_GT(table_of(states, 1).sum().item<float>(), 0);
+  for (const std::size_t k : {0U, 1U}) EXPECT_TRUE(at::equal(table_of(mixed, k), table_of(states, k)));
+}
+
+TEST(OptimizerFactory, GoesOnWithTheFilesThatItsTablesAreIn) {
+  TemporaryFolder folder;
+  const auto home = (folder.path() / "states").string();
+  Model model, first_model, second_model;
+  OptimizerFactory whole(model.adam, model.weight, kRows);
+  step_some(model, model.adam, whole);
+  step_some(model, model.adam, whole);
+  {
+    OptimizerFactory first(first_model.adam, first_model.weight, kRows,
+                           {.placement = Placement::mapped, .file = home});
+    step_some(first_model, first_model.adam, first);
+  }
+  const auto in_file = [&](const char* name, Access access) {
+    return Table::from_file(home + "/" + name, {.placement = Placement::mapped}, access);
+  };
+  OptimizerFactory second(
+      second_model.adam, second_model.weight,
+      {in_file("exp_avg.npy", Access::read_write), in_file("exp_avg_sq.npy", Access::read_write)});
+  second.set_steps(3);
+  step_some(second_model, second_model.adam, second);
+  EXPECT_EQ(second.steps(), 6);
+  EXPECT_TRUE(at::equal(second_model.weight, model.weight));
+  for (const std::size_t k : {0U, 1U}) EXPECT_TRUE(at::equal(table_of(second, k), table_of(whole, k)));
+  EXPECT_THAT(refusal<FileError>([&] {
+                OptimizerFactory(model.adam, model.weight,
+                                 {in_file("exp_avg.npy", Access::read_only),
+                                  in_file("exp_avg_sq.npy", Access::read_write)});
+              }),
+              HasSubstr("'exp_avg.npy' is open read_only"));
+  EXPECT_THAT(refusal<OptionError>([&] { second.set_steps(-1); }), HasSubstr("steps is -1"));
+}
+
+TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
+  Model model;
+  const auto table = [](at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
+    return Table::filled(sizes, dtype, Zeros{});
+  };
+  const auto over = [&](std::vector<Table> tables) {
+    return refusal<ShapeError>([&] { OptimizerFactory(model.adam, model.weight, std::move(tables)); });
+  };
+  EXPECT_EQ(over({table({kRows, 3})}), "torch::optim::Adam needs 2 tables; 1 were given");
+  EXPECT_EQ(over({table({kRows, 3}), table({kRows + 1, 3})}),
+            "the table of exp_avg_sq is Float [11, 3]; Float [10, 3] is needed");
+  EXPECT_EQ(over({table({kRows, 4}), table({kRows, 4})}),
+            "the table of exp_avg is Float [10, 4]; Float [10, 3] is needed");
+  EXPECT_THAT(over({table({kRows, 3}, at::kDouble), table({kRows, 3})}), HasSubstr("Double [10, 3]"));
+  const auto one = table({kRows, 3});
+  EXPECT_EQ(over({one, one}), "the tables of exp_avg and exp_avg_sq are one; each needs its own memory");
+  optim::Adam counting({model.weight});
+  EXPECT_EQ(refusal<ShapeError>([&] {
+              OptimizerFactory(counting, model.weight,
+                               {table({kRows, 3}), table({kRows, 3}), table({kRows, 1}, at::kLong)},
+                               StepCount::by_row);
+            }),
+            "the table of row_steps is Long [10, 1]; Long [10] is needed");
+}
+
+TEST(OptimizerFactory, ItsTablesGoWhereTheScopeSays) {
+  Model model;
+  const HomeScope scope({.placement = Placement::pageable});
+  const OptimizerFactory states(model.adam, model.weight, kRows);
+  EXPECT_EQ(states.tables().at(0).table.placement(), Placement::pageable);
+}
+
 TEST(OptimizerFactory, RefusesToPutBackOtherRows) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
@@ -186,6 +307,7 @@ TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
   model.step(model.adam, 5);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
             "the state exp_avg of torch::optim::Adam is not that of the 2 rows that were taken");
+  states.skip_optimizer_step();
   static_cast<torch::optim::AdamOptions&>(model.adam.param_groups().front().options()).amsgrad(true);
   EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(rows_of({1})); }),
               HasSubstr("options of torch::optim::Adam have changed"));
@@ -239,6 +361,11 @@ TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
   states.save(kept);
   EXPECT_THAT(refusal<FileError>([&] { states.save(kept); }), HasSubstr("'kept' cannot be made"));
   EXPECT_THAT(refusal<FileError>([&] { states.save(kept + "/none/kept"); }), HasSubstr("cannot be made"));
+  const auto empty = (folder.path() / "empty").string();
+  std::filesystem::create_directory(empty);
+  EXPECT_THAT(refusal<FileError>([&] { states.save(empty); }), HasSubstr("'empty' cannot be made"));
+  EXPECT_TRUE(std::filesystem::is_empty(empty));
+  std::filesystem::remove(empty);
   std::vector<std::string> left;
   for (const auto& each : std::filesystem::directory_iterator(folder.path()))
     left.push_back(each.path().filename());
@@ -264,6 +391,12 @@ TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
   EXPECT_EQ(refusal<OptimizerError>([&] { states.load((folder.path() / "counted").string()); }),
             "'counted' was saved with counts by row, and this is without");
   OptimizerFactory(model.adam, model.weight, kRows).save((folder.path() / "fits").string());
+  std::filesystem::remove(folder.path() / "fits/steps.npy");
+  (void)Table::from_array(
+      at::full({1}, -5, at::kLong),
+      {.placement = Placement::mapped, .file = (folder.path() / "fits/steps.npy").string()});
+  EXPECT_EQ(refusal<OptimizerError>([&] { states.load((folder.path() / "fits").string()); }),
+            "'steps.npy' says -5 steps; 0 or more is needed");
   std::ofstream((folder.path() / "fits/exp_avg_sq.npy").string()) << "no array";
   EXPECT_THAT(refusal<NpyError>([&] { states.load((folder.path() / "fits").string()); }),
               HasSubstr("exp_avg_sq.npy"));

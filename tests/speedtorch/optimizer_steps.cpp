@@ -26,7 +26,6 @@
 #include <torch/serialize/archive.h>
 
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +37,8 @@
 #include "speedtorch/optim/optimizers.h"
 #include "speedtorch/optimizer_factory.h"
 #include "speedtorch/rows.h"
+#include "tests/speedtorch/host_placements.h"
+#include "tests/speedtorch/line_program.h"
 #include "tests/speedtorch/named_options.h"
 
 namespace speedtorch {
@@ -220,8 +221,7 @@ class Swapped {
     else
       optimizer_ = ours(name, {{{weight_}, given}});
     Home home;
-    for (const auto known :
-         {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped})
+    for (const auto known : host_placements)
       if (to_string(known) == placement) home.placement = known;
     factory_.emplace(*optimizer_, weight_, table_.size(0), home, count);
   }
@@ -308,11 +308,5 @@ class Session {
 
 int main() {
   speedtorch::Session session;
-  for (std::string line; std::getline(std::cin, line);) {
-    try {
-      std::cout << session.answer(line) << std::endl;
-    } catch (const std::exception& error) {
-      std::cout << "error: " << error.what() << std::endl;
-    }
-  }
+  return speedtorch::answer_lines([&](const std::string& line) { return session.answer(line); });
 }

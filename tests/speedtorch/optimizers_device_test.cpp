@@ -13,6 +13,7 @@
 #include "speedtorch/optimizer_factory.h"
 #include "speedtorch/rows.h"
 #include "speedtorch/sparse_rows.h"
+#include "tests/kernels/every_update.h"
 
 namespace speedtorch {
 namespace {
@@ -41,22 +42,9 @@ void expect_same(const at::Tensor& found, const at::Tensor& wanted, const char* 
     EXPECT_TRUE(at::equal(found.cpu(), wanted)) << what;
 }
 
-std::vector<UpdateOptions> every_update() {
-  return {AdamOptions{.amsgrad = true},
-          AdamWOptions{},
-          SparseAdamOptions{},
-          AdagradOptions{.initial_accumulator_value = 0.1},
-          SGDOptions{.momentum = 0.9},
-          RMSpropOptions{.momentum = 0.9, .centered = true},
-          AdadeltaOptions{},
-          AdamaxOptions{},
-          ASGDOptions{.t0 = 1},
-          RpropOptions{}};
-}
-
 TEST_P(OptimizersDevice, SparseRowsStepAsOnTheHost) {
   for (const auto dtype : {at::kFloat, at::kDouble}) {
-    for (const auto& options : every_update()) {
+    for (const auto& options : kernels::every_update()) {
       const auto start = at::randn({kRows, kColumns}, dtype);
       const auto table = Table::from_array(start, home());
       SparseRows there(table.tensor(), options, home());

@@ -11,6 +11,7 @@
 
 #include "speedtorch/error.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 
 namespace speedtorch {
 namespace {
@@ -101,8 +102,7 @@ void expect_batches(Prefetcher& prefetcher, const Table& table, const std::vecto
 }
 
 TEST(Prefetch, GivesTheBatchesInOrderFromEveryHostPlacement) {
-  for (const auto placement :
-       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+  for (const auto placement : host_placements) {
     const auto table = random_table(placement);
     Prefetcher prefetcher(table);
     expect_batches(prefetcher, table, random_batches(20));

@@ -153,6 +153,37 @@ TEST(Rows, WhatIsWrittenOverWhatIsReadIsRefused) {
   EXPECT_TRUE(at::equal(table, before));
 }
 
+TEST(Rows, WhatIsWrittenHasMemoryOfItsOwnForEachRow) {
+  const auto table = at::arange(12, at::kFloat).view({4, 3});
+  auto expanded = at::zeros({1, 3}).expand({2, 3});
+  EXPECT_THAT(
+      [&] {
+        gather_rows(table, at::tensor({0, 3}), expanded);
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("the rows of out (Float [2, 3]) lie on each other")));
+  auto sliding = at::zeros({6}).as_strided({4, 3}, {1, 1});
+  EXPECT_THROW(scatter_rows(at::ones({2, 3}), at::tensor({0, 3}), sliding), ShapeError);
+  auto out = at::zeros({2, 3});
+  gather_rows(at::ones({1, 3}).expand({4, 3}), at::tensor({0, 3}), out);  // read, they may
+  EXPECT_EQ(out.sum().item<float>(), 6);
+}
+
+/// Or a gradient would go to what was overwritten.
+TEST(Rows, AnOutThatIsTrackedIsRefused) {
+  const auto table = at::ones({4, 3});
+  const auto index = at::tensor({0, 3});
+  auto leaf = at::zeros({2, 3}).requires_grad_();
+  auto result = leaf * 2;
+  for (auto* const out : {&leaf, &result}) {
+    EXPECT_THAT([&] { gather_rows(table, index, *out); },
+                ThrowsMessage<AutogradError>(HasSubstr("out requires a gradient")));
+    EXPECT_EQ(out->sum().item<float>(), 0);
+    const at::NoGradGuard unrecorded;
+    gather_rows(table, index, *out);
+    EXPECT_EQ(out->sum().item<float>(), 6);
+  }
+}
+
 TEST(Rows, ColumnsOfOneTensorAreNotEachOther) {
   auto wide = at::arange(80).view({10, 8});
   const auto table = wide.slice(1, 0, 4);

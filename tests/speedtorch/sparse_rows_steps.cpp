@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -22,14 +21,15 @@
 #include "kernels/isa.h"
 #include "speedtorch/sparse_rows.h"
 #include "speedtorch/threads.h"
+#include "tests/speedtorch/host_placements.h"
+#include "tests/speedtorch/line_program.h"
 #include "tests/speedtorch/named_options.h"
 
 namespace speedtorch {
 namespace {
 
 Placement placement_of(const std::string& name) {
-  for (const auto placement :
-       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+  for (const auto placement : host_placements) {
     if (to_string(placement) == name) return placement;
   }
   throw std::invalid_argument("no placement of the host " + name);
@@ -132,11 +132,5 @@ class Session {
 
 int main() {
   speedtorch::Session session;
-  for (std::string line; std::getline(std::cin, line);) {
-    try {
-      std::cout << session.answer(line) << std::endl;
-    } catch (const std::exception& error) {
-      std::cout << "error: " << error.what() << std::endl;
-    }
-  }
+  return speedtorch::answer_lines([&](const std::string& line) { return session.answer(line); });
 }

@@ -14,9 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <vector>
 
 #include "speedtorch/error.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/refusal.h"
 
 namespace speedtorch {
@@ -83,6 +85,36 @@ TEST(SparseRows, ResumeBitForBit) {
   }
 }
 
+TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
+  const stbench::test::TemporaryFolder folder;
+  const Home home{.placement = Placement::mapped, .file = (folder.path() / "states").string()};
+  SparseRows whole(some_rows(), AdamOptions{.lr = 0.1}, Home{}, StepCount::by_row);
+  step_some(whole, 0, 9);
+  at::Tensor table = some_rows();
+  {
+    SparseRows first(table, AdamOptions{.lr = 0.1}, home, StepCount::by_row);
+    step_some(first, 0, 4);
+  }
+  const auto in_file = [&](const char* name) {
+    return Table::from_file(home.file + "/" + name, {.placement = Placement::mapped}, Access::read_write)
+        .host_tensor();
+  };
+  SparseRows second(table, AdamOptions{.lr = 0.1}, {in_file("exp_avg.npy"), in_file("exp_avg_sq.npy")},
+                    in_file("row_steps.npy"));
+  step_some(second, 4, 9);
+  EXPECT_TRUE(at::equal(table, whole.table()));
+  EXPECT_TRUE(at::equal(second.row_steps(), whole.row_steps()));
+  EXPECT_THAT(refusal<FileError>([&] { SparseRows(some_rows(), AdamOptions{}, home); }),
+              HasSubstr("'states' cannot be made"));
+}
+
+TEST(SparseRows, TheirStatesGoWhereTheScopeSays) {
+  const stbench::test::TemporaryFolder folder;
+  const HomeScope scope({.placement = Placement::mapped, .file = (folder.path() / "here").string()});
+  const SparseRows rows(some_rows(), AdagradOptions{});
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "here/sum.npy"));
+}
+
 TEST(SparseRows, CountStepsAndBumpVersions) {
   SparseRows rows(some_rows(), AdagradOptions{}, {}, StepCount::by_row);
   const auto before = rows.table()._version();
@@ -135,6 +167,8 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("one contiguous row"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
+  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
+  EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
   EXPECT_THAT(refusal<IndexError>([&] {
                 rows.step(at::tensor({0, 4}), at::ones({2, 3}));
@@ -150,6 +184,8 @@ TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
         [&] { SparseRows(table, AdagradOptions{}, std::move(states), std::move(steps)); });
   };
   EXPECT_THAT(make(at::ones({4, 3}, at::kInt), {}), HasSubstr("the table is Int [4, 3]"));
+  EXPECT_EQ(make(at::Tensor(), {}), "the table is no tensor");
+  EXPECT_EQ(make(some_rows(), {at::Tensor()}), "the state sum is no tensor");
   EXPECT_THAT(make(at::ones({}), {}), HasSubstr("at least one dimension is needed"));
   EXPECT_THAT(make(some_rows().t(), {}), HasSubstr("a contiguous one"));
   EXPECT_THAT(make(some_rows(), {}), HasSubstr("has 1 states for each element; 0 were given"));

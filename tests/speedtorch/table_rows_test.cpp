@@ -8,6 +8,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/prefetch.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 #include "tests/speedtorch/process_memory.h"
 
 namespace speedtorch {
@@ -21,8 +22,7 @@ using testing::ThrowsMessage;
 /// No machine is needed to see which way rows would go.
 TEST(Route, IsTheShortestForEachPairOfPlacementAndModel) {
   const at::Device cpu("cpu"), first("cuda:0"), second("cuda:1");
-  for (const auto placement :
-       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+  for (const auto placement : host_placements) {
     EXPECT_EQ(route_of(placement, cpu, cpu), Route::host);
     EXPECT_EQ(route_of(placement, cpu, first), Route::staged);
   }

@@ -15,6 +15,7 @@
 #include "speedtorch/npy.h"
 #include "speedtorch/rows.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/host_placements.h"
 #include "tests/speedtorch/in_child.h"
 #include "tests/speedtorch/process_memory.h"
 
@@ -232,7 +233,8 @@ TEST(Table, IsRefusedBeforeAnythingIsTakenWhereMemoryIsShort) {
 }
 
 TEST(Table, MayOutliveMain) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that begins anew, and so has LibTorch's threads
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // in a process that begins anew, and so has LibTorch's threads
   EXPECT_EXIT(
       {
         static const Table table = Table::filled({1000, 10}, at::kFloat, Uniform{});
@@ -240,6 +242,23 @@ TEST(Table, MayOutliveMain) {
         std::exit(table.rows() == 1000 && rows.numel() == 10 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
+}
+
+/// Its pages are mapped to be read: a write would end the process.
+TEST(Table, OfAFileThatIsOpenReadOnlyIsNotSet) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "t.npy").string();
+  (void)Table::filled({3, 2}, at::kFloat, Uniform{1.0, 2.0, 1},
+                      {.placement = Placement::mapped, .file = path});
+  auto table = Table::from_file(path, {.placement = Placement::mapped});
+  const auto before = table.tensor().clone();
+  EXPECT_THROW(table.fill(Zeros{}), FileError);
+  EXPECT_THROW(table.set(at::zeros({3, 2})), FileError);
+  EXPECT_THROW(table.require_writable(), FileError);
+  EXPECT_TRUE(at::equal(table.tensor(), before));
+  auto writable = Table::from_file(path, {.placement = Placement::mapped}, Access::read_write);
+  writable.set(at::zeros({3, 2}));
+  EXPECT_EQ(table.tensor().sum().item<float>(), 0);
 }
 
 TEST(Table, InANamedFileIsWholeOrNotThere) {
@@ -296,8 +315,7 @@ TEST_F(TablesAndNumPy, ReadEveryDtypeIntoEveryPlacement) {
       {"c8", at::kComplexFloat}, {"c16", at::kComplexDouble}};
   for (const auto& [name, dtype] : files) {
     const auto expected = (at::arange(60'000) % (dtype == at::kBool ? 2 : 100)).to(dtype).view({6000, 5, 2});
-    for (const auto placement :
-         {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
+    for (const auto placement : host_placements) {
       const auto table = Table::from_file(path("t." + name + ".npy"), {.placement = placement});
       EXPECT_TRUE(same_bytes(table.tensor(), expected)) << name << ' ' << to_string(placement);
     }

@@ -49,7 +49,7 @@ def nearest_roots():
     """Torch's square roots, here, are the nearest numbers."""
 
     def root_(tensor):
-        return tensor.copy_(torch.from_numpy(np.sqrt(tensor.numpy())))
+        return tensor.copy_(torch.from_numpy(np.asarray(np.sqrt(tensor.numpy()))))
 
     with mock.patch.object(torch.Tensor, "sqrt_", root_), mock.patch.object(
         torch.Tensor, "sqrt", lambda tensor: root_(tensor.detach().clone())

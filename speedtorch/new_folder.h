@@ -1,0 +1,30 @@
+/// A folder of files that appears under its name when it is whole, or never.
+#pragma once
+
+#include <string>
+
+namespace speedtorch {
+
+/// Until publish() it has a temporary name beside its own, by which the destructor removes it with all that
+/// is in it. All functions throw FileError.
+class NewFolder {
+ public:
+  /// Refused at once where the name is taken.
+  explicit NewFolder(const std::string& path);
+  ~NewFolder();
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+  /// Where the folder is now.
+  [[nodiscard]] const std::string& path() const { return temporary_; }
+
+  /// Waits until the names in it are on the disk and then gives it its own; never replaces another. What is
+  /// open in it stays open.
+  void publish();
+
+ private:
+  std::string path_;
+  std::string temporary_;  ///< empty once it has its name
+};
+
+}  // namespace speedtorch
