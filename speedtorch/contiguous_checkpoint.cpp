@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
@@ -154,18 +152,6 @@ std::string zipped(const IValue& value) {
   }
   zip.writeEndOfFile();
   return file;
-}
-
-/// The file is whole, or the one that was there before.
-void replace_file(const std::string& path, const std::string& bytes) {
-  const std::string fresh = path + ".new";
-  std::error_code ignored;
-  std::filesystem::remove(fresh, ignored);  // what a killed process left
-  NewFile file(fresh);
-  file.resize(static_cast<std::int64_t>(bytes.size()), Space::reserved);
-  file.write(bytes, 0);
-  file.publish();
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) refuse_file(base_name(path), "cannot be replaced");
 }
 
 IValue unzipped(const std::string& path) {

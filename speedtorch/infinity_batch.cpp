@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "speedtorch/infinity/out_of_memory.h"
+#include "speedtorch/infinity/undo.h"
 
 namespace speedtorch {
 
@@ -37,22 +38,33 @@ void write_means(Record& record, double loss, const std::vector<double>& of_part
   for (double& part : record.of_parts) part /= samples;
 }
 
-/// Evaluation mode while it lives.
+/// Evaluation mode while it lives; then each module is in the mode in which it was.
 class Evaluating {
  public:
-  explicit Evaluating(const Model& model) : model_(model), was_training_(model.training()) {
-    model_.train(false);
-  }
-  ~Evaluating() {
-    if (was_training_) model_.train(true);
-  }
+  explicit Evaluating(const Model& model) : modes_(model.modes()) { model.train(false); }
+  ~Evaluating() { Model::set_modes(modes_); }
   Evaluating(const Evaluating&) = delete;
   Evaluating& operator=(const Evaluating&) = delete;
 
  private:
-  const Model& model_;
-  bool was_training_;
+  Model::Modes modes_;
   at::NoGradGuard no_grad_;
+};
+
+/// A variable that is put back at the end of the scope, however that comes.
+template <class T>
+class Meanwhile {
+ public:
+  Meanwhile(T& variable, T value, T afterwards) : variable_(variable), afterwards_(afterwards) {
+    variable = value;
+  }
+  ~Meanwhile() { variable_ = afterwards_; }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  T& variable_;
+  T afterwards_;
 };
 
 }  // namespace
@@ -61,10 +73,12 @@ InfinityBatch::InfinityBatch(InfinityBatchOptions options)
     : options_(std::move(options)),
       warnings_(std::make_shared<Warnings>(options_.warnings, options_.warning_sink)),
       monitor_(warnings_),
-      inputs_(options_.keep.inputs),
-      outputs_(options_.keep.outputs),
-      targets_(options_.keep.targets),
-      losses_(options_.keep.losses) {}
+      inputs_(options_.keep.inputs, options_.keep.dropped_inputs),
+      outputs_(options_.keep.outputs, options_.keep.dropped_outputs),
+      targets_(options_.keep.targets, options_.keep.dropped_targets),
+      losses_(options_.keep.losses, options_.keep.dropped_losses) {
+  if (options_.states_home) state_host_.emplace(*options_.states_home);
+}
 
 InfinityBatch::InfinityBatch(Model model, Optimizer optimizer, Criterion criterion, Data data,
                              InfinityBatchOptions options)
@@ -90,9 +104,8 @@ InfinityBatch::~InfinityBatch() {
 
 void InfinityBatch::set_model(Model model) {
   if (model_) return warnings_->warn(Warning::set_twice, "the model was set before; the first one stays");
-  model_ = std::move(model);
   micro_batches_ =
-      std::make_shared<MicroBatches>(*model_,
+      std::make_shared<MicroBatches>(model,
                                      MicroBatchesOptions{.micro_batch = options_.micro_batch,
                                                          .memory_budget = options_.memory_budget,
                                                          .output_device = options_.backward_device,
@@ -101,13 +114,14 @@ void InfinityBatch::set_model(Model model) {
                                                          .offload_at_least = options_.offload_at_least,
                                                          .prefetch = options_.prefetch},
                                      warnings_);
+  model_ = std::move(model);
   micro_batches_->on_micro_batch = [this](const MicroBatches::Progress& progress) {
     tell([&](Listener& listener) { listener.micro_batch(place_, progress); });
   };
   micro_batches_->on_gradients = [this] { monitor_.gradients_made(); };
   micro_batches_->other_bytes = [this] {
     std::int64_t bytes = 0;
-    for (const Optimizer& optimizer : optimizers_) bytes += state_bytes(optimizer);
+    for (const Optimizer& optimizer : optimizers_) bytes += state_host_ ? 0 : state_bytes(optimizer);
     return bytes;
   };
 }
@@ -123,16 +137,28 @@ void InfinityBatch::set_optimizers(std::vector<Optimizer> optimizers) {
 void InfinityBatch::set_criterion(Criterion criterion) {
   if (criterion_)
     return warnings_->warn(Warning::set_twice, "the criterion was set before; the first one stays");
+  static_cast<void>(criterion.reduction());  // refuses what gives a loss a sample
   criterion_ = std::move(criterion);
 }
 
-void InfinityBatch::set_data(Data data) { data_ = std::move(data); }
+void InfinityBatch::set_data(Data data) {
+  data_ = std::move(data);
+  next_ = {};
+  pending_.reset();
+}
 
-void InfinityBatch::listen(std::shared_ptr<Listener> listener) { listeners_.push_back(std::move(listener)); }
+void InfinityBatch::listen(std::shared_ptr<Listener> listener) {
+  if (!listener) throw InfinityBatchError("a listener is a null pointer");
+  listeners_.push_back(std::move(listener));
+}
 
+/// By number: a listener may bring another one.
 template <class Call>
 void InfinityBatch::tell(Call call) {
-  for (const auto& listener : listeners_) call(*listener);
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    const auto listener = listeners_[i];
+    call(*listener);
+  }
 }
 
 void InfinityBatch::require_all() const {
@@ -152,8 +178,9 @@ MicroBatches& InfinityBatch::micro_batches() {
 }
 
 EpochRecord InfinityBatch::train(std::int64_t epochs) {
+  if (epochs < 0) throw InfinityBatchError("train(" + std::to_string(epochs) + "): take 0 epochs or more");
   clear_containers();
-  place_.epochs = place_.epoch + epochs;
+  const Meanwhile<std::int64_t> until(place_.epochs, place_.epoch + epochs, 0);
   tell([&](Listener& listener) { listener.train_begins(place_); });
   EpochRecord last;
   const auto stopped = [&] {
@@ -162,30 +189,35 @@ EpochRecord InfinityBatch::train(std::int64_t epochs) {
   };
   for (std::int64_t done = 0; done < epochs && !stopped(); ++done) last = epoch();
   tell([&](Listener& listener) { listener.train_ends(place_); });
-  place_.epochs = 0;
   return last;
 }
 
+/// One that was interrupted goes on with the batch that it was in.
 EpochRecord InfinityBatch::epoch() {
   require_all();
   if (!data_) throw InfinityBatchError("there is no data yet: set_data() before training");
   const auto start = Clock::now();
-  const Data::Next next = start_epoch();
-  tell([&](Listener& listener) { listener.epoch_begins(place_); });
+  if (!next_) {
+    next_ = start_epoch();
+    tell([&](Listener& listener) { listener.epoch_begins(place_); });
+  }
   bool stopped = false;
-  while (auto batch = stopped ? std::nullopt : next()) {
-    one_batch(*batch);
+  while (!stopped) {
+    if (!pending_) pending_ = next_();
+    if (!pending_) break;
+    one_batch(Batch(*pending_));
     for (const auto& listener : listeners_) stopped = stopped || listener->stop();
   }
+  next_ = {};
   EpochRecord record = totals_.record;
   if (record.samples == 0) throw InfinityBatchError("the data gave no batch in this epoch");
   write_means(record, totals_.loss, totals_.of_parts);
   record.place = place_;
   record.batches = place_.batch;
   record.seconds = seconds_since(start);
-  tell([&](Listener& listener) { listener.epoch_ends(record); });
   ++place_.epoch;
   place_.batch = 0;
+  tell([&](Listener& listener) { listener.epoch_ends(record); });
   return record;
 }
 
@@ -227,36 +259,80 @@ Data::Next InfinityBatch::resumed_epoch() {
 
 void InfinityBatch::one_batch(const Batch& batch) {
   tell([&](Listener& listener) { listener.batch_begins(place_, batch); });
-  const auto start = Clock::now();
-  const BatchResult result = gradients(batch);
-  const BatchRecord record{
-      .place = place_, .batch = &batch, .result = &result, .seconds = seconds_since(start)};
-  tell([&](Listener& listener) { listener.batch_ends(record); });
-  step();
-  zero_grad();
-  keep(batch, result);
+  Kept kept;
+  const BatchResult result = step_of(batch, kept);
+  pending_.reset();
+  ++place_.batch;
   add_weighted(result, totals_.loss, totals_.of_parts);
   EpochRecord& all = totals_.record;
   all.samples += result.samples;
   all.micro_batches += result.micro_batches;
   all.largest_micro_batch = std::max(all.largest_micro_batch, result.largest_micro_batch);
   all.refusals += result.refusals;
-  ++place_.batch;
+  zero_grad();
+  add_to_containers(std::move(kept), result);
   tell([&](Listener& listener) { listener.stepped(place_); });
+}
+
+/// Gradients and step, or no trace of them.
+BatchResult InfinityBatch::step_of(const Batch& batch, Kept& kept) {
+  const Meanwhile<bool> in_batch(in_batch_, true, false);
+  const auto start = Clock::now();
+  std::optional<Undo> before;
+  const auto note = [&] { before.emplace(*model_, forward_device()); };
+  if (!had_memory_for(note)) {
+    free_cached_memory(forward_device());
+    note();
+  }
+  const BatchResult result = gradients(batch);
+  try {
+    const BatchRecord record{
+        .place = place_, .batch = &batch, .result = &result, .seconds = seconds_since(start)};
+    tell([&](Listener& listener) { listener.batch_ends(record); });
+    const auto copy = [&] { kept = to_keep(batch, result); };
+    if (!had_memory_for(copy)) {
+      free_cached_memory(forward_device());
+      copy();
+    }
+    step();
+  } catch (...) {
+    before->restore();
+    drop_gradients();
+    throw;
+  }
+  return result;
+}
+
+void InfinityBatch::drop_gradients() {
+  monitor_.gradients_dropped();
+  for (const Optimizer& optimizer : optimizers_) optimizer.zero_grad();
 }
 
 BatchResult InfinityBatch::gradients(const Batch& batch) {
   monitor_.look_at(*model_, optimizers_, &*criterion_);
-  return micro_batches_->backward(batch, *criterion_, outputs_.wants());
+  attend_states();
+  return micro_batches_->backward(batch, *criterion_, outputs_.wants() || targets_.wants());
 }
 
-void InfinityBatch::keep(const Batch& batch, const BatchResult& result) {
+void InfinityBatch::attend_states() {
+  for (const Optimizer& optimizer : optimizers_)
+    if (state_host_) state_host_->attend(optimizer);
+}
+
+/// Made before the step: what fails afterwards could not be made again.
+InfinityBatch::Kept InfinityBatch::to_keep(const Batch& batch, const BatchResult& result) const {
+  Kept kept;
+  if (outputs_.wants()) kept.outputs = on_device(result.outputs, at::kCPU);
+  if (targets_.wants()) kept.targets = on_device(result.targets, at::kCPU);
+  if (inputs_.wants()) kept.inputs = on_device(batch.samples(0, batch.size()).inputs, at::kCPU);
+  return kept;
+}
+
+void InfinityBatch::add_to_containers(Kept kept, const BatchResult& result) {
   losses_.add({result.loss, result.samples});
-  if (outputs_.wants()) outputs_.add(on_device(result.outputs, at::kCPU));
-  if (!inputs_.wants() && !targets_.wants()) return;
-  const Samples samples = batch.samples(0, batch.size());
-  if (inputs_.wants()) inputs_.add(on_device(samples.inputs, at::kCPU));
-  if (targets_.wants()) targets_.add(on_device(samples.targets, at::kCPU));
+  if (outputs_.wants()) outputs_.add(std::move(kept.outputs));
+  if (inputs_.wants()) inputs_.add(std::move(kept.inputs));
+  if (targets_.wants()) targets_.add(std::move(kept.targets));
 }
 
 at::Tensor InfinityBatch::batch(const at::Tensor& inputs) {
@@ -293,6 +369,7 @@ void InfinityBatch::step() {
   if (optimizers_.empty())
     throw InfinityBatchError("there is no optimizer yet: set_optimizer() before step()");
   monitor_.stepping(has_gradients());
+  attend_states();
   guard_.step(optimizers_);
   ++place_.step;
 }
@@ -315,9 +392,8 @@ Evaluation InfinityBatch::eval(const Data& data, const std::map<std::string, Met
     found.samples += result.samples;
     ++found.batches;
     if (metrics.empty()) continue;
-    const Tensors targets = on_device(batch->samples(0, batch->size()).targets, backward_device());
     for (const auto& [name, metric] : metrics)
-      found.metrics[name] += metric(result.outputs, targets) * static_cast<double>(batch->size());
+      found.metrics[name] += metric(result.outputs, result.targets) * static_cast<double>(batch->size());
   }
   if (found.samples == 0) throw InfinityBatchError("the data to evaluate with gave no batch");
   write_means(found, loss, of_parts);
@@ -350,9 +426,18 @@ void InfinityBatch::check_devices() const {
       throw InfinityBatchError("buffer " + named.name + " is on " + named.tensor.device().str() +
                                " and the parameters on " + device.str() +
                                ": change_model_device() moves all");
+  if (!criterion_) return;
+  for (const at::Tensor& tensor : criterion_->tensors())
+    if (tensor.device() != backward_device())
+      warnings_->warn(Warning::device, "a tensor of the criterion's is on " + tensor.device().str() +
+                                           ", and outputs and targets come on " + backward_device().str());
 }
 
 void InfinityBatch::save(const std::string& path) {
+  if (in_batch_)
+    throw InfinityBatchError(
+        "save() between gradients and step of a batch, whose draws and statistics are half made: call it in "
+        "stepped() or between epochs");
   TrainingState state{.place = place_,
                       .random = random_states(forward_device()),
                       .random_of_epoch = random_of_epoch_,
@@ -367,6 +452,8 @@ void InfinityBatch::resume(const std::string& path) {
   MicroBatches& work = micro_batches();
   TrainingState state = load_checkpoint(path, *model_, optimizers_);
   place_ = state.place;
+  next_ = {};
+  pending_.reset();
   work.sizes().remember(state.sizes);
   set_random_states(state.random, forward_device());
   totals_ = {.loss = state.so_far.loss, .of_parts = state.so_far.of_parts, .record = state.so_far};

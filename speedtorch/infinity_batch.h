@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "speedtorch/home.h"
 #include "speedtorch/infinity/checkpoint.h"
 #include "speedtorch/infinity/container.h"
 #include "speedtorch/infinity/criterion.h"
@@ -19,10 +20,17 @@
 #include "speedtorch/infinity/micro_batches.h"
 #include "speedtorch/infinity/model.h"
 #include "speedtorch/infinity/optimizer.h"
+#include "speedtorch/infinity/state_host.h"
 #include "speedtorch/infinity/step_guard.h"
 #include "speedtorch/infinity/warnings.h"
 
 namespace speedtorch {
+
+/// The loss of a batch, as kept.
+struct KeptLoss {
+  double value = 0;
+  std::int64_t samples = 0;
+};
 
 /// What of each batch is kept, on the host and without graphs. By default the last 10,000 losses.
 struct KeepOptions {
@@ -30,6 +38,11 @@ struct KeepOptions {
   infinity::Keep outputs = infinity::Keep::nothing();
   infinity::Keep targets = infinity::Keep::nothing();
   infinity::Keep losses = infinity::Keep::last_batches(10'000);
+  /// Each gets what is dropped to make room, of Keep::nothing() everything: to write it to a disk, ...
+  infinity::Container<infinity::Tensors>::Dropped dropped_inputs = {};
+  infinity::Container<infinity::Tensors>::Dropped dropped_outputs = {};
+  infinity::Container<infinity::Tensors>::Dropped dropped_targets = {};
+  infinity::Container<KeptLoss>::Dropped dropped_losses = {};
 };
 
 struct InfinityBatchOptions {
@@ -45,17 +58,14 @@ struct InfinityBatchOptions {
   infinity::BatchNorm batch_norm = infinity::BatchNorm::refuse;
   /// Tensors of so many bytes and more that a graph keeps for its backward pass wait on the host; 0: none.
   std::int64_t offload_at_least = 0;
+  /// Where the optimizers' states lie instead of the device's memory (speedtorch/infinity/state_host.h);
+  /// empty: where they are.
+  std::optional<Home> states_home;
   /// Fetch the next micro-batch (from a mapped file, or over the link to a GPU) while this one is at work.
   bool prefetch = false;
   infinity::WarningPlan warnings = infinity::WarningPlan::normal();
   infinity::Warnings::Sink warning_sink;  ///< empty: a line on standard error
   KeepOptions keep;
-};
-
-/// The loss of a batch, as kept.
-struct KeptLoss {
-  double value = 0;
-  std::int64_t samples = 0;
 };
 
 /// What eval() found; means are weighted by samples.
@@ -89,14 +99,17 @@ class InfinityBatch {
   void set_optimizer(infinity::Optimizer optimizer);
   void set_optimizers(std::vector<infinity::Optimizer> optimizers);
   void set_criterion(infinity::Criterion criterion);
-  /// As often as one likes.
+  /// As often as one likes; an epoch that was interrupted is given up.
   void set_data(infinity::Data data);
   void listen(std::shared_ptr<infinity::Listener> listener);
 
-  /// Clears the containers and trains so many epochs. @returns the last one's
+  /// Clears the containers and trains so many epochs, of which the first may be one that was interrupted.
+  /// @returns the last one's. @throws InfinityBatchError for less than none
   infinity::EpochRecord train(std::int64_t epochs);
   infinity::EpochRecord operator()(std::int64_t epochs) { return train(epochs); }
-  /// One pass over the data: for each batch gradients, step, zero_grad.
+  /// One pass over the data: for each batch gradients, step, zero_grad. What is thrown meanwhile (by the
+  /// data, a listener, for want of memory) leaves no trace of the batch that it was in: its gradients are
+  /// dropped, and the next epoch() goes on with that batch. A batch that was stepped counts.
   /// @throws InfinityBatchError where something was not set, or where the data has no batch
   infinity::EpochRecord epoch();
 
@@ -130,7 +143,8 @@ class InfinityBatch {
   void clear_containers();
 
   /// All that training needs to go on: parameters, buffers, states, generators, place in the data,
-  /// micro-batch sizes. Whole or not at all. @throws FileError
+  /// micro-batch sizes. Whole or not at all. Not between gradients and step of a batch of epoch(), where
+  /// draws are half made: in stepped(), not in batch_ends(). @throws FileError, InfinityBatchError
   void save(const std::string& path);
   /// Goes on where that was saved, in the middle of an epoch if need be: what follows is, on the same machine
   /// and data, bit for bit what would have followed. The batches of the epoch that were done are asked for
@@ -143,9 +157,14 @@ class InfinityBatch {
   /// What was found, for each shape of sample.
   [[nodiscard]] infinity::MicroBatchSize& micro_batch_size();
   [[nodiscard]] const infinity::OffloadFigures& offloaded() { return micro_batches().offloaded(); }
-  /// Micro-batches that were there when they were asked for.
+  /// Micro-batches that were fetched before they were asked for.
   [[nodiscard]] std::int64_t prefetched() { return micro_batches().prefetched(); }
   [[nodiscard]] std::int64_t steps_taken_back() const { return guard_.taken_back(); }
+  /// On the host, for the copy that a step can be taken back to; none for an optimizer that allocates
+  /// nothing.
+  [[nodiscard]] std::int64_t step_copy_bytes() const { return guard_.bytes(); }
+  /// Of options.states_home.
+  [[nodiscard]] std::int64_t hosted_state_bytes() const { return state_host_ ? state_host_->bytes() : 0; }
 
  private:
   /// Of the running epoch; means are made of it at the end.
@@ -159,8 +178,18 @@ class InfinityBatch {
   infinity::Data::Next resumed_epoch();
   infinity::MicroBatches& micro_batches();
   void require_all() const;
+  /// What is to be kept of a batch.
+  struct Kept {
+    infinity::Tensors inputs;
+    infinity::Tensors outputs;
+    infinity::Tensors targets;
+  };
   void one_batch(const infinity::Batch& batch);
-  void keep(const infinity::Batch& batch, const infinity::BatchResult& result);
+  infinity::BatchResult step_of(const infinity::Batch& batch, Kept& kept);
+  void drop_gradients();
+  [[nodiscard]] Kept to_keep(const infinity::Batch& batch, const infinity::BatchResult& result) const;
+  void add_to_containers(Kept kept, const infinity::BatchResult& result);
+  void attend_states();
   infinity::BatchResult gradients(const infinity::Batch& batch);
   [[nodiscard]] bool has_gradients() const;
   template <class Call>
@@ -175,9 +204,13 @@ class InfinityBatch {
   std::optional<infinity::Data> data_;
   std::shared_ptr<infinity::MicroBatches> micro_batches_;
   infinity::StepGuard guard_;
+  std::optional<infinity::StateHost> state_host_;
   std::vector<std::shared_ptr<infinity::Listener>> listeners_;
   infinity::Place place_;
   Totals totals_;
+  infinity::Data::Next next_;                       ///< of the running epoch; empty between epochs
+  std::optional<infinity::Batch> pending_;          ///< given by the data and not stepped yet
+  bool in_batch_ = false;                           ///< between its begin and its step
   std::optional<infinity::TrainingState> resumed_;  ///< until its epoch goes on
   infinity::Tensors random_of_epoch_;
   infinity::Container<infinity::Tensors> inputs_;

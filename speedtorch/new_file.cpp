@@ -124,4 +124,18 @@ void NewFile::publish() {
   if (::fsync(folder_.get()) != 0 && errno != EINVAL) refuse_file(name_, "cannot be kept in its folder");
 }
 
+void replace_file(const std::string& path, std::string_view bytes) {
+  const std::string fresh = path + ".new";
+  std::remove(fresh.c_str());  // what a killed process left
+  NewFile file(fresh);
+  file.resize(static_cast<std::int64_t>(bytes.size()), Space::reserved);
+  file.write(bytes, 0);
+  file.publish();
+  if (std::rename(fresh.c_str(), path.c_str()) == 0) return;
+  const int refused = errno;
+  std::remove(fresh.c_str());
+  errno = refused;
+  refuse_file(base_name(path), "cannot be replaced");
+}
+
 }  // namespace speedtorch

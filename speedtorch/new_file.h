@@ -55,4 +55,8 @@ class NewFile {
   Descriptor file_;
 };
 
+/// Writes a file that takes the place of the one of that name, where there is one: it is the old or the new
+/// one, whole, whatever happens meanwhile. @throws FileError
+void replace_file(const std::string& path, std::string_view bytes);
+
 }  // namespace speedtorch

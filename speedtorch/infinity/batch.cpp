@@ -47,6 +47,9 @@ Batch::Batch(std::int64_t samples, Fetch fetch) : samples_(samples), fetch_(std:
 
 Samples Batch::samples(std::int64_t first, std::int64_t count) const {
   Samples found = fetch_(first, count);
+  if (found.inputs.empty())
+    throw InfinityBatchError(
+        "samples were fetched that have no inputs; a batch needs at least one tensor of them");
   require_samples(found.inputs, count, "inputs");
   require_samples(found.targets, count, "targets");
   return found;

@@ -3,12 +3,13 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
-#include <fcntl.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <sstream>
 
 #include "speedtorch/error.h"
@@ -22,31 +23,10 @@ namespace {
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-void write_all(int file, const std::string& bytes, const std::string& name) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t more = ::write(file, bytes.data() + done, bytes.size() - done);
-    if (more < 0) refuse_file(name, "cannot be written");
-    done += static_cast<std::size_t>(more);
-  }
-}
-
-/// Written beside under another name, on the disk, and then renamed, which is one step for the file system.
-void replace_file(const std::string& path, const std::string& bytes) {
-  const std::string beside = path + ".new";
-  const std::string name = base_name(path);
-  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) refuse_file(name, "cannot be written");
-  write_all(file.get(), bytes, name);
-  if (::fsync(file.get()) != 0 || std::rename(beside.c_str(), path.c_str()) != 0)
-    refuse_file(name, "cannot be replaced");
-  const std::string folder = path.substr(0, path.size() - name.size());
-  const Descriptor in(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ::fsync(in.get());
-}
-
 std::string names_of(const std::vector<NamedTensor>& tensors) {
   std::string names;
-  for (const NamedTensor& named : tensors) names += named.name + " " + c10::str(named.tensor.sizes()) + "\n";
+  for (const NamedTensor& named : tensors)
+    names += named.name + " " + c10::str(named.tensor.scalar_type(), named.tensor.sizes()) + "\n";
   return names;
 }
 
@@ -85,37 +65,58 @@ Tensors read(InputArchive& archive, const std::string& key) {
   return found;
 }
 
-/// Numbers as one text: what is no tensor is little.
+/// Counts as one text: what is no tensor is little.
 std::string text_of(const TrainingState& state) {
   std::ostringstream text;
-  text.precision(17);
   const EpochRecord& epoch = state.so_far;
   text << state.place.epoch << ' ' << state.place.batch << ' ' << state.place.step << ' ' << epoch.samples
-       << ' ' << epoch.loss << ' ' << epoch.micro_batches << ' ' << epoch.refusals << ' '
-       << epoch.of_parts.size();
-  for (const double part : epoch.of_parts) text << ' ' << part;
-  text << '\n';
+       << ' ' << epoch.micro_batches << ' ' << epoch.largest_micro_batch << ' ' << epoch.refusals << ' '
+       << state.sizes.size() << '\n';
   for (const auto& [key, entry] : state.sizes)
     text << entry.size << ' ' << entry.good << ' ' << entry.bad << ' ' << entry.since_bad << ' '
-         << entry.bad_had_worked << ' ' << key << '\n';
+         << entry.bad_had_worked << ' ' << entry.tried_again << ' ' << key << '\n';
   return text.str();
 }
 
-void read_text(const std::string& written, TrainingState& state) {
+bool read_text(const std::string& written, TrainingState& state) {
   std::istringstream text(written);
   EpochRecord& epoch = state.so_far;
-  std::size_t parts = 0;
-  text >> state.place.epoch >> state.place.batch >> state.place.step >> epoch.samples >> epoch.loss >>
-      epoch.micro_batches >> epoch.refusals >> parts;
-  epoch.of_parts.resize(parts);
-  for (double& part : epoch.of_parts) text >> part;
-  for (MicroBatchSize::Entry entry;
-       text >> entry.size >> entry.good >> entry.bad >> entry.since_bad >> entry.bad_had_worked;) {
+  std::size_t sizes = 0;
+  text >> state.place.epoch >> state.place.batch >> state.place.step >> epoch.samples >>
+      epoch.micro_batches >> epoch.largest_micro_batch >> epoch.refusals >> sizes;
+  for (std::size_t i = 0; text && i < sizes; ++i) {
+    MicroBatchSize::Entry entry;
     std::string key;
+    text >> entry.size >> entry.good >> entry.bad >> entry.since_bad >> entry.bad_had_worked >>
+        entry.tried_again;
     std::getline(text >> std::ws, key);
     state.sizes[key] = entry;
   }
+  return static_cast<bool>(text);
 }
+
+/// The sums of the epoch, to the bit, also where one is no number.
+at::Tensor sums_of(const EpochRecord& epoch) {
+  at::Tensor sums = at::empty({static_cast<std::int64_t>(epoch.of_parts.size()) + 1}, at::kDouble);
+  double* numbers = sums.mutable_data_ptr<double>();
+  numbers[0] = epoch.loss;
+  std::copy(epoch.of_parts.begin(), epoch.of_parts.end(), numbers + 1);
+  return sums;
+}
+
+void read_sums(const at::Tensor& sums, EpochRecord& epoch) {
+  const double* numbers = sums.const_data_ptr<double>();
+  epoch.loss = numbers[0];
+  epoch.of_parts.assign(numbers + 1, numbers + sums.numel());
+}
+
+std::string kinds_of(const std::vector<Optimizer>& optimizers) {
+  std::string kinds;
+  for (const Optimizer& optimizer : optimizers) kinds += optimizer.kind() + "\n";
+  return kinds;
+}
+
+std::string key_of(std::size_t optimizer) { return "optimizer" + std::to_string(optimizer); }
 
 void save_optimizer(OutputArchive& archive, const std::string& key, const Optimizer& optimizer) {
   if (!optimizer.stock()) return write(archive, key, optimizer.own().state());
@@ -124,20 +125,57 @@ void save_optimizer(OutputArchive& archive, const std::string& key, const Optimi
   archive.write(key, nested);
 }
 
-void load_optimizer(InputArchive& archive, const std::string& key, const Optimizer& optimizer) {
-  if (optimizer.stock()) {
-    InputArchive nested;
-    archive.read(key, nested);
-    optimizer.stock()->load(nested);
-    return;
+/// All that a checkpoint has, read before anything is changed.
+struct Loaded {
+  Tensors parameters;
+  Tensors buffers;
+  std::vector<Tensors> own;  ///< states of optimizers of one's own
+  std::vector<InputArchive> stock;
+  TrainingState state;
+};
+
+Loaded read_all(InputArchive& archive, const Model& model, const std::vector<Optimizer>& optimizers) {
+  Loaded loaded{.parameters = read(archive, "parameters", model.named_parameters()),
+                .buffers = read(archive, "buffers", model.named_buffers()),
+                .own = std::vector<Tensors>(optimizers.size()),
+                .stock = std::vector<InputArchive>(optimizers.size()),
+                .state = {}};
+  c10::IValue kinds;
+  archive.read("optimizers", kinds);
+  if (kinds.toStringRef() != kinds_of(optimizers))
+    throw InfinityBatchError("the checkpoint is of other optimizers: it has\n" + kinds.toStringRef() +
+                             "and here are\n" + kinds_of(optimizers));
+  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+    if (optimizers[i].stock())
+      archive.read(key_of(i), loaded.stock[i]);
+    else
+      loaded.own[i] = read(archive, key_of(i));
+    if (loaded.own[i].size() != (optimizers[i].stock() ? 0 : optimizers[i].own().state().size()))
+      throw InfinityBatchError("the checkpoint has " + std::to_string(loaded.own[i].size()) +
+                               " states of the optimizer of one's own, which has another number of them");
   }
-  const at::NoGradGuard no_grad;
-  const Tensors values = read(archive, key);
-  const Tensors into = optimizer.own().state();
-  if (values.size() != into.size())
-    throw InfinityBatchError("the checkpoint has " + std::to_string(values.size()) +
-                             " states of an optimizer that has " + std::to_string(into.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) into[i].copy_(values[i]);
+  loaded.state.random = read(archive, "random");
+  loaded.state.random_of_epoch = read(archive, "random_of_epoch");
+  at::Tensor sums;
+  archive.read("sums", sums, true);
+  read_sums(sums, loaded.state.so_far);
+  c10::IValue text;
+  archive.read("state", text);
+  TORCH_CHECK(read_text(text.toStringRef(), loaded.state), "the state of training in it is not whole");
+  return loaded;
+}
+
+/// LibTorch's errors of a file carry a stack trace.
+Loaded read_file(const std::string& path, const Model& model, const std::vector<Optimizer>& optimizers) {
+  try {
+    InputArchive archive;
+    archive.load_from(path, at::Device(at::kCPU));
+    return read_all(archive, model, optimizers);
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    throw FileError("'" + base_name(path) +
+                    "' is no whole checkpoint of this program: " + what.substr(0, what.find('\n')));
+  }
 }
 
 }  // namespace
@@ -161,11 +199,12 @@ void save_checkpoint(const std::string& path, const Model& model, const std::vec
   OutputArchive archive;
   write(archive, "parameters", model.named_parameters());
   write(archive, "buffers", model.named_buffers());
-  for (std::size_t i = 0; i < optimizers.size(); ++i)
-    save_optimizer(archive, "optimizer" + std::to_string(i), optimizers[i]);
+  for (std::size_t i = 0; i < optimizers.size(); ++i) save_optimizer(archive, key_of(i), optimizers[i]);
+  archive.write("optimizers", c10::IValue(kinds_of(optimizers)));
   write(archive, "random", state.random);
   write(archive, "random_of_epoch", state.random_of_epoch);
   archive.write("state", c10::IValue(text_of(state)));
+  archive.write("sums", sums_of(state.so_far), true);
   std::ostringstream bytes;
   archive.save_to(bytes);
   replace_file(path, bytes.str());
@@ -174,25 +213,24 @@ void save_checkpoint(const std::string& path, const Model& model, const std::vec
 TrainingState load_checkpoint(const std::string& path, const Model& model,
                               const std::vector<Optimizer>& optimizers) {
   if (::access(path.c_str(), R_OK) != 0) refuse_file(base_name(path), "cannot be read");
-  InputArchive archive;
-  archive.load_from(path, at::Device(at::kCPU));
-  const auto parameters = model.named_parameters();
-  const auto buffers = model.named_buffers();
-  const Tensors values = read(archive, "parameters", parameters);
-  const Tensors of_buffers = read(archive, "buffers", buffers);
-  put(values, parameters);
-  put(of_buffers, buffers);
+  Loaded loaded = read_file(path, model, optimizers);
+  put(loaded.parameters, model.named_parameters());
+  put(loaded.buffers, model.named_buffers());
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    load_optimizer(archive, "optimizer" + std::to_string(i), optimizers[i]);
+    if (!optimizers[i].stock()) {
+      optimizers[i].set_own_state(loaded.own[i]);
+      continue;
+    }
+    optimizers[i].stock()->load(loaded.stock[i]);
     move_states(optimizers[i]);
   }
-  TrainingState state;
-  state.random = read(archive, "random");
-  state.random_of_epoch = read(archive, "random_of_epoch");
-  c10::IValue text;
-  archive.read("state", text);
-  read_text(text.toStringRef(), state);
-  return state;
+  return std::move(loaded.state);
+}
+
+CheckpointEvery::CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps)
+    : training_(training), path_(std::move(path)), steps_(steps) {
+  if (steps < 1)
+    throw InfinityBatchError("a checkpoint every " + std::to_string(steps) + " steps; take 1 or more");
 }
 
 void CheckpointEvery::stepped(const Place& place) {

@@ -36,16 +36,17 @@ void set_random_states(const Tensors& states, at::Device device);
 void save_checkpoint(const std::string& path, const Model& model, const std::vector<Optimizer>& optimizers,
                      const TrainingState& state);
 
-/// Puts parameters, buffers and states back. @throws FileError where it cannot be read; InfinityBatchError
-/// where it is of a model with other parameters, before anything is changed
+/// Puts parameters, buffers and states back. @throws, before anything is changed, FileError where it cannot
+/// be read or is damaged; InfinityBatchError where it is of a model with other parameters (names, shapes,
+/// dtypes) or of other optimizers
 TrainingState load_checkpoint(const std::string& path, const Model& model,
                               const std::vector<Optimizer>& optimizers);
 
 /// Saves after each so many steps.
 class CheckpointEvery final : public Listener {
  public:
-  CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps)
-      : training_(training), path_(std::move(path)), steps_(steps) {}
+  /// @throws InfinityBatchError for less than one
+  CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps);
   void stepped(const Place& place) override;
 
  private:

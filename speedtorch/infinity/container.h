@@ -18,7 +18,7 @@ struct Keep {
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
   static Keep nothing() { return {0, 0}; }
   static Keep last_batches(std::int64_t count) { return {count, kAll}; }
-  static Keep last_epochs(std::int64_t count) { return {kAll, count}; }
+  static Keep last_epochs(std::int64_t count) { return count > 0 ? Keep{kAll, count} : nothing(); }
   static Keep everything() { return {kAll, kAll}; }
 };
 

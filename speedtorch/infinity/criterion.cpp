@@ -29,11 +29,19 @@ Criterion Criterion::weighted(std::vector<std::pair<std::string, Criterion>> cri
 Reduction Criterion::reduction() const {
   const Reduction first = parts_.front().reduction();
   for (const Part& part : parts_)
-    if (part.reduction() != first || (parts_.size() > 1 && part.weight)) return Reduction::coupled;
+    if (part.reduction() != first || (parts_.size() > 1 && first == Reduction::mean && part.weight))
+      return Reduction::coupled;
   return first;
 }
 
 bool Criterion::weighs_targets() const { return static_cast<bool>(parts_.front().weight); }
+
+Tensors Criterion::tensors() const {
+  Tensors all;
+  for (const Part& part : parts_)
+    for (const at::Tensor& tensor : part.tensors()) all.push_back(tensor);
+  return all;
+}
 
 double Criterion::weight(const Tensors& targets, std::int64_t samples) const {
   return weighs_targets() ? parts_.front().weight(targets) : static_cast<double>(samples);
@@ -60,15 +68,12 @@ Reduction Criterion::reduction_named(const std::string& name) {
                            ", which gives a loss a sample; take kMean or kSum");
 }
 
-Criterion::Weight Criterion::class_weights(at::Tensor weights, std::int64_t ignored) {
-  return [weights = std::move(weights), ignored](const Tensors& targets) -> double {
-    const at::Tensor& target = targets.at(0);
-    if (at::isFloatingType(target.scalar_type()))
-      return static_cast<double>(target.size(0));  // probabilities
-    const at::Tensor counted = at::masked_select(target, at::ne(target, ignored));
-    if (!weights.defined()) return static_cast<double>(counted.numel());
-    return weights.index_select(0, counted).sum(at::kDouble).item<double>();
-  };
+double Criterion::class_weights(const at::Tensor& weights, std::int64_t ignored, const Tensors& targets) {
+  const at::Tensor& target = targets.at(0);
+  if (at::isFloatingType(target.scalar_type())) return static_cast<double>(target.size(0));  // probabilities
+  const at::Tensor counted = at::masked_select(target, at::ne(target, ignored));
+  if (!weights.defined()) return static_cast<double>(counted.numel());
+  return weights.index_select(0, counted).sum(at::kDouble).item<double>();
 }
 
 void Criterion::refuse(std::size_t outputs, std::size_t targets) {

@@ -33,18 +33,21 @@ class Criterion {
     std::function<Reduction()> reduction = [] { return Reduction::mean; };
     Weight weight;  ///< empty: the number of samples
     double factor = 1;
+    /// What it holds itself, as weights of classes.
+    std::function<Tensors()> tensors = [] { return Tensors(); };
   };
 
   /// A module of LibTorch (torch::nn::CrossEntropyLoss, ...), whose options say the reduction, the weights of
-  /// classes and the index to ignore; or any callable of (output, target) or (outputs, targets) that gives a
-  /// tensor of one element, or of (output) or (outputs) alone.
+  /// classes and the index to ignore; or any callable of (output, target), of three (outputs, then targets)
+  /// or of (outputs, targets) that gives a tensor of one element, or of (output) or (outputs) alone.
   template <class Function>
   requires(!std::is_same_v<std::decay_t<Function>, Criterion>)
       Criterion(Function function)  // NOLINT(google-explicit-constructor): a loss is a criterion
       : parts_{Part{.name = "loss",
                     .loss = wrap(function),
                     .reduction = [function]() mutable { return reduction_of(function); },
-                    .weight = weight_of(function)}} {}
+                    .weight = weight_of(function),
+                    .tensors = [function] { return tensors_of(function); }}} {}
 
   template <class Function>
   Criterion(Function function, Reduction reduction, Weight weight = {})
@@ -63,6 +66,8 @@ class Criterion {
   /// What a mean is divided by: their number, or what the weight says. 0 where no sample counts.
   [[nodiscard]] double weight(const Tensors& targets, std::int64_t samples) const;
   [[nodiscard]] bool weighs_targets() const;
+  /// All tensors that it holds itself.
+  [[nodiscard]] Tensors tensors() const;
 
   /// The loss, one element. @param of_parts gets that of each part, before its factor, where there are
   /// several
@@ -82,6 +87,11 @@ class Criterion {
         if (outputs.size() == 1 && targets.size() == 1) return function(outputs[0], targets[0]);
       if constexpr (TakesTwo<Called>)
         if (outputs.size() == 2 && targets.empty()) return function(outputs[0], outputs[1]);
+      if constexpr (TakesThree<Called>) {
+        Tensors all = outputs;
+        all.insert(all.end(), targets.begin(), targets.end());
+        if (all.size() == 3) return function(all[0], all[1], all[2]);
+      }
       if constexpr (TakesAll<Called>)
         if (targets.empty()) return function(outputs);
       if constexpr (TakesOne<Called>)
@@ -106,15 +116,21 @@ class Criterion {
     if constexpr (requires {
                     function->options.ignore_index();
                     function->weight;
-                  }) {
-      if (reduction_of(function) == Reduction::mean)
-        return class_weights(function->weight, function->options.ignore_index());
-    }
+                  })
+      return [function](const Tensors& targets) mutable {
+        return class_weights(function->weight, function->options.ignore_index(), targets);
+      };
+    return {};
+  }
+
+  template <class Function>
+  static Tensors tensors_of(const Function& function) {
+    if constexpr (requires { function->buffers(); }) return function->buffers();
     return {};
   }
 
   static Reduction reduction_named(const std::string& name);
-  static Weight class_weights(at::Tensor weights, std::int64_t ignored);
+  static double class_weights(const at::Tensor& weights, std::int64_t ignored, const Tensors& targets);
   [[noreturn]] static void refuse(std::size_t outputs, std::size_t targets);
 
   std::vector<Part> parts_;

@@ -117,6 +117,11 @@ void EventMonitor::stepping(bool there) {
   waiting_for_gradients_ = 0;
 }
 
+void EventMonitor::gradients_dropped() {
+  stepped_ = false;
+  batches_with_gradients_ = 0;
+}
+
 void EventMonitor::zeroing() {
   if (batches_with_gradients_ > 0 && !stepped_)
     warnings_->warn(Warning::missing_step, "gradients are dropped that no step has used: step() is missing");

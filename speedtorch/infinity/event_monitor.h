@@ -27,6 +27,7 @@ class EventMonitor {
   /// @param there is any parameter's gradient defined?
   void stepping(bool there);
   void zeroing();
+  void gradients_dropped();  ///< by this library, because their batch failed
 
  private:
   struct Seen {

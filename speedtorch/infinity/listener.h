@@ -37,18 +37,20 @@ struct EpochRecord {
   double seconds = 0;
 };
 
-/// Called from the thread that trains, in the order of these functions; what one throws ends training. By
-/// default each does nothing.
+/// Called from the thread that trains, in the order of these functions; what one throws ends training, and
+/// InfinityBatch::epoch() says where it goes on. By default each does nothing.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void train_begins(const Place&) {}
   virtual void epoch_begins(const Place&) {}
   virtual void batch_begins(const Place&, const Batch&) {}
+  /// Also of eval() and of batch(). It must not begin a batch itself.
   virtual void micro_batch(const Place&, const MicroBatches::Progress&) {}
   /// The gradients are there and the step comes next: the place to clip them.
   virtual void batch_ends(const BatchRecord&) {}
   virtual void stepped(const Place&) {}
+  /// Training stands at the begin of the next epoch, and may be saved.
   virtual void epoch_ends(const EpochRecord&) {}
   virtual void train_ends(const Place&) {}
   /// True ends training after this step.

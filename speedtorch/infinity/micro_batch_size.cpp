@@ -1,19 +1,24 @@
 #include "speedtorch/infinity/micro_batch_size.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "speedtorch/infinity/errors.h"
 
 namespace speedtorch::infinity {
 
 MicroBatchSize::MicroBatchSize(MicroBatchOptions options) : options_(options) {
-  for (const auto& [name, value] : {std::pair{"fixed", options.fixed},
-                                    {"first", options.first - 1},
-                                    {"largest", options.largest},
-                                    {"grow_again_after", options.grow_again_after}})
-    if (value < 0)
-      throw InfinityBatchError("micro_batch." + std::string(name) + " is too small; take 1 or more");
+  struct Limit {
+    const char* name;
+    std::int64_t value;
+    std::int64_t least;
+  };
+  for (const Limit& limit :
+       {Limit{"fixed", options.fixed, 0}, Limit{"first", options.first, 1},
+        Limit{"largest", options.largest, 0}, Limit{"grow_again_after", options.grow_again_after, 0}})
+    if (limit.value < limit.least)
+      throw InfinityBatchError("micro_batch." + std::string(limit.name) + " is " +
+                               std::to_string(limit.value) + "; take " + std::to_string(limit.least) +
+                               " or more");
 }
 
 std::int64_t MicroBatchSize::bounded(std::int64_t samples) const {

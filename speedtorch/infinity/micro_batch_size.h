@@ -24,7 +24,8 @@ struct MicroBatchOptions {
 /// what fits.
 class MicroBatchSize {
  public:
-  explicit MicroBatchSize(MicroBatchOptions options);  ///< @throws InfinityBatchError for a negative number
+  explicit MicroBatchSize(
+      MicroBatchOptions options);  ///< @throws InfinityBatchError naming what is below its least
 
   /// Samples of the next micro-batch, at least 1.
   [[nodiscard]] std::int64_t of(const std::string& key) const;

@@ -36,6 +36,7 @@ struct BatchResult {
   double loss = 0;               ///< of the whole batch
   std::vector<double> of_parts;  ///< the criterion's, where it has several
   Tensors outputs;               ///< of the whole batch, detached, where they were asked for
+  Tensors targets;               ///< likewise
   std::int64_t samples = 0;
   std::int64_t micro_batches = 0;
   std::int64_t largest_micro_batch = 0;  ///< samples
@@ -45,8 +46,10 @@ struct BatchResult {
 /// What becomes of a model whose batch normalisation takes its statistics from the samples (training mode):
 /// those of a micro-batch are not those of the batch. `refuse`: an error that says what can be done.
 /// `per_micro_batch`: each micro-batch has its own, with a warning; running statistics move once a
-/// micro-batch.
-enum class BatchNorm { refuse, per_micro_batch };
+/// micro-batch. `exact`: the batch's, by two passes more for each normalisation
+/// (speedtorch/infinity/batch_statistics.h); statistics, running statistics and gradients are the plain
+/// batch's. With the last two, a micro-batch has at least two samples.
+enum class BatchNorm { refuse, per_micro_batch, exact };
 
 struct MicroBatchesOptions {
   MicroBatchOptions micro_batch;
@@ -80,12 +83,14 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   /// Bytes that are held besides the model's own: states of optimizers. For the memory budget.
   std::function<std::int64_t()> other_bytes;
 
-  /// The loss of the batch, and its gradients added to the parameters'. When it throws, they are as before.
-  /// @throws OutOfMemory where one sample does not fit, or where the size is fixed
-  BatchResult backward(const Batch& batch, const Criterion& criterion, bool keep_outputs = false);
+  /// The loss of the batch, and its gradients added to the parameters'. When it throws, they, the model's
+  /// buffers and the random generators are as before. @throws OutOfMemory where one sample does not fit, into
+  /// memory or the budget, or where the size is fixed
+  /// @param keep outputs and targets of the whole batch are in the result
+  BatchResult backward(const Batch& batch, const Criterion& criterion, bool keep = false);
 
   /// The loss without gradients.
-  BatchResult evaluate(const Batch& batch, const Criterion& criterion, bool keep_outputs = false);
+  BatchResult evaluate(const Batch& batch, const Criterion& criterion, bool keep = false);
 
   /// Outputs that one may compute a loss of and differentiate: the model runs again, micro-batch by
   /// micro-batch, when the gradient comes. Without gradients (NoGradGuard) they are just outputs.
@@ -99,26 +104,35 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
 
  private:
   struct Replay;
-  class Undo;
   class Recompute;
   class Check;
   using Attempt = std::function<void(std::int64_t first, std::int64_t count)>;
 
   void begin(const Batch& batch, bool with_gradients);
   [[nodiscard]] Tensors forward(const Tensors& inputs);
+  [[nodiscard]] Tensors forward_of(const Replay& replay, const Tensors& inputs);
   [[nodiscard]] Samples fetch(const Batch& batch, std::int64_t first, std::int64_t count) const;
+  [[nodiscard]] std::int64_t least() const;
+  [[nodiscard]] std::int64_t next_of(std::int64_t left) const;
   void each(std::int64_t samples, BatchResult& result, const Attempt& attempt);
   bool attempted(std::int64_t first, std::int64_t count, BatchResult& result, const Attempt& attempt);
   void worked(std::int64_t count, std::int64_t bytes_taken);
+  void tell(const Progress& progress);
   void twice(const std::string& what, const std::function<void()>& work);
   void one_pass(const Batch& batch, const Criterion& criterion, GradientSum* sum, BatchResult& result,
                 bool keep);
   void two_passes(const Batch& batch, const Criterion& criterion, GradientSum& sum, BatchResult& result,
                   bool keep);
+  bool takes_statistics(const Batch& batch);
   Replay first_pass(const Batch& batch, BatchResult& result);
+  bool measure(Replay& replay, BatchResult& result);
+  bool make_outputs(Replay& replay, BatchResult& result);
+  bool again(const Replay& replay, BatchResult& result, const Attempt& attempt);
+  bool again_from_the_start(const Replay& replay, BatchResult& result, const Attempt& attempt);
+  bool find_adjoints(const Replay& replay, const Tensors& gradients, BatchResult& result);
   bool second_pass(const Replay& replay, const Tensors& gradients, GradientSum& sum, BatchResult& result,
                    std::vector<Tensors>* of_inputs);
-  Tensors replayed(const Replay& replay, const Tensors& gradients, const Tensors& parameters,
+  Tensors replayed(const Replay& replay, const Tensors& gradients, Tensors by, bool by_inputs,
                    std::int64_t first, std::int64_t count);
   void evaluate_coupled(const Batch& batch, const Criterion& criterion, BatchResult& result, bool keep);
   [[nodiscard]] Tensors joined(const std::vector<Tensors>& parts) const;
@@ -132,8 +146,11 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   at::Device device_ = at::kCPU;  ///< of the batch at work
   std::string key_;               ///< of its samples' shape
   bool with_gradients_ = false;
+  std::int64_t samples_ = 0;  ///< of the batch at work
+  bool telling_ = false;      ///< a listener has been called and has not returned
   std::int64_t refusals_ = 0;
   bool looked_at_batch_norm_ = false;
+  std::optional<bool> takes_statistics_;  ///< of this batch, once it is known
   std::unique_ptr<Prefetch> prefetch_;
   std::shared_ptr<OffloadFigures> offloaded_ = std::make_shared<OffloadFigures>();
 };

@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "speedtorch/infinity/errors.h"
@@ -87,6 +88,26 @@ bool Model::training() const {
   return true;
 }
 
+bool Model::any_training() const {
+  const auto all = every_module();
+  return all.empty() ||
+         std::any_of(all.begin(), all.end(), [](const auto& module) { return module->is_training(); });
+}
+
+Model::Modes Model::modes() const {
+  Modes modes;
+  for (auto& module : every_module()) {
+    const bool training = module->is_training();
+    modes.emplace_back(std::move(module), training);
+  }
+  return modes;
+}
+
+/// A module puts all within it into its own mode: those come after it.
+void Model::set_modes(const Modes& modes) {
+  for (const auto& [module, training] : modes) module->train(training);
+}
+
 void Model::train(bool on) const {
   for (const auto& module : modules()) module->train(on);
 }
@@ -96,7 +117,10 @@ void Model::to(at::Device device) const {
     if (named.tensor.device() == device) return;
     const at::NoGradGuard no_grad;
     at::Tensor tensor = named.tensor;
+    const at::Tensor gradient = tensor.grad();
+    if (gradient.defined()) tensor.mutable_grad() = at::Tensor();
     tensor.set_data(tensor.to(device));
+    if (gradient.defined()) tensor.mutable_grad() = gradient.to(device);
   };
   for (const NamedTensor& named : named_parameters()) move(named);
   for (const NamedTensor& named : named_buffers()) move(named);
@@ -112,6 +136,13 @@ std::vector<std::shared_ptr<torch::nn::Module>> Model::modules() const {
   std::vector<std::shared_ptr<torch::nn::Module>> found;
   for (const Model& part : parts_)
     for (auto& module : part.modules()) found.push_back(std::move(module));
+  return found;
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> Model::every_module() const {
+  std::vector<std::shared_ptr<torch::nn::Module>> found;
+  for (const auto& module : modules())
+    for (auto& each : module->modules()) found.push_back(std::move(each));
   return found;
 }
 

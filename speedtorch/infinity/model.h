@@ -65,13 +65,20 @@ class Model {
   /// Those of named_parameters() that require a gradient.
   [[nodiscard]] Tensors trainable() const;
 
-  [[nodiscard]] bool training() const;  ///< of its modules; true for a callable
-  void train(bool on) const;            ///< nothing for a callable
-  void to(at::Device device) const;     ///< parameters and buffers, which stay the same tensors
+  [[nodiscard]] bool training() const;      ///< of its outermost modules; true for a callable
+  [[nodiscard]] bool any_training() const;  ///< also of one module within; true for a callable
+  void train(bool on) const;                ///< nothing for a callable
+  /// Which of its modules are in training mode, and how to put that back.
+  using Modes = std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>>;
+  [[nodiscard]] Modes modes() const;
+  static void set_modes(const Modes& modes);
+  void to(at::Device device) const;  ///< parameters, gradients and buffers, which stay the same tensors
   /// That of the first trainable parameter; cpu without one.
   [[nodiscard]] at::Device device() const;
   /// The modules of which it is made; empty for a callable.
   [[nodiscard]] std::vector<std::shared_ptr<torch::nn::Module>> modules() const;
+  /// These and all within, each before those within it.
+  [[nodiscard]] std::vector<std::shared_ptr<torch::nn::Module>> every_module() const;
 
  private:
   Model() = default;

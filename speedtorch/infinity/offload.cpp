@@ -2,13 +2,16 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
+#include <c10/util/Type.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <mutex>
+#include <typeinfo>
 #include <unordered_set>
 #include <utility>
 
+#include "speedtorch/infinity/errors.h"
 #include "speedtorch/memory.h"
 
 namespace speedtorch::infinity {
@@ -95,12 +98,24 @@ torch::autograd::Engine& the_engine() {
   return *engine;
 }
 
+/// LibTorch asks nobody but its engine for such hooks. Ours stays for good: with another engine for each
+/// batch the backward pass of batch()'s outputs would begin in one and go on in the other, whose threads for
+/// GPUs do not know each other's queues.
+void take_over_engine() {
+  torch::autograd::Engine& there = torch::autograd::Engine::get_default_engine();
+  if (typeid(there) != typeid(torch::autograd::Engine))
+    throw InfinityBatchError("options.offload_at_least: the process's autograd engine is " +
+                             c10::demangle(typeid(there).name()) +
+                             ", not LibTorch's own (a Python interpreter?), and cannot be replaced");
+  torch::autograd::set_default_engine_stub(&the_engine);
+}
+
 }  // namespace
 
 Offload::Offload(std::int64_t at_least_bytes, const Tensors& stay, std::shared_ptr<OffloadFigures> figures)
     : plan_(std::make_shared<Plan>(Plan{at_least_bytes, {}, std::move(figures)})) {
   static std::once_flag once;
-  std::call_once(once, [] { torch::autograd::set_default_engine_stub(&the_engine); });
+  std::call_once(once, take_over_engine);
   for (const at::Tensor& tensor : stay) plan_->stay.insert(tensor.storage().unsafeGetStorageImpl());
   outer_ = std::exchange(plan_of_thread, plan_);
 }

@@ -23,9 +23,10 @@ struct OffloadFigures {
 /// pass asks. Gradients are the same to the bit; the price is a copy each way. Parameters stay, for they are
 /// on the device anyway.
 ///
-/// LibTorch asks its autograd engine for such hooks, so the first use replaces the process's engine by one
-/// that adds them and is otherwise the same; threads without an Offload notice nothing. Not to be used beside
-/// Python.
+/// LibTorch asks its autograd engine for such hooks, so the first use replaces the process's engine, for
+/// good, by one that adds them and is otherwise the same; threads without an Offload notice nothing, and
+/// backward passes that run meanwhile end in the old one. Another engine than LibTorch's own (Python's) is
+/// not replaced: that is an InfinityBatchError.
 class Offload {
  public:
   struct Plan;

@@ -1,5 +1,8 @@
 #include "speedtorch/infinity/optimizer.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Type.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -7,15 +10,25 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
+#include <typeinfo>
+
 #include "speedtorch/infinity/errors.h"
+#include "speedtorch/optim/optimizers.h"
+#include "speedtorch/state.h"
 
 namespace speedtorch::infinity {
 namespace {
 
 using torch::optim::OptimizerParamState;
 
-/// The places of the tensors in a state, empty for a type that is not LibTorch's.
+/// The places of the tensors in a state of LibTorch's optimizers or of speedtorch/optim's.
 std::vector<at::Tensor*> places_in(OptimizerParamState& state) {
+  if (auto* ours = dynamic_cast<optim::ParamState*>(&state)) {
+    std::vector<at::Tensor*> places{&ours->row_steps};
+    for (State& each : ours->states) places.push_back(&each.table);
+    return places;
+  }
   if (auto* adam = dynamic_cast<torch::optim::AdamParamState*>(&state))
     return {&adam->exp_avg(), &adam->exp_avg_sq(), &adam->max_exp_avg_sq()};
   if (auto* adamw = dynamic_cast<torch::optim::AdamWParamState*>(&state))
@@ -25,11 +38,78 @@ std::vector<at::Tensor*> places_in(OptimizerParamState& state) {
   if (auto* rmsprop = dynamic_cast<torch::optim::RMSpropParamState*>(&state))
     return {&rmsprop->square_avg(), &rmsprop->momentum_buffer(), &rmsprop->grad_avg()};
   throw InfinityBatchError(
-      "the states of this optimizer are of a type that LibTorch does not have; name what its step changes "
+      "the states of this optimizer are neither LibTorch's nor speedtorch/optim's; name what its step "
+      "changes "
       "(Optimizer::Own), or its step could not be taken back when memory runs out");
 }
 
+/// What a ContiguousOptimizer keeps of each parameter, by name and without the tensors.
+std::vector<ParameterState> layout_of(const ContiguousOptimizer& optimizer) {
+  const auto names = state_names(optimizer.options());
+  std::vector<ParameterState> layout;
+  for (const at::Tensor& parameter : optimizer.parameters()) {
+    ParameterState& state = layout.emplace_back();
+    if (!parameter.requires_grad()) continue;
+    for (const auto& name : names) state.tensors.emplace_back(name, at::Tensor());
+    if (at::isReducedFloatingType(parameter.scalar_type()))
+      state.tensors.emplace_back("master", at::Tensor());
+  }
+  return layout;
+}
+
+std::int64_t bytes_of_states(const ContiguousOptimizer& optimizer) {
+  const auto layout = layout_of(optimizer);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const at::Tensor& parameter = optimizer.parameters().original()[i];
+    const auto item = std::max<std::int64_t>(4, static_cast<std::int64_t>(parameter.element_size()));
+    bytes += static_cast<std::int64_t>(layout[i].tensors.size()) * item * parameter.numel();
+  }
+  return bytes;
+}
+
+/// The counts of steps and then all states, as one list: copies.
+Tensors state_of(const ContiguousOptimizer& optimizer) {
+  const auto states = optimizer.state();
+  at::Tensor steps = at::empty({static_cast<std::int64_t>(states.size())}, at::kLong);
+  Tensors all{steps};
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    steps.mutable_data_ptr<std::int64_t>()[i] = states[i].steps;
+    for (const auto& [name, table] : states[i].tensors) all.push_back(table);
+  }
+  return all;
+}
+
+void set_state_of(ContiguousOptimizer& optimizer, const Tensors& all) {
+  std::vector<ParameterState> states = layout_of(optimizer);
+  std::size_t wanted = 1;
+  for (const ParameterState& state : states) wanted += state.tensors.size();
+  if (all.size() != wanted || all.front().numel() != static_cast<std::int64_t>(states.size()))
+    throw InfinityBatchError(
+        std::to_string(all.size()) + " states were given to a ContiguousOptimizer that has " +
+        std::to_string(wanted) + " for its " + std::to_string(states.size()) + " parameters");
+  std::size_t next = 1;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    states[i].steps = all.front().const_data_ptr<std::int64_t>()[i];
+    for (auto& [name, table] : states[i].tensors) table = all[next++];
+  }
+  optimizer.set_state(states);
+}
+
+Optimizer::Own contiguous(ContiguousOptimizer& optimizer, const StepOptions& options) {
+  return {.step = [&optimizer, options] { optimizer.step(options); },
+          .zero_grad = [&optimizer] { optimizer.zero_grad(); },
+          .parameters = [&optimizer] { return optimizer.parameters().original(); },
+          .state = [&optimizer] { return state_of(optimizer); },
+          .set_state = [&optimizer](const Tensors& all) { set_state_of(optimizer, all); },
+          .state_bytes = [&optimizer] { return bytes_of_states(optimizer); },
+          .allocates_nothing = true};
+}
+
 }  // namespace
+
+Optimizer::Optimizer(ContiguousOptimizer& contiguous, const StepOptions& options)
+    : Optimizer(infinity::contiguous(contiguous, options)) {}
 
 Optimizer::Optimizer(torch::optim::Optimizer& stock)
     : Optimizer(std::shared_ptr<torch::optim::Optimizer>(&stock, [](auto*) {})) {}
@@ -51,6 +131,23 @@ void Optimizer::step() const { stock_ ? static_cast<void>(stock_->step()) : own_
 
 void Optimizer::zero_grad() const { stock_ ? stock_->zero_grad() : own_.zero_grad(); }
 
+void Optimizer::set_own_state(const Tensors& values) const {
+  if (own_.set_state) return own_.set_state(values);
+  const at::NoGradGuard no_grad;
+  const Tensors into = own_.state();
+  if (values.size() != into.size())
+    throw InfinityBatchError("the checkpoint has " + std::to_string(values.size()) +
+                             " states of an optimizer that has " + std::to_string(into.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) into[i].copy_(values[i]);
+}
+
+std::string Optimizer::kind() const {
+  if (!stock_) return "one of one's own";
+  std::string kind = c10::demangle(typeid(*stock_).name());
+  for (const auto& group : stock_->param_groups()) kind += " " + std::to_string(group.params().size());
+  return kind;
+}
+
 Tensors Optimizer::parameters() const {
   if (!stock_) return own_.parameters();
   Tensors all;
@@ -71,6 +168,7 @@ std::vector<StateOfParameter> states_of(torch::optim::Optimizer& stock) {
 }
 
 std::int64_t state_bytes(const Optimizer& optimizer) {
+  if (!optimizer.stock() && optimizer.own().state_bytes) return optimizer.own().state_bytes();
   Tensors all;
   if (optimizer.stock()) {
     for (StateOfParameter& state : states_of(*optimizer.stock()))

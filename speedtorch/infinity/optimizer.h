@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "speedtorch/contiguous_optimizer.h"
 #include "speedtorch/infinity/batch.h"
 
 namespace torch::optim {
@@ -20,13 +21,17 @@ namespace speedtorch::infinity {
 /// A handle: copies are the same optimizer.
 class Optimizer {
  public:
-  /// What an optimizer of one's own does; those of LibTorch need only be named.
+  /// What an optimizer of one's own does; those of LibTorch and of speedtorch/optim need only be named.
   struct Own {
     std::function<void()> step;
     std::function<void()> zero_grad;
     std::function<Tensors()> parameters;
-    /// All else that a step changes.
+    /// All else that a step changes, on which it goes on: the tensors themselves, or copies.
     std::function<Tensors()> state;
+    /// Takes such a list back; empty: its values are copied into the tensors of state().
+    std::function<void(const Tensors& values)> set_state = {};
+    /// Of the model's device, held by the states; empty: those of state().
+    std::function<std::int64_t()> state_bytes = {};
     /// Then memory cannot run out half-way, and no copy is made before it.
     bool allocates_nothing = false;
   };
@@ -35,10 +40,13 @@ class Optimizer {
   /// computes the loss itself
   Optimizer(torch::optim::Optimizer& stock);  // NOLINT(google-explicit-constructor): it is an optimizer
   Optimizer(std::shared_ptr<torch::optim::Optimizer> stock);  // NOLINT(google-explicit-constructor)
+  /// Its step allocates nothing, so that nothing is copied before it. The caller keeps it alive.
+  Optimizer(ContiguousOptimizer& contiguous,  // NOLINT(google-explicit-constructor)
+            const StepOptions& options = {});
   explicit Optimizer(Own own);
 
   void step() const;
-  /// Gradients become undefined.
+  /// Gradients become undefined, or zero where the optimizer of one's own does it so.
   void zero_grad() const;
   [[nodiscard]] Tensors parameters() const;
   [[nodiscard]] bool allocates_nothing() const { return !stock_ && own_.allocates_nothing; }
@@ -46,20 +54,24 @@ class Optimizer {
   [[nodiscard]] torch::optim::Optimizer* stock() const { return stock_.get(); }
   /// One's own; all empty for LibTorch's.
   [[nodiscard]] const Own& own() const { return own_; }
+  /// Of one's own: as Own::set_state. @throws InfinityBatchError for another number of states
+  void set_own_state(const Tensors& values) const;
+  /// Its class and how many parameters each group has: optimizers that differ in it cannot take each other's
+  /// states.
+  [[nodiscard]] std::string kind() const;
 
  private:
   std::shared_ptr<torch::optim::Optimizer> stock_;
   Own own_;
 };
 
-/// The tensors among the states of LibTorch's optimizer, by the address of their parameter's handle, with how
-/// to put back what is no tensor (the count of steps).
+/// The tensors among the states of an optimizer, by the address of their parameter's handle.
 struct StateOfParameter {
   void* key = nullptr;
   Tensors tensors;
 };
 
-/// @throws InfinityBatchError for an optimizer whose states are of a type that LibTorch does not have
+/// @throws InfinityBatchError for an optimizer whose states are of a type that is not known
 std::vector<StateOfParameter> states_of(torch::optim::Optimizer& stock);
 
 /// Bytes of all states.

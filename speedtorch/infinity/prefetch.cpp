@@ -158,7 +158,7 @@ class Prefetch::Worker {
       std::optional<Fetched> found;
       try {
         found = staging::fetch(job);
-      } catch (const std::exception&) {
+      } catch (...) {
         // Whatever it is happens again where it is fetched in vain, in the thread that trains.
       }
       lock.lock();

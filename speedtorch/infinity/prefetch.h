@@ -29,7 +29,7 @@ class Prefetch {
   /// Forgets what was fetched: another batch comes.
   void forget();
 
-  [[nodiscard]] std::int64_t hits() const;  ///< times that the samples were there when they were asked for
+  [[nodiscard]] std::int64_t hits() const;  ///< times that the samples were fetched beforehand
 
  private:
   class Worker;

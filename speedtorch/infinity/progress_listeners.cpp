@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -27,8 +28,7 @@ std::string epoch_of(const Place& place) {
 std::string number(double value) {
   if (!std::isfinite(value)) return {};
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 }  // namespace
@@ -72,12 +72,11 @@ struct StatsFile::Line {
   double seconds;
 };
 
-StatsFile::StatsFile(const std::string& path) : csv_(path.ends_with(".csv")) {
+StatsFile::StatsFile(const std::string& path)
+    : name_(std::filesystem::path(path).filename().string()), csv_(path.ends_with(".csv")) {
   const bool is_new = !std::filesystem::exists(path) || std::filesystem::file_size(path) == 0;
   file_.open(path, std::ios::app);
-  if (!file_)
-    throw FileError(std::filesystem::path(path).filename().string() +
-                    " cannot be opened to write stats into");
+  if (!file_) throw FileError(name_ + " cannot be opened to write stats into");
   if (csv_ && is_new)
     file_ << "kind,epoch,batch,step,samples,loss,micro_batches,largest_micro_batch,refusals,seconds,"
              "samples_per_second\n"
@@ -100,6 +99,7 @@ void StatsFile::write(const Line& line) {
           << R"(, "samples_per_second": )" << (rate.empty() ? "null" : rate) << "}";
   }
   file_ << '\n' << std::flush;
+  if (!file_) throw FileError(name_ + " cannot be written to: the stats of this batch are lost");
 }
 
 void StatsFile::batch_ends(const BatchRecord& record) {

@@ -41,7 +41,8 @@ class ProgressBar final : public Listener {
 /// empty, or null.
 class StatsFile final : public Listener {
  public:
-  /// Appends to a file that is there. @throws FileError where it cannot be opened
+  /// Appends to a file that is there. @throws FileError where it cannot be opened, and later where a line
+  /// cannot be written
   explicit StatsFile(const std::string& path);
 
   void batch_ends(const BatchRecord& record) override;
@@ -50,6 +51,7 @@ class StatsFile final : public Listener {
  private:
   struct Line;
   void write(const Line& line);
+  std::string name_;
   std::ofstream file_;
   bool csv_;
 };

@@ -4,6 +4,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <map>
+#include <optional>
 
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/infinity/out_of_memory.h"
@@ -26,13 +27,19 @@ struct StepGuard::Before {
   Tensors changed;
   Tensors copies;
   std::vector<Entries> entries;  ///< an optimizer each
+  std::vector<Tensors> own;      ///< likewise: copies that an optimizer of one's own takes back itself
 
   void note(const Optimizer& optimizer) {
     for (const at::Tensor& parameter : optimizer.parameters())
       if (parameter.grad().defined()) changed.push_back(parameter.detach());
     Entries& of_this = entries.emplace_back();
+    Tensors& own_copies = own.emplace_back();
     if (!optimizer.stock()) {
       const Tensors state = optimizer.own().state();
+      if (optimizer.own().set_state) {
+        for (const at::Tensor& tensor : state) own_copies.push_back(tensor.clone());
+        return;
+      }
       changed.insert(changed.end(), state.begin(), state.end());
       return;
     }
@@ -45,6 +52,7 @@ struct StepGuard::Before {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < changed.size(); ++i) changed[i].copy_(copies[i]);
     for (std::size_t i = 0; i < optimizers.size(); ++i) {
+      if (!own[i].empty()) optimizers[i].own().set_state(own[i]);
       if (!optimizers[i].stock()) continue;
       auto& states = optimizers[i].stock()->state();
       states.clear();
@@ -56,16 +64,26 @@ struct StepGuard::Before {
 void StepGuard::step(const std::vector<Optimizer>& optimizers) {
   if (optimizers.size() == 1 && optimizers.front().allocates_nothing()) return optimizers.front().step();
   for (int tries = 0; tries < 2; ++tries) {
-    Before before;
-    for (const Optimizer& optimizer : optimizers) before.note(optimizer);
-    before.copies = copied_to_host(before.changed);
+    std::optional<Before> before;
     const auto all = [&] {
+      Before noted;
+      for (const Optimizer& optimizer : optimizers) noted.note(optimizer);
+      noted.copies = copied_to_host(noted.changed);
+      before = std::move(noted);
       for (const Optimizer& optimizer : optimizers) optimizer.step();
     };
-    if (had_memory_for(all)) return;
-    before.put_back(optimizers);
-    ++taken_back_;
-    if (!before.changed.empty()) free_cached_memory(before.changed.front().device());
+    try {
+      if (had_memory_for(all)) return;
+    } catch (...) {
+      if (before) before->put_back(optimizers);
+      throw;
+    }
+    if (before) {
+      before->put_back(optimizers);
+      ++taken_back_;
+    }
+    for (const Optimizer& optimizer : optimizers)
+      for (const at::Tensor& parameter : optimizer.parameters()) free_cached_memory(parameter.device());
   }
   throw OutOfMemory(
       "the optimizer's step ran out of memory twice; parameters, states and gradients are as before it. "

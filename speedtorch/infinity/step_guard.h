@@ -19,8 +19,9 @@ namespace speedtorch::infinity {
 class StepGuard {
  public:
   /// The step of all of them. Where memory runs out, all is put back, LibTorch's cache is emptied and it is
-  /// made once more. @throws OutOfMemory where that fails too, with parameters, states and gradients as
-  /// before
+  /// made once more. @throws OutOfMemory where that fails too; and what a step throws, both with parameters,
+  /// states and gradients as before. Of one optimizer that allocates nothing no copy is made, and what its
+  /// step throws is its own matter
   void step(const std::vector<Optimizer>& optimizers);
 
   [[nodiscard]] std::int64_t bytes() const { return memory_ ? memory_->bytes() : 0; }  ///< held on the host

@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/embedding.h>
 
+#include "speedtorch/optim/optimizers.h"
 #include "tests/speedtorch/infinity/models.h"
 
 namespace speedtorch::test {
@@ -228,6 +230,97 @@ TEST(ABatchThatFails, LeavesGradientsAsTheyWere) {
   for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
 }
 
+/// The batch that failed moved neither running statistics nor the generator: made again it is what it would
+/// have been.
+TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
+  const Examples data = examples(40);
+  const auto made_with = [&](bool fails) {
+    torch::manual_seed(1);
+    torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Dropout(0.5),
+                              torch::nn::Linear(8, 4));
+    net->to(at::kDouble);
+    bool failing = fails;
+    int calls = 0;
+    const Model model(
+        net->parameters(),
+        [&](const at::Tensor& in) {
+          if (failing && ++calls == 3) throw std::runtime_error("the third micro-batch");
+          return net->forward(in);
+        },
+        net->buffers());
+    auto options = quiet(8);
+    options.batch_norm = infinity::BatchNorm::per_micro_batch;
+    InfinityBatch ib(options);
+    ib.set_model(model);
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    torch::manual_seed(5);
+    if (fails) {
+      EXPECT_THROW(ib.backward({data.inputs, data.classes}), std::runtime_error);
+    }
+    failing = false;
+    ib.backward({data.inputs, data.classes});
+    Tensors made = gradients_of(net);
+    for (const at::Tensor& buffer : net->buffers()) made.push_back(buffer);
+    return made;
+  };
+  EXPECT_TRUE(bitwise_equal(made_with(true), made_with(false)));
+}
+
+/// A model whose buffer takes part in the forward pass and is changed by it: the second pass must see what
+/// the first one saw.
+TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
+  const at::Tensor weight = at::ones({1}, at::kDouble).requires_grad_();
+  at::Tensor count = at::zeros({1}, at::kDouble);
+  const Model model(
+      std::vector<at::Tensor>{weight},
+      [weight, count](const at::Tensor& in) mutable { return in * weight * count.add_(1).clone(); }, {count});
+  InfinityBatch ib(quiet(4));
+  ib.set_model(model);
+  const at::Tensor outputs = ib.batch(at::ones({8, 1}, at::kDouble));  // of ones, then of twos
+  outputs.sum().backward();
+  EXPECT_EQ(weight.grad().item<double>(), 4 * 1 + 4 * 2);
+  EXPECT_EQ(count.item<double>(), 2);
+}
+
+TEST(Gradients, OfAnInputThatNothingDependsOnAreZero) {
+  auto net = mlp();
+  at::Tensor used = examples(20).inputs.requires_grad_();
+  at::Tensor unused = examples(20).inputs.requires_grad_();
+  InfinityBatch ib(quiet(8));
+  ib.set_model(Model(net->parameters(),
+                     [net](const at::Tensor& a, const at::Tensor&) mutable { return net->forward(a); }));
+  ib.batch(Tensors{used, unused})[0].sum().backward();
+  EXPECT_GT(used.grad().abs().sum().item<double>(), 0);
+  EXPECT_EQ(unused.grad().abs().sum().item<double>(), 0);
+}
+
+TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {
+  const Examples data = examples(30);
+  auto left = mlp(at::kDouble, 0, 1);
+  auto right = mlp(at::kDouble, 0, 2);
+  const at::Tensor sides = at::randint(0, 2, {30}, at::kDouble) * 2 - 1;
+  torch::nn::CosineEmbeddingLoss cosine;
+  const Model both({Model(left), Model(right)}, [=](const at::Tensor& in) mutable {
+    return std::pair(left->forward(in), right->forward(in));
+  });
+  InfinityBatch ib(quiet(7));
+  ib.set_model(both);
+  ib.set_criterion(cosine);
+  EXPECT_NEAR(ib.backward({data.inputs, sides}).loss,
+              cosine(left->forward(data.inputs), right->forward(data.inputs), sides).item<double>(), 1e-12);
+
+  // Constructed with a sum and then told to take the mean, which ignored targets do not count for.
+  torch::nn::CrossEntropyLoss classes(torch::nn::CrossEntropyLossOptions().reduction(torch::kSum));
+  InfinityBatch changed(quiet(7));
+  changed.set_model(left);
+  changed.set_criterion(classes);
+  classes->options.reduction(torch::kMean);
+  at::Tensor some = data.classes.clone();
+  some.slice(0, 0, 11).fill_(-100);
+  EXPECT_NEAR(changed.backward({data.inputs, some}).loss,
+              classes(left->forward(data.inputs), some).item<double>(), 1e-12);
+}
+
 // ---- the three ways of use ----
 
 /// What plain LibTorch makes of the same data.
@@ -279,6 +372,101 @@ TEST(Use, SimpleByEpochAndCustomAllTrainAsPlainLibTorchDoes) {
     EXPECT_THAT(heard.texts, IsEmpty()) << "way " << way;
     EXPECT_EQ(ib.place().step, 12);
   }
+}
+
+/// A listener that throws in the middle of the second batch, before or after its step; then epoch() once
+/// more.
+TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
+  struct Thrower : infinity::Listener {
+    explicit Thrower(int where) : at(where) {}
+    void now(int where) {
+      if (where == at && ++times == 2) throw std::runtime_error("enough");
+    }
+    void batch_begins(const infinity::Place&, const Batch&) override { now(1); }
+    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { now(2); }
+    void batch_ends(const infinity::BatchRecord&) override { now(3); }
+    void stepped(const infinity::Place&) override { now(4); }
+    int at;
+    int times = 0;
+  };
+  const auto trained = [](int where) {
+    auto net = mlp(at::kDouble, 0.4);
+    torch::optim::Adam optimizer(net->parameters(), 0.01);
+    Heard heard;
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), heard.options(16));
+    ib.listen(std::make_shared<Thrower>(where));
+    torch::manual_seed(3);
+    if (where > 0) {
+      EXPECT_THROW(ib.train(1), std::runtime_error);
+    }
+    EXPECT_EQ(ib.place().epochs, 0);
+    for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
+    const auto record = ib.epoch();
+    EXPECT_EQ(record.batches, 3);
+    EXPECT_EQ(record.place.epoch, 0);
+    EXPECT_EQ(ib.place().step, 3);
+    EXPECT_EQ(ib.place().epoch, 1);
+    EXPECT_THAT(heard.texts, IsEmpty());
+    Tensors made = parameters_of(net);
+    made.push_back(at::full({1}, record.loss, at::kDouble));
+    return made;
+  };
+  const Tensors undisturbed = trained(0);
+  for (const int where : {1, 2, 3, 4}) EXPECT_TRUE(bitwise_equal(trained(where), undisturbed)) << where;
+}
+
+/// A step is one of all optimizers, or of none, whatever the second one throws.
+TEST(Use, AStepThatThrowsIsTakenBackOfAllOptimizers) {
+  auto net = mlp();
+  torch::nn::Linear head(4, 4);
+  head->to(at::kDouble);
+  torch::optim::Adam first(net->parameters(), 0.1);
+  bool broken = false;
+  const Optimizer second({.step =
+                              [&] {
+                                if (broken) throw std::runtime_error("the second optimizer");
+                              },
+                          .zero_grad = [&] { head->zero_grad(); },
+                          .parameters = [&] { return head->parameters(); },
+                          .state = [] { return Tensors{}; }});
+  const Examples data = examples(20);
+  InfinityBatch ib(Model::chain({net, head}), {first, second}, torch::nn::CrossEntropyLoss(),
+                   Data(std::vector<Batch>{{data.inputs, data.classes}}), quiet(8));
+  ib.epoch();
+  const Tensors before = parameters_of(net);
+  broken = true;
+  EXPECT_THROW(ib.epoch(), std::runtime_error);
+  EXPECT_TRUE(bitwise_equal(parameters_of(net), before));
+  broken = false;
+  ib.epoch();
+  EXPECT_EQ(static_cast<const torch::optim::AdamParamState&>(
+                *first.state().at(net->parameters()[0].unsafeGetTensorImpl()))
+                .step(),
+            2);
+}
+
+/// The seed's example trains by Adadelta, which LibTorch does not have.
+TEST(Use, WithTheLibrarysOwnOptimizersTrainsAsTheLoopByHand) {
+  const auto batches = three_batches();
+  const auto compare = [&](auto make) {
+    auto by_hand = mlp();
+    auto its = make(by_hand->parameters());
+    auto net = mlp();
+    auto optimizer = make(net->parameters());
+    for (int epoch = 0; epoch < 3; ++epoch)
+      for (const Batch& batch : batches) {
+        const auto samples = batch.samples(0, batch.size());
+        its->zero_grad();
+        torch::nn::CrossEntropyLoss()(by_hand->forward(samples.inputs[0]), samples.targets[0]).backward();
+        its->step();
+      }
+    InfinityBatch ib(net, *optimizer, torch::nn::CrossEntropyLoss(), Data(batches), quiet(8));
+    ib(3);
+    EXPECT_LE(distance(parameters_of(net), parameters_of(by_hand)), 1e-11);
+  };
+  compare([](auto parameters) { return std::make_unique<optim::Adadelta>(parameters); });
+  compare([](auto parameters) { return std::make_unique<optim::Adamax>(parameters); });
+  compare([](auto parameters) { return std::make_unique<optim::ASGD>(parameters); });
 }
 
 /// Writes down who is called.
@@ -372,6 +560,36 @@ TEST(Use, RefusesWhatCannotBeTrainedWith) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("kNone")));
 }
 
+TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
+  auto net = mlp();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(5));
+  const auto refused = [](const char* why) {
+    return testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr(why));
+  };
+  EXPECT_THAT([&] { ib.train(-1); }, refused("train(-1)"));
+  EXPECT_THAT([&] { ib.listen(nullptr); }, refused("null pointer"));
+  EXPECT_THAT([&] { ib.backward(Batch(3, [](std::int64_t, std::int64_t) { return infinity::Samples{}; })); },
+              refused("no inputs"));
+  auto options = quiet();
+  options.memory_budget = -5;
+  InfinityBatch of_less(options);
+  EXPECT_THAT([&] { of_less.set_model(net); }, refused("memory_budget is -5 bytes"));
+  EXPECT_THAT([&] { of_less.backward({examples(3).inputs, examples(3).classes}); }, refused("no criterion"));
+  options = quiet(-2);
+  EXPECT_THAT([&] { InfinityBatch(options).set_model(net); },
+              refused("micro_batch.fixed is -2; take 0 or more"));
+  struct Nested : infinity::Listener {
+    explicit Nested(InfinityBatch& training) : ib(training) {}
+    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override {
+      ib.eval(Data(three_batches()));
+    }
+    InfinityBatch& ib;
+  };
+  ib.listen(std::make_shared<Nested>(ib));
+  EXPECT_THAT([&] { ib.epoch(); }, refused("within another one"));
+}
+
 TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
   const Examples data = examples(40);
   const auto train = [&](bool by_hand) {
@@ -431,6 +649,53 @@ TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
               1e-12);
   EXPECT_NEAR(found.metrics.at("accuracy"), accuracy({outputs}, {at::cat(classes)}), 1e-12);
   EXPECT_EQ(found.samples, outputs.size(0));
+}
+
+/// Part of a net, or one of several models, may be in evaluation mode while the rest trains.
+TEST(Eval, PutsEachModulesModeBack) {
+  torch::nn::Sequential frozen(torch::nn::Linear(6, 6), torch::nn::BatchNorm1d(6));
+  frozen->to(at::kDouble);
+  frozen[1]->as<torch::nn::BatchNorm1d>()->eval();
+  auto net = mlp();
+  auto asleep = mlp(at::kDouble, 0, 2);
+  asleep->eval();
+  const Model all({Model(frozen), Model(net), Model(asleep)}, [=](const at::Tensor& in) mutable {
+    return net->forward(frozen->forward(in)) + asleep->forward(in);
+  });
+  InfinityBatch ib(quiet(10));
+  ib.set_model(all);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  ib.eval(Data(three_batches()));
+  EXPECT_TRUE(net->is_training());
+  EXPECT_TRUE(net[2]->is_training());
+  EXPECT_TRUE(frozen->is_training());
+  EXPECT_FALSE(frozen[1]->is_training());
+  EXPECT_FALSE(asleep->is_training());
+  const Batch batch = three_batches().front();
+  EXPECT_NO_THROW(ib.backward(batch));  // which batch normalisation in training would refuse
+}
+
+/// A batch larger than memory is never fetched as a whole, not for its targets either.
+TEST(Eval, WithMetricsFetchesAMicroBatchAtATime) {
+  auto net = mlp();
+  const Examples data = examples(100);
+  const Batch large(100, [&](std::int64_t first, std::int64_t count) {
+    EXPECT_LE(count, 10);
+    return infinity::Samples{infinity::rows_of({data.inputs}, first, count),
+                             infinity::rows_of({data.classes}, first, count)};
+  });
+  auto options = quiet(10);
+  options.keep.targets = infinity::Keep::everything();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(std::vector<Batch>{large}), options);
+  const auto found =
+      ib.eval(Data(std::vector<Batch>{large}), {{"ones", [&](const Tensors&, const Tensors& targets) {
+                                                   EXPECT_TRUE(targets[0].equal(data.classes));
+                                                   return 1.0;
+                                                 }}});
+  EXPECT_EQ(found.metrics.at("ones"), 1.0);
+  ib.epoch();
+  EXPECT_TRUE(ib.targets().epochs()[0][0][0].equal(data.classes));
 }
 
 TEST(Monitor, SeesWhatACustomLoopLeavesOut) {
@@ -541,6 +806,23 @@ TEST(Containers, KeepWhatTheyAreToldAndNoMore) {
   EXPECT_THAT(dropped, ElementsAre(0, 1, 10, 11, 20, 21));
 }
 
+TEST(Containers, OfTrainingHandOverWhatTheyDrop) {
+  auto net = mlp();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  auto options = quiet(8);
+  std::vector<std::int64_t> samples;
+  std::int64_t losses = 0;
+  options.keep.dropped_outputs = [&](Tensors&& outputs) { samples.push_back(outputs[0].size(0)); };
+  options.keep.losses = infinity::Keep::last_batches(2);
+  options.keep.dropped_losses = [&](KeptLoss&&) { ++losses; };
+  InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), options);
+  ib.epoch();
+  EXPECT_THAT(samples, ElementsAre(41, 42, 43));
+  EXPECT_EQ(ib.outputs().size(), 0);
+  EXPECT_EQ(losses, 1);
+  EXPECT_EQ(infinity::Keep::last_epochs(0).batches, 0);
+}
+
 TEST(Containers, OfTrainingAreBoundedAndHoldNoGraph) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
@@ -575,6 +857,14 @@ TEST(Devices, AreNamedMovedAndChecked) {
                         [](const at::Tensor& in) { return in; }));
   EXPECT_THAT([&] { apart.check_devices(); },
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("parameter 1 is on meta")));
+
+  Heard heard;
+  InfinityBatch weighted(heard.options(8));
+  weighted.set_model(net);
+  weighted.set_criterion(
+      torch::nn::CrossEntropyLoss(torch::nn::CrossEntropyLossOptions().weight(at::ones({4}, at::kMeta))));
+  weighted.check_devices();
+  EXPECT_THAT(heard.warnings, ElementsAre(Warning::device));
 }
 
 }  // namespace

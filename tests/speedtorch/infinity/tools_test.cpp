@@ -9,6 +9,7 @@
 #include <torch/data/samplers/sequential.h>
 #include <torch/data/transforms/stack.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -24,6 +25,7 @@
 #include "speedtorch/infinity/parameter_count.h"
 #include "speedtorch/infinity/progress_listeners.h"
 #include "speedtorch/mapped_file.h"
+#include "speedtorch/optim/optimizers.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/infinity/models.h"
 
@@ -202,14 +204,211 @@ TEST(BatchNorm, IsNotSeenInInstanceNorm) {
         .squeeze(1)
         .matmul(weights);
   };
-  InfinityBatch ib(quiet(5));
-  ib.set_model(Model(std::vector<at::Tensor>{weights}, forward));
-  ib.set_criterion(torch::nn::CrossEntropyLoss());
-  ib.backward({data.inputs, data.classes});
-  const at::Tensor ours = weights.grad().clone();
-  weights.mutable_grad() = at::Tensor();
   torch::nn::CrossEntropyLoss()(forward(data.inputs), data.classes).backward();
-  EXPECT_LE(distance({ours}, {weights.grad()}), 1e-12);
+  const at::Tensor plain = weights.grad().clone();
+  for (const auto policy : {infinity::BatchNorm::refuse, infinity::BatchNorm::exact}) {
+    auto options = quiet(5);
+    options.batch_norm = policy;
+    InfinityBatch ib(options);
+    ib.set_model(Model(std::vector<at::Tensor>{weights}, forward));
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    weights.mutable_grad() = at::Tensor();
+    ib.backward({data.inputs, data.classes});
+    EXPECT_LE(distance({weights.grad()}, {plain}), 1e-12);
+  }
+}
+
+/// A tail of one sample would be refused by LibTorch ("more than 1 value per channel").
+TEST(BatchNorm, PerMicroBatchLeavesNoSampleAlone) {
+  const Examples data = examples(11);
+  auto net = normalised();
+  auto options = quiet(5);
+  options.batch_norm = infinity::BatchNorm::per_micro_batch;
+  InfinityBatch ib(options);
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  EXPECT_EQ(ib.backward({data.inputs, data.classes}).micro_batches, 3);  // 5, 4, 2
+}
+
+// ---- batch normalisation by the whole batch ----
+
+class ExactBatchNorm : public testing::TestWithParam<std::int64_t> {};
+INSTANTIATE_TEST_SUITE_P(, ExactBatchNorm, testing::Values(1, 2, 7, 16, 49, 50, 0));
+
+InfinityBatchOptions exactly(std::int64_t micro_batch) {
+  auto options = quiet(micro_batch);
+  options.batch_norm = infinity::BatchNorm::exact;
+  return options;
+}
+
+/// Three normalisations one after the other: with a momentum, with the mean of all batches, and without
+/// weights and running statistics.
+torch::nn::Sequential thrice_normalised() {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(
+      torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Tanh(), torch::nn::Linear(8, 8),
+      torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(8).momentum(std::nullopt)), torch::nn::Tanh(),
+      torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(8).affine(false).track_running_stats(false)),
+      torch::nn::Linear(8, 4));
+  net->to(at::kDouble);
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : net->parameters()) parameter.add_(at::rand_like(parameter));
+  return net;
+}
+
+torch::nn::Sequential convolutional() {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 2)), torch::nn::BatchNorm2d(3),
+                            torch::nn::ReLU(), torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 4, 2)),
+                            torch::nn::BatchNorm2d(4), torch::nn::Flatten(), torch::nn::Linear(16, 4));
+  net->to(at::kDouble);
+  return net;
+}
+
+/// Compares two batches, one after the other, with LibTorch's of the whole.
+void expect_as_plain(torch::nn::Sequential ours, torch::nn::Sequential plain, const at::Tensor& inputs,
+                     const at::Tensor& classes, std::int64_t micro_batch) {
+  torch::nn::CrossEntropyLoss criterion;
+  InfinityBatch ib(exactly(micro_batch));
+  ib.set_model(ours);
+  ib.set_criterion(criterion);
+  for (int batch = 0; batch < 2; ++batch) {
+    const auto result = ib.backward({inputs + batch, classes});
+    const at::Tensor loss = criterion(plain->forward(inputs + batch), classes);
+    loss.backward();
+    EXPECT_NEAR(result.loss, loss.item<double>(), 1e-12);
+    EXPECT_LE(distance(gradients_of(ours), gradients_of(plain)), 1e-12);
+    for (std::size_t i = 0; i < plain->buffers().size(); ++i)
+      EXPECT_TRUE(infinity::close(ours->buffers()[i], plain->buffers()[i], 1e-12)) << i;
+  }
+}
+
+TEST_P(ExactBatchNorm, IsThePlainBatchsInStatisticsAndGradients) {
+  const Examples data = examples(50);
+  expect_as_plain(thrice_normalised(), thrice_normalised(), data.inputs, data.classes, GetParam());
+  torch::manual_seed(3);
+  expect_as_plain(convolutional(), convolutional(), at::randn({50, 2, 4, 4}, at::kDouble), data.classes,
+                  GetParam());
+}
+
+/// The custom loop, with the gradients of inputs, and with a loss that couples samples.
+TEST_P(ExactBatchNorm, IsThePlainBatchsForALossOfOnesOwn) {
+  const auto made_by = [](auto forward) {
+    auto net = thrice_normalised();
+    at::Tensor inputs = examples(50).inputs.requires_grad_();
+    const at::Tensor outputs = forward(net, inputs);
+    (outputs.logsumexp(0) * outputs.std(0)).sum().backward();
+    Tensors gradients = gradients_of(net);
+    gradients.push_back(inputs.grad());
+    return std::pair(gradients, net->buffers());
+  };
+  const auto plain = made_by([](auto& net, const at::Tensor& inputs) { return net->forward(inputs); });
+  std::optional<InfinityBatch> ib;
+  const auto ours = made_by([&](auto& net, const at::Tensor& inputs) {
+    ib.emplace(exactly(GetParam())).set_model(net);
+    return ib->batch(inputs);
+  });
+  EXPECT_LE(distance(ours.first, plain.first), 1e-12);
+  EXPECT_LE(distance(ours.second, plain.second), 1e-12);
+}
+
+/// Random draws between two normalisations, of a model that is a function: one at::rand of a batch draws what
+/// those of its parts draw one after the other. The same module normalises twice.
+TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
+  const auto trained = [&](bool plain) {
+    torch::manual_seed(1);
+    torch::nn::Linear linear(6, 6);
+    torch::nn::BatchNorm1d norm(6);
+    linear->to(at::kDouble);
+    norm->to(at::kDouble);
+    auto forward = [=](const at::Tensor& in) mutable {
+      const at::Tensor first = norm(linear(in)).tanh();
+      return norm(first * at::rand({in.size(0), 1}, at::kDouble)).pow(3);
+    };
+    Tensors parameters = linear->parameters();
+    for (const at::Tensor& parameter : norm->parameters()) parameters.push_back(parameter);
+    const Examples data = examples(50);
+    torch::manual_seed(8);
+    if (plain) {
+      forward(data.inputs).square().mean().backward();
+    } else {
+      InfinityBatch ib(exactly(GetParam()));
+      ib.set_model(Model(parameters, forward, norm->buffers()));
+      ib.set_criterion([](const at::Tensor& out) { return out.square().mean(); });
+      ib.backward(Batch(Tensors{data.inputs}));
+    }
+    Tensors gradients;
+    for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
+    Tensors others = norm->buffers();
+    others.push_back(at::rand({1}, at::kDouble));  // the generator is where it would be
+    return std::pair(gradients, others);
+  };
+  const auto ours = trained(false);
+  const auto plain = trained(true);
+  EXPECT_LE(distance(ours.first, plain.first), 1e-12);
+  EXPECT_LE(distance(ours.second, plain.second), 1e-12);
+}
+
+TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
+  const Examples data = examples(20);
+  auto net = thrice_normalised();
+  net[1]->as<torch::nn::BatchNorm1d>()->eval();
+  auto plain = thrice_normalised();
+  plain[1]->as<torch::nn::BatchNorm1d>()->eval();
+  expect_as_plain(net, plain, data.inputs, data.classes, 6);
+
+  auto without = mlp();  // and where nothing is normalised, one pass does
+  InfinityBatch ib(exactly(5));
+  ib.set_model(without);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  int calls = 0;
+  struct Counter : infinity::Listener {
+    explicit Counter(int& count) : calls(count) {}
+    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { ++calls; }
+    int& calls;
+  };
+  ib.listen(std::make_shared<Counter>(calls));
+  ib.backward({data.inputs, data.classes});
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(BatchNorm, ExactInFloat32IsNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
+  const Examples data = examples(400);
+  const auto made_by = [&](at::ScalarType dtype, std::int64_t micro_batch) {
+    auto net = thrice_normalised();
+    net->to(dtype);
+    const at::Tensor inputs =
+        data.inputs.to(dtype) + 30;  // a mean far from zero, in which sums of squares cancel
+    if (micro_batch == 0) {
+      torch::nn::CrossEntropyLoss()(net->forward(inputs), data.classes).backward();
+    } else {
+      InfinityBatch ib(exactly(micro_batch));
+      ib.set_model(net);
+      ib.set_criterion(torch::nn::CrossEntropyLoss());
+      ib.backward({inputs, data.classes});
+    }
+    return gradients_of(net);
+  };
+  const Tensors wanted = made_by(at::kDouble, 0);
+  const double plain = distance(made_by(at::kFloat, 0), wanted);
+  for (const std::int64_t size : {2, 10, 64, 333})
+    EXPECT_LE(distance(made_by(at::kFloat, size), wanted), 2 * plain) << size;
+}
+
+TEST(BatchNorm, ExactRefusesAModelWhoseCallsDiffer) {
+  int forwards = 0;
+  const at::Tensor weight = at::ones({6}, at::kDouble).requires_grad_();
+  const auto forward = [&, weight](const at::Tensor& in) {
+    at::Tensor out = at::batch_norm(in * weight, {}, {}, {}, {}, true, 0.1, 1e-5, false);
+    if (++forwards == 3) out = at::batch_norm(out, {}, {}, {}, {}, true, 0.1, 1e-5, false);
+    return out;
+  };
+  InfinityBatch ib(exactly(5));
+  ib.set_model(Model(std::vector<at::Tensor>{weight}, forward));
+  ib.set_criterion([](const at::Tensor& out) { return out.square().mean(); });
+  EXPECT_THAT(
+      [&] { ib.backward(Batch(Tensors{examples(20).inputs})); },
+      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("more often than in the first")));
 }
 
 // ---- offload ----
@@ -238,6 +437,103 @@ TEST(Offload, GivesTheSameGradientsAndPacksWhatItUnpacks) {
   infinity::OffloadFigures none;
   trained(1 << 20, &none);
   EXPECT_EQ(none.packed, 0);
+}
+
+// ---- states ----
+
+/// Two epochs, then a checkpoint into a new process's objects, and two more.
+template <class MakeOptimizer>
+Tensors trained_with(MakeOptimizer make, std::optional<Home> home, bool by_checkpoint) {
+  const TemporaryFolder folder;
+  const Examples data = examples(40);
+  const Data source = Data::of_tensors({data.inputs}, {data.classes}, {.batch = 20});
+  auto options = quiet(8);
+  options.states_home = home;
+  auto net = mlp(at::kDouble, 0.2);
+  auto optimizer = make(net->parameters());
+  InfinityBatch ib(net, *optimizer, torch::nn::CrossEntropyLoss(), source, options);
+  torch::manual_seed(5);
+  ib(2);
+  if (home) {
+    EXPECT_GE(ib.hosted_state_bytes(), (6 * 16 + 16 + 16 * 4 + 4) * 8);
+  }
+  if (!by_checkpoint) {
+    ib(2);
+    return parameters_of(net);
+  }
+  ib.save(folder.path() / "c");
+  auto other = mlp(at::kDouble, 0.2, 9);
+  auto its = make(other->parameters());
+  InfinityBatch after(other, *its, torch::nn::CrossEntropyLoss(), source, options);
+  after.resume(folder.path() / "c");
+  after(2);
+  return parameters_of(other);
+}
+
+TEST(States, InATableStepAsTheOptimizersOwn) {
+  const auto compare = [&](auto make) {
+    const Tensors wanted = trained_with(make, std::nullopt, false);
+    EXPECT_TRUE(bitwise_equal(trained_with(make, std::nullopt, true), wanted));
+    for (const Home& home : {Home{.placement = Placement::hugepage}, Home{.placement = Placement::mapped}})
+      for (const bool by_checkpoint : {false, true})
+        EXPECT_TRUE(bitwise_equal(trained_with(make, home, by_checkpoint), wanted));
+  };
+  using Parameters = std::vector<at::Tensor>;
+  compare([](Parameters all) {
+    return std::make_unique<torch::optim::Adam>(all, torch::optim::AdamOptions(0.01).amsgrad(true));
+  });
+  compare([](Parameters all) {
+    return std::make_unique<torch::optim::SGD>(all, torch::optim::SGDOptions(0.1).momentum(0.9));
+  });
+  compare([](Parameters all) { return std::make_unique<optim::Adadelta>(all); });
+  compare([](Parameters all) { return std::make_unique<optim::Rprop>(all); });
+}
+
+TEST(States, OfAnOptimizerOfOnesOwnAreItsOwnMatter) {
+  auto net = mlp();
+  ContiguousOptimizer optimizer(net->parameters(), AdamOptions{});
+  auto options = quiet(8);
+  options.states_home = Home{};
+  const Examples data = examples(20);
+  InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                   Data(std::vector<Batch>{{data.inputs, data.classes}}), options);
+  EXPECT_THAT([&] { ib.epoch(); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("options.buffers.placement")));
+}
+
+/// As the loop by hand with the same optimizer, without a copy before the step; a checkpoint goes on bit for
+/// bit.
+TEST(States, OfAContiguousOptimizerAreNotCopiedBeforeAStep) {
+  const Examples data = examples(40);
+  const TemporaryFolder folder;
+  const auto by_hand = [&] {
+    auto net = mlp();
+    ContiguousOptimizer optimizer(net->parameters(), AdamWOptions{.lr = 0.01});
+    for (int step = 0; step < 6; ++step) {
+      torch::nn::CrossEntropyLoss()(net->forward(data.inputs), data.classes).backward();
+      optimizer.step({.max_norm = 0.1});
+      optimizer.zero_grad();
+    }
+    return parameters_of(net);
+  };
+  auto net = mlp();
+  ContiguousOptimizer optimizer(net->parameters(), AdamWOptions{.lr = 0.01});
+  const Data source(std::vector<Batch>{{data.inputs, data.classes}});
+  InfinityBatch ib(net, Optimizer(optimizer, {.max_norm = 0.1}), torch::nn::CrossEntropyLoss(), source,
+                   quiet(9));
+  ib(3);
+  ib.save(folder.path() / "c");
+  ib(3);
+  EXPECT_EQ(ib.step_copy_bytes(), 0);
+  EXPECT_LE(distance(parameters_of(net), by_hand()), 1e-12);
+
+  auto other = mlp(at::kDouble, 0, 9);
+  ContiguousOptimizer its(other->parameters(), AdamWOptions{.lr = 0.01});
+  InfinityBatch after(other, Optimizer(its, {.max_norm = 0.1}), torch::nn::CrossEntropyLoss(), source,
+                      quiet(9));
+  after.resume(folder.path() / "c");
+  after(3);
+  EXPECT_TRUE(bitwise_equal(parameters_of(other), parameters_of(net)));
 }
 
 // ---- checkpoints ----
@@ -313,6 +609,101 @@ TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("other parameters")));
   EXPECT_TRUE(bitwise_equal(parameters_of(other), before));
   EXPECT_THAT([&] { ib.resume(path + "x"); }, testing::ThrowsMessage<FileError>(HasSubstr("cannot be read")));
+}
+
+TEST(Checkpoint, OfOtherOptimizersOrDtypesIsRefusedAndNothingIsChanged) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt";
+  Trainer trainer;
+  trainer.ib.epoch();
+  trainer.ib.save(path);
+  const auto refused_by = [&](torch::nn::Sequential net, std::vector<Optimizer> optimizers, const char* why) {
+    const Tensors before = parameters_of(net);
+    InfinityBatch ib(quiet(5));
+    ib.set_model(net);
+    ib.set_optimizers(std::move(optimizers));
+    EXPECT_THAT([&] { ib.resume(path); },
+                testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr(why)));
+    EXPECT_TRUE(bitwise_equal(parameters_of(net), before));
+  };
+  auto net = mlp(at::kDouble, 0.3, 7);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  refused_by(net, {sgd}, "SGD");
+  torch::optim::Adam adam(net->parameters());
+  refused_by(net, {adam, sgd}, "other optimizers");
+  auto of_floats = mlp(at::kFloat, 0.3, 7);
+  torch::optim::Adam its(of_floats->parameters());
+  refused_by(of_floats, {its}, "other parameters");
+}
+
+TEST(Checkpoint, ThatIsDamagedIsAFileErrorOfOneLine) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt";
+  Trainer trainer;
+  trainer.ib.epoch();
+  trainer.ib.save(path);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  const Tensors before = parameters_of(trainer.net);
+  try {
+    trainer.ib.resume(path);
+    FAIL() << "nothing was thrown";
+  } catch (const FileError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("'training.pt' is no whole checkpoint"),
+                                             testing::Not(HasSubstr("\n"))));
+  }
+  EXPECT_TRUE(bitwise_equal(parameters_of(trainer.net), before));
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+}
+
+/// A loss that is no number, and the sizes of micro-batches, which what follows depends on.
+TEST(Checkpoint, KeepsSumsThatAreNoNumbersAndSizes) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt";
+  const auto make = [](torch::nn::Sequential& net, torch::optim::SGD& optimizer) {
+    const at::Tensor inputs = examples(20).inputs;
+    auto options = quiet();
+    options.micro_batch.first = 3;
+    return std::make_unique<InfinityBatch>(
+        net, optimizer, [](const at::Tensor& out) { return (out * std::nan("")).mean(); },
+        Data(std::vector<Batch>{Batch(Tensors{inputs}), Batch(Tensors{inputs})}), options);
+  };
+  auto net = mlp();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  const auto ib = make(net, optimizer);
+  struct SaveFirst : infinity::Listener {
+    SaveFirst(InfinityBatch& training, std::string name) : ib(training), file(std::move(name)) {}
+    void stepped(const infinity::Place& place) override {
+      if (place.step == 1) ib.save(file);
+    }
+    InfinityBatch& ib;
+    std::string file;
+  };
+  ib->listen(std::make_shared<SaveFirst>(*ib, path));
+  const auto wanted = ib->epoch();
+  auto other = mlp();
+  torch::optim::SGD its(other->parameters(), 0.1);
+  const auto after = make(other, its);
+  after->resume(path);
+  EXPECT_GT(after->micro_batch_size().entries().size(), 0U);
+  const auto found = after->epoch();
+  EXPECT_EQ(found.samples, 40);
+  EXPECT_TRUE(std::isnan(found.loss));
+  EXPECT_EQ(found.micro_batches, wanted.micro_batches);
+  EXPECT_EQ(found.largest_micro_batch, wanted.largest_micro_batch);
+}
+
+TEST(Checkpoint, IsNotMadeInTheMiddleOfABatchNorEveryZeroSteps) {
+  Trainer trainer;
+  EXPECT_THAT([&] { infinity::CheckpointEvery(trainer.ib, "x", 0); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("every 0 steps")));
+  struct TooSoon : infinity::Listener {
+    explicit TooSoon(InfinityBatch& training) : ib(training) {}
+    void batch_ends(const infinity::BatchRecord&) override { ib.save("never-made"); }
+    InfinityBatch& ib;
+  };
+  trainer.ib.listen(std::make_shared<TooSoon>(trainer.ib));
+  EXPECT_THAT([&] { trainer.ib.epoch(); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("call it in stepped()")));
 }
 
 // ---- counters, comparison, history ----

@@ -1,0 +1,124 @@
+#include "speedtorch/infinity/state_host.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "speedtorch/infinity/errors.h"
+#include "speedtorch/optim/live_states.h"
+#include "speedtorch/state.h"
+#include "speedtorch/table.h"
+
+namespace speedtorch::infinity {
+namespace {
+
+constexpr std::int64_t kLine = 64;  ///< each state begins at a cache line's
+
+std::int64_t padded(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+}  // namespace
+
+/// A state that is not in a table yet.
+struct StateHost::Wanted {
+  at::Tensor like;   ///< its parameter
+  at::Tensor value;  ///< what it is now; undefined: it begins
+  double begin = 0;
+  [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(like.nbytes()); }
+};
+
+bool StateHost::is_here(const at::Tensor& tensor) const {
+  return tensor.defined() && here_.contains(tensor.storage().unsafeGetStorageImpl());
+}
+
+/// One table for all: each of its own would take whole pages. Each state has a storage of its own on it,
+/// because LibTorch saves whole storages.
+Tensors StateHost::place(const std::vector<Wanted>& wanted) {
+  std::int64_t bytes = 0;
+  for (const Wanted& each : wanted) bytes += padded(each.bytes());
+  const Table table = Table::empty({std::max(bytes, kLine)}, at::kByte, home_);
+  const at::Tensor all = table.tensor();
+  Tensors placed;
+  std::int64_t offset = 0;
+  for (const Wanted& each : wanted) {
+    const bool dense = each.like.is_non_overlapping_and_dense();
+    const auto strides = dense ? each.like.strides() : at::empty_like(each.like).strides();
+    at::Tensor state = at::from_blob(
+        static_cast<char*>(all.mutable_data_ptr()) + offset, each.like.sizes(), strides, [table](void*) {},
+        all.options().dtype(each.like.scalar_type()), all.device());
+    if (each.value.defined())
+      state.copy_(each.value);
+    else
+      state.fill_(each.begin);
+    placed.push_back(std::move(state));
+    offset += padded(each.bytes());
+  }
+  return placed;
+}
+
+/// The states of a parameter, and which of `wanted` they are to be.
+struct StateHost::Change {
+  optim::LiveStates live;
+  Tensors tables;
+  std::vector<std::optional<std::size_t>> wanted;  ///< of each table; none: it stays
+};
+
+/// LibTorch's SGD has no momentum before its first step and makes it itself.
+void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter, std::vector<Change>& changes,
+                        std::vector<Wanted>& wanted) const {
+  if (parameter.is_cuda() && home_.placement != Placement::pinned)
+    throw InfinityBatchError("options.states_home is " + std::string(to_string(home_.placement)) +
+                             " memory; states of parameters on " + parameter.device().str() +
+                             " can lie in pinned memory only");
+  Change change{.live = optim::LiveStates(*optimizer.stock(), parameter), .tables = {}, .wanted = {}};
+  const auto begins = state_begins(change.live.options());
+  change.tables = change.live.tables();
+  const bool begun = !change.tables.empty();
+  if (!begun && change.live.optimizer_name() == "torch::optim::SGD") return;
+  change.tables.resize(begins.size());
+  bool all_here = true;
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    change.wanted.emplace_back();
+    if (is_here(change.tables[i])) continue;
+    all_here = false;
+    change.wanted.back() = wanted.size();
+    wanted.push_back({parameter.detach(), change.tables[i], begins[i].value});
+  }
+  if (!all_here) changes.push_back(std::move(change));
+}
+
+void StateHost::attend(const Optimizer& optimizer) {
+  if (!optimizer.stock())
+    throw InfinityBatchError(
+        "an optimizer of one's own keeps its states where it likes: options.states_home is for LibTorch's "
+        "and "
+        "for those of speedtorch/optim (a ContiguousOptimizer has options.buffers.placement)");
+  const at::NoGradGuard no_grad;
+  std::vector<Change> changes;
+  std::vector<Wanted> wanted;
+  for (const at::Tensor& parameter : optimizer.parameters())
+    if (parameter.requires_grad()) look_at(optimizer, parameter, changes, wanted);
+  if (changes.empty()) return;
+  const Tensors placed = place(wanted);
+  for (Change& change : changes) {
+    for (std::size_t i = 0; i < change.tables.size(); ++i)
+      if (change.wanted[i]) change.tables[i] = placed[*change.wanted[i]];
+    const bool begun = !change.live.tables().empty();
+    change.live.set(change.tables, change.live.steps().value_or(begun ? 1 : 0), change.live.row_steps());
+  }
+  std::erase_if(here_, [](const auto& item) { return item.second.use_count() == 1; });
+  for (const at::Tensor& state : placed) here_.emplace(state.storage().unsafeGetStorageImpl(), state);
+}
+
+std::int64_t StateHost::bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [storage, state] : here_)
+    if (state.use_count() > 1) bytes += static_cast<std::int64_t>(state.nbytes());
+  return bytes;
+}
+
+}  // namespace speedtorch::infinity
