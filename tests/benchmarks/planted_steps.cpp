@@ -47,6 +47,15 @@ class OneRowTooMany final : public FaultyStep {
   }
 };
 
+class OtherRowsToo final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& index, const at::Tensor& grad) override {
+    rows_.step(index, grad);
+    auto others = at::zeros({world_.param.size(0), 1}).add(1e-5);
+    world_.param.add_(others.index_fill_(0, index, 0));
+  }
+};
+
 class StepNotCounted final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override {
@@ -136,6 +145,7 @@ const RegisterStepMethod learns_nothing("embedding",
 const RegisterStepMethod nothing("optimizer", planted<Nothing>("step_nothing"));
 const RegisterStepMethod last_copy("optimizer", planted<LastCopySkipped>("step_last_copy_skipped"));
 const RegisterStepMethod too_many("optimizer", planted<OneRowTooMany>("step_every_row"));
+const RegisterStepMethod others("optimizer", planted<OtherRowsToo>("step_other_rows"));
 const RegisterStepMethod not_counted("optimizer", planted<StepNotCounted>("step_not_counted"));
 const RegisterStepMethod unwatched("optimizer", planted<OnlyWhenWatched>("step_only_when_watched"));
 
