@@ -1,5 +1,7 @@
 /// Contestants of the optimizer suite with one fault each, in stbench_planted: its check must catch every
 /// one.
+#include <ATen/ops/zeros.h>
+
 #include <utility>
 
 #include "benchmarks/optimizer/world.h"
@@ -43,6 +45,15 @@ class OneRowTooMany final : public FaultyStep {
   }
 };
 
+class OtherRowsToo final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& index, const at::Tensor& grad) override {
+    rows_.step(index, grad);
+    auto others = at::zeros({world_.param.size(0), 1}).add(1e-5);
+    world_.param.add_(others.index_fill_(0, index, 0));
+  }
+};
+
 class StepNotCounted final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override {
@@ -68,6 +79,7 @@ const RegisterStepMethod nothing("optimizer", planted<OptimizerWorld, Nothing>("
 const RegisterStepMethod last_copy("optimizer",
                                    planted<OptimizerWorld, LastCopySkipped>("step_last_copy_skipped"));
 const RegisterStepMethod too_many("optimizer", planted<OptimizerWorld, OneRowTooMany>("step_every_row"));
+const RegisterStepMethod others("optimizer", planted<OptimizerWorld, OtherRowsToo>("step_other_rows"));
 const RegisterStepMethod not_counted("optimizer",
                                      planted<OptimizerWorld, StepNotCounted>("step_not_counted"));
 const RegisterStepMethod unwatched("optimizer",

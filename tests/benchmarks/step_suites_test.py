@@ -68,12 +68,14 @@ class OptimizerSuiteTest(ProgramTest):
 
     def test_planted_faults_are_caught(self):
         faults = {"step_nothing": "instead of", "step_last_copy_skipped": "instead of", "step_every_row": "instead of",
-                  "step_not_counted": "instead of", "step_only_when_watched": "the step changed nothing"}
-        cases, _, _ = self.measure(*OPTIMIZER, "--optimizer", "SparseAdam", "--direction", "step", "--placement", "pageable",
-                                   "--method", ",".join(["sparse_rows", *faults]), program=PLANTED, status=1)
-        for case in cases["cases"]:
-            self.assertEqual(case["status"] == "wrong", case["method"] in faults, case)
-            self.assertIn(faults.get(case["method"], ""), case["reason"])
+                  "step_other_rows": "instead of", "step_not_counted": "instead of", "step_only_when_watched": "the step changed nothing"}
+        large = {**dict(zip(OPTIMIZER[::2], OPTIMIZER[1::2])), "--rows": "20k", "--batch": "5k"}  # of which some are looked at
+        for size in (OPTIMIZER, [word for pair in large.items() for word in pair]):
+            report, _, _ = self.measure(*size, "--optimizer", "SparseAdam", "--direction", "step", "--placement", "pageable",
+                                        "--method", ",".join(["sparse_rows", *faults]), program=PLANTED, status=1)
+            for case in report["cases"]:
+                self.assertEqual(case["status"] == "wrong", case["method"] in faults, case)
+                self.assertIn(faults.get(case["method"], ""), case["reason"])
 
     def test_a_case_of_the_report_runs_again_and_show_has_the_table(self):
         report, _, _ = self.measure(*OPTIMIZER, "--optimizer", "Adagrad", "--direction", "step", "--placement", "pageable",
@@ -154,6 +156,7 @@ class EmbeddingSuiteTest(ProgramTest):
             self.assertIn(faults.get(case["method"], ""), case["reason"])
             if case["method"] == "fused":
                 self.assertLess(case["heldout_loss"], case["unigram_loss"] - 0.1)
+                self.assertAlmostEqual(float(case["loss_curve"].split()[0][2:]), case["zero_loss"], places=3)  # from anew
 
     def test_texts_that_cannot_be_used_are_refused(self):
         self.file("short.txt", "too short")

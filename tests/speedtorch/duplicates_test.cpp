@@ -108,6 +108,13 @@ TEST(Duplicates, RejectedNameTheRowAndBothPlaces) {
   }
   EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));
   EXPECT_THROW(require_distinct(index, 10), DuplicateError);
+  try {
+    require_distinct(at::tensor({2, 5, 5, 2}, at::kLong), 10);
+    FAIL() << "nothing was thrown";
+  } catch (const DuplicateError& error) {
+    EXPECT_EQ(error.row(), 5);  // not the smallest row: that whose second place comes first
+    EXPECT_EQ(error.second(), 2);
+  }
   const auto distinct = at::tensor({7, 3, 9}, at::kInt);
   require_distinct(distinct, 10);
   scatter_rows(at::ones({3, 2}), distinct, table, Duplicates::reject);

@@ -70,6 +70,7 @@ TEST(MemoryPlan, RefusesTablesThatCannotBe) {
   EXPECT_THROW(plan({.name = "t", .rows = 1, .dim = 1, .states = -1}), ShapeError);
   EXPECT_THAT([&] { plan({.name = "t", .rows = std::int64_t{1} << 61, .dim = 2}); },
               ThrowsMessage<ShapeError>(HasSubstr("'t' of 2305843009213693952 rows of 2")));
+  EXPECT_THROW(plan({.name = "t", .rows = std::int64_t{1} << 31, .dim = std::int64_t{1} << 31}), ShapeError);
   EXPECT_THROW(plan({.name = "t", .rows = 1, .dim = 1, .wanted = {}}), ShapeError);
 }
 

@@ -190,6 +190,16 @@ TEST(ModelFactory, CallsOutOfOrderAreErrorsThatChangeNothing) {
   factory.before_forward_pass(index);
 }
 
+TEST(ModelFactory, RemembersTheIndicesWhateverBecomesOfTheirTensor) {
+  ModelFactory factory(parameter({1, 4}), 10);
+  factory.zeros_init();
+  auto index = at::tensor({1, 2}, at::kLong);
+  factory.before_forward_pass(index);
+  index.fill_(7);
+  EXPECT_THROW(factory.after_optimizer_step(index), OrderError);
+  factory.after_optimizer_step(at::tensor({1, 2}, at::kLong));
+}
+
 /// Or the rows of the old table would be written over the new one.
 TEST(ModelFactory, TheTableIsNotSetWhileRowsAreOut) {
   const TemporaryFolder folder;

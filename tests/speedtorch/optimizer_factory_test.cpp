@@ -298,6 +298,18 @@ TEST(OptimizerFactory, RefusesToPutBackOtherRows) {
               HasSubstr("without before_forward_pass()"));
 }
 
+TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  auto rows = rows_of({1, 2});
+  states.before_forward_pass(rows);
+  rows.fill_(7);
+  model.step(model.adam, 2);
+  states.after_optimizer_step(rows_of({1, 2}));
+  EXPECT_GT(table_of(states, 0)[2][0].item<float>(), 0);
+  EXPECT_EQ(table_of(states, 0)[7][0].item<float>(), 0);
+}
+
 TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
@@ -307,6 +319,13 @@ TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
   model.step(model.adam, 5);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
             "the state exp_avg of torch::optim::Adam is not that of the 2 rows that were taken");
+  states.skip_optimizer_step();
+  states.before_forward_pass(rows_of({1, 2}));
+  auto& kept = *model.adam.state().at(model.weight.unsafeGetTensorImpl());
+  auto& second = static_cast<torch::optim::AdamParamState&>(kept).exp_avg_sq();
+  second = second.to(at::kDouble);
+  EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
+            "the state exp_avg_sq of torch::optim::Adam is not that of the 2 rows that were taken");
   states.skip_optimizer_step();
   static_cast<torch::optim::AdamOptions&>(model.adam.param_groups().front().options()).amsgrad(true);
   EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(rows_of({1})); }),

@@ -170,6 +170,8 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
   EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
+  EXPECT_EQ(step(at::arange(4), rows.states().at(1).table),
+            "the state exp_avg_sq and grad overlap; each needs its own memory");
   EXPECT_THAT(refusal<IndexError>([&] {
                 rows.step(at::tensor({0, 4}), at::ones({2, 3}));
               }),
