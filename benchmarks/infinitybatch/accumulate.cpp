@@ -18,7 +18,7 @@ class AccumulatingTrainer final : public Trainer {
     for (std::int64_t first = 0; first < samples(); first += size_) {
       const auto count = std::min(size_, samples() - first);
       const double weight = static_cast<double>(count) / static_cast<double>(samples());
-      (world_.loss(parameters_, fetch(set, first, count)) * weight).backward();
+      world_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
     }
   }
   /// Where the size is free, what its writer would do once: an eighth less until it fits.

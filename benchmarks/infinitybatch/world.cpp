@@ -57,16 +57,26 @@ bool fits_in_memory(Work work) {
   }
 }
 
+at::Tensor exactly(const at::Tensor& tensor) { return tensor.detach().to(at::kCPU).to(at::kDouble); }
+
 double squared(const at::Tensor& tensor) { return tensor.square().sum().item<double>(); }
 
 /// The distance of gradients to the exact ones, as a part of the exact ones' norm, of all parameters.
 double difference(const Tensors& gradients, const Tensors& exact) {
   double apart = 0, norm = 0;
   for (std::size_t k = 0; k < exact.size(); ++k) {
-    apart += squared(gradients[k].to(at::kCPU).to(at::kDouble) - exact[k]);
+    apart += squared(exactly(gradients[k]).sub(exact[k]));
     norm += squared(exact[k]);
   }
   return std::sqrt(apart / norm);
+}
+
+/// How many elements are not what one step of SGD by the gradient makes of those before.
+std::int64_t not_stepped(const at::Tensor& before, const at::Tensor& parameter) {
+  constexpr double rounding = 1e-6;
+  const auto from = exactly(before), change = exactly(parameter.grad()).mul(TrainingWorld::rate);
+  const auto apart = exactly(parameter).sub(from.sub(change)).abs();
+  return apart.le(from.abs().add(change.abs()).mul(rounding)).logical_not().sum().item<std::int64_t>();
 }
 
 Tensors gradients_of(const Tensors& parameters) {
@@ -141,7 +151,7 @@ const ExactGradients& TrainingWorld::exact(int set) {
   for (std::int64_t first = 0; first < id.batch; first += id.rows) {
     const auto part = examples(set, first, std::min(id.rows, id.batch - first));
     const auto weight = static_cast<double>(part.classes.numel()) / static_cast<double>(id.batch);
-    (loss(exact, {part.samples.to(at::kDouble), part.classes}) * weight).backward();
+    loss(exact, {part.samples.to(at::kDouble), part.classes}).mul(weight).backward();
   }
   const auto plain = parameters();
   const auto whole = examples(set, 0, id.batch);
@@ -201,17 +211,12 @@ void Trainer::rehearse() {
 }
 
 harness::Check Trainer::check(int set) {
-  constexpr double rounding = 1e-6;
   const auto& exact = world_.exact(set);
-  harness::Check check{.rows = world_.net.parameter_elements()};
+  harness::Check check{world_.net.parameter_elements(), 0, {}};
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     if (!parameters_[k].grad().defined())
       return {check.rows, check.rows, fmt::format("parameter {} has no gradient", k)};
-    const auto before = world_.initial[k].to(at::kDouble);
-    const auto change = parameters_[k].grad().to(at::kCPU).to(at::kDouble) * TrainingWorld::rate;
-    const auto apart = (parameters_[k].detach().to(at::kCPU).to(at::kDouble) - (before - change)).abs();
-    const auto off =
-        apart.le((before.abs() + change.abs()) * rounding).logical_not().sum().item<std::int64_t>();
+    const auto off = not_stepped(world_.initial[k], parameters_[k]);
     if (off > 0 && check.mismatches == 0)
       check.first = fmt::format("parameter {} is not what one step by its gradient makes of it", k);
     check.mismatches += off;

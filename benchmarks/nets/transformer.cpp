@@ -19,7 +19,7 @@ at::Tensor attended(const std::vector<at::Tensor>& p, const at::Tensor& x) {
   const auto parts = at::linear(at::layer_norm(x, {width}, p[0], p[1]), p[2], p[3]).chunk(3, -1);
   const auto seen = at::scaled_dot_product_attention(
       by_head(parts[0].contiguous()), by_head(parts[1].contiguous()), by_head(parts[2].contiguous()));
-  return x + at::linear(seen.transpose(1, 2).reshape({-1, tokens, width}), p[4], p[5]);
+  return x.add(at::linear(seen.transpose(1, 2).reshape({-1, tokens, width}), p[4], p[5]));
 }
 
 const RegisterNet registration{{
@@ -46,7 +46,7 @@ const RegisterNet registration{{
         [](const std::vector<at::Tensor>& p, const at::Tensor& samples) {
           const auto x = attended(p, samples);
           const auto wide = at::gelu(at::linear(at::layer_norm(x, {width}, p[6], p[7]), p[8], p[9]));
-          return at::linear((x + at::linear(wide, p[10], p[11])).mean(1), p[12], p[13]);
+          return at::linear(x.add(at::linear(wide, p[10], p[11])).mean(1), p[12], p[13]);
         },
 }};
 

@@ -23,7 +23,7 @@ class FaultyTrainer : public Trainer {
     part(set, first, all - first, static_cast<double>(all - first) / static_cast<double>(all));
   }
   void part(int set, std::int64_t first, std::int64_t count, double weight) {
-    (world_.loss(parameters_, fetch(set, first, count)) * weight).backward();
+    world_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
   }
   [[nodiscard]] std::int64_t at_once() const override { return samples() * 2 / 3; }
 };
@@ -47,7 +47,7 @@ class Noise final : public FaultyTrainer {
   void gradients(int set) override {
     FaultyTrainer::gradients(set);
     auto& gradient = parameters_.front().mutable_grad();
-    gradient = gradient + at::randn_like(gradient) * gradient.abs().mean() * 1e-4;
+    gradient = gradient.add(at::randn_like(gradient).mul(gradient.abs().mean()), 1e-4);
   }
 };
 
