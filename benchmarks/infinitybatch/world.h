@@ -110,7 +110,8 @@ class Trainer : public Stepper {
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
 
  private:
-  double difference_ = 0;   ///< the largest that was seen
+  double difference_ = 0;  ///< that was checked: the largest of the plain batch's
+  double plain_difference_ = 0;
   std::int64_t taken_ = 0;  ///< bytes, likewise
 };
 

@@ -1,5 +1,5 @@
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/relu.h>
 
 #include "benchmarks/net.h"
 
@@ -15,8 +15,8 @@ const RegisterNet registration{{
     .activity = 1200,
     .forward =
         [](const std::vector<at::Tensor>& p, const at::Tensor& samples) {
-          const auto first = at::relu(at::linear(samples, p[0], p[1]));
-          return at::linear(at::relu(at::linear(first, p[2], p[3])), p[4], p[5]);
+          const auto first = at::gelu(at::linear(samples, p[0], p[1]));
+          return at::linear(at::gelu(at::linear(first, p[2], p[3])), p[4], p[5]);
         },
 }};
 

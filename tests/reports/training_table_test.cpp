@@ -49,10 +49,10 @@ std::string table_of(std::vector<Record> records) {
 TEST(TrainingTable, ComparesWithThePlainBatchThatFits) {
   const auto text = table_of({trained("plain", 1000, 50'000), trained("infinity", 8000, 49'000)});
   EXPECT_THAT(text,
-              HasSubstr("Training mlp (cpu, 2 cores): a plain batch of 1,000 fits under a cap of 6.5 MB\n"));
+              HasSubstr("Training mlp (cpu, 2 cores): a plain batch of 1,000 fits under a cap of 6.50 MB\n"));
   EXPECT_THAT(text, HasSubstr("batch 8,000, 8.0 × what fits, micro-batch auto\n"));
-  EXPECT_THAT(text, ContainsRegex("plain +750 +20\\.00 +50,000 +1\\.00 +5 MB +1\\.50\n"));
-  EXPECT_THAT(text, ContainsRegex("infinity +750 +163\\.3 +49,000 +0\\.98 +5 MB +1\\.50\n"));
+  EXPECT_THAT(text, ContainsRegex("plain +750 +20\\.00 +50,000 +1\\.00 +5\\.00 MB +1\\.50\n"));
+  EXPECT_THAT(text, ContainsRegex("infinity +750 +163\\.3 +49,000 +0\\.98 +5\\.00 MB +1\\.50\n"));
 }
 
 TEST(TrainingTable, ShowsWhoRanOutOfMemoryAmongTheOthersAndWhy) {
@@ -61,8 +61,9 @@ TEST(TrainingTable, ShowsWhoRanOutOfMemoryAmongTheOthersAndWhy) {
   const auto text = table_of({plain, trained("infinity", 8000, 49'000)});
   EXPECT_THAT(text, ContainsRegex("plain +out of memory\n"));
   EXPECT_THAT(text, HasSubstr("Not measured here:\n  plain of libtorch on cpu: out of memory under the cap"));
-  EXPECT_THAT(text,
-              ContainsRegex("infinity +750 +163\\.3 +49,000 +5 MB"));  // no ratio without the plain batch
+  EXPECT_THAT(
+      text,
+      ContainsRegex("infinity +750 +163\\.3 +49,000 +5\\.00 MB"));  // no ratio without the plain batch
 }
 
 TEST(TrainingTable, SaysWhatIsWrong) {
