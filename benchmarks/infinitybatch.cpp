@@ -71,16 +71,29 @@ Names methods_of(const Identity& id, const BatchPreset& standard) {
   return methods;
 }
 
-void refuse_idle_axes(const Options& options) {
-  if (!options.dims.empty() || !options.row_bytes.empty())
+/// Options of other suites that would be ignored.
+void refuse_idle_options(const Options& options) {
+  if (options.suites.size() > 1) return;
+  if (!options.dims.empty())
     throw UsageError(
-        "--suite infinitybatch: a sample is as large as its model says; use --rows for how many fit "
-        "under the cap, --batch for how many a batch has");
+        "--suite infinitybatch: --dim: a sample is as large as its model says\n"
+        "use --rows for how many fit under the cap, --batch for how many a batch has");
+  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
+                                                {"--callers", !options.callers.empty()},
+                                                {"--cache", !options.caches.empty()},
+                                                {"--isa", !options.isas.empty()},
+                                                {"--dtype", !options.dtypes.empty()},
+                                                {"--index-dtype", !options.index_dtypes.empty()},
+                                                {"--distribution", !options.distributions.empty()},
+                                                {"--workload", !options.workloads.empty()}};
+  for (const auto& [name, present] : given) {
+    if (present) throw UsageError(fmt::format("{} has no meaning for --suite infinitybatch", name));
+  }
 }
 
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
   const auto standard = preset(options.preset);
-  refuse_idle_axes(options);
+  refuse_idle_options(options);
   std::vector<StepCell> all;
   if (!options.directions.empty() && !contains(options.directions, "step")) return all;
   if (!options.placements.empty() && !contains(options.placements, "libtorch")) return all;

@@ -104,15 +104,15 @@ class InfinitybatchSuiteTest(ProgramTest):
                 (("--dim", "8"), "a sample is as large as its model says"),
                 (("--rows", "0"), "--rows 0"),
                 (("--batch", "100G"), "are available"),
-                (("--callers", "2"), "has no meaning for --suite infinitybatch"),
+                (("--callers", "2"), "--callers has no meaning for --suite infinitybatch"),
                 (("--device", "cuda:99"), "--device cuda:99")):
             with self.subTest(words):
-                done = run("--suite", "infinitybatch", *words)
+                done = run("--suite", "infinitybatch", *words, "--dry-run")
                 self.assertEqual(done.returncode, 2, done.stdout)
                 self.assertIn(expected, done.stderr)
                 self.assertLessEqual(len(done.stderr.splitlines()), 3)
         for sentence, expected in ((CASE.format("infinity", "64", "64").replace("256", "9"), "a sample of mlp has 256 elements, not 9"),
-                                   (CASE.format("infinity", "64", "64") + " micro_batch=free", "did you mean")):
+                                   (CASE.format("infinity", "64", "64") + " micro_batch=free", "known: auto, fixed")):
             done = run("--case", sentence)
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(expected, done.stderr)
