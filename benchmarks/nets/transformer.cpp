@@ -24,7 +24,7 @@ at::Tensor attended(const std::vector<at::Tensor>& p, const at::Tensor& x) {
 
 const RegisterNet registration{{
     .name = "transformer",
-    .summary = "a block on 32 tokens of 64 numbers: attention of 4 heads, two layers of 256, their mean",
+    .summary = "32 tokens of 64 numbers: attention of 4 heads, two layers of 256, their mean",
     .sample = {tokens, width},
     .parameters = {{{width}, 1},
                    {{width}},
