@@ -14,6 +14,7 @@
 #include "benchmarks/help.h"
 #include "benchmarks/holder.h"
 #include "benchmarks/method.h"
+#include "benchmarks/net.h"
 #include "benchmarks/option_table.h"
 #include "benchmarks/reference_step.h"
 #include "benchmarks/step_suite.h"
@@ -130,6 +131,11 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--peers", [](O o, T t, T n) { o.peers = names(t, n, all_peer_names()); }},
       {"--optimizer", [](O o, T t, T n) { o.optimizers = names(t, n, optimizer_names()); }},
       {"--shape", [](O o, T t, T n) { o.shapes = split(t, n); }},
+      {"--model", [](O o, T t, T n) { o.models = names(t, n, net_names()); }},
+      {"--micro-batch",
+       [](O o, T t, T n) {
+         o.micro_batches = names(t, n, {"auto", "fixed"});
+       }},
       {"--clip", [](O o, T t, T n) { o.clips = parse_norms(t, n); }},
       {"--text", [](O o, T t, T n) { o.text = required(t, n); }},
       {"--negatives", [](O o, T t, T n) { o.negatives = harness::parse_counts(t, n); }},
@@ -310,6 +316,8 @@ void check_case_alone(const Options& options) {
                                                 {"--negatives", !options.negatives.empty()},
                                                 {"--shape", !options.shapes.empty()},
                                                 {"--clip", !options.clips.empty()},
+                                                {"--model", !options.models.empty()},
+                                                {"--micro-batch", !options.micro_batches.empty()},
                                                 {"--device", !options.devices.empty()},
                                                 {"--dtype", !options.dtypes.empty()},
                                                 {"--index-dtype", !options.index_dtypes.empty()},
@@ -337,7 +345,9 @@ void check_suites_know(const Options& options) {
       {"--text", !options.text.empty(), {"embedding"}},
       {"--negatives", !options.negatives.empty(), {"embedding"}},
       {"--shape", !options.shapes.empty(), {"contiguous"}},
-      {"--clip", !options.clips.empty(), {"contiguous"}}};
+      {"--clip", !options.clips.empty(), {"contiguous"}},
+      {"--model", !options.models.empty(), {"infinitybatch"}},
+      {"--micro-batch", !options.micro_batches.empty(), {"infinitybatch"}}};
   for (const auto& [name, present, suites] : given) {
     const auto& known = suites;
     const bool any = std::ranges::any_of(options.suites, [&](const std::string& suite) {
@@ -384,6 +394,11 @@ std::vector<std::string> option_values(const std::string& option) {
       {"--method", method_names},
       {"--peers", all_peer_names},
       {"--optimizer", optimizer_names},
+      {"--model", net_names},
+      {"--micro-batch",
+       [] {
+         return Names{"auto", "fixed"};
+       }},
       {"--dtype", [] { return transfer_axes::dtypes(); }},
       {"--index-dtype", [] { return transfer_axes::index_dtypes(); }},
       {"--cache", [] { return transfer_axes::caches(); }},

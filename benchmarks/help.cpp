@@ -58,14 +58,15 @@ to paste into a bug report), --json, and --strict (exit status 1 where something
 const std::vector<OptionGroup>& groups() {
   static const std::vector<OptionGroup> all{
       {"What",
-       {{"--suite LIST", "transfer, memory (holding a table), optimizer, embedding, contiguous",
+       {{"--suite LIST", "transfer, memory, optimizer, embedding, contiguous, infinitybatch",
          "optimizer: a step on the rows of a batch, and its states there and back. embedding: word2vec on a "
          "text. "
-         "contiguous: a step on all parameters of a model (docs/steps.md). They run on the cpu. "
+         "contiguous: a step on all parameters of a model. They run on the cpu. infinitybatch: a training "
+         "step by batches larger than memory; it runs last (docs/steps.md). "
          "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
          "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
          "--device, --dtype, --rows, --dim and --row-bytes of the axes."},
-        {"--preset NAME", "quick, standard (the default), kernels, files, steps, small, full",
+        {"--preset NAME", "quick, standard (default), kernels, files, steps, batches, small, full",
          "quick (a minute): libtorch and hugepage tables, all cores. standard (five minutes): every "
          "placement and direction, 1 core "
          "and all of them. kernels: what scripts/goals judges, in under ten minutes: 13 row widths of a "
@@ -73,7 +74,7 @@ const std::vector<OptionGroup>& groups() {
          "of 5 GB, small batches with their latency. files: the same for mapped tables, in about five "
          "minutes: warm "
          "and cold rows of 64 B, 512 B and 4 KiB. steps: what scripts/goals judges of --suite "
-         "optimizer,contiguous. small: tables of 6×3 to 20×3 "
+         "optimizer,contiguous. batches: the same of --suite infinitybatch. small: tables of 6×3 to 20×3 "
          "elements there and back, and how often a second. full (hours): "
          "every value of the closed axes, warm; --dry-run says what that is."},
         {"--workload LIST", "shapes of today's programs: engram-v41, kv-page, gnn-papers, ...",
@@ -112,6 +113,8 @@ const std::vector<OptionGroup>& groups() {
         {"--negatives LIST", "words drawn for each pair of --suite embedding (5)", "", true},
         {"--shape LIST", "models of --suite contiguous: resnet-50, ...; even: --rows × --dim", "", true},
         {"--clip LIST", "norms that --suite contiguous clips to; 0: not at all (0, 0.1)", "", true},
+        {"--model LIST", "what --suite infinitybatch trains: mlp, conv, transformer", "", true},
+        {"--micro-batch LIST", "auto, fixed: whether its micro-batches find their size", "", true},
         {"--text FILE", "what --suite embedding trains on (King James Bible)", "", true},
         {"--device LIST", "where the model tensor is: cpu, cuda, cuda:N", ""},
         {"--rows, --dim LIST", "shape of the table (1M, 128)", ""},

@@ -17,12 +17,14 @@ struct Options {
 
   std::vector<std::string> directions, placements, methods, devices, dtypes, index_dtypes, distributions,
       isas, caches;
-  std::vector<std::string> optimizers;  ///< of the suites that step
-  std::vector<std::string> peers;       ///< methods beside those of the preset
-  std::string text;                     ///< path of the text that is trained on
-  std::vector<std::int64_t> negatives;  ///< words drawn for each pair
-  std::vector<std::string> shapes;      ///< models whose parameters are stepped
-  std::vector<double> clips;            ///< norms that gradients are clipped to; 0: they are not
+  std::vector<std::string> optimizers;     ///< of the suites that step
+  std::vector<std::string> peers;          ///< methods beside those of the preset
+  std::string text;                        ///< path of the text that is trained on
+  std::vector<std::int64_t> negatives;     ///< words drawn for each pair
+  std::vector<std::string> shapes;         ///< models whose parameters are stepped
+  std::vector<std::string> models;         ///< that are trained
+  std::vector<std::string> micro_batches;  ///< whether their size is found or fixed
+  std::vector<double> clips;               ///< norms that gradients are clipped to; 0: they are not
   std::vector<std::int64_t> rows, dims, row_bytes, batches, cores, callers;
 
   std::string preset = "standard";

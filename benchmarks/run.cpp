@@ -55,7 +55,9 @@ bool filter(Plan& plan, const std::string& expression) {
 std::vector<Plan> plans_of(const Options& options, const harness::Machine& machine) {
   std::vector<Plan> plans;
   bool any = options.filter.empty();
-  for (const auto& name : options.suites) {
+  auto names = options.suites;
+  std::ranges::stable_partition(names, [](const std::string& name) { return !suite_named(name).runs_last; });
+  for (const auto& name : names) {
     const harness::Span span("plan", name);
     plans.push_back(suite_named(name).plan(options, machine));
     if (!options.filter.empty()) any = filter(plans.back(), options.filter) || any;

@@ -109,6 +109,7 @@ class StepGroup final : public TimedGroup {
   }
 
   void close(std::vector<Record>& records) override {
+    records.insert(records.end(), waived_.begin(), waived_.end());
     for (auto& [id, stepper] : steppers_) {
       const auto record = std::ranges::find(records, id, &Record::id);
       if (record == records.end() || !reports::has_numbers(record->status)) continue;
@@ -135,7 +136,13 @@ class StepGroup final : public TimedGroup {
     if (worlds_.empty() || worlds_.back().second != world) worlds_.emplace_back(id, world);
     const auto& all = methods_by_suite().at(suite_.name);
     const auto method = std::ranges::find(all, id.method, &StepMethod::name);
-    const std::shared_ptr<Stepper> stepper = plainly([&] { return method->open(id, *world); });
+    std::shared_ptr<Stepper> stepper;
+    try {
+      stepper = plainly([&] { return method->open(id, *world); });
+    } catch (const CannotRun& refusal) {
+      waived_.push_back(reports::unmeasured(id, Status::waived, refusal.what()));
+      return;
+    }
     contestants.push_back(contestant_of(id, method->role, stepper));
     contestants.back().more = world->columns();
     steppers_.emplace_back(id, stepper);
@@ -154,6 +161,7 @@ class StepGroup final : public TimedGroup {
   std::vector<int> cpus_;
   std::vector<std::pair<Identity, std::shared_ptr<Stepper>>> steppers_;
   std::vector<std::pair<Identity, std::shared_ptr<StepWorld>>> worlds_;
+  std::vector<Record> waived_;  ///< cases that their methods could not open
 };
 
 Names names_of(const std::vector<StepMethod>& methods, bool asked_only) {
@@ -187,7 +195,7 @@ class Planner {
                                    fmt::join(suite_.presets, ", ")));
     }
     const bool on_host = options_.devices.empty() || contains(options_.devices, "cpu");
-    if (!on_host) {
+    if (!on_host && !suite_.on_gpus) {
       throw UsageError(fmt::format("--suite {} runs on --device cpu only so far, not on {}", suite_.name,
                                    fmt::join(options_.devices, ",")));
     }
@@ -202,8 +210,9 @@ class Planner {
       throw UsageError(harness::unknown_name(id.method, "--case: method", known));
     if (!contains(suite_.directions, id.direction))
       throw UsageError(harness::unknown_name(id.direction, "--case: direction", suite_.directions));
-    if (id.device != "cpu")
+    if (id.device != "cpu" && !suite_.on_gpus)
       throw UsageError(fmt::format("--case: --suite {} runs on cpu only so far", suite_.name));
+    id.device = resolve_device(id.device);
     only_ = id.method;
     id.method.clear();
     return {suite_.cell_of_case(id, options_)};
@@ -321,6 +330,7 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
       .axes = one->axes,
       .describe = [one] { return described(*one); },
       .more = one->more,
+      .runs_last = one->runs_last,
       .plan =
           [one](const Options& options, const harness::Machine& machine) {
             Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);

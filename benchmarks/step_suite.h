@@ -68,6 +68,13 @@ class WrongResult : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Thrown by a method's `open`: it cannot run this case here, which is what the case shows. It is waived with
+/// this reason.
+class CannotRun : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 struct StepMethod {
   std::string name;
   std::string summary;  ///< one line for `list`
@@ -108,6 +115,8 @@ struct StepSuite {
   harness::AxisDefaults axes;
   std::vector<std::string> directions = {"step"};
   std::vector<std::string> presets = {"quick", "standard", "full"};
+  bool on_gpus = false;                                              ///< also with --device cuda:N
+  bool runs_last = false;                                            ///< as Suite has it
   std::function<std::vector<AxisInfo>()> describe;                   ///< methods and peers are added
   std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
   /// @throws UsageError

@@ -88,6 +88,8 @@ struct Suite {
   std::function<std::vector<AxisInfo>()> describe;
   /// Further lines of `list`, indented.
   std::function<std::string()> more = [] { return std::string(); };
+  /// It changes the process (its allocator), which would be measured with the suites after it.
+  bool runs_last = false;
   /// @throws UsageError for what cannot be done as asked, before anything is allocated.
   std::function<Plan(const Options&, const harness::Machine&)> plan;
   /// Adds the records that follow from others (sums).

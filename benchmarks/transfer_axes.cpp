@@ -273,14 +273,15 @@ const Preset& preset_of(const Options& options) {
   const auto found = std::ranges::find(presets(), options.preset, &Preset::name);
   if (found == presets().end())
     throw UsageError(
-        fmt::format("--suite transfer has no preset {}; --suite optimizer,contiguous have", options.preset));
+        fmt::format("--suite transfer has no preset {}; --suite {} has", options.preset,
+                    options.preset == "batches" ? "infinitybatch" : "optimizer,contiguous"));
   return *found;
 }
 
 Names preset_names() {
   Names names;
   for (const auto& preset : presets()) names.push_back(preset.name);
-  names.emplace_back("steps");  // of the suites that time a step
+  names.insert(names.end(), {"steps", "batches"});  // of the suites that time a step
   return names;
 }
 

@@ -165,14 +165,11 @@ std::span<const Column> fixed_columns() { return kColumns; }
 std::span<const Column> identity_columns() { return fixed_columns().first(kIdentityColumns); }
 
 const Columns& known_axes() {
-  static const Columns axes = {{"cache", "warm"},
-                               {"callers", std::int64_t{1}},
-                               {"clip", 0.0},
-                               {"index_home", "ready"},
-                               {"isa", "best"},
-                               {"negatives", std::int64_t{5}},
-                               {"optimizer", "Adam"},
-                               {"shape", "even"},
+  static const Columns axes = {{"cache", "warm"},     {"callers", std::int64_t{1}},
+                               {"clip", 0.0},         {"index_home", "ready"},
+                               {"isa", "best"},       {"micro_batch", "auto"},
+                               {"model", "mlp"},      {"negatives", std::int64_t{5}},
+                               {"optimizer", "Adam"}, {"shape", "even"},
                                {"touched", 1.0}};
   return axes;
 }

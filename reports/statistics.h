@@ -50,8 +50,9 @@ void summarise(Record& record);
 
 /// Which methods others are compared with.
 struct Roles {
-  std::vector<std::string> libtorch = {"index_select", "advanced",    "staged", "dense", "sparse",
-                                       "torch_optim",  "torch_fused", "foreach", "flat"};
+  std::vector<std::string> libtorch = {"index_select", "advanced",    "staged",     "dense", "sparse",
+                                       "torch_optim",  "torch_fused", "foreach",    "flat",  "plain",
+                                       "accumulate",   "one_by_one",  "graphs_kept"};
   std::vector<std::string> ceilings = {"copy", "stream"};
 
   [[nodiscard]] bool is_libtorch(const Record& record) const;

@@ -6,6 +6,7 @@
 #include "reports/plain_table.h"
 #include "reports/step_tables.h"
 #include "reports/sweep_tables.h"
+#include "reports/training_table.h"
 #include "reports/transfer_table.h"
 
 namespace stbench::reports {
@@ -13,11 +14,13 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-/// What was waived stands below all tables; the memory table has it, too, beside the seed's figures.
+/// What was waived stands below all tables; the memory table has it, too, beside the seed's figures, and that
+/// of batches, where it is who ran out of memory.
 Rows shown_rows(const Report& report) {
   Rows rows;
   for (const Record& record : report.records) {
-    if (record.status != Status::waived || record.id.suite == "memory") rows.push_back(&record);
+    const bool in_table = record.id.suite == "memory" || trains_batches(record);
+    if (record.status != Status::waived || in_table) rows.push_back(&record);
   }
   return rows;
 }
@@ -38,6 +41,10 @@ std::string render_tables(const Report& report, Style style) {
   for (const Rows& suite : group_by(shown_rows(report), [](const Record& r) { return r.id.suite; })) {
     if (suite.front()->id.suite == "memory") {
       sections.push_back(memory_tables(suite, style));
+      continue;
+    }
+    if (trains_batches(*suite.front())) {
+      sections.push_back(training_tables(suite, style));
       continue;
     }
     if (times_steps(*suite.front())) {

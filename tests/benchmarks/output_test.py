@@ -31,7 +31,8 @@ VALUES = {
 ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
          "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
 STEPS = {"--optimizer": ("optimizer", "Adam"), "--text": ("embedding", __file__), "--negatives": ("embedding", "3"),
-         "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5")}
+         "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5"),
+         "--model": ("infinitybatch", "mlp"), "--micro-batch": ("infinitybatch", "fixed")}
 FLAGS = {"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all"}
 
 

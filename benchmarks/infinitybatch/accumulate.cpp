@@ -1,0 +1,45 @@
+#include <algorithm>
+
+#include "benchmarks/infinitybatch/world.h"
+
+namespace stbench {
+namespace {
+
+/// Written by hand: micro-batches of one size, whose weighted gradients LibTorch adds up in `.grad`.
+class AccumulatingTrainer final : public Trainer {
+ public:
+  explicit AccumulatingTrainer(TrainingWorld& world)
+      : Trainer(world),
+        size_(finds_size(world.id) ? std::min(world.id.rows, world.id.batch)
+                                   : std::max<std::int64_t>(1, world.id.rows / 2)) {}
+
+ private:
+  void gradients(int set) override {
+    for (std::int64_t first = 0; first < samples(); first += size_) {
+      const auto count = std::min(size_, samples() - first);
+      const double weight = static_cast<double>(count) / static_cast<double>(samples());
+      world_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
+    }
+  }
+  /// Where the size is free, what its writer would do once: an eighth less until it fits.
+  bool take_smaller() override {
+    const auto less = size_ - std::max<std::int64_t>(1, world_.id.rows / 8);
+    if (!finds_size(world_.id) || less < 1) return false;
+    size_ = less;
+    return true;
+  }
+  [[nodiscard]] std::int64_t at_once() const override { return std::min(size_, samples()); }
+
+  std::int64_t size_;
+};
+
+const RegisterStepMethod registration(
+    "infinitybatch", {
+                         .name = "accumulate",
+                         .summary = "LibTorch: accumulation by hand, in micro-batches of one size",
+                         .role = harness::Role::libtorch,
+                         .open = trainer_in<AccumulatingTrainer>,
+                     });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,61 @@
+#include "speedtorch/infinity_batch.h"
+
+#include <algorithm>
+
+#include "benchmarks/infinitybatch/world.h"
+
+namespace stbench {
+namespace {
+
+using namespace speedtorch::infinity;  // NOLINT(google-build-using-namespace)
+
+/// This library. A warning of anything that makes gradients wrong ends the case.
+class InfinityTrainer final : public Trainer {
+ public:
+  explicit InfinityTrainer(TrainingWorld& world) : Trainer(world), infinity_(options(world)) {
+    infinity_.set_model(
+        Model(parameters_, [&net = world.net, parameters = parameters_](const at::Tensor& samples) {
+          return net.forward(parameters, samples);
+        }));
+    infinity_.set_optimizer(optimizer_);
+    infinity_.set_criterion(Criterion(mean_loss, Reduction::mean));
+  }
+
+  void prepare(int set) override {
+    infinity_.zero_grad();
+    Trainer::prepare(set);
+  }
+
+ private:
+  static speedtorch::InfinityBatchOptions options(const TrainingWorld& world) {
+    speedtorch::InfinityBatchOptions options;
+    if (!finds_size(world.id)) options.micro_batch.fixed = std::max<std::int64_t>(1, world.id.rows / 2);
+    options.warnings = WarningPlan::strict();
+    return options;
+  }
+
+  void gradients(int set) override {
+    const auto [samples, classes] = world_.examples(set, 0, world_.id.batch);
+    before_ = last_;
+    last_ = infinity_.backward(Batch(samples, classes));
+  }
+  void update() override { infinity_.step(); }
+  /// The size has found itself when a step did as the one before.
+  bool still_searching() override {
+    return finds_size(world_.id) && (last_.micro_batches != before_.micro_batches || last_.refusals > 0);
+  }
+  [[nodiscard]] std::int64_t at_once() const override { return last_.largest_micro_batch; }
+
+  speedtorch::InfinityBatch infinity_;
+  BatchResult before_, last_;
+};
+
+const RegisterStepMethod registration("infinitybatch", {
+                                                           .name = "infinity",
+                                                           .summary = "this library: InfinityBatch",
+                                                           .role = harness::Role::ours,
+                                                           .open = trainer_in<InfinityTrainer>,
+                                                       });
+
+}  // namespace
+}  // namespace stbench

@@ -1,0 +1,31 @@
+#include "benchmarks/infinitybatch/world.h"
+
+namespace stbench {
+namespace {
+
+/// One sample after another, forward and backward, its gradient added to those before.
+class OneByOneTrainer final : public Trainer {
+ public:
+  using Trainer::Trainer;
+
+ private:
+  void gradients(int set) override {
+    const double weight = 1 / static_cast<double>(samples());
+    for (std::int64_t sample = 0; sample < samples(); ++sample)
+      world_.loss(parameters_, fetch(set, sample, 1)).mul(weight).backward();
+  }
+  [[nodiscard]] std::int64_t at_once() const override { return 1; }
+  [[nodiscard]] double most_times_plain() const override { return times_plain_of_single_sums(samples()); }
+};
+
+const RegisterStepMethod registration("infinitybatch",
+                                      {
+                                          .name = "one_by_one",
+                                          .summary = "LibTorch: one sample at a time, forward and backward",
+                                          .role = harness::Role::libtorch,
+                                          .applies = finds_size,
+                                          .open = trainer_in<OneByOneTrainer>,
+                                      });
+
+}  // namespace
+}  // namespace stbench
