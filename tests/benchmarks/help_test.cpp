@@ -37,7 +37,7 @@ TEST(OptionTable, HasOnlyValuesThatTheOptionTakes) {
   for (const auto& option : options_with_values()) {
     for (const auto& value : option.values) {
       std::vector<std::string> words{option.name, value, "--baseline", "kept"};  // which --across goes with
-      if (option.name != "--suite") words.insert(words.begin(), {"--suite", "transfer,contiguous"});
+      if (option.name != "--suite") words.insert(words.begin(), {"--suite", "transfer,contiguous,infinitybatch"});
       EXPECT_NO_THROW(parse_command_line(words)) << option.name << " " << value;
     }
   }

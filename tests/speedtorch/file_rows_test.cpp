@@ -110,15 +110,23 @@ class FileRowsOfEveryWay : public testing::TestWithParam<Way> {
 
   /// Gathers and compares with the function that the file was written by.
   void expect_rows(const FileTable& table, const at::Tensor& index) {
+    const bool cold = GetParam().cold && index.numel() > 0;
+    // The kernel reads ahead from where the first row is asked for: of a file so small, now and then all is
+    // there before the last one is (in one of some hundred gathers).
+    for (int attempts = 10; attempts > 0; --attempts) {
+      const auto last = gather_and_compare(table, index);
+      if (!cold || (!last.copied && last.reads > 0)) return;
+    }
+    ADD_FAILURE() << "what was cold has been copied";
+  }
+
+  FileRows::Done gather_and_compare(const FileTable& table, const at::Tensor& index) {
     if (GetParam().cold) make_cold(table.fd);
     FileRows rows(table, GetParam().options);
     auto out = poisoned(index.numel(), table.row_bytes);
     rows.gather(index, out);
     EXPECT_EQ(wrong_rows(table, index, out), 0) << table.row_bytes << " B from " << table.offset;
-    if (GetParam().cold && index.numel() > 0) {
-      EXPECT_FALSE(rows.last().copied);
-      EXPECT_GT(rows.last().reads, 0);
-    }
+    return rows.last();
   }
 };
 
