@@ -52,13 +52,13 @@ at::Tensor instance_norm(const at::Tensor& input, const Maybe& weight, const May
 
 /// Once, and for all threads: without a Scope nothing is dispatched by this key.
 void register_once() {
-  [[maybe_unused]] static const auto* const registered = [] {
-    auto* others = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
-    others->fallback(torch::CppFunction::makeFallthrough());
-    auto* ours = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
-    ours->impl("batch_norm", &batch_norm);
-    ours->impl("instance_norm", &instance_norm);
-    return ours;
+  static torch::Library others(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  static torch::Library ours(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
+  [[maybe_unused]] static const bool registered = [] {
+    others.fallback(torch::CppFunction::makeFallthrough());
+    ours.impl("batch_norm", &batch_norm);
+    ours.impl("instance_norm", &instance_norm);
+    return true;
   }();
 }
 
