@@ -224,7 +224,7 @@ void ContiguousOptimizer::State::step_buckets(const kernels::GradientChange& cha
 template <class T>
 void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan) {
   const auto places = parameters.places();
-  const auto dtype = parameters.buckets()[bucket].data.scalar_type();
+  const auto unit = padding_unit(parameters.buckets()[bucket].data.scalar_type());
   plan.runs.clear();
   for (std::size_t k = first_of_[bucket]; k < first_of_[bucket + 1]; ++k) {
     auto& count = counts_[k];
@@ -232,7 +232,7 @@ void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan
     if (!count.stepped) continue;
     const auto& place = places[k];
     const auto* const update = &plan.updates[place.group];
-    const std::int64_t end = place.begin + padded(place.count, dtype);
+    const std::int64_t end = place.begin + padded(place.count, unit);
     auto* const last = plan.runs.empty() ? nullptr : &plan.runs.back();
     if (last != nullptr && last->end == place.begin && last->step == count.steps + 1 &&
         last->update == update)
@@ -243,11 +243,13 @@ void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan
 }
 
 void ContiguousOptimizer::State::count_step() {
+  const auto places = parameters.places();
+  const auto& all = parameters.original();
   for (std::size_t k = 0; k < counts_.size(); ++k) {
     auto& count = counts_[k];
     if (!count.stepped) continue;
     ++count.steps;
-    const auto& parameter = parameters.original()[parameters.places()[k].parameter];
+    const auto& parameter = all[places[k].parameter];
     bump_version(parameter);
     count.version = version_of(parameter);
   }

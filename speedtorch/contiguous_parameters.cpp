@@ -3,6 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cmath>
@@ -48,11 +49,16 @@ std::string obstacle(const at::Tensor& tensor) {
 
 }  // namespace
 
-/// What was put where, to be compared with what is there.
+/// What was put where, to be compared with what is there. Each step asks it of each parameter: LibTorch's
+/// fields are read themselves and each tensor is found from here at once, since grad(), requires_grad() and
+/// the comparison of two shapes are calls (docs/contiguous.md has the figures).
 class ContiguousParameters::Views {
  public:
   struct View {
-    at::Tensor gradient;        ///< of the parameter's strides
+    at::Tensor gradient;  ///< of the parameter's strides
+    const c10::TensorImpl* parameter;
+    std::size_t bucket;
+    std::int64_t begin;
     std::uint32_t version = 0;  ///< when it was last zeroed
   };
   std::vector<View> of;                        ///< each place
@@ -60,18 +66,43 @@ class ContiguousParameters::Views {
   std::vector<double> scratch;
 
   /// Whether the parameter itself is where it was put.
-  [[nodiscard]] bool data_stays(const at::Tensor& parameter, const Bucket& bucket, std::size_t place,
-                                std::int64_t begin) const {
-    const auto& gradient = of[place].gradient;
-    return lies_in(parameter, bucket.data, begin) && parameter.sizes() == gradient.sizes() &&
-           parameter.strides() == gradient.strides() && parameter.requires_grad();
+  [[nodiscard]] static bool data_stays(const View& view, const Bucket& bucket) {
+    const auto& was = *view.gradient.unsafeGetTensorImpl();
+    const auto& is = *view.parameter;
+    const auto* const autograd = autograd_of(is);
+    return lies_in(is, bucket.data, view.begin) && same(is.sizes(), was.sizes()) &&
+           same(is.strides(), was.strides()) && autograd != nullptr &&
+           (autograd->requires_grad_ || autograd->grad_fn_ != nullptr);
   }
-  [[nodiscard]] bool gradient_stays(const at::Tensor& parameter, const Bucket& bucket, std::size_t place,
-                                    std::int64_t begin) const {
-    // As grad(), which also asks whether it should warn of tensors that are no leafs.
-    const at::Tensor& gradient = std::as_const(*parameter.unsafeGetTensorImpl()).grad();
-    return gradient.unsafeGetTensorImpl() == of[place].gradient.unsafeGetTensorImpl() &&
-           lies_in(gradient, bucket.gradient, begin);
+  [[nodiscard]] static bool gradient_stays(const View& view, const Bucket& bucket) {
+    const auto* const autograd = autograd_of(*view.parameter);
+    const auto* const gradient = view.gradient.unsafeGetTensorImpl();
+    return autograd != nullptr && autograd->grad_.unsafeGetTensorImpl() == gradient &&
+           lies_in(*gradient, bucket.gradient, view.begin);
+  }
+
+  /// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
+  /// small tensors, they are much of a step (docs/contiguous.md).
+  void prefetch(std::size_t place) const {
+    constexpr std::size_t kAhead = 8;
+    if (place + kAhead >= of.size()) return;
+    for (const auto* const impl :
+         {of[place + kAhead].parameter,
+          static_cast<const c10::TensorImpl*>(of[place + kAhead].gradient.unsafeGetTensorImpl())})
+      for (int line = 0; line < 3; ++line)
+        __builtin_prefetch(reinterpret_cast<const char*>(impl) + 64 * line);
+    __builtin_prefetch(of[place + kAhead / 2].parameter->autograd_meta());
+  }
+
+ private:
+  static const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
+    return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  }
+  static bool same(at::IntArrayRef one, at::IntArrayRef other) {
+    if (one.size() != other.size()) return false;
+    for (std::size_t d = 0; d < one.size(); ++d)
+      if (one[d] != other[d]) return false;
+    return true;
   }
 };
 
@@ -244,7 +275,8 @@ void ContiguousParameters::lay_out() {
   for (const auto& place : layout.places) {
     const auto& parameter = parameters_[place.parameter];
     const auto& gradient = buckets[place.bucket].gradient;
-    views.push_back({place_in(gradient, place.begin, parameter.sizes(), dense_strides(parameter))});
+    views.push_back({place_in(gradient, place.begin, parameter.sizes(), dense_strides(parameter)),
+                     parameter.unsafeGetTensorImpl(), place.bucket, place.begin});
     if (const auto old = dense_gradient(parameter); old.defined()) views.back().gradient.copy_(old);
   }
   // From here on nothing fails. Parameter by parameter, so that the memory of the first is free again before
@@ -288,9 +320,7 @@ std::string ContiguousParameters::name_of(std::size_t parameter) const { return 
 
 bool ContiguousParameters::data_is_valid() const {
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    const auto& place = places_[k];
-    if (!views_->data_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
-      return false;
+    if (!Views::data_stays(views_->of[k], buckets_[places_[k].bucket])) return false;
   }
   return frozen_stay();
 }
@@ -307,9 +337,7 @@ bool ContiguousParameters::buffer_is_valid() const noexcept {
   try {
     if (!data_is_valid()) return false;
     for (std::size_t k = 0; k < places_.size(); ++k) {
-      const auto& place = places_[k];
-      if (!views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
-        return false;
+      if (!Views::gradient_stays(views_->of[k], buckets_[places_[k].bucket])) return false;
     }
     return std::all_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
       return bucket.data.grad().unsafeGetTensorImpl() == bucket.gradient.unsafeGetTensorImpl();
@@ -324,8 +352,7 @@ void ContiguousParameters::assert_buffer_is_valid() const {
   refuse_moved_data();
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (!views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
-      refuse_gradient(place.parameter);
+    if (!Views::gradient_stays(views_->of[k], buckets_[place.bucket])) refuse_gradient(place.parameter);
   }
   refuse_buffer_gradient();
 }
@@ -353,7 +380,7 @@ void ContiguousParameters::refuse_moved_data() const {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& [number, group, bucket, begin, count] = places_[k];
     const auto& parameter = parameters_[number];
-    if (views_->data_stays(parameter, buckets_[bucket], k, begin)) continue;
+    if (Views::data_stays(views_->of[k], buckets_[bucket])) continue;
     const auto& was = views_->of[k].gradient;
     std::ostringstream text;
     text << names_[number];
@@ -386,30 +413,14 @@ void ContiguousParameters::prepare_step() {
       refuse_buffer_gradient();
   }
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    prefetch_place(k);
-    const auto& place = places_[k];
-    const auto& parameter = parameters_[place.parameter];
-    const auto& bucket = buckets_[place.bucket];
-    if (!views_->data_stays(parameter, bucket, k, place.begin)) refuse_moved_data();
-    if (views_->gradient_stays(parameter, bucket, k, place.begin)) continue;
-    if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(place.parameter);
+    views_->prefetch(k);
+    const auto& view = views_->of[k];
+    const auto& bucket = buckets_[view.bucket];
+    if (!Views::data_stays(view, bucket)) refuse_moved_data();
+    if (Views::gradient_stays(view, bucket)) continue;
+    if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(places_[k].parameter);
     reattach(k);
   }
-}
-
-/// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
-/// small tensors, they are much of a step (docs/contiguous.md).
-void ContiguousParameters::prefetch_place(std::size_t k) const {
-  constexpr std::size_t kAhead = 8;
-  const auto prefetch = [](const void* object, int lines) {
-    for (int line = 0; line < lines; ++line) __builtin_prefetch(static_cast<const char*>(object) + 64 * line);
-  };
-  if (k + kAhead < places_.size()) {
-    prefetch(parameters_[places_[k + kAhead].parameter].unsafeGetTensorImpl(), 3);
-    prefetch(views_->of[k + kAhead].gradient.unsafeGetTensorImpl(), 3);
-  }
-  if (k + kAhead / 2 < places_.size())
-    prefetch(parameters_[places_[k + kAhead / 2].parameter].unsafeGetTensorImpl()->autograd_meta(), 1);
 }
 
 void ContiguousParameters::reattach(std::size_t k) {
@@ -417,7 +428,8 @@ void ContiguousParameters::reattach(std::size_t k) {
   const auto& place = places_[k];
   auto& view = views_->of[k];
   at::Tensor parameter = parameters_[place.parameter];
-  if (!lies_in(view.gradient, buckets_[place.bucket].gradient, place.begin)) {  // by set_data()
+  if (!lies_in(*view.gradient.unsafeGetTensorImpl(), buckets_[place.bucket].gradient,
+               place.begin)) {  // by set_data()
     view.gradient =
         place_in(buckets_[place.bucket].gradient, place.begin, parameter.sizes(), parameter.strides());
   }
@@ -437,8 +449,7 @@ void ContiguousParameters::zero_grad() {
   }
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (views_->gradient_stays(parameters_[place.parameter], buckets_[place.bucket], k, place.begin))
-      continue;
+    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
     parameters_[place.parameter].mutable_grad() = at::Tensor();
     reattach(k);
   }

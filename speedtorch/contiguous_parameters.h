@@ -170,7 +170,6 @@ class ContiguousParameters {
   void refuse_moved_data() const;
   [[noreturn]] void refuse_gradient(std::size_t parameter) const;
   [[noreturn]] void refuse_buffer_gradient() const;
-  void prefetch_place(std::size_t place) const;
   void reattach(std::size_t place);
   template <class Operation>
   void on_gradients(const Operation& operation);

@@ -14,7 +14,6 @@
 namespace speedtorch {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;     // bytes of each view
 constexpr std::int64_t kHugeFrom = 2 << 20;  // bytes of a buffer that is worth huge pages
 
 template <class T>
@@ -28,23 +27,17 @@ double sum_on_host(const at::Tensor& gradient, const kernels::GradientChange& ch
 
 }  // namespace
 
-std::int64_t padded(std::int64_t count, at::ScalarType dtype) {
-  const auto bytes = static_cast<std::int64_t>(c10::elementSize(dtype));
-  const std::int64_t unit = std::max(kAlignment / bytes, kernels::kFlatUnit);
-  return (count + unit - 1) / unit * unit;
-}
-
 at::Tensor new_buffer(std::int64_t elements, at::ScalarType dtype, at::Device device, Placement placement) {
   const auto item = static_cast<std::int64_t>(c10::elementSize(dtype));
   if (device.is_cpu() && elements > 0 && placement != Placement::libtorch) {
     const auto kind = elements * item < kHugeFrom ? Placement::pageable : placement;
     return allocate(kind, elements * item)->tensor({elements}, dtype).zero_();
   }
-  const std::int64_t spare = kAlignment / item;
+  const std::int64_t spare = kBufferAlignment / item;
   auto buffer = at::zeros({elements + spare}, at::TensorOptions(dtype).device(device));
   const auto over =
-      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(buffer.data_ptr()) % kAlignment);
-  return place_in(buffer, over == 0 ? 0 : (kAlignment - over) / item, {elements}, {1});
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(buffer.data_ptr()) % kBufferAlignment);
+  return place_in(buffer, over == 0 ? 0 : (kBufferAlignment - over) / item, {elements}, {1});
 }
 
 at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRef sizes,

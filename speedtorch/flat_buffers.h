@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,8 +22,19 @@ inline kernels::Half half_of(at::ScalarType dtype) {
 /// Float16 and bfloat16 are stepped in float32, others in their own.
 inline at::ScalarType update_dtype(at::ScalarType dtype) { return is_half(dtype) ? at::kFloat : dtype; }
 
-/// How many elements of a buffer a view of `count` takes: the next begins at a multiple of 256 bytes.
-std::int64_t padded(std::int64_t count, at::ScalarType dtype);
+constexpr std::int64_t kBufferAlignment = 256;  ///< bytes, of each view
+
+/// A view takes a multiple of this many elements (a power of two): the next begins at a multiple of 256
+/// bytes.
+inline std::int64_t padding_unit(at::ScalarType dtype) {
+  return std::max(kBufferAlignment / static_cast<std::int64_t>(c10::elementSize(dtype)), kernels::kFlatUnit);
+}
+
+/// How many elements of a buffer a view of `count` takes.
+inline std::int64_t padded(std::int64_t count, std::int64_t unit) { return (count + unit - 1) & -unit; }
+inline std::int64_t padded(std::int64_t count, at::ScalarType dtype) {
+  return padded(count, padding_unit(dtype));
+}
 
 /// A zeroed buffer that begins at a multiple of 256 bytes, on the host in `placement` where it is of 2 MiB or
 /// more. @throws what allocate() throws
@@ -34,12 +46,10 @@ at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRe
                     at::IntArrayRef strides);
 
 /// Whether a tensor begins at element `begin` of `buffer`. Asked of each parameter and gradient in each step.
-inline bool lies_in(const at::Tensor& tensor, const at::Tensor& buffer, std::int64_t begin) {
-  const auto* const impl = tensor.unsafeGetTensorImpl();
+inline bool lies_in(const c10::TensorImpl& tensor, const at::Tensor& buffer, std::int64_t begin) {
   const auto* const whole = buffer.unsafeGetTensorImpl();
-  return impl->has_storage() &&
-         impl->unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
-         impl->storage_offset() == whole->storage_offset() + begin;
+  return tensor.unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
+         tensor.storage_offset() == whole->storage_offset() + begin;
 }
 
 inline std::uint32_t version_of(const at::Tensor& tensor) {
