@@ -315,7 +315,7 @@ void MicroBatches::one_pass(const Batch& batch, const Criterion& criterion, Grad
       kept.push_back(std::move(copy));
       kept_targets.push_back(samples.targets);
     }
-    if (criterion_checked_ || !sum) return;
+    if (criterion_checked_ || !sum || count == batch.size()) return;  // nothing to make up the whole of
     const bool added = had_memory_for([&] {
       const std::string wrong =
           check.add(criterion, detached(outputs, output_device()), samples.targets, loss.detach(), weight);
