@@ -128,9 +128,7 @@ bool is_plain_sgd(const torch::optim::Optimizer& stock) {
 
 }  // namespace
 
-bool Optimizer::allocates_nothing() const {
-  return stock_ ? is_plain_sgd(*stock_) : own_.allocates_nothing;
-}
+bool Optimizer::allocates_nothing() const { return stock_ ? is_plain_sgd(*stock_) : own_.allocates_nothing; }
 
 Optimizer::Optimizer(ContiguousOptimizer& contiguous, const StepOptions& options)
     : Optimizer(infinity::contiguous(contiguous, options)) {}
