@@ -34,6 +34,7 @@ Batch::Batch(at::Tensor inputs, at::Tensor targets)
 Batch::Batch(Tensors inputs, Tensors targets) : samples_(samples_in(inputs)) {
   require_samples(inputs, samples_, "inputs");
   require_samples(targets, samples_, "targets");
+  shape_ = shape_of_a_sample(inputs);
   fetch_ = [inputs = std::move(inputs), targets = std::move(targets)](std::int64_t first,
                                                                       std::int64_t count) {
     return Samples{rows_of(inputs, first, count), rows_of(targets, first, count)};
@@ -55,11 +56,18 @@ Samples Batch::samples(std::int64_t first, std::int64_t count) const {
   return found;
 }
 
+std::string Batch::shape() const { return shape_.empty() ? shape_of_a_sample(samples(0, 1).inputs) : shape_; }
+
+/// Without a stream, which would cost 3 us a tensor at each batch.
 std::string shape_of_a_sample(const Tensors& tensors) {
   std::string shape;
   for (const at::Tensor& tensor : tensors) {
     shape += shape.empty() ? "" : "; ";
-    shape += c10::str(tensor.scalar_type(), tensor.sizes().slice(1));
+    shape += c10::toString(tensor.scalar_type());
+    shape += '[';
+    for (std::int64_t axis = 1; axis < tensor.dim(); ++axis)
+      shape += (axis > 1 ? ", " : "") + std::to_string(tensor.size(axis));
+    shape += ']';
   }
   return shape;
 }
@@ -67,7 +75,8 @@ std::string shape_of_a_sample(const Tensors& tensors) {
 Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count) {
   Tensors rows;
   rows.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) rows.push_back(at::narrow(tensor, 0, first, count));
+  for (const at::Tensor& tensor : tensors)
+    rows.push_back(count == tensor.size(0) && first == 0 ? tensor : at::narrow(tensor, 0, first, count));
   return rows;
 }
 

@@ -34,9 +34,12 @@ class Batch {
   [[nodiscard]] std::int64_t size() const { return samples_; }  ///< samples
   /// @throws InfinityBatchError where what was fetched has another number of samples
   [[nodiscard]] Samples samples(std::int64_t first, std::int64_t count) const;
+  /// shape_of_a_sample() of its inputs; one sample is fetched where they are not there.
+  [[nodiscard]] std::string shape() const;
 
  private:
   std::int64_t samples_;
+  std::string shape_;  ///< empty: of samples that are fetched
   Fetch fetch_;
 };
 
@@ -44,7 +47,7 @@ class Batch {
 /// the same memory.
 std::string shape_of_a_sample(const Tensors& tensors);
 
-/// `count` rows of each tensor from the `first` on, without a copy.
+/// `count` rows of each tensor from the `first` on, without a copy; all of them are the tensor itself.
 Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count);
 
 /// Each tensor on `device`; what is there already is not copied. Copies from pinned memory do not wait.

@@ -51,9 +51,10 @@ at::Tensor Criterion::operator()(const Tensors& outputs, const Tensors& targets,
   at::Tensor total;
   for (const Part& part : parts_) {
     at::Tensor loss = part.loss(outputs, targets);
-    if (!loss.defined() || loss.numel() != 1)
-      throw InfinityBatchError("the criterion gave " + (loss.defined() ? c10::str(loss.sizes()) : "nothing") +
-                               "; a loss is one number (reduction mean or sum)");
+    if (!loss.defined() || loss.dim() != 0)
+      throw InfinityBatchError("the criterion gave " +
+                               (loss.defined() ? "a tensor of shape " + c10::str(loss.sizes()) : "nothing") +
+                               "; a loss is one number without dimensions: take its mean() or sum()");
     if (of_parts && parts_.size() > 1) of_parts->push_back(loss.detach());
     if (part.factor != 1) loss = loss * part.factor;
     total = total.defined() ? total + loss : loss;

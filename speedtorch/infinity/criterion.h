@@ -39,7 +39,8 @@ class Criterion {
 
   /// A module of LibTorch (torch::nn::CrossEntropyLoss, ...), whose options say the reduction, the weights of
   /// classes and the index to ignore; or any callable of (output, target), of three (outputs, then targets)
-  /// or of (outputs, targets) that gives a tensor of one element, or of (output) or (outputs) alone.
+  /// or of (outputs, targets) that gives a number (a tensor without dimensions), or of (output) or (outputs)
+  /// alone.
   template <class Function>
   requires(!std::is_same_v<std::decay_t<Function>, Criterion>)
       Criterion(Function function)  // NOLINT(google-explicit-constructor): a loss is a criterion
@@ -69,9 +70,10 @@ class Criterion {
   /// All tensors that it holds itself.
   [[nodiscard]] Tensors tensors() const;
 
-  /// The loss, one element. @param of_parts gets that of each part, before its factor, where there are
+  /// The loss, one number. @param of_parts gets that of each part, before its factor, where there are
   /// several
-  /// @throws InfinityBatchError where a part gives more than one element
+  /// @throws InfinityBatchError where a part gives a vector, also one of one element: it would be a loss a
+  /// sample of a micro-batch of one
   [[nodiscard]] at::Tensor operator()(const Tensors& outputs, const Tensors& targets,
                                       Tensors* of_parts = nullptr) const;
 

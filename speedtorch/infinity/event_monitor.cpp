@@ -8,11 +8,6 @@
 namespace speedtorch::infinity {
 namespace {
 
-std::string kind_of(const at::Tensor& tensor) {
-  return c10::str(tensor.sizes(), " ", tensor.scalar_type(), " on ", tensor.device(),
-                  tensor.requires_grad() ? "" : ", frozen");
-}
-
 /// What an optimizer would say of its options: learning rates, and how many parameters each group has.
 std::string options_of(const Optimizer& optimizer) {
   if (!optimizer.stock()) return std::to_string(optimizer.parameters().size()) + " parameters";
@@ -24,10 +19,28 @@ std::string options_of(const Optimizer& optimizer) {
 
 }  // namespace
 
+EventMonitor::Seen::Seen(const NamedTensor& named)
+    : name(named.name),
+      parameter(named.tensor.unsafeGetTensorImpl()),
+      sizes(named.tensor.sizes().vec()),
+      dtype(named.tensor.scalar_type()),
+      device(named.tensor.device()),
+      trainable(named.tensor.requires_grad()) {}
+
+bool EventMonitor::Seen::same_kind(const at::Tensor& tensor) const {
+  return tensor.sizes() == sizes && tensor.scalar_type() == dtype && tensor.device() == device &&
+         tensor.requires_grad() == trainable;
+}
+
+std::string EventMonitor::Seen::kind() const {
+  return c10::str(at::IntArrayRef(sizes), " ", dtype, " on ", device, trainable ? "" : ", frozen");
+}
+
 void EventMonitor::look_at(const Model& model, const std::vector<Optimizer>& optimizers,
                            const Criterion* criterion) {
-  look_at_model(model);
-  look_at_optimizers(model, optimizers);
+  const std::vector<NamedTensor> parameters = model.named_parameters();
+  look_at_model(parameters, model.training());
+  look_at_optimizers(parameters, optimizers);
   std::vector<Reduction> reductions;
   if (criterion)
     for (const auto& part : criterion->parts()) reductions.push_back(part.reduction());
@@ -37,34 +50,35 @@ void EventMonitor::look_at(const Model& model, const std::vector<Optimizer>& opt
   first_look_ = false;
 }
 
-void EventMonitor::look_at_model(const Model& model) {
-  std::vector<Seen> now;
-  for (const NamedTensor& named : model.named_parameters())
-    now.push_back({named.name, named.tensor.unsafeGetTensorImpl(), kind_of(named.tensor)});
-  const bool training = model.training();
-  if (!first_look_) {
-    std::string change;
-    if (now.size() != parameters_.size())
-      change = "the model has " + std::to_string(now.size()) + " parameters, a batch ago " +
-               std::to_string(parameters_.size());
-    for (std::size_t i = 0; change.empty() && i < now.size(); ++i) {
-      if (now[i].kind != parameters_[i].kind)
-        change = "parameter " + now[i].name + " is " + now[i].kind + ", a batch ago " + parameters_[i].kind;
-      else if (now[i].parameter != parameters_[i].parameter)
-        change = "parameter " + now[i].name +
-                 " is another tensor than a batch ago: an optimizer that was made before "
-                 "does not have it";
-    }
-    if (change.empty() && training != training_)
-      change = training ? "the model is in training mode, a batch ago in evaluation mode"
-                        : "the model is in evaluation mode, a batch ago in training mode";
-    if (!change.empty()) warnings_->warn(Warning::model_changed, change);
+/// In words; empty where nothing changed.
+std::string EventMonitor::change_to(const std::vector<NamedTensor>& now) const {
+  if (now.size() != parameters_.size())
+    return "the model has " + std::to_string(now.size()) + " parameters, a batch ago " +
+           std::to_string(parameters_.size());
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (!parameters_[i].same_kind(now[i].tensor))
+      return "parameter " + now[i].name + " is " + Seen(now[i]).kind() + ", a batch ago " +
+             parameters_[i].kind();
+    if (now[i].tensor.unsafeGetTensorImpl() != parameters_[i].parameter)
+      return "parameter " + now[i].name +
+             " is another tensor than a batch ago: an optimizer that was made before does not have it";
   }
-  parameters_ = std::move(now);
+  return {};
+}
+
+void EventMonitor::look_at_model(const std::vector<NamedTensor>& now, bool training) {
+  const std::string change = change_to(now);
+  std::string mode;
+  if (change.empty() && training != training_)
+    mode = training ? "the model is in training mode, a batch ago in evaluation mode"
+                    : "the model is in evaluation mode, a batch ago in training mode";
+  if (!first_look_ && !(change + mode).empty()) warnings_->warn(Warning::model_changed, change + mode);
+  if (!change.empty()) parameters_ = std::vector<Seen>(now.begin(), now.end());
   training_ = training;
 }
 
-void EventMonitor::look_at_optimizers(const Model& model, const std::vector<Optimizer>& optimizers) {
+void EventMonitor::look_at_optimizers(const std::vector<NamedTensor>& parameters,
+                                      const std::vector<Optimizer>& optimizers) {
   if (optimizers.empty()) return;
   std::unordered_set<const void*> optimized;
   std::vector<std::string> options;
@@ -73,7 +87,7 @@ void EventMonitor::look_at_optimizers(const Model& model, const std::vector<Opti
       optimized.insert(parameter.unsafeGetTensorImpl());
     options.push_back(options_of(optimizer));
   }
-  for (const NamedTensor& named : model.named_parameters()) {
+  for (const NamedTensor& named : parameters) {
     if (!named.tensor.requires_grad() || optimized.contains(named.tensor.unsafeGetTensorImpl())) continue;
     warnings_->warn(
         Warning::optimizer_changed,

@@ -16,13 +16,22 @@ constexpr int kBlock = 32;  ///< micro-batches
 
 bool is_dense(const at::Tensor& tensor) { return tensor.layout() == at::kStrided; }
 
+/// True where nobody else holds the tensor's memory, and there is no more of it than the tensor's. The
+/// gradients of a linear layer are views (transposed, reshaped): each holds its base, which nobody else may
+/// then.
+bool is_alone(const at::Tensor& tensor) {
+  if (tensor.use_count() > 1 || tensor.storage().nbytes() != tensor.nbytes()) return false;
+  if (!tensor.is_view()) return tensor.storage().use_count() <= 1;
+  return tensor.storage().use_count() <= 2 && tensor._base().use_count() <= 1;
+}
+
 /// A tensor to add to in place: laid out as the parameter is, and shared with nobody. A backward may hand out
 /// the same memory twice (a + b), or an expanded number.
 at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   if (!is_dense(gradient)) return gradient;
-  const bool alone = gradient.use_count() <= 1 && gradient.storage().use_count() <= 1;
-  if (alone && gradient.strides() == parameter.strides() && gradient.is_non_overlapping_and_dense())
-    return gradient;
+  if (is_alone(gradient) && gradient.strides() == parameter.strides() &&
+      gradient.is_non_overlapping_and_dense())
+    return gradient.is_view() ? gradient.variable_data() : gradient;
   const bool keep_strides = parameter.is_non_overlapping_and_dense();
   at::Tensor copy = keep_strides
                         ? at::empty_strided(parameter.sizes(), parameter.strides(), gradient.options())

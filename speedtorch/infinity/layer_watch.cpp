@@ -13,6 +13,7 @@ struct LayerWatch::State {
   using Clock = std::chrono::steady_clock;
   std::unordered_map<const void*, std::string> layers;  ///< by parameter
   std::map<std::string, double> seconds;
+  bool batch_norm = false;
   bool batch_statistics = false;
   int depth = 0;
   int instance_norm = 0;  ///< the depth at which one runs; 0: none
@@ -56,11 +57,12 @@ void LayerWatch::State::begin(const at::RecordFunction& function) {
   if (operation == "aten::instance_norm" && instance_norm == 0) instance_norm = depth;
   const int training = training_argument(operation);
   const auto inputs = function.inputs();
+  batch_norm = batch_norm || training >= 0;
   if (training >= 0 && instance_norm == 0 && inputs.size() > static_cast<std::size_t>(training)) {
     const c10::IValue& value = inputs[static_cast<std::size_t>(training)];
     batch_statistics = batch_statistics || (value.isBool() && value.toBool());
   }
-  if (depth > 1) return;
+  if (depth > 1 || layers.empty()) return;
   layer.clear();
   for (const c10::IValue& value : inputs) find_layer(value);
   start = Clock::now();
@@ -72,7 +74,7 @@ void LayerWatch::State::end() {
   seconds[layer] += std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-LayerWatch::LayerWatch(const Model* model) : state_(std::make_unique<State>()) {
+LayerWatch::LayerWatch(const Model* model, Sees sees) : state_(std::make_unique<State>()) {
   if (model)
     for (const NamedTensor& named : model->named_parameters())
       state_->layers[named.tensor.unsafeGetTensorImpl()] = layer_of(named.name);
@@ -87,7 +89,7 @@ LayerWatch::LayerWatch(const Model* model) : state_(std::make_unique<State>()) {
           [](const at::RecordFunction&, at::ObserverContext*) {
             if (watching) watching->end();
           })
-          .needsInputs(true)
+          .needsInputs(sees == Sees::arguments)
           .scopes({at::RecordScope::FUNCTION}));
 }
 
@@ -95,6 +97,8 @@ LayerWatch::~LayerWatch() {
   at::removeCallback(state_->handle);
   watching = state_->outer;
 }
+
+bool LayerWatch::saw_batch_norm() const { return state_->batch_norm; }
 
 bool LayerWatch::saw_batch_statistics() const { return state_->batch_statistics; }
 

@@ -14,13 +14,17 @@ namespace speedtorch::infinity {
 /// operation is that of the layer one of whose parameters it takes. On a GPU that is the time to queue it.
 class LayerWatch {
  public:
+  /// `names` costs half of `arguments` and sees that a batch normalisation ran, but not of what.
+  enum class Sees { names, arguments };
   /// @param model null: nothing is timed
-  explicit LayerWatch(const Model* model = nullptr);
+  explicit LayerWatch(const Model* model = nullptr, Sees sees = Sees::arguments);
   ~LayerWatch();
   LayerWatch(const LayerWatch&) = delete;
   LayerWatch& operator=(const LayerWatch&) = delete;
 
-  /// True once a batch normalisation took its statistics from the samples themselves.
+  [[nodiscard]] bool saw_batch_norm() const;  ///< of whatever statistics
+  /// Of those that sees arguments: true once a batch normalisation took its statistics from the samples
+  /// themselves.
   [[nodiscard]] bool saw_batch_statistics() const;
   /// Seconds by layer ("0", "encoder.linear").
   [[nodiscard]] const std::map<std::string, double>& seconds() const;

@@ -29,6 +29,9 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided ? static_cast<std::int64_t>(tensor.nbytes()) : 0;
 }
 
+/// An attempt saw something of which it must know more, and is to be made again.
+class LookAgain : public std::exception {};
+
 }  // namespace
 
 /// Whether the losses of the first two micro-batches make up the loss of both.
@@ -95,9 +98,7 @@ void MicroBatches::begin(const Batch& batch, bool with_gradients) {
   looked_at_batch_norm_ = false;
   takes_statistics_.reset();
   if (prefetch_) prefetch_->forget();
-  twice("one sample", [&] {
-    key_ = (with_gradients ? "gradients of " : "outputs of ") + shape_of_a_sample(batch.samples(0, 1).inputs);
-  });
+  twice("one sample", [&] { key_ = (with_gradients ? "gradients of " : "outputs of ") + batch.shape(); });
 }
 
 Samples MicroBatches::fetch(const Batch& batch, std::int64_t first, std::int64_t count) const {
@@ -107,12 +108,19 @@ Samples MicroBatches::fetch(const Batch& batch, std::int64_t first, std::int64_t
 }
 
 /// The model's outputs, where the loss is computed. In the first micro-batch of each batch it is seen whether
-/// a batch normalisation takes statistics of the samples, be it a module or a function.
+/// a batch normalisation takes statistics of the samples, be it a module or a function. Where the last batch
+/// had none, only names are looked at; the micro-batch in which one comes after all is made again.
 Tensors MicroBatches::forward(const Tensors& inputs) {
   if (looked_at_batch_norm_ || options_.batch_norm == BatchNorm::exact)
     return on_device(model_(inputs), output_device());
-  const LayerWatch watch;
+  const LayerWatch watch(nullptr,
+                         looks_at_arguments_ ? LayerWatch::Sees::arguments : LayerWatch::Sees::names);
   Tensors outputs = on_device(model_(inputs), output_device());
+  if (watch.saw_batch_norm() && !looks_at_arguments_) {
+    looks_at_arguments_ = true;
+    throw LookAgain();
+  }
+  looks_at_arguments_ = watch.saw_batch_norm();
   looked_at_batch_norm_ = true;
   if (!watch.saw_batch_statistics()) return outputs;
   if (options_.batch_norm == BatchNorm::refuse)
@@ -198,6 +206,9 @@ bool MicroBatches::attempted(std::int64_t first, std::int64_t count, BatchResult
   bool ended = false;
   try {
     ended = had_memory_for(guarded);
+  } catch (const LookAgain&) {
+    undo->restore();
+    return false;
   } catch (...) {
     if (undo) undo->restore();
     throw;
@@ -315,7 +326,7 @@ void MicroBatches::one_pass(const Batch& batch, const Criterion& criterion, Grad
       kept.push_back(std::move(copy));
       kept_targets.push_back(samples.targets);
     }
-    if (criterion_checked_ || !sum) return;
+    if (criterion_checked_ || !sum || count == batch.size()) return;  // nothing to make up the whole of
     const bool added = had_memory_for([&] {
       const std::string wrong =
           check.add(criterion, detached(outputs, output_device()), samples.targets, loss.detach(), weight);

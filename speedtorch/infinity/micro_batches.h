@@ -149,7 +149,8 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   std::int64_t samples_ = 0;  ///< of the batch at work
   bool telling_ = false;      ///< a listener has been called and has not returned
   std::int64_t refusals_ = 0;
-  bool looked_at_batch_norm_ = false;
+  bool looked_at_batch_norm_ = false;     ///< in this batch
+  bool looks_at_arguments_ = true;        ///< as the last batch had a batch normalisation, or none is known
   std::optional<bool> takes_statistics_;  ///< of this batch, once it is known
   std::unique_ptr<Prefetch> prefetch_;
   std::shared_ptr<OffloadFigures> offloaded_ = std::make_shared<OffloadFigures>();

@@ -106,7 +106,29 @@ Optimizer::Own contiguous(ContiguousOptimizer& optimizer, const StepOptions& opt
           .allocates_nothing = true};
 }
 
+/// `parameter.add_(gradient, -rate)` needs neither memory nor anything else that may not be there.
+bool adds_in_place(const at::Tensor& parameter) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined()) return true;
+  return parameter.layout() == at::kStrided && gradient.layout() == at::kStrided &&
+         parameter.is_non_overlapping_and_dense() && gradient.sizes() == parameter.sizes() &&
+         gradient.scalar_type() == parameter.scalar_type() && gradient.device() == parameter.device();
+}
+
+/// Asked before each step: options and gradients may be others.
+bool is_plain_sgd(const torch::optim::Optimizer& stock) {
+  if (typeid(stock) != typeid(torch::optim::SGD)) return false;  // a class derived from it may do anything
+  for (const auto& group : stock.param_groups()) {
+    const auto& options = static_cast<const torch::optim::SGDOptions&>(group.options());
+    if (options.momentum() != 0 || options.weight_decay() != 0) return false;
+    if (!std::all_of(group.params().begin(), group.params().end(), adds_in_place)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+bool Optimizer::allocates_nothing() const { return stock_ ? is_plain_sgd(*stock_) : own_.allocates_nothing; }
 
 Optimizer::Optimizer(ContiguousOptimizer& contiguous, const StepOptions& options)
     : Optimizer(infinity::contiguous(contiguous, options)) {}

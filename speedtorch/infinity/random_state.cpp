@@ -20,13 +20,13 @@ at::Generator generator_of(at::Device device) { return at::globalContext().defau
 
 }  // namespace
 
-RandomState::RandomState(at::Device device) : device_(device) {
-  {
-    const std::lock_guard lock(cpu()->mutex_);
-    engine_ = cpu()->engine();
-    next_float_ = cpu()->next_float_normal_sample();
-    next_double_ = cpu()->next_double_normal_sample();
-  }
+RandomState::RandomState(at::Device device, const std::lock_guard<std::mutex>& /*of_cpu*/)
+    : device_(device),
+      engine_(cpu()->engine()),
+      next_float_(cpu()->next_float_normal_sample()),
+      next_double_(cpu()->next_double_normal_sample()) {}
+
+RandomState::RandomState(at::Device device) : RandomState(device, std::lock_guard(cpu()->mutex_)) {
   if (!has_generator(device)) return;
   at::Generator generator = generator_of(device);
   const std::lock_guard lock(generator.mutex());

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <mutex>
 #include <optional>
 
 namespace speedtorch::infinity {
@@ -19,6 +20,8 @@ class RandomState {
   [[nodiscard]] bool operator==(const RandomState& other) const;
 
  private:
+  /// Of the CPU's generator, which is locked. The engine is copied: a new one would be seeded first.
+  RandomState(at::Device device, const std::lock_guard<std::mutex>& of_cpu);
   at::Device device_;
   at::mt19937 engine_;
   std::optional<float> next_float_;

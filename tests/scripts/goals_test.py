@@ -518,7 +518,7 @@ class GoalsTest(unittest.TestCase):
                  for n in range(5)]
         text = self.run_goals("--markdown", *paths, status=1)
         once, more = self.lines(text, "I1")[:3], self.lines(text, "I1")[3:]
-        self.assertEqual([(line[2], line[5], line[-1].split(":")[0]) for line in once],
+        self.assertEqual([(line[2], line[5], line[-1]) for line in once],
                          [(model, "0.98", "met") for model in ("conv", "mlp", "transformer")])
         self.assertEqual([(line[5], line[-1]) for line in more],
                          [("0.90", "missed: worst of 4: 32 × what fits"), ("0.98", "met: worst of 4: 2 × what fits"),

@@ -194,6 +194,53 @@ TEST(Gradients, ArePutBesideThoseThatAreThereAndSparseOnesStaySparse) {
   EXPECT_TRUE(at::allclose(table->weight.grad().to_dense(), 2 * plain));
 }
 
+/// The gradients of a linear layer are views, and nobody else's: they are not copied. What two gradients
+/// share is, or adding to one would change the other.
+TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
+  const auto address_after = [](const auto& gradients_of_backward) {
+    infinity::GradientSum sum({at::zeros({3, 2}, at::kDouble), at::zeros({3, 2}, at::kDouble)});
+    Tensors gradients = gradients_of_backward();
+    const std::vector<const void*> given{gradients[0].const_data_ptr(), gradients[1].const_data_ptr()};
+    sum.add(std::move(gradients));
+    sum.add({at::full({3, 2}, 10, at::kDouble), at::full({3, 2}, 20, at::kDouble)});
+    const Tensors sums = sum.take();
+    EXPECT_TRUE(sums[0].equal(at::full({3, 2}, 11, at::kDouble)));
+    EXPECT_TRUE(sums[1].equal(at::full({3, 2}, 21, at::kDouble)));
+    return std::pair(sums[0].const_data_ptr() == given[0], sums[1].const_data_ptr() == given[1]);
+  };
+  const auto ones = [](at::IntArrayRef sizes) { return at::ones(sizes, at::kDouble); };
+  const auto taken = std::pair(true, true);
+  const at::NoGradGuard no_grad;
+  EXPECT_EQ(address_after([&] { return Tensors{ones({3, 2}), ones({3, 2})}; }), taken);
+  EXPECT_EQ(address_after([&] { return Tensors{ones({3, 2}).t().t(), ones({6}).view({3, 2})}; }), taken);
+  const auto one_copied = std::pair(false, true);  // then the other is alone
+  const auto copied = std::pair(false, false);
+  EXPECT_EQ(address_after([&] {
+              const at::Tensor both = ones({3, 2});
+              return Tensors{both, both};
+            }),
+            one_copied);
+  EXPECT_EQ(address_after([&] {
+              const at::Tensor base = ones({6});
+              return Tensors{base.view({3, 2}), base.view({3, 2})};
+            }),
+            one_copied);
+  EXPECT_EQ(address_after([&] {
+              const at::Tensor base = ones({3, 2});
+              return Tensors{base, base.view({3, 2})};
+            }),
+            one_copied);
+  EXPECT_EQ(address_after([&] {
+              const at::Tensor base = ones({12});
+              return Tensors{base.narrow(0, 0, 6).view({3, 2}), base.detach().narrow(0, 6, 6).view({3, 2})};
+            }),
+            copied);
+  EXPECT_EQ(address_after([&] {
+              return Tensors{ones({12}).narrow(0, 0, 6).view({3, 2}), ones({}).expand({3, 2})};
+            }),
+            copied);  // more memory than the gradient's, and less
+}
+
 TEST(Gradients, OfFrozenAndTiedParameters) {
   torch::manual_seed(1);
   torch::nn::Linear one(6, 6);
@@ -292,6 +339,26 @@ TEST(Gradients, OfAnInputThatNothingDependsOnAreZero) {
   ib.batch(Tensors{used, unused})[0].sum().backward();
   EXPECT_GT(used.grad().abs().sum().item<double>(), 0);
   EXPECT_EQ(unused.grad().abs().sum().item<double>(), 0);
+}
+
+/// Also where a micro-batch has one sample, whose losses are one number in a vector.
+TEST(Criteria, ThatGiveALossASampleAreRefusedWhateverTheMicroBatch) {
+  for (const std::int64_t micro_batch : {1, 3}) {
+    auto net = mlp();
+    const Examples data = examples(7);
+    InfinityBatch ib(quiet(micro_batch));
+    ib.set_model(net);
+    ib.set_criterion(Criterion([](const at::Tensor& outputs,
+                                  const at::Tensor& values) { return (outputs - values).square().mean(1); },
+                               Reduction::mean));
+    EXPECT_THAT(
+        [&] {
+          ib.backward({data.inputs, data.values});
+        },
+        testing::ThrowsMessage<infinity::InfinityBatchError>(testing::AllOf(
+            HasSubstr("shape [" + std::to_string(micro_batch) + "]"), HasSubstr("mean() or sum()"))));
+    for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
+  }
 }
 
 TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {

@@ -219,6 +219,40 @@ TEST(BatchNorm, IsNotSeenInInstanceNorm) {
 }
 
 /// A tail of one sample would be refused by LibTorch ("more than 1 value per channel").
+/// After batches without one only names are looked at: the micro-batch in which one is seen is made again, as
+/// if it had not been made before.
+TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
+  const auto trained = [](bool later, bool training) {
+    auto net = mlp(at::kDouble, 0.3);
+    const at::Tensor mean = at::zeros({6}, at::kDouble), variance = at::ones({6}, at::kDouble);
+    const at::Tensor runs = at::zeros({}, at::kDouble);  // a buffer
+    bool normalises = !later;
+    const auto forward = [&](const at::Tensor& inputs) {
+      runs.add_(1);
+      if (!normalises) return net->forward(inputs);
+      return net->forward(at::batch_norm(inputs, {}, {}, mean, variance, training, 0.1, 0, false));
+    };
+    InfinityBatch ib(quiet(4));
+    ib.set_model(Model(net->parameters(), forward, {runs}));
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    const Examples data = examples(10);
+    if (later) {
+      ib.backward({data.inputs, data.classes});
+      ib.backward({data.inputs, data.classes});
+      normalises = true;
+    }
+    for (const at::Tensor& parameter : net->parameters()) parameter.mutable_grad() = at::Tensor();
+    runs.zero_();
+    torch::manual_seed(5);
+    ib.backward({data.inputs, data.classes});
+    EXPECT_EQ(runs.item<double>(), 3);
+    return gradients_of(net);
+  };
+  EXPECT_TRUE(bitwise_equal(trained(true, false), trained(false, false)));
+  EXPECT_THAT([&] { trained(true, true); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("BatchNorm::per_micro_batch")));
+}
+
 TEST(BatchNorm, PerMicroBatchLeavesNoSampleAlone) {
   const Examples data = examples(11);
   auto net = normalised();
