@@ -104,8 +104,8 @@ StepCell cell_of_case(const Identity& id, const Options& options) {
 }
 
 std::int64_t needs(const Identity& id) {
-  const auto states = std::ssize(
-      speedtorch::state_names(training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")))));
+  const auto states = std::ssize(speedtorch::state_names(
+      training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")), id.batch)));
   std::int64_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(id.rows, id.dim, &bytes) ||
                         __builtin_mul_overflow(bytes, 2 * 4 * (2 + states), &bytes);

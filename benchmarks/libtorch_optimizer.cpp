@@ -113,6 +113,10 @@ void LibtorchOptimizer::step() { optimizer_->step(); }
 
 void LibtorchOptimizer::zero_grad() { optimizer_->zero_grad(); }
 
+void LibtorchOptimizer::set_rate(double rate) {
+  for (auto& group : optimizer_->param_groups()) group.options().set_lr(rate);
+}
+
 void LibtorchOptimizer::set_state(const at::Tensor& parameter, std::int64_t steps, const Tensors& states) {
   optimizer_->state()[parameter.unsafeGetTensorImpl()] =
       std::visit([&](const auto& one) -> Kept { return keep(one, steps, states); }, options_);

@@ -26,6 +26,8 @@ class LibtorchOptimizer {
 
   void step();
   void zero_grad();
+  /// The learning rate of the steps that follow.
+  void set_rate(double rate);
   /// LibTorch's own object, which lives as long as this one or what this one was moved to.
   [[nodiscard]] torch::optim::Optimizer& libtorchs() { return *optimizer_; }
   /// The states of a parameter, in the order of speedtorch::state_names(), which it shares from then on, and

@@ -69,6 +69,33 @@ void RowStepCheck::remember(const ReadRows& read, const std::vector<std::int64_t
   before_ = read(chosen_);
 }
 
+namespace {
+
+/// Between what the parameter and each state of an element may lie after a step.
+struct Range {
+  std::vector<double> low, high;
+
+  /// By gradients that are at most `off` from `grad`.
+  void set(const speedtorch::UpdateOptions& options, std::int64_t step, const std::vector<double>& was,
+           double grad, double off) {
+    const auto stepped = [&](double one) {
+      auto element = was;
+      reference_step(options, step, element[0], one, std::span(element).subspan(1));
+      return element;
+    };
+    std::vector<double> others{grad - off, grad + off};
+    if (std::abs(grad) < off) others.push_back(0);  // squares and sizes are least there, and not at an end
+    low = high = stepped(grad);
+    for (const double one : others) {
+      const auto element = stepped(one);
+      for (std::size_t t = 0; t < element.size(); ++t)
+        low[t] = std::min(low[t], element[t]), high[t] = std::max(high[t], element[t]);
+    }
+  }
+};
+
+}  // namespace
+
 /// Empty where the row is right. What a float32 step may differ by: a few roundings of the values, more of
 /// the change, and what the gradient itself may: thousands of numbers are summed in it, in float32, of either
 /// sign.
@@ -78,20 +105,18 @@ std::string RowStepCheck::wrong_in(std::size_t row, const std::vector<float>& af
   const auto dim = static_cast<std::size_t>(dim_), table = chosen_.size() * dim;
   const std::size_t tables = before_.size() / table;
   const bool named = row < named_;
-  std::vector<double> was(tables), low(tables), high(tables), element(tables);
+  std::vector<double> was(tables);
+  Range range;
   for (std::size_t c = 0; c < dim; ++c) {
     const std::size_t at = row * dim + c;
-    for (std::size_t t = 0; t < tables; ++t) was[t] = low[t] = high[t] = before_[t * table + at];
-    for (const int end : {0, -1, 1}) {
-      if (!named && (!moves_all || end != 0)) continue;
-      element = was;
-      const double grad = named ? grads_[at] + end * of_gradients * sizes_[at] : 0;
-      reference_step(options_, step, element[0], grad, std::span(element).subspan(1));
-      for (std::size_t t = 0; t < tables; ++t) {
-        low[t] = end == 0 ? element[t] : std::min(low[t], element[t]);
-        high[t] = end == 0 ? element[t] : std::max(high[t], element[t]);
-      }
-    }
+    for (std::size_t t = 0; t < tables; ++t) was[t] = before_[t * table + at];
+    if (named)
+      range.set(options_, step, was, grads_[at], of_gradients * sizes_[at]);
+    else if (moves_all)
+      range.set(options_, step, was, 0, 0);
+    else
+      range.low = range.high = was;
+    const auto& [low, high] = range;
     for (std::size_t t = 0; t < tables; ++t) {
       const double is = after[t * table + at];
       const double size = std::max(std::abs(low[t]), std::abs(was[t]));

@@ -169,7 +169,9 @@ class Run {
       }
       if (plan.groups.empty()) continue;
       progress_.step("last checks of the tables", static_cast<double>(done) / static_cast<double>(groups));
-      limited(*plan.groups.back(), watchdog, "last check", plan.last_check);
+      const auto& last = *plan.groups.back();
+      const harness::Span span("last check", last.title);
+      limited(last.cases.front(), watchdog, "last check", plan.last_check);
       settle(plan);
     }
   }
@@ -200,7 +202,11 @@ class Run {
         : run_(run), group_(group), before_(before), share_(share), watchdog_(watchdog) {}
 
     void limited(const char* phase, const std::function<void()>& step) override {
-      run_.limited(group_, watchdog_, phase, step);
+      limited(group_.cases.front(), phase, step);
+    }
+    void limited(const Identity& id, const char* phase, const std::function<void()>& step) override {
+      const harness::Span span(phase, group_.title);
+      run_.limited(id, watchdog_, phase, step);
     }
     std::vector<Record> sample(std::vector<harness::Contestant>& contestants) override {
       auto clocks_before = run_.clocks_of(group_);
@@ -236,12 +242,10 @@ class Run {
                                                               {"after", std::move(after)}};
   }
 
-  /// Does what belongs to no single case under the time limit of a step; the group's first case stands for
-  /// it.
-  void limited(const Group& group, harness::Watchdog& watchdog, const char* phase,
+  /// Does a step under its time limit. For what belongs to no single case, the first of its group stands.
+  void limited(const Identity& id, harness::Watchdog& watchdog, const char* phase,
                const std::function<void()>& step) {
-    const harness::Span span(phase, group.title);
-    enter(group.cases.front(), phase, watchdog);
+    enter(id, phase, watchdog);
     const Disarm disarm{watchdog};
     step();
   }

@@ -108,17 +108,19 @@ class StepGroup final : public TimedGroup {
     return contestants;
   }
 
-  void close(std::vector<Record>& records) override {
-    records.insert(records.end(), waived_.begin(), waived_.end());
+  void conclude(Record& record) override {
     for (auto& [id, stepper] : steppers_) {
-      const auto record = std::ranges::find(records, id, &Record::id);
-      if (record == records.end() || !reports::has_numbers(record->status)) continue;
+      if (!(id == record.id) || !reports::has_numbers(record.status)) continue;
       try {
-        plainly([&, &one = stepper] { one->conclude(*record); });
+        plainly([&, &one = stepper] { one->conclude(record); });
       } catch (const WrongResult& wrong) {
-        condemn(*record, {1, 1, wrong.what()});
+        condemn(record, {1, 1, wrong.what()});
       }
     }
+  }
+
+  void close(std::vector<Record>& records) override {
+    records.insert(records.end(), waived_.begin(), waived_.end());
     steppers_.clear();
     for (auto& [id, world] : worlds_) {
       const auto check = plainly([&, &one = world] { return one->last_check(); });

@@ -25,6 +25,8 @@ class Bench {
 
   /// Does a step that belongs to no single case under the time limit of a step.
   virtual void limited(const char* phase, const std::function<void()>& step) = 0;
+  /// Does a step of one case under the time limit of a step.
+  virtual void limited(const reports::Identity& id, const char* phase, const std::function<void()>& step) = 0;
   /// Samples contestants in rounds.
   virtual std::vector<reports::Record> sample(std::vector<harness::Contestant>& contestants) = 0;
   /// Shows what is done now, as a part of the group from 0 to 1.
@@ -54,6 +56,8 @@ class TimedGroup : public Group {
  public:
   /// Allocates and fills what the cases need. Untimed.
   virtual std::vector<harness::Contestant> prepare() = 0;
+  /// What follows the samples of one case; a limit of time for each. Called once for each record.
+  virtual void conclude(reports::Record& /*record*/) {}
   /// The checks that come last, and the release of what prepare() made. A record that fails here becomes
   /// `wrong`.
   virtual void close(std::vector<reports::Record>& records) = 0;

@@ -52,6 +52,12 @@ class OptimizerError : public Error {
   using Error::Error;
 };
 
+/// A name that nothing has, or more than one thing.
+class NameError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A file cannot be opened, made, mapped or flushed, or is no longer what it was. Named without its folder.
 class FileError : public Error {
  public:

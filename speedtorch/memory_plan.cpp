@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/limits.h"
@@ -65,6 +66,18 @@ std::vector<Wish> wishes_of(const std::vector<PlannedTable>& tables) {
   return wishes;
 }
 
+/// @throws NameError where a name would not say which of two is meant
+void require_names(const std::vector<Wish>& wishes) {
+  std::map<std::string, std::int64_t> bytes;
+  for (const auto& wish : wishes) {
+    const auto [other, is_new] = bytes.emplace(wish.name, wish.bytes);
+    if (!is_new)
+      throw NameError("two tables of the plan are called '" + wish.name + "', one of " +
+                      std::to_string(other->second) + " bytes and one of " + std::to_string(wish.bytes) +
+                      "; give each a name of its own");
+  }
+}
+
 std::string complaint(const Wish& wish, MemoryBudgets& left) {
   auto text = "'" + wish.name + "' needs " + std::to_string(wish.bytes) + " bytes;";
   for (const auto placement : *wish.wanted)
@@ -94,7 +107,9 @@ MemoryPlan plan_memory(const std::vector<PlannedTable>& tables, const MemoryBudg
   MemoryPlan plan{{}, {}, budgets};
   std::vector<PlannedMemory> homeless;
   std::string complaints;
-  for (const auto& wish : wishes_of(tables)) {
+  const auto wishes = wishes_of(tables);
+  require_names(wishes);
+  for (const auto& wish : wishes) {
     const auto place = std::ranges::find_if(
         *wish.wanted, [&](Placement placement) { return free_for(plan.left, placement) >= wish.bytes; });
     if (place == wish.wanted->end()) {
@@ -120,7 +135,9 @@ std::string MemoryPlan::text() const {
 
 Placement MemoryPlan::placement_of(const std::string& name) const {
   const auto table = std::ranges::find(tables, name, &PlannedMemory::name);
-  if (table == tables.end()) throw Error("the plan has no table '" + name + "'");
+  if (table == tables.end()) throw NameError("the plan has no table '" + name + "'");
+  if (std::ranges::count(tables, name, &PlannedMemory::name) > 1)
+    throw NameError("more than one table of the plan is called '" + name + "'");
   return table->placement;
 }
 

@@ -14,7 +14,7 @@ namespace speedtorch {
 
 /// A table that is to be: its parameter and its optimizer's states, each of rows × dim elements.
 struct PlannedTable {
-  std::string name;
+  std::string name;  ///< its own: no other table of the plan has it
   std::int64_t rows = 0;
   std::int64_t dim = 0;
   at::ScalarType dtype = at::kFloat;
@@ -64,14 +64,15 @@ struct MemoryPlan {
 
   /// A line a table and one for the sums, in bytes.
   [[nodiscard]] std::string text() const;
-  /// Where the table of that name goes. @throws Error where there is none
+  /// Where the table of that name goes. @throws NameError where none has it, or more than one
   [[nodiscard]] Placement placement_of(const std::string& name) const;
 };
 
 /// Gives each table the first of its placements that has the bytes left: first all parameters in the given
 /// order, which every step reads and writes once, then the states. Nothing is allocated, and no machine
 /// asked.
-/// @throws PlanError where some fit nowhere; ShapeError for a table of negative size, of more than 2^63 - 1
+/// @throws PlanError where some fit nowhere; NameError for two of one name, of which one may be a state's;
+/// ShapeError for a table of negative size, of more than 2^63 - 1
 /// bytes, or without a placement
 MemoryPlan plan_memory(const std::vector<PlannedTable>& tables, const MemoryBudgets& budgets);
 

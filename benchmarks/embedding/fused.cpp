@@ -1,4 +1,5 @@
 #include <optional>
+#include <variant>
 
 #include "benchmarks/embedding/gathered.h"
 #include "speedtorch/sparse_rows.h"
@@ -22,6 +23,11 @@ class FusedTraining final : public EmbeddingStepper {
     rows.backward(batch.contexts.sizes());
     centers_->step(batch.centers, rows.centers.grad());
     contexts_->step(batch.contexts, rows.contexts.grad());
+  }
+  void set_rate(double rate) override {
+    auto options = world_.options;
+    std::visit([&](auto& one) { one.lr = rate; }, options);
+    centers_->set_options(options), contexts_->set_options(options);
   }
 
   std::optional<speedtorch::SparseRows> centers_, contexts_;

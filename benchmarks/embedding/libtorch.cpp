@@ -33,6 +33,7 @@ class LibtorchTraining : public EmbeddingStepper {
     word2vec::loss_of(look_up(centers_, batch.centers), look_up(contexts_, batch.contexts)).backward();
     optimizer_->step();
   }
+  void set_rate(double rate) override { optimizer_->set_rate(rate); }
   [[nodiscard]] bool moves_all() const override { return !sparse_; }
 
   bool sparse_;

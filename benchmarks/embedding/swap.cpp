@@ -28,6 +28,8 @@ class SwappedRows {
     return at::index_select(leaf_, 0, rows_.positions().positives.flatten());
   }
 
+  void set_rate(double rate) { optimizer_.set_rate(rate); }
+
   void step() {
     optimizer_.step();
     states_.after_optimizer_step();
@@ -59,6 +61,7 @@ class SwapTraining final : public EmbeddingStepper {
     word2vec::loss_of(centers, contexts.view({pairs[0], pairs[1], centers.size(1)})).backward();
     centers_->step(), contexts_->step();
   }
+  void set_rate(double rate) override { centers_->set_rate(rate), contexts_->set_rate(rate); }
 
   std::optional<SwappedRows> centers_, contexts_;
 };

@@ -158,11 +158,14 @@ const std::vector<std::string>& training_optimizers() {
   return names;
 }
 
-speedtorch::UpdateOptions training_options(const std::string& optimizer) {
-  if (optimizer == "SGD") return speedtorch::SGDOptions{.lr = 0.025};
+speedtorch::UpdateOptions training_options(const std::string& optimizer, std::int64_t batch) {
+  // A word's gradients of one batch are added up, of a frequent one's thousands: what SGD bears falls with
+  // the batch. Of 4096 pairs it bears 0.05, and at 0.07 some vectors grow without end.
+  const double pairs = static_cast<double>(std::max<std::int64_t>(batch, 1024));
+  if (optimizer == "SGD") return speedtorch::SGDOptions{.lr = 0.035 * 4096 / pairs};
   if (optimizer == "Adagrad") return speedtorch::AdagradOptions{.lr = 0.1};
   if (optimizer == "SparseAdam") return speedtorch::SparseAdamOptions{.lr = 0.01};
-  return speedtorch::AdamaxOptions{.lr = 0.01};
+  return speedtorch::AdamaxOptions{.lr = 0.03};
 }
 
 std::vector<at::Tensor> EmbeddingWorld::Side::all() const {
@@ -174,7 +177,7 @@ std::vector<at::Tensor> EmbeddingWorld::Side::all() const {
 EmbeddingWorld::EmbeddingWorld(const reports::Identity& cell, const StepTerms& terms)
     : id(cell),
       seed(terms.seed),
-      options(training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")))),
+      options(training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")), id.batch)),
       corpus(corpus_of(text_in_use().path, id.rows)),
       training(*corpus, corpus->training(), draw_options(id), seed),
       heldout(heldout_batch(*this)),
@@ -252,14 +255,14 @@ std::string EmbeddingStepper::mark(int set) {
 
 namespace {
 
-constexpr std::int64_t pairs_to_train = 3'000'000, fewest_steps = 200, most_steps = 2000;
+constexpr std::int64_t pairs_to_train = 4'000'000, fewest_steps = 1000, most_steps = 4000;
 
 /// Whether a case can show in seconds that it learns: on larger tables a dense optimizer would take minutes,
-/// of a shorter text there is too little, and in so few steps small batches are too few pairs.
+/// and large batches too; of a shorter text there is too little, and small batches are too few pairs.
 bool can_show_learning(const EmbeddingWorld& world) {
-  constexpr std::int64_t most_rows = 65'536, fewest_words = 100'000, fewest_pairs = 500'000;
+  constexpr std::int64_t most_rows = 65'536, fewest_words = 100'000, least_batch = 512, largest_batch = 8192;
   return world.id.rows <= most_rows && std::ssize(world.corpus->training()) >= fewest_words &&
-         most_steps * world.id.batch >= fewest_pairs;
+         world.id.batch >= least_batch && world.id.batch <= largest_batch;
 }
 
 }  // namespace
@@ -272,7 +275,9 @@ void EmbeddingStepper::conclude(reports::Record& record) {
   begin();
   const auto steps = std::clamp(pairs_to_train / world_.id.batch, fewest_steps, most_steps);
   std::string curve = fmt::format("0:{:.4f}", world_.heldout_loss());
+  const double first = std::visit([](const auto& one) { return one.lr; }, world_.options);
   for (std::int64_t step = 0; step < steps; ++step) {
+    set_rate(first * (1 - static_cast<double>(step) / static_cast<double>(steps)));  // as word2vec's program
     train(world_.training.draw(step));
     if ((step + 1) % std::max<std::int64_t>(1, steps / points) == 0)
       curve += fmt::format(" {}:{:.4f}", step + 1, world_.heldout_loss());

@@ -30,8 +30,8 @@ const Text& text_of_run(const std::string& given);
 /// The text that text_of_run() was last asked for.
 const Text& text_in_use();
 
-/// Learning rates that suit the loss, which is summed over a batch's pairs.
-speedtorch::UpdateOptions training_options(const std::string& optimizer);
+/// Learning rates that suit the loss, which is summed over a batch's pairs; of a training, the first one.
+speedtorch::UpdateOptions training_options(const std::string& optimizer, std::int64_t batch);
 /// Of these the suite has options.
 const std::vector<std::string>& training_optimizers();
 
@@ -64,8 +64,8 @@ struct EmbeddingWorld final : StepWorld {
   Side centers, contexts;
 };
 
-/// A way to train. After the samples each trains anew from the same start on the same pairs: what it learned
-/// must be better than what is known without the word beside.
+/// A way to train. After the samples each trains anew from the same start on the same pairs, its learning
+/// rate falling evenly to nothing: what it learned must be better than what is known without the word beside.
 class EmbeddingStepper : public Stepper {
  public:
   /// @param reference what a step of its optimizers must equal
@@ -84,6 +84,8 @@ class EmbeddingStepper : public Stepper {
   /// Makes the optimizers, for tables and states that are as at first.
   virtual void begin() = 0;
   virtual void train(const word2vec::Batch& batch) = 0;
+  /// The learning rate of the batches that follow.
+  virtual void set_rate(double rate) = 0;
   [[nodiscard]] virtual bool moves_all() const { return false; }
 
   EmbeddingWorld& world_;

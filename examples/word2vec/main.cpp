@@ -32,7 +32,7 @@ constexpr const char* usage =
     R"(word2vec TEXT [OPTIONS]: trains word vectors (skip-gram, negative sampling, Adamax)
   --out NAME         NAME.npy, NAME.txt and NAME.checkpoint (vectors)
   --dim N            numbers a word (100)
-  --steps N          steps of 4096 pairs (3000)
+  --steps N          steps of 4096 pairs (5000)
   --min-count N      words that stand there less often are left out (5)
   --placement NAME   of the tables: hugepage, pageable, libtorch, mapped (hugepage)
   --every N          steps from checkpoint to checkpoint (500)
@@ -48,7 +48,7 @@ const std::string standard_pairs =
 
 struct Settings {
   std::string text, out = "vectors", pairs = standard_pairs;
-  std::int64_t steps = 3000, min_count = 5, every = 500;
+  std::int64_t steps = 5000, min_count = 5, every = 500;
   TrainingOptions training;
 };
 
@@ -164,10 +164,11 @@ void write_vectors(const Corpus& corpus, const at::Tensor& vectors, const std::s
     throw std::runtime_error("cannot write " + name + ".txt");
 }
 
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
 /// "gold:silver,wine:oil" as numbers of words; those that the text lacks are left out.
-std::vector<std::pair<std::int64_t, std::int64_t>> known_pairs(const Corpus& corpus,
-                                                               const std::string& list) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+Pairs known_pairs(const Corpus& corpus, const std::string& list) {
+  Pairs pairs;
   for (std::size_t begin = 0; begin < list.size();) {
     const auto end = std::min(list.find(',', begin), list.size()), colon = list.find(':', begin);
     if (colon >= end) throw UsageError("--pairs: '" + list.substr(begin, end - begin) + "' is no A:B");
@@ -179,11 +180,10 @@ std::vector<std::pair<std::int64_t, std::int64_t>> known_pairs(const Corpus& cor
   return pairs;
 }
 
-void print_neighbours(const Corpus& corpus, const at::Tensor& vectors, const std::string& list) {
+void print_neighbours(const Corpus& corpus, const at::Tensor& vectors, const Pairs& pairs) {
   constexpr std::int64_t looked_at = 50, printed = 8;
   const auto among = vectors.size(0);
   std::size_t found = 0;
-  const auto pairs = known_pairs(corpus, list);
   for (const auto& [a, b] : pairs) {
     const auto of_a = nearest(vectors, a, looked_at, among), of_b = nearest(vectors, b, looked_at, among);
     const bool both = std::ranges::count(of_a, b) > 0 && std::ranges::count(of_b, a) > 0;
@@ -198,9 +198,23 @@ void print_neighbours(const Corpus& corpus, const at::Tensor& vectors, const std
             << " nearest\n";
 }
 
+void require_writable(const std::string& name) {
+  const auto probe = name + ".checkpoint.new";
+  const bool writable = std::ofstream(probe, std::ios::app).is_open();
+  std::remove(probe.c_str());
+  if (!writable) throw UsageError("--out " + name + ": no file can be written there");
+}
+
 int run(const std::vector<std::string>& words) {
+  if (std::ranges::count(words, "--help") > 0) {
+    std::cout << usage;
+    return 0;
+  }
   const auto settings = read_settings(words);
   const auto corpus = Corpus::from_file(settings.text, settings.min_count);
+  // Before hours of training, not after them.
+  const auto pairs = known_pairs(corpus, settings.pairs);
+  require_writable(settings.out);
   std::cout << corpus.training().size() << " words, " << corpus.vocabulary().size() << " different ones"
             << std::endl;
   Training training(corpus, settings.training);
@@ -208,7 +222,7 @@ int run(const std::vector<std::string>& words) {
   std::cout << "loss on held-out pairs " << training.heldout_loss() << "; all zero " << training.zero_loss()
             << ", by frequencies alone " << training.unigram_loss() << '\n';
   write_vectors(corpus, training.vectors(), settings.out);
-  print_neighbours(corpus, training.vectors(), settings.pairs);
+  print_neighbours(corpus, training.vectors(), pairs);
   return 0;
 }
 

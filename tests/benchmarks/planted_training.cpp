@@ -1,6 +1,7 @@
 /// Contestants of the embedding suite with one fault each, in stbench_planted: its checks must catch every
 /// one.
 #include <optional>
+#include <variant>
 
 #include "benchmarks/embedding/gathered.h"
 #include "benchmarks/embedding/world.h"
@@ -32,6 +33,11 @@ class FaultyTraining : public EmbeddingStepper {
     const GatheredPairs rows(world_, batch.centers, batch.contexts.flatten());
     rows.backward(batch.contexts.sizes());
     update(batch, rows);
+  }
+  void set_rate(double rate) override {
+    auto options = world_.options;
+    std::visit([&](auto& one) { one.lr = rate; }, options);
+    centers_->set_options(options), contexts_->set_options(options);
   }
 };
 

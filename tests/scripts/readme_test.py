@@ -118,7 +118,7 @@ class ReadmeTest(unittest.TestCase):
         self.assertTrue(reports, "README.md shows no report")
         for report in reports:
             self.assertTrue(report.startswith("results/") and (ROOT / report).exists(), report)
-        with_goals = [ROOT / "docs" / name for name in ("kernels.md", "cold-reads.md", "infinitybatch.md")]
+        with_goals = [ROOT / "docs" / name for name in ("kernels.md", "cold-reads.md", "infinitybatch.md", "steps.md")]
         for document in with_goals:
             self.assertIn("<!-- goals: results/", document.read_text())
         done = self.renew("--check", README, *with_goals)
@@ -132,6 +132,19 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(self.renew("--check", document).returncode, 1)
         self.assertEqual(self.renew(document).returncode, 0)
         self.assertEqual(document.read_text(), text)
+
+    def test_goals_may_be_chosen_and_unknown_ones_are_refused(self):
+        document = self.folder / "steps.md"
+        reports = "results/amd-epyc-2-cores-2026-11-22/steps/optimizer-*.json"
+        for choice, shown in (("", {"O1", "O2", "O4"}), (" O4", {"O4"}), (" O2 O4", {"O2", "O4"})):
+            document.write_text(f"<!-- goals: {reports}{choice} -->\n<!-- end of goals -->\n")
+            self.assertEqual(self.renew(document).returncode, 0)
+            text = document.read_text()
+            self.assertEqual(set(re.findall(r"^\| (\w+\d) \|", text, re.MULTILINE)), shown)
+            self.assertEqual(self.renew("--check", document).returncode, 0)
+        document.write_text(f"<!-- goals: {reports} O99 -->\n<!-- end of goals -->\n")
+        done = self.renew(document)
+        self.assertEqual((done.returncode, "no goal is called O99" in done.stderr), (2, True), done.stderr)
 
     def test_a_table_shows_the_numbers_of_its_report(self):
         report, choice_text, table = BLOCK.search(README.read_text()).groups()

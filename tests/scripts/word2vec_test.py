@@ -106,9 +106,15 @@ class Word2vecTest(unittest.TestCase):
         for words, expected in (((), "which text?"), ((SMALL[0], "--dims", "3"), "unknown option --dims"),
                                 ((SMALL[0], "--dim", "many"), "--dim many: a whole number"),
                                 ((SMALL[0], "--placement", "gpu"), "use hugepage, pageable, libtorch or mapped"),
+                                ((*SMALL[:-1], "senate"), "--pairs: 'senate' is no A:B"),
+                                ((*SMALL, "--out", "absent/v"), "--out absent/v: no file can be written there"),
                                 (("absent",), "cannot read the text 'absent'")):
             with self.subTest(words):
                 self.assertIn(expected, self.run_program(*words, status=2))
+        self.assertEqual(list(self.folder.iterdir()), [])  # found before anything was trained
+
+    def test_help_is_no_mistake(self):
+        self.assertIn("--placement NAME", self.run_program("--help"))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,32 @@ TEST(MemoryPlan, GivesEachTableTheFirstPlacementThatHasRoom) {
   EXPECT_EQ(plan.left.pinned, 4'000);
   EXPECT_EQ(plan.left.host, 14'000);
   EXPECT_EQ(plan.placement_of("papers"), Placement::device);
-  EXPECT_THROW((void)plan.placement_of("books"), Error);
+  EXPECT_THAT([&] { (void)plan.placement_of("books"); },
+              ThrowsMessage<NameError>(HasSubstr("no table 'books'")));
+}
+
+TEST(MemoryPlan, ANameIsOneTables) {
+  const auto plan = [](const std::vector<PlannedTable>& tables) {
+    return plan_memory(tables, {.device = 400, .pinned = kGiB, .host = kGiB});
+  };
+  EXPECT_THAT(
+      ([&] {
+        (void)plan({{.name = "words", .rows = 100, .dim = 1}, {.name = "words", .rows = 9, .dim = 1}});
+      }),
+      ThrowsMessage<NameError>(HasSubstr("'words', one of 400 bytes and one of 36")));
+  // A table that is called as the state of another.
+  EXPECT_THAT(([&] {
+                (void)plan({{.name = "words", .rows = 100, .dim = 1, .states = 2},
+                            {.name = "words state 2", .rows = 9, .dim = 1}});
+              }),
+              ThrowsMessage<NameError>(HasSubstr("'words state 2', one of 36 bytes and one of 400")));
+  EXPECT_EQ(plan({{.name = "words", .rows = 100, .dim = 1}, {.name = "Words", .rows = 9, .dim = 1}})
+                .placement_of("Words"),
+            Placement::pinned);
+  // A plan that was made otherwise.
+  const MemoryPlan by_hand{{{"words", Placement::device, 400}, {"words", Placement::pinned, 36}}, {}, {}};
+  EXPECT_THAT([&] { (void)by_hand.placement_of("words"); },
+              ThrowsMessage<NameError>(HasSubstr("more than one table of the plan is called 'words'")));
 }
 
 TEST(MemoryPlan, FitsToTheByte) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -70,6 +72,42 @@ class LazyStream final : public SideStream {
   std::vector<std::function<void()>> queue_;
   std::size_t queued_before_ = 0;
   std::map<std::size_t, std::size_t> marks_;
+};
+
+/// On which the worker stands still where a gather begins, until it is let go.
+class HeldStream final : public SideStream {
+ public:
+  struct Gate {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool reached = false, open = false;
+
+    void set(bool& what) {
+      {
+        const std::lock_guard lock(mutex);
+        what = true;
+      }
+      changed.notify_all();
+    }
+    void wait_for(const bool& what) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return what; });
+    }
+  };
+  explicit HeldStream(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
+
+  void note_caller(std::size_t /*slot*/) override {}
+  void follow_caller(std::size_t /*slot*/) override {}
+  void run(const std::function<void()>& work) override { work(); }
+  void mark(std::size_t /*slot*/) override {}
+  void make_caller_wait(std::size_t /*slot*/) override {}
+  void make_host_wait(std::size_t /*slot*/) override {
+    gate_->set(gate_->reached);
+    gate_->wait_for(gate_->open);
+  }
+
+ private:
+  std::shared_ptr<Gate> gate_;
 };
 
 at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType dtype) { return at::empty(sizes, dtype); }
@@ -196,6 +234,28 @@ TEST(Prefetch, RowsThatAreWrittenMeanwhileAreNew) {
       EXPECT_TRUE(at::equal(prefetcher.take(), table.tensor().slice(0, 7, 9)));
     }
   }
+}
+
+/// Without the lock between them, a batch would have a row half old and half new now and then, which no
+/// test would see: here the gather is under way for as long as is wanted.
+TEST(Prefetch, AScatterWaitsForTheGatherThatIsUnderWay) {
+  const auto table = random_table();
+  const auto before = table.tensor().clone();
+  const auto index = at::tensor({1, 2}, at::kLong);
+  const auto gate = std::make_shared<HeldStream::Gate>();
+  Prefetcher prefetcher(
+      table, {Route::staged, std::make_unique<HeldStream>(gate), new_tensor, new_tensor, at::kCPU}, 2);
+  prefetcher.submit(index);
+  gate->wait_for(gate->reached);
+  auto written = std::async(std::launch::async, [&] {
+    prefetcher.scatter(at::full({2, 3, 4}, 7, at::kFloat), index, Duplicates::reject);
+  });
+  EXPECT_EQ(written.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  EXPECT_TRUE(at::equal(table.tensor(), before));
+  gate->set(gate->open);
+  written.get();
+  EXPECT_TRUE((table.tensor().slice(0, 1, 3) == 7).all().item<bool>());
+  EXPECT_TRUE((prefetcher.take() == 7).all().item<bool>());
 }
 
 TEST(Prefetch, MistakesAreToldAndTheNextBatchComes) {
