@@ -1,16 +1,12 @@
 /// SparseRows driven by lines, for Python programs that do the same by torch's own optimizers
-/// (sparse_rows_test.py, scripts/optimizer-rounds). Each line has one line for an answer, "error: ..." where
-/// the library refused.
+/// (sparse_rows_test.py). Each line has one line for an answer, "error: ..." where the library refused.
 ///
-///   threads N | isa                                   -> ok | the instruction set in use
-///   table FILE.npy | zeros ROWS COLUMNS PLACEMENT     -> ok: float32 or as the file
-///   optimizer NAME [option=number ...] [count=1]      -> the states' names; count=1: each row counts its
-///   steps step INDEX.npy GRAD.npy                           -> nanoseconds; each file is read when first
-///   named save FOLDER                                       -> ok: FOLDER/table and FOLDER/STATE, plain
-///   bytes
-#include <ATen/ops/zeros.h>
-
-#include <chrono>
+///   threads N                                     -> ok
+///   isa                                           -> the instruction set in use
+///   table FILE.npy                                -> ok
+///   optimizer NAME [option=number ...] [count=1]  -> the states' names; count=1: each row counts its steps
+///   step INDEX.npy GRAD.npy                       -> ok; a file is read when it is first named
+///   save FOLDER                                   -> ok: FOLDER/table and FOLDER/STATE, plain bytes
 #include <fstream>
 #include <map>
 #include <optional>
@@ -21,19 +17,11 @@
 #include "kernels/isa.h"
 #include "speedtorch/sparse_rows.h"
 #include "speedtorch/threads.h"
-#include "tests/speedtorch/host_placements.h"
 #include "tests/speedtorch/line_program.h"
 #include "tests/speedtorch/named_options.h"
 
 namespace speedtorch {
 namespace {
-
-Placement placement_of(const std::string& name) {
-  for (const auto placement : host_placements) {
-    if (to_string(placement) == name) return placement;
-  }
-  throw std::invalid_argument("no placement of the host " + name);
-}
 
 void write_bytes(const at::Tensor& tensor, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
@@ -51,7 +39,6 @@ class Session {
     if (command == "threads") return threads(words);
     if (command == "isa") return std::string(kernels::isa_in_use());
     if (command == "table") return table(words);
-    if (command == "zeros") return zeros(words);
     if (command == "optimizer") return optimizer(words);
     if (command == "step") return step(words);
     if (command == "save") return save(words);
@@ -73,24 +60,13 @@ class Session {
     return "ok";
   }
 
-  std::string zeros(std::istream& words) {
-    std::int64_t rows = 0;
-    std::int64_t columns = 0;
-    std::string placement;
-    words >> rows >> columns >> placement;
-    home_.placement = placement_of(placement);
-    table_ = home_.placement == Placement::libtorch
-                 ? at::zeros({rows, columns})
-                 : Table::filled({rows, columns}, at::kFloat, Zeros{}, home_).host_tensor();
-    return "ok";
-  }
-
   std::string optimizer(std::istream& words) {
     std::string name;
     words >> name;
     auto given = read_options(words);
     const bool by_row = given.erase("count") > 0;
-    rows_.emplace(table_, named_options(name, given), home_, by_row ? StepCount::by_row : StepCount::shared);
+    rows_.emplace(table_, named_options(name, given), current_home(),
+                  by_row ? StepCount::by_row : StepCount::shared);
     std::string names;
     for (const auto& state : rows_->states()) names += state.name + " ";
     return names;
@@ -107,10 +83,8 @@ class Session {
   std::string step(std::istream& words) {
     const auto& index = read(words);
     const auto& grad = read(words);
-    const auto begin = std::chrono::steady_clock::now();
     rows_.value().step(index, grad);
-    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
-    return std::to_string(took.count());
+    return "ok";
   }
 
   std::string save(std::istream& words) {
@@ -121,7 +95,6 @@ class Session {
     return "ok";
   }
 
-  Home home_;
   at::Tensor table_;
   std::optional<SparseRows> rows_;
   std::map<std::string, at::Tensor> read_;
