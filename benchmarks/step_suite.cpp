@@ -108,6 +108,7 @@ class StepGroup final : public TimedGroup {
     return contestants;
   }
 
+  [[nodiscard]] bool concludes() const override { return true; }
   void conclude(Record& record) override {
     for (auto& [id, stepper] : steppers_) {
       if (!(id == record.id) || !reports::has_numbers(record.status)) continue;

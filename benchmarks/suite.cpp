@@ -18,12 +18,9 @@ std::vector<reports::Record> TimedGroup::measure(Bench& bench) {
   bench.progress("preparation", 0);
   bench.limited("preparation", [&] { contestants = prepare(); });
   auto records = bench.sample(contestants);
-  for (auto& record : records) {
-    if (bench.stop()) break;
-    bench.progress("last checks", 1);
-    bench.limited(record.id, "conclusion", [&] { conclude(record); });
-  }
   bench.progress("last checks", 1);
+  if (concludes())
+    for (auto& record : records) bench.limited(record.id, "conclusion", [&] { conclude(record); });
   bench.limited("last check", [&] { close(records); });
   return records;
 }

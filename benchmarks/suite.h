@@ -56,7 +56,10 @@ class TimedGroup : public Group {
  public:
   /// Allocates and fills what the cases need. Untimed.
   virtual std::vector<harness::Contestant> prepare() = 0;
-  /// What follows the samples of one case; a limit of time for each. Called once for each record.
+  /// Whether anything follows the samples of a case.
+  [[nodiscard]] virtual bool concludes() const { return false; }
+  /// What follows the samples of one case, each under a limit of time of its own; of an interrupted run's
+  /// too.
   virtual void conclude(reports::Record& /*record*/) {}
   /// The checks that come last, and the release of what prepare() made. A record that fails here becomes
   /// `wrong`.

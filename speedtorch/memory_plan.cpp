@@ -74,7 +74,7 @@ void require_names(const std::vector<Wish>& wishes) {
     if (!is_new)
       throw NameError("two tables of the plan are called '" + wish.name + "', one of " +
                       std::to_string(other->second) + " bytes and one of " + std::to_string(wish.bytes) +
-                      "; give each a name of its own");
+                      "; give each a name of its own (a table's states are called 'NAME state 1' and so on)");
   }
 }
 

@@ -16,6 +16,7 @@
 #include "benchmarks/libtorch_optimizer.h"
 #include "examples/word2vec/skip_gram.h"
 #include "harness/errors.h"
+#include "harness/interrupt.h"
 #include "harness/sha256.h"
 #include "reports/error.h"
 #include "reports/file.h"
@@ -159,7 +160,7 @@ const std::vector<std::string>& training_optimizers() {
 }
 
 speedtorch::UpdateOptions training_options(const std::string& optimizer, std::int64_t batch) {
-  // A word's gradients of one batch are added up, of a frequent one's thousands: what SGD bears falls with
+  // A word's gradients of one batch are added up, of a frequent one's hundreds: what SGD bears falls with
   // the batch. Of 4096 pairs it bears 0.05, and at 0.07 some vectors grow without end.
   const double pairs = static_cast<double>(std::max<std::int64_t>(batch, 1024));
   if (optimizer == "SGD") return speedtorch::SGDOptions{.lr = 0.035 * 4096 / pairs};
@@ -257,12 +258,19 @@ namespace {
 
 constexpr std::int64_t pairs_to_train = 4'000'000, fewest_steps = 1000, most_steps = 4000;
 
-/// Whether a case can show in seconds that it learns: on larger tables a dense optimizer would take minutes,
-/// and large batches too; of a shorter text there is too little, and small batches are too few pairs.
+std::int64_t steps_to_train(const EmbeddingWorld& world) {
+  return std::clamp(pairs_to_train / world.id.batch, fewest_steps, most_steps);
+}
+
+/// Whether a case can show in half a minute that it learns: a dense optimizer moves some 40 bytes of the two
+/// tables for each element and step; large batches take as long; of a shorter text there is too little, and
+/// small batches are too few pairs.
 bool can_show_learning(const EmbeddingWorld& world) {
-  constexpr std::int64_t most_rows = 65'536, fewest_words = 100'000, least_batch = 512, largest_batch = 8192;
-  return world.id.rows <= most_rows && std::ssize(world.corpus->training()) >= fewest_words &&
-         world.id.batch >= least_batch && world.id.batch <= largest_batch;
+  constexpr std::int64_t most_elements = 8'000'000'000;  // of all steps
+  constexpr std::int64_t fewest_words = 100'000, least_batch = 512, largest_batch = 8192;
+  return world.id.rows <= most_elements / steps_to_train(world) / world.id.dim &&
+         std::ssize(world.corpus->training()) >= fewest_words && world.id.batch >= least_batch &&
+         world.id.batch <= largest_batch;
 }
 
 }  // namespace
@@ -270,17 +278,18 @@ bool can_show_learning(const EmbeddingWorld& world) {
 void EmbeddingStepper::conclude(reports::Record& record) {
   constexpr std::int64_t points = 10;
   reports::set(record.more, "words_per_s", static_cast<double>(world_.id.batch) / *record.median_s);
-  if (!can_show_learning(world_)) return;
+  if (!can_show_learning(world_) || harness::interrupted_by() != 0) return;
   world_.reset();
   begin();
-  const auto steps = std::clamp(pairs_to_train / world_.id.batch, fewest_steps, most_steps);
+  const auto steps = steps_to_train(world_);
   std::string curve = fmt::format("0:{:.4f}", world_.heldout_loss());
   const double first = std::visit([](const auto& one) { return one.lr; }, world_.options);
   for (std::int64_t step = 0; step < steps; ++step) {
     set_rate(first * (1 - static_cast<double>(step) / static_cast<double>(steps)));  // as word2vec's program
     train(world_.training.draw(step));
-    if ((step + 1) % std::max<std::int64_t>(1, steps / points) == 0)
-      curve += fmt::format(" {}:{:.4f}", step + 1, world_.heldout_loss());
+    if ((step + 1) % std::max<std::int64_t>(1, steps / points) != 0) continue;
+    if (harness::interrupted_by() != 0) return;  // what is not trained to its end shows nothing
+    curve += fmt::format(" {}:{:.4f}", step + 1, world_.heldout_loss());
   }
   const double loss = world_.heldout_loss();
   reports::set(record.more, "heldout_loss", loss);

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -198,11 +199,15 @@ void print_neighbours(const Corpus& corpus, const at::Tensor& vectors, const Pai
             << " nearest\n";
 }
 
+/// The three files that are to come: none may be a folder, and a new one can be made beside them.
 void require_writable(const std::string& name) {
+  for (const auto* const kind : {".checkpoint", ".npy", ".txt"})
+    if (std::filesystem::is_directory(name + kind))
+      throw UsageError("--out " + name + ": " + name + kind + " is a folder");
   const auto probe = name + ".checkpoint.new";
-  const bool writable = std::ofstream(probe, std::ios::app).is_open();
+  if (!std::ofstream(probe, std::ios::app).is_open())
+    throw UsageError("--out " + name + ": no file can be written there");
   std::remove(probe.c_str());
-  if (!writable) throw UsageError("--out " + name + ": no file can be written there");
 }
 
 int run(const std::vector<std::string>& words) {

@@ -1,5 +1,6 @@
 #include "speedtorch/infinity/batch.h"
 
+#include <ATen/ops/alias.h>
 #include <ATen/ops/narrow.h>
 
 #include <string_view>
@@ -76,7 +77,8 @@ Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count) 
   Tensors rows;
   rows.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors)
-    rows.push_back(count == tensor.size(0) && first == 0 ? tensor : at::narrow(tensor, 0, first, count));
+    rows.push_back(count == tensor.size(0) && first == 0 ? at::alias(tensor)  // the caller's keeps its shape
+                                                         : at::narrow(tensor, 0, first, count));
   return rows;
 }
 

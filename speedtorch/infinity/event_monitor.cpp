@@ -20,8 +20,7 @@ std::string options_of(const Optimizer& optimizer) {
 }  // namespace
 
 EventMonitor::Seen::Seen(const NamedTensor& named)
-    : name(named.name),
-      parameter(named.tensor.unsafeGetTensorImpl()),
+    : parameter(named.tensor.unsafeGetTensorImpl()),
       sizes(named.tensor.sizes().vec()),
       dtype(named.tensor.scalar_type()),
       device(named.tensor.device()),

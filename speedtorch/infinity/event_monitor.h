@@ -37,7 +37,6 @@ class EventMonitor {
     [[nodiscard]] bool same_kind(const at::Tensor& tensor) const;
     [[nodiscard]] std::string kind() const;
 
-    std::string name;
     const void* parameter;
     std::vector<std::int64_t> sizes;
     at::ScalarType dtype;

@@ -22,15 +22,19 @@ bool is_dense(const at::Tensor& tensor) { return tensor.layout() == at::kStrided
 bool is_alone(const at::Tensor& tensor) {
   if (tensor.use_count() > 1 || tensor.storage().nbytes() != tensor.nbytes()) return false;
   if (!tensor.is_view()) return tensor.storage().use_count() <= 1;
-  return tensor.storage().use_count() <= 2 && tensor._base().use_count() <= 1;
+  return tensor.storage().use_count() <= 2 && tensor._base().use_count() <= 1 &&
+         tensor.is_alias_of(tensor._base());
 }
+
+/// Marked as conjugated or negated instead of being so: an addition to such a tensor takes memory.
+bool is_marked(const at::Tensor& tensor) { return tensor.is_conj() || tensor.is_neg(); }
 
 /// A tensor to add to in place: laid out as the parameter is, and shared with nobody. A backward may hand out
 /// the same memory twice (a + b), or an expanded number.
 at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   if (!is_dense(gradient)) return gradient;
   if (is_alone(gradient) && gradient.strides() == parameter.strides() &&
-      gradient.is_non_overlapping_and_dense())
+      gradient.is_non_overlapping_and_dense() && !is_marked(gradient))
     return gradient.is_view() ? gradient.variable_data() : gradient;
   const bool keep_strides = parameter.is_non_overlapping_and_dense();
   at::Tensor copy = keep_strides
@@ -75,9 +79,13 @@ void GradientSum::fold() {
 void GradientSum::add(Tensors gradients) {
   const at::NoGradGuard no_grad;
   if (in_sums_ == kBlock) fold();
-  for (std::size_t i = 0; i < sums_.size(); ++i)
-    if (gradients[i].defined() && !sums_[i].defined())
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    if (!sums_[i].defined())
       gradients[i] = owned(std::exchange(gradients[i], {}), parameters_[i]);
+    else if (is_dense(gradients[i]) && is_marked(gradients[i]))
+      gradients[i] = gradients[i].resolve_conj().resolve_neg();
+  }
   Tensors ready = replacements(sums_, gradients);
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     if (ready[i].defined())

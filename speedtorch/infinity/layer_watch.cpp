@@ -4,6 +4,7 @@
 #include <ATen/record_function.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <string_view>
 #include <unordered_map>
 
@@ -13,6 +14,7 @@ struct LayerWatch::State {
   using Clock = std::chrono::steady_clock;
   std::unordered_map<const void*, std::string> layers;  ///< by parameter
   std::map<std::string, double> seconds;
+  bool sees_arguments = true;
   bool batch_norm = false;
   bool batch_statistics = false;
   int depth = 0;
@@ -56,8 +58,9 @@ void LayerWatch::State::begin(const at::RecordFunction& function) {
   // Instance normalisation calls batch normalisation with each sample as a batch of its own.
   if (operation == "aten::instance_norm" && instance_norm == 0) instance_norm = depth;
   const int training = training_argument(operation);
-  const auto inputs = function.inputs();
   batch_norm = batch_norm || training >= 0;
+  if (!sees_arguments) return;
+  const auto inputs = function.inputs();
   if (training >= 0 && instance_norm == 0 && inputs.size() > static_cast<std::size_t>(training)) {
     const c10::IValue& value = inputs[static_cast<std::size_t>(training)];
     batch_statistics = batch_statistics || (value.isBool() && value.toBool());
@@ -78,6 +81,7 @@ LayerWatch::LayerWatch(const Model* model, Sees sees) : state_(std::make_unique<
   if (model)
     for (const NamedTensor& named : model->named_parameters())
       state_->layers[named.tensor.unsafeGetTensorImpl()] = layer_of(named.name);
+  state_->sees_arguments = sees == Sees::arguments;
   state_->outer = watching;
   watching = state_.get();
   state_->handle = at::addThreadLocalCallback(
@@ -100,7 +104,10 @@ LayerWatch::~LayerWatch() {
 
 bool LayerWatch::saw_batch_norm() const { return state_->batch_norm; }
 
-bool LayerWatch::saw_batch_statistics() const { return state_->batch_statistics; }
+bool LayerWatch::saw_batch_statistics() const {
+  if (!state_->sees_arguments) throw std::logic_error("a watch that sees names knows of no statistics");
+  return state_->batch_statistics;
+}
 
 const std::map<std::string, double>& LayerWatch::seconds() const { return state_->seconds; }
 

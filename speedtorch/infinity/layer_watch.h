@@ -23,8 +23,8 @@ class LayerWatch {
   LayerWatch& operator=(const LayerWatch&) = delete;
 
   [[nodiscard]] bool saw_batch_norm() const;  ///< of whatever statistics
-  /// Of those that sees arguments: true once a batch normalisation took its statistics from the samples
-  /// themselves.
+  /// True once a batch normalisation took its statistics from the samples themselves. Only a watch that sees
+  /// arguments knows. @throws std::logic_error for another
   [[nodiscard]] bool saw_batch_statistics() const;
   /// Seconds by layer ("0", "encoder.linear").
   [[nodiscard]] const std::map<std::string, double>& seconds() const;

@@ -122,7 +122,7 @@ Tensors MicroBatches::forward(const Tensors& inputs) {
   }
   looks_at_arguments_ = watch.saw_batch_norm();
   looked_at_batch_norm_ = true;
-  if (!watch.saw_batch_statistics()) return outputs;
+  if (!watch.saw_batch_norm() || !watch.saw_batch_statistics()) return outputs;
   if (options_.batch_norm == BatchNorm::refuse)
     throw InfinityBatchError(
         "the model's batch normalisation takes statistics of its samples, and those of a micro-batch are not "

@@ -106,13 +106,15 @@ Optimizer::Own contiguous(ContiguousOptimizer& optimizer, const StepOptions& opt
           .allocates_nothing = true};
 }
 
-/// `parameter.add_(gradient, -rate)` needs neither memory nor anything else that may not be there.
+/// Whether `parameter.add_(gradient, -rate)` needs no memory. Of a real number, since a complex tensor may be
+/// marked as conjugated; on a CPU, since a GPU may have to load another kernel for another dtype.
 bool adds_in_place(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined()) return true;
-  return parameter.layout() == at::kStrided && gradient.layout() == at::kStrided &&
-         parameter.is_non_overlapping_and_dense() && gradient.sizes() == parameter.sizes() &&
-         gradient.scalar_type() == parameter.scalar_type() && gradient.device() == parameter.device();
+  return parameter.device().is_cpu() && gradient.device().is_cpu() && parameter.layout() == at::kStrided &&
+         gradient.layout() == at::kStrided && parameter.is_non_overlapping_and_dense() &&
+         gradient.sizes() == parameter.sizes() && gradient.scalar_type() == parameter.scalar_type() &&
+         !parameter.is_complex() && !parameter.is_neg() && !gradient.is_neg();
 }
 
 /// Asked before each step: options and gradients may be others.

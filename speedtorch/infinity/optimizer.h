@@ -49,8 +49,9 @@ class Optimizer {
   /// Gradients become undefined, or zero where the optimizer of one's own does it so.
   void zero_grad() const;
   [[nodiscard]] Tensors parameters() const;
-  /// True for one of one's own that says so, and for LibTorch's SGD as long as it has neither momentum nor
-  /// weight decay and its gradients are as the parameters: an addition in place each, which cannot fail.
+  /// True for one of one's own that says so, and for LibTorch's SGD on a CPU as long as it has neither
+  /// momentum nor weight decay and its gradients are as the parameters: an addition in place each, which
+  /// cannot fail.
   [[nodiscard]] bool allocates_nothing() const;
   /// LibTorch's optimizer; null for one of one's own.
   [[nodiscard]] torch::optim::Optimizer* stock() const { return stock_.get(); }

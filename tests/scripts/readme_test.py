@@ -142,9 +142,10 @@ class ReadmeTest(unittest.TestCase):
             text = document.read_text()
             self.assertEqual(set(re.findall(r"^\| (\w+\d) \|", text, re.MULTILINE)), shown)
             self.assertEqual(self.renew("--check", document).returncode, 0)
-        document.write_text(f"<!-- goals: {reports} O99 -->\n<!-- end of goals -->\n")
-        done = self.renew(document)
-        self.assertEqual((done.returncode, "no goal is called O99" in done.stderr), (2, True), done.stderr)
+        for choice in ("O99", "O4 O99"):
+            document.write_text(f"<!-- goals: {reports} {choice} -->\n<!-- end of goals -->\n")
+            done = self.renew(document)
+            self.assertEqual((done.returncode, "no goal is called O99" in done.stderr), (2, True), done.stderr)
 
     def test_a_table_shows_the_numbers_of_its_report(self):
         report, choice_text, table = BLOCK.search(README.read_text()).groups()

@@ -5,6 +5,7 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/embedding.h>
+#include <torch/optim/adagrad.h>
 
 #include "speedtorch/optim/optimizers.h"
 #include "tests/speedtorch/infinity/models.h"
@@ -239,6 +240,60 @@ TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
               return Tensors{ones({12}).narrow(0, 0, 6).view({3, 2}), ones({}).expand({3, 2})};
             }),
             copied);  // more memory than the gradient's, and less
+}
+
+/// An addition to a tensor that is only marked as conjugated takes memory, in a loop that must not fail.
+TEST(GradientSums, ResolveGradientsThatAreMarkedAsConjugatedOrNegated) {
+  const auto number = [](double real, double imaginary) {
+    return at::full({2}, c10::complex<double>(real, imaginary), at::kComplexDouble);
+  };
+  infinity::GradientSum sum({number(0, 0), at::zeros({2}, at::kDouble)});
+  const auto negated = [&] { return at::imag(number(1, 7).conj()); };
+  ASSERT_TRUE(number(1, 7).conj().is_conj());
+  ASSERT_TRUE(negated().is_neg());
+  sum.add({number(1, 7).conj(), negated()});
+  sum.add({number(2, 1).conj(), negated()});
+  const Tensors sums = sum.take();
+  EXPECT_FALSE(sums[0].is_conj());
+  EXPECT_FALSE(sums[1].is_neg());
+  EXPECT_TRUE(sums[0].equal(number(3, -8)));
+  EXPECT_TRUE(sums[1].equal(at::full({2}, -14, at::kDouble)));
+}
+
+/// Each decides whether a step that fails half-way could be taken back.
+TEST(Optimizers, ThatAllocateNothingArePlainSgdOnGradientsAsTheParameters) {
+  using torch::optim::SGD;
+  using torch::optim::SGDOptions;
+  const auto parameter = [](const at::Tensor& gradient) {
+    at::Tensor tensor = at::zeros({3, 2}).requires_grad_();
+    if (gradient.defined()) tensor.mutable_grad() = gradient;
+    return tensor;
+  };
+  const auto safe = [](torch::optim::Optimizer&& stock) {
+    return infinity::Optimizer(stock).allocates_nothing();
+  };
+  const auto good = [&] { return Tensors{parameter(at::ones({3, 2})), parameter({})}; };
+  EXPECT_TRUE(safe(SGD(good(), SGDOptions(0.1))));
+  EXPECT_TRUE(safe(SGD({parameter(at::ones({2, 3}).t())}, SGDOptions(0.1))));  // of other strides
+  EXPECT_FALSE(safe(SGD(good(), SGDOptions(0.1).momentum(0.9))));
+  EXPECT_FALSE(safe(SGD(good(), SGDOptions(0.1).weight_decay(0.1))));
+  EXPECT_FALSE(safe(torch::optim::Adagrad(good())));
+  struct Derived : SGD {
+    using SGD::SGD;
+  };
+  EXPECT_FALSE(safe(Derived(good(), SGDOptions(0.1))));
+  EXPECT_FALSE(safe(SGD({parameter(at::ones({3, 2}).to_sparse())}, SGDOptions(0.1))));
+  std::vector<torch::optim::OptimizerParamGroup> groups{torch::optim::OptimizerParamGroup(good()),
+                                                        torch::optim::OptimizerParamGroup(good())};
+  EXPECT_TRUE(safe(SGD(groups, SGDOptions(0.1))));
+  groups[1].set_options(std::make_unique<SGDOptions>(SGDOptions(0.1).momentum(0.9)));
+  EXPECT_FALSE(safe(SGD(groups, SGDOptions(0.1))));
+  at::Tensor with_gaps = at::zeros({3, 4}).slice(1, 0, 2).requires_grad_();
+  with_gaps.mutable_grad() = at::ones({3, 2});
+  EXPECT_FALSE(safe(SGD({with_gaps}, SGDOptions(0.1))));
+  at::Tensor complex = at::zeros({3}, at::kComplexFloat).requires_grad_();
+  complex.mutable_grad() = at::ones({3}, at::kComplexFloat);
+  EXPECT_FALSE(safe(SGD({complex}, SGDOptions(0.1))));
 }
 
 TEST(Gradients, OfFrozenAndTiedParameters) {
@@ -820,6 +875,26 @@ TEST(Monitor, SeesModelOptimizerAndCriterionChange) {
               ElementsAre(Warning::optimizer_changed, Warning::optimizer_changed));
   EXPECT_THAT(heard_after([](auto&, auto&, auto& criterion) { criterion->options.reduction(torch::kSum); }),
               ElementsAre(Warning::criterion_changed));
+}
+
+TEST(Monitor, SaysOnceWhatAParameterBecame) {
+  std::vector<std::string> texts;
+  infinity::EventMonitor monitor(std::make_shared<infinity::Warnings>(
+      infinity::WarningPlan::beginner(), [&](Warning, const std::string& text) { texts.push_back(text); }));
+  at::Tensor weight = at::zeros({2, 3}).requires_grad_();
+  const Model model(std::vector<at::Tensor>{weight}, [](const at::Tensor& inputs) { return inputs; });
+  const auto look_after = [&](const at::Tensor& data) {
+    weight.set_data(data);
+    monitor.look_at(model, {}, nullptr);
+    monitor.look_at(model, {}, nullptr);
+  };
+  look_after(at::zeros({2, 3}));
+  EXPECT_THAT(texts, IsEmpty());
+  look_after(at::zeros({3, 2}));
+  EXPECT_THAT(texts, ElementsAre(HasSubstr("is [3, 2] Float on cpu, a batch ago [2, 3] Float on cpu")));
+  look_after(at::zeros({3, 2}, at::kDouble));
+  ASSERT_EQ(texts.size(), 2);
+  EXPECT_THAT(texts[1], HasSubstr("is [3, 2] Double on cpu, a batch ago [3, 2] Float on cpu"));
 }
 
 TEST(Monitor, SeesThatALossSaidToBeAMeanCouplesSamples) {

@@ -218,7 +218,6 @@ TEST(BatchNorm, IsNotSeenInInstanceNorm) {
   }
 }
 
-/// A tail of one sample would be refused by LibTorch ("more than 1 value per channel").
 /// After batches without one only names are looked at: the micro-batch in which one is seen is made again, as
 /// if it had not been made before.
 TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
@@ -253,6 +252,7 @@ TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("BatchNorm::per_micro_batch")));
 }
 
+/// A tail of one sample would be refused by LibTorch ("more than 1 value per channel").
 TEST(BatchNorm, PerMicroBatchLeavesNoSampleAlone) {
   const Examples data = examples(11);
   auto net = normalised();
