@@ -137,7 +137,7 @@ TEST(DataGadget, TheHostCopyIsIndependentAndComesInPieces) {
   EXPECT_TRUE(at::equal(pieces, copy));
 }
 
-TEST(DataGadget, TellsAutograd) {
+TEST(DataGadget, TellsAutogradAndAsksIt) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "zeros.npy").string();
   DataGadget::from_tensor(at::zeros({10, 3})).save(path);
@@ -150,6 +150,9 @@ TEST(DataGadget, TellsAutograd) {
     EXPECT_TRUE(notices([&] { gadget.load(path); }));
     gadget.prefetch(index);
     EXPECT_TRUE(notices([&] { gadget.insert_data(at::zeros({2, 3}), index); }));
+    auto out = at::ones({2, 3}).requires_grad_();
+    EXPECT_THROW(gadget.get_data(index, out), AutogradError);
+    EXPECT_TRUE(at::equal(out, at::ones({2, 3})));
   }
 }
 

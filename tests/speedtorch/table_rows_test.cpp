@@ -1,6 +1,7 @@
 #include "speedtorch/table_rows.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -128,6 +129,23 @@ TEST_P(TableRowsIn, ViewsOfManyThreadsCountEveryWrite) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(table.host_tensor()._version(), before + 8 * 50);
+}
+
+TEST_P(TableRowsIn, AnOutThatAutogradTracksIsLeftAlone) {
+  const auto table = random_table({20, 5});
+  const auto index = at::tensor({7, 3}, at::kLong);
+  auto leaf = at::zeros({2, 5}).requires_grad_();
+  auto recorded = leaf * 2;
+  auto shaped = at::zeros({2, 1, 5}).requires_grad_();
+  for (auto* const out : {&leaf, &recorded}) {
+    EXPECT_THAT([&] { gather_rows(table, index, *out); },
+                ThrowsMessage<AutogradError>(HasSubstr("out requires a gradient")));
+    EXPECT_TRUE(at::equal(*out, at::zeros({2, 5})));
+  }
+  EXPECT_THROW(gather_rows(table, index.view({2, 1}), shaped), AutogradError);
+  const at::NoGradGuard unrecorded;
+  gather_rows(table, index, leaf);
+  EXPECT_TRUE(at::equal(leaf, table.tensor().index_select(0, index)));
 }
 
 TEST_P(TableRowsIn, ShapesThatDoNotFitAreNamed) {
