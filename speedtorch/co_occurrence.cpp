@@ -61,6 +61,7 @@ void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) 
       std::atomic_ref(all[rows[i] * width + columns[i]]).fetch_add(1, std::memory_order_relaxed);
   };
   parallel_for(from.numel(), kPairsOfAThread, range);
+  bump_version(counts);
 }
 
 void CoOccurrence::add(const CoOccurrence& other) {

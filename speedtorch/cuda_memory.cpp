@@ -20,7 +20,7 @@ namespace {
 class PinnedMemory final : public Memory {
  public:
   PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)
-      : Memory(pages->bytes()),
+      : Memory(pages),
         pages_(std::move(pages)),
         registration_({pages_->data(), static_cast<std::size_t>(bytes())},
                       cudaHostRegisterMapped | cudaHostRegisterPortable, device) {}

@@ -40,7 +40,8 @@ class DataGadget {
   [[nodiscard]] at::Tensor get_data(const RowIndex& index) const {
     return gather_rows(table_, index, model_);
   }
-  /// The same into `out`, on any device.
+  /// The same into `out`, on any device. @throws AutogradError where it requires a gradient and gradients are
+  /// on
   void get_data(const RowIndex& index, at::Tensor& out) const { gather_rows(table_, index, out); }
   /// Sets the rows of an index. Batches that are being prefetched get the new values. By default the last of
   /// several values of a row stays.

@@ -13,6 +13,7 @@
 
 #include "kernels/rows.h"
 #include "speedtorch/error.h"
+#include "speedtorch/row_operands.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
@@ -56,6 +57,7 @@ void check_table(const FileTable& table, const FileRowsOptions& options) {
 }
 
 void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes) {
+  check_untracked(out, "out");
   if (!index.device().is_cpu() || !out.device().is_cpu())
     throw PlacementError("rows of a file go to tensors on cpu; the index is on " + index.device().str() +
                          ", out on " + out.device().str());

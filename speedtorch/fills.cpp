@@ -20,6 +20,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/philox.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
@@ -319,6 +320,7 @@ void fill(at::Tensor& tensor, const Fill& with, std::int64_t first) {
   if (!target.is_cpu() && std::holds_alternative<Zeros>(with)) {
     target.zero_();
   } else if (target.is_cpu()) {
+    bump_version(target);  // first: a custom fill may throw when rows are set already
     fill_host(target.data_ptr(), static_cast<std::int64_t>(target.element_size()), work, first,
               target.numel());
   } else {

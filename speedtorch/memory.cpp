@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -104,8 +105,13 @@ at::Tensor Memory::view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device 
     throw ShapeError("a tensor of " + sizes_text(sizes) + " needs " + std::to_string(needed) +
                      " bytes, the memory has " + std::to_string(bytes_));
   }
-  return at::from_blob(
+  // The memory outlives a caller's inference mode, whose tensors count no versions: what was written there
+  // would be unseen by the graphs outside.
+  const c10::InferenceMode counted(false);
+  auto seen = at::from_blob(
       data(), sizes, [owner = shared_from_this()](void*) {}, at::TensorOptions().dtype(dtype).device(on), on);
+  seen.unsafeGetTensorImpl()->set_version_counter(version_);
+  return seen;
 }
 
 at::Tensor Memory::host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace speedtorch {
 
-/// A block of memory with one owner. Tensors made by `tensor()` share the ownership. Unlike LibTorch's own
+/// A block of memory with one owner. Tensors made by `tensor()` share the ownership, and one version counter:
+/// a write through any of them is seen by autograd in all, whichever a graph has saved. Unlike LibTorch's own
 /// memory, `pinned` memory knows nothing of streams: keep it until the streams that use it are done. Its end
 /// waits for its device, so it must not come while a graph is captured there, and not for other devices.
 class Memory : public std::enable_shared_from_this<Memory> {
@@ -45,10 +47,16 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
  protected:
   explicit Memory(std::int64_t bytes) : bytes_(bytes) {}
+  /// The bytes of `beneath` once more, as another device sees them: with its version counter.
+  explicit Memory(const std::shared_ptr<Memory>& beneath)
+      : bytes_(beneath->bytes_), version_(beneath->version_) {}
 
  private:
   [[nodiscard]] at::Tensor view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
   std::int64_t bytes_;
+  /// Never written after construction: views copy the pointer to the counter, which is atomic, so any thread
+  /// may make one.
+  c10::VariableVersion version_{0};
 };
 
 /// Memory of `bytes` > 0 bytes in `placement`. `device` is the GPU of `pinned` and `device` memory. `mapped`

@@ -6,7 +6,9 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <span>
@@ -15,6 +17,7 @@
 #include "speedtorch/duplicates.h"
 #include "speedtorch/error.h"
 #include "speedtorch/mapped_file.h"
+#include "speedtorch/new_file.h"
 #include "speedtorch/new_folder.h"
 #include "speedtorch/saved_tables.h"
 #include "speedtorch/table_rows.h"
@@ -24,6 +27,7 @@ namespace speedtorch {
 namespace {
 
 constexpr const char* kSteps = "steps";
+constexpr const char* kOptimizer = "optimizer.txt";
 
 at::Tensor parameter_named(const torch::nn::Module& model, const std::string& variable) {
   std::string names;
@@ -33,6 +37,22 @@ at::Tensor parameter_named(const torch::nn::Module& model, const std::string& va
   }
   throw OptimizerError("the model has no parameter '" + variable + "'; it has " +
                        (names.empty() ? "none" : names));
+}
+
+/// What save() says of whose tables these are: "Adam: exp_avg, exp_avg_sq".
+std::string optimizer_line(const std::string& optimizer, const std::vector<StateTable>& tables) {
+  std::string line = optimizer.substr(optimizer.rfind(':') + 1) + ":";  // LibTorch's and ours are one
+  for (std::size_t k = 0; k < tables.size(); ++k) line += (k == 0 ? " " : ", ") + tables[k].name;
+  return line;
+}
+
+/// The line that save() wrote. @throws FileError
+std::string read_line(const std::string& folder) {
+  std::ifstream file(folder + "/" + kOptimizer);
+  if (!file) refuse_file(kOptimizer, "of '" + base_name(folder) + "' cannot be opened");
+  std::array<char, 256> line{};  // the longest is of 60 characters
+  file.getline(line.data(), line.size());
+  return line.data();
 }
 
 std::vector<std::int64_t> with_rows(at::IntArrayRef sizes, std::int64_t rows) {
@@ -219,21 +239,35 @@ void OptimizerFactory::save(const std::string& folder) const {
   for (const auto& [name, table] : tables_) save_npy(table, state_file(made.path(), name));
   const auto steps = at::full({1}, steps_, at::kLong);
   save_npy(Table::from_array(steps, {.placement = Placement::libtorch}), state_file(made.path(), kSteps));
+  replace_file(made.path() + "/" + kOptimizer, optimizer_line(live_.optimizer_name(), tables_) + "\n");
   made.publish();
 }
 
+/// @throws OptimizerError where the folder is another optimizer's, or of the same one with other states
+void OptimizerFactory::check_saved(const std::string& folder) const {
+  const bool counted = std::filesystem::exists(state_file(folder, row_steps_name));
+  if (counted != by_row_) {
+    throw OptimizerError("'" + base_name(folder) + "' was saved " + (counted ? "with" : "without") +
+                         " counts by row, and this is " + (by_row_ ? "with" : "without"));
+  }
+  const auto found = read_line(folder), needed = optimizer_line(live_.optimizer_name(), tables_);
+  if (found != needed)
+    throw OptimizerError("'" + base_name(folder) + "' has the states of '" + found + "', and this is '" +
+                         needed + "'");
+}
+
 void OptimizerFactory::load(const std::string& folder) {
+  if (rows_.defined())
+    throw OrderError(
+        "load() between before_forward_pass() and after_optimizer_step(): rows are in the optimizer");
+  check_states();
+  check_saved(folder);
   const auto open = [&](const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype) {
     auto file = MappedFile::open(state_file(folder, name), Access::read_only);
     if (file->shape() == sizes && file->dtype() == dtype) return file;
     throw ShapeError("'" + file->name() + "' is " + shape_of(file->array()) + "; " +
                      c10::str(dtype, " ", sizes) + " is needed");
   };
-  const bool counted = std::filesystem::exists(state_file(folder, row_steps_name));
-  if (counted != by_row_) {
-    throw OptimizerError("'" + base_name(folder) + "' was saved " + (counted ? "with" : "without") +
-                         " counts by row, and this is " + (by_row_ ? "with" : "without"));
-  }
   std::vector<std::shared_ptr<MappedFile>> files;
   for (const auto& [name, table] : tables_) files.push_back(open(name, table.sizes(), table.dtype()));
   const auto steps = open(kSteps, {1}, at::kLong)->array().const_data_ptr<std::int64_t>()[0];
@@ -241,7 +275,6 @@ void OptimizerFactory::load(const std::string& folder) {
     throw OptimizerError("'steps.npy' says " + std::to_string(steps) + " steps; 0 or more is needed");
   for (std::size_t k = 0; k < tables_.size(); ++k) tables_[k].table.set(files[k]->array());
   steps_ = steps;
-  rows_.reset();
 }
 
 std::int64_t OptimizerFactory::bytes() const {

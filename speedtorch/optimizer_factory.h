@@ -83,15 +83,17 @@ class OptimizerFactory {
   void skip_optimizer_step() { rows_.reset(); }
 
   /// Writes all tables and the count of steps to a new folder: `exp_avg.npy` and so on, `steps.npy`, and
-  /// `row_steps.npy` where rows are counted. The folder appears when it is whole and on the disk, or never.
+  /// `row_steps.npy` where rows are counted; and `optimizer.txt`, which says whose they are. The folder
+  /// appears when it is whole and on the disk, or never.
   /// @throws FileError where it is there already or cannot be made; OrderError between before_forward_pass()
   /// and after_optimizer_step()
   void save(const std::string& folder) const;
 
   /// What save() wrote: from here on steps are those of the run that saved, bit for bit.
   /// @throws FileError and NpyError for files that are missing or none; ShapeError naming both shapes;
-  /// OptimizerError where one of both counts by row, or a negative number of steps was saved. Nothing was
-  /// changed then.
+  /// OptimizerError where another optimizer saved them (LibTorch's and ours of one name are one), or one with
+  /// other states (amsgrad, momentum), where one of both counts by row, or a negative number of steps was
+  /// saved; OrderError between before_forward_pass() and after_optimizer_step(). Nothing was changed then.
   void load(const std::string& folder);
 
   /// To look at.
@@ -109,6 +111,7 @@ class OptimizerFactory {
   void check_tables() const;
   void check_states() const;
   void check_distinct(const at::Tensor& rows) const;
+  void check_saved(const std::string& folder) const;
   [[nodiscard]] std::size_t states() const { return tables_.size() - (by_row_ ? 1 : 0); }
 
   optim::LiveStates live_;

@@ -37,7 +37,7 @@ std::string refusal(std::int64_t bytes, at::Device device) {
 class RegisteredFile final : public Memory {
  public:
   RegisteredFile(std::shared_ptr<Memory> file, std::span<std::byte> mapping, at::Device device)
-      : Memory(file->bytes()),
+      : Memory(file),
         file_(std::move(file)),
         registration_(mapping, cudaHostRegisterMapped | cudaHostRegisterPortable | cudaHostRegisterReadOnly,
                       device) {}

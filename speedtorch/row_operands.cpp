@@ -38,6 +38,13 @@ bool row_is_contiguous(const at::Tensor& tensor) {
 
 }  // namespace
 
+void refuse_tracked(const char* name) {
+  throw AutogradError(std::string(name) +
+                      " requires a gradient, and this movement is not recorded: gather by "
+                      "gather_rows(table, index) (speedtorch/gather.h), or switch gradients off "
+                      "(torch::NoGradGuard)");
+}
+
 void refuse_overlap(const char* names) {
   throw ShapeError(std::string(names) + " overlap; what is written needs its own memory");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include "kernels/row_view.h"
 #include "speedtorch/row_overlap.h"
@@ -22,6 +23,13 @@ void check_operands(const at::Tensor& table, const at::Tensor& index, const at::
 
 /// @throws PlacementError unless this build's kernels can follow the tensors of a device
 void check_reachable(at::Device device);
+
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_tracked(const char* name);
+
+/// @throws AutogradError where autograd would have to know of a movement that it is not told of
+inline void check_untracked(const at::Tensor& tensor, const char* name) {
+  if (tensor.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
+}
 
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_overlap(const char* names);
 

@@ -1,7 +1,5 @@
 #include "speedtorch/rows.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include "kernels/node_rows.h"
 #include "kernels/rows.h"
 #include "speedtorch/cuda.h"
@@ -22,18 +20,6 @@
 
 namespace speedtorch {
 namespace {
-
-[[noreturn, gnu::noinline, gnu::cold]] void refuse_tracked(const char* name) {
-  throw AutogradError(std::string(name) +
-                      " requires a gradient, and this movement is not recorded: gather by "
-                      "gather_rows(table, index) (speedtorch/gather.h), or switch gradients off "
-                      "(torch::NoGradGuard)");
-}
-
-/// @throws AutogradError where autograd would have to know of a movement that it is not told of
-void check_untracked(const at::Tensor& tensor, const char* name) {
-  if (tensor.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
-}
 
 /// Moves by node where the machine has several and it pays (`move(plan)`); false where not.
 template <class Move>

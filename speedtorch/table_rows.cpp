@@ -110,6 +110,7 @@ at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device mod
 }
 
 void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out) {
+  check_untracked(out, "out");
   check_model(out.device());
   const auto numbers = index.numbers(table.rows(), index_device(table, out.device()));
   auto rows = flat(table, numbers, out);

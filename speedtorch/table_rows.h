@@ -39,7 +39,8 @@ at::Device index_device(const Table& table, at::Device model);
 at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device model);
 
 /// The same into `out`, on any device, of the index's shape before the row's or with its places in one
-/// dimension.
+/// dimension. @throws AutogradError also, before anything moves, where `out` requires a gradient and
+/// gradients are on
 void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out);
 
 /// table[index[i]] = values[i], or what `duplicates` says of rows named twice, for values on any device.

@@ -31,17 +31,21 @@ class InstallTest(unittest.TestCase):
         cls.prefix = cls.folder / "prefix"
         run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "speedtorch")
 
-    def test_an_outside_project_builds_and_runs_an_example(self):
-        example = self.folder / "example.cpp"  # a copy: nothing of the sources is to be found from there
-        shutil.copy(ROOT / "examples/mapped_table.cpp", example)
+    def test_an_outside_project_builds_and_runs_examples(self):
+        examples = self.folder / "examples"  # copies: nothing of the sources is to be found from there
+        examples.mkdir()
+        for name in ("mapped_table", "optimizer_factory", "infinity_batch"):
+            shutil.copy(ROOT / f"examples/{name}.cpp", examples)
         shutil.copytree(ROOT / "tests/consumer", self.folder / "consumer")
         build = self.folder / "build"
-        run("cmake", "-S", self.folder / "consumer", "-B", build, "-G", "Ninja", f"-DEXAMPLE={example}",
+        run("cmake", "-S", self.folder / "consumer", "-B", build, "-G", "Ninja", f"-DEXAMPLES={examples}",
             f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DTorch_DIR={TORCH}", "-DCMAKE_BUILD_TYPE=Release")
         run("cmake", "--build", build)
         table = self.folder / "table.npy"
-        self.assertEqual(run(build / "consumer", table), "row 7 was updated 1 times\n")
-        self.assertEqual(run(build / "consumer", table), "row 7 was updated 2 times\n")
+        self.assertEqual(run(build / "mapped_table", table), "row 7 was updated 1 times\n")
+        self.assertEqual(run(build / "mapped_table", table), "row 7 was updated 2 times\n")
+        self.assertEqual(run(build / "optimizer_factory"), "400 steps, every element within 0.1 of 1: yes\n")
+        self.assertEqual(run(build / "infinity_batch"), "more than 95 % are right\n")
 
     def test_nothing_that_is_installed_names_the_sources_or_the_build(self):
         for file in self.prefix.rglob("*"):

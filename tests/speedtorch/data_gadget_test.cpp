@@ -10,6 +10,7 @@
 #include "speedtorch/error.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/host_placements.h"
+#include "tests/speedtorch/stale_graph.h"
 
 namespace speedtorch {
 namespace {
@@ -134,6 +135,25 @@ TEST(DataGadget, TheHostCopyIsIndependentAndComesInPieces) {
   EXPECT_TRUE(at::equal(pieces, copy));
   gadget.insert_data(at::zeros({100, 6}), RowRange{0, 100});
   EXPECT_TRUE(at::equal(pieces, copy));
+}
+
+TEST(DataGadget, TellsAutogradAndAsksIt) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "zeros.npy").string();
+  DataGadget::from_tensor(at::zeros({10, 3})).save(path);
+  const auto index = at::tensor({2, 8}, at::kLong);
+  for (const auto placement : host_placements) {
+    auto gadget = DataGadget::from_tensor(at::ones({10, 3}), {.placement = placement});
+    const auto notices = [&](auto write) { return test::write_is_noticed(gadget.table().tensor(), write); };
+    EXPECT_FALSE(notices([&] { (void)gadget.get_data(index); }));
+    EXPECT_TRUE(notices([&] { gadget.insert_data(at::zeros({2, 3}), index); }));
+    EXPECT_TRUE(notices([&] { gadget.load(path); }));
+    gadget.prefetch(index);
+    EXPECT_TRUE(notices([&] { gadget.insert_data(at::zeros({2, 3}), index); }));
+    auto out = at::ones({2, 3}).requires_grad_();
+    EXPECT_THROW(gadget.get_data(index, out), AutogradError);
+    EXPECT_TRUE(at::equal(out, at::ones({2, 3})));
+  }
 }
 
 TEST(DataGadget, ShapesThatDoNotFitAreNamed) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -295,6 +296,13 @@ TEST(FileRowsTest, FillsTensorsOfAnyDtypeAndTellsAutograd) {
   rows.gather(index, out);
   EXPECT_EQ(wrong_rows({-1, 0, 100, 32}, index, out), 0);
   EXPECT_GT(out._version(), version);
+
+  auto tracked = at::zeros({3, 2, 4}).requires_grad_();
+  EXPECT_THROW(rows.gather(index, tracked), AutogradError);
+  EXPECT_TRUE(at::equal(tracked, at::zeros({3, 2, 4})));
+  const at::NoGradGuard unrecorded;
+  rows.gather(index, tracked);
+  EXPECT_TRUE(at::equal(tracked, out));
 }
 
 TEST(FileRowsTest, RefusesWhatDoesNotFit) {

@@ -16,6 +16,7 @@
 #include "speedtorch/npy_array.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/stale_graph.h"
 
 namespace speedtorch {
 namespace {
@@ -250,6 +251,14 @@ TEST_F(MappedFiles, MoveRowsInPlaceToTheLast) {
   EXPECT_EQ(last, -3299);
   EXPECT_THROW(gather_rows(*file, at::tensor({100, 0, 0}, at::kLong), rows), IndexError);
   EXPECT_THROW(scatter_rows(at::zeros({3, 32}), index, *file), ShapeError);
+}
+
+TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
+  const auto file = MappedFile::open(counted(), Access::read_write);
+  const auto index = at::tensor({99, 0, 50}, at::kLong);
+  auto rows = at::empty({3, 33});
+  EXPECT_FALSE(test::write_is_noticed(file->array(), [&] { gather_rows(*file, index, rows); }));
+  EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(rows, index, *file); }));
 }
 
 TEST_F(MappedFiles, OfOneProcessAreSeenByAllWhoHaveThemOpen) {

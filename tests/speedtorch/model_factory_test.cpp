@@ -17,6 +17,7 @@
 #include "speedtorch/optimizer_factory.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/host_placements.h"
+#include "tests/speedtorch/stale_graph.h"
 
 namespace speedtorch {
 namespace {
@@ -149,6 +150,20 @@ TEST(ModelFactory, AnOldGraphSeesThatItsRowsAreGone) {
   factory.after_optimizer_step();
   factory.before_forward_pass(at::arange(50, 55));
   EXPECT_THROW(old.backward(), c10::Error);
+}
+
+TEST(ModelFactory, AGraphOfTheTableNoticesWhatIsWrittenBack) {
+  auto weight = parameter({1, 4});
+  ModelFactory factory(weight, 100);
+  factory.uniform_init(0, 1);
+  factory.before_forward_pass(at::arange(5));
+  grow(weight, 1);
+  const auto notices = [&](auto write) {
+    return test::write_is_noticed(factory.table().host_tensor(), write);
+  };
+  EXPECT_TRUE(notices([&] { factory.after_optimizer_step(); }));
+  EXPECT_TRUE(notices([&] { factory.zeros_init(); }));
+  EXPECT_FALSE(notices([&] { factory.before_forward_pass(at::arange(5)); }));
 }
 
 TEST(ModelFactory, CallsOutOfOrderAreErrorsThatChangeNothing) {

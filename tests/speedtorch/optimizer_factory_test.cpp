@@ -14,6 +14,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/sgd.h>
 
@@ -403,7 +404,7 @@ TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
   const auto before = table_of(states, 0).clone();
   EXPECT_EQ(refusal<ShapeError>([&] { states.load(kept); }),
             "'exp_avg.npy' is Float [11, 3]; Float [10, 3] is needed");
-  EXPECT_THAT(refusal<FileError>([&] { states.load(folder.path().string()); }), HasSubstr("exp_avg.npy"));
+  EXPECT_THAT(refusal<FileError>([&] { states.load(folder.path().string()); }), HasSubstr("optimizer.txt"));
   optim::Adam counting({model.weight});
   OptimizerFactory counted(counting, model.weight, kRows, {}, StepCount::by_row);
   counted.save((folder.path() / "counted").string());
@@ -421,6 +422,49 @@ TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
               HasSubstr("exp_avg_sq.npy"));
   EXPECT_TRUE(at::equal(table_of(states, 0), before));
   EXPECT_EQ(states.steps(), 1);
+}
+
+TEST(OptimizerFactory, LoadsNothingOfAnotherOptimizer) {
+  Model model;
+  TemporaryFolder folder;
+  const auto saved = [&](torch::optim::Optimizer& optimizer, const char* name) {
+    const auto path = (folder.path() / name).string();
+    OptimizerFactory states(optimizer, model.weight, kRows);
+    states.set_steps(7);
+    states.save(path);
+    return path;
+  };
+  torch::optim::AdamW decayed({model.weight});
+  torch::optim::Adam bounded({model.weight}, torch::optim::AdamOptions(0.1).amsgrad(true));
+  optim::Adam ours({model.weight});
+  const auto adamw = saved(decayed, "adamw"), amsgrad = saved(bounded, "amsgrad");
+  const auto adam = saved(ours, "adam");
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  EXPECT_EQ(
+      refusal<OptimizerError>([&] { states.load(adamw); }),
+      "'adamw' has the states of 'AdamW: exp_avg, exp_avg_sq', and this is 'Adam: exp_avg, exp_avg_sq'");
+  EXPECT_EQ(refusal<OptimizerError>([&] { states.load(amsgrad); }),
+            "'amsgrad' has the states of 'Adam: exp_avg, exp_avg_sq, max_exp_avg_sq', and this is 'Adam: "
+            "exp_avg, exp_avg_sq'");
+  EXPECT_EQ(states.steps(), 0);
+  states.load(adam);  // LibTorch's and ours step alike
+  EXPECT_EQ(states.steps(), 7);
+}
+
+TEST(OptimizerFactory, LoadsNothingWhileRowsAreInTheOptimizer) {
+  Model model;
+  TemporaryFolder folder;
+  const auto kept = (folder.path() / "kept").string();
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  states.save(kept);
+  states.before_forward_pass(rows_of({4}));
+  model.step(model.adam, 1);
+  EXPECT_THAT(refusal<OrderError>([&] { states.load(kept); }), HasSubstr("rows are in the optimizer"));
+  states.after_optimizer_step();
+  EXPECT_GT(table_of(states, 1)[4].min().item<float>(), 0) << "the rows were not given up";
+  EXPECT_EQ(states.steps(), 1);
+  states.load(kept);
+  EXPECT_EQ(table_of(states, 1).abs().sum().item<float>(), 0);
 }
 
 }  // namespace

@@ -17,7 +17,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "speedtorch/duplicates.h"
 #include "speedtorch/error.h"
+#include "speedtorch/mapped_file.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/refusal.h"
 
@@ -213,6 +215,38 @@ TEST(SparseRows, SayWhereTheyWork) {
                            Home{.placement = Placement::device, .device = at::kCUDA});
               }),
               HasSubstr("states in device memory, and the table is on cpu"));
+}
+
+/// Rows beside the boundary of 2^31 elements, and the last, of a file that has blocks for those only: as in a
+/// small table of just them.
+TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
+  constexpr std::int64_t dim = 512, boundary = (std::int64_t{1} << 31) / dim, rows = boundary + 3;
+  const stbench::test::TemporaryFolder folder;
+  const auto table = MappedFile::create((folder.path() / "table").string(), {rows, dim}, at::kFloat);
+  const auto sum = MappedFile::create((folder.path() / "sum").string(), {rows, dim}, at::kFloat);
+  const AdagradOptions options{.lr = 0.1};
+  SparseRows large(table->array(), options, {sum->array()});
+  const auto all = at::tensor({std::int64_t{0}, boundary - 1, boundary, boundary + 1, rows - 1}, at::kLong);
+  auto expected = at::zeros({5, dim});
+  SparseRows small(expected, options, {at::zeros({5, dim})});
+
+  const auto places = at::tensor({4, 0, 3, 1, 3}, at::kLong);  // not the row at the boundary itself
+  const auto index = all.index_select(0, places);
+  const auto values = at::arange(5 * dim, at::kFloat).view({5, dim}).add_(1);
+  for (int step = 0; step < 3; ++step) {
+    large.step(index, values);
+    small.step(places, values);
+  }
+  auto target = table->array();
+  scatter_rows(values, index, target, Duplicates::accumulate);
+  scatter_rows(values, places, expected, Duplicates::accumulate);
+  auto found = at::empty({5, dim}), state = at::empty({5, dim});
+  gather_rows(*table, all, found);
+  gather_rows(*sum, all, state);
+  EXPECT_TRUE(at::equal(found, expected));
+  EXPECT_TRUE(at::equal(state, small.states().at(0).table));
+  EXPECT_FALSE(found[2].any().item<bool>());
+  EXPECT_TRUE(found.index_select(0, places).ne(0).all().item<bool>());
 }
 
 }  // namespace

@@ -1,15 +1,23 @@
 #include "speedtorch/table_rows.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/prefetch.h"
+#include "speedtorch/sparse_rows.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/host_placements.h"
 #include "tests/speedtorch/process_memory.h"
+#include "tests/speedtorch/stale_graph.h"
 
 namespace speedtorch {
 namespace {
@@ -76,6 +84,68 @@ TEST_P(TableRowsIn, ScatterDoesWhatItWasToldWithDuplicates) {
   const auto before = table.tensor().clone();
   EXPECT_THROW(scatter_rows(values, index, table, Duplicates::reject), DuplicateError);
   EXPECT_TRUE(at::equal(table.tensor(), before));
+}
+
+TEST_P(TableRowsIn, AGraphNoticesEveryWriteIntoItsTable) {
+  auto table = random_table({20, 5});
+  const auto index = at::tensor({7, 3, 7}, at::kLong), once = at::tensor({7, 3}, at::kLong);
+  const auto values = at::randn({3, 5});
+  EXPECT_FALSE(test::write_is_noticed(table.tensor(), [&] { (void)gather_rows(table, index, at::kCPU); }));
+  for (const auto& seen : {table.tensor(), table.host_tensor()}) {
+    const auto notices = [&](auto write) { return test::write_is_noticed(seen, write); };
+    EXPECT_TRUE(notices([&] { scatter_rows(values, index, table, Duplicates::last); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(values, index, table, Duplicates::accumulate); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(values.narrow(0, 0, 2), once, table, Duplicates::reject); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(values.narrow(0, 0, 2), once, table, Duplicates::none); }));
+    for (const Fill& with : {Fill(Zeros{}), Fill(Uniform{0, 1}), Fill(Normal{0, 1})})
+      EXPECT_TRUE(notices([&] { table.fill(with); }));
+    EXPECT_TRUE(notices([&] {
+      const Custom fails = [](at::Tensor& rows, std::int64_t) {
+        rows.zero_();
+        throw std::runtime_error("halfway");
+      };
+      EXPECT_THROW(table.fill(fails), std::runtime_error);
+    }));
+    EXPECT_TRUE(notices([&] { table.set(at::ones({20, 5})); }));
+    EXPECT_TRUE(notices([&] { table.tensor().narrow(0, 3, 2).zero_(); }));
+    EXPECT_TRUE(notices([&] { SparseRows(table.host_tensor(), SGDOptions{}).step(index, values); }));
+    EXPECT_TRUE(notices([&] {
+      const c10::InferenceMode inference;
+      scatter_rows(values, index, table, Duplicates::last);
+    }));
+  }
+}
+
+/// All views share one counter: none of the writes of eight threads is lost.
+TEST_P(TableRowsIn, ViewsOfManyThreadsCountEveryWrite) {
+  const auto table = random_table({64, 5});
+  const auto before = table.tensor()._version();
+  std::vector<std::thread> threads;
+  for (std::int64_t own = 0; own < 8; ++own) {
+    threads.emplace_back([&table, own] {
+      const auto index = at::arange(own * 8, own * 8 + 8, at::kLong);
+      for (int k = 0; k < 50; ++k) scatter_rows(at::ones({8, 5}), index, table, Duplicates::none);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(table.host_tensor()._version(), before + 8 * 50);
+}
+
+TEST_P(TableRowsIn, AnOutThatAutogradTracksIsLeftAlone) {
+  const auto table = random_table({20, 5});
+  const auto index = at::tensor({7, 3}, at::kLong);
+  auto leaf = at::zeros({2, 5}).requires_grad_();
+  auto recorded = leaf * 2;
+  auto shaped = at::zeros({2, 1, 5}).requires_grad_();
+  for (auto* const out : {&leaf, &recorded}) {
+    EXPECT_THAT([&] { gather_rows(table, index, *out); },
+                ThrowsMessage<AutogradError>(HasSubstr("out requires a gradient")));
+    EXPECT_TRUE(at::equal(*out, at::zeros({2, 5})));
+  }
+  EXPECT_THROW(gather_rows(table, index.view({2, 1}), shaped), AutogradError);
+  const at::NoGradGuard unrecorded;
+  gather_rows(table, index, leaf);
+  EXPECT_TRUE(at::equal(leaf, table.tensor().index_select(0, index)));
 }
 
 TEST_P(TableRowsIn, ShapesThatDoNotFitAreNamed) {
