@@ -48,5 +48,6 @@ library_example(duplicates "^row 3 got the gradient 3 times\nrow 3 was named 3 t
 library_example(memory_plan "^books: 5614428352 bytes, device\nbooks state 1: 5614428352 bytes, device\nbooks state 2: 5614428352 bytes, mapped\nin all: .*'books state 2' needs 5614428352 bytes; device has ")
 library_example(model_factory "^learned: 1\n$")
 library_example(contiguous_training "epoch 200 loss 0[.]0[0-9]*\n$")
+library_example(train_by_plan "words: [^\n]*, hugepage\nwords state 1: [^\n]*, hugepage\nwords state 2: [^\n]*, mapped\n.*as if it had not been interrupted: 1\nlearned: 1\n$")
 library_example(sparse_rows "^rows used are ones: yes\nothers are zeros: yes\n$")
 library_example(optimizer_factory "^400 steps, every element within 0.1 of 1: yes\n$")

@@ -255,7 +255,7 @@ class ReadmeTest(unittest.TestCase):
                     (program,) = [file.stem for file, source in programs.items() if source == snippet["code"]]
                     whole.setdefault(snippet["page"].stem, []).append(program)
         self.assertEqual(whole, {"README": ["gather_rows"], "infinitybatch": ["infinity_batch"],
-                                 "library": ["duplicates", "data_gadget", "model_factory", "co_occurrence", "memory_plan"],
+                                 "library": ["duplicates", "data_gadget", "model_factory", "co_occurrence", "memory_plan", "train_by_plan"],
                                  "optimizers": ["optimizer_factory"], "placements": ["make_tables"]})
         consumer = (ROOT / "tests/consumer/CMakeLists.txt").read_text()
         self.assertTrue(snippets("cmake"))
