@@ -117,6 +117,7 @@ class EmbeddingSuiteTest(ProgramTest):
             self.assertRegex(case["distribution"], r"^text:us-constitution\.txt@[0-9a-f]{8}$")
             self.assertEqual((case["mismatches"], case["negatives"], case["vocabulary"]), (0, 3, 800))
             self.assertAlmostEqual(case["words_per_s"], 512 / case["median_s"], delta=1)
+            self.assertAlmostEqual(case["steps_per_s"], 1 / case["median_s"], delta=0.01)
             self.assertIsNone(case["heldout_loss"])  # the text is too short
         self.assertEqual(ways, {"SGD": {"fused", "swap", "dense", "sparse"}, "Adagrad": {"fused", "swap", "dense", "sparse"},
                                 "SparseAdam": {"fused", "swap", "dense"}, "Adamax": {"fused"}})
