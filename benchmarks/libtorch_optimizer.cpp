@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "benchmarks/reference_step.h"
+#include "speedtorch/optim/optimizers.h"
 
 namespace stbench {
 namespace {
@@ -113,9 +114,7 @@ void LibtorchOptimizer::step() { optimizer_->step(); }
 
 void LibtorchOptimizer::zero_grad() { optimizer_->zero_grad(); }
 
-void LibtorchOptimizer::set_rate(double rate) {
-  for (auto& group : optimizer_->param_groups()) group.options().set_lr(rate);
-}
+void LibtorchOptimizer::set_rate(double rate) { stbench::set_rate(*optimizer_, rate); }
 
 void LibtorchOptimizer::set_state(const at::Tensor& parameter, std::int64_t steps, const Tensors& states) {
   optimizer_->state()[parameter.unsafeGetTensorImpl()] =
@@ -133,6 +132,19 @@ std::string libtorch_lacks(const std::string& optimizer) {
       std::visit([](const auto& one) { return !std::is_same_v<decltype(make(one, Tensors())), NoOptimizer>; },
                  optimizer_named(optimizer));
   return has ? "" : fmt::format("LibTorch has no {} in C++", optimizer);
+}
+
+std::unique_ptr<optim::Optimizer> optimizer_to_swap(const speedtorch::UpdateOptions& options,
+                                                    Tensors parameters) {
+  const auto made = [&]<class Options>(const Options& one) -> Made {
+    if (Made libtorchs = make(one, parameters)) return libtorchs;
+    return std::make_unique<speedtorch::optim::OptimizerOf<Options>>(std::move(parameters), one);
+  };
+  return std::visit(made, options);
+}
+
+void set_rate(optim::Optimizer& optimizer, double rate) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
 }
 
 at::Tensor leaf_on(const at::Tensor& table) { return table.detach().set_requires_grad(true); }

@@ -1,4 +1,5 @@
-/// LibTorch's own optimizers by our options: what its users have in C++. Five of ours; the others it lacks.
+/// LibTorch's own optimizers by our options: what its users have in C++. Five of ours; the others it lacks,
+/// and who steps any torch::optim::Optimizer takes this library's instead.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,8 +29,6 @@ class LibtorchOptimizer {
   void zero_grad();
   /// The learning rate of the steps that follow.
   void set_rate(double rate);
-  /// LibTorch's own object, which lives as long as this one or what this one was moved to.
-  [[nodiscard]] torch::optim::Optimizer& libtorchs() { return *optimizer_; }
   /// The states of a parameter, in the order of speedtorch::state_names(), which it shares from then on, and
   /// its count.
   void set_state(const at::Tensor& parameter, std::int64_t steps, const std::vector<at::Tensor>& states);
@@ -44,6 +43,14 @@ speedtorch::UpdateOptions libtorch_equivalent(const speedtorch::UpdateOptions& o
 
 /// Why LibTorch has no such optimizer in C++; empty where it has.
 std::string libtorch_lacks(const std::string& optimizer);
+
+/// What SpeedTorch's flow has around it, which takes any torch::optim::Optimizer: LibTorch's as above, or
+/// speedtorch::optim's where LibTorch lacks it.
+std::unique_ptr<torch::optim::Optimizer> optimizer_to_swap(const speedtorch::UpdateOptions& options,
+                                                           std::vector<at::Tensor> parameters);
+
+/// The learning rate of the steps that follow, of all parameters.
+void set_rate(torch::optim::Optimizer& optimizer, double rate);
 
 /// A leaf on the same memory, which requires a gradient.
 at::Tensor leaf_on(const at::Tensor& table);

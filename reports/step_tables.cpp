@@ -32,10 +32,11 @@ GridCell number_cell(const Record& row, std::string_view name, int digits) {
 /// Held-out losses of rows that were trained, beside those of who knows nothing and of who knows the
 /// frequencies.
 std::string learning_table(const Rows& rows, Style style) {
-  Grid grid({{"who", Align::left}, {"words/s"}, {"loss"}, {"all zero"}, {"unigram"}});
+  Grid grid({{"who", Align::left}, {"steps/s"}, {"words/s"}, {"loss"}, {"all zero"}, {"unigram"}});
   for (const Record* row : rows)
     grid.add(
         {{who(row->id)},
+         number_cell(*row, "steps_per_s", 4),
          {real(*row, "words_per_s") ? grouped(static_cast<std::int64_t>(*real(*row, "words_per_s"))) : ""},
          number_cell(*row, "heldout_loss", 4),
          number_cell(*row, "zero_loss", 4),

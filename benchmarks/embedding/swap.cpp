@@ -1,5 +1,7 @@
 #include <ATen/ops/index_select.h>
+#include <torch/optim/optimizer.h>
 
+#include <memory>
 #include <optional>
 
 #include "benchmarks/embedding/world.h"
@@ -12,14 +14,14 @@ namespace stbench {
 namespace {
 
 /// One table of SpeedTorch's way: the rows of a batch, each once, and their states as small tensors of
-/// LibTorch's.
+/// an optimizer: LibTorch's, or ours of those that it lacks.
 class SwappedRows {
  public:
   SwappedRows(const EmbeddingWorld::Side& side, const speedtorch::UpdateOptions& options)
       : leaf_(leaf_for(side.table)),
-        optimizer_(options, {leaf_}),
+        optimizer_(optimizer_to_swap(options, {leaf_})),
         rows_(leaf_, side.rows),
-        states_(optimizer_.libtorchs(), leaf_, side.state_rows) {}
+        states_(*optimizer_, leaf_, side.state_rows) {}
 
   /// The rows that an index names, as a function of the small weight.
   at::Tensor look_up(const at::Tensor& index) {
@@ -28,22 +30,22 @@ class SwappedRows {
     return at::index_select(leaf_, 0, rows_.positions().positives.flatten());
   }
 
-  void set_rate(double rate) { optimizer_.set_rate(rate); }
+  void set_rate(double rate) { stbench::set_rate(*optimizer_, rate); }
 
   void step() {
-    optimizer_.step();
+    optimizer_->step();
     states_.after_optimizer_step();
     rows_.after_optimizer_step();
   }
 
  private:
   at::Tensor leaf_;
-  LibtorchOptimizer optimizer_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
   speedtorch::ModelFactory rows_;
   speedtorch::OptimizerFactory states_;
 };
 
-/// SpeedTorch's way: rows and states there and back around LibTorch's optimizer on small tensors.
+/// SpeedTorch's way: rows and states there and back around an optimizer of small tensors.
 class SwapTraining final : public EmbeddingStepper {
  public:
   SwapTraining(const reports::Identity& id, EmbeddingWorld& world)
@@ -66,19 +68,15 @@ class SwapTraining final : public EmbeddingStepper {
   std::optional<SwappedRows> centers_, contexts_;
 };
 
-std::string refusal(const reports::Identity& id) {
-  if (const auto& text = text_in_use().refusal; !text.empty()) return text;
-  return libtorch_lacks(std::get<std::string>(*reports::find(id.axes, "optimizer")));
-}
-
 const RegisterStepMethod registration(
-    "embedding", {
-                     .name = "swap",
-                     .summary = "this library's ModelFactory and OptimizerFactory around torch::optim",
-                     .role = harness::Role::ours,
-                     .refuses = refusal,
-                     .open = step_in<EmbeddingWorld, SwapTraining>,
-                 });
+    "embedding",
+    {
+        .name = "swap",
+        .summary = "this library's ModelFactory and OptimizerFactory around a torch::optim::Optimizer",
+        .role = harness::Role::ours,
+        .refuses = [](const auto&) { return text_in_use().refusal; },
+        .open = step_in<EmbeddingWorld, SwapTraining>,
+    });
 
 }  // namespace
 }  // namespace stbench

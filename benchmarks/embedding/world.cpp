@@ -193,8 +193,8 @@ EmbeddingWorld::EmbeddingWorld(const reports::Identity& cell, const StepTerms& t
 
 reports::Columns EmbeddingWorld::columns() const {
   reports::Columns columns{{"vocabulary", std::ssize(corpus->vocabulary())}};
-  for (const char* name :
-       {"words_per_s", "heldout_loss", "zero_loss", "unigram_loss", "trained_pairs", "loss_curve"})
+  for (const char* name : {"steps_per_s", "words_per_s", "heldout_loss", "zero_loss", "unigram_loss",
+                           "trained_pairs", "loss_curve"})
     columns.emplace_back(name, std::monostate{});
   return columns;
 }
@@ -277,6 +277,7 @@ bool can_show_learning(const EmbeddingWorld& world) {
 
 void EmbeddingStepper::conclude(reports::Record& record) {
   constexpr std::int64_t points = 10;
+  reports::set(record.more, "steps_per_s", 1 / *record.median_s);
   reports::set(record.more, "words_per_s", static_cast<double>(world_.id.batch) / *record.median_s);
   if (!can_show_learning(world_) || harness::interrupted_by() != 0) return;
   world_.reset();

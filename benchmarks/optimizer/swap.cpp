@@ -1,4 +1,7 @@
 #include <ATen/ops/embedding_dense_backward.h>
+#include <torch/optim/optimizer.h>
+
+#include <memory>
 
 #include "benchmarks/libtorch_optimizer.h"
 #include "benchmarks/optimizer/world.h"
@@ -8,17 +11,17 @@
 namespace stbench {
 namespace {
 
-/// SpeedTorch's way: the batch's rows and their states are gathered, LibTorch's optimizer steps the small
-/// tensors, and they are scattered back. Copies of a row are summed first, or each would be trained by
-/// itself.
+/// SpeedTorch's way: the batch's rows and their states are gathered, an optimizer (LibTorch's, or ours of
+/// those that it lacks) steps the small tensors, and they are scattered back. Copies of a row are summed
+/// first, or each would be trained by itself.
 class SwapStep final : public RowStepper {
  public:
   SwapStep(const reports::Identity& id, OptimizerWorld& world)
       : RowStepper(id, world, libtorch_equivalent(world.options)),
         leaf_(leaf_for(world.param)),
-        optimizer_(world.options, {leaf_}),
+        optimizer_(optimizer_to_swap(world.options, {leaf_})),
         rows_(leaf_, world.param_table),
-        states_(optimizer_.libtorchs(), leaf_, world.state_tables) {
+        states_(*optimizer_, leaf_, world.state_tables) {
     states_.set_steps(steps_);
   }
 
@@ -27,26 +30,26 @@ class SwapStep final : public RowStepper {
     states_.before_forward_pass(rows_.rows());
     leaf_.mutable_grad() =
         at::embedding_dense_backward(world_.grad, rows_.positions().positives, leaf_.size(0), -1, false);
-    optimizer_.step(), ++steps_;
+    optimizer_->step(), ++steps_;
     states_.after_optimizer_step();
     rows_.after_optimizer_step();
   }
 
  private:
   at::Tensor leaf_;
-  LibtorchOptimizer optimizer_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
   speedtorch::ModelFactory rows_;
   speedtorch::OptimizerFactory states_;
 };
 
 const RegisterStepMethod registration(
-    "optimizer", {
-                     .name = "swap",
-                     .summary = "this library's ModelFactory and OptimizerFactory around torch::optim",
-                     .role = harness::Role::ours,
-                     .refuses = [](const auto& id) { return libtorch_lacks(optimizer_of(id)); },
-                     .open = step_in<OptimizerWorld, SwapStep>,
-                 });
+    "optimizer",
+    {
+        .name = "swap",
+        .summary = "this library's ModelFactory and OptimizerFactory around a torch::optim::Optimizer",
+        .role = harness::Role::ours,
+        .open = step_in<OptimizerWorld, SwapStep>,
+    });
 
 }  // namespace
 }  // namespace stbench

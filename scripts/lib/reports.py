@@ -19,7 +19,7 @@ DEEPEST = 32  # brackets within brackets, as the program's own reader allows
 REQUIRED = {**dict.fromkeys(IDENTITY[:8], "text"), **dict.fromkeys(IDENTITY[8:], "integer"), "status": "text",
             "reason": "text", "median_s": "real", "payload_bytes": "integer"}
 OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction",
-                             "speedup", "words_per_s", "heldout_loss", "zero_loss",
+                             "speedup", "steps_per_s", "words_per_s", "heldout_loss", "zero_loss",
                              "unigram_loss", "samples_per_s", "gradient_difference", "plain_difference", "clip", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio"), "real"),
             **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers",
                              "group", "negatives", "vocabulary", "trained_pairs", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",

@@ -55,11 +55,14 @@ TEST(StepTables, OfAModelNameItsTensors) {
 
 TEST(StepTables, SayWhatWasLearned) {
   auto record = stepped("embedding", "fused", 0.001, {{"optimizer", "Adamax"}});
-  record.more = {
-      {"words_per_s", 1234567.8}, {"heldout_loss", 2.5}, {"zero_loss", 4.15888}, {"unigram_loss", 2.65}};
+  record.more = {{"steps_per_s", 301.4083},
+                 {"words_per_s", 1234567.8},
+                 {"heldout_loss", 2.5},
+                 {"zero_loss", 4.15888},
+                 {"unigram_loss", 2.65}};
   const auto text = table_of({record});
-  EXPECT_THAT(text, ContainsRegex("who +words/s +loss +all zero +unigram\n"));
-  EXPECT_THAT(text, ContainsRegex("fused\\(libtorch\\) +1,234,567 +2\\.500 +4\\.159 +2\\.650\n"));
+  EXPECT_THAT(text, ContainsRegex("who +steps/s +words/s +loss +all zero +unigram\n"));
+  EXPECT_THAT(text, ContainsRegex("fused\\(libtorch\\) +301\\.4 +1,234,567 +2\\.500 +4\\.159 +2\\.650\n"));
 }
 
 TEST(StepTables, AreOfThreeSuites) {

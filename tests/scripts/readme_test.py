@@ -1,11 +1,15 @@
-"""README.md: its commands run, its tables are those of the committed reports, its links and its C++ code are there.
+"""README.md and docs/: their commands run, their tables are those of the committed reports, their links and code are there.
 
 Each shell snippet stands below a comment that says how it is tested:
 
   <!-- test: run -->       as it stands
   <!-- test: small -->     with --samples 2 --rows 5k --batch 1k where it has none (a --case has its shape)
   <!-- test: dry-run -->   with --dry-run
+  <!-- test: tests/scripts/NAME_test.py -->   by that test, which reads the page
   <!-- test: not run (WHY) -->
+
+Each C++ snippet is a program of examples/ or lines of one, or of a program in tests/speedtorch, that is built; CMake
+snippets are lines of tests/consumer. A line `...` stands for what is left out. What is no code is marked `text`.
 """
 
 import json
@@ -20,6 +24,7 @@ from pathlib import Path
 from program import ROOT, require_program
 
 README = ROOT / "README.md"
+PAGES = [README, *sorted(ROOT.glob("docs/*.md"))]
 SNIPPET = re.compile(
     r"(?:^<!-- test: (?P<how>[^\n]*?) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -49,9 +54,39 @@ exec "$STBENCH_PROGRAM" "${arguments[@]}"
 """
 
 
-def snippets(language):
-    found = [match.groupdict() for match in SNIPPET.finditer(README.read_text())]
+def snippets(language, pages=None):
+    """Of README.md and docs/, or of these pages: how, language, code, page."""
+    found = [{**match.groupdict(), "page": page} for page in pages or PAGES for match in SNIPPET.finditer(page.read_text())]
     return [snippet for snippet in found if snippet["language"] == language]
+
+
+def mark_is_wrong(snippet):
+    """Why no test runs a shell snippet, and none says why; empty where one does."""
+    how, page = snippet["how"] or "", snippet["page"].name
+    if how.startswith("tests/"):
+        reader = ROOT / how
+        return "" if reader.exists() and f'"{page}"' in reader.read_text() else f"{how} does not read {page}"
+    return "" if re.fullmatch(r"run|small|dry-run|not run \(.+\)", how) else f"it is marked '{how}'"
+
+
+def has_lines(source, code):
+    """Whether the lines of `code` stand there in a row, but for indentation; `...` stands for any lines."""
+    lines, at = [line.strip() for line in source.splitlines()], 0
+    for piece in re.split(r"^\s*\.\.\.\n", code, flags=re.MULTILINE):
+        wanted = [line.strip() for line in piece.splitlines()]
+        places = [i for i in range(at, len(lines) - len(wanted) + 1) if lines[i : i + len(wanted)] == wanted]
+        if not places or not any(wanted):
+            return False
+        at = places[0] + len(wanted)
+    return True
+
+
+def built_programs():
+    """The sources of the examples and of the library's test programs that a CMake file names."""
+    cmake = "".join(file.read_text() for pattern in ("tests/**/CMakeLists.txt", "tests/**/*.cmake", "examples/**/CMakeLists.txt")
+                    for file in ROOT.glob(pattern))
+    files = [*ROOT.glob("examples/**/*.cpp"), *ROOT.glob("tests/speedtorch/*.cpp")]
+    return {file: file.read_text() for file in files if re.search(rf"\b{file.stem}\b", cmake)}
 
 
 class ReadmeTest(unittest.TestCase):
@@ -61,14 +96,22 @@ class ReadmeTest(unittest.TestCase):
 
     def make_checkout(self):
         """A folder with what the snippets name, so that nothing is written into the sources."""
-        (self.folder / "stbench").write_text(LAUNCHER)
-        (self.folder / "stbench").chmod(0o755)
-        for name in ("scripts/make-trace", "tests/data/us-constitution.txt"):
+        for name in ("stbench", "build/release/bin/stbench"):
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(LAUNCHER)
+            (self.folder / name).chmod(0o755)
+        for name in ("scripts/make-trace", "scripts/goals", "scripts/lib/reports.py", "tests/data/us-constitution.txt"):
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.folder / name)
+        for name in (".local/share/bash-completion/completions", ".local/share/man/man1", ".zfunc", ".config/fish/completions"):
+            (self.folder / name).mkdir(parents=True)
+
+    def written(self):
+        """The bytes of what is in the folder."""
+        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file() and file.name != "commands.log")
 
     def run_snippet(self, snippet):
-        environment = {**os.environ, "HOW": snippet["how"], "STBENCH_PROGRAM": str(require_program())}
+        environment = {**os.environ, "HOW": snippet["how"], "STBENCH_PROGRAM": str(require_program()), "HOME": str(self.folder)}
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", snippet["code"]],
             cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
@@ -80,16 +123,42 @@ class ReadmeTest(unittest.TestCase):
         self.make_checkout()
         for snippet in chosen:
             with self.subTest(snippet["code"]):
+                before = self.written()
                 done = self.run_snippet(snippet)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertTrue(done.stdout.strip(), "it prints nothing")
+                self.assertTrue(done.stdout.strip() or self.written() > before, "it prints and writes nothing")
 
     def test_each_snippet_says_how_it_is_tested(self):
         for snippet in snippets("sh"):
-            with self.subTest(snippet["code"]):
-                self.assertRegex(snippet["how"] or "", r"^(run|small|dry-run|not run \(.+\))$")
-        left = [snippet["code"].split()[0] for snippet in snippets("sh") if snippet["how"].startswith("not run")]
-        self.assertEqual(left, ["./test", "scripts/charts"])
+            with self.subTest(page=snippet["page"].name, code=snippet["code"]):
+                self.assertEqual(mark_is_wrong(snippet), "")
+        left = [(snippet["page"].name, snippet["code"].split()[0]) for snippet in snippets("sh")
+                if snippet["how"].startswith("not run")]
+        self.assertEqual(left, [("README.md", "./test"), ("README.md", "scripts/charts"), ("charts.md", "scripts/charts"),
+                                ("charts.md", "cd"), ("install.md", "scripts/bundle"), ("install.md", "Torch_DIR=…/torch/share/cmake/Torch"),
+                                ("install.md", "cmake"), ("install.md", "cmake")])
+
+    def test_each_snippet_is_of_a_language_that_some_test_reads(self):
+        found = [{**match.groupdict(), "page": page} for page in PAGES for match in SNIPPET.finditer(page.read_text())]
+        for snippet in found:
+            with self.subTest(page=snippet["page"].name, code=snippet["code"]):
+                self.assertIn(snippet["language"], ("sh", "cpp", "cmake", "yaml", "text"))
+        for page in PAGES:  # and none escapes the pattern
+            fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(), re.MULTILINE)
+            self.assertEqual(len(fences), 2 * sum(snippet["page"] == page for snippet in found), page.name)
+        self.assertEqual({snippet["page"].name for snippet in snippets("yaml")}, {"ci.md"})  # which ci_doc_test.py runs
+
+    def test_a_snippet_that_nothing_tests_is_found(self):
+        page = self.folder / "new.md"
+        for mark, why in (("", "it is marked ''"), ("<!-- test: shell -->\n", "it is marked 'shell'"), ("<!-- test: not run -->\n", "it is marked 'not run'"),
+                          ("<!-- test: tests/scripts/ci_doc_test.py -->\n", "does not read new.md"), ("<!-- test: run -->\n", "")):
+            page.write_text(f"{mark}```sh\n./stbench list\n```\n")
+            (snippet,) = snippets("sh", [page])
+            self.assertTrue(mark_is_wrong(snippet).endswith(why) if why else not mark_is_wrong(snippet), mark)
+        source = "int main() {\n  int a = 1;\n  int b = 2;\n  return a - b;\n}\n"
+        for code, there in (("int a = 1;\nint b = 2;\n", True), ("int a = 1;\n...\n  return a - b;\n", True), ("int a = 1;\nreturn a - b;\n", False),
+                            ("int b = 2;\n...\nint a = 1;\n", False), ("...\n", False), ("int a = 2;\n", False)):
+            self.assertEqual(has_lines(source, code), there, code)
 
     def test_short_snippets_run(self):
         self.run_all("run")
@@ -178,15 +247,21 @@ class ReadmeTest(unittest.TestCase):
                     self.assertTrue((document.parent / link).exists(), f"{document.name}: {link}")
 
     def test_the_code_is_the_example_that_is_built(self):
-        self.assertEqual([s["code"] for s in snippets("cpp")], [(ROOT / "examples/gather_rows.cpp").read_text()])
-        for page, example in (("placements", "make_tables"), ("optimizers", "optimizer_factory")):
-            text = (ROOT / f"docs/{page}.md").read_text()
-            self.assertIn("```cpp\n" + (ROOT / f"examples/{example}.cpp").read_text() + "```\n", text)
-        library = SNIPPET.findall((ROOT / "docs/library.md").read_text())
-        shown = [code for _, language, code in library if language == "cpp"]
-        for name in ("duplicates", "data_gadget", "model_factory", "co_occurrence", "memory_plan"):
-            self.assertIn((ROOT / f"examples/{name}.cpp").read_text(), shown)
-        self.assertEqual(len(shown), 5)
+        programs = built_programs()
+        whole = {}
+        for snippet in snippets("cpp"):
+            with self.subTest(page=snippet["page"].name, code=snippet["code"]):
+                self.assertTrue(any(has_lines(source, snippet["code"]) for source in programs.values()), "no program has these lines")
+                if "int main(" in snippet["code"]:
+                    (program,) = [file.stem for file, source in programs.items() if source == snippet["code"]]
+                    whole.setdefault(snippet["page"].stem, []).append(program)
+        self.assertEqual(whole, {"README": ["gather_rows"], "infinitybatch": ["infinity_batch"],
+                                 "library": ["duplicates", "data_gadget", "model_factory", "co_occurrence", "memory_plan", "train_by_plan"],
+                                 "optimizers": ["optimizer_factory"], "placements": ["make_tables"]})
+        consumer = (ROOT / "tests/consumer/CMakeLists.txt").read_text()
+        self.assertTrue(snippets("cmake"))
+        for snippet in snippets("cmake"):
+            self.assertTrue(has_lines(consumer, snippet["code"]), snippet["code"])
 
     def test_the_method_shown_to_contributors_is_the_real_one(self):
         text = (ROOT / "CONTRIBUTING.md").read_text()

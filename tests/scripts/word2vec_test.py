@@ -90,6 +90,14 @@ class Word2vecTest(unittest.TestCase):
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
                          ["turned.txt", "v.checkpoint", "v.npy", "v.txt"])
 
+    def test_the_command_of_the_page_runs(self):
+        page = (ROOT / "docs" / "steps.md").read_text(encoding="utf-8")
+        (command,) = re.findall(r"^<!-- test: tests/scripts/word2vec_test.py -->\n```sh\n(.*)\n```$", page, re.MULTILINE)
+        program, text, *options = command.split()
+        self.assertEqual((program, text), ("build/release/bin/example_word2vec", "build/release/texts/king-james-bible.txt"))
+        self.run_program(SMALL[0], *options, "--steps", "20", *SMALL[3:])  # of a shorter text, and shorter
+        self.assertEqual(self.vectors("vectors").shape[1], 100)
+
     def test_related_words_of_a_real_text_are_near_each_other(self):
         if not KING_JAMES.exists():
             self.skipTest("the text is not here; install Debian's package bible-kjv and build again")
