@@ -17,7 +17,7 @@ constexpr std::int64_t rows = 20'000, dim = 32;
 /// A model of one weight, whose table and Adamax's two states are where a plan has them.
 struct Model {
   explicit Model(const speedtorch::MemoryPlan& plan)
-      : optimizer({weight}, {.lr = 0.05}),
+      : optimizer({weight}, {.lr = 0.2}),
         vectors(weight, zeros(plan, "words")),
         states(optimizer, weight, {zeros(plan, "words state 1"), zeros(plan, "words state 2")}) {}
 

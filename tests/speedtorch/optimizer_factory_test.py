@@ -142,7 +142,7 @@ class OptimizerFactoryTest(unittest.TestCase):
                         self.swap(rows, grad)
                     self.program.ask("keep", kept)
                     halfway = self.tables([], np.float32)["table"]
-                    self.assertEqual({file.stem for file in kept.iterdir()}, {*names, "steps"})
+                    self.assertEqual({file.stem for file in kept.iterdir()}, {*names, "steps", "optimizer"})
                     for rows, grad in given[6:]:
                         self.swap(rows, grad)
                     self.program.ask("tables", self.folder)
