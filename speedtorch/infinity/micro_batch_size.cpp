@@ -5,6 +5,15 @@
 #include "speedtorch/infinity/errors.h"
 
 namespace speedtorch::infinity {
+namespace {
+
+/// Half-way up to what did not work; the size itself where that is too near to be worth a trial.
+std::int64_t half_way_up(const MicroBatchSize::Entry& now) {
+  const std::int64_t next = std::min(2 * now.size, (now.size + now.bad) / 2);
+  return next - now.size < std::max<std::int64_t>(1, now.size / 4) ? now.size : next;
+}
+
+}  // namespace
 
 MicroBatchSize::MicroBatchSize(MicroBatchOptions options) : options_(options) {
   struct Limit {
@@ -50,11 +59,7 @@ bool MicroBatchSize::worked(const std::string& key, std::int64_t samples, std::i
   }
   if (samples < now.size) return false;  // a tail says nothing of the size
 
-  std::int64_t next = 2 * now.size;
-  if (now.bad > 0) {
-    next = std::min(next, (now.size + now.bad) / 2);
-    if (next - now.size < std::max<std::int64_t>(1, now.size / 4)) return false;
-  }
+  std::int64_t next = now.bad > 0 ? half_way_up(now) : 2 * now.size;
   if (bytes_taken > 0) {  // a sample takes what it took so far
     const double a_sample = static_cast<double>(bytes_taken) / static_cast<double>(samples);
     next = std::min(next, samples + static_cast<std::int64_t>(static_cast<double>(bytes_free) / a_sample));
@@ -63,6 +68,13 @@ bool MicroBatchSize::worked(const std::string& key, std::int64_t samples, std::i
   if (next <= now.size) return false;
   now.size = next;
   return true;
+}
+
+bool MicroBatchSize::settled(const std::string& key) const {
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || options_.fixed > 0) return false;
+  const Entry& now = found->second;
+  return now.bad > 0 && now.size <= now.good && half_way_up(now) == now.size;
 }
 
 MicroBatchSize::Answer MicroBatchSize::ran_out(const std::string& key, std::int64_t samples) {

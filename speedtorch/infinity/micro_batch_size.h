@@ -36,6 +36,9 @@ class MicroBatchSize {
   bool worked(const std::string& key, std::int64_t samples, std::int64_t bytes_taken = 0,
               std::int64_t bytes_free = 0);
 
+  /// The size has found itself: it works, and the next one that would be tried does not.
+  [[nodiscard]] bool settled(const std::string& key) const;
+
   enum class Answer { again, smaller, give_up };
   /// A micro-batch of `samples` ran out of memory: what to do.
   Answer ran_out(const std::string& key, std::int64_t samples);

@@ -113,6 +113,7 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   [[nodiscard]] Tensors forward_of(const Replay& replay, const Tensors& inputs);
   [[nodiscard]] Samples fetch(const Batch& batch, std::int64_t first, std::int64_t count) const;
   [[nodiscard]] std::int64_t least() const;
+  [[nodiscard]] std::int64_t most_of(std::int64_t left) const;
   [[nodiscard]] std::int64_t next_of(std::int64_t left) const;
   void each(std::int64_t samples, BatchResult& result, const Attempt& attempt);
   bool attempted(std::int64_t first, std::int64_t count, BatchResult& result, const Attempt& attempt);

@@ -181,16 +181,14 @@ class Prefetch::Worker {
 Prefetch::Prefetch() : worker_(std::make_unique<Worker>()) {}
 Prefetch::~Prefetch() = default;
 
-Samples Prefetch::take(const Batch& batch, std::int64_t first, std::int64_t count, at::Device inputs,
-                       at::Device targets) {
+Samples Prefetch::take(const Batch& batch, std::int64_t first, std::int64_t count, std::int64_t next,
+                       at::Device inputs, at::Device targets) {
   std::optional<Fetched> found = worker_->result(first, count);
   if (!found) found = staging::fetch({batch, first, count, inputs, targets});
 #ifdef SPEEDTORCH_HAS_CUDA
   if (found->arrival) found->arrival->await(found->samples);
 #endif
-  const std::int64_t next = first + count;
-  if (next < batch.size())
-    worker_->begin({batch, next, std::min(count, batch.size() - next), inputs, targets});
+  if (next > 0) worker_->begin({batch, first + count, next, inputs, targets});
   return std::move(found->samples);
 }
 

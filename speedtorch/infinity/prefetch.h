@@ -22,10 +22,11 @@ class Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// Samples of `batch` on the devices, taken over where they were fetched before; then the fetch of those
-  /// that follow begins. What fails beforehand, for want of memory or otherwise, is fetched here and now.
-  Samples take(const Batch& batch, std::int64_t first, std::int64_t count, at::Device inputs,
-               at::Device targets);
+  /// Samples of `batch` on the devices, taken over where they were fetched before; then the fetch of the
+  /// `next` ones that follow begins (0: none do). What fails beforehand, for want of memory or otherwise, is
+  /// fetched here and now.
+  Samples take(const Batch& batch, std::int64_t first, std::int64_t count, std::int64_t next,
+               at::Device inputs, at::Device targets);
   /// Forgets what was fetched: another batch comes.
   void forget();
 

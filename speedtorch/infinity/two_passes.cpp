@@ -73,7 +73,7 @@ bool MicroBatches::again(const Replay& replay, BatchResult& result, const Attemp
   }
   for (const Replay::Step& step : replay.steps) {
     do {
-      if (next_of(samples_ - step.first) < step.count) return false;
+      if (most_of(samples_ - step.first) < step.count) return false;
       step.random.restore();
     } while (!attempted(step.first, step.count, result, attempt));
   }

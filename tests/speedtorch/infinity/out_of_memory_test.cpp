@@ -6,6 +6,8 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
+#include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "speedtorch/capped_allocator.h"
@@ -89,6 +91,8 @@ TEST(MicroBatchSizes, GrowHalveAndSettleWithinAQuarterOfWhatFits) {
     }
     EXPECT_LE(sizes.of("a"), fits);
     EXPECT_GE(sizes.of("a") * 5, fits * 3) << fits;
+    EXPECT_TRUE(sizes.settled("a")) << fits;
+    EXPECT_FALSE(sizes.settled("b"));
     EXPECT_EQ(sizes.of("b"), 8);  // each shape has its own
   }
 }
@@ -114,6 +118,29 @@ TEST(MicroBatchSizes, ComeBackToWhatHadWorkedAfterAWhile) {
   EXPECT_LT(sizes.of("a"), 8);
   for (int batch = 0; batch < 3; ++batch) sizes.worked("a", sizes.of("a"));
   EXPECT_EQ(sizes.of("a"), 8);
+}
+
+TEST(MicroBatchSizes, AreNotSettledWhileTheyMayGrow) {
+  MicroBatchSize sizes({.first = 8, .grow_again_after = 3});
+  sizes.worked("a", 8);
+  EXPECT_FALSE(sizes.settled("a"));  // 16 are to be tried
+  EXPECT_EQ(sizes.ran_out("a", 16), Answer::smaller);
+  EXPECT_FALSE(sizes.settled("a"));  // then 12
+  sizes.worked("a", 8);
+  EXPECT_FALSE(sizes.settled("a"));
+  sizes.worked("a", 12);
+  EXPECT_TRUE(sizes.settled("a"));
+  EXPECT_EQ(sizes.ran_out("a", 12), Answer::again);
+  EXPECT_EQ(sizes.ran_out("a", 12), Answer::smaller);
+  sizes.worked("a", 6);
+  sizes.worked("a", 9);
+  sizes.worked("a", 9);
+  EXPECT_TRUE(sizes.settled("a"));
+  for (int more = 0; more < 4; ++more) sizes.worked("a", 9);
+  EXPECT_FALSE(sizes.settled("a"));  // what had worked comes back
+  MicroBatchSize fixed({.fixed = 5});
+  fixed.worked("a", 5);
+  EXPECT_FALSE(fixed.settled("a"));
 }
 
 TEST(MicroBatchSizes, KeepToTheBudget) {
@@ -176,6 +203,39 @@ TEST(BeyondTheCap, OursTrainsWithAFlatPeakWhereThePlainBatchFails) {
   EXPECT_LE(peaks.back(), 8 * kMiB);
   EXPECT_LE(peaks[2], 1.1 * peaks[1]);
   EXPECT_LE(peaks[1], 1.1 * peaks[0]);
+}
+
+/// Once the size is found: full ones and a rest take longer.
+TEST(BeyondTheCap, ABatchIsCutIntoEqualParts) {
+  struct Counts final : infinity::Listener {
+    std::vector<std::int64_t> of_batch;
+    void micro_batch(const infinity::Place& /*place*/,
+                     const infinity::MicroBatches::Progress& progress) override {
+      of_batch.push_back(progress.count);
+    }
+  };
+  for (const bool prefetch : {false, true}) {
+    const std::int64_t samples = 33 * largest_plain_batch();
+    auto net = wide();
+    const auto [inputs, classes] = wide_data(samples);
+    auto options = quiet();
+    options.prefetch = prefetch;
+    InfinityBatch ib(options);
+    ib.set_model(net);
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    const auto counts = std::make_shared<Counts>();
+    ib.listen(counts);
+    const Cap cap(8 * kMiB);
+    ib.backward({inputs, classes});
+    counts->of_batch.clear();
+    const std::int64_t fetched_before = ib.prefetched();
+    const auto result = ib.backward({inputs, classes});
+    const auto [least, most] = std::minmax_element(counts->of_batch.begin(), counts->of_batch.end());
+    EXPECT_EQ(std::accumulate(counts->of_batch.begin(), counts->of_batch.end(), std::int64_t{0}), samples);
+    EXPECT_GT(result.micro_batches, 2);
+    EXPECT_LE(*most - *least, 1);
+    EXPECT_EQ(ib.prefetched() - fetched_before, prefetch ? result.micro_batches - 1 : 0);
+  }
 }
 
 /// The seed's way as the control: one sample at a time, every graph kept until one backward. It grows with
