@@ -24,17 +24,19 @@ function(stbench_room name)
   target_link_libraries(${name} PUBLIC stbench_flags ${ROOM_LIBRARIES})
 endfunction()
 
-# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...]): one GoogleTest program, its cases found by CTest. With a
-# sanitizer CTest runs the program whole: a process for each of some 1,800 cases spends most of its time, 20 minutes on
-# two cores, on loading LibTorch. The summary of ./test counts its cases all the same, by what GTEST_OUTPUT asks for.
+# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...]): one GoogleTest program, as a test that runs it whole (label
+# `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A process for each
+# of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading LibTorch. The summary
+# of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
 function(stbench_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE STBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set(labels whole ${TEST_LABELS})
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}")
   if(STBENCH_SANITIZE)
-    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${TEST_LABELS}")
     return()
   endif()
   set(suffix "")
@@ -44,10 +46,11 @@ function(stbench_test name)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_SUFFIX "${suffix}" TEST_LIST tests_of_${name}
     PROPERTIES TIMEOUT 600)
   # Labels come after: as one of those properties, the second label of a list is taken for a further property's name.
-  set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
-  file(WRITE ${labels} "foreach(test IN LISTS tests_of_${name})
-  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${TEST_LABELS}\")
+  set(of_cases case ${TEST_LABELS})
+  set(labelling ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  file(WRITE ${labelling} "foreach(test IN LISTS tests_of_${name})
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${of_cases}\")
 endforeach()
 ")
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labelling})
 endfunction()

@@ -1,5 +1,7 @@
 #include "benchmarks/infinitybatch/memory_cap.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 
 #include "speedtorch/capped_allocator.h"
@@ -29,7 +31,24 @@ void set_fraction(c10::Device device, std::int64_t bytes) {
 
 speedtorch::CappedAllocator& host() { return speedtorch::CappedAllocator::install(); }
 
+/// By default glibc gives what a step freed back to the kernel, or keeps it, as some small block lies behind
+/// it: 1,781,000 page faults of a run of `--preset batches` are 296,000 without, and a plain step of `conv`
+/// took 14 ms in one program that takes 6.3 without.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int whole_gib = 1 << 30, most_of_old_ones = 32 << 20;
+  mallopt(M_TRIM_THRESHOLD, whole_gib);
+  if (mallopt(M_MMAP_THRESHOLD, whole_gib) == 0) mallopt(M_MMAP_THRESHOLD, most_of_old_ones);
+#endif
+}
+
 }  // namespace
+
+MemoryCap::MemoryCap(c10::Device device) : device_(device) {
+  if (device_.is_cuda()) return;
+  host();
+  keep_freed_memory();
+}
 
 void MemoryCap::empty_cache() const { speedtorch::infinity::free_cached_memory(device_); }
 

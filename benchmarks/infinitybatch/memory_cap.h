@@ -10,8 +10,8 @@ namespace stbench {
 
 class MemoryCap {
  public:
-  /// On a CPU, installs the capped allocator for the rest of the process.
-  explicit MemoryCap(c10::Device device) : device_(device) {}
+  /// On a CPU, for the rest of the process: installs the capped allocator, and malloc keeps what is freed.
+  explicit MemoryCap(c10::Device device);
 
   /// Gives back what the caching allocator keeps of a GPU and nobody uses; nothing on a CPU.
   void empty_cache() const;

@@ -29,6 +29,13 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided ? static_cast<std::int64_t>(tensor.nbytes()) : 0;
 }
 
+/// Adds the gradients of a micro-batch, or nothing where they cannot be made.
+void add_gradients(const at::Tensor& loss, double factor, GradientSum& sum) {
+  if (!loss.requires_grad()) throw InfinityBatchError("the loss does not depend on any trainable parameter");
+  sum.add(torch::autograd::grad({loss}, sum.parameters(), {at::full_like(loss, factor)}, std::nullopt, false,
+                                /*allow_unused=*/true));
+}
+
 /// An attempt saw something of which it must know more, and is to be made again.
 class LookAgain : public std::exception {};
 
@@ -202,39 +209,53 @@ void MicroBatches::tell(const Progress& progress) {
   telling_ = false;
 }
 
-bool MicroBatches::attempted(std::int64_t first, std::int64_t count, BatchResult& result,
-                             const Attempt& attempt) {
+/// What work did to the model's buffers and the generators is taken back unless it came to its end.
+/// @param bytes_taken gets the most that it took; 0 where that is not measured
+MicroBatches::Outcome MicroBatches::guarded(const std::function<void()>& work, std::int64_t& bytes_taken) {
   std::optional<Undo> undo;
   std::optional<MemoryMonitor> monitor;
-  const auto guarded = [&] {
-    undo.emplace(model_, device_);
-    std::optional<MemoryMonitor::Watch> watch;
-    if (options_.memory_budget > 0) watch.emplace(monitor.emplace());
-    std::optional<Offload> offload;
-    if (options_.offload_at_least > 0)
-      offload.emplace(options_.offload_at_least, model_.trainable(), offloaded_);
-    attempt(first, count);
-  };
-  bool ended = false;
+  bool had_memory = false;
   try {
-    ended = had_memory_for(guarded);
+    had_memory = had_memory_for([&] {
+      undo.emplace(model_, device_);
+      std::optional<MemoryMonitor::Watch> watch;
+      if (options_.memory_budget > 0) watch.emplace(monitor.emplace());
+      std::optional<Offload> offload;
+      if (options_.offload_at_least > 0)
+        offload.emplace(options_.offload_at_least, model_.trainable(), offloaded_);
+      work();
+    });
   } catch (const LookAgain&) {
     undo->restore();
-    return false;
+    return Outcome::again;
   } catch (...) {
     if (undo) undo->restore();
     throw;
   }
-  if (ended) {
-    ++result.micro_batches;
-    result.largest_micro_batch = std::max(result.largest_micro_batch, count);
-    // The first of two passes takes less than the second, which is the one to be sized.
-    if (!with_gradients_ || at::GradMode::is_enabled())
-      worked(count, monitor ? monitor->figures(device_).peak_bytes : 0);
-    tell({first, count, true});
-    return true;
+  if (!had_memory && undo) undo->restore();
+  bytes_taken = had_memory && monitor ? monitor->figures(device_).peak_bytes : 0;
+  return had_memory ? Outcome::worked : Outcome::ran_out;
+}
+
+bool MicroBatches::attempted(std::int64_t first, std::int64_t count, BatchResult& result,
+                             const Attempt& attempt) {
+  std::int64_t bytes_taken = 0;
+  const Outcome outcome = guarded([&] { attempt(first, count); }, bytes_taken);
+  if (outcome == Outcome::again) return false;
+  if (outcome == Outcome::ran_out) {
+    ran_out(first, count);
+    return false;
   }
-  if (undo) undo->restore();
+  ++result.micro_batches;
+  result.largest_micro_batch = std::max(result.largest_micro_batch, count);
+  // The first of two passes takes less than the second, which is the one to be sized.
+  if (!with_gradients_ || at::GradMode::is_enabled()) worked(count, bytes_taken);
+  tell({first, count, true});
+  return true;
+}
+
+/// @throws OutOfMemory where no smaller one is left to be tried
+void MicroBatches::ran_out(std::int64_t first, std::int64_t count) {
   ++refusals_;
   free_cached_memory(device_);
   const auto answer = sizes_.ran_out(key_, count);
@@ -247,7 +268,6 @@ bool MicroBatches::attempted(std::int64_t first, std::int64_t count, BatchResult
     warnings_->warn(Warning::smaller, "memory ran out with " + std::to_string(count) +
                                           " samples; from now on " + std::to_string(sizes_.of(key_)));
   tell({first, count, false});
-  return false;
 }
 
 void MicroBatches::each(std::int64_t samples, BatchResult& result, const Attempt& attempt) {
@@ -306,12 +326,7 @@ BatchResult MicroBatches::evaluate(const Batch& batch, const Criterion& criterio
 /// @param sum null: the loss only
 void MicroBatches::one_pass(const Batch& batch, const Criterion& criterion, GradientSum* sum,
                             BatchResult& result, bool keep) {
-  const bool mean = criterion.reduction() == Reduction::mean;
-  // What a mean is divided by is known at the end only where targets weigh: sums are divided then.
-  const double known = mean && !criterion.weighs_targets() ? static_cast<double>(batch.size()) : 1;
-  double total_weight = 0;
-  LossSum losses;
-  std::vector<LossSum> of_parts(criterion.parts().size());
+  LossOfBatch losses(criterion, batch.size());
   std::vector<Tensors> kept;
   std::vector<Tensors> kept_targets;
   Check check;
@@ -320,45 +335,40 @@ void MicroBatches::one_pass(const Batch& batch, const Criterion& criterion, Grad
     const Tensors outputs = forward(samples.inputs);
     Tensors parts;
     const at::Tensor loss = criterion(outputs, samples.targets, &parts);
-    const double weight = mean ? criterion.weight(samples.targets, count) : 1;
-    const double factor = weight / known;
+    const double weight = losses.weight(samples.targets, count);
     Tensors copy = keep ? detached(outputs, output_device()) : Tensors{};
-    if (sum && weight != 0) {
-      if (!loss.requires_grad())
-        throw InfinityBatchError("the loss does not depend on any trainable parameter");
-      sum->add(torch::autograd::grad({loss}, sum->parameters(), {at::full_like(loss, factor)}, std::nullopt,
-                                     false,
-                                     /*allow_unused=*/true));
-    }
-    // From here on nothing asks for memory of the device.
-    total_weight += weight;
-    if (weight != 0) losses.add(loss.detach(), factor);
-    for (std::size_t i = 0; i < parts.size(); ++i) of_parts[i].add(parts[i], factor);
+    if (sum && weight != 0) add_gradients(loss, losses.factor(weight), *sum);
+    // From here on nothing asks for memory of the device, but the check, which may do without.
+    losses.add(loss, parts, weight);
     if (keep) {
       kept.push_back(std::move(copy));
       kept_targets.push_back(samples.targets);
     }
-    if (criterion_checked_ || !sum || count == batch.size()) return;  // nothing to make up the whole of
-    const bool added = had_memory_for([&] {
-      const std::string wrong =
-          check.add(criterion, detached(outputs, output_device()), samples.targets, loss.detach(), weight);
-      if (!wrong.empty()) warnings_->warn(Warning::coupled_criterion, wrong);
-    });
-    if (!added || check.done()) {
-      criterion_checked_ = added;
-      check = {};
-    }
+    if (!criterion_checked_ && sum && count < batch.size())  // else there is nothing to make up the whole of
+      check_criterion(check, criterion, outputs, samples.targets, loss, weight);
   });
-  const double divisor = mean && criterion.weighs_targets() ? total_weight : 1;
+  const double divisor = losses.divisor();
   if (sum && divisor != 1 && divisor != 0) twice("the sum of gradients", [&] { sum->scale(1 / divisor); });
-  result.loss = losses.value() / divisor;
-  for (std::size_t i = 0; criterion.parts().size() > 1 && i < of_parts.size(); ++i)
-    result.of_parts.push_back(of_parts[i].value() / divisor);
+  result.loss = losses.value();
+  result.of_parts = losses.of_parts();
   if (keep)
     twice("the outputs of the batch", [&] {
       result.outputs = joined(kept);
       result.targets = joined(kept_targets);
     });
+}
+
+/// Adds a micro-batch to the check, which ends with the second one, or where there is no memory for it.
+void MicroBatches::check_criterion(Check& check, const Criterion& criterion, const Tensors& outputs,
+                                   const Tensors& targets, const at::Tensor& loss, double weight) {
+  const bool added = had_memory_for([&] {
+    const std::string wrong =
+        check.add(criterion, detached(outputs, output_device()), targets, loss.detach(), weight);
+    if (!wrong.empty()) warnings_->warn(Warning::coupled_criterion, wrong);
+  });
+  if (added && !check.done()) return;
+  criterion_checked_ = added;
+  check = {};
 }
 
 }  // namespace speedtorch::infinity

@@ -107,6 +107,7 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   class Recompute;
   class Check;
   using Attempt = std::function<void(std::int64_t first, std::int64_t count)>;
+  enum class Outcome { worked, ran_out, again };
 
   void begin(const Batch& batch, bool with_gradients);
   [[nodiscard]] Tensors forward(const Tensors& inputs);
@@ -117,11 +118,15 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   [[nodiscard]] std::int64_t next_of(std::int64_t left) const;
   void each(std::int64_t samples, BatchResult& result, const Attempt& attempt);
   bool attempted(std::int64_t first, std::int64_t count, BatchResult& result, const Attempt& attempt);
+  Outcome guarded(const std::function<void()>& work, std::int64_t& bytes_taken);
   void worked(std::int64_t count, std::int64_t bytes_taken);
+  void ran_out(std::int64_t first, std::int64_t count);
   void tell(const Progress& progress);
   void twice(const std::string& what, const std::function<void()>& work);
   void one_pass(const Batch& batch, const Criterion& criterion, GradientSum* sum, BatchResult& result,
                 bool keep);
+  void check_criterion(Check& check, const Criterion& criterion, const Tensors& outputs,
+                       const Tensors& targets, const at::Tensor& loss, double weight);
   void two_passes(const Batch& batch, const Criterion& criterion, GradientSum& sum, BatchResult& result,
                   bool keep);
   bool takes_statistics(const Batch& batch);

@@ -11,7 +11,7 @@ target_link_libraries(example_gather_rows PRIVATE stbench_flags speedtorch)
 add_test(NAME example_gather_rows COMMAND example_gather_rows)
 set_tests_properties(example_gather_rows PROPERTIES PASS_REGULAR_EXPRESSION "^sum 524288\n$")
 
-stbench_python_test(${CMAKE_CURRENT_LIST_DIR}/word2vec_test.py LABELS scripts release)
+stbench_python_test(${CMAKE_CURRENT_LIST_DIR}/word2vec_test.py LABELS scripts release COST 100)
 get_property(of_word2vec DIRECTORY PROPERTY TESTS)
 list(FILTER of_word2vec INCLUDE REGEX "^word2vec_test[.]")
 set_property(TEST ${of_word2vec} APPEND PROPERTY ENVIRONMENT
