@@ -53,7 +53,9 @@ struct ParameterState {
 ///
 ///     speedtorch::ContiguousOptimizer optimizer(model->parameters(), speedtorch::AdamOptions{.lr = 1e-3});
 ///
-/// A step allocates nothing, unless gradients strayed, and does not depend on the number of threads.
+/// A step does not depend on the number of threads. On a CPU it allocates nothing, but where gradients
+/// strayed, in the first one that clips by a norm, and where the padding must be zeroed (an `eps` of 0, a
+/// step by what is not finite). On a GPU a norm takes a float64 copy of the gradients (not yet run on one).
 class ContiguousOptimizer {
  public:
   /// @throws OptionError for numbers that the optimizer cannot have; for SparseAdam, which is SparseRows';

@@ -151,13 +151,19 @@ class Collected {
   }
 
   void add_extent(const at::Tensor& tensor) {
-    std::int64_t last = 0;
-    for (std::int64_t d = 0; d < tensor.dim(); ++d) {
-      if (tensor.requires_grad() && tensor.stride(d) == 0 && tensor.size(d) > 1) {
-        throw BufferError(names.back() +
-                          " is expanded: several of its elements are one; give the tensor before expand()");
-      }
-      last += (tensor.size(d) - 1) * tensor.stride(d);
+    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // with the sizes
+    for (std::int64_t d = 0; d < tensor.dim(); ++d)
+      if (tensor.size(d) > 1) strides.emplace_back(tensor.stride(d), tensor.size(d));
+    std::sort(strides.begin(), strides.end());
+    std::int64_t last = 0;  // the offset of the last element, of the dimensions so far
+    for (const auto& [stride, size] : strides) {
+      if (tensor.requires_grad() && stride <= last)
+        throw BufferError(names.back() + (stride == 0
+                                              ? " is expanded: several of its elements are one; give "
+                                                "the tensor before expand()"
+                                              : " has strides by which its elements may overlap; give "
+                                                "its contiguous() clone"));
+      last += (size - 1) * stride;
     }
     const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
     if (begin == 0) return;  // of the meta device, which frozen ones may be on
@@ -412,6 +418,7 @@ void ContiguousParameters::prepare_step() {
     if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
       refuse_buffer_gradient();
   }
+  bool strayed = false;
   for (std::size_t k = 0; k < places_.size(); ++k) {
     views_->prefetch(k);
     const auto& view = views_->of[k];
@@ -419,8 +426,20 @@ void ContiguousParameters::prepare_step() {
     if (!Views::data_stays(view, bucket)) refuse_moved_data();
     if (Views::gradient_stays(view, bucket)) continue;
     if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(places_[k].parameter);
+    if (!std::exchange(strayed, true)) mark_each();
     reattach(k);
   }
+}
+
+/// Makes what is marked of whole buffers marks of each gradient: those that strayed leave theirs behind.
+void ContiguousParameters::mark_each() {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    auto& view = views_->of[k];
+    view.version = version_of(view.gradient) - (used(k) ? 1 : 0);
+  }
+  all_used_ = false;
+  for (std::size_t k = 0; k < buckets_.size(); ++k)
+    views_->buffer_versions[k] = version_of(buckets_[k].gradient);
 }
 
 void ContiguousParameters::reattach(std::size_t k) {
@@ -461,6 +480,17 @@ bool ContiguousParameters::used(std::size_t place) const {
   const auto bucket = places_[place].bucket;
   return all_used_ || version_of(view.gradient) != view.version ||
          version_of(buckets_[bucket].gradient) != views_->buffer_versions[bucket];
+}
+
+void ContiguousParameters::gradients_written() {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
+    throw BufferError("the gradient of " + names_[place.parameter] +
+                      " was not in the buffer when that was written to: it was set to none, or made anew by "
+                      "backward. Call prepare_step() first, which takes it in");
+  }
+  all_used_ = true;
 }
 
 void ContiguousParameters::gradients_used() {

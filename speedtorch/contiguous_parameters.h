@@ -94,8 +94,8 @@ class ContiguousParameters {
     std::int64_t count;
   };
 
-  /// @throws BufferError for a parameter that is no leaf, is not strided, overlaps itself or another, or is
-  /// not floating point; what `allocate` throws (speedtorch/memory.h).
+  /// @throws BufferError for a parameter that is no leaf, is not strided, may overlap itself or overlaps
+  /// another, or is not floating point; what `allocate` throws (speedtorch/memory.h).
   explicit ContiguousParameters(std::vector<at::Tensor> parameters, ContiguousOptions options = {});
   explicit ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options = {});
 
@@ -154,8 +154,10 @@ class ContiguousParameters {
   /// zeroed by zero_grad() or a step. A tensor operation on the whole buffer counts for each.
   /// @param place its number in places()
   [[nodiscard]] bool used(std::size_t place) const;
-  /// Says that all gradients were written by raw pointers, as MPI does: none counts as unused.
-  void gradients_written() { all_used_ = true; }
+  /// Says that all gradients were written by raw pointers, as MPI does: none counts as unused. Call
+  /// prepare_step() before such a write: gradients that strayed are in the buffer then.
+  /// @throws BufferError naming a gradient that is not, so that what was written is not of it
+  void gradients_written();
   /// Says that the gradients were zeroed by raw pointers: none counts as used.
   void gradients_used();
 
@@ -170,6 +172,7 @@ class ContiguousParameters {
   void refuse_moved_data() const;
   [[noreturn]] void refuse_gradient(std::size_t parameter) const;
   [[noreturn]] void refuse_buffer_gradient() const;
+  void mark_each();
   void reattach(std::size_t place);
   template <class Operation>
   void on_gradients(const Operation& operation);

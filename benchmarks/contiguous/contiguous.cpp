@@ -30,10 +30,9 @@ class ContiguousStep final : public ContiguousStepper {
   }
 
   void prepare(int /*set*/) override {
-    if (filled_ && world_.clip == 0) return optimizer_.parameters().gradients_written();
+    if (filled_ && world_.clip == 0) return;  // they stay, and count as used
     const auto& parameters = optimizer_.parameters().original();
     for (std::size_t k = 0; k < parameters.size(); ++k) parameters[k].grad().copy_(world_.gradients[k]);
-    optimizer_.parameters().gradients_written();
     filled_ = true;
   }
   void step(int /*set*/) override {

@@ -8,7 +8,7 @@
 namespace speedtorch::infinity {
 namespace {
 
-/// What an optimizer would say of its options: learning rates, and how many parameters each group has.
+/// How many parameters each group has. Learning rates and the like may change from step to step.
 std::string options_of(const Optimizer& optimizer) {
   if (!optimizer.stock()) return std::to_string(optimizer.parameters().size()) + " parameters";
   std::string text;

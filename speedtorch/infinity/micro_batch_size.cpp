@@ -7,8 +7,10 @@
 namespace speedtorch::infinity {
 namespace {
 
-/// Half-way up to what did not work; the size itself where that is too near to be worth a trial.
-std::int64_t half_way_up(const MicroBatchSize::Entry& now) {
+/// Twice the size, or half-way up to what did not work; the size itself where that is too near to be worth a
+/// trial.
+std::int64_t next_up(const MicroBatchSize::Entry& now) {
+  if (now.bad == 0) return 2 * now.size;
   const std::int64_t next = std::min(2 * now.size, (now.size + now.bad) / 2);
   return next - now.size < std::max<std::int64_t>(1, now.size / 4) ? now.size : next;
 }
@@ -59,7 +61,7 @@ bool MicroBatchSize::worked(const std::string& key, std::int64_t samples, std::i
   }
   if (samples < now.size) return false;  // a tail says nothing of the size
 
-  std::int64_t next = now.bad > 0 ? half_way_up(now) : 2 * now.size;
+  std::int64_t next = next_up(now);
   if (bytes_taken > 0) {  // a sample takes what it took so far
     const double a_sample = static_cast<double>(bytes_taken) / static_cast<double>(samples);
     next = std::min(next, samples + static_cast<std::int64_t>(static_cast<double>(bytes_free) / a_sample));
@@ -74,7 +76,7 @@ bool MicroBatchSize::settled(const std::string& key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end() || options_.fixed > 0) return false;
   const Entry& now = found->second;
-  return now.bad > 0 && now.size <= now.good && half_way_up(now) == now.size;
+  return now.size <= now.good && bounded(next_up(now)) <= now.size;
 }
 
 MicroBatchSize::Answer MicroBatchSize::ran_out(const std::string& key, std::int64_t samples) {

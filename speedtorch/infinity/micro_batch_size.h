@@ -36,7 +36,8 @@ class MicroBatchSize {
   bool worked(const std::string& key, std::int64_t samples, std::int64_t bytes_taken = 0,
               std::int64_t bytes_free = 0);
 
-  /// The size has found itself: it works, and the next one that would be tried does not.
+  /// The size has found itself: it works, and the next one that would be tried does not, or may not be
+  /// tried. Never of a fixed one, nor where a budget alone bounds it.
   [[nodiscard]] bool settled(const std::string& key) const;
 
   enum class Answer { again, smaller, give_up };

@@ -108,10 +108,16 @@ void MicroBatches::begin(const Batch& batch, bool with_gradients) {
   twice("one sample", [&] { key_ = (with_gradients ? "gradients of " : "outputs of ") + batch.shape(); });
 }
 
-Samples MicroBatches::fetch(const Batch& batch, std::int64_t first, std::int64_t count) const {
-  if (prefetch_)
-    return prefetch_->take(batch, first, count, next_of(batch.size() - first - count), device_,
-                           output_device());
+Samples MicroBatches::fetch(const Batch& batch, std::int64_t first, std::int64_t count) {
+  if (prefetch_) {
+    const std::int64_t next = next_of(batch.size() - first - count);
+    Samples samples = prefetch_->take(batch, first, count, next, device_, output_device());
+    std::int64_t bytes = 0;
+    for (const Tensors* tensors : {&samples.inputs, &samples.targets})
+      for (const at::Tensor& tensor : *tensors) bytes += bytes_of(tensor);
+    fetched_bytes_ = bytes + bytes / count * next;
+    return samples;
+  }
   const Samples samples = batch.samples(first, count);
   return {on_device(samples.inputs, device_), on_device(samples.targets, output_device())};
 }
@@ -180,9 +186,11 @@ void MicroBatches::worked(std::int64_t count, std::int64_t bytes_taken) {
 /// that none is left alone.
 std::int64_t MicroBatches::least() const { return options_.batch_norm == BatchNorm::refuse ? 1 : 2; }
 
-/// Samples of a micro-batch at most, of so many that are left.
+/// Samples of a micro-batch at most, of so many that are left: where one may not be left alone, one more than
+/// the least.
 std::int64_t MicroBatches::most_of(std::int64_t left) const {
-  return std::min(std::max(sizes_.of(key_), least()), left);
+  const std::int64_t count = std::min(std::max(sizes_.of(key_), least()), left);
+  return least() > 1 && count == least() && left - count == 1 ? left : count;
 }
 
 /// Samples of the next micro-batch. Once the size is found they are parts of one size, not full ones and a
@@ -193,8 +201,7 @@ std::int64_t MicroBatches::next_of(std::int64_t left) const {
     const std::int64_t parts = (left + count - 1) / count;
     count = (left + parts - 1) / parts;
   }
-  if (least() == 1 || left - count != 1) return count;
-  return count == least() ? count + 1 : count - 1;
+  return least() > 1 && left - count == 1 ? count - 1 : count;
 }
 
 void MicroBatches::tell(const Progress& progress) {
@@ -233,7 +240,8 @@ MicroBatches::Outcome MicroBatches::guarded(const std::function<void()>& work, s
     throw;
   }
   if (!had_memory && undo) undo->restore();
-  bytes_taken = had_memory && monitor ? monitor->figures(device_).peak_bytes : 0;
+  // What another thread fetches is not seen by the monitor.
+  bytes_taken = had_memory && monitor ? monitor->figures(device_).peak_bytes + fetched_bytes_ : 0;
   return had_memory ? Outcome::worked : Outcome::ran_out;
 }
 

@@ -112,7 +112,7 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   void begin(const Batch& batch, bool with_gradients);
   [[nodiscard]] Tensors forward(const Tensors& inputs);
   [[nodiscard]] Tensors forward_of(const Replay& replay, const Tensors& inputs);
-  [[nodiscard]] Samples fetch(const Batch& batch, std::int64_t first, std::int64_t count) const;
+  [[nodiscard]] Samples fetch(const Batch& batch, std::int64_t first, std::int64_t count);
   [[nodiscard]] std::int64_t least() const;
   [[nodiscard]] std::int64_t most_of(std::int64_t left) const;
   [[nodiscard]] std::int64_t next_of(std::int64_t left) const;
@@ -159,6 +159,8 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   bool looks_at_arguments_ = true;        ///< as the last batch had a batch normalisation, or none is known
   std::optional<bool> takes_statistics_;  ///< of this batch, once it is known
   std::unique_ptr<Prefetch> prefetch_;
+  std::int64_t fetched_bytes_ =
+      0;  ///< of the micro-batch at work and the next one, where they are prefetched
   std::shared_ptr<OffloadFigures> offloaded_ = std::make_shared<OffloadFigures>();
 };
 

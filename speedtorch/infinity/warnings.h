@@ -16,12 +16,12 @@ enum class Warning {
   missing_step,       ///< gradients of a second batch without a step after the first
   missing_zero_grad,  ///< gradients are added to those of an earlier step
   model_changed,      ///< parameters replaced, moved, frozen, or its mode changed
-  optimizer_changed,  ///< it has other parameters than the model, or other options than before
-  criterion_changed,  ///< the criterion is another one than before
+  optimizer_changed,  ///< it has other parameters than the model, or than a batch ago
+  criterion_changed,  ///< its reduction is another one than a batch ago
   coupled_criterion,  ///< losses of parts do not make up the loss of the whole, though it was said that they
                       ///< do
   batch_norm,         ///< statistics are those of each micro-batch
-  smaller,            ///< memory ran out: a smaller micro-batch, or a step made again
+  smaller,            ///< memory ran out: the micro-batch is smaller from now on
   device,             ///< outputs, targets and parameters are on different devices
 };
 

@@ -33,6 +33,7 @@ struct Model {
 };
 
 void sum_over_processes(ContiguousOptimizer& optimizer) {
+  optimizer.parameters().prepare_step();
   for (const auto& bucket : optimizer.parameters().buckets()) {
     MPI_Allreduce(MPI_IN_PLACE, bucket.gradient.data_ptr(), static_cast<int>(bucket.gradient.numel()),
                   MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -48,7 +49,8 @@ bool same_everywhere(const at::Tensor& tensor) {
 }
 
 /// The greatest difference from the process that saw the whole batch; -1 where processes differ.
-double train(int rank, int processes) {
+/// @param to_none gradients are set to none after each step, torch's default, instead of zeroed in it
+double train(int rank, int processes, bool to_none) {
   at::manual_seed(1);
   const Model ours;
   at::manual_seed(1);
@@ -60,7 +62,9 @@ double train(int rank, int processes) {
     const auto batch = at::randn({kBatch, 4}, at::kDouble);
     ours.loss(batch.slice(0, rank * share, (rank + 1) * share), rank * share).backward();
     sum_over_processes(optimizer);
-    optimizer.step({.max_norm = 1, .zero_grad = true});
+    optimizer.step({.max_norm = 1, .zero_grad = !to_none});
+    for (const auto& parameter : ours.parameters())
+      if (to_none) parameter.mutable_grad() = at::Tensor();
     whole.loss(batch, 0).backward();
     reference.step({.max_norm = 1, .zero_grad = true});
   }
@@ -83,7 +87,9 @@ int main(int argc, char** argv) {
   int processes = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
-  const double worst = train(rank, processes);
+  const double zeroed = train(rank, processes, false);
+  const double to_none = train(rank, processes, true);
+  const double worst = std::min(zeroed, to_none) < 0 ? -1 : std::max(zeroed, to_none);
   std::printf("process %d of %d: %.3g from the whole batch\n", rank, processes, worst);
   MPI_Finalize();
   return worst >= 0 && worst < 1e-12 ? 0 : 1;

@@ -234,6 +234,8 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
                                              HasSubstr("share memory"), HasSubstr("clone()")));
   EXPECT_THAT(refuse({at::randn({3, 1}).expand({3, 4}).detach().set_requires_grad(true)}),
               HasSubstr("parameter 0 is expanded"));
+  EXPECT_THAT(refuse({at::randn({5}).as_strided({3, 3}, {1, 1}).detach().set_requires_grad(true)}),
+              HasSubstr("may overlap"));
   EXPECT_THAT(refuse({parameter({2}) * 2}), HasSubstr("is no leaf"));
   EXPECT_THAT(refuse({at::Tensor()}), HasSubstr("is not defined"));
   EXPECT_THAT(refuse({at::ones({2, 2}).to_sparse().set_requires_grad(true)}), HasSubstr("is not strided"));
@@ -666,6 +668,40 @@ TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
   optimizer.parameters().gradients_written();
   optimizer.step();
   EXPECT_EQ(one[0].item<float>(), before[0].item<float>() - 2);
+}
+
+// What was marked of the whole buffer was of gradients that are gone.
+TEST(ContiguousOptimizer, ForgetsWhatWasWrittenToTheWholeBufferWithItsGradients) {
+  for (const bool by_pointer : {false, true}) {
+    const auto used = parameter({3});
+    const auto unused = parameter({4});
+    ContiguousOptimizer optimizer(Tensors{used, unused}, SGDOptions{.lr = 1, .weight_decay = 0.5});
+    at::Tensor buffer = optimizer.parameters().buckets()[0].gradient;
+    if (by_pointer)
+      optimizer.parameters().gradients_written();
+    else
+      buffer.add_(0);
+    optimizer.step();
+    for (const auto& one : {used, unused}) one.mutable_grad() = at::Tensor();
+    used.mutable_grad() = at::ones({3});
+    const auto before = copies({used, unused});
+    optimizer.step();
+    EXPECT_TRUE(used.allclose(before[0] * 0.5 - 1, 0, 1e-6)) << by_pointer;
+    EXPECT_TRUE(unused.equal(before[1])) << by_pointer;
+  }
+}
+
+// A collective on the buffer is of what lies in it.
+TEST(ContiguousParameters, RefuseAWriteThatMissedTheGradients) {
+  const auto one = parameter({3});
+  ContiguousParameters flat(Tensors{one});
+  one.mutable_grad() = at::ones({3});
+  EXPECT_THAT(refusal([&] { flat.gradients_written(); }),
+              AllOf(HasSubstr("parameter 0"), HasSubstr("prepare_step()")));
+  flat.prepare_step();
+  EXPECT_TRUE(flat.buckets()[0].gradient.slice(0, 0, 3).equal(at::ones({3})));
+  EXPECT_NO_THROW(flat.gradients_written());
+  EXPECT_TRUE(flat.used(0));
 }
 
 TEST(ContiguousOptimizer, StepsGroupsByTheirOwnOptions) {

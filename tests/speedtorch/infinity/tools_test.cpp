@@ -349,7 +349,7 @@ TEST_P(ExactBatchNorm, IsThePlainBatchsForALossOfOnesOwn) {
 /// Random draws between two normalisations, of a model that is a function: one at::rand of a batch draws what
 /// those of its parts draw one after the other. The same module normalises twice.
 TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
-  const auto trained = [&](bool plain) {
+  const auto trained = [&](bool plain, std::int64_t samples) {
     torch::manual_seed(1);
     torch::nn::Linear linear(6, 6);
     torch::nn::BatchNorm1d norm(6);
@@ -361,7 +361,7 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
     };
     Tensors parameters = linear->parameters();
     for (const at::Tensor& parameter : norm->parameters()) parameters.push_back(parameter);
-    const Examples data = examples(50);
+    const Examples data = examples(samples);
     torch::manual_seed(8);
     if (plain) {
       forward(data.inputs).square().mean().backward();
@@ -377,10 +377,37 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
     others.push_back(at::rand({1}, at::kDouble));  // the generator is where it would be
     return std::pair(gradients, others);
   };
-  const auto ours = trained(false);
-  const auto plain = trained(true);
-  EXPECT_LE(distance(ours.first, plain.first), 1e-12);
-  EXPECT_LE(distance(ours.second, plain.second), 1e-12);
+  for (const std::int64_t samples : {50, 51, 9}) {
+    const auto ours = trained(false, samples);
+    const auto plain = trained(true, samples);
+    EXPECT_LE(distance(ours.first, plain.first), 1e-12) << samples;
+    EXPECT_LE(distance(ours.second, plain.second), 1e-12) << samples;
+  }
+}
+
+/// No sample may be left alone: of an odd batch, the last two micro-batches of two are one of three.
+TEST(BatchNorm, OfAnOddBatchIsReplayedWithTheSameDraws) {
+  for (const std::int64_t samples : {3, 5, 7}) {
+    for (const std::int64_t size : {1, 2}) {
+      torch::manual_seed(1);
+      torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Dropout(0.5),
+                                torch::nn::Linear(8, 4));
+      net->to(at::kDouble);
+      const Examples data = examples(samples);
+      Heard heard;
+      auto options = heard.options(size);
+      options.batch_norm = infinity::BatchNorm::per_micro_batch;
+      InfinityBatch ib(options);
+      ib.set_model(net);
+      ib.set_criterion(
+          Criterion([](const at::Tensor& out) { return out.square().mean(); }, infinity::Reduction::coupled));
+      const auto result = ib.backward(Batch(Tensors{data.inputs}));
+      EXPECT_EQ(result.micro_batches, samples / 2) << samples << " by " << size;
+      EXPECT_EQ(result.largest_micro_batch, 3) << samples << " by " << size;
+      const at::Tensor outputs = ib.batch(data.inputs);  // and in the custom loop
+      EXPECT_NO_THROW(outputs.sum().backward()) << samples << " by " << size;
+    }
+  }
 }
 
 TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
