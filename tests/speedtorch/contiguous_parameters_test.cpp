@@ -326,6 +326,8 @@ TEST(ContiguousParameters, LieInTheMemoryThatWasAsked) {
     const auto before = large.detach().clone();
     const ContiguousParameters flat(Tensors{large, parameter({3})}, {placement});
     EXPECT_TRUE(large.equal(before));
+    const bool libtorchs = large.storage().data_ptr().get_deleter() == c10::GetCPUAllocator()->raw_deleter();
+    EXPECT_EQ(libtorchs, placement == Placement::libtorch);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.data_ptr()) % 256, 0U);
   }
 }
@@ -1069,6 +1071,44 @@ TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
               HasSubstr("the state grad_avg of parameter 3 is missing"));
   wrong.pop_back();
   EXPECT_THAT(refusal([&] { second.set_state(wrong); }), HasSubstr("states of 11 parameters"));
+}
+
+// A file has groups with their own options, nothing of frozen ones, and masters of half precision.
+TEST(ContiguousOptimizer, GoesOnFromAFileOfGroupsAndMasters) {
+  const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_groups").string();
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    auto ours = random_parameters(11);
+    for (auto& one : ours) one = one.detach().to(dtype).set_requires_grad(true);
+    ours[1].set_requires_grad(false);
+    const auto grouped = [](const Tensors& all, double first_rate, double second_rate) {
+      return std::vector<ParameterGroup>{
+          {Tensors(all.begin(), all.begin() + 5), {}, AdamWOptions{.lr = first_rate}},
+          {Tensors(all.begin() + 5, all.end()), {}, AdamWOptions{.lr = second_rate, .weight_decay = 0.3}}};
+    };
+    ContiguousOptimizer first(grouped(ours, 0.1, 0.02), AdamWOptions{});
+    for (unsigned step = 0; step < 3; ++step) {
+      add_gradients(ours, copies(ours), step);
+      first.step({.zero_grad = true});
+    }
+    first.save(file);
+    const auto resumed = copies(ours);
+    ContiguousOptimizer second(grouped(resumed, 0.5, 0.5), AdamWOptions{});
+    second.load(file);
+    EXPECT_EQ(std::get<AdamWOptions>(second.options(0)).lr, 0.1);
+    EXPECT_EQ(std::get<AdamWOptions>(second.options(1)).lr, 0.02);
+    EXPECT_EQ(std::get<AdamWOptions>(second.options(1)).weight_decay, 0.3);
+    for (unsigned step = 3; step < 6; ++step) {
+      add_gradients(ours, resumed, step);
+      first.step({.zero_grad = true});
+      second.step({.zero_grad = true});
+    }
+    for (std::size_t k = 0; k < ours.size(); ++k) EXPECT_TRUE(ours[k].equal(resumed[k])) << dtype << " " << k;
+    const auto states = first.state();
+    for (std::size_t k = 0; k < ours.size(); ++k)
+      for (std::size_t s = 0; s < states[k].tensors.size(); ++s)
+        EXPECT_TRUE(states[k].tensors[s].second.equal(second.state()[k].tensors[s].second))
+            << dtype << " " << k;
+  }
 }
 
 TEST(ContiguousOptimizer, IsAsItWasWhereAFileIsRefused) {

@@ -5,9 +5,10 @@
 ///   steps NAME [option=value ...] IN OUT LOADED SAVED       -> the instruction set in use
 ///
 /// IN and OUT are of torch.save(). IN: {"parameters": [tensor ...], "frozen": [bool ...], "gradients":
-/// [[tensor or None ...] for each step], "unused": "skip" or "zero", "none": bool}; with `none` gradients are
-/// set to none between steps, as torch's zero_grad() does, else zeroed by ours. OUT: [tensor ...]. LOADED and
-/// SAVED are states, "-" for none.
+/// [[tensor or None ...] for each step], "unused": "skip" or "zero", "none": bool, "first_group": number of
+/// parameters of the first of two groups, of which the second's lr is half as large, 0: one group}; with
+/// `none` gradients are set to none between steps, as torch's zero_grad() does, else zeroed by ours. OUT:
+/// [tensor ...]. LOADED and SAVED are states, "-" for none.
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <fstream>
@@ -57,7 +58,12 @@ void run(const UpdateOptions& options, const std::vector<std::string>& files) {
   }
   OptimizerOptions more;
   more.unused = given.at("unused").toStringRef() == "zero" ? Unused::zero : Unused::skip;
-  ContiguousOptimizer optimizer(parameters, options, more);
+  const auto split = given.at("first_group").toInt();
+  std::vector<ParameterGroup> groups{{{parameters.begin(), parameters.begin() + split}, {}, options},
+                                     {{parameters.begin() + split, parameters.end()}, {}, options}};
+  std::visit([](auto& one) { one.lr /= 2; }, *groups[1].options);
+  if (split == 0) groups = {{parameters, {}, options}};
+  ContiguousOptimizer optimizer(groups, options, more);
   if (files[2] != "-") optimizer.load(files[2]);
   for (const auto& step : given.at("gradients").toListRef()) {
     if (given.at("none").toBool()) {

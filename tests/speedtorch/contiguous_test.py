@@ -1,5 +1,5 @@
 """ContiguousOptimizer against Python torch's own optimizers, run here tensor by tensor, over 5 and 50 steps on parameters of
-random shapes, and their checkpoints exchanged.
+random and of special shapes, and their checkpoints exchanged.
 
 As in sparse_rows_test.py each optimizer is compared twice: as the wheel is, whose square root is one time in some hundred
 not the nearest number, and with the processor's square root in torch's place, when everything must be equal bit for bit."""
@@ -20,6 +20,11 @@ except ImportError:
 
 PROGRAM = os.environ["STBENCH_CONTIGUOUS_STEPS"]
 SHAPES = [(17, 5), (), (3,), (0, 4), (2, 3, 4, 5), (64,), (1, 65)]
+
+
+def some_shapes(rng):
+    """The special ones, and some of one to four dimensions."""
+    return [*SHAPES, *(tuple(int(size) for size in rng.integers(1, 20, dims)) for dims in (1, 2, 3, 4))]
 
 
 def parameters(rng, dtype, shapes=SHAPES):
@@ -49,9 +54,13 @@ def gradients(rng, tensors, steps, unused=()):
 class Torch:
     """Tensor by tensor; half precision by way of float32 masters."""
 
-    def __init__(self, name, options, tensors):
+    def __init__(self, name, options, tensors, first_group=0):
         self.params = [torch.nn.Parameter(tensor.clone().to(self.wide(tensor))) for tensor in tensors]
-        self.optimizer = getattr(torch.optim, name)(self.params, foreach=False, **torchs(options))
+        given = self.params
+        if first_group:
+            half = options["lr"] / 2
+            given = [{"params": given[:first_group]}, {"params": given[first_group:], "lr": half}]
+        self.optimizer = getattr(torch.optim, name)(given, foreach=False, **torchs(options))
 
     @staticmethod
     def wide(tensor):
@@ -76,13 +85,14 @@ class ContiguousTest(unittest.TestCase):
         self.program = self.enterContext(Program(PROGRAM))
         self.rng = np.random.default_rng(3)
 
-    def ours(self, name, options, tensors, steps, unused="skip", none=False, load="-", save="-", frozen=None):
+    def ours(self, name, options, tensors, steps, unused="skip", none=False, load="-", save="-", frozen=None, first_group=0):
         given = {
             "parameters": [tensor.clone() for tensor in tensors],
             "frozen": frozen or [False] * len(tensors),
             "gradients": steps,
             "unused": unused,
             "none": none,
+            "first_group": first_group,
         }
         torch.save(given, self.folder / "in")
         words = [f"{key}={float(value)!r}" for key, value in options.items()]
@@ -102,7 +112,7 @@ class ContiguousTest(unittest.TestCase):
             self.assertLessEqual(np.max(worst, initial=0), 2 * len(given), what)
 
     def follows(self, name, options, steps, dtype=torch.float32, **how):
-        start = parameters(self.rng, dtype)
+        start = parameters(self.rng, dtype, some_shapes(self.rng))
         given = gradients(self.rng, start, steps, how.pop("absent", ()))
         found = self.ours(name, options, start, given, **how)
         with self.subTest(name, steps=steps, **options):
@@ -162,6 +172,27 @@ class ContiguousTest(unittest.TestCase):
                 kind = {key: value for key, value in options.items() if key in ("amsgrad", "momentum", "centered")}
                 found = self.ours(name, kind, half, given[3:], load=self.folder / "state")
                 self.same(found, theirs, given[3:], name, True)
+
+    def test_checkpoints_of_groups_with_a_frozen_parameter_go_both_ways(self):
+        for name in ("AdamW", "SGD"):
+            options = {"lr": 0.1} if name == "AdamW" else {"lr": 0.1, "momentum": 0.9}
+            start = parameters(self.rng, torch.float32)
+            frozen = [k == 1 for k in range(len(start))]
+            given = gradients(self.rng, start, 6)
+            for step in given:
+                step[1] = None
+            with self.subTest(name), nearest_roots():
+                whole = Torch(name, options, start, first_group=3)
+                half = self.ours(name, options, start, given[:3], save=self.folder / "state", frozen=frozen, first_group=3)
+                theirs = Torch(name, options, half, first_group=3)
+                theirs.optimizer.load_state_dict(torch.load(self.folder / "state"))
+                self.same(theirs.run(given[3:]), whole, given, name, True)
+                begun = Torch(name, options, start, first_group=3)
+                half = [tensor.clone() for tensor in begun.run(given[:3])]
+                torch.save(begun.optimizer.state_dict(), self.folder / "state")
+                others = {key: value for key, value in options.items() if key != "lr"} | {"lr": 7.0}
+                found = self.ours(name, others, half, given[3:], load=self.folder / "state", frozen=frozen, first_group=3)
+                self.same(found, begun, given[3:], name, True)
 
     def test_a_checkpoint_that_does_not_fit_is_refused(self):
         start = parameters(self.rng, torch.float32)
