@@ -2,6 +2,7 @@
 
 #include "kernels/cuda_flat_step.h"
 
+#include <type_traits>
 #include <variant>
 
 #include "kernels/cuda_device.h"
@@ -20,34 +21,41 @@ struct CudaMath {
 
 template <class T, class Update>
 __global__ void __launch_bounds__(kBlockThreads)
-    flat_step_kernel(FlatLane<T> lane, Update update, typename Update::Now now) {
+    flat_step_kernel(const __grid_constant__ FlatLane<T, Update> lane) {
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  flat_lane<CudaMath>(lane, update, now, static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x,
-                      threads);
+  flat_lane<CudaMath>(lane, static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, threads);
 }
 
 template <class T, class Update>
-void launch(const FlatLane<T>& lane, const Update& update, std::int64_t step, cudaStream_t stream) {
+void launch(const FlatLane<T, Update>& lane, cudaStream_t stream) {
+  constexpr std::size_t most_of_arguments = 4096;
+  static_assert(sizeof(lane) <= most_of_arguments, "take fewer runs a launch");
+  if (lane.elements == 0) return;
   constexpr auto kernel = flat_step_kernel<T, Update>;
-  const LaunchShape shape =
-      plan_launch((lane.end - lane.begin) / kLaneElements, 1, device_shape<kernel>(), 0);
-  kernel<<<shape.blocks, shape.threads, 0, stream>>>(lane, update, update.at(step));
+  const LaunchShape shape = plan_launch(lane.elements / kLaneElements, 1, device_shape<kernel>(), 0);
+  kernel<<<shape.blocks, shape.threads, 0, stream>>>(lane);
   check_cuda(cudaGetLastError(), "the launch of flat_step_kernel");
 }
 
 }  // namespace
 
 template <class T>
-void flat_step_cuda(const FlatTables<T>& tables, const FlatRun<T>& run, const GradientChange& change,
-                    bool zero, CUstream_st* stream) {
-  if (run.begin == run.end) return;
-  const FlatLane<T> lane{tables, run.begin, run.end, Change<T>(change), zero};
-  std::visit([&](const auto& update) { launch(lane, update, run.step, stream); }, *run.update);
+void flat_step_cuda(const FlatTables<T>& tables, const FlatRun<T>* runs, std::int64_t count,
+                    const GradientChange& change, bool zero, CUstream_st* stream) {
+  for (std::int64_t n = 0; count > 0; runs += n, count -= n) {
+    n = runs_of_launch(runs, count);
+    std::visit(
+        [&](const auto& update) {
+          using Update = std::decay_t<decltype(update)>;
+          launch(flat_lane_of<T, Update>(tables, runs, n, change, zero), stream);
+        },
+        *runs->update);
+  }
 }
 
-template void flat_step_cuda(const FlatTables<float>&, const FlatRun<float>&, const GradientChange&, bool,
-                             CUstream_st*);
-template void flat_step_cuda(const FlatTables<double>&, const FlatRun<double>&, const GradientChange&, bool,
-                             CUstream_st*);
+template void flat_step_cuda(const FlatTables<float>&, const FlatRun<float>*, std::int64_t,
+                             const GradientChange&, bool, CUstream_st*);
+template void flat_step_cuda(const FlatTables<double>&, const FlatRun<double>*, std::int64_t,
+                             const GradientChange&, bool, CUstream_st*);
 
 }  // namespace speedtorch::kernels

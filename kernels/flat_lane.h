@@ -5,21 +5,70 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
+#include <variant>
 
 #include "kernels/flat_tables.h"
 #include "kernels/half.h"
 
 namespace speedtorch::kernels {
 
-/// A run of elements and what is done to them: the argument of the kernel, beside the update.
-template <class T>
+/// A run, with what its update has of the number of the step.
+template <class Update>
+struct LaneRun {
+  std::int64_t begin;  ///< in the buffers, a multiple of kFlatUnit
+  std::int64_t first;  ///< its first element among those of all runs
+  Update update;
+  typename Update::Now now;
+};
+
+/// So many runs a launch steps: they are arguments of the kernel, which may have 4 KiB.
+constexpr std::int64_t kRunsALaunch = 16;
+
+/// Runs of elements and what is done to them: the argument of the kernel.
+template <class T, class Update>
 struct FlatLane {
   FlatTables<T> tables;
-  std::int64_t begin;  ///< of the run, a multiple of kFlatUnit like its end
-  std::int64_t end;
   Change<T> change;
   bool zero;
+  std::int64_t count;     ///< of runs
+  std::int64_t elements;  ///< of all runs
+  LaneRun<Update> runs[kRunsALaunch];
 };
+
+/// How many of these runs, of which there is one, the next launch steps: those that follow each other with
+/// one kind of update.
+template <class T>
+std::int64_t runs_of_launch(const FlatRun<T>* runs, std::int64_t count) {
+  std::int64_t n = 1;
+  while (n < count && n < kRunsALaunch && runs[n].update->index() == runs[0].update->index()) ++n;
+  return n;
+}
+
+template <class T, class Update, std::size_t... places>
+FlatLane<T, Update> flat_lane_of(const FlatTables<T>& tables, const FlatRun<T>* runs, std::int64_t count,
+                                 const GradientChange& change, bool zero,
+                                 std::index_sequence<places...> /*all*/) {
+  std::int64_t elements = 0;
+  const auto next = [&](std::size_t place) {
+    const auto& run =
+        runs[static_cast<std::int64_t>(place) < count ? place : 0];  // those beyond are not used
+    const auto& update = std::get<Update>(*run.update);
+    LaneRun<Update> made{run.begin, elements, update, update.at(run.step)};
+    if (static_cast<std::int64_t>(place) < count) elements += run.end - run.begin;
+    return made;
+  };
+  FlatLane<T, Update> lane{tables, Change<T>(change), zero, count, 0, {next(places)...}};  // in this order
+  lane.elements = elements;
+  return lane;
+}
+
+/// The argument of a launch that steps runs_of_launch() runs.
+template <class T, class Update>
+FlatLane<T, Update> flat_lane_of(const FlatTables<T>& tables, const FlatRun<T>* runs, std::int64_t count,
+                                 const GradientChange& change, bool zero) {
+  return flat_lane_of<T, Update>(tables, runs, count, change, zero, std::make_index_sequence<kRunsALaunch>());
+}
 
 /// So many elements a thread takes at a time: 16 bytes of float32 in one access.
 constexpr int kLaneElements = 4;
@@ -59,23 +108,26 @@ SPEEDTORCH_INLINE LaneValues<T> lane_gradients(const FlatTables<T>& tables, std:
 
 /// The rounded parameters, and zeros where the gradients were.
 template <class T>
-SPEEDTORCH_INLINE void finish_lane(const FlatLane<T>& lane, std::int64_t k, const LaneValues<T>& param) {
-  const auto& tables = lane.tables;
+SPEEDTORCH_INLINE void finish_lane(const FlatTables<T>& tables, bool zero, std::int64_t k,
+                                   const LaneValues<T>& param) {
   if (tables.half == Half::none) {
-    if (lane.zero) lane_at(tables.grad, k) = LaneValues<T>{};
+    if (zero) lane_at(tables.grad, k) = LaneValues<T>{};
     return;
   }
   lane_at(tables.half_param, k) =
       tables.half == Half::bfloat16 ? narrowed<Bfloat16>(param) : narrowed<Float16>(param);
-  if (lane.zero) lane_at(tables.half_grad, k) = LaneValues<std::uint16_t>{};
+  if (zero) lane_at(tables.half_grad, k) = LaneValues<std::uint16_t>{};
 }
 
 /// The share of thread `thread` of `threads`.
 template <class Math, class T, class Update>
-SPEEDTORCH_INLINE void flat_lane(const FlatLane<T>& lane, const Update& update,
-                                 const typename Update::Now& now, std::int64_t thread, std::int64_t threads) {
+SPEEDTORCH_INLINE void flat_lane(const FlatLane<T, Update>& lane, std::int64_t thread, std::int64_t threads) {
   constexpr std::size_t kStates = Update::kStates;
-  for (std::int64_t k = lane.begin + thread * kLaneElements; k < lane.end; k += threads * kLaneElements) {
+  std::int64_t r = 0;
+  for (std::int64_t i = thread * kLaneElements; i < lane.elements; i += threads * kLaneElements) {
+    while (r + 1 < lane.count && i >= lane.runs[r + 1].first) ++r;
+    const LaneRun<Update>& run = lane.runs[r];
+    const std::int64_t k = run.begin + (i - run.first);
     const LaneValues<T> grad = lane_gradients(lane.tables, k);
     LaneValues<T> param = lane_at(lane.tables.param, k);
     LaneValues<T> states[kStates + 1];
@@ -83,12 +135,12 @@ SPEEDTORCH_INLINE void flat_lane(const FlatLane<T>& lane, const Update& update,
     for (int j = 0; j < kLaneElements; ++j) {
       T state[kStates + 1];
       for (std::size_t s = 0; s != kStates; ++s) state[s] = states[s].of[j];
-      update.template apply<Math>(now, param.of[j], lane.change.of(grad.of[j]), state);
+      run.update.template apply<Math>(run.now, param.of[j], lane.change.of(grad.of[j]), state);
       for (std::size_t s = 0; s != kStates; ++s) states[s].of[j] = state[s];
     }
     lane_at(lane.tables.param, k) = param;
     for (std::size_t s = 0; s != kStates; ++s) lane_at(lane.tables.states[s], k) = states[s];
-    finish_lane(lane, k, param);
+    finish_lane(lane.tables, lane.zero, k, param);
   }
 }
 

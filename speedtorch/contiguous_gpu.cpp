@@ -10,8 +10,8 @@ template <class T>
 void step_on_gpu(at::Device device, const FlatPlan<T>& plan, const kernels::GradientChange& change,
                  bool zero) {
   const c10::cuda::CUDAGuard guard(device);
-  for (const auto& run : plan.runs)
-    kernels::flat_step_cuda(plan.tables, run, change, zero, c10::cuda::getCurrentCUDAStream());
+  kernels::flat_step_cuda(plan.tables, plan.runs.data(), static_cast<std::int64_t>(plan.runs.size()), change,
+                          zero, c10::cuda::getCurrentCUDAStream());
 }
 
 template void step_on_gpu(at::Device, const FlatPlan<float>&, const kernels::GradientChange&, bool);

@@ -245,14 +245,17 @@ void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan
 void ContiguousOptimizer::State::count_step() {
   const auto places = parameters.places();
   const auto& all = parameters.original();
-  for (std::size_t k = 0; k < counts_.size(); ++k) {
-    auto& count = counts_[k];
-    if (!count.stepped) continue;
-    ++count.steps;
-    const auto& parameter = all[places[k].parameter];
-    bump_version(parameter);
-    count.version = version_of(parameter);
-  }
+  parallel_for(static_cast<std::int64_t>(counts_.size()), ContiguousParameters::kTensorsAThread,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
+                   auto& count = counts_[k];
+                   if (!count.stepped) continue;
+                   ++count.steps;
+                   const auto& parameter = all[places[k].parameter];
+                   bump_version(parameter);
+                   count.version = version_of(parameter);
+                 }
+               });
   for (std::size_t k = 0; k < buckets_.size(); ++k) {
     bump_version(parameters.buckets()[k].data);
     buckets_[k].version = version_of(parameters.buckets()[k].data);

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <sstream>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 
 #include "kernels/flat_step.h"
 #include "speedtorch/flat_buffers.h"
+#include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
@@ -412,15 +414,33 @@ void ContiguousParameters::refuse_moved_data() const {
   }
 }
 
+/// Whether each parameter and its gradient is where it was put. Of many, each thread looks at a part: what is
+/// looked at comes from outside the caches.
+bool ContiguousParameters::all_stay() const {
+  std::atomic<bool> all = true;
+  parallel_for(static_cast<std::int64_t>(places_.size()), kTensorsAThread,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
+                   views_->prefetch(k);
+                   const auto& view = views_->of[k];
+                   const auto& bucket = buckets_[view.bucket];
+                   if (Views::data_stays(view, bucket) && Views::gradient_stays(view, bucket)) continue;
+                   all.store(false, std::memory_order_relaxed);
+                   return;
+                 }
+               });
+  return all.load(std::memory_order_relaxed);
+}
+
 void ContiguousParameters::prepare_step() {
   if (!frozen_stay()) refuse_moved_data();
   for (const auto& bucket : buckets_) {
     if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
       refuse_buffer_gradient();
   }
+  if (all_stay()) return;
   bool strayed = false;
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    views_->prefetch(k);
     const auto& view = views_->of[k];
     const auto& bucket = buckets_[view.bucket];
     if (!Views::data_stays(view, bucket)) refuse_moved_data();
