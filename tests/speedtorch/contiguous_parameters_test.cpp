@@ -326,7 +326,8 @@ TEST(ContiguousParameters, LieInTheMemoryThatWasAsked) {
     const auto before = large.detach().clone();
     const ContiguousParameters flat(Tensors{large, parameter({3})}, {placement});
     EXPECT_TRUE(large.equal(before));
-    const bool libtorchs = large.storage().data_ptr().get_deleter() == c10::GetCPUAllocator()->raw_deleter();
+    const bool libtorchs =
+        large.storage().data_ptr().get_deleter() == c10::GetAllocator(c10::kCPU)->raw_deleter();
     EXPECT_EQ(libtorchs, placement == Placement::libtorch);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.data_ptr()) % 256, 0U);
   }
