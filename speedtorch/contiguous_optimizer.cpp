@@ -226,9 +226,15 @@ void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan
   const auto places = parameters.places();
   const auto unit = padding_unit(parameters.buckets()[bucket].data.scalar_type());
   plan.runs.clear();
-  for (std::size_t k = first_of_[bucket]; k < first_of_[bucket + 1]; ++k) {
+  const std::size_t first = first_of_[bucket];
+  parallel_for(static_cast<std::int64_t>(first_of_[bucket + 1] - first),
+               ContiguousParameters::kTensorsAThread, [&](std::int64_t begin, std::int64_t end) {
+                 for (auto k = first + static_cast<std::size_t>(begin);
+                      k < first + static_cast<std::size_t>(end); ++k)
+                   counts_[k].stepped = unused_ == Unused::zero || parameters.used(k);
+               });
+  for (std::size_t k = first; k < first_of_[bucket + 1]; ++k) {
     auto& count = counts_[k];
-    count.stepped = unused_ == Unused::zero || parameters.used(k);
     if (!count.stepped) continue;
     const auto& place = places[k];
     const auto* const update = &plan.updates[place.group];

@@ -93,12 +93,19 @@ class ContiguousParameters::Views {
           static_cast<const c10::TensorImpl*>(of[place + kAhead].gradient.unsafeGetTensorImpl())})
       for (int line = 0; line < 3; ++line)
         __builtin_prefetch(reinterpret_cast<const char*>(impl) + 64 * line);
-    __builtin_prefetch(of[place + kAhead / 2].parameter->autograd_meta());
+    const auto& nearer = of[place + kAhead / 2];
+    __builtin_prefetch(nearer.parameter->autograd_meta());
+    __builtin_prefetch(counter_of(*nearer.gradient.unsafeGetTensorImpl()));
   }
 
  private:
   static const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
     return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  }
+  /// Where the version is counted: all that a VariableVersion holds is the pointer to it.
+  static const void* counter_of(const c10::TensorImpl& tensor) {
+    static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+    return *reinterpret_cast<const void* const*>(&tensor.version_counter());
   }
   static bool same(at::IntArrayRef one, at::IntArrayRef other) {
     if (one.size() != other.size()) return false;
