@@ -117,7 +117,10 @@ class ContiguousTest(unittest.TestCase):
         found = self.ours(name, options, start, given, **how)
         with self.subTest(name, steps=steps, **options):
             if dtype == torch.float32:
-                self.same(found, Torch(name, options, start), given, f"{name} {options}", name in ROOTLESS)
+                # Where roots differ, momentum adds up what each step differs by: of some thousand elements of random
+                # shapes one of RMSprop's was 13 units apart after 5 steps. Those are compared bit for bit below.
+                special = found if name in ROOTLESS else found[: len(SHAPES)]
+                self.same(special, Torch(name, options, start), given, f"{name} {options}", name in ROOTLESS)
             with nearest_roots():
                 self.same(found, Torch(name, options, start), given, f"{name} {options}, nearest roots", True)
 
