@@ -1,6 +1,6 @@
-/// A step on flat buffers in device memory (or pinned host memory), on the caller's stream. The
-/// body is that of the host (updates.h) and is tested there, thread by thread; the kernel compiles and has
-/// not yet run on a GPU.
+/// A step on flat buffers in device memory (or pinned host memory), on the caller's stream. The body is that
+/// of the host (updates.h) and is tested there, thread by thread; the kernel compiles and has not yet run on
+/// a GPU.
 #pragma once
 
 #include <cstdint>

@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "kernels/step_math.h"
 #include "speedtorch/contiguous_state.h"
 #include "speedtorch/flat_buffers.h"
 #include "speedtorch/sparse_rows.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
@@ -64,15 +64,6 @@ bool keeps_zero(const UpdateOptions& options) {
 double initial_of(const UpdateOptions& options, std::size_t state) {
   return std::visit([&](const auto& update) { return update.initial(state); },
                     kernels::make_update<double>(options));
-}
-
-/// Writes through raw pointers are unseen by autograd: tell it.
-void bump_version(const at::Tensor& tensor) { tensor.unsafeGetTensorImpl()->bump_version(); }
-
-std::string shape_of(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
 }
 
 }  // namespace
@@ -227,12 +218,9 @@ void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan
   const auto unit = padding_unit(parameters.buckets()[bucket].data.scalar_type());
   plan.runs.clear();
   const std::size_t first = first_of_[bucket];
-  parallel_for(static_cast<std::int64_t>(first_of_[bucket + 1] - first),
-               ContiguousParameters::kTensorsAThread, [&](std::int64_t begin, std::int64_t end) {
-                 for (auto k = first + static_cast<std::size_t>(begin);
-                      k < first + static_cast<std::size_t>(end); ++k)
-                   counts_[k].stepped = unused_ == Unused::zero || parameters.used(k);
-               });
+  for_each_tensor(first_of_[bucket + 1] - first, [&](std::size_t k) {
+    counts_[first + k].stepped = unused_ == Unused::zero || parameters.used(first + k);
+  });
   for (std::size_t k = first; k < first_of_[bucket + 1]; ++k) {
     auto& count = counts_[k];
     if (!count.stepped) continue;
@@ -251,17 +239,14 @@ void ContiguousOptimizer::State::plan_runs(std::size_t bucket, FlatPlan<T>& plan
 void ContiguousOptimizer::State::count_step() {
   const auto places = parameters.places();
   const auto& all = parameters.original();
-  parallel_for(static_cast<std::int64_t>(counts_.size()), ContiguousParameters::kTensorsAThread,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
-                   auto& count = counts_[k];
-                   if (!count.stepped) continue;
-                   ++count.steps;
-                   const auto& parameter = all[places[k].parameter];
-                   bump_version(parameter);
-                   count.version = version_of(parameter);
-                 }
-               });
+  for_each_tensor(counts_.size(), [&](std::size_t k) {
+    auto& count = counts_[k];
+    if (!count.stepped) return;
+    ++count.steps;
+    const auto& parameter = all[places[k].parameter];
+    bump_version(parameter);
+    count.version = version_of(parameter);
+  });
   for (std::size_t k = 0; k < buckets_.size(); ++k) {
     bump_version(parameters.buckets()[k].data);
     buckets_[k].version = version_of(parameters.buckets()[k].data);

@@ -14,7 +14,6 @@
 
 #include "kernels/flat_step.h"
 #include "speedtorch/flat_buffers.h"
-#include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
@@ -313,9 +312,7 @@ void ContiguousParameters::lay_out() {
   buckets_ = std::move(buckets);
   places_ = std::move(layout.places);
   views_->of = std::move(views);
-  all_used_ = false;  // each was asked above
-  views_->buffer_versions.clear();
-  for (const auto& bucket : buckets_) views_->buffer_versions.push_back(version_of(bucket.gradient));
+  end_marks_of_buffers();  // each was asked above
 }
 
 void ContiguousParameters::rebuild() {
@@ -333,13 +330,6 @@ std::vector<at::Tensor> ContiguousParameters::contiguous() const {
 
 std::string ContiguousParameters::name_of(std::size_t parameter) const { return names_.at(parameter); }
 
-bool ContiguousParameters::data_is_valid() const {
-  for (std::size_t k = 0; k < places_.size(); ++k) {
-    if (!Views::data_stays(views_->of[k], buckets_[places_[k].bucket])) return false;
-  }
-  return frozen_stay();
-}
-
 /// Frozen ones that are to be trained now have no place.
 bool ContiguousParameters::frozen_stay() const {
   if (places_.size() == parameters_.size()) return true;
@@ -348,15 +338,29 @@ bool ContiguousParameters::frozen_stay() const {
   return static_cast<std::size_t>(trained) == places_.size();
 }
 
+/// Whether each parameter and its gradient is where it was put: what is looked at comes from outside the
+/// caches.
+bool ContiguousParameters::all_stay() const {
+  std::atomic<bool> all = true;
+  for_each_tensor(places_.size(), [&](std::size_t k) {
+    views_->prefetch(k);
+    const auto& view = views_->of[k];
+    const auto& bucket = buckets_[view.bucket];
+    if (!Views::data_stays(view, bucket) || !Views::gradient_stays(view, bucket))
+      all.store(false, std::memory_order_relaxed);
+  });
+  return all.load(std::memory_order_relaxed);
+}
+
 bool ContiguousParameters::buffer_is_valid() const noexcept {
   try {
-    if (!data_is_valid()) return false;
-    for (std::size_t k = 0; k < places_.size(); ++k) {
-      if (!Views::gradient_stays(views_->of[k], buckets_[places_[k].bucket])) return false;
-    }
-    return std::all_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
-      return bucket.data.grad().unsafeGetTensorImpl() == bucket.gradient.unsafeGetTensorImpl();
-    });
+    return frozen_stay() &&
+           std::all_of(buckets_.begin(), buckets_.end(),
+                       [](const Bucket& bucket) {
+                         return bucket.data.grad().unsafeGetTensorImpl() ==
+                                bucket.gradient.unsafeGetTensorImpl();
+                       }) &&
+           all_stay();
   } catch (...) {
     return false;
   }
@@ -421,31 +425,13 @@ void ContiguousParameters::refuse_moved_data() const {
   }
 }
 
-/// Whether each parameter and its gradient is where it was put. Of many, each thread looks at a part: what is
-/// looked at comes from outside the caches.
-bool ContiguousParameters::all_stay() const {
-  std::atomic<bool> all = true;
-  parallel_for(static_cast<std::int64_t>(places_.size()), kTensorsAThread,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
-                   views_->prefetch(k);
-                   const auto& view = views_->of[k];
-                   const auto& bucket = buckets_[view.bucket];
-                   if (Views::data_stays(view, bucket) && Views::gradient_stays(view, bucket)) continue;
-                   all.store(false, std::memory_order_relaxed);
-                   return;
-                 }
-               });
-  return all.load(std::memory_order_relaxed);
-}
-
 void ContiguousParameters::prepare_step() {
+  if (buffer_is_valid()) return;
   if (!frozen_stay()) refuse_moved_data();
   for (const auto& bucket : buckets_) {
     if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
       refuse_buffer_gradient();
   }
-  if (all_stay()) return;
   bool strayed = false;
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& view = views_->of[k];
@@ -464,7 +450,12 @@ void ContiguousParameters::mark_each() {
     auto& view = views_->of[k];
     view.version = version_of(view.gradient) - (used(k) ? 1 : 0);
   }
+  end_marks_of_buffers();
+}
+
+void ContiguousParameters::end_marks_of_buffers() {
   all_used_ = false;
+  views_->buffer_versions.resize(buckets_.size());
   for (std::size_t k = 0; k < buckets_.size(); ++k)
     views_->buffer_versions[k] = version_of(buckets_[k].gradient);
 }
@@ -521,10 +512,8 @@ void ContiguousParameters::gradients_written() {
 }
 
 void ContiguousParameters::gradients_used() {
-  all_used_ = false;
   for (auto& view : views_->of) view.version = version_of(view.gradient);
-  for (std::size_t k = 0; k < buckets_.size(); ++k)
-    views_->buffer_versions[k] = version_of(buckets_[k].gradient);
+  end_marks_of_buffers();
 }
 
 /// An operation on the gradients of a bucket that uses none of them.

@@ -164,18 +164,16 @@ class ContiguousParameters {
  private:
   friend class ContiguousOptimizer;
   class Views;
-  /// To look at, or to tell autograd of: a thread more pays from so many on.
-  static constexpr std::int64_t kTensorsAThread = 256;
 
   void lay_out();
   [[nodiscard]] std::vector<bool> written() const;
-  [[nodiscard]] bool data_is_valid() const;
   [[nodiscard]] bool all_stay() const;
   [[nodiscard]] bool frozen_stay() const;
   void refuse_moved_data() const;
   [[noreturn]] void refuse_gradient(std::size_t parameter) const;
   [[noreturn]] void refuse_buffer_gradient() const;
   void mark_each();
+  void end_marks_of_buffers();
   void reattach(std::size_t place);
   template <class Operation>
   void on_gradients(const Operation& operation);

@@ -9,6 +9,7 @@
 
 #include "kernels/flat_step.h"
 #include "speedtorch/placement.h"
+#include "speedtorch/threads.h"
 
 namespace speedtorch {
 
@@ -54,6 +55,16 @@ inline bool lies_in(const c10::TensorImpl& tensor, const at::Tensor& buffer, std
 
 inline std::uint32_t version_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
+/// body(k) of each tensor k < count, to look at it or to tell autograd of it: by one thread more for each
+/// 256.
+template <class Body>
+void for_each_tensor(std::size_t count, const Body& body) {
+  constexpr std::int64_t of_a_thread = 256;
+  parallel_for(static_cast<std::int64_t>(count), of_a_thread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) body(static_cast<std::size_t>(k));
+  });
 }
 
 /// @throws OptionError for a limit of clipping that is negative or no number

@@ -159,8 +159,8 @@ class MicroBatches : public std::enable_shared_from_this<MicroBatches> {
   bool looks_at_arguments_ = true;        ///< as the last batch had a batch normalisation, or none is known
   std::optional<bool> takes_statistics_;  ///< of this batch, once it is known
   std::unique_ptr<Prefetch> prefetch_;
-  std::int64_t fetched_bytes_ =
-      0;  ///< of the micro-batch at work and the next one, where they are prefetched
+  /// Of the micro-batch at work and the next one, where they are prefetched.
+  std::int64_t fetched_bytes_ = 0;
   std::shared_ptr<OffloadFigures> offloaded_ = std::make_shared<OffloadFigures>();
 };
 

@@ -18,9 +18,13 @@ namespace {
 
 const at::Device gpu(at::kCUDA, 0);
 
-#define SKIP_WITHOUT_GPU                                     \
-  if (const auto& status = cuda_status(); !status.available) \
-  GTEST_SKIP() << status.found << "; missing: " << status.missing
+class InfinityBatchOnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto& status = cuda_status();
+    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+  }
+};
 
 struct Way {
   const char* name;
@@ -31,7 +35,7 @@ struct Way {
   std::optional<at::Device> backward_device = {};
 };
 
-class OnDevice : public testing::TestWithParam<Way> {};
+class OnDevice : public InfinityBatchOnDevice, public testing::WithParamInterface<Way> {};
 INSTANTIATE_TEST_SUITE_P(
     InfinityBatch, OnDevice,
     testing::Values(Way{"plain"}, Way{"whole", 50}, Way{.name = "prefetched", .prefetch = true},
@@ -61,13 +65,11 @@ Tensors trained(at::Device device, const Way& way) {
 }
 
 TEST_P(OnDevice, TrainsAsOnTheHost) {
-  SKIP_WITHOUT_GPU;
   EXPECT_LE(distance(trained(gpu, GetParam()), trained(at::kCPU, {"host"})), 1e-9);
 }
 
 /// In the output of the first pass an input of ones shows the mask, and so does its gradient.
-TEST(InfinityBatchOnDevice, DrawsTheSameInBothPasses) {
-  SKIP_WITHOUT_GPU;
+TEST_F(InfinityBatchOnDevice, DrawsTheSameInBothPasses) {
   torch::nn::Sequential net(torch::nn::Dropout(0.5));
   at::Tensor inputs = at::ones({40, 30}, at::TensorOptions(gpu)).requires_grad_();
   InfinityBatch ib(quiet(7));
@@ -111,8 +113,7 @@ torch::nn::Sequential wide() {
 }
 
 /// Where the plain batch runs out of memory, ours finds a size and trains; the examples stay on the host.
-TEST(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
-  SKIP_WITHOUT_GPU;
+TEST_F(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
   constexpr std::int64_t samples = 65'536;
   const at::Tensor inputs = at::randn({samples, 256});
   const at::Tensor classes = at::randint(0, 10, {samples}, at::kLong);
@@ -132,8 +133,7 @@ TEST(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
   EXPECT_GT(second.micro_batches, 1);
 }
 
-TEST(InfinityBatchOnDevice, MemoryMonitorSeesTheCachingAllocatorsBlocks) {
-  SKIP_WITHOUT_GPU;
+TEST_F(InfinityBatchOnDevice, MemoryMonitorSeesTheCachingAllocatorsBlocks) {
   infinity::MemoryMonitor monitor;
   {
     const infinity::MemoryMonitor::Watch watch(monitor);
