@@ -2,6 +2,7 @@
 
 #include "kernels/cuda_flat_step.h"
 
+#include <cub/block/block_reduce.cuh>
 #include <type_traits>
 #include <variant>
 
@@ -37,6 +38,18 @@ void launch(const FlatLane<T, Update>& lane, cudaStream_t stream) {
   check_cuda(cudaGetLastError(), "the launch of flat_step_kernel");
 }
 
+/// A block of threads for each block of elements.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    flat_square_sums_kernel(const FlatTables<T> tables, std::int64_t n, const Change<T> change,
+                            double* sums) {
+  using Reduce = cub::BlockReduce<double, kBlockThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+  const double sum = Reduce(storage).Sum(
+      square_sum_lane<CudaMath>(tables, n, change, blockIdx.x, threadIdx.x, kBlockThreads));
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
 }  // namespace
 
 template <class T>
@@ -53,6 +66,19 @@ void flat_step_cuda(const FlatTables<T>& tables, const FlatRun<T>* runs, std::in
   }
 }
 
+template <class T>
+void flat_square_sums_cuda(const FlatTables<T>& tables, std::int64_t n, const GradientChange& change,
+                           double* sums, CUstream_st* stream) {
+  if (n == 0) return;
+  flat_square_sums_kernel<T>
+      <<<static_cast<unsigned>(flat_sums(n)), kBlockThreads, 0, stream>>>(tables, n, Change<T>(change), sums);
+  check_cuda(cudaGetLastError(), "the launch of flat_square_sums_kernel");
+}
+
+template void flat_square_sums_cuda(const FlatTables<float>&, std::int64_t, const GradientChange&, double*,
+                                    CUstream_st*);
+template void flat_square_sums_cuda(const FlatTables<double>&, std::int64_t, const GradientChange&, double*,
+                                    CUstream_st*);
 template void flat_step_cuda(const FlatTables<float>&, const FlatRun<float>*, std::int64_t,
                              const GradientChange&, bool, CUstream_st*);
 template void flat_step_cuda(const FlatTables<double>&, const FlatRun<double>*, std::int64_t,

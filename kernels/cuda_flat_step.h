@@ -1,6 +1,6 @@
-/// A step on flat buffers in device memory (or pinned host memory), on the caller's stream. The body is that
-/// of the host (updates.h) and is tested there, thread by thread; the kernel compiles and has not yet run on
-/// a GPU.
+/// A step on flat buffers in device memory (or pinned host memory) and the sums for their norm, on the
+/// caller's stream. What a thread does (flat_lane.h) is tested on the host, thread by thread; the kernels
+/// compile and have not yet run on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,14 @@ namespace speedtorch::kernels {
 template <class T>
 void flat_step_cuda(const FlatTables<T>& tables, const FlatRun<T>* runs, std::int64_t count,
                     const GradientChange& change, bool zero, CUstream_st* stream);
+
+/// The squares of the first n gradients (a multiple of kFlatUnit), unscaled and clamped as `change` says (its
+/// coefficient is not applied), added up in double precision: each block's sum is the same on any device.
+/// Returns before the work is done, likewise.
+/// @param sums room for flat_sums(n) numbers that the device can write
+/// @throws CudaError when the launch fails
+template <class T>
+void flat_square_sums_cuda(const FlatTables<T>& tables, std::int64_t n, const GradientChange& change,
+                           double* sums, CUstream_st* stream);
 
 }  // namespace speedtorch::kernels

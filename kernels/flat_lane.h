@@ -1,5 +1,5 @@
-/// What one thread of the CUDA kernel does in a step on flat buffers: a plain function of the thread's
-/// number, so that tests run every thread on the host. C++17, and no CUDA header.
+/// What one thread of the CUDA kernels does in a step on flat buffers, or for the norm of one: plain
+/// functions of the thread's number, so that tests run every thread on the host. C++17, and no CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -117,6 +117,24 @@ SPEEDTORCH_INLINE void finish_lane(const FlatTables<T>& tables, bool zero, std::
   lane_at(tables.half_param, k) =
       tables.half == Half::bfloat16 ? narrowed<Bfloat16>(param) : narrowed<Float16>(param);
   if (zero) lane_at(tables.half_grad, k) = LaneValues<std::uint16_t>{};
+}
+
+/// The squares of the gradients, unscaled and clamped, in one block of those that make a partial sum: the
+/// share of thread `thread` of `threads`.
+/// @param n of the buffer, a multiple of kFlatUnit
+template <class Math, class T>
+SPEEDTORCH_INLINE double square_sum_lane(const FlatTables<T>& tables, std::int64_t n, const Change<T>& change,
+                                         std::int64_t block, std::int64_t thread, std::int64_t threads) {
+  const std::int64_t end = n < (block + 1) * kSumBlock ? n : (block + 1) * kSumBlock;
+  double sum = 0;
+  for (std::int64_t k = block * kSumBlock + thread * kLaneElements; k < end; k += threads * kLaneElements) {
+    const LaneValues<T> grad = lane_gradients(tables, k);
+    for (int j = 0; j < kLaneElements; ++j) {
+      const double value = change.clamped(grad.of[j]);
+      sum = Math::mul_add(value, value, sum);
+    }
+  }
+  return sum;
 }
 
 /// The share of thread `thread` of `threads`.

@@ -24,8 +24,7 @@ namespace speedtorch::kernels {
 /// Elements that are done at a time: with three states 20 KiB of float32.
 constexpr std::int64_t kTile = 1024;
 
-/// Elements that give one partial sum, and the sums within it that are independent of each other.
-constexpr std::int64_t kSumBlock = 16384;
+/// The sums within a partial sum that are independent of each other.
 constexpr std::int64_t kSumLanes = 32;
 
 template <class T>
@@ -242,8 +241,6 @@ void flat_step(const FlatTables<T>& tables, std::span<const FlatRun<T>> runs, co
     update(task, begin * kFlatUnit, end * kFlatUnit);
   });
 }
-
-std::int64_t flat_sums(std::int64_t n) { return (n + kSumBlock - 1) / kSumBlock; }
 
 template <class T>
 double flat_square_sum(const FlatTables<T>& tables, std::int64_t n, const GradientChange& change,

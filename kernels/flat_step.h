@@ -17,9 +17,6 @@ template <class T>
 void flat_step(const FlatTables<T>& tables, std::span<const FlatRun<T>> runs, const GradientChange& change,
                bool zero, ParallelFor parallel_for);
 
-/// How many partial sums flat_square_sum() needs for a buffer of n elements.
-std::int64_t flat_sums(std::int64_t n);
-
 /// The sum of the squares of the first n gradients (a multiple of kFlatUnit), unscaled and clamped as
 /// `change` says (its coefficient is not applied), in double precision. It does not depend on the threads; on
 /// the instruction set only for T = double. Not finite where a gradient is not.

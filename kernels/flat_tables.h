@@ -13,6 +13,10 @@ namespace speedtorch::kernels {
 /// two threads write to one cache line. Buffers begin at a multiple of 64 bytes.
 constexpr std::int64_t kFlatUnit = 64;
 
+/// Elements whose squares make one partial sum; how many there are for a buffer of n.
+constexpr std::int64_t kSumBlock = 16384;
+constexpr std::int64_t flat_sums(std::int64_t n) { return (n + kSumBlock - 1) / kSumBlock; }
+
 enum class Half { none, bfloat16, float16 };
 
 /// The buffers of one bucket, none of which share a byte. Of parameters of half precision, whose update is

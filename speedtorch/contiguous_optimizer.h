@@ -55,7 +55,8 @@ struct ParameterState {
 ///
 /// A step does not depend on the number of threads. On a CPU it allocates nothing, but where gradients
 /// strayed, in the first one that clips by a norm, and where the padding must be zeroed (an `eps` of 0, a
-/// step by what is not finite). On a GPU a norm takes a float64 copy of the gradients (not yet run on one).
+/// step by what is not finite). On a GPU a norm is waited for, and the first takes 8 bytes for each 16384
+/// elements (not yet run on one).
 class ContiguousOptimizer {
  public:
   /// @throws OptionError for numbers that the optimizer cannot have; for SparseAdam, which is SparseRows';

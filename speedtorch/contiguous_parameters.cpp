@@ -64,7 +64,7 @@ class ContiguousParameters::Views {
   };
   std::vector<View> of;                        ///< each place
   std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
-  std::vector<double> scratch;
+  SumScratch scratch;
 
   /// Whether the parameter itself is where it was put.
   [[nodiscard]] static bool data_stays(const View& view, const Bucket& bucket) {

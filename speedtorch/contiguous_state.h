@@ -12,6 +12,7 @@
 
 #include "kernels/flat_step.h"
 #include "speedtorch/contiguous_optimizer.h"
+#include "speedtorch/flat_buffers.h"
 
 namespace speedtorch {
 
@@ -71,7 +72,7 @@ class ContiguousOptimizer::State {
   std::vector<Bucket> buckets_;
   std::vector<Count> counts_;          // of each place
   std::vector<std::size_t> first_of_;  // place of each bucket; one more than there are buckets
-  std::vector<double> scratch_;
+  SumScratch scratch_;
   bool keeps_zero_ = true;  ///< these options leave the padding at zero
   bool spoiled_ = false;    ///< there is a NaN in the states' padding
 };

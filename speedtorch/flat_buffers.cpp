@@ -1,7 +1,6 @@
 #include "speedtorch/flat_buffers.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -52,17 +51,11 @@ void check_limit(const char* name, double limit) {
   throw OptionError(std::string(name) + " is " + std::to_string(limit) + "; 0 or more is needed");
 }
 
-double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change,
-                  std::vector<double>& scratch) {
+double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch& scratch) {
   if (gradient.numel() == 0) return 0;
-  if (gradient.device().is_cpu()) {
-    return gradient.scalar_type() == at::kDouble ? sum_on_host<double>(gradient, change, scratch)
-                                                 : sum_on_host<float>(gradient, change, scratch);
-  }
-  const auto unscaled =
-      gradient.to(at::kDouble).mul_(change.inv_scale).clamp_(-change.max_value, change.max_value);
-  const auto norm = at::linalg_vector_norm(unscaled).item<double>();
-  return norm * norm;
+  if (!gradient.device().is_cpu()) return square_sum_on_gpu(gradient, change, scratch);
+  return gradient.scalar_type() == at::kDouble ? sum_on_host<double>(gradient, change, scratch.host)
+                                               : sum_on_host<float>(gradient, change, scratch.host);
 }
 
 }  // namespace speedtorch

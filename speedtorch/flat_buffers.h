@@ -82,9 +82,18 @@ kernels::FlatTables<T> gradient_tables(const at::Tensor& gradient) {
   return tables;
 }
 
+/// Partial sums; they grow to what is needed and stay.
+struct SumScratch {
+  std::vector<double> host;
+  at::Tensor device;  ///< float64, on the GPU that the last gradient was on
+};
+
 /// The sum of the squares of a bucket's gradients, unscaled and clamped as `change` says; on a GPU it is
-/// waited for. `scratch` grows to what it needs.
-double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change,
-                  std::vector<double>& scratch);
+/// waited for.
+double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch& scratch);
+
+/// The same of gradients on a GPU.
+double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change,
+                         SumScratch& scratch);
 
 }  // namespace speedtorch

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
+#include "kernels/flat_step.h"
 #include "tests/kernels/every_update.h"
 #include "tests/kernels/flat_bucket.h"
 
@@ -102,6 +104,45 @@ TEST(FlatLane, TakesALaunchForEachOptimizer) {
   const std::vector<FlatRun<float>> runs{{0, 64, 1, &sgd}, {64, 128, 1, &sgd}, {128, 192, 1, &adamax}};
   EXPECT_EQ(runs_of_launch(runs.data(), 3), 2);
   EXPECT_EQ(runs_of_launch(runs.data() + 2, 1), 1);
+}
+
+/// Each block's sum by its threads, last first.
+template <class T>
+double sum_by_lanes(const FlatTables<T>& tables, std::int64_t n, const GradientChange& change,
+                    std::int64_t threads) {
+  double sum = 0;
+  for (std::int64_t block = flat_sums(n) - 1; block >= 0; --block) {
+    for (std::int64_t thread = threads - 1; thread >= 0; --thread)
+      sum += square_sum_lane<PlainMath<false>>(tables, n, Change<T>(change), block, thread, threads);
+  }
+  return sum;
+}
+
+template <class T>
+void check_sums(Half half) {
+  const GradientChange change{.inv_scale = 0.125, .max_value = 0.2, .coefficient = 0.37};
+  for (const std::int64_t n : {64, 16'384, 16'448, 50'048}) {
+    Bucket<T> bucket(n, half);
+    std::vector<double> sums(static_cast<std::size_t>(flat_sums(n)));
+    const double wanted = flat_square_sum(bucket.tables(), n, change, sums.data(), serial_for);
+    ASSERT_GT(wanted, 0);
+    for (const std::int64_t threads : {1, 31, 256})
+      EXPECT_NEAR(sum_by_lanes(bucket.tables(), n, change, threads), wanted, 1e-13 * wanted)
+          << n << ", " << threads << " threads";
+  }
+}
+
+TEST(FlatLane, SumsTheSquaresThatTheHostSums) {
+  check_sums<float>(Half::none);
+  check_sums<double>(Half::none);
+  check_sums<float>(Half::bfloat16);
+  check_sums<float>(Half::float16);
+}
+
+TEST(FlatLane, ASumIsNotFiniteWhereAGradientIsNot) {
+  Bucket<float> bucket(64);
+  bucket.grad()[63] = NAN;
+  EXPECT_TRUE(std::isnan(sum_by_lanes(bucket.tables(), 64, {}, 256)));
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ TEST(ContiguousOnDevice, StepsAsOnTheHost) {
       for (int number = 1; number <= 5; ++number) {
         step(ours, number);
         step(reference, number);
+        EXPECT_NEAR(ours.gradient_norm(), reference.gradient_norm(), 1e-12 * reference.gradient_norm());
       }
       for (std::size_t k = 0; k < found.size(); ++k)
         EXPECT_TRUE(found[k].detach().to(at::kCPU).allclose(wanted[k].detach(), 1e-5, 1e-6))
@@ -51,6 +52,33 @@ TEST(ContiguousOnDevice, StepsAsOnTheHost) {
         EXPECT_EQ(bucket.gradient.abs().sum().item<double>(), 0);
     }
   }
+}
+
+// Two buckets use one scratch.
+TEST(ContiguousOnDevice, ClipsAsOnTheHost) {
+  const auto& status = cuda_status();
+  if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+  const auto of_both = [](at::Device device) {
+    auto all = on(device, at::kFloat);
+    for (const auto dtype : {at::kBFloat16, at::kDouble}) {
+      for (const auto& one : on(device, dtype)) all.push_back(one);
+    }
+    ContiguousParameters parameters(all);
+    at::manual_seed(5);
+    for (const auto& one : parameters)
+      one.grad().copy_(at::randn(one.sizes(), at::kDouble).to(one.scalar_type()));
+    parameters.gradients_used();
+    return parameters;
+  };
+  auto found = of_both(at::Device(at::kCUDA, 0));
+  auto wanted = of_both(at::kCPU);
+  const double norm = wanted.clip_grad_norm(10.0);
+  EXPECT_NEAR(found.clip_grad_norm(10.0), norm, 1e-12 * norm);
+  for (std::size_t k = 0; k < wanted.buckets().size(); ++k) {
+    EXPECT_TRUE(found.buckets()[k].gradient.to(at::kCPU).allclose(wanted.buckets()[k].gradient, 1e-6, 0))
+        << k;
+  }
+  EXPECT_FALSE(found.used(0)) << "a norm writes nothing, and clipping is no use";
 }
 
 }  // namespace
