@@ -82,9 +82,11 @@ std::string machine_line(const reports::Report& report) {
   const auto devices = number("/cuda/devices");
   const auto gpu =
       devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
-  return fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}\n", report.program, text("/cpu/model"),
-                     reports::cores_text(number("/cpu/cores_allowed")),
-                     reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
+  const auto line =
+      fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, text("/cpu/model"),
+                  reports::cores_text(number("/cpu/cores_allowed")),
+                  reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
+  return fmt::format("{}\n", fmt::join(reports::wrapped(line, reports::kScreenWidth, 2), "\n"));
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {

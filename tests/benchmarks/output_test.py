@@ -90,6 +90,15 @@ class OutputTest(ProgramTest):
         self.check_width(wide.stdout)
         self.assertEqual(wide.returncode, 0)
 
+    def test_a_processor_with_a_long_name_is_named_in_100_columns(self):
+        self.run_program(*QUICK, "--json", "r.json")
+        report = read_json(self.folder / "r.json")
+        report["environment"]["cpu"]["model"] = "Intel(R) Xeon(R) Platinum 8481C Processor, of a virtual machine"
+        (self.folder / "r.json").write_text(json.dumps(report))
+        shown = self.run_program("show", str(self.folder / "r.json")).stdout
+        self.check_width(shown)
+        self.assertIn("Platinum 8481C Processor, of a virtual machine", " ".join(shown.split()))
+
     def test_pipes_are_plain_unless_colour_is_asked_for(self):
         self.assertNotIn("\x1b", run(*QUICK).stdout)
         self.assertNotIn("\x1b", run(*QUICK, "--color", "never").stdout)

@@ -54,6 +54,11 @@ def read_json(path):
     return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=refuse_constant)
 
 
+def below_machine(stdout):
+    """What a run prints below the machine, whose long name may take two lines: what `show` prints of a CSV."""
+    return stdout[stdout.index("\n\n") + 1:]
+
+
 def read_csv(path):
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file, strict=True))

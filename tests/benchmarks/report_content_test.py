@@ -10,7 +10,7 @@ import unittest
 
 import numpy as np
 
-from program import AXES, COLUMNS, FIGURES, IDENTITY, MEASURED, PLAIN, SMALL, ProgramTest, cell, identity
+from program import AXES, COLUMNS, FIGURES, IDENTITY, MEASURED, PLAIN, SMALL, ProgramTest, below_machine, cell, identity
 
 STATUSES = ["ok", "unstable", "waived", "wrong", "failed"]
 CEILINGS = ("copy", "stream")
@@ -230,8 +230,8 @@ class ReportContentTest(ProgramTest):
 
     def test_show_prints_what_the_run_printed(self):
         _, _, done = self.measure(*SMALL, "--index-dtype", "int64,int32")
-        machine, screen = done.stdout.split("\n", 1)
-        self.assertIn("stbench ", machine)
+        screen = below_machine(done.stdout)
+        self.assertTrue(done.stdout.startswith("stbench "))
         for name, expected in (("r.json", done.stdout), ("r.csv", without_warnings(screen))):
             shown = self.run_program("show", name)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
@@ -239,7 +239,7 @@ class ReportContentTest(ProgramTest):
 
     def test_show_of_a_run_with_another_seed_and_intervals(self):
         _, _, done = self.measure(*SMALL[:-1], "9", "--seed", "77", "--direction", "to,from,sum")
-        screen = done.stdout.split("\n", 1)[1]
+        screen = below_machine(done.stdout)
         self.assertIn("--seed 77", screen)
         self.assertEqual(self.run_program("show", "r.json").stdout, done.stdout)
         # Without samples and seed the tables are the same, and the sentences below them say less.
