@@ -266,15 +266,20 @@ TEST(FileRowsTest, WarmRowsAreCopiedAndColdOnesRead) {
   auto out = poisoned(500, width);
   rows.gather(index, out);
   EXPECT_TRUE(rows.last().copied);
-  // What the mapping has touched stays: so the cold one is another object, whose mapping is not there yet.
-  const auto other = empty_file();
-  write_bytes(other.get(), 0, count * width);
-  FileRows cold({other.get(), 0, count, width});
-  make_cold(other.get());
-  cold.gather(index, out);
-  EXPECT_FALSE(cold.last().copied);
-  cold.gather(index, out);  // the reads have left their pages
-  EXPECT_TRUE(cold.last().copied);
+  // What the mapping has touched stays: so the cold one is another object, whose mapping is not there yet. On
+  // a quick disk, what is asked for is now and then there before the question is answered (2 of 25 runs).
+  bool read = false;
+  for (int attempts = 10; attempts > 0 && !read; --attempts) {
+    const auto other = empty_file();
+    write_bytes(other.get(), 0, count * width);
+    FileRows cold({other.get(), 0, count, width});
+    make_cold(other.get());
+    cold.gather(index, out);
+    read = !cold.last().copied;
+    cold.gather(index, out);  // the reads have left their pages
+    EXPECT_TRUE(cold.last().copied);
+  }
+  EXPECT_TRUE(read) << "what was cold has been copied";
 }
 
 TEST(FileRowsTest, SeesWhatWasWrittenThroughAMapping) {
