@@ -40,7 +40,7 @@ std::string something(const std::string& text, const std::string& option) {
   return text;
 }
 
-Words option_names() {
+Words comparison_option_names() {
   Words names{"--allow-missing", "--all", "--csv", "--json", "--color", "--help"};
   for (const auto& [name, reader] : comparison_readers()) names.push_back(name);
   return names;
@@ -48,7 +48,7 @@ Words option_names() {
 
 [[noreturn]] void refuse_option(const std::string& word) {
   const auto name = word.substr(0, word.find('='));
-  const auto meant = harness::did_you_mean(name, option_names());
+  const auto meant = harness::did_you_mean(name, comparison_option_names());
   throw UsageError(fmt::format("compare has no option {}{}\nstbench --help lists all", name,
                                meant.empty() ? "" : "; " + meant));
 }

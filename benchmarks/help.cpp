@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t indent = 30;  // of the option texts
 
-constexpr std::string_view usage = R"(stbench measures how fast rows of a table move, and checks every number.
+constexpr std::string_view usage_lines =
+    R"(stbench measures how fast rows of a table move, and checks every number.
 
 Usage: stbench [run] --suite transfer,memory,... [OPTIONS]
 )";
@@ -228,12 +229,12 @@ std::string_view help_notes() { return notes; }
 std::string_view help_examples() { return examples; }
 
 std::string short_help_text() {
-  return fmt::format("{}{}{}\n{}", usage, command_lines(false), option_lines(false), examples);
+  return fmt::format("{}{}{}\n{}", usage_lines, command_lines(false), option_lines(false), examples);
 }
 
 std::string long_help_text() {
-  return fmt::format("{}{}{}\n{}\n{}\n{}", usage, command_lines(true), option_lines(true), google_benchmark,
-                     notes, examples);
+  return fmt::format("{}{}{}\n{}\n{}\n{}", usage_lines, command_lines(true), option_lines(true),
+                     google_benchmark, notes, examples);
 }
 
 std::string version_text() { return std::string(program_name) + "\n"; }

@@ -9,18 +9,18 @@
 namespace stbench {
 namespace {
 
-std::vector<Holder>& registered() {
+std::vector<Holder>& registered_holders() {
   static std::vector<Holder> all;
   return all;
 }
 
 }  // namespace
 
-const std::vector<Holder>& holders() { return registered(); }
+const std::vector<Holder>& holders() { return registered_holders(); }
 
 const Holder& holder_named(const std::string& name) {
-  const auto found = std::ranges::find(registered(), name, &Holder::name);
-  if (found == registered().end()) throw std::out_of_range("no holder is called '" + name + "'");
+  const auto found = std::ranges::find(registered_holders(), name, &Holder::name);
+  if (found == registered_holders().end()) throw std::out_of_range("no holder is called '" + name + "'");
   return *found;
 }
 
@@ -30,7 +30,7 @@ RegisterHolder::RegisterHolder(Holder holder) {
       fill_memory(memory, 0, bytes, seed);
     };
   }
-  auto& all = registered();
+  auto& all = registered_holders();
   all.push_back(std::move(holder));
   std::ranges::sort(all, {}, [](const Holder& one) { return std::tuple(one.role, one.name); });
 }

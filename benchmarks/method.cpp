@@ -8,7 +8,7 @@
 namespace stbench {
 namespace {
 
-std::vector<Method>& registered() {
+std::vector<Method>& registered_methods() {
   static std::vector<Method> all;
   return all;
 }
@@ -37,16 +37,16 @@ std::string index_copy_refuses(const reports::Identity& id) {
 
 std::vector<std::string> peer_names() {
   std::vector<std::string> names;
-  for (const auto& method : registered()) {
+  for (const auto& method : registered_methods()) {
     if (method.asked_only && method.role == harness::Role::peer) names.push_back(method.name);
   }
   return names;
 }
 
-const std::vector<Method>& methods() { return registered(); }
+const std::vector<Method>& methods() { return registered_methods(); }
 
 RegisterMethod::RegisterMethod(Method method) {
-  auto& all = registered();
+  auto& all = registered_methods();
   all.push_back(std::move(method));
   std::sort(all.begin(), all.end(), [](const Method& a, const Method& b) {
     const auto key = [](const Method& one) {

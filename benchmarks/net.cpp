@@ -8,7 +8,7 @@ namespace stbench {
 namespace {
 
 /// A function's own, because files register in any order.
-std::vector<Net>& registered() {
+std::vector<Net>& registered_nets() {
   static std::vector<Net> all;
   return all;
 }
@@ -27,7 +27,7 @@ std::int64_t Net::parameter_elements() const {
   return all;
 }
 
-const std::vector<Net>& nets() { return registered(); }
+const std::vector<Net>& nets() { return registered_nets(); }
 
 std::vector<std::string> net_names() {
   std::vector<std::string> names;
@@ -42,7 +42,7 @@ const Net& net_named(const std::string& name) {
 }
 
 RegisterNet::RegisterNet(Net net) {
-  auto& all = registered();
+  auto& all = registered_nets();
   all.insert(std::ranges::lower_bound(all, net.name, {}, &Net::name), std::move(net));
 }
 

@@ -1,6 +1,5 @@
 #include "benchmarks/step_suite.h"
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +10,7 @@
 
 #include "benchmarks/devices.h"
 #include "benchmarks/peers.h"
+#include "benchmarks/plainly.h"
 #include "benchmarks/transfer_axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
@@ -34,16 +34,6 @@ using Names = std::vector<std::string>;
 std::map<std::string, std::vector<StepMethod>>& methods_by_suite() {
   static std::map<std::string, std::vector<StepMethod>> all;
   return all;
-}
-
-/// LibTorch's errors carry a stack trace with the folders of this machine.
-template <class Action>
-auto plainly(Action action) {
-  try {
-    return action();
-  } catch (const c10::Error& error) {
-    throw std::runtime_error(error.what_without_backtrace());
-  }
 }
 
 using Clock = std::chrono::steady_clock;
@@ -176,9 +166,9 @@ Names names_of(const std::vector<StepMethod>& methods, bool asked_only) {
 }
 
 /// From the options to groups of cases.
-class Planner {
+class StepPlanner {
  public:
-  Planner(const StepSuite& suite, const Options& options, const harness::Machine& machine)
+  StepPlanner(const StepSuite& suite, const Options& options, const harness::Machine& machine)
       : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.name]) {}
 
   Plan plan() {
@@ -337,7 +327,7 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
       .plan =
           [one](const Options& options, const harness::Machine& machine) {
             Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
-            return Planner(*one, options, machine).plan();
+            return StepPlanner(*one, options, machine).plan();
           },
       .derive = [one](std::vector<Record>& records,
                       const Options& options) { one->derive(records, options); },

@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::int64_t fill_block = std::int64_t{1} << 20;
 constexpr std::int64_t file_block = std::int64_t{8} << 20;
-constexpr std::int64_t device_block = std::int64_t{256} << 20;
+constexpr std::int64_t filled_block = std::int64_t{256} << 20;
 /// A whole check reads some 6 GB/s on two cores.
-constexpr std::int64_t small_table = std::int64_t{1} << 30;
+constexpr std::int64_t small_table_bytes = std::int64_t{1} << 30;
 constexpr std::int64_t piece = 4096;
 
 /// data[0] is byte `begin` of the endless fill.
@@ -64,9 +64,9 @@ void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int6
     return;
   }
   auto target = memory.tensor({memory.bytes()}, at::kByte);
-  const auto block = at::empty({std::min(device_block, end - begin)}, at::kByte);
-  for (auto from = begin; from < end; from += device_block) {
-    const auto bytes = std::min(device_block, end - from);
+  const auto block = at::empty({std::min(filled_block, end - begin)}, at::kByte);
+  for (auto from = begin; from < end; from += filled_block) {
+    const auto bytes = std::min(filled_block, end - from);
     fill_host(static_cast<std::byte*>(block.data_ptr()), from, from + bytes, seed);
     target.narrow(0, from, bytes).copy_(block.narrow(0, 0, bytes));
   }
@@ -105,7 +105,7 @@ void TableStore::use(const speedtorch::Memory& memory, const std::vector<reports
 }
 
 bool TableStore::is_small(const speedtorch::Memory& memory) const {
-  return blocks_.at(key_of(memory)).filled <= small_table;
+  return blocks_.at(key_of(memory)).filled <= small_table_bytes;
 }
 
 void TableStore::checked(const speedtorch::Memory& memory, std::int64_t bytes, const harness::Check& damage) {

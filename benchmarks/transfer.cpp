@@ -16,6 +16,7 @@
 #include "benchmarks/files_environment.h"
 #include "benchmarks/method.h"
 #include "benchmarks/peers.h"
+#include "benchmarks/plainly.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/sums.h"
 #include "benchmarks/transfer_axes.h"
@@ -74,17 +75,6 @@ struct Epochs {
   std::uint64_t next(int set) { return of[static_cast<std::size_t>(set)] = fresh ? ++last : last; }
   [[nodiscard]] std::uint64_t now(int set) const { return of[static_cast<std::size_t>(set)]; }
 };
-
-/// LibTorch's errors carry a stack trace with the folders of this machine; the first lines are what a user
-/// needs.
-template <class Action>
-void plainly(Action action) {
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    throw std::runtime_error(error.what_without_backtrace());
-  }
-}
 
 /// What one case does, by its direction. `from` ends with the table's rows written, `to` with the model
 /// tensor.

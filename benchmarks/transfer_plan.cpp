@@ -61,9 +61,9 @@ std::int64_t needed_bytes(const Identity& id) {
 }
 
 /// Expands the axes into cells and groups.
-class Planner {
+class TransferPlanner {
  public:
-  Planner(const Options& options, const harness::Machine& machine, TransferIndices& indices)
+  TransferPlanner(const Options& options, const harness::Machine& machine, TransferIndices& indices)
       : options_(options), machine_(machine), preset_(preset_of(options)), indices_(indices) {
     read_devices();
     for (const auto cores : options.cores) check_cores(cores);
@@ -479,7 +479,7 @@ class Planner {
 
 TransferPlan plan_transfer(const Options& options, const harness::Machine& machine,
                            TransferIndices& indices) {
-  return Planner(options, machine, indices).plan();
+  return TransferPlanner(options, machine, indices).plan();
 }
 
 }  // namespace stbench

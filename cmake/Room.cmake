@@ -17,6 +17,18 @@ if(STBENCH_SANITIZE)
   target_link_options(stbench_flags INTERFACE -fsanitize=${STBENCH_SANITIZE})
 endif()
 
+option(STBENCH_UNITY "Compile a dozen small files at a time (off in the dev preset: one file changed is one compiled)" ON)
+
+# stbench_together(TARGET BATCH_SIZE [APART SOURCES...]): compiles the target's files BATCH_SIZE at a time. LibTorch's
+# headers take 5 to 10 s a file, most of what a build takes. APART are files whose own names are others' of the
+# batch, too. A file that registers something calls it `registration`: a name of its own in each file.
+function(stbench_together target batch_size)
+  cmake_parse_arguments(TOGETHER "" "" "APART" ${ARGN})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STBENCH_UNITY} UNITY_BUILD_BATCH_SIZE ${batch_size}
+    UNITY_BUILD_UNIQUE_ID registration)
+  set_source_files_properties(${TOGETHER_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # stbench_room(NAME SOURCES... [LIBRARIES ...]): the static library of one room (or of a part of one).
 function(stbench_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LIBRARIES" ${ARGN})
@@ -24,16 +36,34 @@ function(stbench_room name)
   target_link_libraries(${name} PUBLIC stbench_flags ${ROOM_LIBRARIES})
 endfunction()
 
-# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...]): one GoogleTest program, as a test that runs it whole (label
+# stbench_plain_code(TARGET [SANITIZED]): what is not measured is compiled with little optimisation, in half the time;
+# with a sanitizer, whose code takes long to optimise, with none. SANITIZED: only there, for libraries: of an inline
+# function in several objects the linker takes any, and what a user measures is optimised.
+function(stbench_plain_code target)
+  if(STBENCH_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  elseif(NOT "SANITIZED" IN_LIST ARGN)
+    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endif()
+endfunction()
+
+# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...] [OPTIMISED]): one GoogleTest program, as a test that runs it whole (label
 # `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A process for each
 # of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading LibTorch. The summary
 # of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
 function(stbench_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "OPTIMISED" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
+  if(NOT TEST_OPTIMISED)
+    stbench_plain_code(${name})
+  endif()
   target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE STBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set(labels whole ${TEST_LABELS})
+  if(STBENCH_SANITIZE AND "${TEST_LABELS}" MATCHES "(^|;)(device|release)(;|$)")
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # such tests are run of the release build only
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}")
   if(STBENCH_SANITIZE)

@@ -19,13 +19,12 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-constexpr std::array<std::string_view, 3> kDirections = {"to", "from", "sum"};
+constexpr std::array<std::string_view, 3> kAnswered = {"to", "from", "sum"};
 
 bool is_ours(const Record& row) { return row.id.method == "speedtorch"; }
 
 bool answers(const Record& row) {
-  return is_ours(row) &&
-         std::find(kDirections.begin(), kDirections.end(), row.id.direction) != kDirections.end();
+  return is_ours(row) && std::find(kAnswered.begin(), kAnswered.end(), row.id.direction) != kAnswered.end();
 }
 
 /// The fastest of the rows that `counts` accepts, or null.
@@ -82,7 +81,7 @@ std::string place_text(const Rows& best) {
 
 std::string place_sentence(const Rows& rows) {
   Rows best;
-  for (const std::string_view direction : kDirections) {
+  for (const std::string_view direction : kAnswered) {
     const Record* const row =
         fastest(rows, [&](const Record& r) { return is_ours(r) && r.id.direction == direction; });
     if (row != nullptr) best.push_back(row);
@@ -116,7 +115,7 @@ std::string gain_text(const Record& ours, const Record& theirs) {
 /// The gains of one workload, direction by direction; none where it lacks either side.
 std::vector<std::string> gains(const Rows& rows, const Roles& roles) {
   std::vector<std::string> parts;
-  for (const std::string_view direction : kDirections) {
+  for (const std::string_view direction : kAnswered) {
     const auto in = [&](const Record& row, std::string_view placement) {
       return row.id.direction == direction && row.id.placement == placement;
     };

@@ -11,8 +11,8 @@
 #include "reports/comparison.h"
 #include "reports/error.h"
 #include "reports/json_guard.h"
+#include "reports/json_value.h"
 #include "reports/metric.h"
-#include "reports/utf8.h"
 
 namespace stbench::reports {
 namespace {
@@ -53,14 +53,7 @@ void count_pair(std::span<const Report> reports, std::size_t i, std::size_t j, F
 
 // ---- JSON
 
-Json json_of(const Value& value) {
-  if (const auto* const text = std::get_if<std::string>(&value)) return valid_utf8(*text);
-  if (const auto* const integer = std::get_if<std::int64_t>(&value)) return *integer;
-  if (const auto* const real = std::get_if<double>(&value)) return *real;
-  return nullptr;
-}
-
-Json json_of(const CalibratedCase& row) {
+Json json_of_case(const CalibratedCase& row) {
   Record record;
   record.id = row.id;
   Json json = Json::object();
@@ -212,7 +205,7 @@ std::string to_json(const Calibration& calibration) {
   text += ",\n  \"cases\": [";
   std::string_view gap = "\n    ";
   for (const CalibratedCase& row : calibration.cases) {
-    text += fmt::format("{}{}", gap, json_of(row).dump(-1, ' ', false, Json::error_handler_t::replace));
+    text += fmt::format("{}{}", gap, json_of_case(row).dump(-1, ' ', false, Json::error_handler_t::replace));
     gap = ",\n    ";
   }
   return text + "\n  ]\n}\n";

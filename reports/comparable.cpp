@@ -36,7 +36,7 @@ constexpr std::array kTraits = {
 };
 
 /// Null where the report does not say; a null that it says is an answer ("no driver").
-const Json* find(const Report& report, const Trait& trait) {
+const Json* trait_in(const Report& report, const Trait& trait) {
   const Json& environment = report.environment;
   const auto part = environment.find(trait.part);
   if (part == environment.end() || !part->is_object()) return nullptr;
@@ -53,7 +53,7 @@ bool alike(const Json& one, const Json& other, std::string_view name) {
   return one == other;
 }
 
-std::string shown(const Json& json) {
+std::string shown_json(const Json& json) {
   constexpr std::size_t kEnough = 60;
   const std::string text =
       json.is_string() ? json.get<std::string>() : json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -65,11 +65,11 @@ std::string shown(const Json& json) {
 std::vector<Difference> differences(const Report& one, const Report& other) {
   std::vector<Difference> all;
   for (const Trait& trait : kTraits) {
-    const Json* const first = find(one, trait);
-    const Json* const second = find(other, trait);
+    const Json* const first = trait_in(one, trait);
+    const Json* const second = trait_in(other, trait);
     if (first == nullptr || second == nullptr || alike(*first, *second, trait.name)) continue;
-    all.push_back({std::string(trait.kind),
-                   fmt::format("{}.{}: {}; {}", trait.part, trait.name, shown(*first), shown(*second))});
+    all.push_back({std::string(trait.kind), fmt::format("{}.{}: {}; {}", trait.part, trait.name,
+                                                        shown_json(*first), shown_json(*second))});
   }
   return all;
 }
@@ -77,13 +77,13 @@ std::vector<Difference> differences(const Report& one, const Report& other) {
 Json machine_of(const Report& report) {
   Json machine = Json::object();
   for (const Trait& trait : kTraits) {
-    const Json* const found = find(report, trait);
+    const Json* const found = trait_in(report, trait);
     if (trait.kind == "build" || found == nullptr) continue;
     machine[std::string(trait.part)][std::string(trait.name)] = *found;
   }
   return machine;
 }
 
-bool names_its_machine(const Report& report) { return find(report, kTraits.front()) != nullptr; }
+bool names_its_machine(const Report& report) { return trait_in(report, kTraits.front()) != nullptr; }
 
 }  // namespace stbench::reports

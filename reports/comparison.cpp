@@ -23,7 +23,7 @@ constexpr double kGross = 10;
 /// A row whose limit is wider than half of its time is not called the same: nothing was found out of it.
 constexpr double kTellsNothing = 0.5;
 /// So many processes a side, or so many samples, nobody will ever run.
-constexpr std::int64_t kEnough = 1000;
+constexpr std::int64_t kEnoughRuns = 1000;
 /// The level at which the processes of both sides must differ by ranks, where they can: the limit does the
 /// rest.
 constexpr double kRanksApart = 0.05;
@@ -136,7 +136,7 @@ double standard_errors(const Spread& spread, double own_freedom, const Judged& r
 
 std::optional<std::int64_t> runs_for(double reach, double target) {
   const double runs = std::ceil(2 * (reach / target) * (reach / target));
-  if (!(runs <= kEnough)) return std::nullopt;
+  if (!(runs <= kEnoughRuns)) return std::nullopt;
   return static_cast<std::int64_t>(runs);
 }
 

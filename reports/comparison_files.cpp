@@ -10,6 +10,7 @@
 
 #include "reports/columns.h"
 #include "reports/csv_cells.h"
+#include "reports/json_value.h"
 #include "reports/utf8.h"
 
 namespace stbench::reports {
@@ -61,13 +62,6 @@ std::vector<std::string> axes_of(const Comparison& comparison) {
 std::string csv_cell(const Value& value) {
   const auto* const text = std::get_if<std::string>(&value);
   return text == nullptr ? cell_text(value) : text_cell(*text);
-}
-
-Json json_of(const Value& value) {
-  if (const auto* const text = std::get_if<std::string>(&value)) return valid_utf8(*text);
-  if (const auto* const integer = std::get_if<std::int64_t>(&value)) return *integer;
-  if (const auto* const number = std::get_if<double>(&value)) return *number;
-  return nullptr;
 }
 
 }  // namespace

@@ -17,15 +17,15 @@
 namespace stbench::reports {
 namespace {
 
-using Rows = std::vector<const ComparedCase*>;
+using ComparedRows = std::vector<const ComparedCase*>;
 
 constexpr std::array kOrder = {Verdict::now_wrong, Verdict::slower,     Verdict::missing, Verdict::faster,
                                Verdict::added,     Verdict::unresolved, Verdict::same};
 constexpr std::size_t kFewUnresolved = 10;
-constexpr std::string_view kNone = "-";
+constexpr std::string_view kNoNumber = "-";
 
-Rows rows_of(const Comparison& comparison, Verdict verdict) {
-  Rows rows;
+ComparedRows rows_of(const Comparison& comparison, Verdict verdict) {
+  ComparedRows rows;
   for (const ComparedCase& compared : comparison.cases) {
     if (compared.verdict == verdict) rows.push_back(&compared);
   }
@@ -43,7 +43,8 @@ Value part_of(const ComparedCase& compared, const Column& column) {
   return column.get(record);
 }
 
-/// Texts speak for themselves; "8" would need its name. Rows are followed by their width: "1000000 ×128".
+/// Texts speak for themselves; "8" would need its name. ComparedRows are followed by their width: "1000000
+/// ×128".
 std::string part_text(std::string_view name, const Value& value) {
   const std::string text = cell_text(value);
   if (name == "dim") return "×" + text;
@@ -58,7 +59,7 @@ struct CaseTexts {
   std::vector<std::string> texts;  ///< of each row, what is not common
 };
 
-CaseTexts case_texts(const Rows& rows) {
+CaseTexts case_texts(const ComparedRows& rows) {
   std::vector<std::string> common;
   std::vector<std::vector<std::string>> own(rows.size());
   const auto add = [&](std::string_view name, auto get, bool always) {
@@ -104,7 +105,7 @@ std::string percent(double change) {
 
 /// Seconds, or where the row is compared with the ceiling its share of that.
 std::string value_text(const ComparedCase& compared, const std::optional<double>& value) {
-  if (!value) return std::string(kNone);
+  if (!value) return std::string(kNoNumber);
   if (compared.metric == "ceiling") return fmt::format("{}%", significant(100 / *value, 3));
   if (compared.metric != "time" && !compared.metric.ends_with("_s")) return significant(*value, 4);
   const auto [scale, unit] = *value >= 1      ? std::pair(1.0, "s")
@@ -114,12 +115,12 @@ std::string value_text(const ComparedCase& compared, const std::optional<double>
 }
 
 std::string interval_text(const ComparedCase& compared) {
-  if (!compared.low || !compared.high) return std::string(kNone);
+  if (!compared.low || !compared.high) return std::string(kNoNumber);
   return fmt::format("{} to {}", percent(*compared.low), percent(*compared.high));
 }
 
 std::string limit_text(const ComparedCase& compared) {
-  if (!compared.limit) return std::string(kNone);
+  if (!compared.limit) return std::string(kNoNumber);
   constexpr double kFactor = 1;
   if (*compared.limit >= kFactor) return fmt::format("{}×", significant(1 + *compared.limit, 2));
   return fmt::format("±{:.1f}%", 100 * *compared.limit);
@@ -166,9 +167,9 @@ std::string summary(const Comparison& comparison, const ComparisonView& view) {
 }
 
 /// The rows to print of a verdict, and how many are left out.
-std::pair<Rows, std::size_t> chosen(const Comparison& comparison, Verdict verdict,
-                                    const ComparisonView& view) {
-  Rows rows = rows_of(comparison, verdict);
+std::pair<ComparedRows, std::size_t> chosen(const Comparison& comparison, Verdict verdict,
+                                            const ComparisonView& view) {
+  ComparedRows rows = rows_of(comparison, verdict);
   std::size_t most = rows.size();
   if (!view.all && verdict == Verdict::same) most = 0;
   if (!view.all && verdict == Verdict::unresolved) most = std::min(most, kFewUnresolved);
@@ -200,7 +201,7 @@ std::string left_out_text(Verdict verdict, std::size_t rows) {
                      to_string(verdict));
 }
 
-constexpr std::string_view kLegend =
+constexpr std::string_view kVerdictLegend =
     "BASE and NEW are shares of the ceiling where a cell has one, which takes the machine's drift out, else "
     "times. A "
     "row is slower or faster from its limit on: the effect asked for, or what runs of the same thing differ "
@@ -235,7 +236,7 @@ std::string comparison_table(const Comparison& comparison, const ComparisonView&
     for (const std::string& line : wrapped(one_line(sentences), kScreenWidth, 2))
       text += painted(line, paint, style) + "\n";
   };
-  add(kLegend, Paint::dim);
+  add(kVerdictLegend, Paint::dim);
   for (const std::string& note : comparison.notes) add(note, Paint::none);
   return text;
 }
@@ -277,7 +278,7 @@ std::string comparison_markdown(const Comparison& comparison, const ComparisonVi
     }
     if (left_out > 0) text += fmt::format("\n{}\n", left_out_text(verdict, left_out));
   }
-  text += fmt::format("\n{}\n", kLegend);
+  text += fmt::format("\n{}\n", kVerdictLegend);
   for (const std::string& note : comparison.notes) text += fmt::format("\n{}\n", markdown_text(note));
   return text;
 }

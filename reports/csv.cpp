@@ -22,7 +22,7 @@ constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::size_t kMostCases = 200'000;  // each is about a kilobyte
 
 /// A text of the file in a message.
-std::string shown(std::string_view text) {
+std::string shown_cell(std::string_view text) {
   constexpr std::size_t kShown = 40;
   return shortened(one_line(text.substr(0, kShown)), kShown);
 }
@@ -110,7 +110,8 @@ class Reader {
       const std::string name = text_of_cell(cell.text);
       if (name.empty()) fail(cell, "a column has no name");
       if (name == "samples_s") fail(cell, "column \"samples_s\" is of the JSON only");
-      if (!names.insert(name).second) fail(cell, fmt::format("column \"{}\" appears twice", shown(name)));
+      if (!names.insert(name).second)
+        fail(cell, fmt::format("column \"{}\" appears twice", shown_cell(name)));
       positions_.push_back(position_of(name));
     }
     for (const Column& column : fixed_columns()) {

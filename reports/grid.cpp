@@ -7,13 +7,13 @@
 namespace stbench::reports {
 namespace {
 
-constexpr std::size_t kGap = 2;  // blanks between columns
+constexpr std::size_t kBlanks = 2;  // blanks between columns
 
 /// Cuts the widest column until all fit.
 void fit(std::vector<std::size_t>& widths, std::size_t available) {
   constexpr std::size_t kNarrowest = 4;
   const auto total = [&] {
-    return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1));
+    return std::accumulate(widths.begin(), widths.end(), kBlanks * (widths.size() - 1));
   };
   while (total() > available) {
     const auto widest = std::max_element(widths.begin(), widths.end());
@@ -64,8 +64,8 @@ std::string Grid::line(const std::vector<GridCell>& cells, const std::vector<std
     if (!shown.empty()) {
       text += std::string(std::exchange(blanks, 0), ' ') + painted(shown, cells[i].paint, style);
     }
-    blanks += padding - before + kGap;
-    begin += width + kGap;
+    blanks += padding - before + kBlanks;
+    begin += width + kBlanks;
   }
   return text + "\n";
 }

@@ -23,7 +23,7 @@ constexpr std::size_t kDeepest = 32;
 /// "1," take gigabytes and 100 MB of keys take days.
 constexpr std::size_t kMostValues = 8'000'000;
 constexpr std::size_t kMostKeys = 10'000;
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kShown = 60;  // bytes of a text in a message
 
 /// Where in a text an iterator stands, counted as it goes.
@@ -69,7 +69,9 @@ class Counted {
 };
 
 /// A text of the file in a message: short, on one line, without anything that a terminal would obey.
-std::string shown(const std::string& text) { return shortened(one_line(text.substr(0, kShown)), kShown); }
+std::string shown_text(const std::string& text) {
+  return shortened(one_line(text.substr(0, kShown)), kShown);
+}
 
 /// Reads the text once without building anything and stops at the first thing that must not be built:
 /// nlohmann-json takes any nesting and dies when the value is copied or freed, and keeps the last of two
@@ -77,8 +79,7 @@ std::string shown(const std::string& text) { return shortened(one_line(text.subs
 class Guard : public nlohmann::json_sax<Json> {
  public:
   /// @param wanted the number of a value, from 0 in the order of the text, at which to stop
-  explicit Guard(const Cursor& cursor, std::size_t wanted = kNone)
-      : cursor_(&cursor), wanted_(wanted) {}
+  explicit Guard(const Cursor& cursor, std::size_t wanted = kNoLimit) : cursor_(&cursor), wanted_(wanted) {}
 
   [[nodiscard]] const std::string& problem() const { return problem_; }
   [[nodiscard]] TextPlace found() const { return found_; }
@@ -98,7 +99,7 @@ class Guard : public nlohmann::json_sax<Json> {
     if (keys_.back().size() >= kMostKeys)
       return fail(fmt::format("an object has more than {} keys; a report has not", kMostKeys));
     return keys_.back().insert(name).second ||
-           fail(fmt::format("key \"{}\" appears twice in an object", shown(name)));
+           fail(fmt::format("key \"{}\" appears twice in an object", shown_text(name)));
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
     return fail(what_is_wrong(error.what()));
@@ -151,8 +152,8 @@ bool walk(std::string_view text, Guard& guard, Cursor& cursor) {
 }
 
 std::string_view without_mark(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  constexpr std::string_view kUtf8Mark = "\xEF\xBB\xBF";
+  if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
   return text;
 }
 

@@ -9,10 +9,10 @@
 namespace stbench::reports {
 namespace {
 
-constexpr std::string_view kCase = "case";
+constexpr std::string_view kCaseColumn = "case";
 
 Value value_of(const Record& record, const std::string& name, const SentenceOf& sentence_of) {
-  if (name == kCase) return sentence_of(record.id);
+  if (name == kCaseColumn) return sentence_of(record.id);
   for (const Column& column : fixed_columns()) {
     if (column.name == name) return column.get(record);
   }
@@ -42,7 +42,7 @@ std::string cell(const Value& value) {
 }
 
 /// A column of the list: heading and cells, numbers to the right.
-struct Strip {
+struct ListedStrip {
   std::vector<std::string> cells;
   bool right = true;
   std::size_t width = 0;
@@ -57,8 +57,8 @@ struct Strip {
   }
 };
 
-Strip strip_of(const Report& report, const std::string& name, const SentenceOf& sentence_of) {
-  Strip strip;
+ListedStrip strip_of(const Report& report, const std::string& name, const SentenceOf& sentence_of) {
+  ListedStrip strip;
   strip.add(name);
   for (const Record& record : report.records) {
     const Value value = value_of(record, name, sentence_of);
@@ -71,7 +71,7 @@ Strip strip_of(const Report& report, const std::string& name, const SentenceOf& 
 }  // namespace
 
 std::vector<std::string> listed_columns(const Report& report) {
-  std::vector<std::string> names{std::string(kCase)};
+  std::vector<std::string> names{std::string(kCaseColumn)};
   for (const Column& column : fixed_columns()) names.emplace_back(column.name);
   const Layout layout = layout_of(report);
   names.insert(names.end(), layout.axes.begin(), layout.axes.end());
@@ -80,7 +80,7 @@ std::vector<std::string> listed_columns(const Report& report) {
 }
 
 std::vector<std::string> usual_columns() {
-  return {"status", "median_s", "gb_per_s", "copy_fraction", "speedup", std::string(kCase)};
+  return {"status", "median_s", "gb_per_s", "copy_fraction", "speedup", std::string(kCaseColumn)};
 }
 
 void sort_by(Report& report, const std::string& column, bool down, const SentenceOf& sentence_of) {
@@ -99,13 +99,13 @@ void sort_by(Report& report, const std::string& column, bool down, const Sentenc
 
 std::string listing(const Report& report, const std::vector<std::string>& columns, Style style,
                     const SentenceOf& sentence_of) {
-  std::vector<Strip> strips;
+  std::vector<ListedStrip> strips;
   strips.reserve(columns.size());
   for (const auto& name : columns) strips.push_back(strip_of(report, name, sentence_of));
   std::string text;
   for (std::size_t row = 0; row <= report.records.size(); ++row) {
     std::string line;
-    for (const Strip& strip : strips) line += (line.empty() ? "" : "  ") + strip.padded(row);
+    for (const ListedStrip& strip : strips) line += (line.empty() ? "" : "  ") + strip.padded(row);
     text += painted(trimmed(std::move(line)), row == 0 ? Paint::dim : Paint::none, style) + "\n";
   }
   return text;

@@ -27,7 +27,7 @@ constexpr std::array<SeedRow, 6> kSeed = {{{"speedtorch", "pinned", "9.93", "0.0
                                            {"speedtorch", "device", "0.39", "9.61"},
                                            {"cupy", "device", "0.39", "9.61"},
                                            {"libtorch", "device", "1.82", "5.09"}}};
-constexpr std::string_view kLegend =
+constexpr std::string_view kMemoryLegend =
     "CPU, GPU: what is in use with the table, by its process and on the device. README: SpeedTorch's of 2019 "
     "for 10,000,000 × 128 float32. / asked: what the table added, over its bytes. before, peak, freed: its "
     "process (or device) without it, at the most, and after it.";
@@ -118,7 +118,7 @@ const Record& speaker(const Rows& rows) {
   return measured == rows.end() ? *rows.front() : **measured;
 }
 
-std::string one_table(const Rows& rows, Style style) {
+std::string table_of_shape(const Rows& rows, Style style) {
   Grid grid({{"who", Align::left},
              {"CPU"},
              {"README"},
@@ -132,7 +132,7 @@ std::string one_table(const Rows& rows, Style style) {
   for (const Record* row : rows) grid.add(row_cells(*row));
   return painted("memory: what holding a table costs", Paint::bold, style) + "\n" +
          paragraph(shape_text(speaker(rows)), 2, Paint::none, style) + grid.render(style) +
-         paragraph(kLegend, 2, Paint::dim, style) + reason_lines(rows, style);
+         paragraph(kMemoryLegend, 2, Paint::dim, style) + reason_lines(rows, style);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ std::string memory_tables(const Rows& rows, Style style) {
   std::string text;
   for (const Rows& shape :
        group_by(shown, [](const Record& row) { return std::tuple(row.id.dtype, row.id.rows, row.id.dim); })) {
-    text += (text.empty() ? "" : "\n") + one_table(shape, style);
+    text += (text.empty() ? "" : "\n") + table_of_shape(shape, style);
   }
   return text;
 }

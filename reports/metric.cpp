@@ -10,7 +10,7 @@
 namespace stbench::reports {
 namespace {
 
-using Side = std::vector<const Record*>;
+using SideOfOne = std::vector<const Record*>;
 
 bool usable(double number) { return std::isfinite(number) && number > 0; }
 
@@ -36,7 +36,7 @@ Measured time_of(const Record& record, bool samples) {
   return measured;
 }
 
-bool same_rounds(const Record& a, const Record& b) {
+bool may_be_of_same_rounds(const Record& a, const Record& b) {
   const Value* const of_a = find(a.more, "group");
   const Value* const of_b = find(b.more, "group");
   const bool known = of_a != nullptr && of_b != nullptr;
@@ -56,7 +56,7 @@ Measured against_ceiling(const Record& record, const Record& ceiling, bool sampl
   Measured measured{time.value - reference.value, {}, std::nullopt};
   measured.interval = quotient_interval(measured.value, time, reference);
   if (time.samples.empty()) return measured;  // of a CSV, or of a sum, which nobody timed
-  const bool paired = same_rounds(record, ceiling);
+  const bool paired = may_be_of_same_rounds(record, ceiling);
   for (std::size_t i = 0; i < time.samples.size(); ++i) {
     measured.samples.push_back(time.samples[i] - (paired ? reference.samples[i] : reference.value));
   }
@@ -64,7 +64,7 @@ Measured against_ceiling(const Record& record, const Record& ceiling, bool sampl
   return measured;
 }
 
-bool measured_everywhere(const Side& side) {
+bool measured_everywhere(const SideOfOne& side) {
   return std::all_of(side.begin(), side.end(), [](const Record* record) {
     return record != nullptr && has_numbers(record->status) && record->median_s && usable(*record->median_s);
   });
@@ -72,7 +72,7 @@ bool measured_everywhere(const Side& side) {
 
 double sum_of_logs(const JoinedCase& joined) {
   double sum = 0;
-  for (const Side* side : {&joined.base, &joined.now}) {
+  for (const SideOfOne* side : {&joined.base, &joined.now}) {
     for (const Record* record : *side) sum += std::log(*record->median_s);
   }
   return sum;
@@ -100,7 +100,7 @@ bool is_ceiling(const JoinedCase& joined, const Roles& roles) {
   return roles.is_ceiling(record);
 }
 
-std::vector<Measured> times(const Side& side, const Side* ceiling, bool samples) {
+std::vector<Measured> times(const SideOfOne& side, const SideOfOne* ceiling, bool samples) {
   std::vector<Measured> all;
   for (std::size_t i = 0; i < side.size(); ++i) {
     const Record* const record = side[i];
@@ -124,7 +124,7 @@ std::optional<double> number_in(const Record& record, const std::string& column)
   return std::nullopt;
 }
 
-std::vector<Measured> column_values(const Side& side, const std::string& column) {
+std::vector<Measured> column_values(const SideOfOne& side, const std::string& column) {
   std::vector<Measured> all;
   for (const Record* record : side) {
     if (record == nullptr || !has_numbers(record->status)) continue;
@@ -139,14 +139,14 @@ std::vector<Measured> column_values(const Side& side, const std::string& column)
 bool have_samples(const std::vector<JoinedCase>& cases) {
   return std::all_of(cases.begin(), cases.end(), [](const JoinedCase& joined) {
     const auto whole = [](const Record* record) { return record->samples == 0 || has_samples(*record); };
-    const Side base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
+    const SideOfOne base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
     return std::all_of(base.begin(), base.end(), whole) && std::all_of(now.begin(), now.end(), whole);
   });
 }
 
 bool follows_from_others(const JoinedCase& joined) {
   const auto timed = [](const Record* record) { return record->samples > 0; };
-  const Side base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
+  const SideOfOne base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
   return !(base.empty() && now.empty()) && std::none_of(base.begin(), base.end(), timed) &&
          std::none_of(now.begin(), now.end(), timed);
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-std::string reason_of(const Record& record) {
+std::string reason_for(const Record& record) {
   return record.reason.empty() ? "no reason given" : record.reason;
 }
 
@@ -38,12 +38,12 @@ std::string lines_of(const Rows& rows, Status status, std::string_view mark, Pai
   std::string text;
   std::size_t lines = 0;
   std::size_t left_out = 0;
-  for (const Rows& group : group_by(chosen, reason_of)) {
+  for (const Rows& group : group_by(chosen, reason_for)) {
     if (++lines > kEnough) {
       left_out += group.size();
       continue;
     }
-    const std::string line = fmt::format("{} {}: {}", mark, names_of(group), reason_of(*group.front()));
+    const std::string line = fmt::format("{} {}: {}", mark, names_of(group), reason_for(*group.front()));
     text += paragraph(line, 4, paint, style);
   }
   if (left_out > 0) text += fmt::format("  {} and {} more; the report has their reasons\n", mark, left_out);
@@ -96,9 +96,9 @@ std::string waived_lines(const Report& report, Style style) {
   }
   if (waived.empty()) return {};
   std::string text = "Not measured here:\n";
-  const auto key = [](const Record& r) { return std::tuple(r.id.suite, r.id.device, reason_of(r)); };
+  const auto key = [](const Record& r) { return std::tuple(r.id.suite, r.id.device, reason_for(r)); };
   for (const Rows& group : group_by(waived, key)) {
-    text += paragraph(waived_subject(group) + ": " + reason_of(*group.front()), 4, Paint::none, style);
+    text += paragraph(waived_subject(group) + ": " + reason_for(*group.front()), 4, Paint::none, style);
   }
   return text;
 }

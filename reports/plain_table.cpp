@@ -88,13 +88,13 @@ Value marked_median(const Record& row, const TimeUnit& unit) {
 }
 
 std::vector<Strip> measure_strips(const Rows& rows) {
-  constexpr std::array<std::string_view, 5> kShown = {"gb_per_s", "copy_fraction", "speedup", "verified_rows",
-                                                      "payload_bytes"};
+  constexpr std::array<std::string_view, 5> kMeasures = {"gb_per_s", "copy_fraction", "speedup",
+                                                         "verified_rows", "payload_bytes"};
   const TimeUnit unit = time_unit(rows);
   std::vector<Strip> strips = {
       strip(unit.name, rows, [&](const Record& row) { return marked_median(row, unit); })};
   strips.front().heading.align = Align::right;
-  for (const std::string_view name : kShown) {
+  for (const std::string_view name : kMeasures) {
     const auto columns = fixed_columns();
     const auto column =
         std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });

@@ -18,14 +18,14 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-std::optional<double> real(const Record& row, std::string_view name) {
+std::optional<double> measured_real(const Record& row, std::string_view name) {
   const Value* const value = find(row.more, name);
   const auto* const number = value == nullptr ? nullptr : std::get_if<double>(value);
   return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
 GridCell number_cell(const Record& row, std::string_view name, int digits) {
-  const auto number = real(row, name);
+  const auto number = measured_real(row, name);
   return {number ? significant(*number, digits) : ""};
 }
 
@@ -34,13 +34,14 @@ GridCell number_cell(const Record& row, std::string_view name, int digits) {
 std::string learning_table(const Rows& rows, Style style) {
   Grid grid({{"who", Align::left}, {"steps/s"}, {"words/s"}, {"loss"}, {"all zero"}, {"unigram"}});
   for (const Record* row : rows)
-    grid.add(
-        {{who(row->id)},
-         number_cell(*row, "steps_per_s", 4),
-         {real(*row, "words_per_s") ? grouped(static_cast<std::int64_t>(*real(*row, "words_per_s"))) : ""},
-         number_cell(*row, "heldout_loss", 4),
-         number_cell(*row, "zero_loss", 4),
-         number_cell(*row, "unigram_loss", 4)});
+    grid.add({{who(row->id)},
+              number_cell(*row, "steps_per_s", 4),
+              {measured_real(*row, "words_per_s")
+                   ? grouped(static_cast<std::int64_t>(*measured_real(*row, "words_per_s")))
+                   : ""},
+              number_cell(*row, "heldout_loss", 4),
+              number_cell(*row, "zero_loss", 4),
+              number_cell(*row, "unigram_loss", 4)});
   return painted("Does it learn? The loss on held-out pairs after the same steps of each", Paint::bold,
                  style) +
          "\n" + paragraph(workload_text(*rows.front()), 2, Paint::none, style) + grid.render(style);
@@ -57,7 +58,7 @@ std::string step_tables(const Rows& rows, Style style, const Roles& roles) {
   std::string text = transfer_tables(rows, style, roles);
   Rows trained;
   for (const Record* row : rows) {
-    if (real(*row, "heldout_loss")) trained.push_back(row);
+    if (measured_real(*row, "heldout_loss")) trained.push_back(row);
   }
   constexpr std::array<std::string_view, 2> within = {"placement", "method"};
   for (const Rows& workload : group_by(trained, [&](const Record& row) { return identity_key(row, within); }))

@@ -56,7 +56,7 @@ std::string distance(const Record& row) {
   return mine && plain && *plain > 0 ? fmt::format("{:.2f}", *mine / *plain) : std::string();
 }
 
-std::string without_number(const Record& row) {
+std::string why_not_trained(const Record& row) {
   if (row.status == Status::wrong) return "WRONG";
   if (row.status == Status::failed) return "failed";
   return row.reason.starts_with("out of memory") ? "out of memory" : "not measured";
@@ -65,7 +65,7 @@ std::string without_number(const Record& row) {
 std::vector<GridCell> cells_of(const Record& row, const TimeUnit& unit, const std::optional<double>& plain) {
   if (!has_numbers(row.status) || !row.median_s)
     return {{row.id.method},
-            {without_number(row), row.status == Status::waived ? Paint::doubtful : Paint::bad}};
+            {why_not_trained(row), row.status == Status::waived ? Paint::doubtful : Paint::bad}};
   const bool doubtful = row.status == Status::unstable;
   return {{row.id.method},
           {count(number(row, "micro_batch_samples"))},
@@ -94,7 +94,7 @@ std::string block_title(const Record& row) {
                      axis(row, "micro_batch"));
 }
 
-std::string one_table(const Rows& rows, Style style) {
+std::string table_of_model(const Rows& rows, Style style) {
   const TimeUnit unit = time_unit(rows);
   const auto plain = plain_speed(rows);
   Grid grid({{"who", Align::left},
@@ -123,7 +123,7 @@ std::string training_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 3> within = {"batch", "method", "micro_batch"};
   std::string text;
   for (const Rows& model : group_by(rows, [&](const Record& row) { return identity_key(row, within); }))
-    text += (text.empty() ? "" : "\n") + one_table(model, style);
+    text += (text.empty() ? "" : "\n") + table_of_model(model, style);
   return text;
 }
 

@@ -66,7 +66,7 @@ GridCell against_libtorch(const Record& record, const Roles& roles) {
   return {faster_text(*record.speedup), *record.speedup >= 1 ? Paint::good : Paint::bad};
 }
 
-std::string without_number(const Record& record) {
+std::string instead_of_time(const Record& record) {
   if (record.status == Status::wrong) {
     return fmt::format("WRONG: {} of {} rows differ", grouped(record.mismatches),
                        grouped(record.verified_rows));
@@ -76,7 +76,7 @@ std::string without_number(const Record& record) {
 
 std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit, const Roles& roles) {
   if (!has_numbers(record.status) || !record.median_s) {
-    return {{who(record.id)}, {without_number(record), Paint::bad}};
+    return {{who(record.id)}, {instead_of_time(record), Paint::bad}};
   }
   const bool doubtful = record.status == Status::unstable;
   return {{who(record.id)},

@@ -30,9 +30,9 @@ using Dict = c10::impl::GenericDict;
 Dict words() { return Dict(c10::StringType::get(), c10::AnyType::get()); }
 
 /// Puts options into a group of Python's.
-class Writer {
+class OptionWriter {
  public:
-  explicit Writer(Dict& group) : group_(group) {}
+  explicit OptionWriter(Dict& group) : group_(group) {}
   void operator()(const char* name, const double& value) { group_.insert(name, value); }
   void operator()(const char* name, const bool& value) { group_.insert(name, value); }
   void operator()(const char* name, const double& first, const double& second) {
@@ -71,7 +71,7 @@ class Reader {
   const Dict& group_;
 };
 
-/// The options by Python's names. `Options` is const for a Writer.
+/// The options by Python's names. `Options` is const for a OptionWriter.
 template <class Visitor, class Options>
 void each_option(Visitor visit, Options& o) {
   using Plain = std::remove_const_t<Options>;
@@ -240,7 +240,7 @@ void ContiguousOptimizer::save(const std::string& file) const {
   std::int64_t number = 0;
   for (std::size_t g = 0; g < state_->options.size(); ++g) {
     auto group = words();
-    std::visit([&](const auto& one) { each_option(Writer(group), one); }, options(g));
+    std::visit([&](const auto& one) { each_option(OptionWriter(group), one); }, options(g));
     add_switches(group, options(g));
     c10::impl::GenericList members(c10::AnyType::get());
     for (std::size_t k = 0; k < all.size(); ++k) {

@@ -21,12 +21,6 @@ namespace {
 
 constexpr const char* kMaster = "master";
 
-std::vector<ParameterGroup> one_group(std::vector<at::Tensor> parameters) {
-  std::vector<ParameterGroup> groups(1);
-  groups[0].parameters = std::move(parameters);
-  return groups;
-}
-
 /// One optimizer, with the same states, for all.
 void check_alike(const UpdateOptions& options, const UpdateOptions& first, std::size_t group) {
   if (std::holds_alternative<SparseAdamOptions>(options)) {
@@ -342,7 +336,8 @@ void ContiguousOptimizer::State::rebuild() {
 
 ContiguousOptimizer::ContiguousOptimizer(std::vector<at::Tensor> parameters, const UpdateOptions& options,
                                          OptimizerOptions more)
-    : ContiguousOptimizer(one_group(std::move(parameters)), options, more) {}
+    : ContiguousOptimizer(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options, more) {
+}
 
 ContiguousOptimizer::ContiguousOptimizer(std::vector<ParameterGroup> groups, const UpdateOptions& defaults,
                                          OptimizerOptions more)

@@ -18,12 +18,6 @@
 namespace speedtorch {
 namespace {
 
-std::vector<ParameterGroup> one_group(std::vector<at::Tensor> parameters) {
-  std::vector<ParameterGroup> groups(1);
-  groups[0].parameters = std::move(parameters);
-  return groups;
-}
-
 /// Its own strides, or dense ones in the same order.
 std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
   if (tensor.is_non_overlapping_and_dense()) return tensor.strides().vec();
@@ -249,7 +243,7 @@ at::Tensor dense_gradient(const at::Tensor& parameter) {
 }  // namespace
 
 ContiguousParameters::ContiguousParameters(std::vector<at::Tensor> parameters, ContiguousOptions options)
-    : ContiguousParameters(one_group(std::move(parameters)), options) {}
+    : ContiguousParameters(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
 ContiguousParameters::ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options)
     : group_count_(groups.size()), options_(options), views_(std::make_unique<Views>()) {

@@ -13,9 +13,9 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 using Counts = std::vector<std::int64_t>;
 
-harness::Machine machine_of(std::int64_t bytes) {
+harness::Machine machine_of(std::int64_t memory) {
   harness::Machine machine;
-  machine.memory_total = machine.memory_available = bytes;
+  machine.memory_total = machine.memory_available = memory;
   return machine;
 }
 

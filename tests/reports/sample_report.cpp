@@ -17,14 +17,17 @@ Record measured(const std::string& direction, const std::string& placement, cons
   record.payload_bytes = 131'072 * 128 * 4;
   record.index_bytes = 131'072 * 8;
   record.verified_rows = 131'072;
-  record.more = {{"repeat", std::int64_t{1}}, {"pages_got", "huge"}, {"throttled", std::int64_t{0}}, {"group", std::int64_t{0}}};
+  record.more = {{"repeat", std::int64_t{1}},
+                 {"pages_got", "huge"},
+                 {"throttled", std::int64_t{0}},
+                 {"group", std::int64_t{0}}};
   summarise(record);
   return record;
 }
 
 namespace {
 
-Record without_number(Record record, Status status, const std::string& reason) {
+Record sample_without_number(Record record, Status status, const std::string& reason) {
   record.status = status;
   record.reason = reason;
   summarise(record);
@@ -32,7 +35,7 @@ Record without_number(Record record, Status status, const std::string& reason) {
 }
 
 Record waived(const std::string& placement, const std::string& reason) {
-  Record record = without_number(measured("to", placement, "", 1), Status::waived, reason);
+  Record record = sample_without_number(measured("to", placement, "", 1), Status::waived, reason);
   record.id.device = "cuda:0";
   record.verified_rows = 0;
   return record;
@@ -68,9 +71,10 @@ Report sample_report() {
   }
   report.records[0].status = Status::unstable;
   report.records[0].reason = "interval half-width 14% of the median";
-  report.records[1] = without_number(report.records[1], Status::wrong, "row 7 holds row 8");
+  report.records[1] = sample_without_number(report.records[1], Status::wrong, "row 7 holds row 8");
   report.records[1].mismatches = 12;
-  report.records[5] = without_number(report.records[5], Status::failed, "no end after 10 s (--timeout)");
+  report.records[5] =
+      sample_without_number(report.records[5], Status::failed, "no end after 10 s (--timeout)");
   const std::string no_driver = "no NVIDIA driver was found; install one to measure it";
   report.records.push_back(waived("pinned", no_driver));
   report.records.push_back(waived("device", no_driver));

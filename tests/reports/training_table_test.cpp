@@ -39,7 +39,7 @@ Record trained(const std::string& method, std::int64_t batch, double samples_per
   return record;
 }
 
-std::string table_of(std::vector<Record> records) {
+std::string training_table_of(std::vector<Record> records) {
   derive(records);
   Report report;
   report.records = std::move(records);
@@ -47,7 +47,7 @@ std::string table_of(std::vector<Record> records) {
 }
 
 TEST(TrainingTable, ComparesWithThePlainBatchThatFits) {
-  const auto text = table_of({trained("plain", 1000, 50'000), trained("infinity", 8000, 49'000)});
+  const auto text = training_table_of({trained("plain", 1000, 50'000), trained("infinity", 8000, 49'000)});
   EXPECT_THAT(text,
               HasSubstr("Training mlp (cpu, 2 cores): a plain batch of 1,000 fits under a cap of 6.50 MB\n"));
   EXPECT_THAT(text, HasSubstr("batch 8,000, 8.0 × what fits, micro-batch auto\n"));
@@ -58,7 +58,7 @@ TEST(TrainingTable, ComparesWithThePlainBatchThatFits) {
 TEST(TrainingTable, ShowsWhoRanOutOfMemoryAmongTheOthersAndWhy) {
   auto plain = trained("plain", 8000, 1);
   plain = unmeasured(plain.id, Status::waived, "out of memory under the cap of 6.5 MB");
-  const auto text = table_of({plain, trained("infinity", 8000, 49'000)});
+  const auto text = training_table_of({plain, trained("infinity", 8000, 49'000)});
   EXPECT_THAT(text, ContainsRegex("plain +out of memory\n"));
   EXPECT_THAT(text, HasSubstr("Not measured here:\n  plain of libtorch on cpu: out of memory under the cap"));
   EXPECT_THAT(
@@ -69,7 +69,7 @@ TEST(TrainingTable, ShowsWhoRanOutOfMemoryAmongTheOthersAndWhy) {
 TEST(TrainingTable, SaysWhatIsWrong) {
   auto wrong = trained("infinity", 8000, 49'000);
   wrong.status = Status::wrong, wrong.reason = "gradients 0.1 from those in float64", summarise(wrong);
-  const auto text = table_of({wrong});
+  const auto text = training_table_of({wrong});
   EXPECT_THAT(text, ContainsRegex("infinity +WRONG\n"));
   EXPECT_THAT(text, HasSubstr("gradients 0.1 from those in float64"));
   EXPECT_THAT(text, Not(HasSubstr("49,000")));

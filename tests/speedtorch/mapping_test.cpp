@@ -19,12 +19,12 @@ const std::int64_t page = ::sysconf(_SC_PAGESIZE);
 std::int64_t whole_pages(std::int64_t bytes) { return (bytes + page - 1) / page * page; }
 
 /// Sizes about a page and about huge pages.
-const std::int64_t sizes[] = {
+const std::int64_t sizes_in_bytes[] = {
     1, 100, page, page + 1, huge - 1, huge, huge + 1, 3 * huge + page + 5, 32 * huge - 7};
 
 TEST(AlignedMapping, TakesTheBytesToWholePagesAndOnePageOfAddresses) {
   if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
-  for (const auto bytes : sizes) {
+  for (const auto bytes : sizes_in_bytes) {
     const auto before = test::mapped_bytes();
     const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
     EXPECT_EQ(test::mapped_bytes() - before, whole_pages(bytes) + page) << bytes;
@@ -34,7 +34,7 @@ TEST(AlignedMapping, TakesTheBytesToWholePagesAndOnePageOfAddresses) {
 TEST(AlignedMapping, HasNoMoreInMemoryThanItsPages) {
   if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   for (const auto placement : {Placement::pageable, Placement::hugepage}) {
-    for (const auto bytes : sizes) {
+    for (const auto bytes : sizes_in_bytes) {
       (void)test::resident_bytes();  // what it needs itself is in memory from here on
       const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
       wish_pages(placement, mapping.data(), bytes);

@@ -20,33 +20,33 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr std::int64_t bytes = (std::int64_t{8} << 20) + 5;
+constexpr std::int64_t shared_bytes = (std::int64_t{8} << 20) + 5;
 
 TEST(SharedMemory, AnotherMappingSeesTheSameBytes) {
   for (const auto placement : {Placement::pageable, Placement::hugepage}) {
-    const auto memory = allocate_shared(placement, bytes);
+    const auto memory = allocate_shared(placement, shared_bytes);
     EXPECT_EQ(memory->placement(), placement);
-    EXPECT_EQ(memory->bytes(), bytes);
+    EXPECT_EQ(memory->bytes(), shared_bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->data()) % (2U << 20), 0U);
-    std::memset(memory->data(), 7, static_cast<std::size_t>(bytes));
-    void* other = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->shared_fd(), 0);
+    std::memset(memory->data(), 7, static_cast<std::size_t>(shared_bytes));
+    void* other = ::mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->shared_fd(), 0);
     ASSERT_NE(other, MAP_FAILED);
-    EXPECT_EQ(static_cast<const char*>(other)[bytes - 1], 7);
-    static_cast<char*>(other)[bytes - 2] = 9;
-    EXPECT_EQ(std::to_integer<int>(memory->data()[bytes - 2]), 9);
-    ::munmap(other, bytes);
+    EXPECT_EQ(static_cast<const char*>(other)[shared_bytes - 1], 7);
+    static_cast<char*>(other)[shared_bytes - 2] = 9;
+    EXPECT_EQ(std::to_integer<int>(memory->data()[shared_bytes - 2]), 9);
+    ::munmap(other, shared_bytes);
   }
 }
 
 TEST(SharedMemory, AnotherProcessWritesIt) {
-  const auto memory = allocate_shared(Placement::pageable, bytes);
+  const auto memory = allocate_shared(Placement::pageable, shared_bytes);
   const pid_t child = ::fork();
   if (child == 0) {
-    memory->data()[bytes - 1] = std::byte{42};
+    memory->data()[shared_bytes - 1] = std::byte{42};
     ::_exit(0);
   }
   ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(std::to_integer<int>(memory->data()[bytes - 1]), 42);
+  EXPECT_EQ(std::to_integer<int>(memory->data()[shared_bytes - 1]), 42);
 }
 
 TEST(SharedMemory, ItsDescriptorGoesWithItsLastTensor) {
@@ -65,12 +65,12 @@ TEST(SharedMemory, PrivateMemoryHasNoDescriptor) {
 }
 
 TEST(SharedMemory, PagesAreReportedAsTheyAre) {
-  const auto small = allocate_shared(Placement::pageable, bytes);
-  std::memset(small->data(), 1, static_cast<std::size_t>(bytes));
-  EXPECT_EQ(pages_got(small->data(), bytes), "4KiB");
-  const auto asked = allocate_shared(Placement::hugepage, bytes);
-  std::memset(asked->data(), 1, static_cast<std::size_t>(bytes));
-  EXPECT_EQ(pages_got(asked->data(), bytes).substr(0, 4),
+  const auto small = allocate_shared(Placement::pageable, shared_bytes);
+  std::memset(small->data(), 1, static_cast<std::size_t>(shared_bytes));
+  EXPECT_EQ(pages_got(small->data(), shared_bytes), "4KiB");
+  const auto asked = allocate_shared(Placement::hugepage, shared_bytes);
+  std::memset(asked->data(), 1, static_cast<std::size_t>(shared_bytes));
+  EXPECT_EQ(pages_got(asked->data(), shared_bytes).substr(0, 4),
             huge_shared_pages_refusal().empty() ? "2MiB" : "4KiB");
 }
 
