@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,13 +24,20 @@ constexpr std::int64_t least_walk = std::int64_t{64} << 20;
 constexpr std::int64_t line = 64;
 /// Of the file's pages so many may stay: another process may look at one of them just now.
 constexpr double most_resident = 0.001;
-/// Pages that another processor has on its way into the cache do not leave at the first word: on a busy
-/// machine 17 % of a small file stayed.
-constexpr int most_attempts = 20;
-constexpr auto between_attempts = std::chrono::milliseconds(5);
+/// Pages that another processor has on its way into the cache, or that the kernel is moving, do not leave at
+/// the first word: on a busy machine 17 % of a small file stayed, and once all of it for 0.1 s. Pauses
+/// double: 2.5 s until it is given up.
+constexpr auto first_pause = std::chrono::milliseconds(5);
+constexpr auto last_pause = 256 * first_pause;
 
 speedtorch::MappedBytes file_of(const speedtorch::Memory& table) {
   return {table.data(), table.bytes(), table.file_fd()};
+}
+
+/// Whether waiting is in vain: the file is nowhere but in memory.
+bool lives_in_memory(int fd) {
+  struct statfs kind {};
+  return ::fstatfs(fd, &kind) == 0 && (kind.f_type == TMPFS_MAGIC || kind.f_type == RAMFS_MAGIC);
 }
 
 }  // namespace
@@ -58,11 +67,12 @@ void Cold::evict() {
 
 void Cold::evict_file() const {
   double resident = 1;
-  for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    if (attempt > 0) std::this_thread::sleep_for(between_attempts);
+  for (auto pause = first_pause;; pause *= 2) {
     speedtorch::evict(file_of(*table_));
     resident = speedtorch::resident_fraction(table_->data(), table_->bytes());
     if (resident <= most_resident) return;
+    if (pause > last_pause || lives_in_memory(table_->file_fd())) break;
+    std::this_thread::sleep_for(pause);
   }
   throw CannotEvict(fmt::format(
       "cold rows need a file that leaves memory, and {:.0f} % of it stays: the file system of TMPDIR or "

@@ -22,7 +22,6 @@ namespace {
 using reports::Record;
 using reports::Status;
 using reports::Value;
-using Json = nlohmann::json;
 
 /// A host table of which less is resident than was touched lost pages to the system, which the figures of a
 /// table that is in memory must not be taken from.
@@ -58,7 +57,7 @@ HoldRequest request_of(const reports::Identity& id, const HoldTerms& terms) {
 /// What was seen at one moment: from outside, and what the process says of the device.
 struct Look {
   harness::ProcessMemory host;
-  Json device;
+  nlohmann::json device;
 
   [[nodiscard]] std::optional<std::int64_t> figure(const char* name) const {
     const auto found = device.find(name);
@@ -134,7 +133,8 @@ class HeldTable {
   }
 
   Look look(const std::string& request, const char* expected) {
-    auto answer = Json::parse(process_->ask(request, expected), nullptr, /*allow_exceptions=*/false);
+    auto answer =
+        nlohmann::json::parse(process_->ask(request, expected), nullptr, /*allow_exceptions=*/false);
     if (!answer.is_object())
       throw PeerError(fmt::format("the process answered no figures to '{}'", expected));
     return {harness::read_process_memory(harness::SystemFiles(), process_->pid()), std::move(answer)};

@@ -17,16 +17,20 @@ if(STBENCH_SANITIZE)
   target_link_options(stbench_flags INTERFACE -fsanitize=${STBENCH_SANITIZE})
 endif()
 
-option(STBENCH_UNITY "Compile a dozen small files at a time (off in the dev preset: one file changed is one compiled)" ON)
-
 # stbench_together(TARGET BATCH_SIZE [APART SOURCES...]): compiles the target's files BATCH_SIZE at a time. LibTorch's
 # headers take 5 to 10 s a file, most of what a build takes. APART are files whose own names are others' of the
-# batch, too. A file that registers something calls it `registration`: a name of its own in each file.
+# batch, too. A file that registers something calls it `registration`: a name of its own in each file. g++ inlines until
+# a unit has grown by two fifths, the first 10,000 instructions uncounted: a batch gets as many a file, or the smallest
+# gathers take 1.2 times as long.
 function(stbench_together target batch_size)
   cmake_parse_arguments(TOGETHER "" "" "APART" ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${STBENCH_UNITY} UNITY_BUILD_BATCH_SIZE ${batch_size}
     UNITY_BUILD_UNIQUE_ID registration)
   set_source_files_properties(${TOGETHER_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(STBENCH_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    math(EXPR instructions "10000 * ${batch_size}")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:--param=large-unit-insns=${instructions}>)
+  endif()
 endfunction()
 
 # stbench_room(NAME SOURCES... [LIBRARIES ...]): the static library of one room (or of a part of one).
@@ -36,21 +40,22 @@ function(stbench_room name)
   target_link_libraries(${name} PUBLIC stbench_flags ${ROOM_LIBRARIES})
 endfunction()
 
-# stbench_plain_code(TARGET [SANITIZED]): what is not measured is compiled with little optimisation, in half the time;
-# with a sanitizer, whose code takes long to optimise, with none. SANITIZED: only there, for libraries: of an inline
-# function in several objects the linker takes any, and what a user measures is optimised.
+# stbench_plain_code(TARGET [ONLY_SANITIZED]): what is not measured is compiled with little optimisation, in half the
+# time; with a sanitizer, whose code takes long to optimise, with none. ONLY_SANITIZED is for libraries: of an inline
+# function in several objects the linker takes any, and what a user measures is optimised. (A test program may so run the
+# plain copy of an inline function of ours; kernels, whose bodies are templates, are tested OPTIMISED.)
 function(stbench_plain_code target)
   if(STBENCH_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
-  elseif(NOT "SANITIZED" IN_LIST ARGN)
+  elseif(NOT "ONLY_SANITIZED" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   endif()
 endfunction()
 
-# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...] [OPTIMISED]): one GoogleTest program, as a test that runs it whole (label
-# `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A process for each
-# of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading LibTorch. The summary
-# of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
+# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...] [OPTIMISED]): one GoogleTest program, as a test that runs it
+# whole (label `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A
+# process for each of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading
+# LibTorch. The summary of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
 function(stbench_test name)
   cmake_parse_arguments(TEST "OPTIMISED" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})

@@ -43,8 +43,7 @@ Value part_of(const ComparedCase& compared, const Column& column) {
   return column.get(record);
 }
 
-/// Texts speak for themselves; "8" would need its name. ComparedRows are followed by their width: "1000000
-/// ×128".
+/// Texts speak for themselves; "8" would need its name. Rows are followed by their width: "1000000 ×128".
 std::string part_text(std::string_view name, const Value& value) {
   const std::string text = cell_text(value);
   if (name == "dim") return "×" + text;

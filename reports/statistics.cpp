@@ -54,7 +54,7 @@ double binomial(std::size_t n, std::size_t k) {
   return std::exp(log_choices - static_cast<double>(n) * std::log(2.0));
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
+bool is_among(const std::string& name, const std::vector<std::string>& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -141,9 +141,9 @@ void summarise(Record& record) {
   }
 }
 
-bool Roles::is_libtorch(const Record& record) const { return contains(libtorch, record.id.method); }
+bool Roles::is_libtorch(const Record& record) const { return is_among(record.id.method, libtorch); }
 
-bool Roles::is_ceiling(const Record& record) const { return contains(ceilings, record.id.method); }
+bool Roles::is_ceiling(const Record& record) const { return is_among(record.id.method, ceilings); }
 
 double speedup(double ours, double theirs) { return theirs / ours; }
 

@@ -71,7 +71,7 @@ class Reader {
   const Dict& group_;
 };
 
-/// The options by Python's names. `Options` is const for a OptionWriter.
+/// The options by Python's names. `Options` is const for an OptionWriter.
 template <class Visitor, class Options>
 void each_option(Visitor visit, Options& o) {
   using Plain = std::remove_const_t<Options>;

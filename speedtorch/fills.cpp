@@ -27,9 +27,9 @@ namespace {
 
 constexpr std::int64_t lanes = 4;
 constexpr double unit_step = 0x1p-53;
-constexpr std::int64_t piece_elements = std::int64_t{1} << 16;  // of which threads get many each
-constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;     // of a custom fill
-constexpr std::int64_t staged_bytes = std::int64_t{64} << 20;   // on the host, of a GPU's memory
+constexpr std::int64_t piece_elements = std::int64_t{1} << 16;      // of which threads get many each
+constexpr std::int64_t custom_piece_bytes = std::int64_t{1} << 20;  // of a custom fill
+constexpr std::int64_t staged_fill_bytes = std::int64_t{64} << 20;  // on the host, of a GPU's memory
 /// sqrt(-2 ln 2^-53): what the smallest word gives.
 constexpr double furthest_normal = 8.6;
 
@@ -279,7 +279,7 @@ Work work_of(const Fill& with, const at::Tensor& tensor, std::int64_t first) {
   if (row_elements == 0 || first % row_elements != 0)
     throw ShapeError("a custom fill sets whole rows of " + std::to_string(row_elements) +
                      " elements; position " + std::to_string(first) + " is no row's begin");
-  const auto rows = std::max<std::int64_t>(1, piece_bytes / (row_elements * tensor.element_size()));
+  const auto rows = std::max<std::int64_t>(1, custom_piece_bytes / (row_elements * tensor.element_size()));
   return {custom(std::get<Custom>(with), row_shape, dtype), rows * row_elements};
 }
 
@@ -299,7 +299,7 @@ void fill_host(void* data, std::int64_t element_bytes, const Work& work, std::in
 void fill_staged(at::Tensor& tensor, const Work& work, std::int64_t first) {
   auto elements = tensor.view({-1});
   const auto count = elements.numel(), element_bytes = static_cast<std::int64_t>(tensor.element_size());
-  const auto pieces = std::max<std::int64_t>(1, staged_bytes / (work.piece * element_bytes));
+  const auto pieces = std::max<std::int64_t>(1, staged_fill_bytes / (work.piece * element_bytes));
   const auto block_elements = std::min(count, pieces * work.piece);
   const auto block = at::empty({block_elements}, tensor.options().device(at::kCPU));
   for (std::int64_t from = 0; from < count; from += block_elements) {

@@ -13,7 +13,7 @@ namespace speedtorch {
 namespace {
 
 /// Long enough for a disk's full speed, short enough for many threads to share a file.
-constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;
+constexpr std::int64_t read_piece_bytes = std::int64_t{8} << 20;
 
 void read_piece(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes, const std::string& name) {
   while (bytes > 0) {
@@ -31,11 +31,11 @@ void read_piece(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes, 
 
 void read_in_parallel(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes,
                       const std::string& name) {
-  const auto pieces = (bytes + piece_bytes - 1) / piece_bytes;
+  const auto pieces = (bytes + read_piece_bytes - 1) / read_piece_bytes;
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto piece = begin; piece < end; ++piece) {
-      const auto from = piece * piece_bytes;
-      read_piece(fd, offset + from, to + from, std::min(piece_bytes, bytes - from), name);
+      const auto from = piece * read_piece_bytes;
+      read_piece(fd, offset + from, to + from, std::min(read_piece_bytes, bytes - from), name);
     }
   });
 }

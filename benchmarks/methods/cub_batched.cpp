@@ -4,7 +4,7 @@
 namespace stbench {
 namespace {
 
-CubRows& rows(Arena& arena) {
+CubRows& cub_rows(Arena& arena) {
   return arena.kept<CubRows>([&] { return CubRows(arena); });
 }
 
@@ -16,8 +16,8 @@ const RegisterMethod registration{{
     .asked_only = true,
     .where = "cells on a GPU",
     .applies = rows_move_on_a_gpu,
-    .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },
-    .from = [](Arena& arena, int set) { rows(arena).scatter(arena, set); },
+    .to = [](Arena& arena, int set) { cub_rows(arena).gather(arena, set); },
+    .from = [](Arena& arena, int set) { cub_rows(arena).scatter(arena, set); },
 }};
 
 }  // namespace

@@ -4,7 +4,7 @@
 namespace stbench {
 namespace {
 
-MemcpyBatchRows& rows(Arena& arena) {
+MemcpyBatchRows& batch_rows(Arena& arena) {
   return arena.kept<MemcpyBatchRows>([&] { return MemcpyBatchRows(arena); });
 }
 
@@ -17,8 +17,8 @@ const RegisterMethod registration{{
     .where = "cells on a GPU",
     .applies = rows_move_on_a_gpu,
     .refuses = [](const reports::Identity&) { return memcpy_batch_refuses(); },
-    .to = [](Arena& arena, int set) { rows(arena).gather(arena, set); },
-    .from = [](Arena& arena, int set) { rows(arena).scatter(arena, set); },
+    .to = [](Arena& arena, int set) { batch_rows(arena).gather(arena, set); },
+    .from = [](Arena& arena, int set) { batch_rows(arena).scatter(arena, set); },
 }};
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "speedtorch/pages.h"
 
@@ -48,6 +50,19 @@ TEST(Cold, AnEvictionThatDidNotHappenIsFoundAndSaysWhatToDo) {
               ThrowsMessage<CannotEvict>(AllOf(HasSubstr("100 % of it stays"), HasSubstr("set TMPDIR"))));
   ::syscall(SYS_munlock, memory->data(), bytes);
   cold_of(memory).evict();
+}
+
+/// As pages do that the kernel is moving.
+TEST(Cold, PagesThatStayForAWhileAreWaitedFor) {
+  const auto memory = table(Placement::mapped);
+  ASSERT_EQ(::syscall(SYS_mlock, memory->data(), bytes), 0);
+  std::thread release([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::syscall(SYS_munlock, memory->data(), bytes);
+  });
+  EXPECT_NO_THROW(cold_of(memory).evict());
+  release.join();
+  EXPECT_EQ(speedtorch::resident_fraction(memory->data(), bytes), 0);
 }
 
 TEST(Cold, AFileInMemoryCannotBeCold) {

@@ -25,7 +25,7 @@ std::string header() {
 const std::string kLine =
     "transfer,to,hugepage,speedtorch,cpu,float32,int64,unique,1000,128,10,2,ok,,11,0.5,,,,,,5120,80,,,,10,0";
 
-std::string error_of(const std::string& text) {
+std::string csv_error(const std::string& text) {
   try {
     from_csv(text, "t.csv");
   } catch (const ReportError& error) {
@@ -111,13 +111,13 @@ TEST(Csv, KnowsTheAxesAmongTheFurtherColumns) {
   EXPECT_EQ(report.records[0].more, (Columns{{"pages_got", "huge"}}));
 }
 
-struct Bad {
+struct BadCsv {
   std::string what;
   std::string text;
   std::vector<std::string> words;  // that the message must have
 };
 
-std::vector<Bad> bad_texts() {
+std::vector<BadCsv> bad_texts() {
   const auto line_with = [](const std::string& from, const std::string& to) {
     std::string line = kLine;
     replace(line, from, to);
@@ -154,8 +154,8 @@ std::vector<Bad> bad_texts() {
 }
 
 TEST(Csv, SaysWhatIsWrongAndWhere) {
-  for (const Bad& bad : bad_texts()) {
-    const std::string message = error_of(bad.text);
+  for (const BadCsv& bad : bad_texts()) {
+    const std::string message = csv_error(bad.text);
     for (const std::string& word : bad.words) {
       EXPECT_NE(message.find(word), std::string::npos)
           << bad.what << ": \"" << message << "\" lacks " << word;
@@ -167,7 +167,7 @@ TEST(Csv, EveryTruncationIsAReportOrAnError) {
   const std::string whole = to_csv(random_report(5)) + to_csv(sample_report()).substr(0, 2000);
   std::size_t refused = 0;
   for (std::size_t size = 0; size < whole.size(); size += 7) {
-    if (error_of(whole.substr(0, size)) != "no error") ++refused;
+    if (csv_error(whole.substr(0, size)) != "no error") ++refused;
   }
   EXPECT_GT(refused, whole.size() / 7 / 2);
 }

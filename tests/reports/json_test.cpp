@@ -17,7 +17,7 @@
 namespace stbench::reports {
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string json_error(const std::string& text) {
   try {
     from_json(text, "t.json");
   } catch (const ReportError& error) {
@@ -120,13 +120,13 @@ TEST(Json, TakesAByteOrderMarkAndNoInterrupted) {
   EXPECT_FALSE(from_json("\xEF\xBB\xBF" + text, "t.json").interrupted);
 }
 
-struct Bad {
+struct BadJson {
   std::string what;
   std::string text;
   std::vector<std::string> words;  // that the message must have
 };
 
-std::vector<Bad> bad_syntax() {
+std::vector<BadJson> bad_syntax() {
   const std::string deep(100'000, '[');
   const std::string closed = deep + std::string(100'000, ']');
   const std::string whole = to_json(sample_report());
@@ -148,7 +148,7 @@ std::vector<Bad> bad_syntax() {
   };
 }
 
-std::vector<Bad> bad_fields() {
+std::vector<BadJson> bad_fields() {
   const auto field = [](const char* name, const nlohmann::ordered_json& value) {
     return changed([&](auto& document) { document["cases"][3][name] = value; });
   };
@@ -195,9 +195,9 @@ std::vector<Bad> bad_fields() {
   };
 }
 
-void expect_refused(const std::vector<Bad>& texts) {
-  for (const Bad& bad : texts) {
-    const std::string message = error_of(bad.text);
+void expect_refused(const std::vector<BadJson>& texts) {
+  for (const BadJson& bad : texts) {
+    const std::string message = json_error(bad.text);
     EXPECT_TRUE(std::regex_search(message, std::regex("^t\\.json, line [0-9]+, column [0-9]+: ")))
         << bad.what << ": " << message;
     EXPECT_LT(message.size(), 400U) << bad.what;
@@ -215,7 +215,7 @@ TEST(Json, SaysWhichFieldIsWrongAndWhy) { expect_refused(bad_fields()); }
 TEST(Json, EveryTruncationIsAnError) {
   const std::string whole = to_json(random_report(5));
   for (std::size_t size = 0; size + 2 < whole.size(); size += 13) {
-    EXPECT_NE(error_of(whole.substr(0, size)), "no error") << size;
+    EXPECT_NE(json_error(whole.substr(0, size)), "no error") << size;
   }
 }
 
