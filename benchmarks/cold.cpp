@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t times_the_cache = 2;
 /// Where the system does not say how large its caches are.
 constexpr std::int64_t least_walk = std::int64_t{64} << 20;
-constexpr std::int64_t line = 64;
+constexpr std::int64_t line_bytes = 64;
 /// Of the file's pages so many may stay: another process may look at one of them just now.
 constexpr double most_resident = 0.001;
 /// Pages that another processor has on its way into the cache, or that the kernel is moving, do not leave at
@@ -46,9 +46,9 @@ CacheWalk::CacheWalk(std::int64_t last_level_bytes)
     : others_(static_cast<std::size_t>(std::max(least_walk, times_the_cache * last_level_bytes))) {}
 
 void CacheWalk::walk() {
-  speedtorch::parallel_for(std::ssize(others_) / line, 1, [&](std::int64_t begin, std::int64_t end) {
+  speedtorch::parallel_for(std::ssize(others_) / line_bytes, 1, [&](std::int64_t begin, std::int64_t end) {
     volatile std::byte* others = others_.data();
-    for (auto k = begin; k < end; ++k) others[k * line] = others[k * line];
+    for (auto k = begin; k < end; ++k) others[k * line_bytes] = others[k * line_bytes];
   });
 }
 

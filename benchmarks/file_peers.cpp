@@ -25,12 +25,12 @@ std::int64_t row_at(const at::Tensor& index, std::int64_t i) {
 }
 
 /// What a gather works on.
-struct Rows {
+struct FileBatch {
   const at::Tensor& index;
   std::byte* model;
   std::int64_t count, row_bytes;
 
-  Rows(Arena& arena, int set)
+  FileBatch(Arena& arena, int set)
       : index(arena.index(set)),
         model(static_cast<std::byte*>(arena.model().data_ptr())),
         count(arena.model().size(0)),
@@ -53,7 +53,7 @@ bool reads_a_file(const reports::Identity& id) {
 }
 
 void copy_from_mapping(Arena& arena, int set) {
-  const Rows rows(arena, set);
+  const FileBatch rows(arena, set);
   const auto* table = static_cast<const std::byte*>(arena.table().const_data_ptr());
   speedtorch::parallel_for(rows.count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i) std::memcpy(rows.place(i), table + rows.offset(i), rows.bytes());
@@ -61,7 +61,7 @@ void copy_from_mapping(Arena& arena, int set) {
 }
 
 void pread_rows(Arena& arena, int set) {
-  const Rows rows(arena, set);
+  const FileBatch rows(arena, set);
   const int fd = arena.table_fd();
   speedtorch::parallel_for(rows.count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i)
@@ -89,7 +89,7 @@ std::string RingLoop::refusal() {
 }
 
 void RingLoop::gather(Arena& arena, int set) {
-  const Rows rows(arena, set);
+  const FileBatch rows(arena, set);
   const int fd = arena.table_fd();
   auto& ring = ring_->ring;
   unsigned in_flight = 0;

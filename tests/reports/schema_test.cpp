@@ -29,7 +29,7 @@ std::string example(const std::string& start, const std::string& line_end) {
   return text;
 }
 
-std::string header() {
+std::string schema_header() {
   return fmt::format(
       "{},cache,callers,index_home,isa,repeat,pages_got,throttled,latency_p50_s,latency_p99_s,latency_runs,"
       "latency_clock_s,group\r\n",
@@ -47,7 +47,7 @@ TEST(Schema, DocumentNamesEveryColumnInItsOrder) {
 }
 
 TEST(Schema, ItsExamplesAreReadAndSayTheSame) {
-  const Report csv = from_csv(header() + example("transfer,to,", ""), "schema.md");
+  const Report csv = from_csv(schema_header() + example("transfer,to,", ""), "schema.md");
   const Report empty;
   std::string json = to_json(empty);
   json.replace(json.find("\"axes\": []"), 10, R"("axes": ["cache", "callers", "index_home", "isa"])");
@@ -59,7 +59,7 @@ TEST(Schema, ItsExamplesAreReadAndSayTheSame) {
 }
 
 TEST(Schema, ItsExampleHasTheFiguresOfItsSamples) {
-  const Report csv = from_csv(header() + example("transfer,to,", ""), "schema.md");
+  const Report csv = from_csv(schema_header() + example("transfer,to,", ""), "schema.md");
   Record record = csv.records.front();
   for (int i = 0; i < 11; ++i) record.samples_s.push_back((190 + 2 * i) / 1e5);
   summarise(record);

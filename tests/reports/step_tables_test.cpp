@@ -22,7 +22,7 @@ Record stepped(const std::string& suite, const std::string& method, double secon
   return record;
 }
 
-std::string table_of(std::vector<Record> records) {
+std::string step_table_of(std::vector<Record> records) {
   derive(records);
   Report report;
   report.records = std::move(records);
@@ -31,7 +31,7 @@ std::string table_of(std::vector<Record> records) {
 
 TEST(StepTables, CompareWithTheFastestOfLibTorch) {
   const Columns axes{{"optimizer", "SGD"}};
-  const auto text = table_of(
+  const auto text = step_table_of(
       {stepped("optimizer", "sparse_rows", 0.001, axes), stepped("optimizer", "dense", 0.004, axes)});
   EXPECT_THAT(text,
               HasSubstr("step: a step of the optimizer (cpu)\n"
@@ -43,14 +43,14 @@ TEST(StepTables, CompareWithTheFastestOfLibTorch) {
 }
 
 TEST(StepTables, NameTheOptimizerAlsoWhereItIsTheUsualOne) {
-  EXPECT_THAT(table_of({stepped("optimizer", "dense", 0.001, {{"optimizer", "Adam"}})}),
+  EXPECT_THAT(step_table_of({stepped("optimizer", "dense", 0.001, {{"optimizer", "Adam"}})}),
               HasSubstr(", optimizer=Adam\n"));
 }
 
 TEST(StepTables, OfAModelNameItsTensors) {
   auto record = stepped("contiguous", "flat", 0.001, {{"shape", "linears"}});
   record.id.batch = 0, record.id.index_dtype.clear(), record.id.distribution.clear();
-  EXPECT_THAT(table_of({record}), HasSubstr("  1,000 tensors of 8 float32 (100 kB), shape=linears\n"));
+  EXPECT_THAT(step_table_of({record}), HasSubstr("  1,000 tensors of 8 float32 (100 kB), shape=linears\n"));
 }
 
 TEST(StepTables, SayWhatWasLearned) {
@@ -60,7 +60,7 @@ TEST(StepTables, SayWhatWasLearned) {
                  {"heldout_loss", 2.5},
                  {"zero_loss", 4.15888},
                  {"unigram_loss", 2.65}};
-  const auto text = table_of({record});
+  const auto text = step_table_of({record});
   EXPECT_THAT(text, ContainsRegex("who +steps/s +words/s +loss +all zero +unigram\n"));
   EXPECT_THAT(text, ContainsRegex("fused\\(libtorch\\) +301\\.4 +1,234,567 +2\\.500 +4\\.159 +2\\.650\n"));
 }
