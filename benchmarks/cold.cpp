@@ -24,11 +24,10 @@ constexpr std::int64_t least_walk = std::int64_t{64} << 20;
 constexpr std::int64_t line_bytes = 64;
 /// Of the file's pages so many may stay: another process may look at one of them just now.
 constexpr double most_resident = 0.001;
-/// Pages that another processor has on its way into the cache, or that the kernel is moving, do not leave at
-/// the first word: on a busy machine 17 % of a small file stayed, and once all of it for 0.1 s. Pauses
-/// double: 2.5 s until it is given up.
+/// Pages that another processor has on its way into the cache do not leave at the first word. Pauses double:
+/// 0.6 s until it is given up.
 constexpr auto first_pause = std::chrono::milliseconds(5);
-constexpr auto last_pause = 256 * first_pause;
+constexpr auto last_pause = 64 * first_pause;
 
 speedtorch::MappedBytes file_of(const speedtorch::Memory& table) {
   return {table.data(), table.bytes(), table.file_fd()};

@@ -20,9 +20,9 @@ struct MappedBytes {
 /// A wish: the file may not fit into memory. resident_fraction() says what came.
 void make_resident(const MappedBytes& file);
 
-/// Takes the file out of memory: writes what is dirty to the disk, and drops the pages. A wish: pages that
-/// another mapping has touched stay, and file systems that live in memory (tmpfs) keep theirs.
-/// resident_fraction() says what stayed.
+/// Takes the file out of memory: writes what is dirty to the disk, and drops the pages, also from other
+/// shared mappings that this process has of the file. A wish: pages that another process has mapped stay, and
+/// file systems that live in memory (tmpfs) keep theirs. resident_fraction() says what stayed.
 /// @throws FileError where the disk refuses what is dirty
 void evict(const MappedBytes& file);
 

@@ -39,7 +39,7 @@ def environment(**changes):
     return {name: value for name, value in kept.items() if value is not None}
 
 
-def run(*arguments, program=PROGRAM, cwd=None, timeout=120, prefix=(), **variables):
+def run(*arguments, program=PROGRAM, cwd=None, timeout=280, prefix=(), **variables):
     return subprocess.run(
         [*prefix, program, *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, timeout=timeout, env=environment(**variables), check=False,
