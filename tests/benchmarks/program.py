@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -44,6 +45,11 @@ def run(*arguments, program=PROGRAM, cwd=None, timeout=280, prefix=(), **variabl
         [*prefix, program, *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, timeout=timeout, env=environment(**variables), check=False,
     )
+
+
+def messages(stderr):
+    """What was said on stderr beside the progress, of which a run of more than two seconds has lines."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if not re.match(r"\[ *\d+ %\] ", line))
 
 
 def refuse_constant(name):
