@@ -13,6 +13,7 @@
 
 #include "kernels/rows.h"
 #include "speedtorch/error.h"
+#include "speedtorch/pages.h"
 #include "speedtorch/row_operands.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
@@ -37,6 +38,12 @@ int duplicate(int fd) {
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) refuse_reads("descriptor " + std::to_string(fd));
   return copy;
+}
+
+/// mincore tells a file's owner which of its pages are in memory; anyone else is told that all are.
+bool is_owned(int fd) {
+  struct stat file {};
+  return ::fstat(fd, &file) == 0 && file.st_uid == ::geteuid();
 }
 
 /// @throws ShapeError where the table's end does not fit 63 bits, too.
@@ -80,6 +87,7 @@ FileRows::FileRows(const FileTable& table, const FileRowsOptions& options)
       table_(table),
       copy_cached_(options.copy_cached) {
   table_.fd = file_.get();
+  owned_ = is_owned(table_.fd);
   check_size();
   if (options.engine != FileEngine::advice) reader_ = make_ring_reader(options.depth, why_not_ring_);
   if (reader_) {
@@ -106,28 +114,30 @@ void FileRows::check_size() const {
   }
 }
 
-/// Whether a byte of the file is in memory: asked by a read that must not wait, which unlike mincore also
-/// tells those who may only read the file.
+/// Whether a byte of the file is in memory. Others' files are asked by a read that must not wait: the kernel
+/// then fetches the page, and a quick disk has it there before the answer, so that cold rows pass for cached.
 bool FileRows::is_resident(std::int64_t offset) {
+  if (owned_ && map_rows()) return resident_fraction(mapped_rows() - table_.offset + offset, 1) > 0;
   std::byte byte{};
   const iovec to{&byte, 1};
   if (::preadv2(table_.fd, &to, 1, offset, RWF_NOWAIT) == 1) return true;
   if (errno != EOPNOTSUPP) return false;
-  constexpr std::int64_t page = 4096;  // file systems without such reads
-  unsigned char state = 0;
-  const auto* data = mapped_rows() - table_.offset + offset / page * page;
-  return ::mincore(const_cast<std::byte*>(data), 1, &state) == 0 && (state & 1) != 0;
+  return resident_fraction(mapped_rows() - table_.offset + offset, 1) > 0;  // file systems without such reads
 }
 
-/// A mapping of its own, because it is advised not to read ahead.
+/// A mapping of its own, because it is advised not to read ahead. False, with errno, where it cannot be had.
+bool FileRows::map_rows() {
+  if (mapping_ != nullptr) return true;
+  const auto bytes = static_cast<std::size_t>(table_.end());
+  void* made = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, table_.fd, 0);
+  if (made == MAP_FAILED) return false;
+  ::madvise(made, bytes, MADV_RANDOM);
+  mapping_ = made;
+  return true;
+}
+
 const std::byte* FileRows::mapped_rows() {
-  if (mapping_ == nullptr) {
-    const auto bytes = static_cast<std::size_t>(table_.end());
-    void* made = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, table_.fd, 0);
-    if (made == MAP_FAILED) refuse_reads("mmap");
-    ::madvise(made, bytes, MADV_RANDOM);
-    mapping_ = made;
-  }
+  if (!map_rows()) refuse_reads("mmap");
   return static_cast<const std::byte*>(mapping_) + table_.offset;
 }
 

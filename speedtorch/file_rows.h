@@ -70,6 +70,7 @@ class FileRows {
  private:
   void check_size() const;
   [[nodiscard]] bool is_resident(std::int64_t offset);
+  [[nodiscard]] bool map_rows();
   [[nodiscard]] const std::byte* mapped_rows();
   template <class Index>
   [[nodiscard]] bool mostly_cached(const Index* index, std::int64_t count);
@@ -79,6 +80,7 @@ class FileRows {
   Descriptor file_;
   FileTable table_;
   bool copy_cached_;
+  bool owned_ = false;
   FileEngine engine_ = FileEngine::advice;
   std::string why_not_ring_;
   std::unique_ptr<FileReader> reader_;

@@ -112,32 +112,16 @@ class FileRowsOfEveryWay : public testing::TestWithParam<Way> {
 
   /// Gathers and compares with the function that the file was written by; cold rows must have been read.
   void expect_rows(const FileTable& table, const at::Tensor& index) {
-    auto options = GetParam().options;
     const bool cold = GetParam().cold && index.numel() > 0;
-    // To ask whether a page is there makes the kernel read it: of a few pages, all are there by the second
-    // question where the disk is quick, and are copied. So they are not asked for there; of fewer than 64
-    // rows no second question is asked.
-    constexpr std::int64_t few = 128 * 4096;
-    if (cold && index.numel() >= 64 && table.rows * table.row_bytes < few) {
-      gather_and_compare(table, index, options);
-      options.copy_cached = false;
-    }
-    for (int attempts = 100; attempts > 0; --attempts) {
-      const auto last = gather_and_compare(table, index, options);
-      if (!cold || (!last.copied && last.reads > 0)) return;
-    }
-    ADD_FAILURE() << "what was cold has been copied: " << table.rows << " rows of " << table.row_bytes
-                  << " B from " << table.offset;
-  }
-
-  FileRows::Done gather_and_compare(const FileTable& table, const at::Tensor& index,
-                                    const FileRowsOptions& options) {
-    if (GetParam().cold) make_cold(table.fd);
-    FileRows rows(table, options);
+    if (cold) make_cold(table.fd);
+    FileRows rows(table, GetParam().options);
     auto out = poisoned(index.numel(), table.row_bytes);
     rows.gather(index, out);
     EXPECT_EQ(wrong_rows(table, index, out), 0) << table.row_bytes << " B from " << table.offset;
-    return rows.last();
+    if (!cold) return;
+    EXPECT_TRUE(!rows.last().copied && rows.last().reads > 0)
+        << "what was cold has been copied: " << table.rows << " rows of " << table.row_bytes << " B from "
+        << table.offset;
   }
 };
 
@@ -272,20 +256,52 @@ TEST(FileRowsTest, WarmRowsAreCopiedAndColdOnesRead) {
   auto out = poisoned(500, width);
   rows.gather(index, out);
   EXPECT_TRUE(rows.last().copied);
-  // What the mapping has touched stays: so the cold one is another object, whose mapping is not there yet. On
-  // a quick disk, what is asked for is now and then there before the question is answered (2 of 25 runs).
-  bool read = false;
-  for (int attempts = 10; attempts > 0 && !read; --attempts) {
-    const auto other = empty_file();
-    write_bytes(other.get(), 0, count * width);
-    FileRows cold({other.get(), 0, count, width});
-    make_cold(other.get());
-    cold.gather(index, out);
-    read = !cold.last().copied;
-    cold.gather(index, out);  // the reads have left their pages
-    EXPECT_TRUE(cold.last().copied);
+  // What the mapping has touched stays: so the cold one is another object, whose mapping is not touched yet.
+  const auto other = empty_file();
+  write_bytes(other.get(), 0, count * width);
+  FileRows cold({other.get(), 0, count, width});
+  make_cold(other.get());
+  cold.gather(index, out);
+  EXPECT_FALSE(cold.last().copied);
+  cold.gather(index, out);  // the reads have left their pages
+  EXPECT_TRUE(cold.last().copied);
+}
+
+/// The question whether a page is there must not bring it, as a read does that need not even wait.
+TEST(FileRowsTest, RowsAskedForOneByOneAreReadOnceEach) {
+  constexpr std::int64_t count = 2000, width = 4096;
+  const auto file = empty_file();
+  write_bytes(file.get(), 0, count * width);
+  FileRows rows({file.get(), 0, count, width});
+  make_cold(file.get());
+  auto out = poisoned(1, width);
+  for (std::int64_t row = 0; row < count; row += 10) {
+    const auto index = at::tensor({row}, at::kLong);
+    rows.gather(index, out);
+    EXPECT_FALSE(rows.last().copied) << row;
+    EXPECT_EQ(wrong_rows({-1, 0, count, width}, index, out), 0) << row;
   }
-  EXPECT_TRUE(read) << "what was cold has been copied";
+}
+
+/// Whose pages mincore does not tell of.
+TEST(FileRowsTest, BringsRowsOfAnotherOwnersFile) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives a file away";
+  constexpr std::int64_t count = 20'000, width = 512;
+  const auto file = empty_file();
+  write_bytes(file.get(), 0, count * width);
+  if (::fchown(file.get(), 65534, 65534) != 0)
+    GTEST_SKIP() << "no file can be given away: " << std::strerror(errno);
+  FileRows rows({file.get(), 0, count, width});
+  const auto index = at::randperm(count, at::kLong).slice(0, 0, 500).contiguous();
+  for (const bool cold : {false, true}) {
+    if (cold) make_cold(file.get());
+    auto out = poisoned(500, width);
+    rows.gather(index, out);
+    EXPECT_EQ(wrong_rows({-1, 0, count, width}, index, out), 0);
+    if (!cold) {
+      EXPECT_TRUE(rows.last().copied);
+    }
+  }
 }
 
 TEST(FileRowsTest, SeesWhatWasWrittenThroughAMapping) {
