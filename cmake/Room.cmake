@@ -12,8 +12,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(stbench_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>>)
 endif()
 if(STBENCH_SANITIZE)
+  # A null pointer that is followed is a fault that AddressSanitizer reports anyway. That check and vptr's are a third of
+  # what compiling with both sanitizers takes: 51 s of 72 remain of the suites' largest batch, 42 of 59 of a test's.
   target_compile_options(stbench_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${STBENCH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${STBENCH_SANITIZE} -fno-sanitize=null,vptr -fno-omit-frame-pointer
+    -fno-sanitize-recover=all>)
   target_link_options(stbench_flags INTERFACE -fsanitize=${STBENCH_SANITIZE})
 endif()
 
