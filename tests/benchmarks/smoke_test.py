@@ -21,7 +21,7 @@ class SmokeTest(ProgramTest):
         size = SMALLEST.get(suite, SAMPLED)
         planned = [line for line in run("--suite", suite, *size, "--dry-run").stdout.splitlines()
                    if not line.startswith("waived: ")]
-        done = self.run_program("--suite", suite, *size, "--json", "one.json")
+        done = self.run_program("--suite", suite, *size, "--json", "one.json", timeout=500)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         report = read_json(self.folder / "one.json")
         run_cases = [case for case in report["cases"] if case["status"] in ("ok", "unstable")
