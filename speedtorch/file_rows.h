@@ -69,7 +69,7 @@ class FileRows {
 
  private:
   void check_size() const;
-  [[nodiscard]] bool is_resident(std::int64_t offset);
+  [[nodiscard]] bool is_resident(std::int64_t offset, bool gently);
   [[nodiscard]] bool map_rows();
   [[nodiscard]] const std::byte* mapped_rows();
   template <class Index>
