@@ -16,6 +16,8 @@ get_property(of_word2vec DIRECTORY PROPERTY TESTS)
 list(FILTER of_word2vec INCLUDE REGEX "^word2vec_test[.]")
 set_property(TEST ${of_word2vec} APPEND PROPERTY ENVIRONMENT
   STBENCH_WORD2VEC=$<TARGET_FILE:example_word2vec> STBENCH_KING_JAMES=${STBENCH_TEXT})
+# A minute of training; the other tests of the example train for seconds.
+set_property(TEST word2vec_test.test_related_words_of_a_real_text_are_near_each_other APPEND PROPERTY LABELS long)
 
 add_executable(example_make_tables ${PROJECT_SOURCE_DIR}/examples/make_tables.cpp)
 target_link_libraries(example_make_tables PRIVATE stbench_flags speedtorch)

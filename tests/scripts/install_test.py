@@ -54,16 +54,25 @@ class InstallTest(unittest.TestCase):
                 self.assertNotIn(str(ROOT), text, file.name)
                 self.assertNotIn(str(BUILD), text, file.name)
 
+    def test_all_headers_compile_in_either_order(self):
+        command, names = self.installed_headers()
+        for order in (names, names[::-1]):
+            self.assertEqual(self.syntax_errors(command, order), "")
+
     def test_each_header_stands_alone(self):
+        command, names = self.installed_headers()
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for name, wrong in zip(names, pool.map(lambda name: self.syntax_errors(command, [name, name]), names)):
+                with self.subTest(name):
+                    self.assertEqual(wrong, "")
+
+    def installed_headers(self):
+        """The command that compiles standard input with the installed headers, and their names."""
         headers = self.prefix / "include/speedtorch"
         names = sorted(str(path.relative_to(headers)) for path in headers.rglob("*.h"))
         self.assertIn("speedtorch/sparse_rows.h", names)
         self.assertIn("kernels/update_options.h", names)
-        command = self.compile_command(headers)
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for name, wrong in zip(names, pool.map(lambda name: self.syntax_errors(command, name), names)):
-                with self.subTest(name):
-                    self.assertEqual(wrong, "")
+        return self.compile_command(headers), names
 
     @staticmethod
     def compile_command(headers):
@@ -76,9 +85,9 @@ class InstallTest(unittest.TestCase):
         return [*kept, f"-I{headers}", "-fsyntax-only", "-x", "c++", "-"]
 
     @staticmethod
-    def syntax_errors(command, name):
-        done = subprocess.run(command, input=f'#include "{name}"\n#include "{name}"\n', capture_output=True, text=True,
-                              check=False, timeout=300)
+    def syntax_errors(command, names):
+        source = "".join(f'#include "{name}"\n' for name in names)
+        done = subprocess.run(command, input=source, capture_output=True, text=True, check=False, timeout=300)
         return done.stderr if done.returncode else ""
 
 
