@@ -1,6 +1,37 @@
 # Enables CUDA where LibTorch was built with it and a compiler is found. STBENCH_HAS_CUDA says whether the CUDA kernels
-# are built; no driver is needed to build them. Architectures: Turing to Blackwell plus PTX for what comes later.
+# are built; no driver is needed to build them.
+#
+# STBENCH_CUDA_ARCH chooses the code: `native` is machine code for this machine's GPUs, and PTX of 7.5 and 9.0, from which
+# the driver makes code for any other GPU; five files compile in 51 CPU seconds so, without a GPU. `default` adds machine
+# code for all supported GPUs, Turing to Blackwell (143 s): for packages. CMAKE_CUDA_ARCHITECTURES overrules both.
 # A compiler that was named (CMAKE_CUDA_COMPILER, CUDACXX) must work; one that was not may be absent.
+
+set(STBENCH_CUDA_ARCH native CACHE STRING "CUDA code: native (this machine's GPUs, and PTX) or default (all supported GPUs)")
+
+# stbench_cuda_architectures(RESULT): the list for CMAKE_CUDA_ARCHITECTURES.
+function(stbench_cuda_architectures result)
+  if(STBENCH_CUDA_ARCH STREQUAL default)
+    set(${result} 75 80-real 86-real 89-real 90 100 PARENT_SCOPE)
+    return()
+  elseif(NOT STBENCH_CUDA_ARCH STREQUAL native)
+    message(FATAL_ERROR "STBENCH_CUDA_ARCH=${STBENCH_CUDA_ARCH}: choose native or default; "
+      "CMAKE_CUDA_ARCHITECTURES takes a list of compute capabilities")
+  endif()
+  set(architectures 75-virtual 90-virtual)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE found RESULT_VARIABLE status ERROR_QUIET)
+  if(status EQUAL 0)
+    string(REGEX MATCHALL "[0-9]+[.][0-9]+" found "${found}")
+    foreach(capability IN LISTS found)
+      string(REPLACE "." "" capability "${capability}")
+      if(capability GREATER_EQUAL 75)
+        list(APPEND architectures ${capability}-real)
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES architectures)
+  endif()
+  set(${result} ${architectures} PARENT_SCOPE)
+endfunction()
 
 set(STBENCH_HAS_CUDA OFF)
 set(_cuda_absent "")
@@ -10,7 +41,7 @@ elseif(NOT LibTorch_HAS_CUDA)
   set(_cuda_absent "this LibTorch is CPU-only")
 else()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real 100)
+    stbench_cuda_architectures(CMAKE_CUDA_ARCHITECTURES)
   endif()
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     include(CheckLanguage)
@@ -39,7 +70,7 @@ if(STBENCH_HAS_CUDA)
     message(FATAL_ERROR "The CUDA toolkit ${CUDAToolkit_VERSION} does not fit LibTorch's CUDA ${LibTorch_CUDA_MAJOR}: "
       "name a fitting nvcc with CMAKE_CUDA_COMPILER, or build the host part only with -DSTBENCH_CUDA=OFF")
   endif()
-  message(STATUS "CUDA kernels: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
+  message(STATUS "CUDA kernels: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
 else()
   message(STATUS "CUDA kernels: not built (${_cuda_absent}); host rows only")
 endif()

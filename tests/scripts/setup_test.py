@@ -77,9 +77,13 @@ class SetupTest(CheckoutTest):
     def test_architectures_reach_cmake(self):
         make_torch(self.torch, cuda_major=13)
         nvcc = make_nvcc(self.folder / "nvcc", "13.0")
-        done = self.set_up("--cuda-arch", "80-real;90", CUDACXX=str(nvcc))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("set(CMAKE_CUDA_ARCHITECTURES [==[80-real;90]==]", self.cmake_values())
+        for wish, value in ((), "STBENCH_CUDA_ARCH [==[native]==]"), (("default",), "STBENCH_CUDA_ARCH [==[default]==]"), (
+                ("80-real;90",), "CMAKE_CUDA_ARCHITECTURES [==[80-real;90]==]"), (("native",), "STBENCH_CUDA_ARCH [==[native]==]"):
+            with self.subTest(wish):
+                done = self.set_up(*(["--cuda-arch", *wish] if wish else ()), CUDACXX=str(nvcc))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual([line for line in self.cmake_values().splitlines() if "ARCH" in line],
+                                 [f'set({value} CACHE STRING "" FORCE)'])
 
     def test_bad_options_are_refused(self):
         for arguments, texts in (
