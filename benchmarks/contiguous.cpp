@@ -15,7 +15,7 @@
 #include "reports/columns.h"
 #include "speedtorch/sparse_rows.h"
 
-namespace stbench {
+namespace stbench::contiguous_suite {
 namespace {
 
 using reports::Identity;
@@ -194,4 +194,4 @@ const RegisterStepSuite registration{{
 }};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::contiguous_suite

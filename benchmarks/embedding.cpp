@@ -12,7 +12,7 @@
 #include "reports/columns.h"
 #include "speedtorch/sparse_rows.h"
 
-namespace stbench {
+namespace stbench::embedding_suite {
 namespace {
 
 using reports::Identity;
@@ -139,4 +139,4 @@ const RegisterStepSuite registration{{
 }};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::embedding_suite

@@ -13,7 +13,7 @@
 #include "harness/suggest.h"
 #include "reports/columns.h"
 
-namespace stbench {
+namespace stbench::infinitybatch_suite {
 namespace {
 
 using reports::Identity;
@@ -186,4 +186,4 @@ const RegisterStepSuite registration{{
 }};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::infinitybatch_suite

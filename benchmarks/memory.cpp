@@ -11,7 +11,7 @@
 #include "benchmarks/suite.h"
 #include "benchmarks/transfer_axes.h"
 
-namespace stbench {
+namespace stbench::memory_suite {
 namespace {
 
 /// Filling, checking and freeing a table on the slowest of machines; only the progress line uses it.
@@ -79,4 +79,4 @@ const RegisterSuite registration{{
 }};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::memory_suite

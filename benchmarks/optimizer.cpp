@@ -16,7 +16,7 @@
 #include "reports/columns.h"
 #include "speedtorch/sparse_rows.h"
 
-namespace stbench {
+namespace stbench::optimizer_suite {
 namespace {
 
 using reports::Identity;
@@ -197,4 +197,4 @@ const RegisterStepSuite registration{{
 }};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::optimizer_suite

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "benchmarks/paths.h"
 #include "benchmarks/peer_cell.h"
 #include "speedtorch/shared_memory.h"
 
@@ -35,7 +36,7 @@ std::string python_in_words() {
 }
 
 std::string script(const std::string& name) {
-  return fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", STBENCH_PEERS_FOLDER), name);
+  return fmt::format("{}/{}_peer.py", variable_or("STBENCH_PEERS", peers_folder), name);
 }
 
 /// -B: nothing is written beside the scripts.

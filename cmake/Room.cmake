@@ -11,6 +11,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # g++ 12 sees overlapping copies in std::string's operator+ where there are none (GCC bug 105329, mended in 13).
   target_compile_options(stbench_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>>)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # g++ collects its garbage from 128 MB on, dozens of times a file with LibTorch's headers: from 1.5 GB on a file takes a
+  # seventh less (28.8 to 24.8 s, 27.1 to 22.8) and up to 0.6 GB more.
+  target_compile_options(stbench_flags INTERFACE
+    $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1500000>>)
+endif()
 if(STBENCH_SANITIZE)
   # A null pointer that is followed is a fault that AddressSanitizer reports anyway. That check and vptr's are a seventh of
   # what compiling with both sanitizers takes: 30.0 s of 34.6 remain of a batch of the suites, in turn.
@@ -20,20 +26,77 @@ if(STBENCH_SANITIZE)
   target_link_options(stbench_flags INTERFACE -fsanitize=${STBENCH_SANITIZE})
 endif()
 
-# stbench_together(TARGET BATCH_SIZE [APART SOURCES...]): compiles the target's files BATCH_SIZE at a time. LibTorch's
-# headers take 5 to 10 s a file, most of what a build takes. APART are files whose own names are others' of the
-# batch, too. A file that registers something calls it `registration`: a name of its own in each file. g++ inlines until
-# a unit has grown by two fifths, the first 10,000 instructions uncounted: a batch gets as many a file, or the smallest
-# gathers take 1.2 times as long.
+# stbench_together(TARGET BATCH_SIZE [APART SOURCES...] [HEAVY SOURCES...]): compiles the target's files BATCH_SIZE at a time.
+# LibTorch's headers are most of what a build takes: 1.4 s a file for at::Tensor, 6 to 10 s for all operators or modules.
+# HEAVY files include the latter, and get batches of their own. APART files define names in their unnamed namespaces that
+# others of the batch define too; files with compile options of their own are apart by themselves.
+#
+# Not CMake's UNITY_BUILD: its files name the sources by absolute paths and by a hash of those, so that ccache could not
+# share the ten heaviest compilations between two checkouts. These name them from the project's root.
+#
+# g++ inlines until a unit has grown by two fifths, the first 10,000 instructions uncounted: a batch gets as many a file, or
+# the smallest gathers take 1.2 times as long.
 function(stbench_together target batch_size)
-  cmake_parse_arguments(TOGETHER "" "" "APART" ${ARGN})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STBENCH_UNITY} UNITY_BUILD_BATCH_SIZE ${batch_size}
-    UNITY_BUILD_UNIQUE_ID registration)
-  set_source_files_properties(${TOGETHER_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(STBENCH_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    math(EXPR instructions "10000 * ${batch_size}")
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:--param=large-unit-insns=${instructions}>)
+  if(STBENCH_UNITY)
+    # At the end of the folder's file, when all sources and their properties are known.
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL stbench_write_batches ${target} ${batch_size} ${ARGN})")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      math(EXPR instructions "10000 * ${batch_size}")
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:--param=large-unit-insns=${instructions}>)
+    endif()
   endif()
+endfunction()
+
+function(stbench_write_batches target batch_size)
+  cmake_parse_arguments(BATCHES "" "" "APART;HEAVY" ${ARGN})
+  get_target_property(sources ${target} SOURCES)
+  foreach(kind APART HEAVY)
+    set(${kind} "")
+    foreach(source IN LISTS BATCHES_${kind})
+      get_filename_component(path ${source} ABSOLUTE)
+      list(APPEND ${kind} ${path})
+    endforeach()
+  endforeach()
+  set(alone "")
+  set(heavy "")
+  set(light "")
+  foreach(source IN LISTS sources)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+    get_filename_component(path ${source} ABSOLUTE)
+    if(NOT source MATCHES "\\.cpp$" OR path IN_LIST APART OR options OR definitions)
+      list(APPEND alone ${source})
+    elseif(path IN_LIST HEAVY)
+      list(APPEND heavy ${source})
+    else()
+      list(APPEND light ${source})
+    endif()
+  endforeach()
+  foreach(kind heavy light)
+    set(batch 0)
+    while(${kind})
+      list(SUBLIST ${kind} 0 ${batch_size} files)
+      list(REMOVE_ITEM ${kind} ${files})
+      set(path ${CMAKE_CURRENT_BINARY_DIR}/${target}_${kind}_${batch}.cpp)
+      stbench_write_batch(${path} ${files})
+      list(APPEND alone ${path})
+      math(EXPR batch "${batch} + 1")
+    endwhile()
+  endforeach()
+  set_target_properties(${target} PROPERTIES SOURCES "${alone}")
+endfunction()
+
+# A file that registers something calls it `registration`: a name of its own for each file of a batch.
+function(stbench_write_batch path)
+  set(text "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(source ${source} ABSOLUTE)
+    string(REPLACE "${CMAKE_CURRENT_BINARY_DIR}/" "" source ${source})
+    string(REPLACE "${PROJECT_SOURCE_DIR}/" "" source ${source})
+    string(MAKE_C_IDENTIFIER ${source} name)
+    string(APPEND text "#define registration registration_${name}\n#include \"${source}\"\n#undef registration\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
 endfunction()
 
 # stbench_room(NAME SOURCES... [LIBRARIES ...]): the static library of one room (or of a part of one).
@@ -65,8 +128,7 @@ function(stbench_test name)
   if(NOT TEST_OPTIMISED)
     stbench_plain_code(${name})
   endif()
-  target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE STBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} test_paths GTest::gtest GTest::gtest_main)
   set(labels whole ${TEST_LABELS})
   if(STBENCH_SANITIZE AND "${TEST_LABELS}" MATCHES "(^|;)(device|release)(;|$)")
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # such tests are run of the release build only

@@ -19,8 +19,8 @@ constexpr std::int64_t prefault_piece = std::int64_t{32} << 20;
 std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
 std::size_t whole_pages(std::int64_t bytes) {
-  const auto page = page_bytes();
-  return (static_cast<std::size_t>(bytes) + page - 1) / page * page;
+  const auto size = page_bytes();
+  return (static_cast<std::size_t>(bytes) + size - 1) / size * size;
 }
 
 void* map(std::size_t length, int protection) {
@@ -29,8 +29,8 @@ void* map(std::size_t length, int protection) {
 
 /// For kernels that cannot populate (before 5.14): a write to each page, of what it has.
 void touch_pages(std::byte* data, std::int64_t bytes) {
-  const auto page = static_cast<std::int64_t>(page_bytes());
-  for (std::int64_t at = 0; at < bytes; at += page) {
+  const auto size = static_cast<std::int64_t>(page_bytes());
+  for (std::int64_t at = 0; at < bytes; at += size) {
     volatile std::byte& first = data[at];
     first = first;
   }

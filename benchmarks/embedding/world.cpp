@@ -14,6 +14,7 @@
 
 #include "benchmarks/devices.h"
 #include "benchmarks/libtorch_optimizer.h"
+#include "benchmarks/paths.h"
 #include "examples/word2vec/skip_gram.h"
 #include "harness/errors.h"
 #include "harness/interrupt.h"
@@ -129,7 +130,7 @@ Gradients gradients_of(const EmbeddingWorld& world, const Batch& batch) {
 const Text& text_of_run(const std::string& given) {
   static std::string read;  // the path whose content has been hashed
   auto& text = text_slot();
-  text.path = given.empty() ? STBENCH_TEXT : given;
+  text.path = given.empty() ? default_text : given;
   text.refusal.clear();
   std::error_code no_matter;
   if (given.empty() && !std::filesystem::exists(text.path, no_matter)) {

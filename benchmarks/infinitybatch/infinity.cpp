@@ -37,7 +37,7 @@ class InfinityTrainer final : public Trainer {
   void gradients(int set) override {
     const auto [samples, classes] = world_.examples(set, 0, world_.id.batch);
     before_ = last_;
-    last_ = infinity_.backward(Batch(samples, classes));
+    last_ = infinity_.backward(speedtorch::infinity::Batch(samples, classes));
   }
   void update() override { infinity_.step(); }
   /// The size has found itself when a step did as the one before.

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "tests/harness/temporary_folder.h"
+#include "tests/paths.h"
 
 namespace stbench::harness {
 namespace {
@@ -42,7 +43,7 @@ class BuildInfoScript : public testing::Test {
         "'{}' -DSOURCE_DIR=. -DREVISION={} -DVERSION=1.2.3 -DCOMPILER=Some -DCOMPILER_VERSION=4 "
         "-DFLAGS='-O3 -g' -DTYPE=Release -DTEMPLATE='{}/harness/build_info.cpp.in' -DOUTPUT=out.cpp "
         "-P '{}/harness/build_info.cmake'",
-        STBENCH_CMAKE, revision, STBENCH_SOURCE_DIR, STBENCH_SOURCE_DIR));
+        STBENCH_CMAKE, revision, stbench::test::source_folder(), stbench::test::source_folder()));
     std::ifstream file(folder_.path() / "out.cpp");
     return {std::istreambuf_iterator<char>(file), {}};
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/harness/temporary_folder.h"
+#include "tests/paths.h"
 
 namespace stbench::harness {
 namespace {
@@ -22,7 +23,7 @@ class ClockWatchTest : public testing::Test {
   /// CUDA_VISIBLE_DEVICES=1,0: CUDA's second device is the driver's first, which tells much.
   [[nodiscard]] EnvironmentSources with_driver() const {
     return {.root = folder_.path(),
-            .nvml_library = STBENCH_FAKE_NVML,
+            .nvml_library = stbench::test::fake_nvml(),
             .cuda_bus_ids = {"0001:AF:00.0", "0000:3B:00.0"}};
   }
 

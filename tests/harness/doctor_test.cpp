@@ -8,6 +8,7 @@
 
 #include "harness/doctor/checks.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/paths.h"
 
 namespace stbench::harness::doctor {
 namespace {
@@ -268,7 +269,7 @@ TEST_F(Doctor, LooksAtTheIommu) {
 }
 
 TEST(DoctorSources, AreTheMachineAndItsDriver) {
-  const auto with_driver = read_sources({.nvml_library = STBENCH_FAKE_NVML});
+  const auto with_driver = read_sources({.nvml_library = stbench::test::fake_nvml()});
   ASSERT_TRUE(with_driver.gpus.has_value());
   EXPECT_EQ(with_driver.gpus->devices.size(), 2U);
   EXPECT_EQ(with_driver.gpus->confidential_computing, true);
@@ -308,7 +309,8 @@ TEST(DoctorTexts, NameNoHost) {
   if (std::string(host.data()).size() > 4) {
     EXPECT_THAT(text, Not(HasSubstr(host.data())));
   }
-  for (const char* folder : {"/home", "/root", "/tmp", STBENCH_SOURCE_DIR})
+  for (const std::string& folder :
+       std::vector<std::string>{"/home", "/root", "/tmp", stbench::test::source_folder()})
     EXPECT_THAT(text, Not(HasSubstr(folder)));
 }
 

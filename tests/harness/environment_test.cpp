@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "tests/harness/temporary_folder.h"
+#include "tests/paths.h"
 
 namespace stbench::harness {
 namespace {
@@ -49,7 +50,8 @@ TEST(Environment, NamesNoHostUserOrFolder) {
   if (std::string(host.data()).size() > 4) {
     EXPECT_THAT(text, Not(HasSubstr(host.data())));
   }
-  for (const char* folder : {"/home", "/root", "/tmp", "/usr", STBENCH_SOURCE_DIR}) {
+  for (const std::string& folder :
+       std::vector<std::string>{"/home", "/root", "/tmp", "/usr", stbench::test::source_folder()}) {
     EXPECT_THAT(text, Not(HasSubstr(folder)));
   }
   const passwd* user = getpwuid(getuid());
@@ -73,7 +75,7 @@ TEST(Environment, ReadsTheKernelsFiles) {
   Machine machine;
   machine.allowed_cpus = {3, 4, 5, 9};
   machine.caches = {{1, 32768, 4}, {3, 1000000, 1}};
-  const Json json = environment(machine, {.root = root.path(), .nvml_library = STBENCH_FAKE_NVML});
+  const Json json = environment(machine, {.root = root.path(), .nvml_library = stbench::test::fake_nvml()});
   EXPECT_EQ(json["cpu"]["isa"], Json({"sse4_2", "avx2", "avx512f"}));
   EXPECT_EQ(json["cpu"]["governor"], "powersave");
   EXPECT_EQ(json["cpu"]["affinity"], "3-5,9");
@@ -100,7 +102,7 @@ TEST(Environment, IsNullWhereNothingIsKnown) {
 }
 
 TEST(Environment, ListsTheGpus) {
-  const Json gpu = environment(Machine{}, {.nvml_library = STBENCH_FAKE_NVML,
+  const Json gpu = environment(Machine{}, {.nvml_library = stbench::test::fake_nvml(),
                                            .cuda_bus_ids = {"0001:AF:00.0", "0000:3B:00.0"}})["gpu"];
   EXPECT_EQ(gpu["driver_version"], "580.65.06");
   EXPECT_EQ(gpu["reason"], nullptr);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/harness/message_of.h"
+#include "tests/paths.h"
 
 namespace stbench::harness {
 namespace {
@@ -13,7 +14,7 @@ using testing::HasSubstr;
 using testing::Optional;
 
 TEST(Nvml, ReadsWhatTheDriverTells) {
-  const Nvml nvml(STBENCH_FAKE_NVML);
+  const Nvml nvml(stbench::test::fake_nvml());
   EXPECT_EQ(nvml.driver_version(), "580.65.06");
   EXPECT_EQ(nvml.device_count(), 2);
   const GpuState state = nvml.state(0);
@@ -42,7 +43,7 @@ TEST(Nvml, ReadsWhatTheDriverTells) {
 }
 
 TEST(Nvml, FindsADeviceByItsPlaceOnTheBus) {
-  const Nvml nvml(STBENCH_FAKE_NVML);
+  const Nvml nvml(stbench::test::fake_nvml());
   EXPECT_THAT(nvml.device_at("0001:AF:00.0"), Optional(1));      // as CUDA writes it
   EXPECT_THAT(nvml.device_at("00000000:3b:00.0"), Optional(0));  // as NVML does
   EXPECT_EQ(nvml.device_at("0000:AF:00.0"), std::nullopt);       // another domain
@@ -60,7 +61,7 @@ TEST(Nvml, TellsWhatSlowsDownFromWhatWasAskedFor) {
 }
 
 TEST(Nvml, LeavesOutWhatTheDriverDoesNotTell) {
-  const GpuState state = Nvml(STBENCH_FAKE_NVML).state(1);
+  const GpuState state = Nvml(stbench::test::fake_nvml()).state(1);
   EXPECT_EQ(state.name, "Quiet GPU");
   EXPECT_EQ(state.memory_bytes, std::nullopt);
   EXPECT_EQ(state.link_width, std::nullopt);
@@ -76,7 +77,7 @@ TEST(Nvml, LeavesOutWhatTheDriverDoesNotTell) {
 }
 
 TEST(Nvml, NamesWhatFails) {
-  EXPECT_EQ(message_of<NvmlError>([] { (void)Nvml(STBENCH_FAKE_NVML).state(2); }),
+  EXPECT_EQ(message_of<NvmlError>([] { (void)Nvml(stbench::test::fake_nvml()).state(2); }),
             "NVML cannot open device 2: some reason (2)");
   EXPECT_THAT(message_of<NvmlError>([] { Nvml("libno-such-nvml.so.1"); }),
               HasSubstr("no NVIDIA driver: libno-such-nvml.so.1"));

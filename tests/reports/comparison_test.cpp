@@ -16,6 +16,7 @@
 #include "reports/metric.h"
 #include "reports/spread.h"
 #include "reports/statistics.h"
+#include "tests/paths.h"
 #include "tests/reports/sample_report.h"
 #include "tests/reports/synthetic_runs.h"
 
@@ -308,7 +309,7 @@ TEST(Comparison, AColumnCanBeTheMetric) {
 }
 
 TEST(Comparison, AReportOfAnOlderMinorSchemaIsRead) {
-  const auto older = read_report(STBENCH_SOURCE_DIR "/tests/data/report-1.0.json");
+  const auto older = read_report(stbench::test::source_folder() + "/tests/data/report-1.0.json");
   ASSERT_EQ(older.schema_version, "1.0");
   auto newer = older;
   newer.schema_version = "1.1";

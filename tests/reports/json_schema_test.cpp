@@ -6,12 +6,13 @@
 
 #include "reports/columns.h"
 #include "reports/file.h"
+#include "tests/paths.h"
 
 namespace stbench::reports {
 namespace {
 
 TEST(JsonSchema, CommittedIsTheProgramsOwn) {
-  EXPECT_EQ(read_file(STBENCH_SOURCE_DIR "/docs/report.schema.json"), json_schema())
+  EXPECT_EQ(read_file(stbench::test::source_folder() + "/docs/report.schema.json"), json_schema())
       << "write it anew: stbench schema > docs/report.schema.json";
 }
 

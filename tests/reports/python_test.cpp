@@ -14,6 +14,7 @@
 #include "reports/csv.h"
 #include "reports/file.h"
 #include "reports/json.h"
+#include "tests/paths.h"
 #include "tests/reports/random_report.h"
 
 namespace stbench::reports {
@@ -52,7 +53,7 @@ TEST(Python, ReadsTheSameCellsAsWeWrote) {
     const Report report = random_report(seed);
     ReportFile(csv).write(to_csv(report));
     ReportFile(json).write(to_json(report));
-    const std::string script = STBENCH_SOURCE_DIR "/tests/reports/read_reports.py";
+    const std::string script = stbench::test::source_folder() + "/tests/reports/read_reports.py";
     EXPECT_EQ(output_of(fmt::format("'{}' '{}' '{}' '{}' 2>&1", python, script, csv, json)),
               dump_cases(report) + samples_and_seed(report))
         << "seed " << seed;

@@ -12,6 +12,7 @@
 
 #include "reports/file.h"
 #include "reports/probability.h"
+#include "tests/paths.h"
 
 namespace stbench::reports {
 namespace {
@@ -21,7 +22,7 @@ using Numbers = std::vector<double>;
 /// What tests/reports/make_rank_reference.py wrote down of SciPy.
 const nlohmann::json& scipy() {
   static const auto reference =
-      nlohmann::json::parse(read_file(STBENCH_SOURCE_DIR "/tests/data/rank_statistics.json"));
+      nlohmann::json::parse(read_file(stbench::test::source_folder() + "/tests/data/rank_statistics.json"));
   return reference;
 }
 

@@ -9,12 +9,13 @@
 #include "reports/file.h"
 #include "reports/json.h"
 #include "reports/statistics.h"
+#include "tests/paths.h"
 #include "tests/reports/random_report.h"
 
 namespace stbench::reports {
 namespace {
 
-std::string document() { return read_file(STBENCH_SOURCE_DIR "/docs/schema.md"); }
+std::string document() { return read_file(stbench::test::source_folder() + "/docs/schema.md"); }
 
 /// The indented lines from the first that starts so, without their indent.
 std::string example(const std::string& start, const std::string& line_end) {

@@ -16,6 +16,7 @@
 #include "speedtorch/npy_array.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/paths.h"
 #include "tests/speedtorch/stale_graph.h"
 
 namespace speedtorch {
@@ -420,7 +421,7 @@ class MappedFilesAndNumPy : public MappedFiles {
       GTEST_SKIP() << "STBENCH_PYTHON is not set (a Python with NumPy)";
   }
   void run_numpy(const std::string& what) const {
-    const std::string command = std::string(STBENCH_PYTHON) + " " + STBENCH_SOURCE_DIR +
+    const std::string command = std::string(STBENCH_PYTHON) + " " + stbench::test::source_folder() +
                                 "/tests/speedtorch/numpy_files.py " + what + " " + folder_.path().string();
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }

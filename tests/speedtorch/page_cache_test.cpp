@@ -21,7 +21,7 @@ constexpr std::int64_t cached_bytes = (std::int64_t{8} << 20) + 4096;
 
 MappedBytes file_of(const Memory& memory) { return {memory.data(), memory.bytes(), memory.file_fd()}; }
 
-std::byte byte_at(std::int64_t at) { return static_cast<std::byte>(at * 31 >> 5 & 0xFF); }
+std::byte cached_byte(std::int64_t at) { return static_cast<std::byte>(at * 31 >> 5 & 0xFF); }
 
 /// Reads a byte of each page.
 void touch(const std::byte* bytes) {
@@ -43,7 +43,7 @@ double evicted(const Memory& memory) {
 /// A file on a disk with something in it.
 std::shared_ptr<Memory> written_file() {
   auto memory = allocate(Placement::mapped, cached_bytes);
-  for (std::int64_t at = 0; at < cached_bytes; ++at) memory->data()[at] = byte_at(at);
+  for (std::int64_t at = 0; at < cached_bytes; ++at) memory->data()[at] = cached_byte(at);
   return memory;
 }
 
@@ -52,7 +52,7 @@ TEST(PageCache, AnEvictedFileIsNotInMemoryAndKeepsWhatWasWritten) {
   EXPECT_EQ(resident_fraction(memory->data(), cached_bytes), 1);
   EXPECT_EQ(evicted(*memory), 0);
   std::int64_t wrong = 0;
-  for (std::int64_t at = 0; at < cached_bytes; ++at) wrong += memory->data()[at] != byte_at(at);
+  for (std::int64_t at = 0; at < cached_bytes; ++at) wrong += memory->data()[at] != cached_byte(at);
   EXPECT_EQ(wrong, 0);
 }
 
@@ -87,7 +87,7 @@ TEST(PageCache, PagesThatAnotherMappingHasTouchedAreEvicted) {
   const OtherMapping other(memory->file_fd(), MAP_SHARED);
   EXPECT_EQ(resident_fraction(memory->data(), cached_bytes), 1);
   EXPECT_EQ(evicted(*memory), 0);
-  EXPECT_EQ(other.data()[cached_bytes - 1], byte_at(cached_bytes - 1));
+  EXPECT_EQ(other.data()[cached_bytes - 1], cached_byte(cached_bytes - 1));
 }
 
 TEST(PageCache, WhatAPrivateMappingHasWrittenIsKept) {
@@ -96,7 +96,7 @@ TEST(PageCache, WhatAPrivateMappingHasWrittenIsKept) {
   other.data()[4096] = std::byte{0x77};
   evict(file_of(*memory));
   EXPECT_EQ(other.data()[4096], std::byte{0x77});
-  EXPECT_EQ(memory->data()[4096], byte_at(4096));
+  EXPECT_EQ(memory->data()[4096], cached_byte(4096));
 }
 
 TEST(PageCache, PagesThatAnotherProcessHasMappedStay) {

@@ -1,0 +1,11 @@
+/// Folders and files of this checkout and build. Only paths.cpp holds them, so that ccache can share the
+/// other compilations between checkouts.
+#pragma once
+
+namespace stbench {
+
+extern const char* const peers_folder;  ///< the scripts of the peer processes
+extern const char* const
+    default_text;  ///< the text that the embedding suite trains on unless --text names one
+
+}  // namespace stbench
