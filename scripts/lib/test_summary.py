@@ -1,12 +1,15 @@
-"""Sums up CTest's JUnit files of one folder: the skipped with their reasons, the failed, and the closing line.
+"""Sums up CTest's JUnit files of one folder: the slowest tests, the time of each stage, the skipped with their reasons, the
+failed, and the closing line.
 
 usage: test_summary.py FOLDER
 
 FOLDER holds NAME.xml for each run of CTest, NAME/PROGRAM.xml for each GoogleTest program that CTest ran whole in it, and
-NAME.failed with one line for each step that gave no results.
+NAME.failed with one line for each step that gave no results. stages.tsv has a line per stage: its name, its seconds, and the
+CPU seconds of all its processes.
 Exit status 0 where something ran and nothing failed, else 1.
 """
 
+import heapq
 import re
 import sys
 import xml.etree.ElementTree
@@ -93,8 +96,32 @@ def collect(folder):
     return results or [("all", "failed", "no tests ran")]
 
 
+def slowest(folder, count=10):
+    """The lines of the tests that took longest, of all builds together."""
+    seconds = []
+    for file in folder.glob("*.xml"):
+        try:
+            cases = list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
+        except (OSError, xml.etree.ElementTree.ParseError):
+            continue  # read_results says so
+        seconds += ((float(case.get("time", 0)), f"{file.stem}: {case.get('name')}") for case in cases)
+    return [f"slowest  {name}: {taken:.0f} s" for taken, name in heapq.nlargest(count, seconds) if taken >= 1]
+
+
+def stages(folder):
+    """The lines of the stages, and of their sum."""
+    file = folder / "stages.tsv"
+    rows = [line.split("\t") for line in file.read_text().splitlines()] if file.exists() else []
+    if rows:
+        rows.append(["in all", sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)])
+    return [f"stage    {name}: {wall} s, {cpu} CPU s" for name, wall, cpu in rows]
+
+
 def main():
-    results = collect(Path(sys.argv[1]))
+    folder = Path(sys.argv[1])
+    results = collect(folder)
+    for line in (*slowest(folder), *stages(folder)):
+        print(line)
     for state in ("skipped", "failed"):
         for name, found, reason in results:
             if found == state:

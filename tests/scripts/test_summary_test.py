@@ -80,6 +80,16 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual(done.stdout.splitlines(), ["failed  release: A.Fails: Failed", "1 passed, 1 failed, 0 skipped"])
         self.assertEqual(done.returncode, 1)
 
+    def test_slowest_tests_and_stages_are_listed(self):
+        cases = [f'<testcase name="t{i}" status="run" time="{i}.4"/>' for i in range(12)]
+        done = self.summarise(release_xml=self.suite(*cases), asan_xml=self.suite(cases[11]),
+                              stages_tsv="release build\t100\t190\nrelease tests\t50\t60\n")
+        self.assertEqual(done.stdout.splitlines(), [
+            "slowest  release: t11: 11 s", "slowest  asan: t11: 11 s",
+            *(f"slowest  release: t{i}: {i} s" for i in range(10, 2, -1)),
+            "stage    release build: 100 s, 190 CPU s", "stage    release tests: 50 s, 60 CPU s",
+            "stage    in all: 150 s, 250 CPU s", "13 passed, 0 failed, 0 skipped"])
+
     def test_program_that_is_missing_is_no_skip(self):
         done = self.summarise(release_xml=self.suite(PASSED, MISSING))
         self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed, 0 skipped")
