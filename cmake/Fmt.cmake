@@ -8,6 +8,6 @@ find_path(FMT_INCLUDE_DIR fmt/format.h REQUIRED HINTS ${fmt_folders})
 mark_as_advanced(FMT_INCLUDE_DIR)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
 file(CREATE_LINK ${FMT_INCLUDE_DIR}/fmt ${PROJECT_BINARY_DIR}/include/fmt SYMBOLIC)
-# Not for CUDA files: they include no fmt, and ccache does not see that the folder of nvcc's `-isystem=` is in the checkout, so
-# that another checkout compiled them again.
+# CUDA files include no fmt. nvcc would get the folder as `-isystem=PATH`, where ccache does not recognise a path of the
+# checkout, so another checkout would compile them again.
 include_directories(BEFORE SYSTEM $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_BINARY_DIR}/include>)
