@@ -86,7 +86,7 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem cut_item(const LaneMove<Index>& move, con
   LaneItem item;
   if constexpr (kLinked) {
     const std::uint64_t address = plan.shift == Link::from ? address_bits(from) : address_bits(to);
-    if (plan.shift != Link::none) start -= static_cast<std::int64_t>(address % kLineBytes);
+    if (plan.shift != Link::none) start -= static_cast<std::int64_t>(address % kGpuLineBytes);
     item.low = start < 0 ? static_cast<int>(-start) : 0;  // below a line, so inside the item
   }
   const std::int64_t left = move.from.row_bytes - start;

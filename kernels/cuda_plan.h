@@ -38,9 +38,9 @@ namespace speedtorch::kernels {
 
 constexpr int kWarpThreads = 32;
 /// What one request over the link carries at most, and what the GPU's first-level cache holds together.
-constexpr int kLineBytes = 128;
+constexpr int kGpuLineBytes = 128;
 /// The narrowest access on the link's side of a row of several steps: a warp's make a whole line.
-constexpr int kLinkWidth = kLineBytes / kWarpThreads;
+constexpr int kLinkWidth = kGpuLineBytes / kWarpThreads;
 /// Steps of an item of work at most: 4 KiB a warp at 16 bytes.
 constexpr int kSteps = 8;
 
@@ -86,14 +86,14 @@ SPEEDTORCH_HOST_DEVICE inline std::uint64_t address_bits(const std::byte* data) 
 /// Bytes from the line's start to a row's, over all rows the largest.
 inline int largest_shift(ConstRows rows) {
   const auto stride = static_cast<std::uint64_t>(rows.stride_bytes);
-  if (stride % kLineBytes == 0) return static_cast<int>(address_bits(rows.data) % kLineBytes);
-  return kLineBytes - common_width(address_bits(rows.data) | stride, kLineBytes);
+  if (stride % kGpuLineBytes == 0) return static_cast<int>(address_bits(rows.data) % kGpuLineBytes);
+  return kGpuLineBytes - common_width(address_bits(rows.data) | stride, kGpuLineBytes);
 }
 
 inline Access plan_access(std::int64_t row_bytes, Link link) {
   if (link == Link::from) return Access::link_read;
   if (link == Link::to) return Access::link_write;
-  return row_bytes < kLineBytes ? Access::sectors : Access::lines;
+  return row_bytes < kGpuLineBytes ? Access::sectors : Access::lines;
 }
 
 /// Cuts `accesses` of a row into equal items of at most kSteps steps.

@@ -124,7 +124,7 @@ void expect_whole_lines(const Sides& sides) {
   const RowBuffer& linked = sides.link == Link::from ? from : to;
   const auto plan = plan_lanes(from.view(), to.view(), sides.link);
   ASSERT_EQ(plan.shift, sides.link);
-  ASSERT_EQ(plan.width() * plan.lanes() % kLineBytes, 0) << "a step is whole lines";
+  ASSERT_EQ(plan.width() * plan.lanes() % kGpuLineBytes, 0) << "a step is whole lines";
   CountingMemory memory(from, to);
   std::int64_t thread = 0;
   const auto first = reinterpret_cast<std::uintptr_t>(linked.bytes().data()) + linked.place(0);
@@ -132,7 +132,7 @@ void expect_whole_lines(const Sides& sides) {
   memory.on_access([&](const std::byte* at, std::size_t width) {
     const auto address = reinterpret_cast<std::uintptr_t>(at);
     if (address < first || address >= end || width != static_cast<std::size_t>(plan.width())) return;
-    EXPECT_EQ(address % kLineBytes / width, static_cast<std::size_t>(thread) % (kLineBytes / width))
+    EXPECT_EQ(address % kGpuLineBytes / width, static_cast<std::size_t>(thread) % (kGpuLineBytes / width))
         << in_words(sides, 32);
   });
   const LaneMove<std::int64_t> move{from.view(), to.view(), index.data(), 1, Direction::gather, plan};
