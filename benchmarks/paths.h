@@ -4,8 +4,9 @@
 
 namespace stbench {
 
-extern const char* const peers_folder;  ///< the scripts of the peer processes
-extern const char* const
-    default_text;  ///< the text that the embedding suite trains on unless --text names one
+/// The scripts of the peer processes.
+extern const char* const peers_folder;
+/// The text that the embedding suite trains on unless --text names one.
+extern const char* const default_text;
 
 }  // namespace stbench
