@@ -1,33 +1,24 @@
 # The tests of make-trace and of the documents, and the example that README.md shows.
 foreach(file make_trace_test.py readme_test.py coverage_test.py ci_doc_test.py)
-  stbench_python_test(${file} LABELS scripts)
+  stbench_python_test(${file} LABELS scripts ENVIRONMENT STBENCH_PROGRAM=$<TARGET_FILE:stbench>)
 endforeach()
-get_property(of_the_program DIRECTORY PROPERTY TESTS)
-list(FILTER of_the_program INCLUDE REGEX "^(make_trace_test|readme_test|ci_doc_test)[.]")
-set_property(TEST ${of_the_program} APPEND PROPERTY ENVIRONMENT STBENCH_PROGRAM=$<TARGET_FILE:stbench>)
 
-add_executable(example_gather_rows ${PROJECT_SOURCE_DIR}/examples/gather_rows.cpp)
-target_link_libraries(example_gather_rows PRIVATE stbench_flags speedtorch)
+stbench_test_program(example_gather_rows SOURCES ${PROJECT_SOURCE_DIR}/examples/gather_rows.cpp LIBRARIES speedtorch)
 add_test(NAME example_gather_rows COMMAND example_gather_rows)
 set_tests_properties(example_gather_rows PROPERTIES PASS_REGULAR_EXPRESSION "^sum 524288\n$")
 
-stbench_python_test(${CMAKE_CURRENT_LIST_DIR}/word2vec_test.py LABELS scripts release COST 100)
-get_property(of_word2vec DIRECTORY PROPERTY TESTS)
-list(FILTER of_word2vec INCLUDE REGEX "^word2vec_test[.]")
-set_property(TEST ${of_word2vec} APPEND PROPERTY ENVIRONMENT
-  STBENCH_WORD2VEC=$<TARGET_FILE:example_word2vec> STBENCH_KING_JAMES=${STBENCH_TEXT})
+stbench_python_test(${CMAKE_CURRENT_LIST_DIR}/word2vec_test.py LABELS scripts release COST 100
+  ENVIRONMENT STBENCH_WORD2VEC=$<TARGET_FILE:example_word2vec> STBENCH_KING_JAMES=${STBENCH_TEXT})
 # A minute of training; the other tests of the example train for seconds.
 set_property(TEST word2vec_test.test_related_words_of_a_real_text_are_near_each_other APPEND PROPERTY LABELS long)
 
-add_executable(example_make_tables ${PROJECT_SOURCE_DIR}/examples/make_tables.cpp)
-target_link_libraries(example_make_tables PRIVATE stbench_flags speedtorch)
+stbench_test_program(example_make_tables SOURCES ${PROJECT_SOURCE_DIR}/examples/make_tables.cpp LIBRARIES speedtorch)
 add_test(NAME example_make_tables COMMAND example_make_tables)
 set_tests_properties(example_make_tables PROPERTIES
   PASS_REGULAR_EXPRESSION "^equal: 1\nrow 999: 999\nrefused: 512000000000000 bytes\n$")
 
 # Twice: the second run finds the file of the first.
-add_executable(example_mapped_table ${PROJECT_SOURCE_DIR}/examples/mapped_table.cpp)
-target_link_libraries(example_mapped_table PRIVATE stbench_flags speedtorch)
+stbench_test_program(example_mapped_table SOURCES ${PROJECT_SOURCE_DIR}/examples/mapped_table.cpp LIBRARIES speedtorch)
 set(table ${CMAKE_CURRENT_BINARY_DIR}/example_mapped_table.npy)
 add_test(NAME example_mapped_table
   COMMAND sh -c "rm -f '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}' && '$<TARGET_FILE:example_mapped_table>' '${table}'")
@@ -38,8 +29,7 @@ set_tests_properties(example_mapped_table PROPERTIES
 set(library_examples ${CMAKE_CURRENT_BINARY_DIR}/library_examples)
 file(MAKE_DIRECTORY ${library_examples})
 function(library_example name output)
-  add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.cpp)
-  target_link_libraries(example_${name} PRIVATE stbench_flags speedtorch)
+  stbench_test_program(example_${name} SOURCES ${PROJECT_SOURCE_DIR}/examples/${name}.cpp LIBRARIES speedtorch)
   add_test(NAME example_${name} COMMAND example_${name} WORKING_DIRECTORY ${library_examples})
   set_tests_properties(example_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${output}")
 endfunction()
