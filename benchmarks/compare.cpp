@@ -20,6 +20,7 @@
 #include "reports/comparison_table.h"
 #include "reports/error.h"
 #include "reports/file.h"
+#include "reports/standard_output.h"
 #include "reports/statistics.h"
 #include "reports/style.h"
 
@@ -35,7 +36,9 @@ constexpr int not_comparable = 3;
 class Outputs {
  public:
   explicit Outputs(const ComparisonOptions& options)
-      : takes_stdout_(options.markdown == "-" || options.csv == "-" || options.json == "-"),
+      : shows_table_(
+            shows_tables(options.markdown == "-" || options.csv == "-" || options.json == "-",
+                         !(options.markdown.empty() && options.csv.empty() && options.json.empty()))),
         markdown_(claim(options.markdown)),
         csv_(claim(options.csv)),
         json_(claim(options.json)) {}
@@ -45,8 +48,8 @@ class Outputs {
     if (markdown_) markdown_->write(comparison_markdown(comparison, view));
     if (csv_) csv_->write(comparison_csv(comparison));
     if (json_) json_->write(comparison_json(comparison, options.rules, status));
-    if (!takes_stdout_)
-      std::fputs(comparison_table(comparison, view, style_for(options.color)).c_str(), stdout);
+    if (shows_table_)
+      reports::write_standard_output(comparison_table(comparison, view, style_for(options.color)));
   }
 
  private:
@@ -54,7 +57,7 @@ class Outputs {
     return path.empty() ? nullptr : std::make_unique<reports::ReportFile>(path);
   }
 
-  bool takes_stdout_;
+  bool shows_table_;
   std::unique_ptr<reports::ReportFile> markdown_, csv_, json_;
 };
 
@@ -167,12 +170,14 @@ int calibrate(const Options& options) {
     const auto& spread = row.ceiling ? row.ceiling : row.time;
     if (spread) spreads.push_back(*spread);
   }
-  fmt::print("{} processes, {} rows; the spread of the middle row is {:.1f}%, of the widest {:.1f}%\n",
-             calibration.processes, calibration.cases.size(), 100 * reports::median(spreads),
-             100 * *std::max_element(spreads.begin(), spreads.end()));
-  fmt::print("as single runs, {} of {} pairs of them ({} of {} rows) would have raised a false alarm\n",
-             alarms.alarmed_pairs, alarms.pairs, alarms.alarmed_rows, alarms.rows);
-  fmt::print("written to {}; stbench compare on this machine uses it\n", path);
+  if (!shows_tables(false, true)) return 0;
+  reports::write_standard_output(
+      fmt::format("{} processes, {} rows; the spread of the middle row is {:.1f}%, of the widest {:.1f}%\n"
+                  "as single runs, {} of {} pairs of them ({} of {} rows) would have raised a false alarm\n"
+                  "written to {}; stbench compare on this machine uses it\n",
+                  calibration.processes, calibration.cases.size(), 100 * reports::median(spreads),
+                  100 * *std::max_element(spreads.begin(), spreads.end()), alarms.alarmed_pairs, alarms.pairs,
+                  alarms.alarmed_rows, alarms.rows, path));
   return 0;
 }
 

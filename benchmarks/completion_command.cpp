@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
-
 #include "benchmarks/option_table.h"
 #include "benchmarks/own_command.h"
 #include "harness/errors.h"
 #include "harness/suggest.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
@@ -214,7 +213,7 @@ Execute parse_completion(const std::vector<std::string>& words) {
   for (const auto& [name, script] : shells) {
     if (name == words.front()) {
       return [script = script] {
-        std::fputs(script().c_str(), stdout);
+        reports::write_standard_output(script());
         return 0;
       };
     }

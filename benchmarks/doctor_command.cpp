@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 
 #include "benchmarks/libtorch_environment.h"
 #include "benchmarks/own_command.h"
@@ -12,6 +11,7 @@
 #include "harness/doctor/doctor.h"
 #include "harness/errors.h"
 #include "harness/machine.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
@@ -56,7 +56,7 @@ int examine(const DoctorOptions& options) {
   const auto findings = harness::doctor::examine(harness::doctor::read_sources());
   const auto text = options.json ? harness::doctor::to_json(findings).dump(2) + "\n"
                                  : (options.text ? versions() : "") + harness::doctor::to_text(findings);
-  std::fputs(text.c_str(), stdout);
+  reports::write_standard_output(text);
   const bool spoilt =
       std::ranges::any_of(findings, [](const Finding& one) { return one.verdict == Verdict::spoils; });
   return options.strict && spoilt ? 1 : 0;

@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "reports/destination.h"
 #include "reports/error.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
@@ -23,7 +24,8 @@ namespace {
 }  // namespace
 
 EventFile::EventFile(std::string path) : path_(std::move(path)) {
-  made_ = path_ != "-" && ::access(path_.c_str(), F_OK) != 0;
+  if (path_ == "-") reports::require_standard_output();
+  if (path_ != "-" && ::access(path_.c_str(), F_OK) != 0) made_ = reports::destination_of(path_);
   const int fd = path_ == "-" ? ::dup(STDOUT_FILENO)
                               : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) refuse(path_, errno);
@@ -31,7 +33,7 @@ EventFile::EventFile(std::string path) : path_(std::move(path)) {
 }
 
 EventFile::~EventFile() {
-  if (made_ && !begun_) ::unlink(path_.c_str());
+  if (!made_.empty() && !begun_) ::unlink(made_.c_str());
 }
 
 void EventFile::update(const reports::Report& report) { append(lines_.update(report)); }
@@ -45,16 +47,7 @@ void EventFile::append(const std::string& lines) {
   if (!lines.empty() && !std::exchange(begun_, true) && path_ != "-" && ::ftruncate(file_.get(), 0) != 0 &&
       errno != EINVAL)  // a pipe cannot be emptied, and need not
     error_ = errno;
-  std::string_view rest = lines;
-  while (!rest.empty() && error_ == 0) {
-    const ssize_t count = ::write(file_.get(), rest.data(), rest.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      error_ = errno;
-    } else {
-      rest.remove_prefix(static_cast<std::size_t>(count));
-    }
-  }
+  if (error_ == 0) error_ = reports::write_whole(file_.get(), lines);
 }
 
 }  // namespace stbench

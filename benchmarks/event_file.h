@@ -29,7 +29,7 @@ class EventFile {
   void append(const std::string& lines);
 
   std::string path_;
-  bool made_ = false;   ///< it was not there before
+  std::string made_;    ///< the file, if it was not there before
   bool begun_ = false;  ///< there are lines in it
   reports::FileDescriptor file_;
   reports::EventLines lines_;

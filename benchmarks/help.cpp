@@ -44,8 +44,10 @@ constexpr std::string_view notes =
     R"(Lists are separated by commas. Numbers take k M G = 10^3, 10^6, 10^9 and Ki Mi Gi = 2^10, 2^20,
 2^30, and ranges: 1k:1M:x4 multiplies, 1:9:+2 adds. Sizes in reports are SI: GB = 10^9 bytes.
 
-Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off.
-Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage or a failed case;
+Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off. If stdout is full
+or closed, that is an error; with stdout closed, a run that writes a report leaves the tables out.
+Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage, a failed case, or
+a result that could not be written;
 128 + signal when interrupted (the report then holds the finished cases and says so).
 compare, and run with --baseline: 0 none slower; 1 a row is slower, lost or failed; 2 an error or a
 wrong result; 3 not comparable (another machine, driver, build or schema).

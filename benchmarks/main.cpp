@@ -12,7 +12,7 @@
 #include "benchmarks/compare.h"
 #include "benchmarks/hold_session.h"
 #include "benchmarks/run.h"
-#include "harness/errors.h"
+#include "reports/standard_output.h"
 
 namespace {
 
@@ -41,7 +41,7 @@ int dispatch(const stbench::Command& command) {
           return stbench::calibrate(what.options);
         if constexpr (std::is_same_v<What, stbench::Execute>) return what();
         if constexpr (std::is_same_v<What, stbench::PrintCommand>) {
-          std::fputs(what.text.c_str(), stdout);
+          stbench::reports::write_standard_output(what.text);
           return 0;
         }
       },
@@ -56,6 +56,7 @@ int fail(const char* message) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stbench::reports::reserve_standard_descriptors();
   restart_with_short_spin(argv);
   try {
     if (argc == 2 && std::string_view(argv[1]) == stbench::hold_command) return stbench::serve_holding();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <sstream>
 
 #include "benchmarks/help.h"
@@ -12,6 +11,7 @@
 #include "benchmarks/version.h"
 #include "harness/errors.h"
 #include "reports/json_schema.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
@@ -77,7 +77,7 @@ Execute printing(std::string_view command, const std::vector<std::string>& words
   if (!words.empty())
     throw UsageError(fmt::format("{} takes no '{}': it prints one text, for a file", command, words.front()));
   return [text] {
-    std::fputs(text().c_str(), stdout);
+    reports::write_standard_output(text());
     return 0;
   };
 }

@@ -5,17 +5,25 @@
 
 #include <regex>
 
+#include "benchmarks/screen.h"
 #include "benchmarks/suite.h"
 #include "harness/google_benchmark.h"
 #include "reports/csv.h"
 #include "reports/error.h"
 #include "reports/json.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
 
 std::unique_ptr<reports::ReportFile> claim(const std::string& path) {
   return path.empty() ? nullptr : std::make_unique<reports::ReportFile>(path);
+}
+
+/// True if the results are in a file at the end, whatever becomes of stdout.
+bool names_file(const Options& options) {
+  return !(options.csv.empty() && options.json.empty() && options.benchmark_out.empty() &&
+           options.events.empty() && options.save_baseline.empty());
 }
 
 /// Google Benchmark's JSON names the host; a report does not.
@@ -42,6 +50,7 @@ class ScratchFile {
 ReportSink::ReportSink(const Options& options)
     : takes_stdout_(options.csv == "-" || options.json == "-" || options.benchmark_out == "-" ||
                     options.events == "-" || options.trace == "-"),
+      shows_tables_(stbench::shows_tables(takes_stdout_, names_file(options))),
       google_benchmark_format_(options.benchmark_out_format),
       csv_(claim(options.csv)),
       json_(claim(options.json)),
@@ -55,7 +64,7 @@ void ReportSink::progress(const reports::Report& report) {
   if (events_) events_->update(report);
 }
 
-std::string ReportSink::write(const reports::Report& report) {
+std::string ReportSink::write(const reports::Report& report, const std::string& tables) {
   std::string unwritten;
   const auto attempt = [&](auto action) {
     try {
@@ -69,6 +78,7 @@ std::string ReportSink::write(const reports::Report& report) {
   attempt([&] { write_google_benchmark(report); });
   if (events_) attempt([&] { events_->end(report); });
   if (trace_) attempt([&] { trace_file_->write(trace_->to_json(report.program)); });
+  if (!tables.empty()) attempt([&] { reports::write_standard_output(tables); });
   return unwritten;
 }
 

@@ -30,6 +30,7 @@
 #include "harness/watchdog.h"
 #include "kernels/isa.h"
 #include "reports/error.h"
+#include "reports/standard_output.h"
 #include "reports/statistics.h"
 #include "speedtorch/cuda.h"
 
@@ -128,14 +129,14 @@ class Run {
   }
 
   int execute() {
-    if (!sink_.takes_stdout()) std::fputs(machine_line(report_).c_str(), stdout), std::fflush(stdout);
+    if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
     const harness::InterruptGuard interrupts;
     sink_.progress(report_);
     measure_all();
     progress_.clear();
     finish(report_);
-    const auto unwritten = sink_.write(report_);
-    if (!sink_.takes_stdout()) std::fputs(screen_text(report_, style_for(options_.color)).c_str(), stdout);
+    const auto unwritten = sink_.write(
+        report_, sink_.shows_tables() ? screen_text(report_, style_for(options_.color)) : std::string());
     for (const auto& line : unmet(options_.expectations, report_)) fmt::print(stderr, "stbench: {}\n", line);
     if (!unwritten.empty()) throw reports::ReportError(unwritten);
     return exit_status(report_);
@@ -355,18 +356,20 @@ class Run {
   harness::Progress progress_;
 };
 
-void print_cases(const Options& options, const harness::Machine& machine) {
+void write_cases(const Options& options, const harness::Machine& machine) {
   double seconds = 0;
   std::size_t cases = 0;
+  std::string text;
   for (const auto& plan : plans_of(options, machine)) {
     for (const auto& group : plan.groups) {
       seconds += group->seconds;
-      for (const auto& id : group->cases) fmt::print("{}\n", sentence_of(id)), ++cases;
+      for (const auto& id : group->cases) text += sentence_of(id) + "\n", ++cases;
     }
     for (const auto& record : plan.waived)
-      fmt::print("waived: {}: {}\n", sentence_of(record.id), record.reason);
+      text += fmt::format("waived: {}: {}\n", sentence_of(record.id), record.reason);
     for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
   }
+  reports::write_standard_output(text);
   fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
 }
 
@@ -375,7 +378,7 @@ void print_cases(const Options& options, const harness::Machine& machine) {
 int run(const Options& options) {
   const auto machine = harness::read_machine();
   if (options.dry_run) {
-    print_cases(options, machine);
+    write_cases(options, machine);
     return 0;
   }
   return Run(options, machine).execute();
@@ -384,19 +387,19 @@ int run(const Options& options) {
 namespace {
 
 /// "  method   speedtorch hybrid ...   [all]", the values on as many lines as fit the screen.
-void print_axis(const AxisInfo& axis) {
+std::string axis_text(const AxisInfo& axis) {
   constexpr std::size_t columns = 98, indent = 16;
-  std::string line = fmt::format("  {:<{}}", axis.name, indent - 2);
+  std::string text, line = fmt::format("  {:<{}}", axis.name, indent - 2);
   std::istringstream values(axis.values + "   [" + axis.standard + "]");
   for (std::string word, gap; values >> word; gap = " ") {
     if (word.front() == '[') gap = "   ";
     if (line.size() + gap.size() + word.size() > columns) {
-      fmt::print("{}\n", line);
+      text += line + "\n";
       line = std::string(indent, ' '), gap.clear();
     }
     line += gap + word;
   }
-  fmt::print("{}\n", line);
+  return text + line + "\n";
 }
 
 }  // namespace
@@ -407,14 +410,16 @@ int list(const ListCommand& command) {
     if (options.suites.empty()) {
       for (const auto& suite : suites()) options.suites.push_back(suite.name);
     }
-    print_cases(options, harness::read_machine());
+    write_cases(options, harness::read_machine());
     return 0;
   }
+  std::string text;
   for (const auto& suite : suites()) {
-    fmt::print("{}: {}\n", suite.name, suite.summary);
-    for (const auto& axis : suite.describe()) print_axis(axis);
-    fmt::print("{}", suite.more());
+    text += fmt::format("{}: {}\n", suite.name, suite.summary);
+    for (const auto& axis : suite.describe()) text += axis_text(axis);
+    text += suite.more();
   }
+  reports::write_standard_output(text);
   return 0;
 }
 

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "benchmarks/suite.h"
+#include "harness/errors.h"
 #include "reports/answer.h"
+#include "reports/standard_output.h"
 #include "reports/table.h"
 
 namespace stbench {
@@ -66,6 +68,14 @@ std::string rerun_hint(const reports::Report& report) {
 reports::Style style_for(const std::string& color) {
   const bool on = color == "always" || (color == "auto" && is_terminal() && !is_set("NO_COLOR"));
   return on ? reports::Style::colour : reports::Style::plain;
+}
+
+bool shows_tables(bool report_takes_stdout, bool file_takes_results) {
+  if (report_takes_stdout) return false;
+  if (!reports::standard_output_is_closed()) return true;
+  if (file_takes_results) return false;
+  throw UsageError(
+      "stdout is closed, so the results would be lost; leave it open, or name a file (--json FILE)");
 }
 
 std::string machine_line(const reports::Report& report) {

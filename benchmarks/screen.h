@@ -11,6 +11,10 @@ namespace stbench {
 /// Colour for `always`, and for `auto` on a terminal that is not dumb and where NO_COLOR is not set.
 reports::Style style_for(const std::string& color);
 
+/// True if the tables go to stdout: no report takes it, and it is open. A closed one is fine as long as a
+/// file takes the results. @throws UsageError if nothing takes them
+bool shows_tables(bool report_takes_stdout, bool file_takes_results);
+
 /// The program and the machine of a report in one line; empty for one without an environment (a CSV).
 std::string machine_line(const reports::Report& report);
 

@@ -3,8 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
-#include <regex>
 
 #include "benchmarks/expectation.h"
 #include "benchmarks/own_command.h"
@@ -15,6 +13,7 @@
 #include "harness/suggest.h"
 #include "reports/file.h"
 #include "reports/listing.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
@@ -60,7 +59,7 @@ int print(const ShowOptions& options) {
   if (!options.filter.empty()) keep_matching(report, options.filter);
   const auto style = style_for(options.color);
   if (options.columns.empty() && options.sort.empty()) {
-    std::fputs((machine_line(report) + screen_text(report, style)).c_str(), stdout);
+    reports::write_standard_output(machine_line(report) + screen_text(report, style));
     return 0;
   }
   if (!options.sort.empty()) {
@@ -70,7 +69,7 @@ int print(const ShowOptions& options) {
   }
   const auto columns =
       options.columns.empty() ? reports::usual_columns() : columns_of(report, options.columns, "--columns");
-  std::fputs(reports::listing(report, columns, style, sentence_of).c_str(), stdout);
+  reports::write_standard_output(reports::listing(report, columns, style, sentence_of));
   return 0;
 }
 

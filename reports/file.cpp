@@ -15,9 +15,11 @@
 #include <system_error>
 
 #include "reports/csv.h"
+#include "reports/destination.h"
 #include "reports/error.h"
 #include "reports/events.h"
 #include "reports/json.h"
+#include "reports/standard_output.h"
 
 namespace stbench::reports {
 namespace {
@@ -43,17 +45,20 @@ std::string reason_of(int error) { return std::generic_category().message(error)
   refuse(path, reason_of(error), "a path in a folder you may write to");
 }
 
-/// The file that a path means: what a symbolic link points to, or the path itself where that does not exist
-/// yet.
-std::string behind_links(const std::string& path) {
-  std::error_code error;
-  const fs::path resolved = fs::weakly_canonical(path, error);
-  return error ? path : resolved.string();
-}
-
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
+}
+
+/// Who may read and write a report stays as it was. Only root can give a file to another owner, and a group
+/// that cannot be kept must not lend its rights to another.
+void keep_access(int fd, const struct stat& old) {
+  constexpr mode_t kAccess = 0777, kGroup = 0070;
+  mode_t mode = old.st_mode & kAccess;
+  if (::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0) mode &= ~kGroup | (mode & S_IRWXO) << 3;
+  // Root's new file would not be the owner's any more; nobody else can do anything about it.
+  [[maybe_unused]] const int given = ::fchown(fd, old.st_uid, static_cast<gid_t>(-1));
+  [[maybe_unused]] const int kept = ::fchmod(fd, mode);  // refused by file systems that have no modes
 }
 
 std::string temporary_name(const std::string& folder) {
@@ -62,12 +67,8 @@ std::string temporary_name(const std::string& folder) {
 }
 
 void write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) refuse(path, reason_of(errno), "a place with room for the report");
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
+  if (const int error = write_whole(fd, text); error != 0)
+    refuse(path, reason_of(error), "a place with room for the report");
 }
 
 /// A pipe or a terminal cannot be synchronised, which is no fault of the text.
@@ -86,11 +87,15 @@ FileDescriptor::~FileDescriptor() {
 ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(path)) {
   if (path_.empty())
     throw ReportError("cannot write a report to \"\": a file name, or - for the output, would be right");
-  if (path_ == "-") return;
-  target_ = behind_links(path_);
+  if (path_ == "-") {
+    require_standard_output();
+    return;
+  }
+  target_ = destination_of(path_);
   folder_ = folder_of(target_);
   struct stat state {};
   const bool exists = ::stat(target_.c_str(), &state) == 0;
+  if (!exists && errno == ELOOP) refuse(path_, reason_of(ELOOP), "a link that leads to a file");
   if (exists && S_ISDIR(state.st_mode)) refuse(path_, "it is a folder", "the name of a file in it");
   if (exists && ::access(target_.c_str(), W_OK) != 0)
     refuse(path_, reason_of(errno), "a file you may write to");
@@ -99,6 +104,7 @@ ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(
     claim_in_place();
   } else {
     claim_temporary(temporary);
+    if (exists) keep_access(file_.get(), state);
   }
 }
 
@@ -131,8 +137,7 @@ void ReportFile::write(std::string_view text) {
   if (std::exchange(written_, true)) throw std::logic_error("a report file is written once");
   if (path_ == "-") {
     std::fflush(stdout);
-    write_all(STDOUT_FILENO, text, "the standard output");
-    return;
+    return write_standard_output(text);
   }
   write_all(file_.get(), text, path_);
   to_disk(file_.get(), path_);

@@ -1,6 +1,7 @@
 #include "reports/file.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -109,6 +110,64 @@ TEST_P(FileTest, WritesBehindALink) {
   ReportFile(path("link.csv"), GetParam()).write("new");
   EXPECT_TRUE(fs::is_symlink(path("link.csv")));
   EXPECT_EQ(content_of(path("elsewhere/t.csv")), "new");
+}
+
+TEST_P(FileTest, MakesWhatADanglingLinkLeadsTo) {
+  fs::create_directory(path("elsewhere"));
+  fs::create_symlink("elsewhere/second.csv", path("first.csv"));
+  fs::create_symlink("t.csv", path("elsewhere/second.csv"));
+  ReportFile(path("first.csv"), GetParam()).write("new");
+  EXPECT_TRUE(fs::is_symlink(path("first.csv")));
+  EXPECT_TRUE(fs::is_symlink(path("elsewhere/second.csv")));
+  EXPECT_EQ(content_of(path("elsewhere/t.csv")), "new");
+}
+
+TEST_P(FileTest, RefusesLinksThatLeadNowhere) {
+  fs::create_symlink("loop.csv", path("loop.csv"));
+  fs::create_symlink("missing/t.csv", path("lost.csv"));
+  const auto claim = [&](const char* name) {
+    return error_of([&] { const ReportFile claimed(path(name), GetParam()); });
+  };
+  EXPECT_NE(claim("loop.csv").find("symbolic links"), std::string::npos) << claim("loop.csv");
+  EXPECT_NE(claim("lost.csv").find("No such file or directory"), std::string::npos) << claim("lost.csv");
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST_P(FileTest, IsForWhomTheOldReportWas) {
+  put(path("t.csv"), "old");
+  for (const auto mode : {0640U, 0600U, 0664U}) {
+    fs::permissions(path("t.csv"), static_cast<fs::perms>(mode));
+    ReportFile(path("t.csv"), GetParam()).write("new");
+    EXPECT_EQ(fs::status(path("t.csv")).permissions(), static_cast<fs::perms>(mode));
+  }
+}
+
+TEST_P(FileTest, KeepsOwnerAndGroupWhereItMay) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to others";
+  constexpr uid_t kUser = 12'345, kGroup = 23'456;
+  put(path("t.csv"), "old");
+  ASSERT_EQ(::chown(path("t.csv").c_str(), kUser, kGroup), 0);
+  ReportFile(path("t.csv"), GetParam()).write("new");
+  struct stat state {};
+  ASSERT_EQ(::stat(path("t.csv").c_str(), &state), 0);
+  EXPECT_EQ(state.st_uid, kUser);
+  EXPECT_EQ(state.st_gid, kGroup);
+}
+
+TEST_P(FileTest, AGroupThatCannotBeKeptLendsItsRightsToNoOther) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a file of a group that a user is not in";
+  constexpr uid_t kNobody = 65'534, kGroup = 23'456;
+  put(path("t.csv"), "old");
+  fs::permissions(path("t.csv"), static_cast<fs::perms>(0664));
+  fs::permissions(folder_, fs::perms::all);
+  ASSERT_EQ(::chown(path("t.csv").c_str(), kNobody, kGroup), 0);
+  EXPECT_EQ(in_child([&] {
+              if (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) return 1;
+              ReportFile(path("t.csv"), GetParam()).write("new");
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(fs::status(path("t.csv")).permissions(), static_cast<fs::perms>(0644));
 }
 
 TEST_P(FileTest, TakesANameWithoutAFolder) {
