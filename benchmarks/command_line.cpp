@@ -16,6 +16,7 @@
 #include "benchmarks/method.h"
 #include "benchmarks/net.h"
 #include "benchmarks/option_table.h"
+#include "benchmarks/output_paths.h"
 #include "benchmarks/reference_step.h"
 #include "benchmarks/step_suite.h"
 #include "benchmarks/suite.h"
@@ -284,26 +285,6 @@ void check_baseline_options(const CLI::App& app, const Options& options, const s
     throw UsageError("--processes: a calibration takes 3 or more, better 10");
 }
 
-/// Each report has a place of its own, and stdout takes one.
-void check_outputs(const Options& options) {
-  const std::pair<const char*, const std::string*> outputs[] = {{"--csv", &options.csv},
-                                                                {"--json", &options.json},
-                                                                {"--benchmark_out", &options.benchmark_out},
-                                                                {"--events", &options.events},
-                                                                {"--trace", &options.trace}};
-  for (const auto& [name, path] : outputs) {
-    for (const auto& [other, same] : outputs) {
-      if (name == other) break;
-      if (path->empty() || same->empty()) continue;
-      if (*path == "-" && *same == "-")
-        throw UsageError(fmt::format("{} - and {} -: only one report can go to stdout", other, name));
-      if (std::filesystem::path(*path).lexically_normal() == std::filesystem::path(*same).lexically_normal())
-        throw UsageError(
-            fmt::format("{} and {} both name '{}'; give each a file of its own", other, name, *path));
-    }
-  }
-}
-
 /// A case has a value for each axis; another one beside it would be ignored.
 void check_case_alone(const Options& options) {
   const std::pair<const char*, bool> given[] = {{"--filter", !options.filter.empty()},
@@ -360,7 +341,12 @@ void check_suites_know(const Options& options) {
 }
 
 void check_together(const Options& options) {
-  check_outputs(options);
+  require_apart({{"--csv", options.csv},
+                 {"--json", options.json},
+                 {"--benchmark_out", options.benchmark_out},
+                 {"--events", options.events},
+                 {"--trace", options.trace},
+                 {"--markdown", options.comparison.markdown}});
   check_suites_know(options);
   if (!options.case_sentence.empty()) check_case_alone(options);
 }

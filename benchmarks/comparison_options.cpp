@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "benchmarks/output_paths.h"
 #include "harness/errors.h"
 #include "harness/suggest.h"
 #include "reports/number.h"
@@ -85,13 +86,6 @@ void add_reader(CLI::App& app, const std::string& name, const ComparisonReader& 
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void check_outputs(const ComparisonOptions& options) {
-  const auto to_stdout = [](const std::string* path) { return *path == "-"; };
-  const std::string* const paths[] = {&options.markdown, &options.csv, &options.json};
-  if (std::count_if(std::begin(paths), std::end(paths), to_stdout) > 1)
-    throw UsageError("only one of --markdown, --csv and --json can go to stdout");
-}
-
 }  // namespace
 
 const std::vector<std::pair<std::string, ComparisonReader>>& comparison_readers() {
@@ -150,7 +144,9 @@ CompareCommand compare_command(Words words) {
     if (word.starts_with("-") && word != "-") refuse_option(word);
   }
   take_sides(before, two_sides ? &after : nullptr, command);
-  check_outputs(command.options);
+  require_apart({{"--markdown", command.options.markdown},
+                 {"--csv", command.options.csv},
+                 {"--json", command.options.json}});
   return command;
 }
 
