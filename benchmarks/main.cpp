@@ -1,6 +1,7 @@
 /// The program. Only here errors become exit statuses.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -57,6 +58,8 @@ int fail(const char* message) {
 
 int main(int argc, char** argv) {
   stbench::reports::reserve_standard_descriptors();
+  // A file beyond the limit on sizes (ulimit -f) is an error of its write, not the end of the run.
+  std::signal(SIGXFSZ, SIG_IGN);
   restart_with_short_spin(argv);
   try {
     if (argc == 2 && std::string_view(argv[1]) == stbench::hold_command) return stbench::serve_holding();

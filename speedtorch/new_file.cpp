@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 #include "speedtorch/error.h"
 #include "speedtorch/limits.h"
+#include "speedtorch/size_signal.h"
 
 namespace speedtorch {
 namespace {
@@ -30,6 +32,16 @@ int open_folder(const std::string& path) {
 std::string temporary_name() {
   std::random_device random;
   return ".speedtorch-" + std::to_string(random()) + std::to_string(random());
+}
+
+/// What symbolic links lead to at last, whether it exists or not.
+std::string behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as many as the system follows
+  std::filesystem::path file = path;
+  std::error_code error;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, error); ++links)
+    file = file.parent_path() / std::filesystem::read_symlink(file, error);
+  return file.string();
 }
 
 std::string link_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
@@ -78,8 +90,19 @@ void NewFile::check_free(std::int64_t bytes) const {
   }
 }
 
+void NewFile::take_access(const struct stat& old) const {
+  constexpr mode_t kAccess = 0777, kGroup = 0070;
+  mode_t mode = old.st_mode & kAccess;
+  // A group that cannot be kept must not lend its rights to another.
+  if (::fchown(file_.get(), static_cast<uid_t>(-1), old.st_gid) != 0) mode &= ~kGroup | (mode & S_IRWXO) << 3;
+  // Only root can keep another owner, and some file systems have no modes.
+  [[maybe_unused]] const int owned = ::fchown(file_.get(), old.st_uid, static_cast<gid_t>(-1));
+  [[maybe_unused]] const int allowed = ::fchmod(file_.get(), mode);
+}
+
 void NewFile::resize(std::int64_t bytes, Space space) const {
-  check_free(bytes);  // before: beyond a limit the system ends the process by a signal
+  check_free(bytes);
+  const SizeSignalBlocked blocked;  // another thread may lower the limit meanwhile
   if (::ftruncate(file_.get(), bytes) != 0)
     refuse_file(name_, "cannot be made " + std::to_string(bytes) + " bytes long");
   if (space == Space::sparse || bytes == 0) return;
@@ -91,6 +114,7 @@ void NewFile::resize(std::int64_t bytes, Space space) const {
 }
 
 void NewFile::write(std::string_view bytes, std::int64_t offset) const {
+  const SizeSignalBlocked blocked;
   while (!bytes.empty()) {
     const auto written = ::pwrite(file_.get(), bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
@@ -124,18 +148,34 @@ void NewFile::publish() {
   if (::fsync(folder_.get()) != 0 && errno != EINVAL) refuse_file(name_, "cannot be kept in its folder");
 }
 
-void replace_file(const std::string& path, std::string_view bytes) {
-  const std::string fresh = path + ".new";
-  std::remove(fresh.c_str());  // what a killed process left
-  NewFile file(fresh);
-  file.resize(static_cast<std::int64_t>(bytes.size()), Space::reserved);
-  file.write(bytes, 0);
-  file.publish();
-  if (std::rename(fresh.c_str(), path.c_str()) == 0) return;
+Replacement::Replacement(const std::string& path)
+    : path_(behind_links(path)),
+      beside_(path_ + ".new-" + std::to_string(std::random_device{}())),
+      file_(beside_) {
+  struct stat old {};
+  if (::stat(path_.c_str(), &old) != 0) {
+    if (errno == ELOOP) refuse_file(base_name(path), "cannot be replaced");
+    return;
+  }
+  if (!S_ISREG(old.st_mode))
+    throw FileError("'" + base_name(path) + "' is no regular file, so none replaces it");
+  file_.take_access(old);
+}
+
+void Replacement::publish() {
+  file_.publish();
+  if (std::rename(beside_.c_str(), path_.c_str()) == 0) return;
   const int refused = errno;
-  std::remove(fresh.c_str());
+  std::remove(beside_.c_str());
   errno = refused;
-  refuse_file(base_name(path), "cannot be replaced");
+  refuse_file(base_name(path_), "cannot be replaced");
+}
+
+void replace_file(const std::string& path, std::string_view bytes) {
+  Replacement replacement(path);
+  replacement.file().resize(static_cast<std::int64_t>(bytes.size()), Space::reserved);
+  replacement.file().write(bytes, 0);
+  replacement.publish();
 }
 
 }  // namespace speedtorch

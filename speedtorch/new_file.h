@@ -1,6 +1,8 @@
 /// A file that appears under its name when it is whole, or never.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,6 +42,9 @@ class NewFile {
   /// Another descriptor of the file, which outlives this object.
   [[nodiscard]] Descriptor duplicate() const;
 
+  /// Lets those use the file who may use `old`, as far as this process may say so.
+  void take_access(const struct stat& old) const;
+
   /// Waits until the content is on the disk and then gives the file its name; never replaces another.
   void publish();
 
@@ -53,6 +58,22 @@ class NewFile {
   Descriptor folder_;
   std::string temporary_;  ///< its name now; empty where it has none
   Descriptor file_;
+};
+
+/// A new file that takes the place of the one at `path`, if there is one, and can be used by the same users.
+/// A symbolic link stays one: the file that it leads to is replaced or made. All functions throw FileError.
+class Replacement {
+ public:
+  /// Refused at once where something other than a regular file has the name.
+  explicit Replacement(const std::string& path);
+
+  [[nodiscard]] const NewFile& file() const { return file_; }
+  void publish();
+
+ private:
+  std::string path_;
+  std::string beside_;  ///< its name between its own publish() and the replacement
+  NewFile file_;
 };
 
 /// Writes a file that takes the place of the one of that name, where there is one: it is the old or the new

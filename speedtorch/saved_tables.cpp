@@ -6,9 +6,7 @@
 #include <torch/csrc/jit/serialization/pickler.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
-#include <random>
 #include <string_view>
 #include <vector>
 
@@ -23,32 +21,22 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
 
-/// A file written from its beginning, which then takes the place of `path`.
-class Replacement {
+/// A replacement that is written from its beginning.
+class SequentialFile {
  public:
-  explicit Replacement(const std::string& path)
-      : path_(path), beside_(path + ".new-" + std::to_string(std::random_device{}())), file_(beside_) {}
+  explicit SequentialFile(const std::string& path) : replacement_(path) {}
 
   void write(std::string_view bytes) {
-    file_.write(bytes, end_);
+    replacement_.file().write(bytes, end_);
     end_ += static_cast<std::int64_t>(bytes.size());
   }
   void write(const at::Tensor& rows) {
     write({static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()});
   }
-  void publish() {
-    file_.publish();
-    if (std::rename(beside_.c_str(), path_.c_str()) == 0) return;
-    const int refused = errno;
-    std::remove(beside_.c_str());
-    errno = refused;
-    refuse_file(base_name(path_), "cannot be replaced");
-  }
+  void publish() { replacement_.publish(); }
 
  private:
-  std::string path_;
-  std::string beside_;
-  NewFile file_;
+  Replacement replacement_;
   std::int64_t end_ = 0;
 };
 
@@ -72,7 +60,7 @@ constexpr const char* kPickle = "data";
 
 /// The zip file around a pickle and its tensors. The writer ends the process where a write fails, even by
 /// telling it so: it is let through to its end, and what a write threw is thrown then.
-void write_archive(Replacement& file, const std::string& pickle, const std::vector<at::Tensor>& tensors) {
+void write_archive(SequentialFile& file, const std::string& pickle, const std::vector<at::Tensor>& tensors) {
   std::exception_ptr failed;
   const auto write = [&](const void* bytes, std::size_t count) {
     try {
@@ -113,14 +101,14 @@ at::Tensor read_tensor(const std::string& path) {
 
 void save_npy(const Table& table, const std::string& path) {
   if (is_its_file(table, path)) return table.file()->flush();
-  Replacement file(path);
+  SequentialFile file(path);
   file.write(numpys_header(npy_element_of(table.dtype()), table.sizes()));
   each_piece(table, kPieceBytes, [&](const at::Tensor& rows, std::int64_t) { file.write(rows); });
   file.publish();
 }
 
 void save_torch(const Table& table, const std::string& path) {
-  Replacement file(path);
+  SequentialFile file(path);
   std::string pickle;
   torch::jit::Pickler pickler([&](const char* bytes, std::size_t count) { pickle.append(bytes, count); });
   pickler.protocol();

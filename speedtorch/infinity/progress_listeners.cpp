@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "speedtorch/error.h"
+#include "speedtorch/size_signal.h"
 
 namespace speedtorch::infinity {
 namespace {
@@ -85,6 +86,7 @@ StatsFile::StatsFile(const std::string& path)
 
 void StatsFile::write(const Line& line) {
   const std::string loss = number(line.loss);
+  const SizeSignalBlocked blocked;
   const std::string rate = number(static_cast<double>(line.samples) / line.seconds);
   if (csv_) {
     file_ << line.kind << ',' << line.place.epoch << ',' << line.place.batch << ',' << line.place.step << ','

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -10,6 +11,7 @@
 #include "speedtorch/error.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/in_child.h"
 
 namespace speedtorch {
 namespace {
@@ -145,6 +147,69 @@ TEST_P(NewFileSizes, BeyondTheDiskAreRefusedWithWhatIsFree) {
 
 INSTANTIATE_TEST_SUITE_P(Until, NewFileSizes, testing::Values(NewFile::Until::unnamed),
                          [](const auto&) { return "unnamed"; });
+
+TEST_P(NewFileSizes, AWriteBeyondTheLimitIsAnErrorAndNoSignal) {
+  const auto said = test::in_child([&] {
+    const NewFile file(path(), GetParam());
+    const struct rlimit small { 4096, 4096 };
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const auto message = message_of<FileError>([&] { file.write(std::string(5000, 'x'), 0); });
+    sigset_t blocked, pending;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    ::sigpending(&pending);
+    const bool restored = sigismember(&blocked, SIGXFSZ) == 0 && sigismember(&pending, SIGXFSZ) == 0;
+    return message + (restored ? "; no signal is left" : "; a signal is left");
+  });
+  EXPECT_THAT(said, AllOf(HasSubstr("'new.npy' cannot be written: File too large"),
+                          HasSubstr("; no signal is left")));
+}
+
+TEST_P(NewFileSizes, TheProcessKeepsWhatItDoesAboutTheSignal) {
+  const auto said = test::in_child([&] {
+    const NewFile file(path(), GetParam());
+    file.write("x", 0);
+    ::raise(SIGXFSZ);
+    return std::string("the signal was lost");
+  });
+  EXPECT_EQ(said, "(ended by signal " + std::to_string(SIGXFSZ) + ")");
+}
+
+class Replacements : public testing::Test {
+ protected:
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Replacements, AreForWhomTheOldFileWas) {
+  folder_.write("t", "old");
+  std::filesystem::permissions(path("t"), static_cast<std::filesystem::perms>(0640));
+  replace_file(path("t"), "new");
+  EXPECT_EQ(content_of(path("t")), "new");
+  EXPECT_EQ(std::filesystem::status(path("t")).permissions(), static_cast<std::filesystem::perms>(0640));
+}
+
+TEST_F(Replacements, LeaveLinksAndTakeThePlaceOfWhatTheyLeadTo) {
+  std::filesystem::create_directory(path("elsewhere"));
+  folder_.write("elsewhere/t", "old");
+  for (const char* name : {"t", "nothing yet"}) {
+    const auto link = path(std::string("link to ") + name);
+    std::filesystem::create_symlink(std::filesystem::path("elsewhere") / name, link);
+    replace_file(link, "new");
+    EXPECT_TRUE(std::filesystem::is_symlink(link)) << name;
+    EXPECT_EQ(content_of(path(std::string("elsewhere/") + name)), "new");
+  }
+  std::filesystem::create_symlink("loop", path("loop"));
+  EXPECT_THAT(message_of<FileError>([&] { replace_file(path("loop"), "new"); }), HasSubstr("'loop'"));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("loop")));
+}
+
+TEST_F(Replacements, AreOfRegularFilesOnly) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<FileError>([&] { replace_file(path("pipe"), "new"); }),
+              HasSubstr("'pipe' is no regular file"));
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+}
 
 TEST(BaseName, IsWhatFollowsTheLastSlash) {
   EXPECT_EQ(base_name("/a/b.npy"), "b.npy");
