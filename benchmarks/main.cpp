@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <string_view>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "benchmarks/command_line.h"
 #include "benchmarks/compare.h"
+#include "benchmarks/google_benchmark_process.h"
 #include "benchmarks/hold_session.h"
 #include "benchmarks/run.h"
 #include "reports/standard_output.h"
@@ -49,9 +51,32 @@ int dispatch(const stbench::Command& command) {
       command);
 }
 
+bool has_exit_status = false;
+
+/// Exit status 1 says that a result is wrong. A library that gives up says it too: libgomp, for instance,
+/// calls exit(1) if it cannot start a thread.
+void refuse_exit_of_a_library() {
+  if (has_exit_status) return;
+  std::fputs("stbench: a library ended the program; what it says is above\n", stderr);
+  std::_Exit(2);
+}
+
 int fail(const char* message) {
   std::fprintf(stderr, "stbench: %s\n", message);
   return 2;
+}
+
+int run_program(const std::vector<std::string>& words) {
+  try {
+    if (words == std::vector<std::string>{stbench::hold_command}) return stbench::serve_holding();
+    if (words.size() == 2 && words.front() == stbench::google_benchmark_command)
+      return stbench::serve_google_benchmark(words.back());
+    return dispatch(stbench::parse_command_line(words));
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; use fewer --rows or a smaller --batch");
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
 }
 
 }  // namespace
@@ -61,12 +86,8 @@ int main(int argc, char** argv) {
   // A file beyond the limit on sizes (ulimit -f) is an error of its write, not the end of the run.
   std::signal(SIGXFSZ, SIG_IGN);
   restart_with_short_spin(argv);
-  try {
-    if (argc == 2 && std::string_view(argv[1]) == stbench::hold_command) return stbench::serve_holding();
-    return dispatch(stbench::parse_command_line({argv + 1, argv + argc}));
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory; use fewer --rows or a smaller --batch");
-  } catch (const std::exception& error) {
-    return fail(error.what());
-  }
+  std::atexit(refuse_exit_of_a_library);
+  const int status = run_program({argv + 1, argv + argc});
+  has_exit_status = true;
+  return status;
 }

@@ -32,8 +32,6 @@ class ReportSink {
   [[nodiscard]] std::string write(const reports::Report& report, const std::string& tables = {});
 
  private:
-  void write_google_benchmark(const reports::Report& report);
-
   bool takes_stdout_, shows_tables_;
   std::string google_benchmark_format_;
   std::unique_ptr<reports::ReportFile> csv_, json_, google_benchmark_, trace_file_;

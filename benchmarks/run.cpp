@@ -21,12 +21,12 @@
 #include "harness/doctor/doctor.h"
 #include "harness/environment.h"
 #include "harness/errors.h"
-#include "harness/google_benchmark.h"
 #include "harness/interrupt.h"
 #include "harness/machine.h"
 #include "harness/progress.h"
 #include "harness/sampler.h"
 #include "harness/span.h"
+#include "harness/startable_threads.h"
 #include "harness/watchdog.h"
 #include "kernels/isa.h"
 #include "reports/error.h"
@@ -112,6 +112,15 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
   return report;
 }
 
+/// The threads of the largest case and its callers, and the one that watches the time.
+std::int64_t threads_of(const Options& options, const harness::Machine& machine) {
+  const auto largest = [](const std::vector<std::int64_t>& numbers, std::int64_t otherwise) {
+    return numbers.empty() ? otherwise : std::ranges::max(numbers);
+  };
+  return largest(options.cores, static_cast<std::int64_t>(machine.allowed_cpus.size())) +
+         largest(options.callers, 0) + 1;
+}
+
 /// One run of the program, from the plan to the reports.
 class Run {
  public:
@@ -129,6 +138,7 @@ class Run {
   }
 
   int execute() {
+    harness::require_threads(threads_of(options_, machine_));
     if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
     const harness::InterruptGuard interrupts;
     sink_.progress(report_);

@@ -1,0 +1,13 @@
+/// Whether the threads of a run can be started at all.
+#pragma once
+
+#include <cstdint>
+
+namespace stbench::harness {
+
+/// Starts that many threads at once and ends them. libgomp ends the program if it cannot start its own, so
+/// this is found out before anything is measured.
+/// @throws UsageError naming how many could be started, the system's reason and the cure
+void require_threads(std::int64_t count);
+
+}  // namespace stbench::harness
