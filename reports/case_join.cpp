@@ -42,18 +42,9 @@ class Joiner {
   Joiner(std::size_t base, std::size_t now) : base_(base), now_(now) {}
 
   void add(const Report& report, Side side, std::size_t number) {
-    std::map<std::string, std::size_t> seen;
-    for (const Record& record : report.records) {
-      const std::string key = join_key(record.id);
-      const auto position = static_cast<std::size_t>(&record - report.records.data());
-      const auto [first, is_new] = seen.emplace(key, position);
-      if (!is_new) {
-        throw ReportError(fmt::format(
-            "cases {} and {} of a report are the same case ({}); once would be right", first->second + 1,
-            position + 1, shortened(one_line(who(record.id)), kScreenWidth / 2)));
-      }
-      (case_of(key, record.id).*side)[number] = &record;
-    }
+    require_distinct(report, "a report");
+    for (const Record& record : report.records)
+      (case_of(join_key(record.id), record.id).*side)[number] = &record;
   }
 
   std::vector<JoinedCase> take() { return std::move(cases_); }
@@ -85,6 +76,18 @@ std::string join_key(const Identity& id) { return key_of(id, {}); }
 std::string cell_key(const Identity& id) {
   constexpr std::array<std::string_view, 1> kMethod = {"method"};
   return key_of(id, kMethod);
+}
+
+void require_distinct(const Report& report, std::string_view name) {
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < report.records.size(); ++i) {
+    const Identity& id = report.records[i].id;
+    const auto [first, is_new] = seen.emplace(join_key(id), i);
+    if (!is_new)
+      throw ReportError(fmt::format("cases {} and {} of {} are the same case ({}); once would be right",
+                                    first->second + 1, i + 1, name,
+                                    shortened(one_line(who(id)), kScreenWidth / 2)));
+  }
 }
 
 std::vector<JoinedCase> join_cases(std::span<const Report> base, std::span<const Report> now) {

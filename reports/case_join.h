@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/record.h"
@@ -23,6 +24,10 @@ struct JoinedCase {
 std::string join_key(const Identity& id);
 /// The same without the method: equal for the cases of one cell.
 std::string cell_key(const Identity& id);
+
+/// @param name of the report, for the message
+/// @throws ReportError where the report has the same case twice, with the places of the two.
+void require_distinct(const Report& report, std::string_view name);
 
 /// In the order of the first report, then of the others. The records stay where they are.
 /// @throws ReportError where a report has the same case twice, with the places of the two.

@@ -58,10 +58,12 @@ void assign(std::int64_t& field, const Value& value) {
 }
 
 void assign(std::optional<double>& field, const Value& value) {
-  if (std::holds_alternative<std::string>(value)) refuse(value, "a finite number or nothing");
+  constexpr std::string_view kRight = "a finite number from 0 on, or nothing";
+  if (std::holds_alternative<std::string>(value)) refuse(value, kRight);
   field.reset();
   if (const auto* const real = std::get_if<double>(&value)) field = *real;
   if (const auto* const integer = std::get_if<std::int64_t>(&value)) field = static_cast<double>(*integer);
+  if (field && *field < 0) refuse(value, kRight);
 }
 
 /// `Access` is a lambda without captures that gives a reference to the field of a record.

@@ -11,6 +11,7 @@
 #include "reports/columns.h"
 #include "reports/csv_cells.h"
 #include "reports/json_value.h"
+#include "reports/style.h"
 #include "reports/utf8.h"
 
 namespace stbench::reports {
@@ -45,7 +46,7 @@ std::vector<Cell> cells_of(const ComparedCase& compared, const std::vector<std::
   cells.emplace_back("new_runs", static_cast<std::int64_t>(compared.now_runs));
   cells.emplace_back("needs_runs", whole(compared.needs_runs));
   cells.emplace_back("needs_samples", whole(compared.needs_samples));
-  cells.emplace_back("note", compared.note);
+  cells.emplace_back("note", one_line(compared.note));
   return cells;
 }
 

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "reports/case_join.h"
 #include "reports/csv.h"
 #include "reports/destination.h"
 #include "reports/error.h"
@@ -179,13 +180,22 @@ std::string read_file(const std::string& path, std::size_t largest) {
   }
 }
 
-Report read_report(const std::string& path) {
-  const std::string text = read_file(path);
+namespace {
+
+Report report_of(const std::string& text, const std::string& path) {
   if (are_events(text)) return from_events(text, path);
   const std::size_t start = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   const std::size_t first = text.find_first_not_of(" \t\r\n", start);
   const bool is_json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
   return is_json ? from_json(text, path) : from_csv(text, path);
+}
+
+}  // namespace
+
+Report read_report(const std::string& path) {
+  Report report = report_of(read_file(path), path);
+  require_distinct(report, path);
+  return report;
 }
 
 }  // namespace stbench::reports

@@ -166,7 +166,7 @@ std::uint64_t seed_at(const Place& place) {
 double sample_at(const Place& place) {
   if (place.value().is_null())
     return std::numeric_limits<double>::quiet_NaN();  // how the writer says "not finite"
-  place.expect(place.value().is_number(), "a number");
+  place.expect(place.value().is_number() && place.value().get<double>() >= 0, "a number from 0 on");
   return place.value().get<double>();
 }
 

@@ -12,7 +12,9 @@ using Json = nlohmann::ordered_json;
 
 Json texts() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
 
-Json numbers_or_null() { return {{"type", "array"}, {"items", {{"type", {"number", "null"}}}}}; }
+Json numbers_or_null() {
+  return {{"type", "array"}, {"items", {{"type", {"number", "null"}}, {"minimum", 0}}}};
+}
 
 Json statuses() {
   Json names = Json::array();

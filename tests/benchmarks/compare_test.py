@@ -201,6 +201,21 @@ class HostileReportTest(ProgramTest):
         report["cases"].append(report["cases"][0])
         self.assertIn("same case", self.refused("c.json", json.dumps(report), place="cases 1 and 11"))
 
+    def test_what_show_cannot_tell_apart_is_refused(self):
+        report = json.loads(self.good)
+        report["cases"].append(report["cases"][0])
+        twice = self.file("twice.json", json.dumps(report))
+        report = json.loads(self.good)
+        report["cases"][0]["median_s"] = -1e-5
+        negative = self.file("negative.json", json.dumps(report))
+        for path, parts in ((twice, ("cases 1 and 11", "same case")),
+                            (negative, ("cases[0].median_s", "-1e-05", "from 0 on"))):
+            for options in ((), ("--columns", "median_s")):
+                done = self.run_program("show", path, *options)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                for part in (path.name, *parts):
+                    self.assertIn(part, done.stderr)
+
     def test_a_hundred_thousand_brackets(self):
         for text in ("[" * 100_000, '{"a":' * 100_000, self.good[:-3] + ', "x": ' + "[" * 100_000):
             self.assertIn("nests deeper", self.refused("d.json", text))

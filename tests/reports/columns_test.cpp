@@ -37,6 +37,10 @@ TEST(Columns, RefuseCellsOfTheWrongKind) {
       EXPECT_THROW(column.set(record, std::int64_t{-1}), ReportError) << column.name;
       EXPECT_THROW(column.set(record, Value()), ReportError) << column.name;
     }
+    if (column.kind == Kind::real) {
+      EXPECT_THROW(column.set(record, -0.5), ReportError) << column.name;
+      EXPECT_THROW(column.set(record, std::int64_t{-1}), ReportError) << column.name;
+    }
   }
 }
 

@@ -98,6 +98,17 @@ TEST(ComparisonCsv, CellsThatASpreadsheetWouldRunAreGuarded) {
   EXPECT_GT(cells, 30);
 }
 
+TEST(ComparisonCsv, LineEndsInANoteBeginNoLine) {
+  ComparedCase compared;
+  compared.id = {"transfer", "to", "hugepage", "copy", "cpu", "float32", "int64", "unique", 1000, 8, 16, 2};
+  compared.note = "failed: first\r\nsecond\nthird";
+  Comparison comparison;
+  comparison.cases = {compared};
+  const auto lines = lines_of(comparison_csv(comparison));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[1], testing::HasSubstr("failed: first  second third"));
+}
+
 TEST(ComparisonCsv, ARowACaseAndNumbersAsNumbers) {
   const auto comparison = planted();
   std::vector<CsvRow> rows;

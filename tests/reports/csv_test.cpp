@@ -144,6 +144,7 @@ std::vector<BadCsv> bad_texts() {
       {"fraction", line_with("1000,", "1000.5,"), {"line 3", "rows", "1000.5", "integer"}},
       {"too large", line_with("1000,", "9223372036854775808,"), {"line 3", "rows", "integer"}},
       {"negative", line_with("1000,", "-1,"), {"line 3", "rows", "-1"}},
+      {"negative time", line_with("0.5", "-0.5"), {"line 3", "median_s", "-0.5", "from 0 on"}},
       {"no rows", line_with("1000,", ","), {"line 3", "rows", "empty"}},
       {"no status", line_with("ok", "good"), {"line 3", "status", "\"good\"", "unstable"}},
       {"open quote", header() + "\r\n\"" + kLine + "\r\n", {"line 3", "quote"}},

@@ -296,6 +296,20 @@ TEST(ReadReport, ChoosesByContent) {
   fs::remove_all(folder);
 }
 
+TEST(ReadReport, RefusesTheSameCaseTwice) {
+  std::string path = (fs::temp_directory_path() / "report-XXXXXX").string();
+  const FileDescriptor made(::mkstemp(path.data()));
+  Report report = sample_report();
+  report.records.push_back(report.records[1]);
+  const auto last = report.records.size();
+  for (const std::string& text : {to_json(report), to_csv(report)}) {
+    put(path, text);
+    const std::string said = error_of([&] { read_report(path); });
+    EXPECT_NE(said.find("cases 2 and " + std::to_string(last) + " of " + path), std::string::npos) << said;
+  }
+  fs::remove(path);
+}
+
 TEST(ReadReport, SaysWhyAFileCannotBeRead) {
   EXPECT_NE(error_of([] { read_file("/no/such.json"); }).find("\"/no/such.json\": No such file"),
             std::string::npos);

@@ -82,7 +82,8 @@ class Source {
     const double value = std::bit_cast<double>(bits_());
     return std::isfinite(value) ? value : 0.3;
   }
-  std::optional<double> maybe_real() { return chance(3) ? std::nullopt : std::optional(real()); }
+  /// What a fixed column holds: no time and no speed is negative.
+  std::optional<double> maybe_real() { return chance(3) ? std::nullopt : std::optional(std::fabs(real())); }
 
   std::int64_t count() {
     if (chance(3)) return chance(2) ? 0 : std::numeric_limits<std::int64_t>::max();
@@ -127,7 +128,7 @@ Record random_record(Source& source, const Report& report) {
   for (const std::string name : {"repeat", "pages_got", "odd, \"name\"", "a\nb", "größe"}) {
     if (!source.chance(4)) record.more.emplace_back(name, source.value());
   }
-  for (std::size_t n = source.below(20); n > 0; --n) record.samples_s.push_back(source.real());
+  for (std::size_t n = source.below(20); n > 0; --n) record.samples_s.push_back(std::fabs(source.real()));
   return record;
 }
 
