@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <regex>
 
 #include "benchmarks/help.h"
 #include "benchmarks/holder.h"
@@ -24,6 +23,7 @@
 #include "benchmarks/workload.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "harness/pattern.h"
 #include "harness/suggest.h"
 
 namespace stbench {
@@ -91,13 +91,9 @@ std::vector<double> parse_norms(const std::string& text, const std::string& opti
   return norms;
 }
 
-/// A regular expression that compiles. @throws UsageError with the library's words.
-std::string parse_filter(const std::string& text) {
-  try {
-    const std::regex compiled(text);
-  } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("--filter '{}' is no regular expression: {}", text, error.what()));
-  }
+/// A regular expression that compiles. @throws UsageError
+std::string parse_filter(const std::string& text, const std::string& option) {
+  const harness::Pattern compiled(text, option);
   return text;
 }
 
@@ -154,7 +150,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
       {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
-      {"--filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
+      {"--filter", [](O o, T t, T n) { o.filter = parse_filter(t, n); }},
       {"--case", [](O o, T t, T n) { o.case_sentence = required(t, n); }},
       {"--samples", [](O o, T t, T n) { o.samples = parse_small(t, n, 1, 1'000'000); }},
       {"--warmup", [](O o, T t, T n) { o.warmup = parse_small(t, n, 1, 1'000'000); }},
@@ -176,7 +172,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
        [](O o, T t, T n) {
          o.color = one_of(t, n, {"auto", "always", "never"});
        }},
-      {"--benchmark_filter", [](O o, T t, T) { o.filter = parse_filter(t); }},
+      {"--benchmark_filter", [](O o, T t, T n) { o.filter = parse_filter(t, n); }},
       {"--benchmark_out", [](O o, T t, T n) { o.benchmark_out = required(t, n); }},
       {"--benchmark_out_format",
        [](O o, T t, T n) {

@@ -4,6 +4,7 @@
 
 #include "benchmarks/suite.h"
 #include "harness/errors.h"
+#include "harness/pattern.h"
 #include "reports/number.h"
 #include "reports/style.h"
 
@@ -19,30 +20,27 @@ Expectation parse_expectation(const std::string& text, const std::string& option
     throw UsageError(fmt::format("{} '{}': '{}' is no number of GB/s above zero; {}", option, text,
                                  text.substr(at + 2), kRight));
   expectation.gb_per_s = *floor;
-  try {
-    const std::regex compiled(expectation.filter);
-  } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("{} '{}': '{}' is no regular expression: {}", option, text,
-                                 expectation.filter, error.what()));
-  }
+  const harness::Pattern compiled(expectation.filter, option);
   return expectation;
 }
 
 std::vector<std::string> unmet(const std::vector<Expectation>& expectations, const reports::Report& report) {
   std::vector<std::string> lines;
   for (const auto& expectation : expectations) {
-    const std::regex filter(expectation.filter);
+    const harness::Pattern filter(expectation.filter, "--expect");
     bool any = false;
     for (const auto& record : report.records) {
       const auto sentence = sentence_of(record.id);
-      if (!record.gb_per_s || !std::regex_search(sentence, filter)) continue;
+      if (!record.gb_per_s || !filter.is_in(sentence)) continue;
       any = true;
       if (*record.gb_per_s < expectation.gb_per_s)
         lines.push_back(fmt::format("{} GB/s, {:g} are expected: {}",
                                     reports::significant(*record.gb_per_s, 3), expectation.gb_per_s,
                                     sentence));
     }
-    if (!any) lines.push_back(fmt::format("nothing measured matches --expect '{}'", expectation.text));
+    if (!any)
+      lines.push_back(
+          fmt::format("nothing measured matches --expect '{}'", harness::shown_pattern(expectation.text)));
   }
   return lines;
 }

@@ -1,7 +1,6 @@
 /// What a machine must reach: `--expect 'FILTER>=GBPS'`.
 #pragma once
 
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@ namespace stbench {
 
 struct Expectation {
   std::string text;    ///< as it was given
-  std::string filter;  ///< regular expression on a case's sentence
+  std::string filter;  ///< regular expression (harness/pattern.h) on a case's sentence
   double gb_per_s = 0;
 };
 

@@ -44,6 +44,9 @@ constexpr std::string_view notes =
     R"(Lists are separated by commas. Numbers take k M G = 10^3, 10^6, 10^9 and Ki Mi Gi = 2^10, 2^20,
 2^30, and ranges: 1k:1M:x4 multiplies, 1:9:+2 adds. Sizes in reports are SI: GB = 10^9 bytes.
 
+REGEX and FILTER are in RE2's syntax (github.com/google/re2/wiki/Syntax): no back references, no
+look-around. Each is looked for anywhere in the sentence; ^ and $ are its ends.
+
 Results go to stdout, progress and messages to stderr. NO_COLOR turns colour off. If stdout is full
 or closed, that is an error; with stdout closed, a run that writes a report leaves the tables out.
 Exit status: 0 every case ok, unstable or waived; 1 a wrong result; 2 bad usage, a failed case, or

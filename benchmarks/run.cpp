@@ -8,7 +8,6 @@
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -23,6 +22,7 @@
 #include "harness/errors.h"
 #include "harness/interrupt.h"
 #include "harness/machine.h"
+#include "harness/pattern.h"
 #include "harness/progress.h"
 #include "harness/sampler.h"
 #include "harness/span.h"
@@ -44,8 +44,8 @@ using reports::Status;
 
 /// Drops the cases that --filter does not match. @returns true where some are left
 bool filter(Plan& plan, const std::string& expression) {
-  const std::regex pattern(expression);
-  const auto unmatched = [&](const Identity& id) { return !std::regex_search(sentence_of(id), pattern); };
+  const harness::Pattern pattern(expression, "--filter");
+  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(sentence_of(id)); };
   for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
   std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
   std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
@@ -64,8 +64,8 @@ std::vector<Plan> plans_of(const Options& options, const harness::Machine& machi
     if (!options.filter.empty()) any = filter(plans.back(), options.filter) || any;
   }
   if (!any) {
-    throw UsageError(
-        fmt::format("--filter '{}' matches no case; --dry-run without it lists them", options.filter));
+    throw UsageError(fmt::format("--filter '{}' matches no case; --dry-run without it lists them",
+                                 harness::shown_pattern(options.filter)));
   }
   return plans;
 }

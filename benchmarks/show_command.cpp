@@ -10,6 +10,7 @@
 #include "benchmarks/suite.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "harness/pattern.h"
 #include "harness/suggest.h"
 #include "reports/file.h"
 #include "reports/listing.h"
@@ -36,19 +37,15 @@ std::vector<std::string> columns_of(const reports::Report& report, const std::st
 }
 
 void keep_matching(reports::Report& report, const std::string& filter) {
-  const std::regex pattern(filter);
-  std::erase_if(report.records,
-                [&](const auto& record) { return !std::regex_search(sentence_of(record.id), pattern); });
+  const harness::Pattern pattern(filter, "--filter");
+  std::erase_if(report.records, [&](const auto& record) { return !pattern.is_in(sentence_of(record.id)); });
   if (report.records.empty())
-    throw UsageError(fmt::format("--filter '{}' matches no row of the report", filter));
+    throw UsageError(
+        fmt::format("--filter '{}' matches no row of the report", harness::shown_pattern(filter)));
 }
 
 void require_valid(const ShowOptions& options) {
-  try {
-    const std::regex compiled(options.filter);
-  } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("--filter '{}' is no regular expression: {}", options.filter, error.what()));
-  }
+  const harness::Pattern compiled(options.filter, "--filter");
   const std::vector<std::string> colors{"auto", "always", "never"};
   if (std::ranges::find(colors, options.color) == colors.end())
     throw UsageError(harness::unknown_name(options.color, "--color", colors));

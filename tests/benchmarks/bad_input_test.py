@@ -210,6 +210,18 @@ class BadInputTest(ProgramTest):
                 with self.subTest(option=option, path=path):
                     self.check_refused(["--suite", "transfer", "--samples", "1M", option, path], parts, timeout=30)
 
+    def test_patterns_of_any_length_and_shape_end_in_a_few_words(self):
+        report = self.folder / "r.json"
+        self.assertEqual(run(*SMALL, "--direction", "to", "--filter", "-> copy", "--json", report).returncode, 0)
+        for pattern in ("a" * 120_000, "(" * 20_000, "(" * 20_000 + ")" * 20_000, "(.*)*(.*)*zzz", "(a{1000}){1000}"):
+            for arguments in ([*SMALL, "--dry-run", "--filter", pattern], ["show", report, "--filter", pattern],
+                              [*SMALL, "--expect", f"{pattern}>=1", "--filter", "nothing"]):
+                with self.subTest(pattern=pattern[:20], arguments=arguments[-2]):
+                    done = run(*arguments, timeout=60)
+                    self.assertEqual(done.returncode, 2, done.stderr[:300])
+                    self.assertRegex(done.stderr, r"^stbench: --(filter|expect) ")
+                    self.assertLess(len(done.stderr), 400)
+
     def test_report_that_cannot_be_written_after_all_is_an_error(self):
         done = run(*SMALL, "--direction", "to", "--csv", "/dev/full")
         self.assertEqual(done.returncode, 2)
