@@ -120,11 +120,12 @@ function(stbench_plain_code target)
   endif()
 endfunction()
 
-# stbench_checking_code(TARGET): code that only calls and checks the libraries. AddressSanitizer watches the libraries' code
-# and all memory of the heap whoever calls them, so this code is the release build's: ccache then saves compiling it again.
-# ThreadSanitizer has to see both sides of a race.
+# stbench_checking_code(TARGET): code that only calls and checks the libraries. It is not optimised: 45 s instead of 62 for the
+# largest. AddressSanitizer watches the libraries' code, and the heap whoever uses it, so this code is the release build's and
+# ccache saves compiling it again. ThreadSanitizer has to see both sides of a race.
 function(stbench_checking_code target)
-  stbench_plain_code(${target})
+  set_target_properties(${target} PROPERTIES PLAIN_CODE ON)
+  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>)
   if(STBENCH_SANITIZE MATCHES address)
     set_target_properties(${target} PROPERTIES UNSANITIZED ON)
   endif()
@@ -134,6 +135,7 @@ endfunction()
 # whole (label `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A
 # process for each of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading
 # LibTorch. The summary of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
+# Programs labelled `long` are built by the target long_tests only, and are one test each.
 function(stbench_test name)
   cmake_parse_arguments(TEST "OPTIMISED" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
@@ -142,21 +144,23 @@ function(stbench_test name)
   endif()
   target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} test_paths GTest::gtest GTest::gtest_main)
   set(labels whole ${TEST_LABELS})
+  if("long" IN_LIST TEST_LABELS)
+    list(REMOVE_ITEM labels whole)  # the only test of it, for `./test --long --only` too
+  endif()
   if(STBENCH_SANITIZE AND "${TEST_LABELS}" MATCHES "(^|;)(device|release)(;|$)")
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # such tests are run of the release build only
     return()
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}")
-  if(STBENCH_SANITIZE)
+  if("long" IN_LIST TEST_LABELS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    add_dependencies(long_tests ${name})
+  endif()
+  if(STBENCH_SANITIZE OR "long" IN_LIST TEST_LABELS)
     return()
   endif()
-  set(suffix "")
-  if("long" IN_LIST TEST_LABELS)
-    set(suffix ".long")  # the same test may be there shorter, and CTest tells tests apart by their names only
-  endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_SUFFIX "${suffix}" TEST_LIST tests_of_${name}
-    PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_LIST tests_of_${name} PROPERTIES TIMEOUT 600)
   # Labels come after: as one of those properties, the second label of a list is taken for a further property's name.
   set(of_cases case ${TEST_LABELS})
   set(labelling ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)

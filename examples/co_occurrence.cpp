@@ -11,4 +11,5 @@ int main() {
   const at::Tensor row = counts.rows(at::tensor({41}, at::kLong));  // [1, 1000]
   std::cout << "42 follows 41 " << row[0][42].item<std::int64_t>() << " times\n";
   counts.save("counts.npy");
+  return 0;
 }

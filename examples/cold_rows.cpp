@@ -20,4 +20,5 @@ int main() {
 
   std::cout << out[0][0].item<float>() << ' ' << out[1][31].item<float>() << ' ' << out[2][0].item<float>()
             << '\n';
+  return 0;
 }

@@ -24,4 +24,5 @@ int main() {
     optimizer.step();
     if (epoch % 50 == 49) std::cout << "epoch " << epoch + 1 << " loss " << loss.item<float>() << '\n';
   }
+  return 0;
 }

@@ -24,4 +24,5 @@ int main() {
   data.save("samples.npy");  // np.load reads it
   const auto again = speedtorch::DataGadget::from_file("samples.npy");
   std::cout << "sum " << again.host_copy().sum().item<double>() << '\n';
+  return 0;
 }

@@ -25,4 +25,5 @@ int main() {
   } catch (const speedtorch::DuplicateError& error) {
     std::cout << "row " << error.row() << ": at " << error.first() << " and " << error.second() << '\n';
   }
+  return 0;
 }

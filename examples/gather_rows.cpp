@@ -17,4 +17,5 @@ int main() {
   speedtorch::scatter_rows(rows, index, table);  // table[index[i]] = rows[i]
 
   std::cout << "sum " << table.sum().item<double>() << '\n';  // 4096 × 128 ones
+  return 0;
 }

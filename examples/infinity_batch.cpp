@@ -56,4 +56,5 @@ int main() {
   };
   const double accuracy = ib.eval(data, {{"right", right}}).metrics.at("right");
   std::cout << (accuracy > 0.95 ? "more" : "less") << " than 95 % are right\n";
+  return 0;
 }

@@ -28,4 +28,5 @@ int main() {
   } catch (const speedtorch::LimitError& error) {
     std::cout << "refused: " << error.asked() << " bytes\n";
   }
+  return 0;
 }

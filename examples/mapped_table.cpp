@@ -24,4 +24,5 @@ int main(int argc, char** argv) {
   file->flush();                                 // from here on no crash takes it back
 
   std::cout << "row 7 was updated " << file->array()[7][0].item<float>() << " times\n";
+  return 0;
 }

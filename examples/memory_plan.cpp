@@ -18,4 +18,5 @@ int main() {
   } catch (const speedtorch::PlanError& error) {
     std::cout << error.what() << '\n';
   }
+  return 0;
 }

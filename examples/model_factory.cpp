@@ -28,4 +28,5 @@ int main() {
   }
   factory.save_npy("words.npy");  // or save_torch()
   std::cout << "learned: " << (loss.item<float>() < 0.4) << '\n';
+  return 0;
 }

@@ -31,4 +31,5 @@ int main() {
   }
   std::cout << states.steps() << " steps, every element within 0.1 of 1: "
             << ((vectors.host_copy() - 1).abs().max().item<float>() < 0.1F ? "yes" : "no") << '\n';
+  return 0;
 }

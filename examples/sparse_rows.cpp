@@ -21,4 +21,5 @@ int main() {
   std::cout << "rows used are ones: " << (distance.item<float>() < 0.1F ? "yes" : "no") << '\n'
             << "others are zeros: "
             << (rows.table().slice(0, 500).count_nonzero().item<std::int64_t>() == 0 ? "yes" : "no") << '\n';
+  return 0;
 }

@@ -70,4 +70,5 @@ int main() {
   const at::Tensor learned = resumed.vectors.host_copy();
   std::cout << "as if it had not been interrupted: " << at::equal(learned, whole.vectors.host_copy()) << '\n'
             << "learned: " << ((learned.slice(0, 0, 2'000) - 1).abs().max().item<float>() < 0.2F) << '\n';
+  return 0;
 }

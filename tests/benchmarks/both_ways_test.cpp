@@ -7,7 +7,7 @@
 
 #include "harness/fill.h"
 
-namespace stbench {
+namespace stbench::both_ways_test {
 namespace {
 
 constexpr std::uint64_t seed = 42;
@@ -124,4 +124,4 @@ TEST_F(BothWaysTest, AResultOfItsOwnIsWhatIsChecked) {
 }
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::both_ways_test

@@ -12,7 +12,7 @@
 #include "benchmarks/callers_at_once.h"
 #include "speedtorch/rows.h"
 
-namespace stbench {
+namespace stbench::callers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -226,4 +226,4 @@ TEST_F(CallersAtOnceTest, ResultsOfTheirOwnAreChecked) {
 }
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::callers_test

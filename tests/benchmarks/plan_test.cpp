@@ -13,7 +13,7 @@
 #include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
-namespace stbench {
+namespace stbench::plan_test {
 namespace {
 
 using testing::HasSubstr;
@@ -507,4 +507,4 @@ TEST(Methods, OursComesFirstAndTheCeilingsLast) {
 }
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::plan_test

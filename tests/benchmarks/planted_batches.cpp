@@ -7,7 +7,7 @@
 
 #include "benchmarks/infinitybatch/world.h"
 
-namespace stbench {
+namespace stbench::planted_batches {
 namespace {
 
 /// Halves of the batch, the first of them larger.
@@ -94,4 +94,4 @@ const RegisterStepMethod none("infinitybatch", planted<NoGradient>("batch_no_gra
 const RegisterStepMethod unwatched("infinitybatch", planted<OnlyWhenWatched>("batch_only_when_watched"));
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::planted_batches

@@ -14,7 +14,7 @@
 #include "benchmarks/table_store.h"
 #include "speedtorch/error.h"
 
-namespace stbench {
+namespace stbench::planted_holders {
 namespace {
 
 using speedtorch::Memory;
@@ -108,4 +108,4 @@ const RegisterHolder never_ends{planted_fill("never_ends", [](const Memory&, std
 })};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::planted_holders

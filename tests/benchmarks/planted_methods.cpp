@@ -15,7 +15,7 @@
 #include "benchmarks/method.h"
 #include "speedtorch/rows.h"
 
-namespace stbench {
+namespace stbench::planted_methods {
 namespace {
 
 using namespace std::chrono_literals;
@@ -305,4 +305,4 @@ const RegisterMethod stray_in_a_sample{[] {
 const RegisterMethod writes_back{planted_in_pageable("writes_back", "to")};
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::planted_methods

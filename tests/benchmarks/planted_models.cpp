@@ -7,7 +7,7 @@
 #include "benchmarks/reference_step.h"
 #include "tests/benchmarks/planted_method.h"
 
-namespace stbench {
+namespace stbench::planted_models {
 namespace {
 
 /// A step on all parameters of a model, element by element, clipping and zeroing; right, if nobody overrides
@@ -96,4 +96,4 @@ const RegisterStepMethod model_seen(
     "contiguous", planted<ContiguousWorld, ModelOnlyWhenWatched>("model_only_when_watched"));
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::planted_models

@@ -8,7 +8,7 @@
 #include "speedtorch/sparse_rows.h"
 #include "tests/benchmarks/planted_method.h"
 
-namespace stbench {
+namespace stbench::planted_steps {
 namespace {
 
 /// SparseRows on something that is not quite what it was given.
@@ -86,4 +86,4 @@ const RegisterStepMethod unwatched("optimizer",
                                    planted<OptimizerWorld, OnlyWhenWatched>("step_only_when_watched"));
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::planted_steps

@@ -8,7 +8,7 @@
 #include "speedtorch/sparse_rows.h"
 #include "tests/benchmarks/planted_method.h"
 
-namespace stbench {
+namespace stbench::planted_training {
 namespace {
 
 /// Training by SparseRows, of which something is left out.
@@ -73,4 +73,4 @@ const RegisterStepMethod learns_nothing("embedding",
                                         planted<EmbeddingWorld, LearnsNothing>("training_learns_nothing"));
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::planted_training

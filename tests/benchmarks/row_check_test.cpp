@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace stbench {
+namespace stbench::row_check_test {
 namespace {
 
 constexpr std::uint64_t seed = 5;
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(OfHostAndGpu, Blocks,
                                                           TableShape{3, 1})));
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::row_check_test

@@ -10,7 +10,7 @@
 #include "benchmarks/reference_step.h"
 #include "speedtorch/sparse_rows.h"
 
-namespace stbench {
+namespace stbench::row_step_check_test {
 namespace {
 
 constexpr std::int64_t rows = 8, dim = 3;
@@ -67,4 +67,4 @@ TEST(RowStepCheck, FindsAnotherGradient) {
 }
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::row_step_check_test

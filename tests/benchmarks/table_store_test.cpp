@@ -6,7 +6,7 @@
 
 #include "harness/fill.h"
 
-namespace stbench {
+namespace stbench::table_store_test {
 namespace {
 
 using speedtorch::Placement;
@@ -134,4 +134,4 @@ TEST_F(TableStoreTest, OnlyLargeTablesWaitForTheirLastCheck) {
 }
 
 }  // namespace
-}  // namespace stbench
+}  // namespace stbench::table_store_test

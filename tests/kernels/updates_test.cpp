@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/error.h"
+#include "tests/worse.h"
 
 namespace speedtorch::kernels {
 namespace {
@@ -170,9 +171,9 @@ double furthest(const Case& one) {
             const T grad = static_cast<T>(normal(random));
             update.template apply<PlainMath>(update.at(step), param, grad, state);
             one.textbook(wanted, grad, step);
-            worst = std::max(worst, std::abs(param - wanted[0]));
+            worst = stbench::test::worse(worst, std::abs(param - wanted[0]));
             for (std::size_t k = 0; k < update.names().size(); ++k)
-              worst = std::max(worst, std::abs(state[k] - wanted[k + 1]));
+              worst = stbench::test::worse(worst, std::abs(state[k] - wanted[k + 1]));
           }
         }
         return worst;
@@ -184,7 +185,10 @@ class Update : public ::testing::TestWithParam<Case> {};
 
 // ASGD's step size is a float32 in torch and so here, Rprop's is grown from a rounded one: not the last bits
 // of doubles.
-TEST_P(Update, OfDoublesIsTheTextbooks) { EXPECT_LT(furthest<double>(GetParam()), 3e-8); }
+TEST_P(Update, OfDoublesIsTheTextbooks) {
+  const bool steps_by_float = GetParam().name.starts_with("ASGD") || GetParam().name == "Rprop";
+  EXPECT_LT(furthest<double>(GetParam()), steps_by_float ? 3e-8 : 1e-12);
+}
 
 TEST_P(Update, OfFloatsIsTheTextbooksRounded) { EXPECT_LT(furthest<float>(GetParam()), 1e-4); }
 

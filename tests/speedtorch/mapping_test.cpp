@@ -23,7 +23,7 @@ const std::int64_t sizes_in_bytes[] = {
     1, 100, page, page + 1, huge - 1, huge, huge + 1, 3 * huge + page + 5, 32 * huge - 7};
 
 TEST(AlignedMapping, TakesTheBytesToWholePagesAndOnePageOfAddresses) {
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   for (const auto bytes : sizes_in_bytes) {
     const auto before = test::mapped_bytes();
     const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
@@ -32,7 +32,7 @@ TEST(AlignedMapping, TakesTheBytesToWholePagesAndOnePageOfAddresses) {
 }
 
 TEST(AlignedMapping, HasNoMoreInMemoryThanItsPages) {
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   for (const auto placement : {Placement::pageable, Placement::hugepage}) {
     for (const auto bytes : sizes_in_bytes) {
       (void)test::resident_bytes();  // what it needs itself is in memory from here on

@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Placements, TableRowsIn,
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(TableRows, PiecesTakeNoMemoryBesideTheTable) {
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer keeps freed memory";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer keeps freed memory";
   const auto table = Table::filled({100'000, 128}, at::kFloat, Uniform{});  // 51 MB
   const auto sum_of_pieces = [&] {
     double sum = 0;

@@ -129,14 +129,14 @@ TEST_P(HostTables, AreGoneWhenAFillThrows) {
   };
   EXPECT_THROW(half_filled(), std::runtime_error);
   EXPECT_THROW((void)Table::filled({4}, at::kInt, Normal{}, home()), FillError);
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   const auto before = test::mapped_bytes();
   for (int i = 0; i < 5; ++i) EXPECT_THROW(half_filled(), std::runtime_error);
   EXPECT_LT(test::mapped_bytes() - before, 16 * MiB);
 }
 
 TEST_P(HostTables, GiveAllBackAThousandTimes) {
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   const auto once = [&] { (void)Table::filled({256, 256}, at::kChar, Uniform{}, home()); };
   for (int i = 0; i < 20; ++i) once();
   const auto resident = test::resident_bytes(), mapped = test::mapped_bytes(), files = test::open_files();
@@ -164,7 +164,7 @@ TEST_P(HostTables, CanBeMadeByEightThreadsAtOnce) {
 }
 
 TEST_P(HostTables, TakeNoSecondTable) {
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   constexpr std::int64_t rows = 96 * 1024, bytes = rows * 1024;
   const auto source = at::ones({1024, rows}, at::kByte);
   const TemporaryFolder folder;
@@ -215,7 +215,7 @@ TEST(Table, OfAnImpossibleShapeOrDtypeIsRefused) {
 }
 
 TEST(Table, IsRefusedBeforeAnythingIsTakenWhereMemoryIsShort) {
-  if (!test::memory_is_the_programs) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
+  if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   for (const auto placement : {Placement::libtorch, Placement::pageable, Placement::hugepage}) {
     const auto answer = in_child([&] {
       const auto mapped = test::mapped_bytes();

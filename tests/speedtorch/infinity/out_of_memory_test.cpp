@@ -13,6 +13,7 @@
 #include "speedtorch/capped_allocator.h"
 #include "speedtorch/infinity/memory_monitor.h"
 #include "speedtorch/infinity/out_of_memory.h"
+#include "tests/address_sanitizer.h"
 #include "tests/speedtorch/infinity/models.h"
 
 namespace speedtorch::test {
@@ -466,11 +467,7 @@ Outcome trained(const Storm& storm, std::int64_t kth) {
 
 /// From one refused allocation to the next: the release build refuses each, AddressSanitizer, under which
 /// that takes up to 215 s, every third.
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::int64_t kNextRefusal = 3;
-#else
-constexpr std::int64_t kNextRefusal = 1;
-#endif
+const std::int64_t kNextRefusal = stbench::test::under_address_sanitizer() ? 3 : 1;
 
 class Storms : public testing::TestWithParam<Storm> {};
 // With batch normalisation by SGD: the bias before it has no gradient but rounding's, of which Adam makes a
