@@ -2,7 +2,6 @@
 # LibTorch's, so that a set-up without charts, or without network, is as it was. Sourced after python.sh.
 # shellcheck shell=bash
 
-readonly CHARTS_REQUIREMENTS=$ROOT/scripts/lib/charts_requirements.txt
 
 # has_pinned PYTHON: true where all the packages are there in the pinned versions, so that the same report gives the
 # same drawing.
@@ -12,12 +11,12 @@ try:
     sys.exit(any(importlib.metadata.version(name) != version for name, version in
                  (line.split("==") for line in open(sys.argv[1]).read().split("\n") if "==" in line)))
 except importlib.metadata.PackageNotFoundError:
-    sys.exit(1)' "$CHARTS_REQUIREMENTS") 2>/dev/null
+    sys.exit(1)' "$WHEELS/charts.in") 2>/dev/null
 }
 
 charts_folder() {
   printf '%s/charts-%s-%s' "$CACHE" "$(python3 -c 'import sys; print("py%d.%d" % sys.version_info[:2])')" \
-    "$(sha256sum <"$CHARTS_REQUIREMENTS" | cut -c 1-12)"
+    "$(sha256sum <"$WHEELS/charts.txt" | cut -c 1-12)"
 }
 
 # The first Python that has what the charts need; nothing where there is none.
@@ -37,7 +36,7 @@ make_charts_python() {
   require_packages venv
   mkdir -p "$CACHE"
   say "charts: installing altair and vl-convert into $folder (once; about 110 MB)"
-  make_venv "$folder" -r "$CHARTS_REQUIREMENTS"
+  make_venv "$folder" "$WHEELS/charts.txt"
 }
 
 # require_charts_python: sets CHARTS_PYTHON, after installing it where there is none.
@@ -45,7 +44,7 @@ require_charts_python() {
   CHARTS_PYTHON=$(find_charts_python)
   [[ -z $CHARTS_PYTHON ]] || return 0
   [[ -z $BUNDLE_DIR ]] || fail 'charts need the Python packages altair and vl-convert-python, and a bundle has neither' \
-    "on a machine with network: pip install -r scripts/lib/charts_requirements.txt, or draw the reports there"
+    "on a machine with network: pip install -r scripts/lib/wheels/charts.txt, or draw the reports there"
   take_lock "$CACHE/.lock" 8 'setting up'
   [[ -e $(charts_folder)/.complete ]] || make_charts_python
   exec 8>&-

@@ -1,7 +1,7 @@
 # The CUDA toolkit that fits LibTorch: the machine's, or the compiler wheels in the cache. Sourced by scripts/setup.
 # shellcheck shell=bash
 
-readonly CUDA_WHEELS=13.0  # nvvm and crt are pinned with nvcc: ptxas rejects the PTX of any other version
+readonly CUDA_WHEELS=13.0  # of scripts/lib/wheels/cuda.in
 readonly CUDA_12_AT_LEAST=12.8  # the first that knows compute capability 10.0
 
 # The CUDA major version that a LibTorch was built with; nothing for a CPU-only one.
@@ -65,8 +65,7 @@ fetch_toolkit() {
     say "CUDA toolkit: installing the compiler wheels $CUDA_WHEELS into $folder (once; about 0.5 GB)"
     rm -rf "$folder.partial"
     "$python" -m pip install --no-cache-dir --retries 2 --disable-pip-version-check --no-deps \
-      --target "$folder.partial" "nvidia-cuda-"{nvcc,crt,cccl,runtime}"==$CUDA_WHEELS.*" \
-      "nvidia-"{nvvm,nvtx}"==$CUDA_WHEELS.*" >&2 ||
+      --target "$folder.partial" --require-hashes -r "$WHEELS/cuda.txt" >&2 ||
       fail 'pip could not install the CUDA compiler wheels' \
         'its messages are above; the host part alone needs none: scripts/setup --cuda none'
     link_toolkit "$folder.partial/nvidia/cu13"

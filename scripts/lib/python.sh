@@ -3,7 +3,7 @@
 
 readonly TORCH_PINNED=2.11.0
 readonly TORCH_AT_LEAST=2.7  # the first whose wheels have the C++11 ABI; only the pinned one was tried
-readonly REQUIREMENTS=$ROOT/scripts/lib/requirements.txt
+readonly WHEELS=$ROOT/scripts/lib/wheels  # NAME.in names wheels; NAME.txt locks them and what they need, by hash
 
 # The folder of the package torch of one Python, without importing it (that takes seconds). Run from /, so that a
 # folder called torch where the user stands is not taken for it.
@@ -82,18 +82,19 @@ require_space() {  # require_space GIGABYTES WHAT
     'make room, or set XDG_CACHE_HOME to a folder on a larger disk'
 }
 
-# make_venv FOLDER INSTALL...: a virtual environment with what `pip install INSTALL...` brings. Its scripts hold its
-# path, so it cannot be made elsewhere and moved here; the stamp written last says that it is whole.
+# make_venv FOLDER LOCK: a virtual environment with the wheels of a lock file, and no others: pip refuses a wheel of
+# another hash. The environment's scripts hold its path, so it cannot be made elsewhere and moved here; the stamp written
+# last says that it is whole.
 make_venv() {
-  local folder=$1
-  shift
+  local folder=$1 lock=$2
   rm -rf "$folder"
   python3 -m venv ${VENV_FLAGS:+"$VENV_FLAGS"} "$folder" >&2 || fail "python3 -m venv $folder failed" \
     'its message is above; on Debian the package python3-venv brings it'
   [[ -z ${VENV_PARENT_SITE:-} ]] || printf '%s\n' "$VENV_PARENT_SITE" >"$(venv_site "$folder")/parent.pth"
   mkdir -p "$CACHE/tmp"
   TMPDIR=$CACHE/tmp "$folder/bin/python3" -m pip install --no-cache-dir --retries 2 --disable-pip-version-check \
-    "$@" >&2 || fail "pip could not install: $*" 'its messages are above; without network see docs/install.md'
+    --require-hashes -r "$lock" >&2 ||
+    fail "pip could not install the wheels of $lock" 'its messages are above; without network see docs/install.md'
   touch "$folder/.complete"
 }
 
@@ -105,7 +106,7 @@ use_cached_torch() {
   if [[ ! -e $folder/.complete ]]; then
     require_space 8 "LibTorch $TORCH_PINNED"
     say "LibTorch: installing the wheel torch==$TORCH_PINNED into $folder (once; about 4.7 GB and a few minutes)"
-    make_venv "$folder" -r "$REQUIREMENTS"
+    make_venv "$folder" "$WHEELS/torch.txt"
   fi
   TORCH_PYTHON=$folder/bin/python3
   TORCH_ROOT=$(torch_root_of "$TORCH_PYTHON")
@@ -159,14 +160,19 @@ choose_oracle() {
   ORACLE=$folder/bin/python3
 }
 
+# without_packages LOCK NAME...: a lock file without some packages.
+without_packages() {
+  awk -v names=" ${*:2} " '/^[^ #]/ { split($1, part, "=="); keep = !index(names, " " part[1] " ") } keep' "$1"
+}
+
 make_oracle() {
-  local package wanted=()
+  local package there=()
   for package in "${ORACLE_PACKAGES[@]}"; do
-    has_modules "$1" "${ORACLE_MODULE[$package]}" || wanted+=(-e "^$package==")
+    ! has_modules "$1" "${ORACLE_MODULE[$package]}" || there+=("$package")
   done
   # A virtual environment of a virtual environment sees the system's packages, not its parent's: a .pth file does.
   VENV_FLAGS=--system-site-packages VENV_PARENT_SITE=$("$1" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
   mkdir -p "$CACHE"
-  grep "${wanted[@]}" "$REQUIREMENTS" >"$CACHE/oracle-requirements.txt"
-  make_venv "$2" -r "$CACHE/oracle-requirements.txt"
+  without_packages "$WHEELS/tests.txt" "${there[@]}" >"$CACHE/oracle-wheels.txt"
+  make_venv "$2" "$CACHE/oracle-wheels.txt"
 }

@@ -99,7 +99,7 @@ class SchemaTest(ProgramTest):
         try:
             import jsonschema
         except ImportError:
-            self.skipTest("no jsonschema in this Python (scripts/lib/requirements.txt)")
+            self.skipTest("no jsonschema in this Python (scripts/lib/wheels/tests.txt)")
         schema = read_json(ROOT / "docs/report.schema.json")
         jsonschema.Draft202012Validator.check_schema(schema)
         self.validator = jsonschema.Draft202012Validator(schema)

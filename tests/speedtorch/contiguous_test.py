@@ -76,7 +76,7 @@ class Torch:
         return [param.detach() for param in self.params]
 
 
-@unittest.skipIf(torch is None, "no Python torch here (scripts/lib/requirements.txt)")
+@unittest.skipIf(torch is None, "no Python torch here (scripts/lib/wheels/torch.txt)")
 class ContiguousTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -21,7 +21,7 @@ PLACEMENTS = ("libtorch", "pageable", "hugepage", "mapped")
 class OptimizerFactoryTest(unittest.TestCase):
     def setUp(self):
         if torch is None:
-            self.skipTest("no Python torch here (scripts/lib/requirements.txt)")
+            self.skipTest("no Python torch here (scripts/lib/wheels/torch.txt)")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)

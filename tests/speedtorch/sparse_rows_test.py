@@ -46,7 +46,7 @@ class Ours:
         }
 
 
-@unittest.skipIf(torch is None, "no Python torch here (scripts/lib/requirements.txt)")
+@unittest.skipIf(torch is None, "no Python torch here (scripts/lib/wheels/torch.txt)")
 class SparseRowsTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -41,7 +41,7 @@ class Torchs:
 class OptimizerTest(unittest.TestCase):
     def setUp(self):
         if torch is None:
-            self.skipTest("no Python torch here (scripts/lib/requirements.txt)")
+            self.skipTest("no Python torch here (scripts/lib/wheels/torch.txt)")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)

@@ -1,0 +1,90 @@
+"""The lock files of scripts/lib/wheels/: they cover what is asked for, and pip takes no other wheel."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WHEELS = ROOT / "scripts/lib/wheels"
+SOURCES = 'set -euo pipefail; ROOT=$1 CACHE=$2; . "$ROOT/scripts/lib/common.sh"; . "$ROOT/scripts/lib/python.sh"; '
+
+
+def locked(text):
+    """The hashes of each wheel of a lock file: {("numpy", "2.4.6"): ["sha256:…"]}."""
+    found = {}
+    for block in re.split(r"\n(?=[^ ])", text.strip()):
+        name, version = re.match(r"([^ =]+)==([^ ]+)", block).groups()
+        found[name, version] = re.findall(r"--hash=(sha256:[0-9a-f]{64})(?: |$|\n)", block)
+    return found
+
+
+def asked(name):
+    """The lines of NAME.in, and of the files that it includes."""
+    for line in (WHEELS / f"{name}.in").read_text().splitlines():
+        if line.startswith("-r "):
+            yield from asked(line[3:].removesuffix(".in"))
+        elif line and not line.startswith("#"):
+            yield line.partition(";")[0].strip()
+
+
+class WheelsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="stbench wheels "))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def call(self, function, *arguments, **variables):
+        return subprocess.run(["bash", "-c", SOURCES + function + ' "${@:3}"', "bash", ROOT, self.folder / "cache", *arguments],
+                              env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
+
+    def test_every_wheel_that_is_asked_for_is_locked_by_its_hashes(self):
+        names = sorted(file.stem for file in WHEELS.glob("*.in"))
+        self.assertEqual(names, sorted(file.stem for file in WHEELS.glob("*.txt")))
+        for name in names:
+            lock = locked((WHEELS / f"{name}.txt").read_text())
+            self.assertTrue(all(lock.values()), f"{name}.txt names a wheel without a hash")
+            for line in asked(name):
+                package, version = line.split("==")
+                there = [found for known, found in lock if known == package]
+                self.assertTrue(any(re.fullmatch(version.replace(".*", r"\..*"), one) for one in there),
+                                f"{name}.txt has {package} {there}, {name}.in asks for {version}: scripts/lock-wheels renews it")
+
+    def make_wheel(self, text):
+        wheel = self.folder / "wheels/small-1.0-py3-none-any.whl"
+        wheel.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("small.py", text)
+            archive.writestr("small-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")
+            archive.writestr("small-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr("small-1.0.dist-info/RECORD", "")
+        return wheel
+
+    def test_a_changed_wheel_is_refused(self):
+        wheel = self.make_wheel("value = 1\n")
+        lock = self.folder / "lock.txt"
+        lock.write_text(f"small==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
+        offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent).replace(" ", "%20")}
+        offline["PIP_FIND_LINKS"] = f"file://{offline['PIP_FIND_LINKS']}/"
+        done = self.call("make_venv", self.folder / "as locked", lock, **offline)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "as locked/.complete").exists())
+        self.make_wheel("value = 2\n")
+        done = self.call("make_venv", self.folder / "changed", lock, **offline)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, "DO NOT MATCH THE HASHES(.|\n)*pip could not install the wheels of .*lock.txt")
+        self.assertFalse((self.folder / "changed/.complete").exists())
+
+    def test_packages_that_are_there_are_left_out_of_a_lock(self):
+        done = self.call("without_packages", WHEELS / "tests.txt", "numpy", "pandas")
+        whole = locked((WHEELS / "tests.txt").read_text())
+        self.assertEqual(locked(done.stdout), {key: value for key, value in whole.items() if key[0] not in ("numpy", "pandas")})
+        self.assertLess(len(locked(done.stdout)), len(whole))
+
+
+if __name__ == "__main__":
+    unittest.main()
