@@ -227,7 +227,6 @@ class AxesTest(ProgramTest):
         for case in cases:
             self.assertIn(case["status"], MEASURED, case)
             self.assertGreaterEqual(case["latency_p99_s"], case["latency_p50_s"])
-            self.assertGreater(1 / case["median_s"], 100, "what SpeedTorch's users asked for")
         self.assertIn("Round trips of small tables", done.stdout)
         self.assertIn("all of 20×3", done.stdout)
         self.assertNotIn("Latency of small batches", done.stdout)

@@ -1,12 +1,13 @@
 """How the program starts and ends: its one restart, the cores it may use, signals, and what is left behind."""
 
 import os
+import re
 import signal
-import subprocess
 import time
 import unittest
+from pathlib import Path
 
-from program import HOST, MEASURED, PLANTED, SMALL, ProgramTest, environment, read_csv, read_json, run
+from program import HOST, MEASURED, SMALL, ProgramTest, read_csv, read_json, run
 
 # A small group that is soon done, and then one that takes minutes.
 SLOW_LAST = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--cores", "1", "--rows", "1k,2k",
@@ -14,18 +15,13 @@ SLOW_LAST = ("--suite", "transfer", "--direction", "to", "--placement", "pageabl
              "speedtorch.* 1k×|copy.* 1k×|slow.* 2k×", "--samples", "2000", *HOST)
 
 
-class ProcessTest(ProgramTest):
-    def start(self, *arguments, announced, **variables):
-        """A running stbench_planted whose planted method of that name has begun."""
-        process = subprocess.Popen([PLANTED, *arguments], cwd=self.folder, env=environment(**variables),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        for line in process.stderr:
-            if line == f"planted: {announced} has begun\n":
-                return process
-        self.fail(f"{announced} never began; status {process.wait()}")
+def pending_signals(pid):
+    """True while a signal that was sent to the process has not reached it."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return any(int(mask, 16) for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s+(\w+)", status, re.MULTILINE))
 
+
+class ProcessTest(ProgramTest):
     def reports(self):
         return ("--csv", "r.csv", "--json", "r.json")
 
@@ -75,7 +71,8 @@ class ProcessTest(ProgramTest):
         arguments = [word.replace("slow", "hangs") for word in SLOW_LAST]
         process = self.start(*arguments, *self.reports(), announced="hangs")
         process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        while pending_signals(process.pid):
+            time.sleep(0.01)
         self.assertIsNone(process.poll(), "the first one only asks for an end")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=30), -signal.SIGINT)

@@ -92,6 +92,17 @@ class ProgramTest(unittest.TestCase):
     def run_program(self, *arguments, **options):
         return run(*arguments, cwd=self.folder, **options)
 
+    def start(self, *arguments, announced, **variables):
+        """A running stbench_planted whose planted method of that name has begun."""
+        process = subprocess.Popen([PLANTED, *arguments], cwd=self.folder, env=environment(**variables),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            if line == f"planted: {announced} has begun\n":
+                return process
+        self.fail(f"{announced} never began; status {process.wait()}")
+
     def measure(self, *arguments, status=0, **options):
         """Runs with both reports; returns the JSON's object, the CSV's rows and the finished process."""
         done = self.run_program(*arguments, "--csv", "r.csv", "--json", "r.json", **options)

@@ -3,11 +3,9 @@
 import json
 import os
 import signal
-import subprocess
-import time
 import unittest
 
-from program import HOST, PLANTED, SMALL, ProgramTest, environment, read_json
+from program import HOST, SMALL, ProgramTest, read_json
 
 QUICK = (*SMALL, *HOST, "--cores", "1", "--placement", "libtorch", "--direction", "to,sum,from")
 PHASES = {"plan", "group", "preparation", "warm-up", "prepare", "timed", "sample", "verify", "latency", "check",
@@ -60,11 +58,9 @@ class TraceTest(ProgramTest):
                 self.assertAlmostEqual(span["dur"] / 1e6 / case["repeat"], sample, delta=1e-9)
 
     def test_is_written_whole_when_the_run_is_interrupted(self):
-        process = subprocess.Popen([PLANTED, "--suite", "transfer", "--direction", "to", "--placement", "pageable",
-                                    "--cores", "1", "--rows", "2k", "--batch", "100", "--method", "slow", "--samples",
-                                    "2000", *HOST, "--trace", "t.json"], cwd=self.folder, env=environment(),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(3)
+        process = self.start("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--cores", "1", "--rows",
+                             "2k", "--batch", "100", "--method", "slow", "--samples", "2000", *HOST, "--trace", "t.json",
+                             announced="slow")
         self.assertEqual(os.listdir(self.folder), [])
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(60), 128 + signal.SIGINT)

@@ -9,6 +9,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "speedtorch/error.h"
@@ -203,9 +204,11 @@ TEST(Prefetch, ABatchStaysUntilTheNextIsTaken) {
   const auto first = prefetcher.take();
   const auto kept = first.clone();
   prefetcher.submit(batches[1]);
-  prefetcher.submit(batches[2]);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for the worker to do its worst
+  prefetcher.submit(batches[2]);  // gathered beside the first and the second, so into memory of neither
   EXPECT_TRUE(at::equal(first, kept));
+  const void* const second = prefetcher.take().data_ptr();
+  const void* const third = prefetcher.take().data_ptr();
+  EXPECT_THAT((std::set<const void*>{first.data_ptr(), second, third}), testing::SizeIs(3));
 }
 
 TEST(Prefetch, ACopyOfTheIndexIsRead) {

@@ -7,6 +7,7 @@
 #include <torch/nn/modules/conv.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <thread>
 
@@ -533,6 +534,22 @@ TEST(MemoryMonitor, SeesBlocksTheirPeakAndTheirLives) {
   EXPECT_THAT(infinity::describe(figures), HasSubstr("3 blocks, 1 of them temporary"));
   monitor.reset_peak();
   EXPECT_EQ(monitor.figures(cpu).peak_bytes, 75);
+}
+
+TEST(MemoryMonitor, AddsUpHowLongBlocksLived) {
+  using Clock = std::chrono::steady_clock;
+  infinity::MemoryMonitor monitor;
+  const c10::Device cpu(c10::kCPU);
+  const auto before = Clock::now();
+  for (const std::uintptr_t block : {16, 32}) monitor.report(block, 100, cpu);
+  const auto born = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto dying = Clock::now();
+  for (const std::uintptr_t block : {16, 32}) monitor.report(block, -100, cpu);
+  const auto after = Clock::now();
+  const auto seconds = [](Clock::duration one) { return std::chrono::duration<double>(one).count(); };
+  EXPECT_GE(monitor.figures(cpu).freed_seconds, 2 * seconds(dying - born));
+  EXPECT_LE(monitor.figures(cpu).freed_seconds, 2 * seconds(after - before));
 }
 
 TEST(MemoryMonitor, AgreesWithTheAllocator) {

@@ -76,7 +76,8 @@ TEST(LiveStates, AreThoseOfTheOptimizerAfterAStep) {
     optimizer->step();
     ASSERT_EQ(live.tables().size(), states.size()) << name;
     for (const auto& table : live.tables()) EXPECT_EQ(table.sizes(), parameter.sizes()) << name;
-    EXPECT_EQ(live.steps().value_or(1), 1) << name;
+    const bool counts = name != "torch::optim::SGD";
+    EXPECT_EQ(live.steps(), counts ? std::optional<std::int64_t>(1) : std::nullopt) << name;
   }
 }
 
