@@ -190,8 +190,10 @@ void scatter_rows(const at::Tensor& values, const RowIndex& index, at::Tensor& t
         "the table requires a gradient, and a scatter into it is not recorded; switch gradients "
         "off (torch::NoGradGuard)");
   if (table.dim() == 0) throw ShapeError("the table is a scalar; it needs rows");
+  check_in_memory(table, "the table");
   const auto numbers = index.numbers(table.size(0), table.device());
-  const auto flat = values.dim() == table.dim() ? values : flat_rows(values, numbers, table);
+  const auto given = resolved(values);
+  const auto flat = given.dim() == table.dim() ? given : flat_rows(given, numbers, table);
   if (duplicates == Duplicates::none) return scatter_rows(flat, numbers, table);
   if (duplicates == Duplicates::accumulate) require_sums(table.scalar_type());
   if (table.device().is_cpu()) return scatter_on_host(flat, numbers, table, duplicates);

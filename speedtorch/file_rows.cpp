@@ -68,6 +68,7 @@ void check_table(const FileTable& table, const FileRowsOptions& options) {
 
 void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes) {
   check_untracked(out, "out");
+  check_in_memory(out, "out");
   if (!index.device().is_cpu() || !out.device().is_cpu())
     throw PlacementError("rows of a file go to tensors on cpu; the index is on " + index.device().str() +
                          ", out on " + out.device().str());
@@ -177,6 +178,7 @@ void FileRows::gather_into(const Index* index, std::int64_t count, std::byte* ou
 }
 
 void FileRows::gather(const at::Tensor& index, at::Tensor& out) {
+  if (is_lazy(index)) return gather(resolved(index), out);
   check_operands(index, out, table_.row_bytes);
   auto* to = static_cast<std::byte*>(out.data_ptr());
   if (index.scalar_type() == at::kLong) {

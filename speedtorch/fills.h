@@ -52,7 +52,7 @@ using Fill = std::variant<Zeros, Uniform, Normal, Custom>;
 /// 64 MiB, or a row where that is longer.
 /// @param tensor contiguous
 /// @throws FillError where the dtype cannot hold such numbers, or the fill's own numbers are none;
-/// ShapeError for a tensor that is not contiguous
+/// ShapeError for a tensor that is not contiguous; LazyTensorError
 void fill(at::Tensor& tensor, const Fill& with, std::int64_t first = 0);
 
 }  // namespace speedtorch

@@ -22,6 +22,7 @@ std::vector<std::int64_t> table_shape(const at::Tensor& weight, std::int64_t row
       !weight.is_leaf())
     throw ShapeError("a ModelFactory needs a parameter: a floating-point leaf of one dimension or more" +
                      (weight.defined() ? ", not " + shape_of(weight) : std::string()));
+  check_in_memory(weight, "the parameter of a ModelFactory");
   auto sizes = weight.sizes().vec();
   sizes.front() = rows;
   return sizes;

@@ -50,6 +50,7 @@ void refuse_overlap(const char* names) {
 }
 
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
+  check_in_memory(tensor, name);
   if (tensor.dim() == 0) throw ShapeError(std::string(name) + " is a scalar; it needs rows");
   const auto item = static_cast<std::int64_t>(tensor.element_size());
   const auto rows = tensor.size(0);

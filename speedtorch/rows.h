@@ -40,7 +40,9 @@ struct RowsOptions {
 /// touched, and check_index_errors() throws it.
 /// @throws ShapeError naming both shapes, or that the two overlap, or what is wrong with the workspace;
 /// PlacementError where the tensors are on different devices, or on one that is neither the CPU nor, in a
-/// build with CUDA, a GPU; AutogradError for a table or out that requires a gradient while gradients are on.
+/// build with CUDA, a GPU; AutogradError for a table or out that requires a gradient while gradients are on;
+/// LazyTensorError for an `out` that LibTorch conjugates or negates when it reads it. What is only read may
+/// be such a tensor: the call then computes all of it first.
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  const RowsOptions& options = {});
 
