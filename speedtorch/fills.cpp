@@ -1,6 +1,5 @@
 #include "speedtorch/fills.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/BFloat16.h>
@@ -21,6 +20,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/philox.h"
 #include "speedtorch/tensors.h"
+#include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
@@ -286,7 +286,7 @@ Work work_of(const Fill& with, const at::Tensor& tensor, std::int64_t first) {
 void fill_host(void* data, std::int64_t element_bytes, const Work& work, std::int64_t first,
                std::int64_t count) {
   const auto pieces = (count + work.piece - 1) / work.piece;
-  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto piece = begin; piece < end; ++piece) {
       const auto from = piece * work.piece;
       work.write(static_cast<std::byte*>(data) + from * element_bytes, first + from,

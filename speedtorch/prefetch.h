@@ -31,7 +31,8 @@ struct PrefetchWays {
 /// @param depth as the Prefetcher's
 PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth);
 
-/// Used by one thread at a time. Its end waits for what is in flight.
+/// Used by one thread at a time. Its end waits for what is in flight. In a process that is forked from its
+/// own, each call is an OrderError.
 class Prefetcher {
  public:
   /// @param depth batches in flight at most: 1 or more
