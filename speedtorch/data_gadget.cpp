@@ -50,8 +50,7 @@ void DataGadget::save(const std::string& path) const { save_npy(table_, path); }
 void DataGadget::load(const std::string& path) {
   if (prefetcher_ && prefetcher_->in_flight() > 0)
     throw OrderError(std::to_string(prefetcher_->in_flight()) + " batches are in flight; take() them first");
-  const auto file = MappedFile::open(path, Access::read_only);
-  table_.set(file->array());
+  table_.load(path);
 }
 
 }  // namespace speedtorch

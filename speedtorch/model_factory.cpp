@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "speedtorch/error.h"
+#include "speedtorch/npy_elements.h"
 #include "speedtorch/saved_tables.h"
 #include "speedtorch/tensors.h"
 
@@ -100,24 +101,32 @@ void ModelFactory::normal_init(double mean, double std, std::uint64_t seed) { in
 
 void ModelFactory::custom_init(const Custom& function) { init(function); }
 
-void ModelFactory::set(const at::Tensor& array) {
+/// @throws OrderError where rows are in the parameter; ShapeError where the table cannot be set to such an
+/// array
+void ModelFactory::require_settable(at::IntArrayRef sizes, at::ScalarType dtype) const {
   require_closed();
-  if (array.sizes() != sizes_ || array.scalar_type() != weight_.scalar_type()) {
-    throw ShapeError("the table is " + std::string(c10::toString(weight_.scalar_type())) + " " +
-                     c10::str(at::IntArrayRef(sizes_)) + " and cannot be set to " + shape_of(array));
-  }
+  if (sizes == at::IntArrayRef(sizes_) && dtype == weight_.scalar_type()) return;
+  throw ShapeError("the table is " + std::string(c10::toString(weight_.scalar_type())) + " " +
+                   c10::str(at::IntArrayRef(sizes_)) + " and cannot be set to " + c10::toString(dtype) + " " +
+                   c10::str(sizes));
+}
+
+void ModelFactory::load_npy(const std::string& path) {
+  const auto found = open_npy(path, Access::read_only).array;
+  require_settable(found.shape, dtype_of(found.element));
+  if (table_)
+    table_->load(path);
+  else
+    table_ = Table::copied_from_file(path, home_);
+}
+
+void ModelFactory::load_torch(const std::string& path) {
+  const auto array = speedtorch::load_torch(path, {.placement = Placement::libtorch}).tensor();
+  require_settable(array.sizes(), array.scalar_type());
   if (table_)
     table_->set(array);
   else
     table_ = Table::from_array(array, home_);
-}
-
-void ModelFactory::load_npy(const std::string& path) {
-  set(MappedFile::open(path, Access::read_only)->array());
-}
-
-void ModelFactory::load_torch(const std::string& path) {
-  set(speedtorch::load_torch(path, {.placement = Placement::libtorch}).tensor());
 }
 
 /// Lets the parameter be the first `count` rows of the buffer, which is made larger where it must.

@@ -102,7 +102,7 @@ class ModelFactory {
  private:
   void require_closed() const;
   void init(const Fill& with);
-  void set(const at::Tensor& array);
+  void require_settable(at::IntArrayRef sizes, at::ScalarType dtype) const;
   void show(std::int64_t count);
 
   at::Tensor weight_;
