@@ -62,7 +62,7 @@ class MappedFile final : public Memory {
   /// many bytes free or the limit on file sizes is below them; NpyError where NumPy has no such type.
   static std::shared_ptr<MappedFile> create(const std::string& path, at::IntArrayRef shape,
                                             at::ScalarType dtype, const Fill& fill = {},
-                                            Space space = Space::sparse);
+                                            Space space = Space::reserved);
 
   ~MappedFile() override;
 

@@ -44,7 +44,7 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const 
     if (home.placement != Placement::mapped)
       throw ShapeError("a file is for a mapped table, and this one is " +
                        std::string(to_string(home.placement)));
-    return {MappedFile::create(home.file, sizes, dtype, set), sizes, dtype};
+    return {MappedFile::create(home.file, sizes, dtype, set, home.space), sizes, dtype};
   }
   Table table(allocate(home.placement, std::max<std::int64_t>(1, bytes), home.device), sizes, dtype);
   if (set) {

@@ -86,7 +86,7 @@ class MappedFiles : public testing::Test {
 };
 
 TEST_F(MappedFiles, AreZerosUntilTheyAreFilled) {
-  const auto file = MappedFile::create(path(), {1000, 128}, at::kFloat);
+  const auto file = MappedFile::create(path(), {1000, 128}, at::kFloat, {}, Space::sparse);
   EXPECT_EQ(file->placement(), Placement::mapped);
   EXPECT_EQ(file->bytes(), 1000 * 512);
   EXPECT_EQ(file->access(), Access::read_write);
@@ -289,7 +289,7 @@ TEST_F(MappedFiles, FlushOnlyRowsThatTheyHave) {
 /// The boundaries of 2^31 elements and bytes, and the last row of all.
 TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
   const std::int64_t rows = (1 << 22) + 3;
-  const auto file = MappedFile::create(path(), {rows, 512}, at::kByte);
+  const auto file = MappedFile::create(path(), {rows, 512}, at::kByte, {}, Space::sparse);
   ASSERT_GT(file->bytes(), std::int64_t{1} << 31);
   const auto index =
       at::tensor({std::int64_t{0}, rows - 1, std::int64_t{1} << 22, (std::int64_t{1} << 22) - 1,
@@ -323,8 +323,8 @@ TEST_F(MappedFiles, ThatDoNotFitTheAddressSpaceAreRefusedAndLeaveNothing) {
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const struct rlimit small { taken_bytes() + (1U << 30), before.rlim_max };
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
-  const auto message =
-      message_of<MemoryError>([&] { MappedFile::create(path(), {std::int64_t{2} << 30}, at::kByte); });
+  const auto message = message_of<MemoryError>(
+      [&] { MappedFile::create(path(), {std::int64_t{2} << 30}, at::kByte, {}, Space::sparse); });
   ::setrlimit(RLIMIT_AS, &before);
   EXPECT_THAT(message, AllOf(HasSubstr("2147487744"), HasSubstr("mmap")));
   EXPECT_THAT(names(), IsEmpty());
@@ -447,7 +447,8 @@ TEST_F(MappedFilesAndNumPy, OfEachDtypeAreReadAndMappedByNumPy) {
   }
   MappedFile::create(path("scalar.npy"), {}, at::kInt);
   MappedFile::create(path("empty.npy"), {0, 128}, at::kFloat);
-  const auto many = MappedFile::create(path("many.npy"), {(1 << 22) + 3, 512}, at::kByte)->array();
+  const auto many =
+      MappedFile::create(path("many.npy"), {(1 << 22) + 3, 512}, at::kByte, {}, Space::sparse)->array();
   many[0][0] = 3;
   many[(1 << 22) - 1][511] = 4;
   many[-1][-1] = 5;

@@ -222,8 +222,10 @@ TEST(SparseRows, SayWhereTheyWork) {
 TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
   constexpr std::int64_t dim = 512, boundary = (std::int64_t{1} << 31) / dim, rows = boundary + 3;
   const stbench::test::TemporaryFolder folder;
-  const auto table = MappedFile::create((folder.path() / "table").string(), {rows, dim}, at::kFloat);
-  const auto sum = MappedFile::create((folder.path() / "sum").string(), {rows, dim}, at::kFloat);
+  const auto table =
+      MappedFile::create((folder.path() / "table").string(), {rows, dim}, at::kFloat, {}, Space::sparse);
+  const auto sum =
+      MappedFile::create((folder.path() / "sum").string(), {rows, dim}, at::kFloat, {}, Space::sparse);
   const AdagradOptions options{.lr = 0.1};
   SparseRows large(table->array(), options, {sum->array()});
   const auto all = at::tensor({std::int64_t{0}, boundary - 1, boundary, boundary + 1, rows - 1}, at::kLong);
