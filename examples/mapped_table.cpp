@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   at::Tensor rows = at::empty({2, 128});
   speedtorch::gather_rows(*file, index, rows);   // rows[i] = table[index[i]]
   rows.add_(1);                                  // an optimizer's step would stand here
-  speedtorch::scatter_rows(rows, index, *file);  // table[index[i]] = rows[i]
+  speedtorch::scatter_rows(*file, index, rows);  // table[index[i]] = rows[i]
   file->flush();                                 // from here on no crash takes it back
 
   std::cout << "row 7 was updated " << file->array()[7][0].item<float>() << " times\n";

@@ -31,8 +31,8 @@ DataGadget DataGadget::from_memory(const void* values, std::size_t count, at::Sc
 }
 
 void DataGadget::insert_data(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {
-  if (prefetcher_) return prefetcher_->scatter(values, index, duplicates);
-  scatter_rows(values, index, table_, duplicates);
+  if (prefetcher_) return prefetcher_->scatter(index, values, duplicates);
+  scatter_rows(table_, index, values, duplicates);
 }
 
 void DataGadget::prefetch(const RowIndex& index) {

@@ -160,11 +160,11 @@ void gather_rows(const MappedFile& table, const at::Tensor& index, at::Tensor& o
   gather_rows(table.array(), index, out);
 }
 
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, MappedFile& table) {
+void scatter_rows(MappedFile& table, const at::Tensor& index, const at::Tensor& values) {
   if (table.access() == Access::read_only)
     throw FileError("'" + table.name() + "' is open read_only: rows cannot be scattered into it");
   auto rows = table.array();
-  scatter_rows(values, index, rows);
+  scatter_rows(rows, index, values);
 }
 
 }  // namespace speedtorch

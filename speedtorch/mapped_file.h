@@ -116,6 +116,6 @@ void gather_rows(const MappedFile& table, const at::Tensor& index, at::Tensor& o
 
 /// scatter_rows() into the file's array, checked. @throws FileError where the file was shrunk or is
 /// `read_only`
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, MappedFile& table);
+void scatter_rows(MappedFile& table, const at::Tensor& index, const at::Tensor& values);
 
 }  // namespace speedtorch

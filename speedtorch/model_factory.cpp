@@ -180,7 +180,7 @@ void ModelFactory::after_optimizer_step() {
     throw ShapeError("the parameter is " + shape_of(weight_) + " and before_forward_pass() put " +
                      std::to_string(rows_.numel()) + " rows into it; it cannot be written back");
   }
-  scatter_rows(weight_.detach(), rows_, table(), Duplicates::none);
+  scatter_rows(table(), rows_, weight_.detach(), Duplicates::none);
   is_open_ = false;
 }
 

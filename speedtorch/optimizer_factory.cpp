@@ -210,7 +210,7 @@ void OptimizerFactory::after_optimizer_step() {
     const auto& table = tables_[k].table;
     const auto where = index_device(table, states[k].device());
     there = (where.is_cpu() ? rows_ : there).to(where);
-    scatter_rows(states[k].contiguous(), there, table, Duplicates::none);
+    scatter_rows(table, there, states[k].contiguous(), Duplicates::none);
   }
   steps_ = live_.steps().value_or(steps_ + 1);
   rows_.reset();

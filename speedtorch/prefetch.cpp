@@ -68,7 +68,7 @@ class Prefetcher::Work {
 
   void submit(const RowIndex& index);
   at::Tensor take();
-  void scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates);
+  void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
   void require_worker() const;
   [[nodiscard]] std::size_t in_flight() const { return submitted_ - taken_; }
   [[nodiscard]] std::size_t depth() const { return slots_.size() - 1; }
@@ -237,7 +237,7 @@ at::Tensor Prefetcher::Work::take() {
   return out.view(shape(slot.index.sizes()));
 }
 
-void Prefetcher::Work::scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {
+void Prefetcher::Work::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
   const std::lock_guard writing(rows_);  // the worker is between two batches
   std::size_t gathered = 0;
   {
@@ -247,7 +247,7 @@ void Prefetcher::Work::scatter(const at::Tensor& values, const RowIndex& index, 
   if (ways_.side && ways_.route != Route::staged) {  // kernels may still read the table
     for (auto k = taken_; k < gathered; ++k) ways_.side->make_caller_wait(k % slots_.size());
   }
-  scatter_rows(values, index, table_, duplicates);
+  scatter_rows(table_, index, values, duplicates);
   const auto written = index.numbers(table_.rows(), ways_.index_device).flatten();
   for (auto k = taken_; k < gathered; ++k) {  // those that the worker has not begun read the new rows
     auto& slot = slots_[k % slots_.size()];
@@ -273,9 +273,9 @@ at::Tensor Prefetcher::take() {
   return work_->take();
 }
 
-void Prefetcher::scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {
+void Prefetcher::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
   work_->require_worker();
-  work_->scatter(values, index, duplicates);
+  work_->scatter(index, values, duplicates);
 }
 
 std::size_t Prefetcher::in_flight() const { return work_->in_flight(); }

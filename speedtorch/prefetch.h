@@ -57,7 +57,7 @@ class Prefetcher {
   /// scatter_rows() into the table. Batches in flight that name a row of `index` get the new values: those
   /// that are gathered already are gathered again by take(). A table that a Prefetcher reads is written in no
   /// other way while batches are in flight.
-  void scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates);
+  void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
   [[nodiscard]] std::size_t in_flight() const;
   [[nodiscard]] std::size_t depth() const;

@@ -101,14 +101,14 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
   bump_version(out);
 }
 
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+void scatter_rows(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
                   [[maybe_unused]] const RowsOptions& options) {
   check_untracked(table, "the table");
   if (is_lazy(values) || is_lazy(index))
-    return scatter_rows(resolved(values), resolved(index), table, options);
+    return scatter_rows(table, resolved(index), resolved(values), options);
   if (index.dim() != 1 && values.dim() != table.dim()) {
     const auto flat = flat_rows(values, index, table);
-    if (flat.dim() == table.dim()) return scatter_rows(flat, index, table, options);
+    if (flat.dim() == table.dim()) return scatter_rows(table, index, flat, options);
   }
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");

@@ -46,11 +46,12 @@ struct RowsOptions {
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  const RowsOptions& options = {});
 
-/// table[index[i], ...] = values[i, ...] for every i. Requirements and errors as for gather_rows. Where
-/// `index` names a row more than once, one of its values wins, which one is unspecified; on several threads,
-/// and on a GPU, the row may end as a mix of them (speedtorch/duplicates.h decides it). Values that require a
-/// gradient are taken as numbers. On a GPU the values of bad indices are left out.
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+/// table[index[i], ...] = values[i, ...] for every i: the table first, as in the gather. Requirements and
+/// errors as for gather_rows. Where `index` names a row more than once, one of its values wins, which one is
+/// unspecified; on several threads, and on a GPU, the row may end as a mix of them (speedtorch/duplicates.h
+/// decides it). Values that require a gradient are taken as numbers. On a GPU the values of bad indices are
+/// left out.
+void scatter_rows(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
                   const RowsOptions& options = {});
 
 /// Bytes of `options.workspace` that a gather with these operands needs; 0 for `as_given` and on the CPU.

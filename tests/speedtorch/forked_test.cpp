@@ -90,8 +90,8 @@ TEST_F(Forked, ChildrenScatterFillAndStep) {
   const auto grad = at::ones({kRows, kDim});
   SparseRows rows(trained, SGDOptions{.lr = 1}, {Placement::pageable});
   EXPECT_EQ(in_forked_child([&] {
-              scatter_rows(expected_, index_, target);
-              scatter_rows(expected_, index_, sums, Duplicates::accumulate);
+              scatter_rows(target, index_, expected_);
+              scatter_rows(sums, index_, expected_, Duplicates::accumulate);
               fill(filled, Uniform{0, 1, 5});
               rows.step(index_, grad);
               const auto* const first = trained.const_data_ptr<float>();

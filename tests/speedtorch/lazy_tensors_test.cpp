@@ -81,11 +81,11 @@ TEST_P(LazyTensors, ScattersTheNumbersOfValues) {
   for (const auto& [name, values] : lazy_tensors({4, 3}, GetParam())) {
     const auto expected = at::ones({7, 3}, GetParam()).index_copy(0, distinct, in_memory(values));
     auto table = at::ones({7, 3}, GetParam());
-    scatter_rows(values, distinct, table);
+    scatter_rows(table, distinct, values);
     EXPECT_TRUE(same(table, expected)) << name;
     for (const auto duplicates : {Duplicates::none, Duplicates::reject, Duplicates::last}) {
       table.fill_(1);
-      scatter_rows(values, distinct, table, duplicates);
+      scatter_rows(table, distinct, values, duplicates);
       EXPECT_TRUE(same(table, expected)) << name;
       auto gadget = DataGadget::from_tensor(at::ones({7, 3}, GetParam()), {Placement::pageable});
       gadget.insert_data(values, distinct, duplicates);
@@ -96,7 +96,7 @@ TEST_P(LazyTensors, ScattersTheNumbersOfValues) {
     EXPECT_TRUE(same(copy, in_memory(values))) << name;
     if (GetParam() == at::kComplexHalf || GetParam() == at::kBool) continue;
     table.fill_(1);
-    scatter_rows(values, some_rows(), table, Duplicates::accumulate);
+    scatter_rows(table, some_rows(), values, Duplicates::accumulate);
     EXPECT_TRUE(same(table, at::ones({7, 3}, GetParam()).index_add(0, some_rows(), in_memory(values))))
         << name;
   }
@@ -113,9 +113,9 @@ TEST_P(LazyTensors, RefusesToWriteToOne) {
     EXPECT_THROW(stream_copy(at::ones({4, 3}, GetParam()), out), LazyTensorError);
     EXPECT_THROW(fill(out, Zeros{}), LazyTensorError);
     const auto index = at::tensor({1}, at::kLong);
-    EXPECT_THROW(scatter_rows(at::ones({1, 3}, GetParam()), index, out), LazyTensorError) << name;
+    EXPECT_THROW(scatter_rows(out, index, at::ones({1, 3}, GetParam())), LazyTensorError) << name;
     for (const auto duplicates : {Duplicates::none, Duplicates::last, Duplicates::reject})
-      EXPECT_THROW(scatter_rows(at::ones({1, 3}, GetParam()), index, out, duplicates), LazyTensorError)
+      EXPECT_THROW(scatter_rows(out, index, at::ones({1, 3}, GetParam()), duplicates), LazyTensorError)
           << name;
   }
 }
@@ -155,7 +155,7 @@ TEST(LazyIndices, AreComputed) {
     EXPECT_TRUE(at::equal(out, rows));
     EXPECT_TRUE(at::equal(gather_rows(table, index), rows));
     auto target = at::zeros({7, 3});
-    scatter_rows(rows, index, target);
+    scatter_rows(target, index, rows);
     EXPECT_TRUE(at::equal(target.index_select(0, in_memory(index)), rows));
     EXPECT_TRUE(at::equal(distinct_rows(index, 7).rows, std::get<0>(at::_unique(in_memory(index)))));
     CoOccurrence counts(7, {Placement::pageable});

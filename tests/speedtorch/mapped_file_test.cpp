@@ -193,7 +193,7 @@ TEST_F(MappedFiles, ThatMayOnlyBeReadAreNotOpenedForWriting) {
 TEST_F(MappedFiles, ThatAreOpenReadOnlyTakeNoRows) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_THAT(message_of<FileError>([&] {
-                scatter_rows(at::zeros({1, 33}), at::zeros({1}, at::kLong), *file);
+                scatter_rows(*file, at::zeros({1}, at::kLong), at::zeros({1, 33}));
               }),
               AllOf(HasSubstr("'table.npy'"), HasSubstr("read_only")));
   EXPECT_NO_THROW(file->flush()) << "nothing was written";
@@ -229,7 +229,7 @@ TEST_F(MappedFiles, ThatAreShrunkAreFoundByEachCheckedOperation) {
                                                       [&] { file->flush(); },
                                                       [&] { file->flush(0, 1); },
                                                       [&] { gather_rows(*file, index, row); },
-                                                      [&] { scatter_rows(row, index, *file); },
+                                                      [&] { scatter_rows(*file, index, row); },
                                                       [&] { (void)file->pin(at::kCUDA); }};
   for (const auto& operation : operations) {
     EXPECT_THAT(message_of<FileError>(operation),
@@ -245,13 +245,13 @@ TEST_F(MappedFiles, MoveRowsInPlaceToTheLast) {
   auto rows = at::empty({3, 33});
   gather_rows(*file, index, rows);
   EXPECT_TRUE(at::equal(rows, at::arange(3300).to(at::kFloat).reshape({100, 33}).index_select(0, index)));
-  scatter_rows(rows.neg(), index, *file);
+  scatter_rows(*file, index, rows.neg());
   file->flush(99, 1);
   float last = 0;
   ASSERT_EQ(::pread(file->fd(), &last, 4, file->data_offset() + 3299 * 4), 4);
   EXPECT_EQ(last, -3299);
   EXPECT_THROW(gather_rows(*file, at::tensor({100, 0, 0}, at::kLong), rows), IndexError);
-  EXPECT_THROW(scatter_rows(at::zeros({3, 32}), index, *file), ShapeError);
+  EXPECT_THROW(scatter_rows(*file, index, at::zeros({3, 32})), ShapeError);
 }
 
 TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
@@ -259,7 +259,7 @@ TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
   const auto index = at::tensor({99, 0, 50}, at::kLong);
   auto rows = at::empty({3, 33});
   EXPECT_FALSE(test::write_is_noticed(file->array(), [&] { gather_rows(*file, index, rows); }));
-  EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(rows, index, *file); }));
+  EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(*file, index, rows); }));
 }
 
 TEST_F(MappedFiles, OfOneProcessAreSeenByAllWhoHaveThemOpen) {
@@ -296,7 +296,7 @@ TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
                   (std::int64_t{1} << 21) - 1, std::int64_t{1} << 21},
                  at::kLong);
   const auto values = at::randint(1, 255, {6, 512}, at::kByte);
-  scatter_rows(values, index, *file);
+  scatter_rows(*file, index, values);
   file->flush();
   auto again = at::zeros({6, 512}, at::kByte);
   gather_rows(*MappedFile::open(path(), Access::read_only), index, again);
@@ -433,7 +433,7 @@ TEST_F(MappedFilesAndNumPy, OfEachDtypeAndVersionAreReadAsNumPyWroteThem) {
     for (const char* version : {"1", "2", "3"}) {
       const auto file = MappedFile::open(path(kind + "-" + version + ".npy"), Access::read_write);
       EXPECT_TRUE(same(file->array(), expected(dtype))) << kind << " " << version;
-      scatter_rows(expected(dtype).flip(0), at::tensor({2, 1, 0}, at::kLong), *file);
+      scatter_rows(*file, at::tensor({2, 1, 0}, at::kLong), expected(dtype).flip(0));
     }
   }
 }

@@ -241,7 +241,7 @@ class Swapped {
     factory_->before_forward_pass(rows);
     optimizer_->step();
     factory_->after_optimizer_step(rows);
-    scatter_rows(weight_.detach(), rows, table_);
+    scatter_rows(table_, rows, weight_.detach());
     return "ok";
   }
 

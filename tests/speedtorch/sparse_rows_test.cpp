@@ -240,8 +240,8 @@ TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
     small.step(places, values);
   }
   auto target = table->array();
-  scatter_rows(values, index, target, Duplicates::accumulate);
-  scatter_rows(values, places, expected, Duplicates::accumulate);
+  scatter_rows(target, index, values, Duplicates::accumulate);
+  scatter_rows(expected, places, values, Duplicates::accumulate);
   auto found = at::empty({5, dim}), state = at::empty({5, dim});
   gather_rows(*table, all, found);
   gather_rows(*sum, all, state);
