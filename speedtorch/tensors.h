@@ -10,6 +10,14 @@ namespace speedtorch {
 /// As messages name it: "Float [5, 4]".
 std::string shape_of(const at::Tensor& tensor);
 
+/// The same with what a reader of memory must know: "Float [5, 4] with strides [1, 5]" where they are not
+/// contiguous.
+std::string layout_of(const at::Tensor& tensor);
+
+/// Where two indices of the same rows differ first, as in "position 3 is row 7 here and was row 5"; or in
+/// their counts.
+std::string first_difference(const at::Tensor& now, const at::Tensor& before);
+
 /// Whether the tensor's memory does not hold its numbers: LibTorch conjugates or negates them when it reads
 /// them (`conj()`, `imag()` of that), or they are zeros without memory (`_efficientzerotensor()`).
 inline bool is_lazy(const at::Tensor& tensor) {

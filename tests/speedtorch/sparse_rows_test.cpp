@@ -167,7 +167,7 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
       "of the table's shape and dtype for each index");
   EXPECT_THAT(step(at::arange(3), at::ones({2, 3})), HasSubstr("index Long [3] and grad Float [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
-  EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("one contiguous row"));
+  EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("with strides [1, 2]"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
   EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
   EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
@@ -215,6 +215,20 @@ TEST(SparseRows, SayWhereTheyWork) {
                            Home{.placement = Placement::device, .device = at::kCUDA});
               }),
               HasSubstr("states in device memory, and the table is on cpu"));
+}
+
+TEST(SparseRows, NameTheStridesWhereTheyAreWhatIsWrong) {
+  SparseRows rows(at::ones({7, 3}), SGDOptions{.lr = 1});
+  const auto index = at::arange(4);
+  EXPECT_THAT(
+      refusal<ShapeError>([&] {
+        rows.step(index, at::ones({3, 4}).t());
+      }),
+      testing::AllOf(HasSubstr("grad is Float [4, 3] with strides [1, 4]"), HasSubstr("call contiguous()")));
+  EXPECT_THAT(refusal<ShapeError>([&] {
+                rows.step(at::arange(8).slice(0, 0, 8, 2), at::ones({4, 3}));
+              }),
+              HasSubstr("the index is Long [4] with strides [2]"));
 }
 
 /// Rows beside the boundary of 2^31 elements, and the last, of a file that has blocks for those only: as in a
