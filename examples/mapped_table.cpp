@@ -10,8 +10,7 @@ using speedtorch::Access;
 using speedtorch::MappedFile;
 
 int main(int argc, char** argv) {
-  // 1,000,000 rows of 128 floats, zeros at first; the disk holds only what was written. np.load reads the
-  // file.
+  // 1,000,000 rows of 128 floats, zeros at first. np.load reads the file.
   const std::string path = argc > 1 ? argv[1] : "table.npy";
   const auto file = std::filesystem::exists(path) ? MappedFile::open(path, Access::read_write)
                                                   : MappedFile::create(path, {1'000'000, 128}, at::kFloat);

@@ -79,7 +79,8 @@ ModelFactory::ModelFactory(at::Tensor weight, Table table, Duplicates duplicates
 void ModelFactory::require_closed() const {
   if (is_open_)
     throw OrderError(
-        "the rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
+        "the " + std::to_string(rows_.numel()) +
+        " rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
         "skip_optimizer_step() comes first");
 }
 
@@ -93,13 +94,17 @@ void ModelFactory::init(const Fill& with) {
 
 void ModelFactory::zeros_init() { init(Zeros{}); }
 
-void ModelFactory::uniform_init(double low, double high, std::uint64_t seed) {
+void ModelFactory::uniform_init(double low, double high, std::optional<std::uint64_t> seed) {
   init(Uniform{low, high, seed});
 }
 
-void ModelFactory::normal_init(double mean, double std, std::uint64_t seed) { init(Normal{mean, std, seed}); }
+void ModelFactory::normal_init(double mean, double std, std::optional<std::uint64_t> seed) {
+  init(Normal{mean, std, seed});
+}
 
 void ModelFactory::custom_init(const Custom& function) { init(function); }
+
+void ModelFactory::custom_init_by_pieces(const ByPieces& function) { init(function); }
 
 /// @throws OrderError where rows are in the parameter; ShapeError where the table cannot be set to such an
 /// array
@@ -188,8 +193,8 @@ void ModelFactory::after_optimizer_step(const at::Tensor& positives, const at::T
   if (is_open_) {
     const auto named = joined(positives, negatives, table().rows());
     if (!at::equal(named, named_))
-      throw OrderError("these are not the indices of before_forward_pass(), which were " +
-                       std::to_string(named_.numel()) + " (now " + std::to_string(named.numel()) +
+      throw OrderError("these are not the indices of before_forward_pass() (" +
+                       first_difference(named, named_) +
                        "); after_optimizer_step() without any remembers them");
   }
   after_optimizer_step();

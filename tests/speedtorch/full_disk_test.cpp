@@ -84,7 +84,7 @@ class FullDisk : public testing::Test {
 TEST_F(FullDisk, ThatFillsDuringAFillLeavesTheTableWhole) {
   const auto answer = on_small_disk([&] {
     bool is_first = true;
-    const Custom fill = [&](at::Tensor& rows, std::int64_t) {
+    const ByPieces fill = [&](at::Tensor& rows, std::int64_t) {
       if (std::exchange(is_first, false)) static_cast<void>(fill_rest());
       std::fill_n(rows.mutable_data_ptr<float>(), rows.numel(), 2.0F);
     };

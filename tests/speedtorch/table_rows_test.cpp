@@ -100,7 +100,7 @@ TEST_P(TableRowsIn, AGraphNoticesEveryWriteIntoItsTable) {
     for (const Fill& with : {Fill(Zeros{}), Fill(Uniform{0, 1}), Fill(Normal{0, 1})})
       EXPECT_TRUE(notices([&] { table.fill(with); }));
     EXPECT_TRUE(notices([&] {
-      const Custom fails = [](at::Tensor& rows, std::int64_t) {
+      const ByPieces fails = [](at::Tensor& rows, std::int64_t) {
         rows.zero_();
         throw std::runtime_error("halfway");
       };

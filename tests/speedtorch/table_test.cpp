@@ -69,7 +69,7 @@ TEST_P(HostTables, AreOfTheShapeAndDtypeThatWasAsked) {
 
 TEST_P(HostTables, HoldTheSameNumbersInEveryPlacement) {
   for (const Fill& with : {Fill(Zeros{}), Fill(Uniform{-1, 1, 3}), Fill(Normal{0, 1, 3}),
-                           Fill(Custom([](at::Tensor&rows, std::int64_t first) {
+                           Fill(ByPieces([](at::Tensor&rows, std::int64_t first) {
                              for (std::int64_t row = 0; row < rows.size(0); ++row)
                                rows[row].fill_(first + row);
                            }))}) {
@@ -121,7 +121,7 @@ TEST_P(HostTables, LiveAsLongAsTheLastCopyOrTensor) {
 
 TEST_P(HostTables, AreGoneWhenAFillThrows) {
   const auto half_filled = [&] {
-    (void)Table::filled({64 * 1024, 1024}, at::kByte, Custom([](at::Tensor& rows, std::int64_t first) {
+    (void)Table::filled({64 * 1024, 1024}, at::kByte, ByPieces([](at::Tensor& rows, std::int64_t first) {
                           rows.fill_(1);
                           if (first > 30'000) throw std::runtime_error("enough");
                         }),
@@ -271,7 +271,7 @@ TEST(Table, InANamedFileIsWholeOrNotThere) {
   const Home home{.placement = Placement::mapped, .file = path};
   EXPECT_THROW(
       (void)Table::filled({100, 4}, at::kFloat,
-                          Custom([](at::Tensor&, std::int64_t) { throw std::runtime_error("no"); }), home),
+                          ByPieces([](at::Tensor&, std::int64_t) { throw std::runtime_error("no"); }), home),
       std::runtime_error);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   {
