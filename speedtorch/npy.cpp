@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -225,6 +226,10 @@ std::vector<std::int64_t> npy_integers(std::span<const std::byte> file) {
 }
 
 std::vector<std::int64_t> read_npy_integers(const std::string& path) {
+  std::error_code unreadable;
+  if (std::filesystem::exists(path, unreadable) && !std::filesystem::is_regular_file(path, unreadable))
+    throw NpyError("'" + path +
+                   "' is no regular .npy file: a device may have no end, and a pipe may stay silent");
   std::ifstream file(path, std::ios::binary);
   std::vector<char> content;
   std::array<char, 1 << 16> buffer;

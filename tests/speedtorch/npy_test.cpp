@@ -157,6 +157,8 @@ TEST(NpyIntegers, MustBeAllThereAndNoMore) {
 }
 
 TEST(NpyIntegers, ThatCannotBeReadAreRefused) {
+  EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("/dev/zero"); }),
+              HasSubstr("'/dev/zero' is no regular"));
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("no-such-file.npy"); }),
               HasSubstr("cannot be read"));
 }
