@@ -18,10 +18,10 @@ int main() {
 
   // A scatter says what happens to rows that are named twice.
   at::Tensor counts = at::zeros({5, 2});
-  speedtorch::scatter_rows(at::ones({4, 2}), index, counts, Duplicates::accumulate);
+  speedtorch::scatter_rows(counts, index, at::ones({4, 2}), Duplicates::accumulate);
   std::cout << "row 3 was named " << counts[3][0].item<float>() << " times\n";
   try {
-    speedtorch::scatter_rows(at::ones({4, 2}), index, counts, Duplicates::reject);
+    speedtorch::scatter_rows(counts, index, at::ones({4, 2}), Duplicates::reject);
   } catch (const speedtorch::DuplicateError& error) {
     std::cout << "row " << error.row() << ": at " << error.first() << " and " << error.second() << '\n';
   }

@@ -14,7 +14,7 @@ int main() {
   at::Tensor rows = at::empty({4096, 128});
   speedtorch::gather_rows(table, index, rows);   // rows[i] = table[index[i]]
   rows.add_(1);                                  // an optimizer's step would stand here
-  speedtorch::scatter_rows(rows, index, table);  // table[index[i]] = rows[i]
+  speedtorch::scatter_rows(table, index, rows);  // table[index[i]] = rows[i]
 
   std::cout << "sum " << table.sum().item<double>() << '\n';  // 4096 × 128 ones
   return 0;

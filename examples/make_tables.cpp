@@ -16,7 +16,7 @@ int main() {
   std::cout << "equal: " << at::equal(huge.tensor(), plain.tensor()) << '\n';
 
   // Any fill: each row its number. The pieces are set on several threads at once.
-  const speedtorch::Custom numbers = [](at::Tensor& rows, std::int64_t first) {
+  const speedtorch::ByPieces numbers = [](at::Tensor& rows, std::int64_t first) {
     rows.copy_(at::arange(first, first + rows.size(0)).unsqueeze(1).expand(rows.sizes()));
   };
   const at::Tensor rows = Table::filled({1000, 8}, at::kLong, numbers).tensor();  // keeps the memory alive

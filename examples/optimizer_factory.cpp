@@ -17,8 +17,8 @@ int main() {
 
   for (int epoch = 0; epoch < 40; ++epoch) {
     for (const at::Tensor& batch : at::randperm(20'000, at::kLong).split(2'000)) {
-      vectors.before_forward_pass(batch);          // the rows go into the weight,
-      states.before_forward_pass(vectors.rows());  // and their states into the optimizer
+      vectors.before_forward_pass(batch);   // the rows go into the weight,
+      states.before_forward_pass(vectors);  // and their states into the optimizer
 
       const at::Tensor rows = at::embedding(weight, vectors.positions().positives);
       const at::Tensor loss = (rows - 1).pow(2).sum();

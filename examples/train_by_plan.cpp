@@ -31,7 +31,7 @@ struct Model {
       at::manual_seed(static_cast<std::uint64_t>(step));
       const at::Tensor batch = at::randint(0, 2'000, {4'096}, at::kLong);
       vectors.before_forward_pass(batch);
-      states.before_forward_pass(vectors.rows());
+      states.before_forward_pass(vectors);
       at::embedding(weight, vectors.positions().positives).sub(1).pow(2).sum().backward();
       optimizer.step();
       states.after_optimizer_step();

@@ -129,6 +129,8 @@ std::string read_all(const std::string& path) {
     throw UsageError(fmt::format("index file '{}': no such file", path));
   if (std::filesystem::is_directory(path, error))
     throw UsageError(fmt::format("index file '{}': is a folder", path));
+  if (!std::filesystem::is_regular_file(path, error))  // /dev/zero has no end, and a pipe may stay silent
+    throw UsageError(fmt::format("index file '{}': is no regular file; write the numbers to one", path));
   auto content = read_file(path);
   if (!content) throw UsageError(fmt::format("index file '{}': cannot be read", path));
   return *std::move(content);

@@ -12,11 +12,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "speedtorch/archive.h"
 #include "speedtorch/contiguous_state.h"
 #include "speedtorch/error.h"
 #include "speedtorch/new_file.h"
@@ -155,15 +155,12 @@ std::string zipped(const IValue& value) {
 }
 
 IValue unzipped(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse_file(base_name(path), "cannot be read");
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-  try {
+  const auto why = "is no whole file that torch.save() or ContiguousOptimizer::save() wrote";
+  return read_archive(path, why, [&] {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
     return torch::jit::pickle_load(bytes);
-  } catch (const std::exception&) {
-    throw FileError("'" + base_name(path) +
-                    "' is no file that torch.save() or ContiguousOptimizer::save() wrote");
-  }
+  });
 }
 
 /// Adam and AdamW have the same states and the same names of options, and Python tells them by this switch.
@@ -262,16 +259,13 @@ void ContiguousOptimizer::load(const std::string& file) {
   std::vector<std::size_t> sizes(state_->options.size());
   for (std::size_t k = 0; k < all.size(); ++k) ++sizes[all.group_of(k)];
   const auto value = unzipped(file);
-  const auto refuse = [&] {
-    throw FileError("'" + base_name(file) + "' holds no state_dict() of an optimizer");
-  };
   Read found;
   try {
     found = read(value, state_->options, sizes);
-  } catch (const c10::Error&) {  // something is of another type
-    refuse();
-  } catch (const std::out_of_range&) {  // or is not there
-    refuse();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // something is of another type, or is not there
+    refuse_archive(file, "holds no state_dict() of an optimizer", error);
   }
   const auto before = state_->options;
   try {

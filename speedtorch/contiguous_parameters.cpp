@@ -14,6 +14,7 @@
 
 #include "kernels/flat_step.h"
 #include "speedtorch/flat_buffers.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
@@ -35,6 +36,8 @@ std::string obstacle(const at::Tensor& tensor) {
   std::ostringstream text;
   if (!known)
     text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
+  else if (is_lazy(tensor))
+    text << "is a negation or zeros that LibTorch has not computed yet; give its clone()";
   else if (!tensor.is_leaf())
     text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
   else if (tensor.is_inference())
@@ -545,6 +548,7 @@ std::vector<at::Tensor> ContiguousParameters::split(const std::vector<at::Tensor
     throw ShapeError(std::to_string(flat.size()) + " flat tensors were given; there are " +
                      std::to_string(buckets_.size()) + " buffers");
   for (std::size_t b = 0; b < flat.size(); ++b) {
+    if (is_lazy(flat[b])) refuse_lazy(flat[b], "flat tensor " + std::to_string(b));
     const auto wanted = buckets_[b].data.sizes();
     if (flat[b].sizes() == wanted && flat[b].is_contiguous()) continue;
     std::ostringstream text;

@@ -31,8 +31,8 @@ DataGadget DataGadget::from_memory(const void* values, std::size_t count, at::Sc
 }
 
 void DataGadget::insert_data(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {
-  if (prefetcher_) return prefetcher_->scatter(values, index, duplicates);
-  scatter_rows(values, index, table_, duplicates);
+  if (prefetcher_) return prefetcher_->scatter(index, values, duplicates);
+  scatter_rows(table_, index, values, duplicates);
 }
 
 void DataGadget::prefetch(const RowIndex& index) {
@@ -50,8 +50,7 @@ void DataGadget::save(const std::string& path) const { save_npy(table_, path); }
 void DataGadget::load(const std::string& path) {
   if (prefetcher_ && prefetcher_->in_flight() > 0)
     throw OrderError(std::to_string(prefetcher_->in_flight()) + " batches are in flight; take() them first");
-  const auto file = MappedFile::open(path, Access::read_only);
-  table_.set(file->array());
+  table_.load(path);
 }
 
 }  // namespace speedtorch

@@ -142,7 +142,7 @@ void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tens
   const auto found = found_in(index, table.size(0));
   if (duplicates == Duplicates::reject) require_distinct(found);
   if (duplicates != Duplicates::accumulate && found.unique() == index.numel())
-    return scatter_rows(values, index, table);
+    return scatter_rows(table, index, values);
   if (duplicates == Duplicates::accumulate)
     add_rows(from, found, to, table.scalar_type());
   else
@@ -177,22 +177,24 @@ void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tenso
   }
   const auto found = found_in(on_host, table.size(0));
   if (duplicates == Duplicates::reject) require_distinct(found);
-  if (found.unique() == index.numel()) return scatter_rows(values, index, table);
+  if (found.unique() == index.numel()) return scatter_rows(table, index, values);
   const auto last = values.detach().index_select(0, last_places(found).to(table.device()));
-  scatter_rows(last, copied(found.rows()).to(table.device()), table);
+  scatter_rows(table, copied(found.rows()).to(table.device()), last);
 }
 
 }  // namespace
 
-void scatter_rows(const at::Tensor& values, const RowIndex& index, at::Tensor& table, Duplicates duplicates) {
+void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
   if (table.requires_grad() && at::GradMode::is_enabled())
     throw AutogradError(
         "the table requires a gradient, and a scatter into it is not recorded; switch gradients "
         "off (torch::NoGradGuard)");
   if (table.dim() == 0) throw ShapeError("the table is a scalar; it needs rows");
+  check_in_memory(table, "the table");
   const auto numbers = index.numbers(table.size(0), table.device());
-  const auto flat = values.dim() == table.dim() ? values : flat_rows(values, numbers, table);
-  if (duplicates == Duplicates::none) return scatter_rows(flat, numbers, table);
+  const auto given = resolved(values);
+  const auto flat = given.dim() == table.dim() ? given : flat_rows(given, numbers, table);
+  if (duplicates == Duplicates::none) return scatter_rows(table, numbers, flat);
   if (duplicates == Duplicates::accumulate) require_sums(table.scalar_type());
   if (table.device().is_cpu()) return scatter_on_host(flat, numbers, table, duplicates);
   scatter_on_gpu(flat, numbers, table, duplicates);

@@ -27,7 +27,7 @@ enum class Duplicates {
 /// sorts, and adds in the order of places). Not yet run on a GPU.
 /// @throws DuplicateError naming the row and its first two places, of the rows named twice the one whose
 /// second place comes first; ShapeError for elements that cannot be added; as scatter_rows()
-void scatter_rows(const at::Tensor& values, const RowIndex& index, at::Tensor& table, Duplicates duplicates);
+void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
 /// The distinct rows of an index.
 struct DistinctRows {

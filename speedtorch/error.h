@@ -70,6 +70,13 @@ class AutogradError : public Error {
   using Error::Error;
 };
 
+/// A tensor is to be written through its memory, which does not hold its numbers: a `conj()`, a negation or
+/// zeros that LibTorch has not computed yet.
+class LazyTensorError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// An index names a row twice where each row may be named once.
 class DuplicateError : public Error {
  public:

@@ -49,10 +49,19 @@ bool is_owned(int fd) {
   return ::fstat(fd, &file) == 0 && file.st_uid == ::geteuid();
 }
 
+/// By mincore, where the system says; what it does not say is read.
+bool is_in_memory(const std::byte* byte) {
+  try {
+    return resident_fraction(byte, 1) > 0;
+  } catch (const MemoryError&) {
+    return false;
+  }
+}
+
 /// @throws ShapeError where the table's end does not fit 63 bits, too.
 void check_table(const FileTable& table, const FileRowsOptions& options) {
   std::int64_t bytes = 0;
-  const bool fits = table.offset >= 0 && table.rows >= 0 && table.row_bytes >= 1 &&
+  const bool fits = table.offset >= 0 && table.rows >= 0 && table.row_bytes >= 0 &&
                     !__builtin_mul_overflow(table.rows, table.row_bytes, &bytes) &&
                     !__builtin_add_overflow(bytes, table.offset, &bytes);
   if (!fits) {
@@ -68,6 +77,7 @@ void check_table(const FileTable& table, const FileRowsOptions& options) {
 
 void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes) {
   check_untracked(out, "out");
+  check_in_memory(out, "out");
   if (!index.device().is_cpu() || !out.device().is_cpu())
     throw PlacementError("rows of a file go to tensors on cpu; the index is on " + index.device().str() +
                          ", out on " + out.device().str());
@@ -121,12 +131,13 @@ void FileRows::check_size() const {
 /// page, and a quick disk has it there before the answer, so that cold rows pass for cached: gently, it is
 /// mincore that is asked, where the file is the caller's own.
 bool FileRows::is_resident(std::int64_t offset, bool gently) {
-  if (gently && owned_ && map_rows()) return resident_fraction(mapped_rows() - table_.offset + offset, 1) > 0;
+  if (gently && owned_ && map_rows()) return is_in_memory(mapped_rows() - table_.offset + offset);
   std::byte byte{};
   const iovec to{&byte, 1};
   if (::preadv2(table_.fd, &to, 1, offset, RWF_NOWAIT) == 1) return true;
   if (errno != EOPNOTSUPP) return false;
-  return resident_fraction(mapped_rows() - table_.offset + offset, 1) > 0;  // file systems without such reads
+  return map_rows() &&
+         is_in_memory(mapped_rows() - table_.offset + offset);  // file systems without such reads
 }
 
 /// A mapping of its own, because it is advised not to read ahead. False, with errno, where it cannot be had.
@@ -161,7 +172,7 @@ bool FileRows::mostly_cached(const Index* index, std::int64_t count) {
 template <class Index>
 void FileRows::gather_into(const Index* index, std::int64_t count, std::byte* out) {
   kernels::check_indices(index, count, table_.rows, check_grain, parallel_for);
-  if (count == 0) return;
+  if (count == 0 || table_.row_bytes == 0) return;
   check_size();
   last_ = {};
   if (copy_cached_ && mostly_cached(index, count)) {
@@ -177,6 +188,7 @@ void FileRows::gather_into(const Index* index, std::int64_t count, std::byte* ou
 }
 
 void FileRows::gather(const at::Tensor& index, at::Tensor& out) {
+  if (is_lazy(index)) return gather(resolved(index), out);
   check_operands(index, out, table_.row_bytes);
   auto* to = static_cast<std::byte*>(out.data_ptr());
   if (index.scalar_type() == at::kLong) {

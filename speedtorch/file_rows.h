@@ -49,10 +49,11 @@ class FileRows {
   /// of row_bytes bytes, of any dtype; both are contiguous CPU tensors.
   ///
   /// @throws IndexError naming position, value and bound, ShapeError, and AutogradError where `out` requires
-  /// a gradient and gradients are on, before anything is read or written. FileError where the file was shrunk
-  /// or a read fails: what `out` then has is unspecified, and nothing writes to it any more. A file that is
-  /// shrunk during the call, or a disk that fails, while rows are copied from the mapping ends the process
-  /// (SIGBUS), as with any mapping; with copy_cached = false it is a FileError.
+  /// a gradient and gradients are on, and LazyTensorError for `out`, before anything is read or written.
+  /// FileError where the file was shrunk or a read fails: what `out` then has is unspecified, and nothing
+  /// writes to it any more. A file that is shrunk during the call, or a disk that fails, while rows are
+  /// copied from the mapping ends the process (SIGBUS), as with any mapping; with copy_cached = false it is a
+  /// FileError.
   void gather(const at::Tensor& index, at::Tensor& out);
 
   /// The engine in use, never `automatic`.

@@ -1,6 +1,6 @@
 #include "speedtorch/fills.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/BFloat16.h>
@@ -21,6 +21,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/philox.h"
 #include "speedtorch/tensors.h"
+#include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 constexpr std::int64_t lanes = 4;
 constexpr double unit_step = 0x1p-53;
 constexpr std::int64_t piece_elements = std::int64_t{1} << 16;      // of which threads get many each
-constexpr std::int64_t custom_piece_bytes = std::int64_t{1} << 20;  // of a custom fill
+constexpr std::int64_t row_piece_bytes = std::int64_t{1} << 20;     // of a fill by pieces
 constexpr std::int64_t staged_fill_bytes = std::int64_t{64} << 20;  // on the host, of a GPU's memory
 /// sqrt(-2 ln 2^-53): what the smallest word gives.
 constexpr double furthest_normal = 8.6;
@@ -113,7 +114,7 @@ Writer uniform_floating(const Uniform& with, at::ScalarType dtype) {
   if (!(bottom <= top))
     refuse(std::string(c10::toString(dtype)) + " has no number from " + text_of(with.low) + " to below " +
            text_of(with.high));
-  return [=, seed = with.seed](void* data, std::int64_t first, std::int64_t count) {
+  return [=, seed = *with.seed](void* data, std::int64_t first, std::int64_t count) {
     each_block(seed, first, count, [&](auto done, const PhiloxBlock& words, auto begin, auto end) {
       for (auto lane = begin; lane < end; ++lane) {
         const double unit = static_cast<double>(words[static_cast<std::size_t>(lane)] >> 11) * unit_step;
@@ -154,7 +155,7 @@ Writer uniform_integers(const Uniform& with, at::ScalarType dtype) {
            " to below " + text_of(with.high));
   const auto bottom = static_cast<std::uint64_t>(low), range = static_cast<std::uint64_t>(high - low);
   const auto biased = range == 0 ? 0 : (0 - range) % range;
-  return [=, seed = with.seed](void* data, std::int64_t first, std::int64_t count) {
+  return [=, seed = *with.seed](void* data, std::int64_t first, std::int64_t count) {
     each_block(seed, first, count, [&](auto done, const PhiloxBlock& words, auto begin, auto end) {
       for (auto lane = begin; lane < end; ++lane) {
         const auto at = done + lane - begin;
@@ -182,7 +183,7 @@ Writer normal_floating(const Normal& with, at::ScalarType dtype) {
   if (!(with.std >= 0)) refuse("the standard deviation " + text_of(with.std) + " is below 0 or no number");
   require_holds<T>(std::abs(with.mean) + furthest_normal * with.std, dtype);
   return [with](void* data, std::int64_t first, std::int64_t count) {
-    each_block(with.seed, first, count, [&](auto done, const PhiloxBlock& words, auto begin, auto end) {
+    each_block(*with.seed, first, count, [&](auto done, const PhiloxBlock& words, auto begin, auto end) {
       const auto numbers = normal_block(words);
       for (auto lane = begin; lane < end; ++lane)
         static_cast<T*>(data)[done + lane - begin] =
@@ -241,14 +242,25 @@ Writer writer_of(const Numbers& with, at::ScalarType dtype) {
   }
 }
 
+/// `numbers` with a seed; without one each table gets another. LibTorch's generator locks itself.
+template <class Numbers>
+Numbers seeded(Numbers numbers, std::int64_t first) {
+  if (numbers.seed) return numbers;
+  if (first != 0)
+    refuse("position " + std::to_string(first) +
+           " is inside a table, whose numbers go on only by a seed; name the table's");
+  numbers.seed = static_cast<std::uint64_t>(at::empty({1}, at::kLong).random_().item<std::int64_t>());
+  return numbers;
+}
+
 Writer zeros(std::int64_t element_bytes) {
   return [element_bytes](void* data, std::int64_t, std::int64_t count) {
     std::memset(data, 0, static_cast<std::size_t>(count * element_bytes));
   };
 }
 
-/// A custom fill as a writer of whole rows, each of `row_shape`.
-Writer custom(const Custom& with, at::IntArrayRef row_shape, at::ScalarType dtype) {
+/// A fill by pieces as a writer of whole rows, each of `row_shape`.
+Writer by_pieces(const ByPieces& with, at::IntArrayRef row_shape, at::ScalarType dtype) {
   const auto row_elements = c10::multiply_integers(row_shape);
   std::vector<std::int64_t> shape{0};
   shape.insert(shape.end(), row_shape.begin(), row_shape.end());
@@ -262,6 +274,15 @@ Writer custom(const Custom& with, at::IntArrayRef row_shape, at::ScalarType dtyp
   };
 }
 
+void fill_whole(at::Tensor& table, const Custom& with, std::int64_t first) {
+  if (first != 0)
+    refuse("a Custom fill sets whole tables, and position " + std::to_string(first) +
+           " is inside one; take ByPieces");
+  const at::NoGradGuard unrecorded;
+  bump_version(table);
+  with(table);
+}
+
 /// How a fill is done on a tensor: by `write`, in pieces of `piece` elements from the tensor's beginning on.
 struct Work {
   Writer write;
@@ -270,23 +291,24 @@ struct Work {
 
 Work work_of(const Fill& with, const at::Tensor& tensor, std::int64_t first) {
   const auto dtype = tensor.scalar_type();
-  if (const auto* uniform = std::get_if<Uniform>(&with)) return {writer_of(*uniform, dtype)};
-  if (const auto* normal = std::get_if<Normal>(&with)) return {writer_of(*normal, dtype)};
+  if (const auto* uniform = std::get_if<Uniform>(&with)) return {writer_of(seeded(*uniform, first), dtype)};
+  if (const auto* normal = std::get_if<Normal>(&with)) return {writer_of(seeded(*normal, first), dtype)};
   if (std::holds_alternative<Zeros>(with)) return {zeros(tensor.element_size())};
-  if (tensor.dim() == 0) throw ShapeError("a custom fill sets rows, and a tensor of no dimensions has none");
+  if (tensor.dim() == 0)
+    throw ShapeError("a fill by pieces sets rows, and a tensor of no dimensions has none");
   const auto row_shape = tensor.sizes().slice(1);
   const auto row_elements = c10::multiply_integers(row_shape);
   if (row_elements == 0 || first % row_elements != 0)
-    throw ShapeError("a custom fill sets whole rows of " + std::to_string(row_elements) +
+    throw ShapeError("a fill by pieces sets whole rows of " + std::to_string(row_elements) +
                      " elements; position " + std::to_string(first) + " is no row's begin");
-  const auto rows = std::max<std::int64_t>(1, custom_piece_bytes / (row_elements * tensor.element_size()));
-  return {custom(std::get<Custom>(with), row_shape, dtype), rows * row_elements};
+  const auto rows = std::max<std::int64_t>(1, row_piece_bytes / (row_elements * tensor.element_size()));
+  return {by_pieces(std::get<ByPieces>(with), row_shape, dtype), rows * row_elements};
 }
 
 void fill_host(void* data, std::int64_t element_bytes, const Work& work, std::int64_t first,
                std::int64_t count) {
   const auto pieces = (count + work.piece - 1) / work.piece;
-  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto piece = begin; piece < end; ++piece) {
       const auto from = piece * work.piece;
       work.write(static_cast<std::byte*>(data) + from * element_bytes, first + from,
@@ -312,15 +334,17 @@ void fill_staged(at::Tensor& tensor, const Work& work, std::int64_t first) {
 }  // namespace
 
 void fill(at::Tensor& tensor, const Fill& with, std::int64_t first) {
+  check_in_memory(tensor, "what is filled");
   if (!tensor.is_contiguous()) throw ShapeError("only a contiguous tensor can be filled in place");
   if (first < 0) throw ShapeError("position " + std::to_string(first) + " is before the table");
   if (tensor.numel() == 0) return;
   auto target = tensor.detach();
+  if (const auto* custom = std::get_if<Custom>(&with)) return fill_whole(target, *custom, first);
   const auto work = work_of(with, target, first);
   if (!target.is_cpu() && std::holds_alternative<Zeros>(with)) {
     target.zero_();
   } else if (target.is_cpu()) {
-    bump_version(target);  // first: a custom fill may throw when rows are set already
+    bump_version(target);  // first: a fill by pieces may throw when rows are set already
     fill_host(target.data_ptr(), static_cast<std::int64_t>(target.element_size()), work, first,
               target.numel());
   } else {

@@ -57,7 +57,7 @@ struct Accumulate : Function<Accumulate> {
     const auto row = values.sizes().slice(static_cast<std::size_t>(index.dim()));
     auto sums = at::zeros(joined({rows}, row), values.options().requires_grad(false));
     const auto flat = values.detach().contiguous().view(joined({index.numel()}, row));
-    scatter_rows(flat, index, sums, Duplicates::accumulate);
+    scatter_rows(sums, index, flat, Duplicates::accumulate);
     return sums;
   }
   static torch::autograd::variable_list backward(AutogradContext* context,

@@ -14,6 +14,7 @@ struct Home {
   Placement placement = Placement::hugepage;
   c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table
   std::string file = {};  ///< the `.npy` file that becomes a `mapped` table; empty: one without a name
+  Space space = Space::reserved;  ///< of that file's disk; one without a name is always reserved
 };
 
 /// Where the tables go for which the calling thread names no home: the innermost HomeScope's, else huge

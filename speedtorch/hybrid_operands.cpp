@@ -5,6 +5,7 @@
 
 #include "kernels/rows.h"
 #include "speedtorch/error.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
@@ -20,6 +21,7 @@ void check_index(const char* name, const at::Tensor& index, at::Device device) {
     throw PlacementError(std::string(name) + " of a hybrid gather is on " + index.device().str() +
                          "; it must be on " + device.str());
   }
+  check_in_memory(index, name);
   const bool integers = index.scalar_type() == at::kInt || index.scalar_type() == at::kLong;
   if (!integers || !index.is_contiguous()) {
     throw ShapeError(std::string(name) + " of a hybrid gather is " + in_words(index) +
@@ -49,6 +51,7 @@ void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at
     throw PlacementError("out of a hybrid gather is on " + out.device().str() + "; it must be on " +
                          table.device().str());
   }
+  check_in_memory(out, "out of a hybrid gather");
   const bool fits = out.is_contiguous() && out.dim() == table.dim() && out.size(0) == count &&
                     out.sizes().slice(1) == table.sizes().slice(1) &&
                     out.scalar_type() == table.scalar_type();

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "speedtorch/error.h"
-#include "speedtorch/npy_array.h"
 #include "speedtorch/npy_elements.h"
 #include "speedtorch/rows.h"
 
@@ -64,13 +63,16 @@ std::vector<std::byte> read_beginning(int fd, const std::string& name, std::int6
 
 }  // namespace
 
-struct MappedFile::Source {
-  std::string name;
-  Descriptor file;
-  NpyArray array;
-};
+NpyFile open_npy(const std::string& path, Access access) {
+  const std::string name = base_name(path);
+  auto file = open_file(path, name, access);
+  const auto size = size_of(file.get(), name);
+  const auto beginning = read_beginning(file.get(), name, size);
+  auto array = naming(name, [&] { return npy_array(beginning, size); });
+  return {name, std::move(file), std::move(array)};
+}
 
-MappedFile::MappedFile(Source source, Access access)
+MappedFile::MappedFile(NpyFile source, Access access)
     : Memory(source.array.bytes),
       name_(std::move(source.name)),
       access_(access),
@@ -83,12 +85,9 @@ MappedFile::MappedFile(Source source, Access access)
 MappedFile::~MappedFile() = default;
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, Access access) {
-  const std::string name = base_name(path);
-  auto file = open_file(path, name, access);
-  const auto size = size_of(file.get(), name);
-  const auto beginning = read_beginning(file.get(), name, size);
-  auto array = naming(name, [&] { return npy_array(beginning, size); });
-  return std::shared_ptr<MappedFile>(new MappedFile({name, std::move(file), std::move(array)}, access));
+  auto source = open_npy(path, access);
+  naming(source.name, [&] { require_aligned(source.array); });
+  return std::shared_ptr<MappedFile>(new MappedFile(std::move(source), access));
 }
 
 std::shared_ptr<MappedFile> MappedFile::create(const std::string& path, at::IntArrayRef shape,
@@ -161,11 +160,11 @@ void gather_rows(const MappedFile& table, const at::Tensor& index, at::Tensor& o
   gather_rows(table.array(), index, out);
 }
 
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, MappedFile& table) {
+void scatter_rows(MappedFile& table, const at::Tensor& index, const at::Tensor& values) {
   if (table.access() == Access::read_only)
     throw FileError("'" + table.name() + "' is open read_only: rows cannot be scattered into it");
   auto rows = table.array();
-  scatter_rows(values, index, rows);
+  scatter_rows(rows, index, values);
 }
 
 }  // namespace speedtorch

@@ -13,11 +13,23 @@
 #include "speedtorch/mapping.h"
 #include "speedtorch/memory.h"
 #include "speedtorch/new_file.h"
+#include "speedtorch/npy_array.h"
 #include "speedtorch/pinned_file.h"
 
 namespace speedtorch {
 
 enum class Access { read_only, read_write };
+
+/// A `.npy` file that is open, and what is in it.
+struct NpyFile {
+  std::string name;  ///< without its folder
+  Descriptor file;
+  NpyArray array;
+};
+
+/// Of any padding that NumPy reads, also where its elements cannot be mapped because they lie askew.
+/// @throws as MappedFile::open()
+NpyFile open_npy(const std::string& path, Access access);
 
 /// The memory is that of the elements; `data()` is the first. The file stays open and mapped as long as the
 /// object or one of its tensors lives. Several threads may use one object, and several objects one file.
@@ -42,14 +54,15 @@ class MappedFile final : public Memory {
   /// MemoryError where the address space does not suffice. The first two name the file, without its folder.
   static std::shared_ptr<MappedFile> open(const std::string& path, Access access);
 
-  /// A new file of `shape`, filled by `fill`, else zeros. It appears under its name when it is whole and on
-  /// the disk, and never in the place of another; until then it has no name (where the file system cannot do
-  /// that, a temporary one in the same folder, removed after an error).
+  /// A new file of `shape`, filled by `fill`, else zeros, whose blocks are taken from the disk before
+  /// anything is written; `sparse` leaves that to the writes (speedtorch/placement.h). It appears under its
+  /// name when it is whole and on the disk, and never in the place of another; until then it has no name
+  /// (where the file system cannot do that, a temporary one in the same folder, removed after an error).
   /// @throws FileError where the name is taken, the folder is missing or not writable, the disk has not as
   /// many bytes free or the limit on file sizes is below them; NpyError where NumPy has no such type.
   static std::shared_ptr<MappedFile> create(const std::string& path, at::IntArrayRef shape,
                                             at::ScalarType dtype, const Fill& fill = {},
-                                            Space space = Space::sparse);
+                                            Space space = Space::reserved);
 
   ~MappedFile() override;
 
@@ -84,8 +97,7 @@ class MappedFile final : public Memory {
   }  ///< of the first element in the file
 
  private:
-  struct Source;
-  MappedFile(Source source, Access access);
+  MappedFile(NpyFile source, Access access);
   [[nodiscard]] std::int64_t mapped_bytes() const { return data_offset_ + bytes(); }
   void sync(std::int64_t begin, std::int64_t end) const;
 
@@ -104,6 +116,6 @@ void gather_rows(const MappedFile& table, const at::Tensor& index, at::Tensor& o
 
 /// scatter_rows() into the file's array, checked. @throws FileError where the file was shrunk or is
 /// `read_only`
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, MappedFile& table);
+void scatter_rows(MappedFile& table, const at::Tensor& index, const at::Tensor& values);
 
 }  // namespace speedtorch

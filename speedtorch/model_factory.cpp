@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "speedtorch/error.h"
+#include "speedtorch/npy_elements.h"
 #include "speedtorch/saved_tables.h"
 #include "speedtorch/tensors.h"
 
@@ -22,6 +23,7 @@ std::vector<std::int64_t> table_shape(const at::Tensor& weight, std::int64_t row
       !weight.is_leaf())
     throw ShapeError("a ModelFactory needs a parameter: a floating-point leaf of one dimension or more" +
                      (weight.defined() ? ", not " + shape_of(weight) : std::string()));
+  check_in_memory(weight, "the parameter of a ModelFactory");
   auto sizes = weight.sizes().vec();
   sizes.front() = rows;
   return sizes;
@@ -77,7 +79,8 @@ ModelFactory::ModelFactory(at::Tensor weight, Table table, Duplicates duplicates
 void ModelFactory::require_closed() const {
   if (is_open_)
     throw OrderError(
-        "the rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
+        "the " + std::to_string(rows_.numel()) +
+        " rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
         "skip_optimizer_step() comes first");
 }
 
@@ -91,32 +94,44 @@ void ModelFactory::init(const Fill& with) {
 
 void ModelFactory::zeros_init() { init(Zeros{}); }
 
-void ModelFactory::uniform_init(double low, double high, std::uint64_t seed) {
+void ModelFactory::uniform_init(double low, double high, std::optional<std::uint64_t> seed) {
   init(Uniform{low, high, seed});
 }
 
-void ModelFactory::normal_init(double mean, double std, std::uint64_t seed) { init(Normal{mean, std, seed}); }
+void ModelFactory::normal_init(double mean, double std, std::optional<std::uint64_t> seed) {
+  init(Normal{mean, std, seed});
+}
 
 void ModelFactory::custom_init(const Custom& function) { init(function); }
 
-void ModelFactory::set(const at::Tensor& array) {
+void ModelFactory::custom_init_by_pieces(const ByPieces& function) { init(function); }
+
+/// @throws OrderError where rows are in the parameter; ShapeError where the table cannot be set to such an
+/// array
+void ModelFactory::require_settable(at::IntArrayRef sizes, at::ScalarType dtype) const {
   require_closed();
-  if (array.sizes() != sizes_ || array.scalar_type() != weight_.scalar_type()) {
-    throw ShapeError("the table is " + std::string(c10::toString(weight_.scalar_type())) + " " +
-                     c10::str(at::IntArrayRef(sizes_)) + " and cannot be set to " + shape_of(array));
-  }
+  if (sizes == at::IntArrayRef(sizes_) && dtype == weight_.scalar_type()) return;
+  throw ShapeError("the table is " + std::string(c10::toString(weight_.scalar_type())) + " " +
+                   c10::str(at::IntArrayRef(sizes_)) + " and cannot be set to " + c10::toString(dtype) + " " +
+                   c10::str(sizes));
+}
+
+void ModelFactory::load_npy(const std::string& path) {
+  const auto found = open_npy(path, Access::read_only).array;
+  require_settable(found.shape, dtype_of(found.element));
+  if (table_)
+    table_->load(path);
+  else
+    table_ = Table::copied_from_file(path, home_);
+}
+
+void ModelFactory::load_torch(const std::string& path) {
+  const auto array = speedtorch::load_torch(path, {.placement = Placement::libtorch}).tensor();
+  require_settable(array.sizes(), array.scalar_type());
   if (table_)
     table_->set(array);
   else
     table_ = Table::from_array(array, home_);
-}
-
-void ModelFactory::load_npy(const std::string& path) {
-  set(MappedFile::open(path, Access::read_only)->array());
-}
-
-void ModelFactory::load_torch(const std::string& path) {
-  set(speedtorch::load_torch(path, {.placement = Placement::libtorch}).tensor());
 }
 
 /// Lets the parameter be the first `count` rows of the buffer, which is made larger where it must.
@@ -170,7 +185,7 @@ void ModelFactory::after_optimizer_step() {
     throw ShapeError("the parameter is " + shape_of(weight_) + " and before_forward_pass() put " +
                      std::to_string(rows_.numel()) + " rows into it; it cannot be written back");
   }
-  scatter_rows(weight_.detach(), rows_, table(), Duplicates::none);
+  scatter_rows(table(), rows_, weight_.detach(), Duplicates::none);
   is_open_ = false;
 }
 
@@ -178,8 +193,8 @@ void ModelFactory::after_optimizer_step(const at::Tensor& positives, const at::T
   if (is_open_) {
     const auto named = joined(positives, negatives, table().rows());
     if (!at::equal(named, named_))
-      throw OrderError("these are not the indices of before_forward_pass(), which were " +
-                       std::to_string(named_.numel()) + " (now " + std::to_string(named.numel()) +
+      throw OrderError("these are not the indices of before_forward_pass() (" +
+                       first_difference(named, named_) +
                        "); after_optimizer_step() without any remembers them");
   }
   after_optimizer_step();

@@ -57,10 +57,13 @@ class ModelFactory {
   // Table::filled() throws, and OrderError while rows are in the parameter, which would then be written over
   // the new ones.
   void zeros_init();
-  void uniform_init(double low, double high, std::uint64_t seed = 0);
-  void normal_init(double mean, double std, std::uint64_t seed = 0);
-  /// @param function sets the rows it is given, in place: several pieces at once on several threads
+  /// Without a seed each table gets other numbers: torch::manual_seed() repeats them.
+  void uniform_init(double low, double high, std::optional<std::uint64_t> seed = {});
+  void normal_init(double mean, double std, std::optional<std::uint64_t> seed = {});
+  /// @param function sets the whole table, in place: once, on this thread. torch::nn::init's do so.
   void custom_init(const Custom& function);
+  /// @param function sets the rows it is given, in place: several pieces at once on several threads
+  void custom_init_by_pieces(const ByPieces& function);
   /// What np.save() or save_npy() wrote. @throws ShapeError naming both where shape or dtype are not the
   /// table's; FileError, NpyError
   void load_npy(const std::string& path);
@@ -102,7 +105,7 @@ class ModelFactory {
  private:
   void require_closed() const;
   void init(const Fill& with);
-  void set(const at::Tensor& array);
+  void require_settable(at::IntArrayRef sizes, at::ScalarType dtype) const;
   void show(std::int64_t count);
 
   at::Tensor weight_;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "speedtorch/mapping.h"
+#include "speedtorch/placement.h"
 
 namespace speedtorch {
 
@@ -16,11 +17,6 @@ std::string base_name(const std::string& path);
 
 /// @throws FileError, always: "'<name>' <what>: <the system's answer in errno>"
 [[noreturn]] void refuse_file(const std::string& name, const std::string& what);
-
-/// `sparse`: blocks are taken from the disk as they are written; on a disk that others fill meanwhile, a
-/// write through a mapping ends the process (SIGBUS). `reserved`: all blocks are taken at once, and no write
-/// meets a full disk.
-enum class Space { sparse, reserved };
 
 /// Until publish() the file has no name, or a temporary one in the same folder that the destructor removes.
 /// All functions throw FileError.
@@ -36,7 +32,8 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// Its length. Refused where the limit on file sizes (RLIMIT_FSIZE) is below it or fewer bytes are free.
+  /// Its length. Refused where the limit on file sizes (RLIMIT_FSIZE) is below it or fewer bytes are free,
+  /// and for `reserved` where the disk does not give them.
   void resize(std::int64_t bytes, Space space) const;
   void write(std::string_view bytes, std::int64_t offset) const;
   /// Another descriptor of the file, which outlives this object.

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -119,6 +120,7 @@ class Dictionary {
     const auto [rest, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), extent);
     if (error != std::errc{} || extent < 0) fail("has an extent that is no number from 0 to 2^63 - 1");
     rest_.remove_prefix(static_cast<std::size_t>(rest - rest_.data()));
+    take('L');  // as NumPy wrote under Python 2
     return extent;
   }
 
@@ -192,7 +194,15 @@ NpyHeader parse_npy_header(std::span<const std::byte> file) {
   const std::size_t length = little_endian(file.subspan(8, begin - 8));
   if (length > kLongestHeader) throw NpyError("the .npy header is longer than 64 KiB");
   if (file.size() - begin < length) throw NpyError("the .npy file ends within its header");
-  NpyHeader header = Dictionary(as_text(file.subspan(begin, length))).read();
+  const auto text = as_text(file.subspan(begin, length));
+  if (text.ends_with(
+          '\r')) {  // in the place of the line feed that ends a header, which is the data's first byte then
+    throw NpyError(
+        "the .npy header ends in a carriage return: the file was copied as text, which has changed its "
+        "numbers; copy it as "
+        "binary");
+  }
+  NpyHeader header = Dictionary(text).read();
   header.data_offset = static_cast<std::int64_t>(begin + length);
   return header;
 }
@@ -216,6 +226,10 @@ std::vector<std::int64_t> npy_integers(std::span<const std::byte> file) {
 }
 
 std::vector<std::int64_t> read_npy_integers(const std::string& path) {
+  std::error_code unreadable;
+  if (std::filesystem::exists(path, unreadable) && !std::filesystem::is_regular_file(path, unreadable))
+    throw NpyError("'" + path +
+                   "' is no regular .npy file: a device may have no end, and a pipe may stay silent");
   std::ifstream file(path, std::ios::binary);
   std::vector<char> content;
   std::array<char, 1 << 16> buffer;

@@ -106,13 +106,17 @@ NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes
     throw NpyError(
         "the .npy file is in Fortran order; needed is C order: np.save('new.npy', np.ascontiguousarray(a))");
   }
-  if (header.data_offset % type.aligned_to != 0) {
-    throw NpyError("the elements of the .npy file begin at byte " + std::to_string(header.data_offset) +
-                   ", no multiple of " + std::to_string(type.aligned_to) + "; np.save writes it anew");
-  }
   const std::int64_t bytes = npy_bytes(type.element, header.shape);
   check_size(file_bytes, header.data_offset, bytes);
   return {type.element, std::move(header.shape), header.data_offset, bytes};
+}
+
+void require_aligned(const NpyArray& array) {
+  const auto unit = type_of(array.element).aligned_to;
+  if (array.data_offset % unit == 0) return;
+  throw NpyError("the elements of the .npy file begin at byte " + std::to_string(array.data_offset) +
+                 ", no multiple of " + std::to_string(unit) +
+                 ", and cannot be mapped: read the file into another placement, or write it anew by np.save");
 }
 
 std::string npy_header(NpyElement element, std::span<const std::int64_t> shape) {

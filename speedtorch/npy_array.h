@@ -51,9 +51,12 @@ inline constexpr std::int64_t kNpyHeaderBytes = 12 + 64 * 1024;
 
 /// The array of a file of `file_bytes` bytes that begins with `beginning` (all of it, or kNpyHeaderBytes).
 /// @throws NpyError where parse_npy_header() does; for big-endian, Fortran order, and elements that are not
-/// shared; where the elements begin at an address that is no multiple of their parts' size; where the file is
-/// shorter or longer than its header says.
+/// shared; where the file is shorter or longer than its header says.
 NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes);
+
+/// For elements that are used where they lie in the file.
+/// @throws NpyError where they begin at an address that is no multiple of their parts' size
+void require_aligned(const NpyArray& array);
 
 /// Where the elements of a new file begin: at a page, so that rows of a power of two of bytes keep to pages.
 inline constexpr std::int64_t kNpyDataOffset = 4096;

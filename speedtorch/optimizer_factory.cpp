@@ -161,13 +161,21 @@ void OptimizerFactory::check_distinct(const at::Tensor& rows) const {
   require_distinct(rows, table_rows_ ? *table_rows_ : past_largest(rows));
 }
 
-void OptimizerFactory::before_forward_pass(const at::Tensor& rows) {
+void OptimizerFactory::before_forward_pass(const ModelFactory& weight) {
+  if (!weight.weight().is_same(parameter_)) {
+    throw OptimizerError("the ModelFactory is of another parameter (" + shape_of(weight.weight()) +
+                         ") than that of these states (" + shape_of(parameter_) + ")");
+  }
+  before_forward_pass(WeightRows(weight.rows()));
+}
+
+void OptimizerFactory::before_forward_pass(const WeightRows& weight) {
   if (rows_.defined())
-    throw OrderError(
-        "the states of the last before_forward_pass() are not put back; after_optimizer_step() or "
-        "skip_optimizer_step() comes first");
+    throw OrderError("the states of the " + std::to_string(rows_.numel()) +
+                     " rows of the last before_forward_pass() are not put back; after_optimizer_step() or "
+                     "skip_optimizer_step() comes first");
   check_states();
-  const auto on_host = rows.to(at::kCPU).contiguous();
+  const auto on_host = weight.rows().to(at::kCPU).contiguous();
   check_distinct(on_host);
   const auto device = parameter_.device();
   std::vector<at::Tensor> taken;
@@ -175,7 +183,7 @@ void OptimizerFactory::before_forward_pass(const at::Tensor& rows) {
   for (std::size_t k = 0; k < tables_.size(); ++k) {
     const auto& table = tables_[k].table;
     there = (index_device(table, device).is_cpu() ? on_host : there).to(index_device(table, device));
-    taken.push_back(front_of(buffers_[k], rows.numel(), table.sizes(), table.dtype(), device));
+    taken.push_back(front_of(buffers_[k], on_host.numel(), table.sizes(), table.dtype(), device));
     gather_rows(table, there, taken.back());
   }
   at::Tensor counts;
@@ -210,7 +218,7 @@ void OptimizerFactory::after_optimizer_step() {
     const auto& table = tables_[k].table;
     const auto where = index_device(table, states[k].device());
     there = (where.is_cpu() ? rows_ : there).to(where);
-    scatter_rows(states[k].contiguous(), there, table, Duplicates::none);
+    scatter_rows(table, there, states[k].contiguous(), Duplicates::none);
   }
   steps_ = live_.steps().value_or(steps_ + 1);
   rows_.reset();
@@ -221,7 +229,8 @@ void OptimizerFactory::after_optimizer_step(const at::Tensor& rows) {
     const auto given = rows.to(at::kCPU);
     if (given.dim() != 1 || given.numel() != rows_.numel() ||
         !at::equal(given.to(rows_.scalar_type()), rows_))
-      throw OrderError("after_optimizer_step() names other rows than before_forward_pass() did");
+      throw OrderError("after_optimizer_step() names other rows than before_forward_pass() did: " +
+                       first_difference(given, rows_));
   }
   after_optimizer_step();
 }

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "speedtorch/model_factory.h"
 #include "speedtorch/optim/live_states.h"
 #include "speedtorch/state.h"
 #include "speedtorch/state_tables.h"
@@ -20,13 +22,26 @@ class Module;
 
 namespace speedtorch {
 
+/// The rows that a weight holds, in its order, for who fills it without a ModelFactory: int32 or int64 of one
+/// dimension, distinct. A type of its own because a batch's indices are not that: a ModelFactory holds their
+/// distinct rows, ascending, and states in another order would go to other rows.
+class WeightRows {
+ public:
+  explicit WeightRows(at::Tensor rows) : rows_(std::move(rows)) {}
+  [[nodiscard]] const at::Tensor& rows() const { return rows_; }
+
+ private:
+  at::Tensor rows_;
+};
+
 /// The weight of a model holds the rows of one batch, in one order of distinct rows; a table in any placement
 /// holds all of them. This does for the optimizer's states what the table does for the weight: one table for
 /// each state, whose rows go into the optimizer before a step and back after it.
 ///
 ///   speedtorch::OptimizerFactory states(optimizer, embedding->weight, 2'000'000, {.placement = ...});
 ///   for (...) {
-///     states.before_forward_pass(rows);  // int64, distinct, in the order of the weight's rows
+///     vectors.before_forward_pass(batch);   // the ModelFactory of the weight
+///     states.before_forward_pass(vectors);
 ///     ... forward, backward, optimizer.step() ...
 ///     states.after_optimizer_step();  // or skip_optimizer_step()
 ///   }
@@ -63,13 +78,17 @@ class OptimizerFactory {
   OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, std::vector<Table> tables,
                    StepCount count = StepCount::shared);
 
-  /// Takes the states of these rows into the optimizer. `rows` is int32 or int64 of one dimension, distinct,
-  /// and names the rows that the weight holds, in its order: ModelFactory::rows().
+  /// Takes the states of the rows that the weight holds into the optimizer, in the weight's order: after the
+  /// before_forward_pass() of its ModelFactory, whatever indices that was given.
+  /// @throws OptimizerError for the ModelFactory of another parameter; OrderError before its rows are in the
+  /// weight; as below
+  void before_forward_pass(const ModelFactory& weight);
+  /// The same for a weight that is filled by hand.
   /// @throws IndexError (an optimizer without states, over no tables, knows no bound); DuplicateError;
   /// ShapeError for another index; OrderError where the rows of an earlier call were not put back;
   /// OptimizerError where an option has changed so that the optimizer has other states. The optimizer is then
   /// as it was.
-  void before_forward_pass(const at::Tensor& rows);
+  void before_forward_pass(const WeightRows& weight);
 
   /// Puts the states of the rows of before_forward_pass() back into the tables.
   /// @throws OrderError where there are none; OptimizerError where the optimizer's states are gone or of

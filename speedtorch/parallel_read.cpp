@@ -1,6 +1,5 @@
 #include "speedtorch/parallel_read.h"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "speedtorch/error.h"
+#include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
@@ -32,7 +32,7 @@ void read_piece(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes, 
 void read_in_parallel(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes,
                       const std::string& name) {
   const auto pieces = (bytes + read_piece_bytes - 1) / read_piece_bytes;
-  at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto piece = begin; piece < end; ++piece) {
       const auto from = piece * read_piece_bytes;
       read_piece(fd, offset + from, to + from, std::min(read_piece_bytes, bytes - from), name);

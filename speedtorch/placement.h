@@ -28,6 +28,11 @@ constexpr std::string_view to_string(Placement placement) {
   return "unknown";
 }
 
+/// How a new file takes the disk. `reserved`: all blocks at once, so that no write meets a full disk.
+/// `sparse`: each block when it is first written; on a disk that others fill meanwhile, a write through a
+/// mapping ends the process (SIGBUS).
+enum class Space { reserved, sparse };
+
 /// True where the memory is the GPU's or belongs to a CUDA context.
 constexpr bool needs_cuda(Placement placement) {
   return placement == Placement::pinned || placement == Placement::device;

@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isin.h>
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -66,7 +68,8 @@ class Prefetcher::Work {
 
   void submit(const RowIndex& index);
   at::Tensor take();
-  void scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates);
+  void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
+  void require_worker() const;
   [[nodiscard]] std::size_t in_flight() const { return submitted_ - taken_; }
   [[nodiscard]] std::size_t depth() const { return slots_.size() - 1; }
 
@@ -97,10 +100,23 @@ class Prefetcher::Work {
   std::size_t waiting_ = 0, gathered_ = 0;  ///< how many were handed to the worker, and came back
   bool ends_ = false;
   std::mutex rows_;  ///< held by who reads or writes the table's rows
+  const pid_t owner_ = ::getpid();
   std::thread worker_;
 };
 
+/// A child that was forked has no copy of the worker: it would be waited for without end.
+void Prefetcher::Work::require_worker() const {
+  if (const auto here = ::getpid(); here != owner_) {
+    throw OrderError("this Prefetcher belongs to process " + std::to_string(owner_) + ", and process " +
+                     std::to_string(here) + " was forked from it; make one there");
+  }
+}
+
 Prefetcher::Work::~Work() {
+  if (::getpid() != owner_) {  // nobody to join, and the mutex may be the worker's for ever
+    static_cast<void>(new std::thread(std::move(worker_)));
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -221,7 +237,7 @@ at::Tensor Prefetcher::Work::take() {
   return out.view(shape(slot.index.sizes()));
 }
 
-void Prefetcher::Work::scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {
+void Prefetcher::Work::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
   const std::lock_guard writing(rows_);  // the worker is between two batches
   std::size_t gathered = 0;
   {
@@ -231,7 +247,7 @@ void Prefetcher::Work::scatter(const at::Tensor& values, const RowIndex& index, 
   if (ways_.side && ways_.route != Route::staged) {  // kernels may still read the table
     for (auto k = taken_; k < gathered; ++k) ways_.side->make_caller_wait(k % slots_.size());
   }
-  scatter_rows(values, index, table_, duplicates);
+  scatter_rows(table_, index, values, duplicates);
   const auto written = index.numbers(table_.rows(), ways_.index_device).flatten();
   for (auto k = taken_; k < gathered; ++k) {  // those that the worker has not begun read the new rows
     auto& slot = slots_[k % slots_.size()];
@@ -247,12 +263,19 @@ Prefetcher::Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth)
 
 Prefetcher::~Prefetcher() = default;
 
-void Prefetcher::submit(const RowIndex& index) { work_->submit(index); }
+void Prefetcher::submit(const RowIndex& index) {
+  work_->require_worker();
+  work_->submit(index);
+}
 
-at::Tensor Prefetcher::take() { return work_->take(); }
+at::Tensor Prefetcher::take() {
+  work_->require_worker();
+  return work_->take();
+}
 
-void Prefetcher::scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {
-  work_->scatter(values, index, duplicates);
+void Prefetcher::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
+  work_->require_worker();
+  work_->scatter(index, values, duplicates);
 }
 
 std::size_t Prefetcher::in_flight() const { return work_->in_flight(); }

@@ -31,7 +31,8 @@ struct PrefetchWays {
 /// @param depth as the Prefetcher's
 PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth);
 
-/// Used by one thread at a time. Its end waits for what is in flight.
+/// Used by one thread at a time. Its end waits for what is in flight. In a process that is forked from its
+/// own, each call is an OrderError.
 class Prefetcher {
  public:
   /// @param depth batches in flight at most: 1 or more
@@ -56,7 +57,7 @@ class Prefetcher {
   /// scatter_rows() into the table. Batches in flight that name a row of `index` get the new values: those
   /// that are gathered already are gathered again by take(). A table that a Prefetcher reads is written in no
   /// other way while batches are in flight.
-  void scatter(const at::Tensor& values, const RowIndex& index, Duplicates duplicates);
+  void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
   [[nodiscard]] std::size_t in_flight() const;
   [[nodiscard]] std::size_t depth() const;

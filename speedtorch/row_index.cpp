@@ -30,7 +30,7 @@ at::Tensor RowIndex::numbers(std::int64_t rows, at::Device device) const {
   if (!tensor.defined()) throw ShapeError("the index is no tensor; one of int32 or int64 is needed");
   if (tensor.scalar_type() != at::kLong && tensor.scalar_type() != at::kInt)
     throw ShapeError("the index is " + shape_of(tensor) + "; int32 or int64 is needed");
-  return tensor.to(device).contiguous();
+  return resolved(tensor.to(device)).contiguous();
 }
 
 }  // namespace speedtorch

@@ -50,12 +50,13 @@ void refuse_overlap(const char* names) {
 }
 
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
+  check_in_memory(tensor, name);
   if (tensor.dim() == 0) throw ShapeError(std::string(name) + " is a scalar; it needs rows");
   const auto item = static_cast<std::int64_t>(tensor.element_size());
   const auto rows = tensor.size(0);
   const auto row_elements = c10::multiply_integers(tensor.sizes().slice(1));
   if (tensor.numel() > 0 && !row_is_contiguous(tensor)) {
-    throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
+    throw ShapeError(std::string("the rows of ") + name + " (" + layout_of(tensor) +
                      ") are not contiguous; call contiguous()");
   }
   const auto stride = rows > 1 ? tensor.stride(0) : row_elements;
@@ -81,7 +82,7 @@ void check_operands(const at::Tensor& table, const at::Tensor& index, const at::
     throw ShapeError("the index is " + shape_of(index) + "; int32 or int64 is needed");
   }
   if (!index.is_contiguous())
-    throw ShapeError("the index (" + shape_of(index) + ") is not contiguous; call contiguous()");
+    throw ShapeError("the index (" + layout_of(index) + ") is not contiguous; call contiguous()");
   const bool same_row =
       table.dim() == rows.dim() && table.dim() > 0 && table.sizes().slice(1) == rows.sizes().slice(1);
   if (!same_row || table.scalar_type() != rows.scalar_type() || rows.size(0) != index.numel()) {

@@ -10,7 +10,8 @@
 namespace speedtorch {
 
 /// The tensor's rows as the kernels see them; `name` is for messages.
-/// @throws ShapeError where it has no rows, or one is not contiguous
+/// @throws ShapeError where it has no rows, or one is not contiguous; LazyTensorError, so resolve what is
+/// only read
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name);
 
 /// The same of a tensor that is written. @throws ShapeError also where its rows lie on each other

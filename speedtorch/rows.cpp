@@ -50,6 +50,7 @@ kernels::Workspace workspace_of(const RowsOptions& options, at::Device device) {
   }
   if (!options.workspace.is_contiguous())
     throw ShapeError("the workspace (" + shape_of(options.workspace) + ") is not contiguous");
+  check_in_memory(options.workspace, "the workspace");
   return {static_cast<std::byte*>(options.workspace.data_ptr()),
           static_cast<std::int64_t>(options.workspace.nbytes())};
 }
@@ -78,6 +79,7 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
                  [[maybe_unused]] const RowsOptions& options) {
   check_untracked(table, "the table");
   check_untracked(out, "out");
+  if (is_lazy(table) || is_lazy(index)) return gather_rows(resolved(table), resolved(index), out, options);
   if (index.dim() != 1 && out.dim() != table.dim()) {
     auto flat = flat_rows(out, index, table);
     if (flat.dim() == table.dim()) return gather_rows(table, index, flat, options);
@@ -99,12 +101,14 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
   bump_version(out);
 }
 
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+void scatter_rows(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
                   [[maybe_unused]] const RowsOptions& options) {
   check_untracked(table, "the table");
+  if (is_lazy(values) || is_lazy(index))
+    return scatter_rows(table, resolved(index), resolved(values), options);
   if (index.dim() != 1 && values.dim() != table.dim()) {
     const auto flat = flat_rows(values, index, table);
-    if (flat.dim() == table.dim()) return scatter_rows(flat, index, table, options);
+    if (flat.dim() == table.dim()) return scatter_rows(table, index, flat, options);
   }
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
@@ -130,7 +134,7 @@ std::int64_t gather_workspace_bytes(const at::Tensor& table, [[maybe_unused]] co
   if (is_cuda(table)) {
     const c10::cuda::CUDAGuard guard(table.device());
     return kernels::ordered_workspace_bytes(order, index.numel(), static_cast<int>(index.element_size()),
-                                            rows_of(table, "the table").row_bytes);
+                                            rows_of(resolved(table), "the table").row_bytes);
   }
 #endif
   return 0;
@@ -149,6 +153,8 @@ void check_index_errors([[maybe_unused]] at::Device device) {
 }
 
 void stream_copy(const at::Tensor& from, at::Tensor& to) {
+  if (is_lazy(from)) return stream_copy(resolved(from), to);
+  check_in_memory(to, "the target of a copy");
   if (from.nbytes() != to.nbytes() || !from.is_contiguous() || !to.is_contiguous()) {
     throw ShapeError("cannot copy " + shape_of(from) + " to " + shape_of(to) +
                      ": both must be contiguous and of the same bytes");

@@ -40,15 +40,18 @@ struct RowsOptions {
 /// touched, and check_index_errors() throws it.
 /// @throws ShapeError naming both shapes, or that the two overlap, or what is wrong with the workspace;
 /// PlacementError where the tensors are on different devices, or on one that is neither the CPU nor, in a
-/// build with CUDA, a GPU; AutogradError for a table or out that requires a gradient while gradients are on.
+/// build with CUDA, a GPU; AutogradError for a table or out that requires a gradient while gradients are on;
+/// LazyTensorError for an `out` that LibTorch conjugates or negates when it reads it. What is only read may
+/// be such a tensor: the call then computes all of it first.
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  const RowsOptions& options = {});
 
-/// table[index[i], ...] = values[i, ...] for every i. Requirements and errors as for gather_rows. Where
-/// `index` names a row more than once, one of its values wins, which one is unspecified; on several threads,
-/// and on a GPU, the row may end as a mix of them (speedtorch/duplicates.h decides it). Values that require a
-/// gradient are taken as numbers. On a GPU the values of bad indices are left out.
-void scatter_rows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+/// table[index[i], ...] = values[i, ...] for every i: the table first, as in the gather. Requirements and
+/// errors as for gather_rows. Where `index` names a row more than once, one of its values wins, which one is
+/// unspecified; on several threads, and on a GPU, the row may end as a mix of them (speedtorch/duplicates.h
+/// decides it). Values that require a gradient are taken as numbers. On a GPU the values of bad indices are
+/// left out.
+void scatter_rows(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
                   const RowsOptions& options = {});
 
 /// Bytes of `options.workspace` that a gather with these operands needs; 0 for `as_given` and on the CPU.

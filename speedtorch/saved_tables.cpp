@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "speedtorch/archive.h"
 #include "speedtorch/error.h"
 #include "speedtorch/new_file.h"
 #include "speedtorch/npy_array.h"
@@ -81,20 +82,13 @@ void write_archive(SequentialFile& file, const std::string& pickle, const std::v
 }
 
 at::Tensor read_tensor(const std::string& path) {
-  const auto name = base_name(path);
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) refuse_file(name, "cannot be read");
-  if (!S_ISREG(found.st_mode)) throw FileError("'" + name + "' is no regular file");
-  try {
+  return read_archive(path, "cannot be read as torch's format", [&] {
     caffe2::serialize::PyTorchStreamReader reader(path);
     const auto value = torch::jit::readArchiveAndTensors(kPickle, "", "", std::nullopt, std::nullopt,
                                                          at::Device(at::kCPU), reader);
     if (value.isTensor()) return value.toTensor();
-    throw FileError("'" + name + "' holds a " + value.tagKind() + ", not one tensor");
-  } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
-    throw FileError("'" + name + "' cannot be read as torch's format: " + what.substr(0, what.find('\n')));
-  }
+    throw FileError("'" + base_name(path) + "' holds a " + value.tagKind() + ", not one tensor");
+  });
 }
 
 }  // namespace

@@ -33,9 +33,10 @@ void check_table(const at::Tensor& table) {
     throw PlacementError("the table is on " + table.device().str() +
                          "; SparseRows works on cpu tensors and on cuda tensors");
   }
+  check_in_memory(table, "the table");
   const bool floating = table.scalar_type() == at::kFloat || table.scalar_type() == at::kDouble;
   if (floating && table.layout() == at::kStrided && table.dim() > 0 && table.is_contiguous()) return;
-  throw ShapeError("the table is " + shape_of(table) +
+  throw ShapeError("the table is " + layout_of(table) +
                    "; a contiguous one of float32 or float64 and at least one dimension is needed");
 }
 
@@ -51,9 +52,10 @@ void check_apart(const at::Tensor& a, const at::Tensor& b, const std::string& na
 
 void check_state(const at::Tensor& state, const std::string& name, const at::Tensor& table) {
   check_beside(table, state, "the state " + name);
+  if (is_lazy(state)) refuse_lazy(state, "the state " + name);
   if (state.scalar_type() == table.scalar_type() && state.sizes() == table.sizes() && state.is_contiguous())
     return;
-  throw ShapeError("the state " + name + " is " + shape_of(state) + ", the table " + shape_of(table) +
+  throw ShapeError("the state " + name + " is " + layout_of(state) + ", the table " + shape_of(table) +
                    "; a contiguous one of the table's shape and dtype is needed");
 }
 
@@ -67,9 +69,10 @@ void check_counts(const at::Tensor& table) {
 void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
   check_counts(table);
   check_beside(table, steps, "row_steps");
+  check_in_memory(steps, "row_steps");
   const bool counts = steps.scalar_type() == at::kInt || steps.scalar_type() == at::kLong;
   if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
-  throw ShapeError("row_steps is " + shape_of(steps) + ", the table " + shape_of(table) +
+  throw ShapeError("row_steps is " + layout_of(steps) + ", the table " + shape_of(table) +
                    "; a contiguous one of int32 or int64 and a number for each row is needed");
 }
 
@@ -208,14 +211,19 @@ void SparseRows::prepare(const UpdateOptions& options) {
 
 void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
   require_defined(index, "the index");
+  require_defined(grad, "grad");
+  if (is_lazy(index) || is_lazy(grad)) return step(resolved(index), resolved(grad));
   if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
-    throw ShapeError("the index is " + shape_of(index) + "; a contiguous one of int32 or int64 is needed");
+    throw ShapeError("the index is " + layout_of(index) + "; a contiguous one of int32 or int64 is needed");
   check_beside(table_, index, "the index");
   check_beside(table_, grad, "grad");
   const bool fits = grad.dim() == table_.dim() && grad.size(0) == index.numel() &&
                     grad.sizes().slice(1) == table_.sizes().slice(1) &&
                     grad.scalar_type() == table_.scalar_type();
-  if (!fits || !grad.is_contiguous()) {
+  if (fits && !grad.is_contiguous())
+    throw ShapeError("grad is " + layout_of(grad) +
+                     ", and its rows must lie one after the other; call contiguous()");
+  if (!fits) {
     throw ShapeError(
         "table " + shape_of(table_) + ", index " + shape_of(index) + " and grad " + shape_of(grad) +
         " do not fit: grad needs one contiguous row of the table's shape and dtype for each index");

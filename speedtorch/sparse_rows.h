@@ -39,7 +39,7 @@ class SparseRows {
   /// With given states, in the order of state_names(): those of a run that is resumed, or of any placement.
   /// `row_steps`, where it is defined, counts each row's own steps: int32 or int64, one for each row, which
   /// must stay within the dtype.
-  /// @throws ShapeError naming both shapes where one is not as the table; as above.
+  /// @throws ShapeError naming both shapes where one is not as the table; LazyTensorError; as above.
   SparseRows(at::Tensor table, const UpdateOptions& options, std::vector<at::Tensor> states,
              at::Tensor row_steps = {});
 

@@ -9,7 +9,7 @@ namespace {
 
 Fill begin_with(double value) {
   if (value == 0) return Zeros{};
-  return Custom([value](at::Tensor& rows, std::int64_t /*first_row*/) { rows.fill_(value); });
+  return ByPieces([value](at::Tensor& rows, std::int64_t /*first_row*/) { rows.fill_(value); });
 }
 
 }  // namespace

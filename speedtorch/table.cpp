@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "speedtorch/error.h"
+#include "speedtorch/npy_elements.h"
 #include "speedtorch/parallel_read.h"
 #include "speedtorch/tensors.h"
 
@@ -43,7 +44,7 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const 
     if (home.placement != Placement::mapped)
       throw ShapeError("a file is for a mapped table, and this one is " +
                        std::string(to_string(home.placement)));
-    return {MappedFile::create(home.file, sizes, dtype, set), sizes, dtype};
+    return {MappedFile::create(home.file, sizes, dtype, set, home.space), sizes, dtype};
   }
   Table table(allocate(home.placement, std::max<std::int64_t>(1, bytes), home.device), sizes, dtype);
   if (set) {
@@ -69,19 +70,19 @@ void copy_array(at::Tensor& target, const at::Tensor& array) {
   }
 }
 
-void read_array(at::Tensor& target, const MappedFile& file) {
+void read_array(at::Tensor& target, const NpyFile& source) {
+  const auto& [name, file, array] = source;
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
   if (target.is_cpu()) {
-    read_in_parallel(file.fd(), file.data_offset(), static_cast<std::byte*>(target.data_ptr()), bytes,
-                     file.name());
+    read_in_parallel(file.get(), array.data_offset, static_cast<std::byte*>(target.data_ptr()), bytes, name);
     return;
   }
   auto elements = target.view({-1}).view(at::kByte);
   const auto block = at::empty({std::min(staged_bytes, bytes)}, at::kByte);
   for (std::int64_t from = 0; from < bytes; from += staged_bytes) {
     const auto now = std::min(staged_bytes, bytes - from);
-    read_in_parallel(file.fd(), file.data_offset() + from, static_cast<std::byte*>(block.data_ptr()), now,
-                     file.name());
+    read_in_parallel(file.get(), array.data_offset + from, static_cast<std::byte*>(block.data_ptr()), now,
+                     name);
     elements.narrow(0, from, now).copy_(block.narrow(0, 0, now));
   }
 }
@@ -113,13 +114,32 @@ Table Table::from_array(const at::Tensor& array, const Home& home) {
 }
 
 Table Table::from_file(const std::string& path, const Home& home, Access access) {
-  const auto file = MappedFile::open(path, home.placement == Placement::mapped ? access : Access::read_only);
-  if (home.placement == Placement::mapped) {
-    if (!home.file.empty())
-      throw ShapeError("a mapped table from a file is that file itself; it cannot go to another file too");
-    return {file, file->shape(), file->dtype()};
+  if (home.placement != Placement::mapped) return copied_from_file(path, home);
+  if (!home.file.empty())
+    throw ShapeError("a mapped table from a file is that file itself; it cannot go to another file too");
+  const auto file = MappedFile::open(path, access);
+  return {file, file->shape(), file->dtype()};
+}
+
+Table Table::copied_from_file(const std::string& path, const Home& home) {
+  const auto source = open_npy(path, Access::read_only);
+  return make(source.array.shape, dtype_of(source.array.element), home,
+              [&](at::Tensor& elements) { read_array(elements, source); });
+}
+
+void Table::load(const std::string& path) {
+  const auto source = open_npy(path, Access::read_only);
+  const auto dtype = dtype_of(source.array.element);
+  if (sizes() != at::IntArrayRef(source.array.shape) || dtype != dtype_) {
+    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
+                     " and cannot be set to '" + source.name + "', which is " + c10::toString(dtype) + " " +
+                     c10::str(at::IntArrayRef(source.array.shape)));
   }
-  return make(file->shape(), file->dtype(), home, [&](at::Tensor& elements) { read_array(elements, *file); });
+  require_writable();
+  wait_for_gpu(*this);
+  auto elements = settable(*this);
+  read_array(elements, source);
+  bump_version(elements);
 }
 
 at::Tensor Table::tensor() const {

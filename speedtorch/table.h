@@ -42,6 +42,9 @@ class Table {
   static Table from_file(const std::string& path, const Home& home = current_home(),
                          Access access = Access::read_only);
 
+  /// The same as a copy in any home, a new `mapped` file too.
+  static Table copied_from_file(const std::string& path, const Home& home = current_home());
+
   /// Over memory that is there. @throws ShapeError where it is too small
   Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarType dtype);
 
@@ -56,6 +59,10 @@ class Table {
   /// The elements of a strided tensor on any device, as from_array() copies them; waits likewise.
   /// @throws ShapeError naming both where shape or dtype differ; FileError as require_writable()
   void set(const at::Tensor& array);
+  /// The array of a `.npy` file, straight into place.
+  /// @throws ShapeError naming both where shape or dtype differ; FileError, NpyError; FileError as
+  /// require_writable()
+  void load(const std::string& path);
   /// @throws FileError for the `mapped` table of a file that is open `read_only`: a write to it would end the
   /// process
   void require_writable() const;

@@ -118,7 +118,7 @@ void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out) {
   gather_flat(table, numbers, rows);
 }
 
-void scatter_rows(const at::Tensor& values, const RowIndex& index, const Table& table,
+void scatter_rows(const Table& table, const RowIndex& index, const at::Tensor& values,
                   Duplicates duplicates) {
   table.require_writable();
   check_model(values.device());
@@ -129,7 +129,7 @@ void scatter_rows(const at::Tensor& values, const RowIndex& index, const Table& 
   check_fits(table, numbers, rows, "values");
   if (on_host) wait_for_gpu(table);
   auto target = on_host ? table.host_tensor() : table.tensor();
-  scatter_rows(rows.to(target.device()), numbers, target, duplicates);
+  scatter_rows(target, numbers, rows.to(target.device()), duplicates);
 }
 
 at::Tensor host_copy(const Table& table) {

@@ -46,7 +46,7 @@ void gather_rows(const Table& table, const RowIndex& index, at::Tensor& out);
 /// table[index[i]] = values[i], or what `duplicates` says of rows named twice, for values on any device.
 /// Where the table is the host's, waits for values that are a GPU's.
 /// @throws as above; DuplicateError; FileError for the `mapped` table of a file that is open `read_only`
-void scatter_rows(const at::Tensor& values, const RowIndex& index, const Table& table, Duplicates duplicates);
+void scatter_rows(const Table& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
 /// All of the table on the host, independent of it, after what the GPU's current stream still writes.
 at::Tensor host_copy(const Table& table);

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <vector>
@@ -19,6 +20,24 @@ bool pin_this_thread(int cpu) {
   return ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0;
 }
 
+/// In a child that was forked from a process of several threads. LibTorch's pool still counts them among its
+/// own there, and waits for them without end.
+bool is_alone = false;
+thread_local bool had_threads = false;  ///< when the fork that this thread is in began
+
+/// Threads of LibTorch's pool cannot be told from others, so any second one counts. The folder of a process's
+/// threads has a link from each, and two of its own.
+bool has_threads() {
+  struct stat tasks {};
+  return ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 3;
+}
+
+void before_fork() { had_threads = has_threads(); }
+void in_child() { is_alone = is_alone || had_threads; }
+
+/// A static of the file that each kernel's threads come from, so that the linker keeps it.
+[[maybe_unused]] const int noticed_by_fork = ::pthread_atfork(before_fork, nullptr, in_child);
+
 std::vector<int>& pinned_by_thread() {
   static std::vector<int> cpus;
   return cpus;
@@ -29,12 +48,18 @@ std::vector<int>& pinned_by_thread() {
 std::span<const int> pinned_cpus() { return pinned_by_thread(); }
 
 void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body) {
+  if (is_alone) return kernels::serial_for(n, grain, body);
   at::parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end); });
 }
 
-int thread_count() { return at::get_num_threads(); }
+int thread_count() { return is_alone ? 1 : at::get_num_threads(); }
 
 void set_caller_threads(int count, std::span<const int> cpus) {
+  if (is_alone) {
+    if (!cpus.empty() && !pin_this_thread(cpus.front()))
+      throw MemoryError("cannot pin a thread: the system refuses the affinity");
+    return;
+  }
   at::get_num_threads();  // the first call in a thread takes over what another thread set last: before ours
   at::set_num_threads(count);
   if (cpus.empty()) return;
@@ -53,7 +78,7 @@ void set_threads(int count, std::span<const int> cpus) {
   pinned_by_thread().clear();
   set_caller_threads(count, cpus);
   if (cpus.empty()) return;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
+  for (std::size_t k = 0; k < static_cast<std::size_t>(is_alone ? 1 : count); ++k) {
     pinned_by_thread().push_back(cpus[k % cpus.size()]);
   }
 }

@@ -1,4 +1,8 @@
 /// The threads that row movement runs on: LibTorch's own pool, so that one program has one pool.
+///
+/// A child that was forked from a process of several threads has only the one that forked. There this
+/// library's host kernels run on the calling thread, and the functions below know of one thread. LibTorch's
+/// own operations wait there for threads that are gone: call at::set_num_threads(1) first in such a child.
 #pragma once
 
 #include <span>
@@ -7,7 +11,7 @@
 
 namespace speedtorch {
 
-/// Binds `at::parallel_for`: a kernels::ParallelFor.
+/// Binds `at::parallel_for`: a kernels::ParallelFor. What `body` throws is thrown.
 void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body);
 
 /// How many threads parallel_for has at most.

@@ -26,7 +26,7 @@ class SwappedRows {
   /// The rows that an index names, as a function of the small weight.
   at::Tensor look_up(const at::Tensor& index) {
     rows_.before_forward_pass(index);
-    states_.before_forward_pass(rows_.rows());
+    states_.before_forward_pass(rows_);
     return at::index_select(leaf_, 0, rows_.positions().positives.flatten());
   }
 

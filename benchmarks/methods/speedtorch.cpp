@@ -14,7 +14,7 @@ const RegisterMethod registration{{
     .to = [](Arena& arena,
              int set) { speedtorch::gather_rows(arena.table(), arena.index(set), arena.model()); },
     .from = [](Arena& arena,
-               int set) { speedtorch::scatter_rows(arena.values(set), arena.index(set), arena.table()); },
+               int set) { speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set)); },
 }};
 
 }  // namespace

@@ -20,7 +20,7 @@ Method within(int sms) {
               },
           .from =
               [options](Arena& arena, int set) {
-                speedtorch::scatter_rows(arena.values(set), arena.index(set), arena.table(), options);
+                speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set), options);
               }};
 }
 

@@ -27,7 +27,7 @@ class SwapStep final : public RowStepper {
 
   void step(int set) override {
     rows_.before_forward_pass(index(set));
-    states_.before_forward_pass(rows_.rows());
+    states_.before_forward_pass(rows_);
     leaf_.mutable_grad() =
         at::embedding_dense_backward(world_.grad, rows_.positions().positives, leaf_.size(0), -1, false);
     optimizer_->step(), ++steps_;

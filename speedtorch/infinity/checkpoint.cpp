@@ -7,11 +7,11 @@
 #include <c10/util/Exception.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <sstream>
 
+#include "speedtorch/archive.h"
 #include "speedtorch/error.h"
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/infinity_batch.h"
@@ -22,6 +22,8 @@ namespace {
 
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
+
+constexpr std::int64_t kMostTensors = 1 << 24;  ///< of an optimizer, or of random generators
 
 std::string names_of(const std::vector<NamedTensor>& tensors) {
   std::string names;
@@ -43,7 +45,11 @@ Tensors read(InputArchive& archive, const std::string& key, const std::vector<Na
     throw InfinityBatchError("the checkpoint is of a model with other " + key + ": it has\n" +
                              names.toStringRef());
   Tensors found(like.size());
-  for (std::size_t i = 0; i < like.size(); ++i) archive.read(key + std::to_string(i), found[i], true);
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    archive.read(key + std::to_string(i), found[i], true);
+    TORCH_CHECK(found[i].sizes() == like[i].tensor.sizes(), "'", like[i].name,
+                "' has another shape than it says");
+  }
   return found;
 }
 
@@ -60,6 +66,8 @@ void write(OutputArchive& archive, const std::string& key, const Tensors& tensor
 Tensors read(InputArchive& archive, const std::string& key) {
   c10::IValue count;
   archive.read(key + "_count", count);
+  TORCH_CHECK(count.toInt() >= 0 && count.toInt() <= kMostTensors, "'", key, "' would be ", count.toInt(),
+              " tensors");
   Tensors found(static_cast<std::size_t>(count.toInt()));
   for (std::size_t i = 0; i < found.size(); ++i) archive.read(key + std::to_string(i), found[i], true);
   return found;
@@ -105,6 +113,7 @@ at::Tensor sums_of(const EpochRecord& epoch) {
 }
 
 void read_sums(const at::Tensor& sums, EpochRecord& epoch) {
+  TORCH_CHECK(sums.numel() > 0, "it has no sums of the epoch");
   const double* numbers = sums.const_data_ptr<double>();
   epoch.loss = numbers[0];
   epoch.of_parts.assign(numbers + 1, numbers + sums.numel());
@@ -156,6 +165,8 @@ Loaded read_all(InputArchive& archive, const Model& model, const std::vector<Opt
   }
   loaded.state.random = read(archive, "random");
   loaded.state.random_of_epoch = read(archive, "random_of_epoch");
+  TORCH_CHECK(!loaded.state.random.empty() && !loaded.state.random_of_epoch.empty(),
+              "it has no random states");
   at::Tensor sums;
   archive.read("sums", sums, true);
   read_sums(sums, loaded.state.so_far);
@@ -165,18 +176,7 @@ Loaded read_all(InputArchive& archive, const Model& model, const std::vector<Opt
   return loaded;
 }
 
-/// LibTorch's errors of a file carry a stack trace.
-Loaded read_file(const std::string& path, const Model& model, const std::vector<Optimizer>& optimizers) {
-  try {
-    InputArchive archive;
-    archive.load_from(path, at::Device(at::kCPU));
-    return read_all(archive, model, optimizers);
-  } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
-    throw FileError("'" + base_name(path) +
-                    "' is no whole checkpoint of this program: " + what.substr(0, what.find('\n')));
-  }
-}
+constexpr const char* kNotWhole = "is no whole checkpoint of this program";
 
 }  // namespace
 
@@ -212,8 +212,11 @@ void save_checkpoint(const std::string& path, const Model& model, const std::vec
 
 TrainingState load_checkpoint(const std::string& path, const Model& model,
                               const std::vector<Optimizer>& optimizers) {
-  if (::access(path.c_str(), R_OK) != 0) refuse_file(base_name(path), "cannot be read");
-  Loaded loaded = read_file(path, model, optimizers);
+  Loaded loaded = read_archive(path, kNotWhole, [&] {
+    InputArchive archive;
+    archive.load_from(path, at::Device(at::kCPU));
+    return read_all(archive, model, optimizers);
+  });
   put(loaded.parameters, model.named_parameters());
   put(loaded.buffers, model.named_buffers());
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
@@ -221,7 +224,11 @@ TrainingState load_checkpoint(const std::string& path, const Model& model,
       optimizers[i].set_own_state(loaded.own[i]);
       continue;
     }
-    optimizers[i].stock()->load(loaded.stock[i]);
+    try {
+      optimizers[i].stock()->load(loaded.stock[i]);
+    } catch (const std::exception& error) {
+      refuse_archive(path, kNotWhole, error);
+    }
     move_states(optimizers[i]);
   }
   return std::move(loaded.state);

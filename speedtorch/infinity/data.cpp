@@ -10,6 +10,7 @@
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/mapped_file.h"
 #include "speedtorch/rows.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch::infinity {
 namespace {
@@ -53,6 +54,8 @@ Data Data::of_tensors(Tensors inputs, Tensors targets, Order order) {
   if (order.batch < 1)
     throw InfinityBatchError("a batch of " + std::to_string(order.batch) + " samples; take 1 or more");
   const std::int64_t samples = Batch(inputs, targets).size();  // which checks the shapes
+  for (Tensors* const tensors : {&inputs, &targets})           // once, and not for each batch
+    for (at::Tensor& tensor : *tensors) tensor = resolved(tensor);
   return Data([=](std::int64_t epoch) -> Next {
     const auto seed = order.seed + static_cast<std::uint64_t>(epoch);
     const at::Tensor of_epoch = order.shuffle ? shuffled(samples, seed) : at::Tensor();

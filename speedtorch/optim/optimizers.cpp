@@ -52,7 +52,9 @@ struct Rows {
 };
 
 Rows rows_of(const at::Tensor& grad) {
-  if (grad.is_sparse()) return {grad._indices().select(0, 0).contiguous(), grad._values().contiguous()};
+  if (grad.is_sparse()) {
+    return {resolved(grad._indices().select(0, 0)).contiguous(), resolved(grad._values()).contiguous()};
+  }
   return {at::arange(grad.size(0), at::kLong), grad.contiguous()};
 }
 
@@ -61,6 +63,7 @@ void check_parameter(const at::Tensor& parameter, const std::string& name) {
     throw PlacementError("a parameter is on " + parameter.device().str() + "; " + name +
                          " works on cpu tensors and on cuda tensors");
   }
+  check_in_memory(parameter, "a parameter");
   const bool floating = parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kDouble;
   if (!floating || parameter.layout() != at::kStrided)
     throw ShapeError("a parameter is " + shape_of(parameter) + "; " + name + " works on float32 and float64");
@@ -81,6 +84,7 @@ void check_grad(const at::Tensor& parameter, const std::string& name) {
 
 void check_state(const ParamState& state, const at::Tensor& parameter) {
   for (const auto& [name, table] : state.states) {
+    if (is_lazy(table)) refuse_lazy(table, "the state " + name);
     if (table.sizes() == parameter.sizes() && table.scalar_type() == parameter.scalar_type() &&
         table.device() == parameter.device())
       continue;
@@ -89,6 +93,7 @@ void check_state(const ParamState& state, const at::Tensor& parameter) {
   }
   const auto& counts = state.row_steps;
   if (!counts.defined()) return;
+  check_in_memory(counts, "row_steps");
   const bool fits = counts.scalar_type() == at::kLong && counts.dim() == 1 && parameter.dim() > 0 &&
                     counts.size(0) == parameter.size(0) && counts.is_contiguous() && counts.is_cpu() &&
                     parameter.is_cpu();
@@ -239,7 +244,7 @@ void UpdateOptimizer::step_parameter(const at::Tensor& parameter, const UpdateOp
   const bool in_place = by_rows ? parameter.is_contiguous() : parameter.is_non_overlapping_and_dense();
   const auto work = in_place ? parameter.detach() : parameter.detach().contiguous();
   for (std::size_t k = 0; k < states; ++k) state.states[k].table = laid_out_as(work, state.states[k].table);
-  if (!grad.is_sparse()) grad = laid_out_as(work, grad);
+  if (!grad.is_sparse()) grad = laid_out_as(work, resolved(grad));
   if (work.scalar_type() == at::kFloat)
     work_->step<float>(work, grad, state, options, states);
   else

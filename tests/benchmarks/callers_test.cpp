@@ -168,7 +168,7 @@ class CallersAtOnceTest : public testing::Test {
 };
 
 void there_and_back(Arena& part, int set) {
-  speedtorch::scatter_rows(part.values(set), part.index(set), part.table());
+  speedtorch::scatter_rows(part.table(), part.index(set), part.values(set));
   speedtorch::gather_rows(part.table(), part.index(set), part.model());
 }
 

@@ -191,7 +191,7 @@ const RegisterMethod late{[] {
     speedtorch::gather_rows(arena.table(), arena.index(set), arena.model());
   };
   method.from = [](Arena& arena, int set) {
-    speedtorch::scatter_rows(arena.values(set), arena.index(set), arena.table());
+    speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set));
   };
   return method;
 }()};

@@ -1,6 +1,7 @@
 #include "harness/distribution.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -273,6 +274,15 @@ TEST_F(Trace, ThatIsMissingIsNamed) {
                 recorded_name({Distribution::Kind::file, 0, folder_.path().string()});
               }),
               HasSubstr("is a folder"));
+}
+
+/// One has no end, the other says nothing until somebody writes: both would be waited for.
+TEST_F(Trace, ThatIsNoRegularFileIsRefusedAtOnce) {
+  const auto pipe = (folder_.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {std::string("/dev/zero"), pipe})
+    EXPECT_THAT(message_of([&] { recorded_name(parse_distribution("file:" + path)); }),
+                AllOf(HasSubstr("'" + path + "'"), HasSubstr("no regular file")));
 }
 
 TEST_F(Trace, MayBeAnArrayOfNumPy) {

@@ -67,7 +67,7 @@ double fused_step(SparseRows& side) {
 double swapped_step(ModelFactory& vectors, OptimizerFactory& states, torch::optim::Optimizer& optimizer) {
   const auto index = some_rows();
   vectors.before_forward_pass(index);
-  states.before_forward_pass(vectors.rows());
+  states.before_forward_pass(vectors);
   const auto away = vectors.weight().index_select(0, vectors.positions().positives) - wanted(index);
   away.square().sum().backward();
   optimizer.step();

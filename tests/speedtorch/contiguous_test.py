@@ -208,7 +208,7 @@ class ContiguousTest(unittest.TestCase):
         with self.assertRaisesRegex(Refused, "the state exp_avg of parameter 0 is Float .5, 17., the parameter"):
             self.ours("Adam", {}, [tensor.t() if k == 0 else tensor for k, tensor in enumerate(start)], [], load=self.folder / "state")
         (self.folder / "state").write_bytes(b"not a zip file")
-        with self.assertRaisesRegex(Refused, "'state' is no file that torch.save"):
+        with self.assertRaisesRegex(Refused, "'state' is no whole file that torch.save"):
             self.ours("Adam", {}, start, given, load=self.folder / "state")
         for other in ([1, 2], {}, {"state": {}}, {"param_groups": []}, {"state": {}, "param_groups": [{"lr": 1.0}]}):
             torch.save(other, self.folder / "state")

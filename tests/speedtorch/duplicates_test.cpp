@@ -49,7 +49,7 @@ TEST_P(DuplicatesOfEveryType, LastAndAccumulateAreThePlainLoop) {
       const auto start = random_rows({40, dim}, GetParam()), values = random_rows({150, dim}, GetParam());
       for (const auto duplicates : {Duplicates::last, Duplicates::accumulate}) {
         auto table = start.clone();
-        scatter_rows(values, index, table, duplicates);
+        scatter_rows(table, index, values, duplicates);
         EXPECT_TRUE(at::equal(table, one_by_one(start, values, index, duplicates))) << dim;
       }
     }
@@ -70,8 +70,8 @@ TEST(Duplicates, AreAddedInTheOrderOfPlacesWhateverTheThreads) {
   for (const int threads : {1, 2, 8, 8, 8}) {
     at::set_num_threads(threads);
     auto table = at::zeros({2000, 16}), last = at::zeros({2000, 16});
-    scatter_rows(values, index, table, Duplicates::accumulate);
-    scatter_rows(values, index, last, Duplicates::last);
+    scatter_rows(table, index, values, Duplicates::accumulate);
+    scatter_rows(last, index, values, Duplicates::last);
     const auto both = at::stack({table, last});
     if (first.defined())
       EXPECT_TRUE(at::equal(both, first)) << threads;
@@ -84,13 +84,13 @@ TEST(Duplicates, AreAddedInTheOrderOfPlacesWhateverTheThreads) {
 
 TEST(Duplicates, HalfPrecisionIsRoundedOnce) {
   auto table = at::full({1, 1}, 2048.0, at::kHalf);  // above, float16 has even numbers only
-  scatter_rows(at::ones({4, 1}, at::kHalf), at::zeros({4}, at::kLong), table, Duplicates::accumulate);
+  scatter_rows(table, at::zeros({4}, at::kLong), at::ones({4, 1}, at::kHalf), Duplicates::accumulate);
   EXPECT_EQ(table.item<float>(), 2052.0F);
 }
 
 TEST(Duplicates, IntegersWrap) {
   auto table = at::full({1, 1}, std::numeric_limits<std::int64_t>::max(), at::kLong);
-  scatter_rows(at::ones({2, 1}, at::kLong), at::zeros({2}, at::kLong), table, Duplicates::accumulate);
+  scatter_rows(table, at::zeros({2}, at::kLong), at::ones({2, 1}, at::kLong), Duplicates::accumulate);
   EXPECT_EQ(table.item<std::int64_t>(), std::numeric_limits<std::int64_t>::min() + 1);
 }
 
@@ -98,7 +98,7 @@ TEST(Duplicates, RejectedNameTheRowAndBothPlaces) {
   auto table = at::zeros({10, 2});
   const auto index = at::tensor({7, 3, 9, 3, 7, 3}, at::kInt);
   try {
-    scatter_rows(at::ones({6, 2}), index, table, Duplicates::reject);
+    scatter_rows(table, index, at::ones({6, 2}), Duplicates::reject);
     FAIL() << "nothing was thrown";
   } catch (const DuplicateError& error) {
     EXPECT_EQ(error.row(), 3);
@@ -117,7 +117,7 @@ TEST(Duplicates, RejectedNameTheRowAndBothPlaces) {
   }
   const auto distinct = at::tensor({7, 3, 9}, at::kInt);
   require_distinct(distinct, 10);
-  scatter_rows(at::ones({3, 2}), distinct, table, Duplicates::reject);
+  scatter_rows(table, distinct, at::ones({3, 2}), Duplicates::reject);
   EXPECT_EQ(table.sum().item<double>(), 6);
 }
 
@@ -126,26 +126,26 @@ TEST(Duplicates, BadIndicesAndShapesWriteNothing) {
     auto table = at::zeros({10, 2});
     EXPECT_THAT(
         [&] {
-          scatter_rows(at::ones({3, 2}), at::tensor({1, 10, 1}, at::kLong), table, duplicates);
+          scatter_rows(table, at::tensor({1, 10, 1}, at::kLong), at::ones({3, 2}), duplicates);
         },
         ThrowsMessage<IndexError>(HasSubstr("index 10 at position 1")));
-    EXPECT_THROW(scatter_rows(at::ones({3, 2}), at::tensor({1, -1, 1}, at::kLong), table, duplicates),
+    EXPECT_THROW(scatter_rows(table, at::tensor({1, -1, 1}, at::kLong), at::ones({3, 2}), duplicates),
                  IndexError);
     EXPECT_THAT(
         [&] {
-          scatter_rows(at::ones({3, 3}), at::tensor({1, 2, 3}, at::kLong), table, duplicates);
+          scatter_rows(table, at::tensor({1, 2, 3}, at::kLong), at::ones({3, 3}), duplicates);
         },
         ThrowsMessage<ShapeError>(testing::AllOf(HasSubstr("[10, 2]"), HasSubstr("[3, 3]"))));
     auto on_each_other = at::zeros({1, 2}).expand({10, 2});
     EXPECT_THAT(
         [&] {
-          scatter_rows(at::ones({1, 2}), at::tensor({1}, at::kLong), on_each_other, duplicates);
+          scatter_rows(on_each_other, at::tensor({1}, at::kLong), at::ones({1, 2}), duplicates);
         },
         ThrowsMessage<ShapeError>(HasSubstr("the rows of the table (Float [10, 2]) lie on each other")));
     auto inside = table.slice(0, 0, 3);
-    EXPECT_THROW(scatter_rows(inside, at::tensor({1, 2, 1}, at::kLong), table, duplicates), ShapeError);
+    EXPECT_THROW(scatter_rows(table, at::tensor({1, 2, 1}, at::kLong), inside, duplicates), ShapeError);
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));
-    scatter_rows(at::ones({0, 2}), at::empty({0}, at::kLong), table, duplicates);
+    scatter_rows(table, at::empty({0}, at::kLong), at::ones({0, 2}), duplicates);
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));
   }
 }
@@ -155,10 +155,10 @@ TEST(Duplicates, OfElementsThatAreNotAddedAreRefused) {
   for (const auto dtype : {at::kComplexHalf, at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
     auto table = at::empty({3, 2}, dtype);
     const auto values = at::empty({2, 2}, dtype);
-    EXPECT_THAT([&] { scatter_rows(values, index, table, Duplicates::accumulate); },
+    EXPECT_THAT([&] { scatter_rows(table, index, values, Duplicates::accumulate); },
                 ThrowsMessage<ShapeError>(HasSubstr("cannot be added")))
         << dtype;
-    EXPECT_NO_THROW(scatter_rows(values, index, table, Duplicates::last)) << dtype;
+    EXPECT_NO_THROW(scatter_rows(table, index, values, Duplicates::last)) << dtype;
   }
 }
 
@@ -167,15 +167,15 @@ TEST(Duplicates, StridedTablesAndValuesOfTheIndexsShape) {
   auto table = wide.slice(1, 2, 6);
   const auto index = at::tensor({1, 2, 1, 1}, at::kLong).view({2, 2});
   const auto values = at::randn({2, 2, 4});
-  scatter_rows(values, index, table, Duplicates::accumulate);
+  scatter_rows(table, index, values, Duplicates::accumulate);
   auto expected = at::zeros({10, 4});
   expected.index_add_(0, index.flatten(), values.view({4, 4}));
   EXPECT_TRUE(at::allclose(table, expected));
   EXPECT_EQ(wide.slice(1, 0, 2).abs().sum().item<double>() + wide.slice(1, 6, 9).abs().sum().item<double>(),
             0);
-  scatter_rows(values, index, table, Duplicates::last);
+  scatter_rows(table, index, values, Duplicates::last);
   EXPECT_TRUE(at::equal(table[1], values[1][1]));
-  scatter_rows(at::ones({3, 4}), RowRange{4, 7}, table, Duplicates::reject);
+  scatter_rows(table, RowRange{4, 7}, at::ones({3, 4}), Duplicates::reject);
   EXPECT_EQ(table.slice(0, 4, 7).sum().item<double>(), 12);
 }
 
@@ -202,7 +202,7 @@ TEST(Duplicates, EightThreadsMayScatterIntoTheirOwnTables) {
   for (auto& own : equal) {
     threads.emplace_back([&] {
       auto table = at::zeros({100, 8});
-      scatter_rows(values, index, table, Duplicates::accumulate);
+      scatter_rows(table, index, values, Duplicates::accumulate);
       own = at::equal(table, expected) ? 1 : 0;
     });
   }

@@ -348,7 +348,7 @@ TEST(FileRowsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(make({fd, -1, 10, 32}), ThrowsMessage<ShapeError>(HasSubstr("from byte -1")));
   EXPECT_THAT(make({fd, 0, std::int64_t{1} << 62, 32}),
               ThrowsMessage<ShapeError>(HasSubstr("rows of 32 bytes")));
-  EXPECT_THAT(make({fd, 0, 10, 0}), ThrowsMessage<ShapeError>(HasSubstr("rows of 0 bytes")));
+  EXPECT_THAT(make({fd, 0, 10, -1}), ThrowsMessage<ShapeError>(HasSubstr("rows of -1 bytes")));
   EXPECT_THAT(make({-1, 0, 10, 32}), ThrowsMessage<FileError>(HasSubstr("descriptor -1")));
   EXPECT_THAT(make({fd, 0, 10, 32}, {.depth = 0}), ThrowsMessage<ShapeError>(HasSubstr("a depth of 0")));
   int ends[2];
@@ -482,6 +482,42 @@ void gather_without_io_uring(int fd) {
     std::_Exit(right ? 0 : 1);
   }
   std::_Exit(2);
+}
+
+/// The same for the question which pages are in memory, which some containers answer to nobody.
+void gather_without_mincore(int fd) {
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(filter), filter};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    std::_Exit(3);
+  const FileTable table{fd, 0, 1000, 512};
+  FileRows rows(table);
+  const auto index = at::arange(200, at::kLong);
+  auto out = poisoned(200, 512);
+  rows.gather(index, out);
+  std::_Exit(wrong_rows(table, index, out) == 0 ? 0 : 1);
+}
+
+TEST(FileRowsDeathTest, ReadsWhereTheSystemDoesNotSayWhatIsInMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own system calls do not pass a filter";
+#endif
+  const auto file = empty_file();
+  write_bytes(file.get(), 0, 1000 * 512);
+  EXPECT_EXIT(gather_without_mincore(file.get()), testing::ExitedWithCode(0), "");
+}
+
+TEST(FileRows, OfNoBytesAreGatheredAndChecked) {
+  const auto file = empty_file();
+  FileRows rows({file.get(), 0, 5, 0});
+  auto none = at::empty({0, 0}), two = at::empty({2, 0});
+  rows.gather(at::empty({0}, at::kLong), none);
+  rows.gather(at::tensor({4, 1}, at::kLong), two);
+  EXPECT_THROW(rows.gather(at::tensor({5, 1}, at::kLong), two), IndexError);
 }
 
 TEST(FileRowsDeathTest, FallsBackWhereTheSystemRefusesIoUring) {

@@ -51,7 +51,7 @@ TEST(Philox, GivesThePublishedWords) {
 /// Every fill of every dtype that takes it.
 std::vector<std::pair<Fill, at::ScalarType>> all_fills() {
   std::vector<std::pair<Fill, at::ScalarType>> all;
-  const Custom numbers = [](at::Tensor& rows, std::int64_t first) {
+  const ByPieces numbers = [](at::Tensor& rows, std::int64_t first) {
     for (std::int64_t row = 0; row < rows.size(0); ++row) rows[row].fill_((first + row) % 113);
   };
   for (const auto dtype :
@@ -176,10 +176,15 @@ TEST(Fill, OfWhatIsNoPlainTableIsRefused) {
   EXPECT_THAT([&] { fill(strided, Zeros{}); }, ThrowsMessage<ShapeError>(HasSubstr("contiguous")));
   auto table = at::zeros({4, 4});
   EXPECT_THAT([&] { fill(table, Zeros{}, -1); }, ThrowsMessage<ShapeError>(HasSubstr("-1")));
-  EXPECT_THAT([&] { fill(table, Custom([](at::Tensor&, std::int64_t) {}), 6); },
+  EXPECT_THAT([&] { fill(table, Custom([](at::Tensor&) {}), 6); },
+              ThrowsMessage<FillError>(HasSubstr("position 6 is inside one")));
+  for (const Fill& unseeded : {Fill(Uniform{}), Fill(Normal{})})
+    EXPECT_THAT([&] { fill(table, unseeded, 6); },
+                ThrowsMessage<FillError>(HasSubstr("go on only by a seed")));
+  EXPECT_THAT([&] { fill(table, ByPieces([](at::Tensor&, std::int64_t) {}), 6); },
               ThrowsMessage<ShapeError>(HasSubstr("position 6")));
   auto scalar = at::zeros({});
-  EXPECT_THAT([&] { fill(scalar, Custom([](at::Tensor&, std::int64_t) {})); },
+  EXPECT_THAT([&] { fill(scalar, ByPieces([](at::Tensor&, std::int64_t) {})); },
               ThrowsMessage<ShapeError>(HasSubstr("no dimensions")));
   auto nothing = at::empty({0, 3});
   fill(nothing, Uniform{});
@@ -193,7 +198,7 @@ TEST(CustomFill, GetsEachRowOnceInPiecesThatTheShapeDecides) {
     std::set<std::pair<std::int64_t, std::int64_t>> pieces;
     std::mutex lock;
     auto table = at::zeros({70'001, 5, 7});
-    fill(table, Custom([&](at::Tensor& rows, std::int64_t first) {
+    fill(table, ByPieces([&](at::Tensor& rows, std::int64_t first) {
            EXPECT_EQ(rows.sizes().slice(1), (at::IntArrayRef{5, 7}));
            rows.add_(1);
            const std::scoped_lock held(lock);
@@ -210,7 +215,7 @@ TEST(CustomFill, MayThrow) {
   auto table = at::zeros({100'000, 16});
   EXPECT_THAT(
       [&] {
-        fill(table, Custom([](at::Tensor& rows, std::int64_t first) {
+        fill(table, ByPieces([](at::Tensor& rows, std::int64_t first) {
                if (first > 0) throw std::runtime_error("row " + std::to_string(first));
                rows.fill_(1);
              }));
@@ -221,7 +226,7 @@ TEST(CustomFill, MayThrow) {
 TEST(CustomFill, WorksInInferenceMode) {
   const c10::InferenceMode inference;
   auto table = at::zeros({100'000, 16});
-  fill(table, Custom([](at::Tensor& rows, std::int64_t) { rows.fill_(3); }));
+  fill(table, ByPieces([](at::Tensor& rows, std::int64_t) { rows.fill_(3); }));
   EXPECT_TRUE((table == 3).all().item<bool>());
 }
 

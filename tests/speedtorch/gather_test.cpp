@@ -47,7 +47,7 @@ TEST(Gather, OutMayHaveEitherShape) {
   EXPECT_THAT([&] { gather_rows(table, index, turned); },
               ThrowsMessage<ShapeError>(testing::AllOf(HasSubstr("[5, 4]"), HasSubstr("[3, 2, 4]"))));
   auto target = at::zeros({5, 4}, at::kLong);
-  scatter_rows(shaped.slice(0, 0, 1).contiguous(), index.slice(0, 0, 1).contiguous(), target,
+  scatter_rows(target, index.slice(0, 0, 1).contiguous(), shaped.slice(0, 0, 1).contiguous(),
                Duplicates::last);
   EXPECT_TRUE(at::equal(target.index({index[0]}), shaped[0]));
 }
@@ -139,12 +139,12 @@ TEST(Gather, IsRecordedOnlyWhereItShouldBe) {
   auto out = at::empty({2, 2});
   EXPECT_THAT([&] { gather_rows(table, index, out); },
               ThrowsMessage<AutogradError>(HasSubstr("not recorded")));
-  EXPECT_THROW(scatter_rows(out, index, table), AutogradError);
-  EXPECT_THROW(scatter_rows(out, index, table, Duplicates::last), AutogradError);
+  EXPECT_THROW(scatter_rows(table, index, out), AutogradError);
+  EXPECT_THROW(scatter_rows(table, index, out, Duplicates::last), AutogradError);
   const at::NoGradGuard off;
   gather_rows(table, index, out);
-  scatter_rows(out, index, table);
-  scatter_rows(out, index, table, Duplicates::last);
+  scatter_rows(table, index, out);
+  scatter_rows(table, index, out, Duplicates::last);
 }
 
 /// What backward needs and a write replaced must be an error, not a wrong gradient.
@@ -157,8 +157,8 @@ TEST(Gather, AnOverwrittenTensorIsSeenByBackward) {
       const auto loss = (saved * saved).sum();  // keeps `saved`
       const at::NoGradGuard off;
       auto target = saved.detach();
-      if (write && how == 0) scatter_rows(at::zeros({2, 2}), index, target);
-      if (write && how == 1) scatter_rows(at::zeros({2, 2}), index, target, Duplicates::accumulate);
+      if (write && how == 0) scatter_rows(target, index, at::zeros({2, 2}));
+      if (write && how == 1) scatter_rows(target, index, at::zeros({2, 2}), Duplicates::accumulate);
       if (write && how == 2) gather_rows(at::zeros({4, 2}), at::arange(4), target);
       if (write)
         EXPECT_THROW(loss.backward(), c10::Error) << how;

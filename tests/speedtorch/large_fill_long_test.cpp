@@ -12,7 +12,7 @@ TEST(LargeFillLong, Normal) {
 }
 
 TEST(LargeFillLong, Custom) {
-  const Custom row_numbers = [](at::Tensor& rows, std::int64_t first) {
+  const ByPieces row_numbers = [](at::Tensor& rows, std::int64_t first) {
     rows.copy_(
         at::arange(first, first + rows.size(0)).remainder(97).add(1).unsqueeze(1).expand(rows.sizes()));
   };

@@ -90,7 +90,7 @@ at::Tensor values_of(const Write& write, std::int64_t epoch) {
 }
 
 void scatter(MappedFile& file, const Write& write, std::int64_t epoch) {
-  scatter_rows(values_of(write, epoch), at::tensor(write.rows, at::kLong), file);
+  scatter_rows(file, at::tensor(write.rows, at::kLong), values_of(write, epoch));
 }
 
 void flush(MappedFile& file, const Write& write) {

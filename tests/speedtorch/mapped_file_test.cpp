@@ -86,7 +86,7 @@ class MappedFiles : public testing::Test {
 };
 
 TEST_F(MappedFiles, AreZerosUntilTheyAreFilled) {
-  const auto file = MappedFile::create(path(), {1000, 128}, at::kFloat);
+  const auto file = MappedFile::create(path(), {1000, 128}, at::kFloat, {}, Space::sparse);
   EXPECT_EQ(file->placement(), Placement::mapped);
   EXPECT_EQ(file->bytes(), 1000 * 512);
   EXPECT_EQ(file->access(), Access::read_write);
@@ -193,7 +193,7 @@ TEST_F(MappedFiles, ThatMayOnlyBeReadAreNotOpenedForWriting) {
 TEST_F(MappedFiles, ThatAreOpenReadOnlyTakeNoRows) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_THAT(message_of<FileError>([&] {
-                scatter_rows(at::zeros({1, 33}), at::zeros({1}, at::kLong), *file);
+                scatter_rows(*file, at::zeros({1}, at::kLong), at::zeros({1, 33}));
               }),
               AllOf(HasSubstr("'table.npy'"), HasSubstr("read_only")));
   EXPECT_NO_THROW(file->flush()) << "nothing was written";
@@ -229,7 +229,7 @@ TEST_F(MappedFiles, ThatAreShrunkAreFoundByEachCheckedOperation) {
                                                       [&] { file->flush(); },
                                                       [&] { file->flush(0, 1); },
                                                       [&] { gather_rows(*file, index, row); },
-                                                      [&] { scatter_rows(row, index, *file); },
+                                                      [&] { scatter_rows(*file, index, row); },
                                                       [&] { (void)file->pin(at::kCUDA); }};
   for (const auto& operation : operations) {
     EXPECT_THAT(message_of<FileError>(operation),
@@ -245,13 +245,13 @@ TEST_F(MappedFiles, MoveRowsInPlaceToTheLast) {
   auto rows = at::empty({3, 33});
   gather_rows(*file, index, rows);
   EXPECT_TRUE(at::equal(rows, at::arange(3300).to(at::kFloat).reshape({100, 33}).index_select(0, index)));
-  scatter_rows(rows.neg(), index, *file);
+  scatter_rows(*file, index, rows.neg());
   file->flush(99, 1);
   float last = 0;
   ASSERT_EQ(::pread(file->fd(), &last, 4, file->data_offset() + 3299 * 4), 4);
   EXPECT_EQ(last, -3299);
   EXPECT_THROW(gather_rows(*file, at::tensor({100, 0, 0}, at::kLong), rows), IndexError);
-  EXPECT_THROW(scatter_rows(at::zeros({3, 32}), index, *file), ShapeError);
+  EXPECT_THROW(scatter_rows(*file, index, at::zeros({3, 32})), ShapeError);
 }
 
 TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
@@ -259,7 +259,7 @@ TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
   const auto index = at::tensor({99, 0, 50}, at::kLong);
   auto rows = at::empty({3, 33});
   EXPECT_FALSE(test::write_is_noticed(file->array(), [&] { gather_rows(*file, index, rows); }));
-  EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(rows, index, *file); }));
+  EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(*file, index, rows); }));
 }
 
 TEST_F(MappedFiles, OfOneProcessAreSeenByAllWhoHaveThemOpen) {
@@ -289,14 +289,14 @@ TEST_F(MappedFiles, FlushOnlyRowsThatTheyHave) {
 /// The boundaries of 2^31 elements and bytes, and the last row of all.
 TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
   const std::int64_t rows = (1 << 22) + 3;
-  const auto file = MappedFile::create(path(), {rows, 512}, at::kByte);
+  const auto file = MappedFile::create(path(), {rows, 512}, at::kByte, {}, Space::sparse);
   ASSERT_GT(file->bytes(), std::int64_t{1} << 31);
   const auto index =
       at::tensor({std::int64_t{0}, rows - 1, std::int64_t{1} << 22, (std::int64_t{1} << 22) - 1,
                   (std::int64_t{1} << 21) - 1, std::int64_t{1} << 21},
                  at::kLong);
   const auto values = at::randint(1, 255, {6, 512}, at::kByte);
-  scatter_rows(values, index, *file);
+  scatter_rows(*file, index, values);
   file->flush();
   auto again = at::zeros({6, 512}, at::kByte);
   gather_rows(*MappedFile::open(path(), Access::read_only), index, again);
@@ -323,8 +323,8 @@ TEST_F(MappedFiles, ThatDoNotFitTheAddressSpaceAreRefusedAndLeaveNothing) {
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const struct rlimit small { taken_bytes() + (1U << 30), before.rlim_max };
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
-  const auto message =
-      message_of<MemoryError>([&] { MappedFile::create(path(), {std::int64_t{2} << 30}, at::kByte); });
+  const auto message = message_of<MemoryError>(
+      [&] { MappedFile::create(path(), {std::int64_t{2} << 30}, at::kByte, {}, Space::sparse); });
   ::setrlimit(RLIMIT_AS, &before);
   EXPECT_THAT(message, AllOf(HasSubstr("2147487744"), HasSubstr("mmap")));
   EXPECT_THAT(names(), IsEmpty());
@@ -433,7 +433,7 @@ TEST_F(MappedFilesAndNumPy, OfEachDtypeAndVersionAreReadAsNumPyWroteThem) {
     for (const char* version : {"1", "2", "3"}) {
       const auto file = MappedFile::open(path(kind + "-" + version + ".npy"), Access::read_write);
       EXPECT_TRUE(same(file->array(), expected(dtype))) << kind << " " << version;
-      scatter_rows(expected(dtype).flip(0), at::tensor({2, 1, 0}, at::kLong), *file);
+      scatter_rows(*file, at::tensor({2, 1, 0}, at::kLong), expected(dtype).flip(0));
     }
   }
 }
@@ -447,7 +447,8 @@ TEST_F(MappedFilesAndNumPy, OfEachDtypeAreReadAndMappedByNumPy) {
   }
   MappedFile::create(path("scalar.npy"), {}, at::kInt);
   MappedFile::create(path("empty.npy"), {0, 128}, at::kFloat);
-  const auto many = MappedFile::create(path("many.npy"), {(1 << 22) + 3, 512}, at::kByte)->array();
+  const auto many =
+      MappedFile::create(path("many.npy"), {(1 << 22) + 3, 512}, at::kByte, {}, Space::sparse)->array();
   many[0][0] = 3;
   many[(1 << 22) - 1][511] = 4;
   many[-1][-1] = 5;

@@ -4,10 +4,12 @@
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/init.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/sgd.h>
 
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "speedtorch/data_gadget.h"
@@ -61,12 +63,65 @@ TEST(ModelFactory, EachInitIsItsFillInEveryPlacement) {
     const auto normal = Table::filled({500, 3, 4}, at::kFloat, Normal{1, 0.5, 9}).tensor();
     EXPECT_TRUE(at::equal(factory.host_copy(), normal));
     EXPECT_GT(factory.host_copy()[499].abs().min().item<float>(), 0);  // the last row too
-    factory.custom_init([](at::Tensor& rows, std::int64_t first) {
+    factory.custom_init_by_pieces([](at::Tensor& rows, std::int64_t first) {
       rows.copy_(at::arange(first, first + rows.size(0)).view({-1, 1, 1}).expand(rows.sizes()));
     });
     EXPECT_TRUE(
         at::equal(factory.host_copy(), at::arange(500, at::kFloat).view({-1, 1, 1}).expand({500, 3, 4})));
   }
+}
+
+/// What depends on the whole shape, and what draws from a generator: torch's own numbers, and the same again
+/// by seed.
+TEST(ModelFactory, ACustomInitGetsTheWholeTableOnceOnTheCallingThread) {
+  for (const auto placement : host_placements) {
+    ModelFactory factory(parameter({1, 64}), 20'000, {.placement = placement});
+    const auto xavier = [](at::Tensor& table) { torch::nn::init::xavier_uniform_(table); };
+    at::manual_seed(5);
+    factory.custom_init(xavier);
+    at::manual_seed(5);
+    const auto wanted = torch::nn::init::xavier_uniform_(at::empty({20'000, 64}));
+    EXPECT_TRUE(at::equal(factory.host_copy(), wanted));
+    int calls = 0;
+    factory.custom_init([&, here = std::this_thread::get_id()](at::Tensor& table) {
+      ++calls;
+      EXPECT_EQ(std::this_thread::get_id(), here);
+      EXPECT_EQ(table.sizes(), at::IntArrayRef({20'000, 64}));
+      table.normal_();
+    });
+    EXPECT_EQ(calls, 1);
+  }
+}
+
+TEST(ModelFactory, TablesWithoutASeedDifferAndComeAgainByLibTorchs) {
+  const auto made = [](bool normal) {
+    ModelFactory factory(parameter({1, 8}), 50, {.placement = Placement::pageable});
+    normal ? factory.normal_init(0, 1) : factory.uniform_init(0, 1);
+    return factory.host_copy();
+  };
+  for (const bool normal : {false, true}) {
+    at::manual_seed(3);
+    const auto first = made(normal), second = made(normal);
+    EXPECT_FALSE(at::any(first == second).item<bool>());
+    at::manual_seed(3);
+    EXPECT_TRUE(at::equal(made(normal), first));
+    EXPECT_TRUE(at::equal(made(normal), second));
+    const Fill fill = normal ? Fill(Normal{}) : Fill(Uniform{});
+    EXPECT_FALSE(at::equal(Table::filled({50, 8}, at::kFloat, fill).tensor(),
+                           Table::filled({50, 8}, at::kFloat, fill).tensor()));
+  }
+}
+
+TEST(ModelFactory, NamesTheRowThatIsAnother) {
+  ModelFactory factory(parameter({1, 4}), 10);
+  factory.zeros_init();
+  factory.before_forward_pass(at::tensor({3, 1, 4}, at::kLong));
+  EXPECT_THAT(
+      [&] {
+        factory.after_optimizer_step(at::tensor({3, 2, 4}, at::kLong));
+      },
+      ThrowsMessage<OrderError>(HasSubstr("position 1 is row 2 here and was row 1")));
+  EXPECT_THAT([&] { factory.zeros_init(); }, ThrowsMessage<OrderError>(HasSubstr("the 3 rows")));
 }
 
 TEST(ModelFactory, TheBatchsDistinctRowsAreInTheParameterOnce) {
@@ -321,7 +376,7 @@ Training train(Placement placement, bool adagrad, const std::function<at::Tensor
     const auto index = next_index();
     const auto weights = at::randint(1, 4, {index.numel(), 1}, at::kFloat);
     factory.before_forward_pass(index);
-    if (adagrad) sums.before_forward_pass(factory.rows());
+    if (adagrad) sums.before_forward_pass(factory);
     loss_of(at::embedding(weight, factory.positions().positives), weights).backward();
     adagrad ? ada.step() : sgd.step();
     if (adagrad) sums.after_optimizer_step();

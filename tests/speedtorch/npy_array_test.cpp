@@ -95,10 +95,21 @@ TEST(NpyArray, OfAnotherKindIsRefusedWithTheCure) {
     EXPECT_THAT(refused(file_of(descr, "(1,)"), 132), HasSubstr("'" + std::string(descr) + "'"));
 }
 
-TEST(NpyArray, OffTheGridOfItsElementsIsRefused) {
-  EXPECT_THAT(refused(file_of("<f4", "(1,)", 126), 130), AllOf(HasSubstr("126"), HasSubstr("multiple of 4")));
-  EXPECT_EQ(npy_array(bytes(file_of("<c16", "(1,)", 120)), 136).data_offset, 120) << "NumPy before 1.14: 16";
-  EXPECT_EQ(npy_array(bytes(file_of("|u1", "(1,)", 127)), 128).data_offset, 127);
+TEST(NpyArray, OffTheGridOfItsElementsIsReadAndNotUsedInPlace) {
+  const auto askew = npy_array(bytes(file_of("<f4", "(1,)", 126)), 130);
+  EXPECT_EQ(askew.data_offset, 126);
+  EXPECT_THAT(message_of<NpyError>([&] { require_aligned(askew); }),
+              AllOf(HasSubstr("126"), HasSubstr("multiple of 4")));
+  require_aligned(npy_array(bytes(file_of("<c16", "(1,)", 120)), 136));  // NumPy before 1.14: multiples of 16
+  require_aligned(npy_array(bytes(file_of("|u1", "(1,)", 127)), 128));
+}
+
+TEST(NpyArray, OfAFileThatWasCopiedAsTextIsRefused) {
+  auto mangled = file_of("<i4", "(2,)", 128);
+  ASSERT_EQ(mangled.back(), '\n');
+  mangled.insert(mangled.size() - 1, 1, '\r');
+  mangled += std::string("\x01\x00\x00\x00\x02\x00\x00", 7);  // and cut to its old length
+  EXPECT_THAT(refused(mangled, 136), AllOf(HasSubstr("carriage return"), HasSubstr("copy it as binary")));
 }
 
 TEST(NpyHeaderText, OfWhatNoFileCanHoldIsRefused) {

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("", "{", "{}", "[]", "{'descr': '<i8'}", header_of("<i8", "3"), header_of("<i8", "(3)"),
                     header_of("<i8", "(3"), header_of("<i8", "(,)"), header_of("<i8", "(3,,)"),
                     header_of("<i8", "(3 4)"), header_of("<i8", "(-1,)"), header_of("<i8", "(3.0,)"),
-                    header_of("<i8", "(3L,)"), header_of("<i8", "(9223372036854775808,)"),
+                    header_of("<i8", "(3LL,)"), header_of("<i8", "(9223372036854775808,)"),
                     header_of("<i8", "[3]"), header_of("<i8", "None"), header_of("<i8", "(3,)") + "x",
                     header_of("<i8\\'", "(3,)"), header_of(std::string(65, 'a'), "(3,)"),
                     header_of("<i8\n", "(3,)"),
@@ -157,6 +157,8 @@ TEST(NpyIntegers, MustBeAllThereAndNoMore) {
 }
 
 TEST(NpyIntegers, ThatCannotBeReadAreRefused) {
+  EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("/dev/zero"); }),
+              HasSubstr("'/dev/zero' is no regular"));
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("no-such-file.npy"); }),
               HasSubstr("cannot be read"));
 }

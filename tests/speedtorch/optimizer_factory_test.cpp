@@ -6,6 +6,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/index_copy.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -20,6 +22,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <type_traits>
 #include <vector>
 
 #include "speedtorch/error.h"
@@ -60,7 +63,7 @@ TEST(OptimizerFactory, WritesTheRowsOfTheBatchAndNoOthers) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   EXPECT_EQ(states.bytes(), 2 * kRows * 3 * 4);
-  states.before_forward_pass(rows_of({7, 2}));
+  states.before_forward_pass(WeightRows(rows_of({7, 2})));
   model.step(model.adam, 2);
   states.after_optimizer_step();
   auto wanted = at::zeros({kRows, 3});
@@ -73,7 +76,7 @@ TEST(OptimizerFactory, BatchesMayGrowAndShrinkAndBeEmpty) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   for (const std::int64_t rows : {2, 7, 0, 10, 1}) {
-    states.before_forward_pass(at::arange(rows));
+    states.before_forward_pass(WeightRows(at::arange(rows)));
     model.step(model.adam, rows);
     states.after_optimizer_step(at::arange(rows).to(at::kInt));
   }
@@ -102,7 +105,7 @@ TEST(OptimizerFactory, TheFirstStepOfLibtorchsSgdIsNotDampened) {
   torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1).momentum(0.9).dampening(0.5));
   OptimizerFactory states(sgd, model.weight, kRows);
   for (const auto& rows : {rows_of({1, 3}), rows_of({3, 4})}) {
-    states.before_forward_pass(rows);
+    states.before_forward_pass(WeightRows(rows));
     model.step(sgd, 2);
     states.after_optimizer_step();
   }
@@ -116,7 +119,7 @@ TEST(OptimizerFactory, AStepWithoutAGradientLeavesTheStates) {
   for (torch::optim::Optimizer* const optimizer :
        {static_cast<torch::optim::Optimizer*>(&sgd), static_cast<torch::optim::Optimizer*>(&model.adam)}) {
     OptimizerFactory states(*optimizer, model.weight, kRows);
-    states.before_forward_pass(rows_of({1}));
+    states.before_forward_pass(WeightRows(rows_of({1})));
     model.weight.mutable_grad() = at::Tensor();
     optimizer->step();
     states.after_optimizer_step();
@@ -142,7 +145,7 @@ TEST(OptimizerFactory, FindsTheVariableOfAModelByName) {
 TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
-  const auto before = [&](const at::Tensor& rows) { states.before_forward_pass(rows); };
+  const auto before = [&](const at::Tensor& rows) { states.before_forward_pass(WeightRows(rows)); };
   EXPECT_EQ(refusal<IndexError>([&] {
               before(rows_of({0, kRows}));
             }),
@@ -161,18 +164,64 @@ TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
               HasSubstr("without before_forward_pass()"));
 }
 
+/// A ModelFactory holds the distinct rows of a batch in ascending order: states in the batch's own order
+/// would be those of other rows. Against a step of the whole table, by Adagrad, which does not move rows
+/// without gradients.
+TEST(OptimizerFactory, TakesItsRowsFromTheModelFactoryWhateverTheOrderOfTheBatch) {
+  auto weight = at::zeros({1, 3}).requires_grad_(true), whole = at::zeros({kRows, 3}).requires_grad_(true);
+  torch::optim::Adagrad adagrad({weight}, torch::optim::AdagradOptions(0.1)),
+      wanted({whole}, torch::optim::AdagradOptions(0.1));
+  ModelFactory vectors(weight, kRows);
+  vectors.zeros_init();
+  OptimizerFactory states(adagrad, weight, kRows);
+  const auto scale = at::arange(1, 1 + 3 * kRows, at::kFloat).view({kRows, 3});
+  for (const auto& batch : {rows_of({7, 2, 9, 2}), rows_of({9, 0, 7, 1}), rows_of({2, 1, 0, 9})}) {
+    vectors.before_forward_pass(batch);
+    states.before_forward_pass(vectors);
+    weight.mutable_grad() = scale.index_select(0, vectors.rows());
+    adagrad.step();
+    vectors.after_optimizer_step();
+    states.after_optimizer_step();
+    whole.mutable_grad() =
+        at::zeros({kRows, 3}).index_copy(0, vectors.rows(), scale.index_select(0, vectors.rows()));
+    wanted.step();
+  }
+  EXPECT_TRUE(at::allclose(vectors.host_copy(), whole.detach()));
+  static_assert(!std::is_convertible_v<at::Tensor, WeightRows>,
+                "a batch's indices are not the rows that the weight holds");
+
+  Model other;
+  OptimizerFactory of_other(other.adam, other.weight, kRows);
+  EXPECT_THAT(refusal<OptimizerError>([&] { of_other.before_forward_pass(vectors); }),
+              HasSubstr("another parameter"));
+}
+
+TEST(OptimizerFactory, NamesTheRowThatIsAnother) {
+  Model model;
+  OptimizerFactory states(model.adam, model.weight, kRows);
+  states.before_forward_pass(WeightRows(rows_of({1, 2, 5})));
+  EXPECT_THAT(refusal<OrderError>([&] {
+                states.after_optimizer_step(rows_of({1, 4, 5}));
+              }),
+              HasSubstr("position 1 is row 4 here and was row 2"));
+  EXPECT_THAT(refusal<OrderError>([&] { states.after_optimizer_step(rows_of({1})); }),
+              HasSubstr("1 rows here and 3 there"));
+  EXPECT_THAT(refusal<OrderError>([&] { states.before_forward_pass(WeightRows(rows_of({1}))); }),
+              HasSubstr("the 3 rows"));
+}
+
 // Or the states of a step that was done would be lost.
 TEST(OptimizerFactory, RowsArePutBackOrGivenUpBeforeTheNextAreTaken) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
-  states.before_forward_pass(rows_of({1, 2}));
+  states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.step(model.adam, 2);
-  EXPECT_THAT(refusal<OrderError>([&] { states.before_forward_pass(rows_of({3})); }),
+  EXPECT_THAT(refusal<OrderError>([&] { states.before_forward_pass(WeightRows(rows_of({3}))); }),
               HasSubstr("skip_optimizer_step() comes first"));
   states.skip_optimizer_step();
   EXPECT_EQ(states.steps(), 0);
   EXPECT_TRUE(at::equal(table_of(states, 0), at::zeros({kRows, 3})));
-  states.before_forward_pass(rows_of({3}));
+  states.before_forward_pass(WeightRows(rows_of({3})));
   model.step(model.adam, 1);
   states.after_optimizer_step();
   EXPECT_EQ(states.steps(), 1);
@@ -182,13 +231,13 @@ TEST(OptimizerFactory, RowsOfAnOptimizerWithoutStatesAreCheckedToo) {
   Model model;
   torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1));
   OptimizerFactory states(sgd, model.weight, kRows);
-  EXPECT_THROW(states.before_forward_pass(rows_of({kRows})), IndexError);
-  EXPECT_THROW(states.before_forward_pass(rows_of({1, 1})), DuplicateError);
+  EXPECT_THROW(states.before_forward_pass(WeightRows(rows_of({kRows}))), IndexError);
+  EXPECT_THROW(states.before_forward_pass(WeightRows(rows_of({1, 1}))), DuplicateError);
   OptimizerFactory over_none(sgd, model.weight, std::vector<Table>{});
-  EXPECT_THROW(over_none.before_forward_pass(rows_of({1, 1})), DuplicateError);
-  EXPECT_THROW(over_none.before_forward_pass(rows_of({-1})), IndexError);
+  EXPECT_THROW(over_none.before_forward_pass(WeightRows(rows_of({1, 1}))), DuplicateError);
+  EXPECT_THROW(over_none.before_forward_pass(WeightRows(rows_of({-1}))), IndexError);
   for (auto* const each : {&states, &over_none}) {
-    each->before_forward_pass(rows_of({4, 2}));
+    each->before_forward_pass(WeightRows(rows_of({4, 2})));
     model.step(sgd, 2);
     each->after_optimizer_step();
   }
@@ -197,7 +246,7 @@ TEST(OptimizerFactory, RowsOfAnOptimizerWithoutStatesAreCheckedToo) {
 /// Three steps of rows that overlap.
 void step_some(Model& model, torch::optim::Optimizer& optimizer, OptimizerFactory& states) {
   for (const auto& rows : {rows_of({1, 3}), rows_of({3, 9, 0}), rows_of({1})}) {
-    states.before_forward_pass(rows);
+    states.before_forward_pass(WeightRows(rows));
     model.step(optimizer, rows.numel());
     states.after_optimizer_step();
   }
@@ -285,7 +334,7 @@ TEST(OptimizerFactory, ItsTablesGoWhereTheScopeSays) {
 TEST(OptimizerFactory, RefusesToPutBackOtherRows) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
-  states.before_forward_pass(rows_of({1, 2}));
+  states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.step(model.adam, 2);
   for (const auto& others : {rows_of({2, 1}), rows_of({1}), rows_of({1, 3})})
     EXPECT_THAT(refusal<OrderError>([&] { states.after_optimizer_step(others); }),
@@ -303,7 +352,7 @@ TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   auto rows = rows_of({1, 2});
-  states.before_forward_pass(rows);
+  states.before_forward_pass(WeightRows(rows));
   rows.fill_(7);
   model.step(model.adam, 2);
   states.after_optimizer_step(rows_of({1, 2}));
@@ -314,14 +363,14 @@ TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
 TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
-  states.before_forward_pass(rows_of({1, 2}));
+  states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.adam.state().clear();
   EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are gone"));
   model.step(model.adam, 5);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
             "the state exp_avg of torch::optim::Adam is not that of the 2 rows that were taken");
   states.skip_optimizer_step();
-  states.before_forward_pass(rows_of({1, 2}));
+  states.before_forward_pass(WeightRows(rows_of({1, 2})));
   auto& kept = *model.adam.state().at(model.weight.unsafeGetTensorImpl());
   auto& second = static_cast<torch::optim::AdamParamState&>(kept).exp_avg_sq();
   second = second.to(at::kDouble);
@@ -329,7 +378,7 @@ TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
             "the state exp_avg_sq of torch::optim::Adam is not that of the 2 rows that were taken");
   states.skip_optimizer_step();
   static_cast<torch::optim::AdamOptions&>(model.adam.param_groups().front().options()).amsgrad(true);
-  EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(rows_of({1})); }),
+  EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(WeightRows(rows_of({1}))); }),
               HasSubstr("options of torch::optim::Adam have changed"));
 }
 
@@ -359,7 +408,7 @@ TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
   TemporaryFolder folder;
   const auto home = (folder.path() / "states").string();
   OptimizerFactory states(model.adam, model.weight, kRows, {.placement = Placement::mapped, .file = home});
-  states.before_forward_pass(rows_of({4}));
+  states.before_forward_pass(WeightRows(rows_of({4})));
   model.step(model.adam, 1);
   states.after_optimizer_step();
   const auto file = Table::from_file(home + "/exp_avg_sq.npy").host_tensor();
@@ -398,7 +447,7 @@ TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
   const auto kept = (folder.path() / "kept").string();
   OptimizerFactory(model.adam, model.weight, kRows + 1).save(kept);
   OptimizerFactory states(model.adam, model.weight, kRows);
-  states.before_forward_pass(rows_of({4}));
+  states.before_forward_pass(WeightRows(rows_of({4})));
   model.step(model.adam, 1);
   states.after_optimizer_step();
   const auto before = table_of(states, 0).clone();
@@ -457,7 +506,7 @@ TEST(OptimizerFactory, LoadsNothingWhileRowsAreInTheOptimizer) {
   const auto kept = (folder.path() / "kept").string();
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.save(kept);
-  states.before_forward_pass(rows_of({4}));
+  states.before_forward_pass(WeightRows(rows_of({4})));
   model.step(model.adam, 1);
   EXPECT_THAT(refusal<OrderError>([&] { states.load(kept); }), HasSubstr("rows are in the optimizer"));
   states.after_optimizer_step();

@@ -238,10 +238,10 @@ class Swapped {
     gather_rows(table_, rows, values);
     weight_.set_data(values);
     weight_.mutable_grad() = read(words).clone();
-    factory_->before_forward_pass(rows);
+    factory_->before_forward_pass(WeightRows(rows));
     optimizer_->step();
     factory_->after_optimizer_step(rows);
-    scatter_rows(weight_.detach(), rows, table_);
+    scatter_rows(table_, rows, weight_.detach());
     return "ok";
   }
 

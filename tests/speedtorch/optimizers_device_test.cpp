@@ -87,7 +87,7 @@ TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
       const auto rows = at::arange(step, kRows, 3 + step);
       weight.set_data(vectors.index_select(0, rows).to(device));
       weight.mutable_grad() = weight.detach().sin();
-      states.before_forward_pass(rows);
+      states.before_forward_pass(WeightRows(rows));
       optimizer.step();
       states.after_optimizer_step();
       vectors.index_copy_(0, rows, weight.detach().cpu());

@@ -230,7 +230,7 @@ TEST(Prefetch, RowsThatAreWrittenMeanwhileAreNew) {
       prefetcher.submit(at::tensor({1, 2, 3}, at::kLong));
       prefetcher.submit(at::tensor({7, 8}, at::kLong));
       if (k % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // gathered, or not yet
-      prefetcher.scatter(at::full({2, 3, 4}, k, at::kFloat), at::tensor({2, 2}, at::kInt), Duplicates::last);
+      prefetcher.scatter(at::tensor({2, 2}, at::kInt), at::full({2, 3, 4}, k, at::kFloat), Duplicates::last);
       const auto rows = prefetcher.take();
       EXPECT_TRUE((rows[1] == k).all().item<bool>()) << to_string(route) << ' ' << k;
       EXPECT_TRUE(at::equal(rows, table.tensor().slice(0, 1, 4)));
@@ -251,7 +251,7 @@ TEST(Prefetch, AScatterWaitsForTheGatherThatIsUnderWay) {
   prefetcher.submit(index);
   gate->wait_for(gate->reached);
   auto written = std::async(std::launch::async, [&] {
-    prefetcher.scatter(at::full({2, 3, 4}, 7, at::kFloat), index, Duplicates::reject);
+    prefetcher.scatter(index, at::full({2, 3, 4}, 7, at::kFloat), Duplicates::reject);
   });
   EXPECT_EQ(written.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
   EXPECT_TRUE(at::equal(table.tensor(), before));

@@ -39,7 +39,7 @@ TEST_P(DeviceRows, GatherAndScatterEqualTheHost) {
       EXPECT_TRUE(at::equal(out.cpu(), host.index_select(0, index))) << dim;
 
       const auto values = at::randint(-100, 100, {300, dim}, at::kLong).to(at::kFloat);
-      scatter_rows(values.to(table.device()), device_index, table);
+      scatter_rows(table, device_index, values.to(table.device()));
       EXPECT_TRUE(at::equal(table.cpu(), host.index_copy(0, index, values))) << dim;
     }
   }
@@ -99,7 +99,7 @@ TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
   EXPECT_NO_THROW(check_index_errors(device));
   EXPECT_TRUE(out[7].isnan().all().item<bool>()) << "poisoned";
   EXPECT_TRUE(out[6].eq(1).all().item<bool>());
-  scatter_rows(at::full_like(out, 2), device_index, table);
+  scatter_rows(table, device_index, at::full_like(out, 2));
   EXPECT_THROW(check_index_errors(device), IndexError);
   EXPECT_EQ(table.sum().item<float>(), 49 * 20 + 51 * 10);
 }

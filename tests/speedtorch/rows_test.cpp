@@ -50,7 +50,7 @@ TEST_P(RowsOfEveryType, ScatterWritesTheNamedRowsAndNoOther) {
       const auto index = at::randperm(50, at::kLong).slice(0, 0, 20).contiguous();
       const auto values = random_rows({20, dim}, GetParam());
       for (std::int64_t i = 0; i < 20; ++i) expected[index[i].item<std::int64_t>()].copy_(values[i]);
-      scatter_rows(values, index.to(index_type), table);
+      scatter_rows(table, index.to(index_type), values);
       EXPECT_TRUE(at::equal(table, expected)) << dim;
     }
   }
@@ -96,7 +96,7 @@ TEST(Rows, WritesBumpTheVersionThatAutogradWatches) {
   EXPECT_GT(out._version(), before);
   auto table = at::zeros({5, 4});
   const auto table_before = table._version();
-  scatter_rows(out, at::tensor({1, 2}, at::kLong), table);
+  scatter_rows(table, at::tensor({1, 2}, at::kLong), out);
   EXPECT_GT(table._version(), table_before);
 }
 
@@ -110,7 +110,7 @@ TEST(Rows, BadIndicesNamePositionValueAndBoundAndWriteNothing) {
                 ThrowsMessage<IndexError>(HasSubstr(std::to_string(bad))));
     EXPECT_TRUE(at::equal(out, at::full({3, 4}, 7.0)));
     auto target = table.clone();
-    EXPECT_THROW(scatter_rows(out, index, target), IndexError);
+    EXPECT_THROW(scatter_rows(target, index, out), IndexError);
     EXPECT_TRUE(at::equal(target, table));
   }
 }
@@ -136,7 +136,7 @@ TEST(Rows, ATensorWhoseMemoryNoKernelReachesIsRefused) {
   auto table = at::empty({5, 4}, meta), rows = at::empty({2, 4}, meta);
   const auto index = at::empty({2}, meta.dtype(at::kLong));
   EXPECT_THAT([&] { gather_rows(table, index, rows); }, ThrowsMessage<PlacementError>(HasSubstr("meta")));
-  EXPECT_THROW(scatter_rows(rows, index, table), PlacementError);
+  EXPECT_THROW(scatter_rows(table, index, rows), PlacementError);
   EXPECT_THROW(gather_workspace_bytes(table, index, IndexOrder::unique), PlacementError);
   auto copy = at::empty({5, 4}, meta);
   EXPECT_THROW(stream_copy(table, copy), PlacementError);
@@ -148,7 +148,7 @@ TEST(Rows, WhatIsWrittenOverWhatIsReadIsRefused) {
   const auto index = at::tensor({9, 8}, at::kLong);
   auto inside = table.slice(0, 3, 5);
   EXPECT_THAT([&] { gather_rows(table, index, inside); }, ThrowsMessage<ShapeError>(HasSubstr("overlap")));
-  EXPECT_THAT([&] { scatter_rows(inside, index, table); }, ThrowsMessage<ShapeError>(HasSubstr("overlap")));
+  EXPECT_THAT([&] { scatter_rows(table, index, inside); }, ThrowsMessage<ShapeError>(HasSubstr("overlap")));
   auto shifted = table.slice(0, 1, 10);
   EXPECT_THROW(stream_copy(table.slice(0, 0, 9), shifted), ShapeError);
   EXPECT_TRUE(at::equal(table, before));
@@ -163,7 +163,7 @@ TEST(Rows, WhatIsWrittenHasMemoryOfItsOwnForEachRow) {
       },
       ThrowsMessage<ShapeError>(HasSubstr("the rows of out (Float [2, 3]) lie on each other")));
   auto sliding = at::zeros({6}).as_strided({4, 3}, {1, 1});
-  EXPECT_THROW(scatter_rows(at::ones({2, 3}), at::tensor({0, 3}), sliding), ShapeError);
+  EXPECT_THROW(scatter_rows(sliding, at::tensor({0, 3}), at::ones({2, 3})), ShapeError);
   auto out = at::zeros({2, 3});
   gather_rows(at::ones({1, 3}).expand({4, 3}), at::tensor({0, 3}), out);  // read, they may
   EXPECT_EQ(out.sum().item<float>(), 6);

@@ -167,7 +167,7 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
       "of the table's shape and dtype for each index");
   EXPECT_THAT(step(at::arange(3), at::ones({2, 3})), HasSubstr("index Long [3] and grad Float [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
-  EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("one contiguous row"));
+  EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("with strides [1, 2]"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
   EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
   EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
@@ -217,13 +217,29 @@ TEST(SparseRows, SayWhereTheyWork) {
               HasSubstr("states in device memory, and the table is on cpu"));
 }
 
+TEST(SparseRows, NameTheStridesWhereTheyAreWhatIsWrong) {
+  SparseRows rows(at::ones({7, 3}), SGDOptions{.lr = 1});
+  const auto index = at::arange(4);
+  EXPECT_THAT(
+      refusal<ShapeError>([&] {
+        rows.step(index, at::ones({3, 4}).t());
+      }),
+      testing::AllOf(HasSubstr("grad is Float [4, 3] with strides [1, 4]"), HasSubstr("call contiguous()")));
+  EXPECT_THAT(refusal<ShapeError>([&] {
+                rows.step(at::arange(8).slice(0, 0, 8, 2), at::ones({4, 3}));
+              }),
+              HasSubstr("the index is Long [4] with strides [2]"));
+}
+
 /// Rows beside the boundary of 2^31 elements, and the last, of a file that has blocks for those only: as in a
 /// small table of just them.
 TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
   constexpr std::int64_t dim = 512, boundary = (std::int64_t{1} << 31) / dim, rows = boundary + 3;
   const stbench::test::TemporaryFolder folder;
-  const auto table = MappedFile::create((folder.path() / "table").string(), {rows, dim}, at::kFloat);
-  const auto sum = MappedFile::create((folder.path() / "sum").string(), {rows, dim}, at::kFloat);
+  const auto table =
+      MappedFile::create((folder.path() / "table").string(), {rows, dim}, at::kFloat, {}, Space::sparse);
+  const auto sum =
+      MappedFile::create((folder.path() / "sum").string(), {rows, dim}, at::kFloat, {}, Space::sparse);
   const AdagradOptions options{.lr = 0.1};
   SparseRows large(table->array(), options, {sum->array()});
   const auto all = at::tensor({std::int64_t{0}, boundary - 1, boundary, boundary + 1, rows - 1}, at::kLong);
@@ -238,8 +254,8 @@ TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
     small.step(places, values);
   }
   auto target = table->array();
-  scatter_rows(values, index, target, Duplicates::accumulate);
-  scatter_rows(values, places, expected, Duplicates::accumulate);
+  scatter_rows(target, index, values, Duplicates::accumulate);
+  scatter_rows(expected, places, values, Duplicates::accumulate);
   auto found = at::empty({5, dim}), state = at::empty({5, dim});
   gather_rows(*table, all, found);
   gather_rows(*sum, all, state);

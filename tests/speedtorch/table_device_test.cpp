@@ -24,7 +24,7 @@ TEST_P(DeviceTables, HoldTheNumbersOfTheHost) {
   constexpr std::int64_t rows = 300'001, row = 77;
   for (const Fill& with :
        {Fill(Zeros{}), Fill(Uniform{-1, 1, 3}), Fill(Normal{0, 1, 3}),
-        Fill(Custom([](at::Tensor&piece, std::int64_t first) {
+        Fill(ByPieces([](at::Tensor&piece, std::int64_t first) {
           piece.copy_(at::arange(first, first + piece.size(0)).unsqueeze(1).expand(piece.sizes()));
         }))}) {
     auto expected = at::empty({rows, row});

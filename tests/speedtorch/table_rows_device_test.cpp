@@ -36,7 +36,7 @@ TEST_P(DeviceTableRows, GatherAndScatterForModelsOnBothSides) {
       auto out = at::zeros({300, 3, 5}, rows.options());
       gather_rows(table, index.to(index_device).to(at::kInt), out);
       EXPECT_TRUE(at::equal(out.cpu(), expected.view({300, 3, 5})));
-      scatter_rows(rows + 1, index.to(index_device), table, Duplicates::reject);
+      scatter_rows(table, index.to(index_device), rows + 1, Duplicates::reject);
       EXPECT_TRUE(at::equal(host_copy(table), source_.index_put({index}, expected + 1)));  // no stale read
     }
   }
@@ -48,11 +48,11 @@ TEST_P(DeviceTableRows, DuplicatesAreDecidedAsOnTheHost) {
   for (const auto model : models_) {
     for (const auto duplicates : {Duplicates::last, Duplicates::accumulate}) {
       auto expected = source_.clone();
-      scatter_rows(values, index, expected, duplicates);
+      scatter_rows(expected, index, values, duplicates);
       const auto table = Table::from_array(source_, home());
-      scatter_rows(values.to(model), index, table, duplicates);
+      scatter_rows(table, index, values.to(model), duplicates);
       EXPECT_TRUE(at::equal(host_copy(table), expected));
-      EXPECT_THROW(scatter_rows(values.to(model), index, table, Duplicates::reject), DuplicateError);
+      EXPECT_THROW(scatter_rows(table, index, values.to(model), Duplicates::reject), DuplicateError);
     }
   }
 }

@@ -77,12 +77,12 @@ TEST_P(TableRowsIn, ScatterDoesWhatItWasToldWithDuplicates) {
       auto row = expected[index[i].item<std::int64_t>()];
       row.copy_(adds ? row + values[i] : values[i]);
     }
-    scatter_rows(values, index, table, duplicates);
+    scatter_rows(table, index, values, duplicates);
     EXPECT_TRUE(at::equal(table.tensor(), expected));
   }
   const auto table = random_table({20, 5});
   const auto before = table.tensor().clone();
-  EXPECT_THROW(scatter_rows(values, index, table, Duplicates::reject), DuplicateError);
+  EXPECT_THROW(scatter_rows(table, index, values, Duplicates::reject), DuplicateError);
   EXPECT_TRUE(at::equal(table.tensor(), before));
 }
 
@@ -93,14 +93,14 @@ TEST_P(TableRowsIn, AGraphNoticesEveryWriteIntoItsTable) {
   EXPECT_FALSE(test::write_is_noticed(table.tensor(), [&] { (void)gather_rows(table, index, at::kCPU); }));
   for (const auto& seen : {table.tensor(), table.host_tensor()}) {
     const auto notices = [&](auto write) { return test::write_is_noticed(seen, write); };
-    EXPECT_TRUE(notices([&] { scatter_rows(values, index, table, Duplicates::last); }));
-    EXPECT_TRUE(notices([&] { scatter_rows(values, index, table, Duplicates::accumulate); }));
-    EXPECT_TRUE(notices([&] { scatter_rows(values.narrow(0, 0, 2), once, table, Duplicates::reject); }));
-    EXPECT_TRUE(notices([&] { scatter_rows(values.narrow(0, 0, 2), once, table, Duplicates::none); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(table, index, values, Duplicates::last); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(table, index, values, Duplicates::accumulate); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(table, once, values.narrow(0, 0, 2), Duplicates::reject); }));
+    EXPECT_TRUE(notices([&] { scatter_rows(table, once, values.narrow(0, 0, 2), Duplicates::none); }));
     for (const Fill& with : {Fill(Zeros{}), Fill(Uniform{0, 1}), Fill(Normal{0, 1})})
       EXPECT_TRUE(notices([&] { table.fill(with); }));
     EXPECT_TRUE(notices([&] {
-      const Custom fails = [](at::Tensor& rows, std::int64_t) {
+      const ByPieces fails = [](at::Tensor& rows, std::int64_t) {
         rows.zero_();
         throw std::runtime_error("halfway");
       };
@@ -111,7 +111,7 @@ TEST_P(TableRowsIn, AGraphNoticesEveryWriteIntoItsTable) {
     EXPECT_TRUE(notices([&] { SparseRows(table.host_tensor(), SGDOptions{}).step(index, values); }));
     EXPECT_TRUE(notices([&] {
       const c10::InferenceMode inference;
-      scatter_rows(values, index, table, Duplicates::last);
+      scatter_rows(table, index, values, Duplicates::last);
     }));
   }
 }
@@ -124,7 +124,7 @@ TEST_P(TableRowsIn, ViewsOfManyThreadsCountEveryWrite) {
   for (std::int64_t own = 0; own < 8; ++own) {
     threads.emplace_back([&table, own] {
       const auto index = at::arange(own * 8, own * 8 + 8, at::kLong);
-      for (int k = 0; k < 50; ++k) scatter_rows(at::ones({8, 5}), index, table, Duplicates::none);
+      for (int k = 0; k < 50; ++k) scatter_rows(table, index, at::ones({8, 5}), Duplicates::none);
     });
   }
   for (auto& thread : threads) thread.join();
@@ -154,7 +154,7 @@ TEST_P(TableRowsIn, ShapesThatDoNotFitAreNamed) {
   auto narrow = at::empty({2, 4});
   const auto names_both = ThrowsMessage<ShapeError>(AllOf(HasSubstr("[20, 5]"), HasSubstr("[2, 4]")));
   EXPECT_THAT([&] { gather_rows(table, index, narrow); }, names_both);
-  EXPECT_THAT([&] { scatter_rows(narrow, index, table, Duplicates::last); }, names_both);
+  EXPECT_THAT([&] { scatter_rows(table, index, narrow, Duplicates::last); }, names_both);
   auto doubles = at::empty({2, 5}, at::kDouble);
   EXPECT_THAT([&] { gather_rows(table, index, doubles); },
               ThrowsMessage<ShapeError>(HasSubstr("Double [2, 5]")));
@@ -216,7 +216,7 @@ TEST(TableRows, AReadOnlyFileIsNotWritten) {
   const auto table = Table::from_file(path, {.placement = Placement::mapped});
   EXPECT_THAT(
       [&] {
-        scatter_rows(at::ones({1, 2}), at::tensor({3}, at::kLong), table, Duplicates::last);
+        scatter_rows(table, at::tensor({3}, at::kLong), at::ones({1, 2}), Duplicates::last);
       },
       ThrowsMessage<FileError>(HasSubstr("'rows.npy' is open read_only")));
   EXPECT_EQ(gather_rows(table, RowRange{0, 10}, at::kCPU).sum().item<double>(), 0);
@@ -227,7 +227,7 @@ TEST(TableRows, AModelThatRowsDoNotReachIsRefused) {
   const auto index = at::tensor({3}, at::kLong);
   auto out = at::empty({1, 2}, at::TensorOptions().device(at::kMeta));
   EXPECT_THAT([&] { gather_rows(table, index, out); }, ThrowsMessage<PlacementError>(HasSubstr("meta")));
-  EXPECT_THROW(scatter_rows(out, index, table, Duplicates::last), PlacementError);
+  EXPECT_THROW(scatter_rows(table, index, out, Duplicates::last), PlacementError);
   if (cuda_status().available) return;  // the rest is for machines without one
   EXPECT_THAT([&] { gather_rows(table, index, at::Device("cuda:0")); },
               ThrowsMessage<PlacementError>(HasSubstr("a model on cuda:0")));

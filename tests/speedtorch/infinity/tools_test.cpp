@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -717,6 +718,43 @@ TEST(Checkpoint, ThatIsDamagedIsAFileErrorOfOneLine) {
   }
   EXPECT_TRUE(bitwise_equal(parameters_of(trainer.net), before));
   EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+}
+
+/// Of the tensors' bytes, which LibTorch's own reader takes as they are; and of all bytes, where another
+/// error than a FileError came too.
+TEST(Checkpoint, WithAFlippedBitIsAFileErrorThatNamesTheEntry) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt", damaged_path = folder.path() / "damaged.pt";
+  Trainer trainer;
+  trainer.ib.epoch();
+  trainer.ib.save(path);
+  std::ifstream file(path, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(file), {}};
+  const Tensors before = parameters_of(trainer.net);
+  const auto resume_damaged = [&](std::size_t at, int mask) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ mask);
+    std::ofstream(damaged_path, std::ios::binary | std::ios::trunc) << damaged;
+    trainer.ib.resume(damaged_path);
+  };
+  for (const at::Tensor& parameter : before) {
+    const auto bytes = parameter.contiguous();
+    const auto begin =
+        whole.find(std::string(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()));
+    ASSERT_NE(begin, std::string::npos);
+    for (std::size_t at = 0; at < bytes.nbytes(); at += 97)
+      EXPECT_THAT([&] { resume_damaged(begin + at, 1 << at % 8); },
+                  testing::ThrowsMessage<FileError>(testing::AllOf(
+                      HasSubstr("'damaged.pt'"), HasSubstr("its entry '"), HasSubstr("is damaged"))));
+  }
+  std::mt19937_64 random(5);
+  for (int k = 0; k < 100; ++k) {
+    try {
+      resume_damaged(random() % whole.size(), 1 + static_cast<int>(random() % 255));
+    } catch (const FileError&) {
+    }  // any other is the test's failure
+    EXPECT_TRUE(bitwise_equal(parameters_of(trainer.net), before));
+  }
 }
 
 /// A loss that is no number, and the sizes of micro-batches, which what follows depends on.
