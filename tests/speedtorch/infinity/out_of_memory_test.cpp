@@ -541,11 +541,11 @@ TEST(MemoryMonitor, AddsUpHowLongBlocksLived) {
   infinity::MemoryMonitor monitor;
   const c10::Device cpu(c10::kCPU);
   const auto before = Clock::now();
-  for (const std::uintptr_t block : {16, 32}) monitor.report(block, 100, cpu);
+  for (const std::uintptr_t block : {16U, 32U}) monitor.report(block, 100, cpu);
   const auto born = Clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const auto dying = Clock::now();
-  for (const std::uintptr_t block : {16, 32}) monitor.report(block, -100, cpu);
+  for (const std::uintptr_t block : {16U, 32U}) monitor.report(block, -100, cpu);
   const auto after = Clock::now();
   const auto seconds = [](Clock::duration one) { return std::chrono::duration<double>(one).count(); };
   EXPECT_GE(monitor.figures(cpu).freed_seconds, 2 * seconds(dying - born));
