@@ -14,7 +14,7 @@
 namespace stbench {
 namespace {
 
-/// What tells a file from all others: its folder and name as long as it does not exist.
+/// Equal for two paths of one file. A file that does not exist is its folder and its name.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;

@@ -1,7 +1,7 @@
-# stbench_python_test(FILE [LABELS ...] [ENVIRONMENT NAME=VALUE...] [TIMEOUT SECONDS] [COST SECONDS]): each test method of a unittest file as a test
-# of its own, so that one that is skipped is seen as skipped. Those of the highest cost (default 0) begin first: one of
-# two minutes that begins last keeps one core busy and the others waiting. Without STBENCH_PYTHON the python3 on the PATH
-# runs it.
+# stbench_python_test(FILE [LABELS ...] [ENVIRONMENT NAME=VALUE...] [TIMEOUT SECONDS] [COST SECONDS]): each test method of a
+# unittest file as a test of its own, so that one that is skipped is seen as skipped. Those of the highest cost (default 0)
+# begin first: one of two minutes that begins last keeps one core busy and the others waiting. Without STBENCH_PYTHON the
+# python3 on the PATH runs it.
 function(stbench_python_test file)
   cmake_parse_arguments(TEST "" "TIMEOUT;COST" "LABELS;ENVIRONMENT" ${ARGN})
   if(NOT TEST_TIMEOUT)

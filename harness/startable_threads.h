@@ -1,4 +1,4 @@
-/// Whether the threads of a run can be started at all.
+/// Checks that the threads of a run can be started.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-/// Who may read and write a report stays as it was. Only root can give a file to another owner, and a group
-/// that cannot be kept must not lend its rights to another.
+/// Gives the new file the mode, group and owner of the old one. Only root can give a file to another owner, and
+/// a group that cannot be kept must not lend its rights to another.
 void keep_access(int fd, const struct stat& old) {
   constexpr mode_t kAccess = 0777, kGroup = 0070;
   mode_t mode = old.st_mode & kAccess;

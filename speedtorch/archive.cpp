@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -100,7 +99,7 @@ class Archive {
     return content;
   }
 
-  /// Where the record is that ends each archive.
+  /// The position of the record that ends each archive.
   [[nodiscard]] std::uint64_t find_end() const {
     const auto bytes = std::min(size_, kEndBytes + kLongestComment);
     const auto tail = read(size_ - bytes, bytes);

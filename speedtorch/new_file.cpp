@@ -34,7 +34,7 @@ std::string temporary_name() {
   return ".speedtorch-" + std::to_string(random()) + std::to_string(random());
 }
 
-/// What symbolic links lead to at last, whether it exists or not.
+/// The file at the end of symbolic links, which need not exist yet.
 std::string behind_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // as many as the system follows
   std::filesystem::path file = path;

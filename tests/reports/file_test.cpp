@@ -20,6 +20,7 @@
 #include "reports/csv.h"
 #include "reports/error.h"
 #include "reports/json.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/reports/sample_report.h"
 
 namespace stbench::reports {
@@ -27,6 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Temporary = ReportFile::Temporary;
+using stbench::test::TemporaryFolder;
 
 std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -56,17 +58,13 @@ int in_child(const std::function<int()>& action) {
 /// Each test with temporary files of both kinds, in a folder of its own.
 class FileTest : public testing::TestWithParam<Temporary> {
  protected:
-  FileTest() : folder_((fs::temp_directory_path() / "reports-XXXXXX").string()) {
-    if (::mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  }
-  ~FileTest() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
   [[nodiscard]] std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path().string();
 };
 
 TEST_P(FileTest, WritesTheWholeText) {
@@ -281,9 +279,8 @@ TEST(ReportFile, ADashIsTheStandardOutput) {
 }
 
 TEST(ReadReport, ChoosesByContent) {
-  std::string folder = (fs::temp_directory_path() / "reports-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::string path = folder + "/report";  // its name says nothing
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "report";  // its name says nothing
   const Report report = sample_report();
   ReportFile(path).write(to_json(report));
   EXPECT_EQ(to_json(read_report(path)), to_json(report));
@@ -293,12 +290,11 @@ TEST(ReadReport, ChoosesByContent) {
   EXPECT_EQ(to_csv(read_report(path)), to_csv(report));
   ReportFile(path).write("");
   EXPECT_NE(error_of([&] { read_report(path); }).find("is empty"), std::string::npos);
-  fs::remove_all(folder);
 }
 
 TEST(ReadReport, RefusesTheSameCaseTwice) {
-  std::string path = (fs::temp_directory_path() / "report-XXXXXX").string();
-  const FileDescriptor made(::mkstemp(path.data()));
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "report";
   Report report = sample_report();
   report.records.push_back(report.records[1]);
   const auto last = report.records.size();
@@ -307,7 +303,6 @@ TEST(ReadReport, RefusesTheSameCaseTwice) {
     const std::string said = error_of([&] { read_report(path); });
     EXPECT_NE(said.find("cases 2 and " + std::to_string(last) + " of " + path), std::string::npos) << said;
   }
-  fs::remove(path);
 }
 
 TEST(ReadReport, SaysWhyAFileCannotBeRead) {

@@ -14,6 +14,7 @@
 #include "reports/csv.h"
 #include "reports/file.h"
 #include "reports/json.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/paths.h"
 #include "tests/reports/random_report.h"
 
@@ -45,10 +46,9 @@ TEST(Python, ReadsTheSameCellsAsWeWrote) {
   const std::string python = STBENCH_PYTHON;
   if (python.empty())
     GTEST_SKIP() << "no Python to compare with; configure with -DSTBENCH_PYTHON=/usr/bin/python3";
-  std::string folder = (std::filesystem::temp_directory_path() / "reports-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::string csv = folder + "/t.csv";
-  const std::string json = folder + "/t.json";
+  const stbench::test::TemporaryFolder folder;
+  const std::string csv = folder.path() / "t.csv";
+  const std::string json = folder.path() / "t.json";
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Report report = random_report(seed);
     ReportFile(csv).write(to_csv(report));
@@ -58,7 +58,6 @@ TEST(Python, ReadsTheSameCellsAsWeWrote) {
               dump_cases(report) + samples_and_seed(report))
         << "seed " << seed;
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -44,6 +44,10 @@ class Archives : public testing::Test {
   stbench::test::TemporaryFolder folder_;
 };
 
+void flip(std::string& content, std::size_t begin, std::size_t bit) {
+  content[begin + bit / 8] = static_cast<char>(content[begin + bit / 8] ^ (1 << bit % 8));
+}
+
 std::size_t begin_of(const at::Tensor& data, const std::string& in) {
   const auto found = in.find(std::string(static_cast<const char*>(data.const_data_ptr()), data.nbytes()));
   EXPECT_NE(found, std::string::npos);
@@ -55,7 +59,7 @@ TEST_F(Archives, EachFlippedBitOfATableIsFound) {
   const auto begin = begin_of(load_torch(path("table.pt")).tensor(), whole);
   for (std::size_t bit = 0; bit < 1200 * 8; bit += 237) {
     auto damaged = whole;
-    damaged[begin + bit / 8] = static_cast<char>(damaged[begin + bit / 8] ^ (1 << bit % 8));
+    flip(damaged, begin, bit);
     write(path("damaged.pt"), damaged);
     EXPECT_THAT(
         refusal<FileError>([&] { (void)load_torch(path("damaged.pt")); }),
@@ -86,7 +90,7 @@ TEST_F(TrainedOptimizer, FindsEachFlippedBitOfAStateAndChangesNothing) {
   const auto begin = begin_of(state, whole);
   for (std::size_t bit = 0; bit < state.nbytes() * 8; bit += 191) {
     auto damaged = whole;
-    damaged[begin + bit / 8] = static_cast<char>(damaged[begin + bit / 8] ^ (1 << bit % 8));
+    flip(damaged, begin, bit);
     write(path("damaged.pt"), damaged);
     EXPECT_THAT(refusal<FileError>([&] { optimizer.load(path("damaged.pt")); }),
                 AllOf(HasSubstr("'damaged.pt' is no whole file"), HasSubstr("its entry '")));

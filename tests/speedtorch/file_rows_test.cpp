@@ -458,16 +458,21 @@ TEST(FileReadsTest, NeighboursShareAReadAndOthersDoNot) {
   EXPECT_EQ(reads(all), (1000U * 512 + most_joined_bytes - 1) / most_joined_bytes);
 }
 
-/// In a child process from which the kernel takes io_uring away, as container runtimes do.
-void gather_without_io_uring(int fd) {
+/// Takes a system call away from this process for good, as container runtimes do: it fails with EPERM.
+void take_away(std::uint32_t system_call) {
   sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program{std::size(filter), filter};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
     std::_Exit(3);
+}
+
+/// In a child process that has no io_uring.
+void gather_without_io_uring(int fd) {
+  take_away(SYS_io_uring_setup);
   at::set_num_threads(1);  // the pool's threads were not forked
   const FileTable table{fd, 0, 1000, 512};
   FileRows rows(table, {.copy_cached = false});
@@ -484,16 +489,9 @@ void gather_without_io_uring(int fd) {
   std::_Exit(2);
 }
 
-/// The same for the question which pages are in memory, which some containers answer to nobody.
+/// In a child process that cannot ask which pages are in memory.
 void gather_without_mincore(int fd) {
-  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 0, 1),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog program{std::size(filter), filter};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-    std::_Exit(3);
+  take_away(SYS_mincore);
   const FileTable table{fd, 0, 1000, 512};
   FileRows rows(table);
   const auto index = at::arange(200, at::kLong);

@@ -2,6 +2,7 @@
 /// writes.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +19,13 @@
 #include "speedtorch/file_rows.h"
 #include "speedtorch/gather.h"
 #include "speedtorch/hybrid_operands.h"
+#include "speedtorch/mapping.h"
 #include "speedtorch/model_factory.h"
 #include "speedtorch/optim/optimizers.h"
 #include "speedtorch/rows.h"
 #include "speedtorch/sparse_rows.h"
 #include "speedtorch/table_rows.h"
+#include "tests/harness/temporary_folder.h"
 
 namespace speedtorch {
 namespace {
@@ -207,17 +210,14 @@ TEST(LazyOptimizers, RefuseParametersAndStates) {
 }
 
 TEST(LazyFiles, RowsOfAFileGoToMemoryOnly) {
-  char path[] = "/tmp/speedtorch-lazy-XXXXXX";
-  const int fd = ::mkstemp(path);
-  ASSERT_EQ(::pwrite(fd, "abcdefgh", 8, 0), 8);
-  FileRows rows({fd, 0, 8, 1});
+  const stbench::test::TemporaryFolder folder;
+  const Descriptor file(::open(folder.write("rows", "abcdefgh").c_str(), O_RDONLY | O_CLOEXEC));
+  FileRows rows({file.get(), 0, 8, 1});
   auto out = at::zeros({2}, at::kByte);
   rows.gather(at::_neg_view(at::tensor({-7, -1}, at::kLong)), out);
   EXPECT_TRUE(at::equal(out, at::tensor({104, 98}, at::kByte)));
   auto lazy = at::_neg_view(out);
   EXPECT_THROW(rows.gather(at::tensor({0, 1}, at::kLong), lazy), LazyTensorError);
-  ::close(fd);
-  ::unlink(path);
 }
 
 TEST(LazyHybrid, OperandsAreRefused) {
