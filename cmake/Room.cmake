@@ -135,7 +135,8 @@ endfunction()
 # whole (label `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A
 # process for each of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading
 # LibTorch. The summary of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
-# Programs labelled `long` are built by the target long_tests only, and are one test each.
+# Programs labelled `long` are built by the target long_tests only, and are one test each. Those labelled `threads` start
+# threads that share memory: `./test` builds and runs them with ThreadSanitizer too.
 function(stbench_test name)
   cmake_parse_arguments(TEST "OPTIMISED" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
@@ -147,9 +148,14 @@ function(stbench_test name)
   if("long" IN_LIST TEST_LABELS)
     list(REMOVE_ITEM labels whole)  # the only test of it, for `./test --long --only` too
   endif()
-  if(STBENCH_SANITIZE AND "${TEST_LABELS}" MATCHES "(^|;)(device|release)(;|$)")
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # such tests are run of the release build only
-    return()
+  if("${TEST_LABELS}" MATCHES "(^|;)(device|release)(;|$)")
+    stbench_of_release(${name})
+    if(STBENCH_SANITIZE)
+      return()
+    endif()
+  endif()
+  if("threads" IN_LIST TEST_LABELS)
+    add_dependencies(thread_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}")
@@ -169,6 +175,13 @@ function(stbench_test name)
 endforeach()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labelling})
+endfunction()
+
+# stbench_of_release(TARGET...): programs that are run of the release build only; a build with a sanitizer leaves them out.
+function(stbench_of_release)
+  if(STBENCH_SANITIZE)
+    set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
 endfunction()
 
 # stbench_test_program(NAME SOURCES ... LIBRARIES ...): a program that tests start.

@@ -36,7 +36,7 @@ make_charts_python() {
   require_packages venv
   mkdir -p "$CACHE"
   say "charts: installing altair and vl-convert into $folder (once; about 110 MB)"
-  make_venv "$folder" "$WHEELS/charts.txt"
+  make_venv "$folder" "$WHEELS/charts.txt" altair vl_convert
 }
 
 # require_charts_python: sets CHARTS_PYTHON, after installing it where there is none.

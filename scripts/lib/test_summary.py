@@ -3,7 +3,8 @@ failed, and the closing line.
 
 usage: test_summary.py FOLDER
 
-FOLDER holds NAME.xml for each run of CTest, NAME/PROGRAM.xml for each GoogleTest program that CTest ran whole in it, and
+FOLDER holds NAME.xml for each run of CTest, NAME/PROGRAM.xml for each GoogleTest program and file of unittest that CTest ran
+whole in it, and
 NAME.failed with one line for each step that gave no results. stages.tsv has a line per stage: its name, its seconds, and the
 CPU seconds of all its processes.
 Exit status 0 where something ran and nothing failed, else 1.
@@ -97,14 +98,16 @@ def collect(folder):
 
 
 def slowest(folder, count=10):
-    """The lines of the tests that took longest, of all builds together."""
+    """The lines of the tests that took longest, of all builds together: of a program that ran whole, its cases."""
     seconds = []
-    for file in folder.glob("*.xml"):
+    for file in (*folder.glob("*.xml"), *folder.glob("*/*.xml")):
         try:
             cases = list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
         except (OSError, xml.etree.ElementTree.ParseError):
             continue  # read_results says so
-        seconds += ((float(case.get("time", 0)), f"{file.stem}: {case.get('name')}") for case in cases)
+        of = ": ".join(file.relative_to(folder).with_suffix("").parts)
+        seconds += ((float(case.get("time", 0)), f"{of}: {case.get('name')}") for case in cases
+                    if not (folder / of / f"{case.get('name')}.xml").exists())
     return [f"slowest  {name}: {taken:.0f} s" for taken, name in heapq.nlargest(count, seconds) if taken >= 1]
 
 

@@ -72,6 +72,6 @@ set_tests_properties(example_mapped_table PROPERTIES
   PASS_REGULAR_EXPRESSION "^row 7 was updated 1 times\nrow 7 was updated 2 times\n$")
 
 stbench_python_test(${CMAKE_CURRENT_LIST_DIR}/word2vec_test.py LABELS scripts release COST 100
-  ENVIRONMENT STBENCH_WORD2VEC=$<TARGET_FILE:example_word2vec> STBENCH_KING_JAMES=${STBENCH_TEXT})
-# A minute of training; the other tests of the example train for seconds.
-set_property(TEST word2vec_test.test_related_words_of_a_real_text_are_near_each_other APPEND PROPERTY LABELS long)
+  ENVIRONMENT STBENCH_WORD2VEC=$<TARGET_FILE:example_word2vec> STBENCH_KING_JAMES=${STBENCH_TEXT}
+  # A minute of training; the other tests of the example train for seconds.
+  LONG test_related_words_of_a_real_text_are_near_each_other)

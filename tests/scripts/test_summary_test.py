@@ -1,5 +1,6 @@
 """scripts/lib/test_summary.py: counts, reasons and the closing line, from files as CTest writes them."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,28 @@ WHOLE_PROGRAM = """<testsuites><testsuite name="A">
 %s</testsuite></testsuites>"""
 WHOLE_PROGRAM_FAILURE = ('<testcase name="Fails" status="run" result="completed" classname="A">'
                          '<failure message="x"/></testcase>')
+
+UNITTEST_FILE = """import unittest
+
+class A(unittest.TestCase):
+    def test_passes(self): pass
+    def test_fails(self): self.assertEqual(1, 2)
+    def test_raises(self): raise OSError("no such thing")
+    def test_fails_in_a_part(self):
+        for i in range(3):
+            with self.subTest(i=i): self.assertEqual(i, 0)
+    def test_passes_in_parts(self):
+        for i in range(3):
+            with self.subTest(i=i): self.assertEqual(i, i)
+    @unittest.skip("no GPU \x07 here")
+    def test_skips(self): pass
+    def test_long(self): raise AssertionError("was left out")
+
+class B(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise OSError("no program")
+    def test_x(self): pass
+"""
 
 
 class SummaryTest(unittest.TestCase):
@@ -74,6 +97,33 @@ class SummaryTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
         done = self.summarise(asan_xml=self.suite(program))
         self.assertEqual(done.stdout.splitlines()[0], "failed  asan: a_test: Failed")
+
+    def run_unittest(self, folder, *left_out):
+        (Path(folder) / "a_test.py").write_text(UNITTEST_FILE)
+        return subprocess.run([sys.executable, ROOT / "tests/run_unittest.py", Path(folder) / "a_test.py", *left_out],
+                              env={**os.environ, "GTEST_OUTPUT": f"xml:{folder}/"}, capture_output=True, text=True)
+
+    def test_files_of_unittest_are_counted_by_their_methods(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_unittest(folder, "test_long")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("OSError: no such thing", done.stderr)
+            written = (Path(folder) / "a_test.xml").read_text(encoding="utf-8")
+        whole = '<testcase name="a_test" status="fail"><failure message="Failed"/><system-out>x</system-out></testcase>'
+        done = self.summarise(release_xml=self.suite(whole), release__a_test_xml=written)
+        lines = done.stdout.splitlines()
+        self.assertEqual(sorted(lines[:-1]), sorted([
+            "skipped  release: a_test.A.test_skips: no GPU ? here",
+            *(f"failed  release: a_test.A.test_{name}: its output is above" for name in ("fails", "fails_in_a_part", "raises")),
+            "failed  release: setUpClass (a_test.B): its output is above"]))
+        self.assertEqual(lines[-1], "2 passed, 4 failed, 1 skipped")
+
+    def test_methods_left_out_of_a_file_of_unittest_exist(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_unittest(folder, "test_lnog")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("has no test_lnog", done.stderr)
+            self.assertFalse((Path(folder) / "a_test.xml").exists())
 
     def test_failure_is_named_and_fails(self):
         done = self.summarise(release_xml=self.suite(PASSED, FAILED))
