@@ -33,6 +33,12 @@ class LimitError : public MemoryError {
   std::string limit_;
 };
 
+/// The system starts no more threads. what() names what the thread was for and the limits that may be why.
+class ThreadError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A fill whose numbers the table's dtype cannot hold, or that are none.
 class FillError : public Error {
  public:

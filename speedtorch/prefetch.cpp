@@ -60,7 +60,7 @@ class Prefetcher::Work {
   Work(const Table& table, PrefetchWays ways, std::size_t depth)
       : table_(table), ways_(std::move(ways)), slots_(depth + 1), reader_(reader_of(table)) {
     if (depth == 0) throw ShapeError("a Prefetcher needs a depth of 1 or more");
-    worker_ = std::thread([this] { serve(); });
+    worker_ = start_thread("a Prefetcher", [this] { serve(); });
   }
   ~Work();
   Work(const Work&) = delete;
@@ -70,6 +70,7 @@ class Prefetcher::Work {
   at::Tensor take();
   void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
   void require_worker() const;
+  [[nodiscard]] bool is_of_parent() const { return ::getpid() != owner_; }
   [[nodiscard]] std::size_t in_flight() const { return submitted_ - taken_; }
   [[nodiscard]] std::size_t depth() const { return slots_.size() - 1; }
 
@@ -106,17 +107,12 @@ class Prefetcher::Work {
 
 /// A child that was forked has no copy of the worker: it would be waited for without end.
 void Prefetcher::Work::require_worker() const {
-  if (const auto here = ::getpid(); here != owner_) {
-    throw OrderError("this Prefetcher belongs to process " + std::to_string(owner_) + ", and process " +
-                     std::to_string(here) + " was forked from it; make one there");
-  }
+  if (!is_of_parent()) return;
+  throw OrderError("this Prefetcher belongs to process " + std::to_string(owner_) + ", and process " +
+                   std::to_string(::getpid()) + " was forked from it; make one there");
 }
 
 Prefetcher::Work::~Work() {
-  if (::getpid() != owner_) {  // nobody to join, and the mutex may be the worker's for ever
-    static_cast<void>(new std::thread(std::move(worker_)));
-    return;
-  }
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -261,7 +257,11 @@ Prefetcher::Prefetcher(const Table& table, at::Device model, std::size_t depth)
 Prefetcher::Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth)
     : work_(std::make_unique<Work>(table, std::move(ways), depth)) {}
 
-Prefetcher::~Prefetcher() = default;
+/// In a forked child nobody can be joined, the mutex may be the worker's for ever, and the end of a condition
+/// variable waits for whoever waited there: all that is kept.
+Prefetcher::~Prefetcher() {
+  if (work_ && work_->is_of_parent()) static_cast<void>(work_.release());
+}
 
 void Prefetcher::submit(const RowIndex& index) {
   work_->require_worker();

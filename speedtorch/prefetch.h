@@ -36,7 +36,8 @@ PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth);
 class Prefetcher {
  public:
   /// @param depth batches in flight at most: 1 or more
-  /// @throws ShapeError for a depth of 0; PlacementError for a GPU that is not there
+  /// @throws ShapeError for a depth of 0; PlacementError for a GPU that is not there; ThreadError where no
+  /// thread can be started
   explicit Prefetcher(const Table& table, at::Device model = at::kCPU, std::size_t depth = 2);
   Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth);
   ~Prefetcher();

@@ -3,9 +3,12 @@
 #include <ATen/Parallel.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "speedtorch/error.h"
@@ -43,6 +46,12 @@ std::vector<int>& pinned_by_thread() {
   return cpus;
 }
 
+std::string limit_on_processes() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NPROC, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return std::to_string(limit.rlim_cur);
+}
+
 }  // namespace
 
 std::span<const int> pinned_cpus() { return pinned_by_thread(); }
@@ -72,6 +81,16 @@ void set_caller_threads(int count, std::span<const int> cpus) {
   });
   if (!pinned)
     throw MemoryError("cannot pin " + std::to_string(count) + " threads: the system refuses the affinity");
+}
+
+std::thread start_thread(const std::string& whose, std::function<void()> work) {
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    throw ThreadError("cannot start the thread of " + whose + ": " + error.code().message() +
+                      "; the limit on processes (RLIMIT_NPROC, ulimit -u) is " + limit_on_processes() +
+                      ", and pids.max of the container is another");
+  }
 }
 
 void set_threads(int count, std::span<const int> cpus) {

@@ -5,7 +5,10 @@
 /// own operations wait there for threads that are gone: call at::set_num_threads(1) first in such a child.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string>
+#include <thread>
 
 #include "kernels/parallel.h"
 
@@ -29,5 +32,10 @@ void set_caller_threads(int count, std::span<const int> cpus);
 /// The CPU that each thread of the pool was pinned to by the last set_threads; empty where it pinned nothing.
 /// The next set_threads, which is not to be called while a movement runs, rewrites what is returned.
 std::span<const int> pinned_cpus();
+
+/// A thread of its own, beside the pool.
+/// @param whose what the thread is for, as in "a Prefetcher"
+/// @throws ThreadError where the system starts none
+std::thread start_thread(const std::string& whose, std::function<void()> work);
 
 }  // namespace speedtorch

@@ -3,16 +3,10 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "speedtorch/duplicates.h"
 #include "speedtorch/error.h"
@@ -22,35 +16,18 @@
 #include "speedtorch/rows.h"
 #include "speedtorch/sparse_rows.h"
 #include "speedtorch/threads.h"
+#include "tests/speedtorch/in_child.h"
+#include "tests/speedtorch/refusal.h"
 
 namespace speedtorch {
 namespace {
 
-constexpr std::int64_t kRows = 20'000, kDim = 64;
+using test::in_child;
+using test::in_forked_child;
+using testing::AllOf;
+using testing::HasSubstr;
 
-/// "right", "wrong", "threw", or how the child was ended: by a signal where it hangs.
-std::string in_forked_child(const std::function<bool()>& work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int answer = 2;
-    try {
-      answer = work() ? 0 : 1;
-    } catch (...) {
-    }
-    ::_exit(answer);
-  }
-  int status = 0;
-  for (int wait = 0; wait < 600; ++wait) {  // 60 s: a thousand times what it takes
-    if (::waitpid(child, &status, WNOHANG) == child) {
-      if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
-      return WEXITSTATUS(status) == 0 ? "right" : WEXITSTATUS(status) == 1 ? "wrong" : "threw";
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, &status, 0);
-  return "hung";
-}
+constexpr std::int64_t kRows = 20'000, kDim = 64;
 
 /// All that a child works on is made before, by the parent's threads.
 class Forked : public testing::Test {
@@ -128,6 +105,24 @@ TEST_F(Forked, APrefetcherOfTheParentIsRefusedAndLetGo) {
             }),
             "right");
   EXPECT_TRUE(at::equal(prefetcher->take(), expected_));
+  // Its thread waits for work now, at most forks: what it waits at cannot be ended either.
+  for (int k = 0; k < 4; ++k) {
+    EXPECT_EQ(in_forked_child([&] {
+                prefetcher.reset();
+                return true;
+              }),
+              "right");
+  }
+}
+
+TEST_F(Forked, ThreadsThatCannotBeStartedAreNamedWithTheLimit) {
+  const auto table = Table::from_array(table_, {Placement::pageable});
+  EXPECT_THAT(in_child([&] {
+                if (!test::take_away_threads()) return std::string("the limit cannot be set");
+                return refusal<ThreadError>([&] { const Prefetcher prefetcher(table); });
+              }),
+              AllOf(HasSubstr("the thread of a Prefetcher: Resource temporarily unavailable"),
+                    HasSubstr("the limit on processes (RLIMIT_NPROC, ulimit -u) is 1")));
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
 /// Work in a process of its own, for what a process cannot take back: its limits, its user, its groups.
 #pragma once
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <exception>
+#include <functional>
 #include <string>
+#include <thread>
 
 namespace speedtorch::test {
 
@@ -37,6 +42,39 @@ std::string in_child(Work work) {
   ::waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) return answer + "(ended by signal " + std::to_string(WTERMSIG(status)) + ")";
   return answer;
+}
+
+/// For work that may hang or use LibTorch: "right", "wrong", "threw", or how the child was ended: by a signal
+/// where it hangs.
+inline std::string in_forked_child(const std::function<bool()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int answer = 2;
+    try {
+      answer = work() ? 0 : 1;
+    } catch (...) {
+    }
+    ::_exit(answer);
+  }
+  int status = 0;
+  for (int wait = 0; wait < 6000; ++wait) {  // 60 s: a thousand times what it takes
+    if (::waitpid(child, &status, WNOHANG) == child) {
+      if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
+      return WEXITSTATUS(status) == 0 ? "right" : WEXITSTATUS(status) == 1 ? "wrong" : "threw";
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return "hung";
+}
+
+/// In a child: it can start no thread from now on. @returns false where that cannot be
+inline bool take_away_threads() {
+  constexpr uid_t nobody = 65534;  // root has no such limit
+  if (::geteuid() == 0 && ::setuid(nobody) != 0) return false;
+  const rlimit one{1, 1};
+  return ::setrlimit(RLIMIT_NPROC, &one) == 0;
 }
 
 }  // namespace speedtorch::test
