@@ -15,6 +15,7 @@
 #include "speedtorch/contiguous_optimizer.h"
 #include "speedtorch/error.h"
 #include "speedtorch/saved_tables.h"
+#include "speedtorch/system_files.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/in_child.h"
 #include "tests/speedtorch/refusal.h"
@@ -146,7 +147,13 @@ TEST_F(Archives, SizesThatTheFileCannotHoldAreRefusedBeforeTheyAreAllocated) {
       damaged.replace(at + field, 4, std::string("\x00\x00\x00\x66", 4));
   }
   write(path("damaged.pt"), damaged);
-  EXPECT_THAT(refusal<FileError>([&] { (void)load_torch(path("damaged.pt")); }),
+  EXPECT_THAT(test::in_child([&] {
+                const auto mapped = SystemFiles().bytes("/proc/self/status", "VmSize").value();
+                const auto most = static_cast<rlim_t>(mapped) + (rlim_t{1} << 30);
+                const rlimit limit{most, most};
+                if (::setrlimit(RLIMIT_AS, &limit) != 0) return std::string("no limit");
+                return refusal<FileError>([&] { (void)load_torch(path("damaged.pt")); });
+              }),
               AllOf(HasSubstr("its entry 'archive/data.pkl'"), HasSubstr("1711276032 bytes")));
 }
 

@@ -3,11 +3,11 @@
 #include "speedtorch/nodes.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
+
+#include "tests/harness/temporary_folder.h"
 
 namespace speedtorch {
 namespace {
@@ -15,23 +15,13 @@ namespace {
 /// A /sys of made-up nodes in a folder of its own.
 class MadeSystem {
  public:
-  MadeSystem() {
-    std::string name = std::filesystem::temp_directory_path() / "nodes-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    root_ = name;
-  }
-  ~MadeSystem() { std::filesystem::remove_all(root_); }
-  MadeSystem(const MadeSystem&) = delete;
-
   void write(const std::string& name, const std::string& text) const {
-    const auto file = root_ / "sys/devices/system/node" / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text << "\n";
+    folder_.write("sys/devices/system/node/" + name, text + "\n");
   }
-  const std::filesystem::path& root() const { return root_; }
+  const std::filesystem::path& root() const { return folder_.path(); }
 
  private:
-  std::filesystem::path root_;
+  stbench::test::TemporaryFolder folder_;
 };
 
 TEST(Nodes, AreReadWithTheirCpus) {
