@@ -156,6 +156,17 @@ TEST(NpyIntegers, MustBeAllThereAndNoMore) {
               HasSubstr("promises"));
 }
 
+/// Its header, longer by a byte, takes the first of the data, and what the data loses makes up for it.
+TEST(NpyIntegers, CopiedAsTextToTheRightLengthAreRefused) {
+  const std::string whole = file_of(header_of("<i4", "(2,)"), "\x01\x02\x03\x04\r\n\x05\x06");
+  std::string copied = whole;
+  copied.insert(copied.find('\n'), 1, '\r');
+  copied.erase(copied.find("\r\n\x05"), 1);
+  ASSERT_EQ(copied.size(), whole.size());
+  EXPECT_THAT(npy_integers(bytes(whole)), ElementsAre(0x04030201, 0x06050A0D));
+  EXPECT_THAT(refused_integers(copied), HasSubstr("copied as text"));
+}
+
 TEST(NpyIntegers, ThatCannotBeReadAreRefused) {
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("/dev/zero"); }),
               HasSubstr("'/dev/zero' is no regular"));
