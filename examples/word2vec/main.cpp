@@ -5,6 +5,7 @@
 ///
 /// Ended by whatever, it goes on from its last checkpoint when it is started again, and ends with the same
 /// vectors.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -210,6 +211,12 @@ void require_writable(const std::string& name) {
   std::remove(probe.c_str());
 }
 
+/// A line that is lost is no success.
+void require_printed() {
+  if (!std::cout.flush())
+    throw std::runtime_error("cannot write the standard output; give it a place with room, or /dev/null");
+}
+
 int run(const std::vector<std::string>& words) {
   if (std::ranges::count(words, "--help") > 0) {
     std::cout << usage;
@@ -221,7 +228,8 @@ int run(const std::vector<std::string>& words) {
   const auto pairs = known_pairs(corpus, settings.pairs);
   require_writable(settings.out);
   std::cout << corpus.training().size() << " words, " << corpus.vocabulary().size() << " different ones"
-            << std::endl;
+            << '\n';
+  require_printed();
   Training training(corpus, settings.training);
   train(training, settings);
   std::cout << "loss on held-out pairs " << training.heldout_loss() << "; all zero " << training.zero_loss()
@@ -231,12 +239,23 @@ int run(const std::vector<std::string>& words) {
   return 0;
 }
 
+/// Of the descriptors 0 to 2, a closed one goes to /dev/null: else the next file to be opened, a checkpoint
+/// for instance, gets its number and what is printed. A closed standard output stays one that cannot be
+/// written.
+void reserve_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(number, F_GETFD) == -1) ::open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 }  // namespace
 }  // namespace word2vec
 
 int main(int count, char** words) {
+  word2vec::reserve_standard_descriptors();
   try {
-    return word2vec::run({words + 1, words + count});
+    const int status = word2vec::run({words + 1, words + count});
+    word2vec::require_printed();
+    return status;
   } catch (const word2vec::UsageError& error) {
     std::cerr << "word2vec: " << error.what() << '\n' << word2vec::usage;
   } catch (const std::exception& error) {

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -120,6 +121,16 @@ class Word2vecTest(unittest.TestCase):
             with self.subTest(words):
                 self.assertIn(expected, self.run_program(*words, status=2))
         self.assertEqual(list(self.folder.iterdir()), [])  # found before anything was trained
+
+    def test_a_standard_output_that_takes_nothing_ends_it_before_the_training(self):
+        for output in (">/dev/full", ">&-", ">&- 2>&-"):
+            command = shlex.join(map(str, (PROGRAM, *SMALL, "--steps", "20")))
+            with self.subTest(output):
+                done = subprocess.run(["bash", "-c", f"{command} {output}"], cwd=self.folder, capture_output=True, text=True,
+                                      timeout=300, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertEqual("cannot write the standard output" in done.stderr, "2>" not in output)
+                self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_help_is_no_mistake(self):
         self.assertIn("--placement NAME", self.run_program("--help"))
