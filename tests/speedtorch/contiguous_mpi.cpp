@@ -49,13 +49,16 @@ bool same_everywhere(const at::Tensor& tensor) {
   return std::memcmp(from_first.data_ptr(), tensor.const_data_ptr(), tensor.nbytes()) == 0;
 }
 
-/// The greatest difference from the process that saw the whole batch; -1 where processes differ.
+/// The greatest difference from the process that saw the whole batch; -1 where processes differ, where a
+/// parameter never moved, or where the model's tensors are no longer those of the buffers.
 /// @param to_none gradients are set to none after each step, torch's default, instead of zeroed in it
 double train(int rank, int processes, bool to_none) {
   at::manual_seed(1);
   const Model ours;
   at::manual_seed(1);
   const Model whole;
+  std::vector<at::Tensor> start;
+  for (const auto& parameter : whole.parameters()) start.push_back(parameter.detach().clone());
   ContiguousOptimizer optimizer(ours.parameters(), speedtorch::AdamWOptions{.lr = 0.05});
   ContiguousOptimizer reference(whole.parameters(), speedtorch::AdamWOptions{.lr = 0.05});
   const std::int64_t share = kBatch / processes;
@@ -72,8 +75,11 @@ double train(int rank, int processes, bool to_none) {
   for (const auto& bucket : optimizer.parameters().buckets()) {
     if (!same_everywhere(bucket.data)) return -1;
   }
+  optimizer.parameters().prepare_step();  // gives gradients that were set to none their views back
+  if (!optimizer.parameters().buffer_is_valid()) return -1;
   double worst = 0;
   for (std::size_t k = 0; k < ours.parameters().size(); ++k) {
+    if ((ours.parameters()[k].detach() == start[k]).any().item<bool>()) return -1;
     const auto difference = ours.parameters()[k].detach() - whole.parameters()[k].detach();
     worst = stbench::test::worse(worst, difference.abs().max().item<double>());
   }
