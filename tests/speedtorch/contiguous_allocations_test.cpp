@@ -1,8 +1,11 @@
-// A program of its own, because it replaces operator new.
+// What a step takes, counted. A program of its own, because it replaces operator new.
 
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
 
 #include <vector>
 
@@ -34,6 +37,49 @@ TEST(ContiguousAllocations, AreNoneInAStep) {
       EXPECT_EQ(kernels::allocations(), before) << "step " << step;
     }
   }
+}
+
+/// LibTorch's operations in `work`. On a GPU most are a launch each; our own launches are not among them.
+template <class Work>
+int operations(Work work) {
+  static int count = 0;
+  count = 0;
+  const auto callback = at::addGlobalCallback(
+      at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+        ++count;
+        return nullptr;
+      }).scopes({at::RecordScope::FUNCTION}));
+  work();
+  at::removeCallback(callback);
+  return count;
+}
+
+std::vector<at::Tensor> with_gradients(int count) {
+  std::vector<at::Tensor> tensors;
+  for (int k = 0; k < count; ++k) {
+    tensors.push_back(at::randn({7 + k}).set_requires_grad(true));
+    tensors.back().mutable_grad() = at::ones({7 + k});
+  }
+  return tensors;
+}
+
+TEST(ContiguousOperations, OfAClippedStepAreAsManyFor200TensorsAsFor2) {
+  const auto ours = [](int count) {
+    ContiguousOptimizer optimizer(with_gradients(count), AdamOptions{});
+    return operations([&] { optimizer.step({.max_norm = 1.0, .zero_grad = true}); });
+  };
+  const auto libtorchs = [](int count) {
+    const auto tensors = with_gradients(count);
+    torch::optim::Adam optimizer(tensors, torch::optim::AdamOptions());
+    return operations([&] {
+      torch::nn::utils::clip_grad_norm_(tensors, 1.0);
+      optimizer.step();
+      optimizer.zero_grad(false);
+    });
+  };
+  EXPECT_EQ(ours(200), ours(2));
+  EXPECT_LT(ours(200), 20);
+  EXPECT_GT(libtorchs(200), 200);  // so that what is counted is what is meant
 }
 
 }  // namespace
