@@ -22,6 +22,7 @@ CASES = [
     ("Adam", {}),
     ("Adam", {"lr": 0.01, "beta1": 0.4, "weight_decay": 0.02, "amsgrad": True}),
     ("AdamW", {}),
+    ("AdamW", {"lr": 0.01, "weight_decay": 0.05, "amsgrad": True}),
     ("AdamW", {"lr": 0.01, "beta1": 0.5, "amsgrad": True, "maximize": True}),
     ("Adagrad", {"lr": 0.1}),
     ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.02, "initial_accumulator_value": 0.3}),
