@@ -86,6 +86,42 @@ TEST(DataGadget, SavesAndLoads) {
   EXPECT_EQ(doubles.host_copy().abs().sum().item<double>(), 0);
 }
 
+TEST(DataGadget, OfRanksOneThreeAndFiveComesFromAFile) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "data.npy").string();
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{40}, {40, 3, 5}, {40, 2, 1, 3, 2}}) {
+    const auto source = at::randn(sizes, at::kDouble);
+    DataGadget::from_tensor(source).save(path);
+    for (const auto placement : host_placements) {
+      const auto gadget = DataGadget::from_file(path, {.placement = placement});
+      EXPECT_EQ(gadget.sizes(), at::IntArrayRef(sizes));
+      const auto index = at::tensor({39, 0, 7, 39}, at::kLong).view({2, 2});
+      EXPECT_TRUE(at::equal(gadget.get_data(index), source.index({index}))) << to_string(placement);
+      EXPECT_TRUE(at::equal(gadget.host_copy(), source)) << to_string(placement);
+    }
+  }
+}
+
+TEST(DataGadget, BadIndicesNamePositionValueAndBoundAndWriteNothing) {
+  const auto index = at::tensor({0, 29, 30}, at::kInt);
+  const auto refused = ThrowsMessage<IndexError>(
+      HasSubstr("index 30 at position 2 names no row: the table's rows are 0 to 29"));
+  for (const auto placement : host_placements) {
+    auto gadget = DataGadget::from_tensor(at::zeros({30, 4}), {.placement = placement});
+    auto out = at::full({3, 4}, 7.0);
+    EXPECT_THAT([&] { (void)gadget.get_data(index); }, refused);
+    EXPECT_THAT([&] { gadget.get_data(index, out); }, refused);
+    EXPECT_TRUE((out == 7).all().item<bool>());
+    for (const auto duplicates :
+         {Duplicates::none, Duplicates::last, Duplicates::accumulate, Duplicates::reject})
+      EXPECT_THAT([&] { gadget.insert_data(out, index, duplicates); }, refused);
+    EXPECT_EQ(gadget.host_copy().abs().sum().item<float>(), 0);
+    gadget.prefetch(index);
+    EXPECT_THAT([&] { gadget.take(); }, refused);
+  }
+}
+
 TEST(DataGadget, OverAFileWritesIntoIt) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "data.npy").string();

@@ -14,9 +14,12 @@
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/npy_array.h"
+#include "speedtorch/pages.h"
+#include "speedtorch/table_rows.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/paths.h"
+#include "tests/speedtorch/evicted.h"
 #include "tests/speedtorch/stale_graph.h"
 
 namespace speedtorch {
@@ -98,6 +101,23 @@ TEST_F(MappedFiles, AreZerosUntilTheyAreFilled) {
   ASSERT_EQ(::stat(path().c_str(), &made), 0);
   EXPECT_EQ(made.st_size, 4096 + 1000 * 512);
   EXPECT_LE(made.st_blocks * 512, 16384) << "sparse: but for its header it has no blocks";
+}
+
+/// What makes it a table that may be larger than memory: reading two rows brings no more than what is around
+/// them.
+TEST_F(MappedFiles, AreInMemoryOnlyWhereRowsWereRead) {
+  constexpr std::int64_t rows = 1 << 19;  // of 128 bytes: 64 MiB, more than two reads ahead
+  const Uniform numbers{0, 1, 3};
+  const auto table = Table::filled({rows, 32}, at::kFloat, numbers, {.placement = Placement::mapped});
+  const auto& memory = *table.memory();
+  const auto resident = [&] { return resident_fraction(memory.data(), table.bytes()); };
+  ASSERT_EQ(test::evicted(memory), 0);
+  const auto index = at::tensor({rows / 4, rows - 1}, at::kLong);
+  const auto read = gather_rows(table, index, at::kCPU);
+  EXPECT_GT(resident(), 0);
+  EXPECT_LT(resident(), 0.5);
+  const auto in_memory = Table::filled({rows, 32}, at::kFloat, numbers, {.placement = Placement::libtorch});
+  EXPECT_TRUE(at::equal(read, in_memory.tensor().index_select(0, index)));
 }
 
 TEST_F(MappedFiles, KeepEachDtypeAndShape) {

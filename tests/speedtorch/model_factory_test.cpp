@@ -221,6 +221,19 @@ TEST(ModelFactory, AGraphOfTheTableNoticesWhatIsWrittenBack) {
   EXPECT_FALSE(notices([&] { factory.before_forward_pass(at::arange(5)); }));
 }
 
+/// Meta, a device that needs no hardware and that no row reaches: the host's memory must not take its place.
+TEST(ModelFactory, PutsRowsWhereTheWeightIsOrNowhere) {
+  auto weight = at::zeros({1, 4}, at::kMeta).requires_grad_();
+  ModelFactory factory(weight, 10);
+  factory.zeros_init();
+  EXPECT_THAT(
+      [&] {
+        factory.before_forward_pass(at::tensor({1, 2}, at::kLong));
+      },
+      ThrowsMessage<PlacementError>(HasSubstr("meta")));
+  EXPECT_EQ(weight.device(), at::kMeta);
+}
+
 TEST(ModelFactory, CallsOutOfOrderAreErrorsThatChangeNothing) {
   auto weight = parameter({1, 4});
   ModelFactory factory(weight, 10);

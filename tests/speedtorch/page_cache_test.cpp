@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
-#include <thread>
 
 #include "speedtorch/memory.h"
 #include "speedtorch/pages.h"
+#include "tests/speedtorch/evicted.h"
 
 namespace speedtorch {
 namespace {
@@ -29,17 +28,6 @@ void touch(const std::byte* bytes) {
   for (std::int64_t at = 0; at < cached_bytes; at += 4096) static_cast<void>(data[at]);
 }
 
-/// The share that stays of an evicted file. Pages that another processor has on its way into the cache do not
-/// leave at the first word: evicted again for 2 s.
-double evicted(const Memory& memory) {
-  for (int attempt = 0;; ++attempt) {
-    evict(file_of(memory));
-    const double stays = resident_fraction(memory.data(), cached_bytes);
-    if (stays == 0 || attempt == 400) return stays;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 /// A file on a disk with something in it.
 std::shared_ptr<Memory> written_file() {
   auto memory = allocate(Placement::mapped, cached_bytes);
@@ -50,7 +38,7 @@ std::shared_ptr<Memory> written_file() {
 TEST(PageCache, AnEvictedFileIsNotInMemoryAndKeepsWhatWasWritten) {
   const auto memory = written_file();
   EXPECT_EQ(resident_fraction(memory->data(), cached_bytes), 1);
-  EXPECT_EQ(evicted(*memory), 0);
+  EXPECT_EQ(test::evicted(*memory), 0);
   std::int64_t wrong = 0;
   for (std::int64_t at = 0; at < cached_bytes; ++at) wrong += memory->data()[at] != cached_byte(at);
   EXPECT_EQ(wrong, 0);
@@ -86,7 +74,7 @@ TEST(PageCache, PagesThatAnotherMappingHasTouchedAreEvicted) {
   const auto memory = written_file();
   const OtherMapping other(memory->file_fd(), MAP_SHARED);
   EXPECT_EQ(resident_fraction(memory->data(), cached_bytes), 1);
-  EXPECT_EQ(evicted(*memory), 0);
+  EXPECT_EQ(test::evicted(*memory), 0);
   EXPECT_EQ(other.data()[cached_bytes - 1], cached_byte(cached_bytes - 1));
 }
 
@@ -118,7 +106,7 @@ TEST(PageCache, PagesThatAnotherProcessHasMappedStay) {
   int status = 1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(evicted(*memory), 0);
+  EXPECT_EQ(test::evicted(*memory), 0);
 }
 
 }  // namespace

@@ -179,6 +179,21 @@ TEST(Prefetch, WaitsForTheSideStreamWhereItMust) {
   }
 }
 
+/// Meta, a device that needs no hardware, is the model's: what is taken is there, not where the table is.
+TEST(Prefetch, GivesRowsOnTheModelsDevice) {
+  const auto table = random_table();
+  EXPECT_EQ(ways_to(table, at::kCPU, 2).results({2}, at::kFloat).device(), at::kCPU);
+  auto ways = lazy_ways(Route::staged, std::make_shared<LazyStream::Log>());
+  ways.results = [](at::IntArrayRef sizes, at::ScalarType dtype) {
+    return at::empty(sizes, at::TensorOptions().dtype(dtype).device(at::kMeta));
+  };
+  Prefetcher prefetcher(table, std::move(ways), 1);
+  prefetcher.submit(at::tensor({1, 2, 3, 4}, at::kLong).view({2, 2}));
+  const auto rows = prefetcher.take();
+  EXPECT_EQ(rows.device(), at::kMeta);
+  EXPECT_EQ(rows.sizes(), (at::IntArrayRef{2, 2, 3, 4}));
+}
+
 TEST(Prefetch, QueuesEachBatchBetweenTheCallersNoteAndTheMark) {
   const auto log = std::make_shared<LazyStream::Log>();
   {

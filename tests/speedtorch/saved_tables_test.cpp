@@ -87,13 +87,16 @@ TEST_F(SavedTablesAndPython, WeReadWhatTorchSaves) {
       "torch.save(torch.arange(60.).view(10, 6)[2:8, ::2], 'view.pt')\n"
       "torch.save(torch.nn.Parameter(torch.ones(3, 2)).data, 'parameter.pt')\n"
       "torch.save({'a': torch.ones(3)}, 'dictionary.pt')\n");
-  for (const char* name :
-       {"float32", "float64", "int32", "int64", "float16", "bfloat16", "bool", "uint8", "complex64"}) {
+  const std::pair<const char*, at::ScalarType> dtypes[] = {
+      {"float32", at::kFloat}, {"float64", at::kDouble}, {"int32", at::kInt},
+      {"int64", at::kLong},    {"float16", at::kHalf},   {"bfloat16", at::kBFloat16},
+      {"bool", at::kBool},     {"uint8", at::kByte},     {"complex64", at::kComplexFloat}};
+  for (const auto& [name, dtype] : dtypes) {
     for (const auto placement : {Placement::libtorch, Placement::hugepage, Placement::mapped}) {
       const auto table = load_torch(path(std::string(name) + ".pt"), {.placement = placement});
       EXPECT_EQ(table.placement(), placement);
-      EXPECT_TRUE(at::equal(table.tensor(), (at::arange(420) % 2).to(table.dtype()).view({70, 3, 2})))
-          << name;
+      EXPECT_EQ(table.dtype(), dtype);
+      EXPECT_TRUE(at::equal(table.tensor(), (at::arange(420) % 2).to(dtype).view({70, 3, 2}))) << name;
     }
   }
   EXPECT_TRUE(at::equal(load_torch(path("view.pt")).tensor(),
