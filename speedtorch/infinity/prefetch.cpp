@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "speedtorch/error.h"
+#include "speedtorch/threads.h"
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -108,7 +110,7 @@ using staging::Job;
 
 class Prefetch::Worker {
  public:
-  Worker() : thread_([this] { work(); }) {}
+  Worker() : thread_(start_thread("InfinityBatch's prefetching (options.prefetch)", [this] { work(); })) {}
 
   ~Worker() {
     {
@@ -120,6 +122,10 @@ class Prefetch::Worker {
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
+
+  /// In a child that was forked from the process of its thread. Nothing else may be asked of it there: the
+  /// mutex may be the thread's for ever.
+  [[nodiscard]] bool is_of_parent() const { return ::getpid() != owner_; }
 
   void begin(Job job) {
     const std::lock_guard lock(mutex_);
@@ -175,25 +181,34 @@ class Prefetch::Worker {
   std::int64_t hits_ = 0;
   bool busy_ = false;
   bool ended_ = false;
+  const pid_t owner_ = ::getpid();
   std::thread thread_;  // last: it uses the others
 };
 
 Prefetch::Prefetch() : worker_(std::make_unique<Worker>()) {}
-Prefetch::~Prefetch() = default;
+
+/// In a forked child there is no thread to end, and the end of a condition variable would wait for it: all
+/// that is kept.
+Prefetch::~Prefetch() {
+  if (worker_->is_of_parent()) static_cast<void>(worker_.release());
+}
 
 Samples Prefetch::take(const Batch& batch, std::int64_t first, std::int64_t count, std::int64_t next,
                        at::Device inputs, at::Device targets) {
-  std::optional<Fetched> found = worker_->result(first, count);
+  const bool has_thread = !worker_->is_of_parent();
+  std::optional<Fetched> found = has_thread ? worker_->result(first, count) : std::nullopt;
   if (!found) found = staging::fetch({batch, first, count, inputs, targets});
 #ifdef SPEEDTORCH_HAS_CUDA
   if (found->arrival) found->arrival->await(found->samples);
 #endif
-  if (next > 0) worker_->begin({batch, first + count, next, inputs, targets});
+  if (has_thread && next > 0) worker_->begin({batch, first + count, next, inputs, targets});
   return std::move(found->samples);
 }
 
-void Prefetch::forget() { worker_->result(-1, -1); }
+void Prefetch::forget() {
+  if (!worker_->is_of_parent()) worker_->result(-1, -1);
+}
 
-std::int64_t Prefetch::hits() const { return worker_->hits(); }
+std::int64_t Prefetch::hits() const { return worker_->is_of_parent() ? 0 : worker_->hits(); }
 
 }  // namespace speedtorch::infinity

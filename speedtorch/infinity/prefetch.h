@@ -14,9 +14,11 @@ namespace speedtorch::infinity {
 /// Two buffers: the one that is in use, and the one that a thread of its own fills. On the host that is a
 /// plain copy or the reading of a mapped file, by one thread, so that LibTorch's keep their cores. For a GPU
 /// the samples go through pinned memory and a stream of their own, for which the model's stream waits on the
-/// device (not yet run on a GPU). Used by one thread.
+/// device (not yet run on a GPU). Used by one thread. A child that is forked from the process has no such
+/// thread: there the samples are fetched when they are asked for.
 class Prefetch {
  public:
+  /// @throws ThreadError where no thread can be started
   Prefetch();
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
@@ -30,7 +32,8 @@ class Prefetch {
   /// Forgets what was fetched: another batch comes.
   void forget();
 
-  [[nodiscard]] std::int64_t hits() const;  ///< times that the samples were fetched beforehand
+  /// How many times the samples were fetched beforehand, by this process.
+  [[nodiscard]] std::int64_t hits() const;
 
  private:
   class Worker;

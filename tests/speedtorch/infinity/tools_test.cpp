@@ -31,7 +31,9 @@
 #include "speedtorch/optim/optimizers.h"
 #include "speedtorch/system_files.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/in_child.h"
 #include "tests/speedtorch/infinity/models.h"
+#include "tests/speedtorch/refusal.h"
 
 namespace speedtorch::test {
 namespace {
@@ -806,6 +808,48 @@ TEST(Checkpoint, IsNotMadeInTheMiddleOfABatchNorEveryZeroSteps) {
   trainer.ib.listen(std::make_shared<TooSoon>(trainer.ib));
   EXPECT_THAT([&] { trainer.ib.epoch(); },
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("call it in stepped()")));
+}
+
+// ---- a prefetching thread that is not there ----
+
+/// Its own copy of what was there at the fork, on the one thread that it has.
+TEST(Prefetching, InAForkedChildIsDoneByTheChild) {
+  auto net = mlp();
+  const Examples data = examples(40);
+  auto options = quiet(7);
+  options.prefetch = true;
+  auto ib = std::make_unique<InfinityBatch>(options);
+  ib->set_model(net);
+  ib->set_criterion(torch::nn::CrossEntropyLoss());
+  const auto loss = [&] {
+    return ib->eval(Data::of_tensors({data.inputs}, {data.classes}, {.batch = 40})).loss;
+  };
+  const double expected = loss();
+  const auto fetched = ib->prefetched();
+  EXPECT_GT(fetched, 0);
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_EQ(in_forked_child([&] {
+                at::set_num_threads(1);
+                const bool same = loss() == expected && ib->prefetched() == 0;
+                ib.reset();
+                return same;
+              }),
+              "right");
+  }
+  EXPECT_EQ(loss(), expected);
+  EXPECT_EQ(ib->prefetched(), 2 * fetched) << "of the parent";
+}
+
+TEST(Prefetching, WithoutAThreadIsAnErrorThatNamesTheLimit) {
+  auto options = quiet(7);
+  options.prefetch = true;
+  auto net = mlp();
+  EXPECT_THAT(in_child([&] {
+                if (!take_away_threads()) return std::string("the limit cannot be set");
+                return refusal<ThreadError>([&] { InfinityBatch(options).set_model(net); });
+              }),
+              testing::AllOf(HasSubstr("(options.prefetch): Resource temporarily unavailable"),
+                             HasSubstr("the limit on processes (RLIMIT_NPROC, ulimit -u) is 1")));
 }
 
 // ---- counters, comparison, history ----
