@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -74,6 +76,13 @@ int run_program(const std::vector<std::string>& words) {
     return dispatch(stbench::parse_command_line(words));
   } catch (const std::bad_alloc&) {
     return fail("out of memory; use fewer --rows or a smaller --batch");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(error.what());                // names the file
+  } catch (const std::system_error& error) {  // a std::thread's, which says nothing but the system's reason
+    return fail(
+        ("a thread cannot be started: " + error.code().message() +
+         "; use fewer --cores, or raise the limit on processes (ulimit -u, or pids.max of the container)")
+            .c_str());
   } catch (const std::exception& error) {
     return fail(error.what());
   }

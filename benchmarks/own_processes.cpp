@@ -19,6 +19,7 @@
 #include "harness/interrupt.h"
 #include "reports/error.h"
 #include "reports/file.h"
+#include "speedtorch/unfinished.h"
 
 namespace stbench {
 namespace {
@@ -53,25 +54,26 @@ Words arguments_for(const Options& options, const std::string& report) {
   return words;
 }
 
-class TemporaryFolder {
+/// Where the processes write their reports; goes with this process, or with the next one's where it is
+/// killed.
+class ReportsFolder {
  public:
-  TemporaryFolder() {
-    std::string path = (std::filesystem::temp_directory_path() / "stbench-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr)
-      throw reports::ReportError(fmt::format("cannot make a folder \"{}\": {}", path, std::strerror(errno)));
-    path_ = path;
+  ReportsFolder() {
+    reports::remove_and_name_leftovers(place());
+    if (folder_.error() != 0)
+      throw reports::ReportError(fmt::format("cannot make a folder in \"{}\": {}",
+                                             std::filesystem::temp_directory_path().string(),
+                                             std::strerror(folder_.error())));
   }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
 
  private:
-  std::string path_;
+  static std::string place() {
+    return (std::filesystem::temp_directory_path() / "stbench-processes").string();
+  }
+
+  speedtorch::UnfinishedFolder folder_{place(), 0700};
 };
 
 /// In a process group of its own, so that an interrupt from the terminal reaches it once, through us.
@@ -111,7 +113,7 @@ int wait_for(pid_t pid) {
 }  // namespace
 
 OwnRuns run_processes(const Options& options, int processes, bool show) {
-  const TemporaryFolder folder;
+  const ReportsFolder folder;
   const harness::InterruptGuard interrupts;
   OwnRuns runs;
   for (int i = 0; i < processes; ++i) {

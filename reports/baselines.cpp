@@ -1,20 +1,18 @@
 #include "reports/baselines.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdio.h>  // renameat2
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <random>
 #include <system_error>
 
 #include "reports/comparable.h"
 #include "reports/error.h"
 #include "reports/file.h"
 #include "reports/json.h"
+#include "speedtorch/unfinished.h"
 
 namespace stbench::reports {
 namespace {
@@ -33,39 +31,6 @@ void make_folder(const std::string& path) {
   fs::create_directories(path, error);
   if (error) refuse(path, error);
 }
-
-/// A new folder that goes with its owner where it was not given its name.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(const std::string& beside) {
-    std::random_device random;
-    path_ = fmt::format("{}/.stbench-{:08x}{:08x}", beside, random(), random());
-    make_folder(path_);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  [[nodiscard]] const std::string& path() const { return path_; }
-
-  /// Afterwards `target` is the folder; what it was goes with this object.
-  void become(const std::string& target) {
-    if (::rename(path_.c_str(), target.c_str()) == 0) return;  // there was none, or an empty one
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return;
-    const std::string old = path_ + "-old";
-    std::error_code error;
-    fs::rename(target, old, error);
-    if (!error) fs::rename(path_, target, error);
-    if (error) refuse(target, error);
-    path_ = old;
-  }
-
- private:
-  std::string path_;
-};
 
 /// "amd-epyc-2-2": what of a machine can stand in a file's name.
 std::string slug(const nlohmann::ordered_json& machine) {
@@ -130,11 +95,14 @@ void Baselines::check_name(const std::string& name) {
 void Baselines::save(const std::string& name, const std::vector<Report>& reports) const {
   check_name(name);
   make_folder(folder_);
-  ScratchFolder scratch(folder_);
+  const std::string target = folder_ + "/" + name;
+  remove_and_name_leftovers(target);
+  speedtorch::UnfinishedFolder scratch(target);
+  if (scratch.error() != 0) refuse(target, {scratch.error(), std::generic_category()});
   for (std::size_t i = 0; i < reports.size(); ++i) {
     ReportFile(fmt::format("{}/{}.json", scratch.path(), i + 1)).write(to_json(reports[i]));
   }
-  scratch.become(folder_ + "/" + name);
+  if (const int error = scratch.replace(); error != 0) refuse(target, {error, std::generic_category()});
 }
 
 std::vector<std::string> Baselines::names() const {

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <random>
 #include <stdexcept>
 #include <system_error>
 
@@ -27,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kMode = 0666;  // less the umask, as for any file a program makes
-
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void refuse(std::string_view path, std::string_view why, std::string_view right) {
@@ -36,35 +33,17 @@ std::string reason_of(int error) { return std::generic_category().message(error)
 }
 
 /// The folder's own state explains more than what opening a file in it says.
-[[noreturn]] void refuse_folder(std::string_view path, const std::string& folder, int error) {
+[[noreturn]] void refuse_folder(std::string_view path, const std::string& target, int error) {
+  fs::path folder = fs::path(target).parent_path();
+  if (folder.empty()) folder = ".";
   struct stat state {};
   if (::stat(folder.c_str(), &state) != 0) {
-    refuse(path, fmt::format("folder \"{}\": {}", folder, reason_of(errno)),
+    refuse(path, fmt::format("folder \"{}\": {}", folder.string(), reason_of(errno)),
            "a path in a folder that exists");
   }
-  if (!S_ISDIR(state.st_mode)) refuse(path, fmt::format("\"{}\" is no folder", folder), "a path in a folder");
+  if (!S_ISDIR(state.st_mode))
+    refuse(path, fmt::format("\"{}\" is no folder", folder.string()), "a path in a folder");
   refuse(path, reason_of(error), "a path in a folder you may write to");
-}
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
-/// Gives the new file the mode, group and owner of the old one. Only root can give a file to another owner, and
-/// a group that cannot be kept must not lend its rights to another.
-void keep_access(int fd, const struct stat& old) {
-  constexpr mode_t kAccess = 0777, kGroup = 0070;
-  mode_t mode = old.st_mode & kAccess;
-  if (::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0) mode &= ~kGroup | (mode & S_IRWXO) << 3;
-  // Root's new file would not be the owner's any more; nobody else can do anything about it.
-  [[maybe_unused]] const int given = ::fchown(fd, old.st_uid, static_cast<gid_t>(-1));
-  [[maybe_unused]] const int kept = ::fchmod(fd, mode);  // refused by file systems that have no modes
-}
-
-std::string temporary_name(const std::string& folder) {
-  std::random_device random;
-  return fmt::format("{}/.stbench-{:08x}{:08x}", folder, random(), random());
 }
 
 void write_all(int fd, std::string_view text, const std::string& path) {
@@ -81,8 +60,10 @@ void to_disk(int fd, const std::string& path) {
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (valid()) ::close(fd_);
+void remove_and_name_leftovers(const std::string& path) {
+  for (const std::string& name : speedtorch::remove_leftovers(path))
+    std::fputs(fmt::format("stbench: removed \"{}\", which a process left that was killed\n", name).c_str(),
+               stderr);
 }
 
 ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(path)) {
@@ -93,7 +74,6 @@ ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(
     return;
   }
   target_ = destination_of(path_);
-  folder_ = folder_of(target_);
   struct stat state {};
   const bool exists = ::stat(target_.c_str(), &state) == 0;
   if (!exists && errno == ELOOP) refuse(path_, reason_of(ELOOP), "a link that leads to a file");
@@ -105,33 +85,19 @@ ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(
     claim_in_place();
   } else {
     claim_temporary(temporary);
-    if (exists) keep_access(file_.get(), state);
+    if (exists) speedtorch::take_access(file_->get(), state);
   }
 }
 
 void ReportFile::claim_in_place() {
-  file_ = FileDescriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file_.valid()) refuse(path_, reason_of(errno), "a path you may write to");
+  in_place_ = FileDescriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!in_place_.valid()) refuse(path_, reason_of(errno), "a path you may write to");
 }
 
 void ReportFile::claim_temporary(Temporary temporary) {
-  replaces_ = true;
-  // Without a name it is gone with the process however that ends; to get its name later it needs /proc.
-  if (temporary == Temporary::unnamed_where_possible && ::access("/proc/self/fd", X_OK) == 0) {
-    file_ = FileDescriptor(::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
-  }
-  if (!file_.valid()) claim_named();
-}
-
-void ReportFile::claim_named() {
-  const std::string name = temporary_name(folder_);
-  file_ = FileDescriptor(::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode));
-  if (!file_.valid()) refuse_folder(path_, folder_, errno);
-  temporary_ = name;
-}
-
-ReportFile::~ReportFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  file_.emplace(target_, temporary);
+  if (file_->error() != 0) refuse_folder(path_, target_, file_->error());
+  remove_and_name_leftovers(target_);
 }
 
 void ReportFile::write(std::string_view text) {
@@ -140,25 +106,17 @@ void ReportFile::write(std::string_view text) {
     std::fflush(stdout);
     return write_standard_output(text);
   }
-  write_all(file_.get(), text, path_);
-  to_disk(file_.get(), path_);
-  if (replaces_) publish();
+  const int to = file_ ? file_->get() : in_place_.get();
+  write_all(to, text, path_);
+  to_disk(to, path_);
+  if (file_) publish();
 }
 
 void ReportFile::publish() {
-  if (temporary_.empty()) {
-    const std::string name = temporary_name(folder_);
-    const std::string unnamed = fmt::format("/proc/self/fd/{}", file_.get());
-    if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-      refuse_folder(path_, folder_, errno);
-    }
-    temporary_ = name;
-  }
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) refuse_folder(path_, folder_, errno);
-  temporary_.clear();
-  const FileDescriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.valid())
-    ::fsync(folder.get());  // the new name too; where the system cannot, the file is still whole
+  if (const int error = file_->replace(); error != 0) refuse_folder(path_, target_, error);
+  if (const int error = file_->sync_folder(); error != 0)
+    refuse(path_, fmt::format("it is written, and may be lost if the power fails: {}", reason_of(error)),
+           "a disk without errors");
 }
 
 std::string read_file(const std::string& path, std::size_t largest) {

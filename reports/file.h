@@ -2,34 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "reports/record.h"
+#include "speedtorch/unfinished.h"
 
 namespace stbench::reports {
 
-/// An open file descriptor that closes itself.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor();
-
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
+using FileDescriptor = speedtorch::Descriptor;
 
 /// A destination claimed before measuring, so that one that cannot be written is said before, not after.
 ///
@@ -39,19 +21,15 @@ class FileDescriptor {
 /// pipe, a terminal) is written in place.
 class ReportFile {
  public:
-  /// How the temporary file is made: `named` is for file systems that have no files without a name (and for
-  /// tests).
-  enum class Temporary { unnamed_where_possible, named };
+  using Temporary = speedtorch::Temporary;
 
   /// @throws ReportError naming the path, the system's reason and what would be right: empty path, no such
   /// folder, not
   ///   writable, a folder.
+  ///
+  /// Removes what killed processes left beside the destination, and says so on stderr. Destroyed before it
+  /// was written, it leaves the destination as it was.
   explicit ReportFile(std::string path, Temporary temporary = Temporary::unnamed_where_possible);
-  /// Removes what is not complete; the destination is left as it was.
-  ~ReportFile();
-  ReportFile(const ReportFile&) = delete;
-  ReportFile& operator=(const ReportFile&) = delete;
-
   /// Once; afterwards the destination holds exactly the text.
   /// @throws ReportError where the text cannot be written whole: the destination is as it was.
   /// @throws std::logic_error at the second call.
@@ -60,17 +38,17 @@ class ReportFile {
  private:
   void claim_in_place();
   void claim_temporary(Temporary temporary);
-  void claim_named();
   void publish();
 
-  std::string path_;       // as the user gave it, for messages
-  std::string target_;     // behind symbolic links
-  std::string folder_;     // of the target
-  std::string temporary_;  // empty while it has no name
-  bool replaces_ = false;  // the target is replaced, not written in place
+  std::string path_;    // as the user gave it, for messages
+  std::string target_;  // behind symbolic links
   bool written_ = false;
-  FileDescriptor file_;
+  FileDescriptor in_place_;
+  std::optional<speedtorch::UnfinishedFile> file_;
 };
+
+/// Removes what killed processes left that were writing `path`, and says so on stderr.
+void remove_and_name_leftovers(const std::string& path);
 
 /// 128 MiB: what no report reaches, and what is read within seconds and a gigabyte whatever it holds.
 inline constexpr std::size_t kLargestReport = std::size_t{1} << 27;

@@ -93,8 +93,4 @@ void prefault(std::byte* data, std::int64_t bytes) {
   });
 }
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 }  // namespace speedtorch

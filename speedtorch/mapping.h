@@ -1,12 +1,11 @@
-/// What the host placements are made of: a mapping and a descriptor that go with their owner, and the refusal
-/// of memory.
+/// What the host placements are made of: mappings that go with their owner, and the refusal of memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
+#include "speedtorch/descriptor.h"
 #include "speedtorch/placement.h"
 
 namespace speedtorch {
@@ -57,19 +56,5 @@ void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
 /// one thread, 0.60 s on two of a shared machine), where a registration with CUDA would use one. Contents
 /// stay.
 void prefault(std::byte* data, std::int64_t bytes);
-
-/// A file descriptor, closed at the end; -1 where there is none.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 }  // namespace speedtorch

@@ -13,6 +13,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/limits.h"
 #include "speedtorch/mapping.h"
+#include "speedtorch/new_file.h"
 
 namespace speedtorch {
 namespace {
@@ -59,21 +60,21 @@ class AnonymousMemory final : public Memory {
   AlignedMapping mapping_;
 };
 
-int open_unnamed(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return fd;
-  std::string name = folder + "/.stbench-XXXXXX";  // file systems without O_TMPFILE (NFS, overlay before 6.x)
-  const int named = ::mkostemp(name.data(), O_CLOEXEC);
-  if (named >= 0) ::unlink(name.c_str());
-  return named;
+/// Of its owner alone: what is in memory is nobody else's.
+Descriptor open_unnamed(const std::string& folder) {
+  const std::string place = folder + "/stbench-memory";  // what its name is made of where it must have one
+  remove_and_name_leftovers(place);
+  const UnfinishedFile file(place, Temporary::unnamed_where_possible, 0600);
+  errno = file.error();
+  return Descriptor(errno != 0 ? -1 : ::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 /// A file of exactly `bytes`, its blocks reserved, without a name: nothing is left when the process dies.
 Descriptor make_unnamed(const std::string& folder, std::int64_t bytes) {
   require_memory("mapped memory", bytes, MemoryUse::file);
   require_disk("mapped memory", folder, bytes);
-  Descriptor file(open_unnamed(folder));
-  if (file.get() < 0) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
+  Descriptor file = open_unnamed(folder);
+  if (!file.valid()) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
   // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
   if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
     errno = error;

@@ -1,36 +1,29 @@
 /// A file that appears under its name when it is whole, or never.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "speedtorch/mapping.h"
+#include "speedtorch/descriptor.h"
 #include "speedtorch/placement.h"
+#include "speedtorch/unfinished.h"
 
 namespace speedtorch {
 
-/// What follows the last '/' of a path: how messages name files.
-std::string base_name(const std::string& path);
-
 /// @throws FileError, always: "'<name>' <what>: <the system's answer in errno>"
 [[noreturn]] void refuse_file(const std::string& name, const std::string& what);
+
+/// Removes what killed processes left that were writing `path`. A warning of LibTorch's (TORCH_WARN) names
+/// what was removed.
+void remove_and_name_leftovers(const std::string& path);
 
 /// Until publish() the file has no name, or a temporary one in the same folder that the destructor removes.
 /// All functions throw FileError.
 class NewFile {
  public:
-  /// `unnamed` leaves nothing behind even where the process is killed, and falls back to `temporary` where
-  /// the file system cannot do it (NFS, FAT, overlays before Linux 6.3).
-  enum class Until { unnamed, temporary };
-
   /// Refused at once where the name is taken.
-  explicit NewFile(const std::string& path, Until until = Until::unnamed);
-  ~NewFile();
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
+  explicit NewFile(const std::string& path, Temporary temporary = Temporary::unnamed_where_possible);
 
   /// Its length. Refused where the limit on file sizes (RLIMIT_FSIZE) is below it or fewer bytes are free,
   /// and for `reserved` where the disk does not give them.
@@ -39,22 +32,19 @@ class NewFile {
   /// Another descriptor of the file, which outlives this object.
   [[nodiscard]] Descriptor duplicate() const;
 
-  /// Lets those use the file who may use `old`, as far as this process may say so.
-  void take_access(const struct stat& old) const;
-
   /// Waits until the content is on the disk and then gives the file its name; never replaces another.
   void publish();
 
  private:
-  [[nodiscard]] int open_in_folder(Until until);
+  friend class Replacement;
+  struct OverAny {};
+  NewFile(const std::string& path, Temporary temporary, OverAny);
   void check_free(std::int64_t bytes) const;
-  [[nodiscard]] int give_name() const;
+  void publish_by(int (UnfinishedFile::*way)(), const char* refusal);
 
   std::string name_;
   std::string folder_path_;
-  Descriptor folder_;
-  std::string temporary_;  ///< its name now; empty where it has none
-  Descriptor file_;
+  UnfinishedFile file_;
 };
 
 /// A new file that takes the place of the one at `path`, if there is one, and can be used by the same users.
@@ -62,14 +52,12 @@ class NewFile {
 class Replacement {
  public:
   /// Refused at once where something other than a regular file has the name.
-  explicit Replacement(const std::string& path);
+  explicit Replacement(const std::string& path, Temporary temporary = Temporary::unnamed_where_possible);
 
   [[nodiscard]] const NewFile& file() const { return file_; }
   void publish();
 
  private:
-  std::string path_;
-  std::string beside_;  ///< its name between its own publish() and the replacement
   NewFile file_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "speedtorch/unfinished.h"
+
 namespace speedtorch {
 
 /// Until publish() it has a temporary name beside its own, by which the destructor removes it with all that
@@ -11,12 +13,9 @@ class NewFolder {
  public:
   /// Refused at once where the name is taken.
   explicit NewFolder(const std::string& path);
-  ~NewFolder();
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
 
   /// Where the folder is now.
-  [[nodiscard]] const std::string& path() const { return temporary_; }
+  [[nodiscard]] const std::string& path() const { return folder_.path(); }
 
   /// Waits until the names in it are on the disk and then gives it its own; never replaces another. What is
   /// open in it stays open.
@@ -24,7 +23,7 @@ class NewFolder {
 
  private:
   std::string path_;
-  std::string temporary_;  ///< empty once it has its name
+  UnfinishedFolder folder_;
 };
 
 }  // namespace speedtorch

@@ -58,6 +58,15 @@ class BaselinesTest : public testing::Test {
   Baselines baselines_{folder_.path().string() + "/in/here"};
 };
 
+TEST_F(BaselinesTest, WhatAKilledProcessLeftIsRemovedByTheNextSave) {
+  folder_.write("in/here/.main.new-0123456789abcdef/1.json", "{");
+  testing::internal::CaptureStderr();
+  baselines_.save("main", {synthetic_run({}, 1)});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("removed \".main.new-0123456789abcdef\""));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path() / "in/here"), {}), 1);
+}
+
 TEST_F(BaselinesTest, AreReadAsTheyWereSaved) {
   std::vector<Report> reports;
   for (std::uint64_t i = 1; i <= 11; ++i) reports.push_back(of_machine("A", i));

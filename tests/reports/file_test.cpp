@@ -249,6 +249,13 @@ TEST_P(FileTest, AKilledProcessLeavesNoReport) {
     const FileDescriptor probe(::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     EXPECT_TRUE(!probe.valid() || files() == 1) << "a file without a name goes with its process";
   }
+  const bool was_left = files() > 1;
+  testing::internal::CaptureStderr();
+  ReportFile(path("old.csv"), GetParam()).write("new");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said.starts_with("stbench: removed \".old.csv.new-"), was_left) << said;
+  const ReportFile claimed(path("t.csv"), Temporary::unnamed_where_possible);
+  EXPECT_EQ(files(), 1U) << "what the killed process left is removed by the next";
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, FileTest, testing::Values(Temporary::unnamed_where_possible, Temporary::named),

@@ -1,5 +1,6 @@
 #include "speedtorch/new_file.h"
 
+#include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -30,7 +31,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class NewFiles : public testing::TestWithParam<NewFile::Until> {
+class NewFiles : public testing::TestWithParam<Temporary> {
  protected:
   [[nodiscard]] std::string path() const { return (folder_.path() / "new.npy").string(); }
   [[nodiscard]] std::vector<std::string> names() const {
@@ -62,7 +63,7 @@ TEST_P(NewFiles, ThatAreNotPublishedLeaveNothing) {
   {
     const NewFile file(path(), GetParam());
     file.resize(6, Space::sparse);
-    EXPECT_EQ(names().empty(), GetParam() == NewFile::Until::unnamed);
+    EXPECT_EQ(names().empty(), GetParam() == Temporary::unnamed_where_possible);
   }
   EXPECT_THAT(names(), IsEmpty());
 }
@@ -107,9 +108,10 @@ TEST_P(NewFiles, ThatCannotBeSayWhy) {
   EXPECT_THAT(refused((folder_.path() / std::string(300, 'a')).string()), HasSubstr("name too long"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Until, NewFiles, testing::Values(NewFile::Until::unnamed, NewFile::Until::temporary),
+INSTANTIATE_TEST_SUITE_P(Until, NewFiles,
+                         testing::Values(Temporary::unnamed_where_possible, Temporary::named),
                          [](const auto& test) {
-                           return test.param == NewFile::Until::unnamed ? "unnamed" : "temporary";
+                           return test.param == Temporary::unnamed_where_possible ? "unnamed" : "temporary";
                          });
 
 class NewFileSizes : public NewFiles {};
@@ -145,7 +147,7 @@ TEST_P(NewFileSizes, BeyondTheDiskAreRefusedWithWhatIsFree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Until, NewFileSizes, testing::Values(NewFile::Until::unnamed),
+INSTANTIATE_TEST_SUITE_P(Until, NewFileSizes, testing::Values(Temporary::unnamed_where_possible),
                          [](const auto&) { return "unnamed"; });
 
 TEST_P(NewFileSizes, AWriteBeyondTheLimitIsAnErrorAndNoSignal) {
@@ -202,6 +204,26 @@ TEST_F(Replacements, LeaveLinksAndTakeThePlaceOfWhatTheyLeadTo) {
   std::filesystem::create_symlink("loop", path("loop"));
   EXPECT_THAT(message_of<FileError>([&] { replace_file(path("loop"), "new"); }), HasSubstr("'loop'"));
   EXPECT_TRUE(std::filesystem::is_symlink(path("loop")));
+}
+
+class Warnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { said += warning.msg(); }
+  std::string said;
+};
+
+TEST_F(Replacements, RemoveWhatAKilledProcessLeftAndWarnOfIt) {
+  folder_.write(".t.new-0123456789abcdef", "half of a tab");
+  folder_.write(".new.npy.new-0123456789abcdef", "half of a tab");
+  Warnings warnings;
+  {
+    const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+    replace_file(path("t"), "new");
+    EXPECT_THAT(warnings.said, HasSubstr("removed '.t.new-0123456789abcdef'"));
+    const NewFile file(path("new.npy"));
+    EXPECT_THAT(warnings.said, HasSubstr("removed '.new.npy.new-0123456789abcdef'"));
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(Replacements, AreOfRegularFilesOnly) {
