@@ -2,9 +2,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -37,7 +39,8 @@ FILE* fopen64(const char* path, const char* mode) { return open_as("fopen64", pa
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument) {
-  if (fails("threads")) return EAGAIN;
+  static std::atomic<int> asked = 0;
+  if (fails("threads") || fails("thread " + std::to_string(++asked))) return EAGAIN;
   return next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create")(
       thread, attributes, start, argument);
 }

@@ -48,6 +48,14 @@ class FailingSystemTest(ProgramTest):
             self.assertIn(part, done.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_a_thread_of_its_own_that_cannot_be_started_is_said_to_be_one(self):
+        for number in range(1, 100):  # the first are tried out, each by a message of its own
+            done = self.run_where(f"thread {number}", *QUICK)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, "(?i)thread")
+            if "stbench: a thread cannot be started: Resource temporarily unavailable; use fewer --cores" in done.stderr:
+                break
+
     def test_a_file_beyond_the_limit_on_sizes_is_an_error_of_that_file(self):
         limit = (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
         done = subprocess.run(
