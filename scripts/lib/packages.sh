@@ -25,6 +25,7 @@ comfort command git               git
 comfort command bible             bible-kjv
 tests   header  gtest/gtest.h     libgtest-dev
 tests   header  gmock/gmock.h     libgmock-dev
+checks  command strace            strace
 checks  command valgrind          valgrind
 checks  command mpicxx            libopenmpi-dev
 checks  command mpirun            openmpi-bin

@@ -1,0 +1,332 @@
+"""What scripts/inject and scripts/kill-storm share: the commands that write files, and what must be true afterwards."""
+
+import csv
+import errno
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 120  # a command that takes longer hangs: each takes about one
+OLD = "what was here before\n"
+
+# The first thing that main() does, in stbench and in file_program: what is before it in a log of system calls is the start of
+# the C library, of LibTorch and of OpenMP, which is not our code.
+BEGIN = "fcntl(0, F_GETFD"
+
+# What the system says. A message that says nothing else does not name the thing.
+BARE = {os.strerror(number) for number in errno.errorcode} | {"std::bad_alloc"}
+
+RUN = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--method", "speedtorch,copy", "--rows", "1k",
+       "--batch", "100", "--cores", "1", "--device", "cpu", "--samples", "3")
+REPORTS = ("r.json", "r.csv", "t.json")
+RUN_REPORTS = (*RUN, "--json", "r.json", "--csv", "r.csv", "--trace", "t.json")
+COMPARISONS = ("c.json", "c.csv", "c.md")
+COMPARE = ("compare", "a.json", "a.json", "--json", "c.json", "--csv", "c.csv", "--markdown", "c.md")
+BASELINE = "baselines/main/1.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, and the files that it makes in the folder where it runs."""
+    name: str
+    program: str  # stbench or file_program
+    words: tuple
+    files: tuple = ()
+    replaces: bool = False  # the files are there before
+    same: bool = True  # they are the same bytes in each run, and so is what is printed; else files are whole by their form
+    fresh: bool = False  # the program refuses files that are there
+
+
+def library(kind, file, **options):
+    return Job(kind, "file_program", (kind, file), (file,), **options)
+
+
+STATES = tuple(f"states/{name}" for name in ("exp_avg.npy", "exp_inf.npy", "steps.npy", "optimizer.txt"))
+JOBS = {job.name: job for job in (
+    Job("run", "stbench", RUN_REPORTS, REPORTS, same=False),
+    Job("run-over", "stbench", RUN_REPORTS, REPORTS, replaces=True, same=False),
+    Job("baseline", "stbench", (*RUN, "--save-baseline", "main"), (BASELINE,), same=False),
+    Job("baseline-over", "stbench", (*RUN, "--save-baseline", "main"), (BASELINE,), replaces=True, same=False),
+    Job("processes", "stbench", (*RUN, "--processes", "2", "--save-baseline", "main"), (BASELINE, "baselines/main/2.json"),
+        same=False),
+    Job("compare", "stbench", COMPARE, COMPARISONS, replaces=True),
+    Job("show", "stbench", ("show", "a.json")),
+    Job("show-csv", "stbench", ("show", "a.csv")),
+    Job("dry-run", "stbench", (*RUN, "--dry-run")),
+    Job("list", "stbench", ("list",)),
+    Job("schema", "stbench", ("schema",)),
+    Job("man", "stbench", ("man",)),
+    Job("completion", "stbench", ("completion", "bash")),
+    Job("doctor", "stbench", ("doctor", "--json"), same=False),
+    library("save_npy", "t.npy", replaces=True),
+    library("save_torch", "t.pt", replaces=True),
+    library("checkpoint", "c.pt", replaces=True, same=False),  # LibTorch's optimizers save addresses
+    library("contiguous", "o.pt", replaces=True),
+    library("mapped", "m.npy", fresh=True),
+    Job("factory", "file_program", ("factory", "states"), STATES, fresh=True),
+)}
+
+
+def environment(**changes):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "KMP_", "BENCHMARK_"))}
+    return kept | {"GOMP_SPINCOUNT": "5000", "TERM": "dumb", "NO_COLOR": "1", "LC_ALL": "C"} | changes  # so it need not restart
+
+
+@dataclass
+class Outcome:
+    status: int | None  # minus the signal that ended it; None where it hung
+    out: str
+    err: str
+    files: dict = field(default_factory=dict)  # name: bytes
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def names(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def put(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+class Unusable(RuntimeError):
+    """A command fails undisturbed, or cannot be looked at."""
+
+
+class Bench:
+    """The programs, the files that commands start with, and what an undisturbed command of each job leaves."""
+
+    def __init__(self, program, file_program):
+        self.programs = {"stbench": str(program), "file_program": str(file_program)}
+        self.root = Path(tempfile.mkdtemp(prefix="stbench-attack-"))
+        self.inputs = {}
+        self.whole = {}  # by the job's name
+        folder = self.folder()
+        done = self.run((self.programs["stbench"], *RUN, "--json", "a.json", "--csv", "a.csv"), folder)
+        if done.status != 0:
+            raise Unusable(f"a run without a fault fails: {done.err}")
+        self.inputs = contents(folder)
+
+    def close(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def folder(self):
+        return Path(tempfile.mkdtemp(dir=self.root))
+
+    def command(self, job):
+        return (self.programs[job.program], *job.words)
+
+    def run(self, command, folder, kill_after=None, keep=True):
+        """Runs the command in the folder. TMPDIR is in it, so that what is left there is seen too."""
+        (folder / "tmp").mkdir(exist_ok=True)
+        process = subprocess.Popen(command, cwd=folder, env=environment(TMPDIR=str(folder / "tmp")), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            out, err = process.communicate(timeout=SECONDS if kill_after is None else kill_after)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            status = None if kill_after is None else -signal.SIGKILL
+        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {})
+
+    def before(self, job):
+        """What is in the folder when the job's command starts: of a file that is replaced, a former one."""
+        files = dict(self.inputs) if job.program == "stbench" else {}
+        return files | (dict.fromkeys(job.files, OLD.encode()) if job.replaces else {})
+
+    def prepared(self, job):
+        folder = self.folder()
+        put(folder, self.before(job))
+        return folder
+
+    def learn(self, job, prefix=()):
+        """Runs the job undisturbed and keeps what it leaves and prints, for comparison."""
+        folder = self.prepared(job)
+        done = self.run((*prefix, *self.command(job)), folder)
+        self.whole[job.name] = done
+        if done.status != 0 or any(name not in done.files for name in job.files):
+            raise Unusable(f"{job.name}, undisturbed: exit status {done.status}, files {sorted(done.files)}: {done.err}")
+        if faults := faults_of(self, job, done, folder):
+            raise Unusable(f"{job.name}, undisturbed: {'; '.join(faults)}")
+        shutil.rmtree(folder)
+
+
+def is_whole(name, content, like):
+    """True for a file or a text of a run: complete, with as many cases, or lines, as that of another run."""
+    try:
+        if name.endswith(".pt"):
+            archive, wanted = (zipfile.ZipFile(io.BytesIO(one)) for one in (content, like))
+            return archive.testzip() is None and len(archive.namelist()) == len(wanted.namelist())
+        text, other = content.decode(), like.decode()
+        if name.endswith(".csv"):
+            rows, others = (list(csv.reader(io.StringIO(one, newline=""), strict=True)) for one in (text, other))
+            return text.endswith("\n") and len(rows) == len(others) and all(len(row) == len(others[0]) for row in rows)
+        if not name.endswith(".json"):
+            return text.endswith("\n") == other.endswith("\n") and text.count("\n") == other.count("\n")
+        report, wanted = json.loads(text), json.loads(other)
+        return report.keys() == wanted.keys() and len(report.get("cases", [])) == len(wanted.get("cases", []))
+    except (ValueError, zipfile.BadZipFile):
+        return False
+
+
+def faults_of_files(bench, job, found):
+    """Of each file that the job makes: it is the old one, or the new one and whole. Also returns which are new."""
+    old, whole = bench.before(job), bench.whole[job.name].files
+    faults, new = [], []
+    for name in job.files:
+        content = found.get(name)
+        if content == whole[name] or (content is not None and not job.same and is_whole(name, content, whole[name])):
+            new.append(name)
+        elif content != old.get(name):
+            faults.append(f"{name} is {'missing' if content is None else 'torn'}")
+    if job.fresh and 0 < len(new) < len(job.files):
+        faults.append(f"of {len(job.files)} files that appear together only {', '.join(new)} did")
+    return faults, new
+
+
+def is_temporary(job, name):
+    """True for what a killed process may leave of the job's files, or of the folder that holds them."""
+    stems = {part for file in job.files for part in (Path(file).name, Path(file).parent.name) if part}
+    stems |= {"stbench-processes", "stbench-memory"}
+    pattern = "|".join(map(re.escape, sorted(stems)))
+    return any(re.fullmatch(rf"\.(?:{pattern})\.new-[0-9a-f]{{16}}", part) for part in Path(name).parts)
+
+
+def known_names(bench, job):
+    """All that may be in the folder at the end."""
+    known = set(bench.before(job)) | set(job.files)
+    return known | {str(parent) for name in known for parent in Path(name).parents} | {"tmp", "baselines"}
+
+
+def faults_of_end(bench, job, done, stderr_was_hit=False):
+    """Of exit status, message and text: all of an end that no signal forced."""
+    if done.status is None:
+        return [f"hangs: still running after {SECONDS} s"]
+    if done.status < 0 or done.status >= 128:
+        return [f"ended by signal {-done.status if done.status < 0 else done.status - 128}"]
+    failed = 2 if job.program == "stbench" else 3
+    if done.status not in (0, failed):
+        return [f"exit status {done.status}"]
+    if done.status == 0:
+        printed = bench.whole[job.name].out
+        kind = "text.json" if printed.startswith("{") else "text"
+        whole = done.out == printed if job.same else is_whole(kind, done.out.encode(), printed.encode())
+        return [] if whole or job.program != "stbench" else ["exit status 0, and not all of its text was printed"]
+    if stderr_was_hit:
+        return []
+    said = re.findall(r"^(?:stbench|speedtorch|memory|libtorch): (.*)", done.err, re.MULTILINE)
+    if not said:
+        return ["no message"]
+    return [f"a message that names nothing: {line}" for line in said if line.strip() in BARE]
+
+
+def faults_of(bench, job, done, folder, stderr_was_hit=False, removal_was_hit=False):
+    """All that is wrong with a command that was disturbed and not killed."""
+    faults = faults_of_end(bench, job, done, stderr_was_hit)
+    of_files, new = faults_of_files(bench, job, done.files)
+    faults += of_files
+    faults += [f"left behind: {name}" for name in sorted(names(folder) - known_names(bench, job))
+               if not (removal_was_hit and is_temporary(job, name))]
+    if done.status == 0 and len(new) < len(job.files):
+        faults.append(f"exit status 0 without {', '.join(sorted(set(job.files) - set(new)))}")
+    return faults
+
+
+def chosen(text):
+    unknown = [name for name in text.split(",") if name not in JOBS]
+    if unknown:
+        raise SystemExit(f"no such job: {', '.join(unknown)}; there are {', '.join(JOBS)}")
+    return [JOBS[name] for name in text.split(",")]
+
+
+def part(text):
+    """"2/5" as (2, 5)."""
+    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    if not match or int(match[1]) > int(match[2]):
+        raise SystemExit(f"--part {text}: K/N would be right, as in 2/5")
+    return int(match[1]), int(match[2])
+
+
+def share(number, which):
+    """How many of the whole number the part has: the parts add up."""
+    k, n = which
+    return number * k // n - number * (k - 1) // n
+
+
+def add_options(parser, number):
+    binaries = ROOT / "build" / "release" / "bin"
+    parser.add_argument("--number", type=int, default=number, help=f"over all parts ({number})")
+    parser.add_argument("--seed", type=int, default=1, help="of all choices (1)")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="K/N", help="the K-th of N parts; each draws by itself")
+    parser.add_argument("--jobs", type=chosen, default=list(JOBS.values()), metavar="LIST", help=f"of {', '.join(JOBS)} (all)")
+    parser.add_argument("--program", type=Path, default=binaries / "stbench", metavar="PATH", help="stbench")
+    parser.add_argument("--file-program", type=Path, default=binaries / "file_program", metavar="PATH")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--at-once", type=int, default=cores, metavar="N", help=f"commands at a time ({cores})")
+
+
+def in_parallel(at_once, work, items):
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(work, items)
+
+
+class Strace:
+    """Runs commands under strace. `reason` says why it cannot, or is empty."""
+
+    def __init__(self):
+        self.reason = ""
+        if not shutil.which("strace"):
+            self.reason = "strace is missing (Debian: strace)"
+            return
+        done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            self.reason = f"strace cannot trace here: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ''}"
+
+    @staticmethod
+    def command(calls, log, injected=""):
+        traced = f"trace={','.join(calls)},fcntl"
+        return ("strace", "-f", "--seccomp-bpf", "-qq", "-o", str(log), "-e", traced, "-e", "signal=none",
+                *(("-e", f"inject={injected}") if injected else ()))
+
+
+@dataclass(frozen=True)
+class Point:
+    """The n-th call of this kind that a thread makes, after main() has begun."""
+    call: str
+    number: int
+
+
+def points(log, calls):
+    """The points of a log, in their order. A number that another thread reaches before main() begins is none."""
+    counts, begun, early, found = {}, False, {}, []
+    for line in log.splitlines():
+        match = re.match(r"(\d+) +(\w+)\((.*)", line)
+        if not match:
+            continue
+        thread, call, rest = match.groups()
+        begun = begun or f"{call}({rest}".startswith(BEGIN)
+        counts[thread, call] = counts.get((thread, call), 0) + 1
+        if not begun:
+            early[call] = counts[thread, call]
+        elif call in calls and counts[thread, call] > early.get(call, 0):
+            found.append(Point(call, counts[thread, call]))
+    if not begun:
+        raise Unusable("the log does not show where the program begins")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,99 @@
+"""scripts/lib/attack.py: what scripts/inject and scripts/kill-storm take for a fault, of a program that has one."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib"))
+import attack
+
+# Makes its report as told by $FAULT.
+PROGRAM = """#!/bin/sh
+whole='{"cases": [1, 2]}'
+case "$*" in *a.json*) echo "$whole" > a.json; echo a > a.csv; exit 0;; esac
+echo 'a table'
+case $FAULT in
+  torn) echo '{"cases": [1' > r.json ;;
+  fewer) echo '{"cases": [1]}' > r.json ;;
+  without) ;;
+  missing) rm r.json ;;
+  one) exit 1 ;;
+  silent) exit 2 ;;
+  bare) echo 'stbench: Input/output error' >&2; exit 2 ;;
+  said) echo 'stbench: cannot write "r.json": Input/output error' >&2; exit 2 ;;
+  signal) kill -SEGV $$ ;;
+  left) echo "$whole" > r.json; echo half > .r.json.new-0123456789abcdef ;;
+  litter) echo "$whole" > r.json; echo half > tmp/else ;;
+  *) echo "$whole" > r.json ;;
+esac
+"""
+JOB = attack.Job("job", "stbench", ("--json", "r.json"), ("r.json",), replaces=True, same=False)
+
+LOG = """10 openat(AT_FDCWD, "/lib/libc.so") = 3
+10 fcntl(0, F_GETFD)                = 0
+10 openat(AT_FDCWD, "r.json")       = 3
+11 openat(AT_FDCWD, "other")        = 4
+11 openat(AT_FDCWD, "other")        = 4
+10 write(3, "x" <unfinished ...>
+11 fsync(3)                         = 0
+10 <... write resumed>)             = 1
+"""
+
+
+class AttackTest(unittest.TestCase):
+    def setUp(self):
+        folder = Path(tempfile.mkdtemp())
+        program = folder / "stbench"
+        program.write_text(PROGRAM)
+        program.chmod(0o755)
+        self.bench = attack.Bench(program, "")
+        self.addCleanup(self.bench.close)
+        self.bench.learn(JOB)
+
+    def faults(self, fault, **hit):
+        folder = self.bench.prepared(JOB)
+        done = self.bench.run(("env", f"FAULT={fault}", *self.bench.command(JOB)), folder)
+        return attack.faults_of(self.bench, JOB, done, folder, **hit)
+
+    def test_what_is_well_is_no_fault(self):
+        self.assertEqual(self.faults("none"), [])
+        self.assertEqual(self.faults("said"), [])
+
+    def test_each_fault_is_seen(self):
+        for fault, wanted in {
+                "torn": "r.json is torn", "fewer": "r.json is torn", "missing": "r.json is missing",
+                "without": "exit status 0 without r.json", "one": "exit status 1", "silent": "no message",
+                "bare": "a message that names nothing: Input/output error", "signal": "ended by signal 11",
+                "left": "left behind: .r.json.new-0123456789abcdef", "litter": "left behind: tmp/else"}.items():
+            with self.subTest(fault):
+                self.assertIn(wanted, self.faults(fault))
+
+    def test_a_hit_excuses_what_it_makes_impossible_and_no_more(self):
+        self.assertEqual(self.faults("silent", stderr_was_hit=True), [])
+        self.assertEqual(self.faults("left", removal_was_hit=True), [])
+        self.assertIn("exit status 1", self.faults("one", stderr_was_hit=True))
+        self.assertIn("left behind: tmp/else", self.faults("litter", removal_was_hit=True))
+
+    def test_a_program_that_hangs_is_ended(self):
+        program = Path(self.bench.programs["stbench"])
+        done = self.bench.run(("sh", "-c", "sleep 100"), program.parent, kill_after=0.1)
+        self.assertEqual(done.status, -9)
+        done.status = None
+        self.assertIn("hangs", attack.faults_of_end(self.bench, JOB, done)[0])
+
+    def test_points_are_calls_after_the_begin_that_no_thread_reaches_before(self):
+        point = attack.Point
+        self.assertEqual(attack.points(LOG, ("openat", "write", "fsync")),
+                         [point("openat", 2), point("write", 1), point("fsync", 1)])
+        with self.assertRaises(attack.Unusable):
+            attack.points("10 openat(AT_FDCWD) = 3\n", ("openat",))
+
+    def test_parts_add_up(self):
+        for number in (1, 60, 2003):
+            self.assertEqual(sum(attack.share(number, (part, 7)) for part in range(1, 8)), number)
+
+
+if __name__ == "__main__":
+    unittest.main()
