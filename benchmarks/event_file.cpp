@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "reports/destination.h"
@@ -16,7 +15,7 @@ namespace stbench {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, int error) {
-  const auto why = error == EISDIR ? "it is a folder" : std::generic_category().message(error);
+  const auto why = error == EISDIR ? "it is a folder" : reports::system_reason(error);
   throw reports::ReportError(
       fmt::format("cannot write \"{}\": {}; a file you may write to would be right", path, why));
 }

@@ -4,7 +4,6 @@
 
 #include "benchmarks/suite.h"
 #include "harness/errors.h"
-#include "harness/pattern.h"
 #include "reports/number.h"
 #include "reports/style.h"
 
@@ -14,24 +13,20 @@ Expectation parse_expectation(const std::string& text, const std::string& option
   constexpr std::string_view kRight = "'FILTER>=GBPS', as in 'to hugepage -> speedtorch>=20', would be right";
   const auto at = text.rfind(">=");
   if (at == std::string::npos) throw UsageError(fmt::format("{} '{}' has no >=; {}", option, text, kRight));
-  Expectation expectation{text, text.substr(0, at), 0};
   const auto floor = reports::real_from(text.substr(at + 2));
   if (!floor || *floor <= 0)
     throw UsageError(fmt::format("{} '{}': '{}' is no number of GB/s above zero; {}", option, text,
                                  text.substr(at + 2), kRight));
-  expectation.gb_per_s = *floor;
-  const harness::Pattern compiled(expectation.filter, option);
-  return expectation;
+  return {text, harness::Pattern(text.substr(0, at), option), *floor};
 }
 
 std::vector<std::string> unmet(const std::vector<Expectation>& expectations, const reports::Report& report) {
   std::vector<std::string> lines;
   for (const auto& expectation : expectations) {
-    const harness::Pattern filter(expectation.filter, "--expect");
     bool any = false;
     for (const auto& record : report.records) {
       const auto sentence = sentence_of(record.id);
-      if (!record.gb_per_s || !filter.is_in(sentence)) continue;
+      if (!record.gb_per_s || !expectation.filter.is_in(sentence)) continue;
       any = true;
       if (*record.gb_per_s < expectation.gb_per_s)
         lines.push_back(fmt::format("{} GB/s, {:g} are expected: {}",

@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "harness/pattern.h"
 #include "reports/record.h"
 
 namespace stbench {
 
 struct Expectation {
-  std::string text;    ///< as it was given
-  std::string filter;  ///< regular expression (harness/pattern.h) on a case's sentence
+  std::string text;         ///< as it was given
+  harness::Pattern filter;  ///< on a case's sentence
   double gb_per_s = 0;
 };
 

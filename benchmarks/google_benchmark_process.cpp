@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "benchmarks/suite.h"
@@ -27,13 +26,11 @@ namespace {
   throw reports::ReportError(fmt::format("Google Benchmark's output cannot be written: {}", why));
 }
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
-
 /// A file in memory, so that nothing is left if the process dies.
 class MemoryFile {
  public:
   MemoryFile() : file_(::memfd_create("stbench", MFD_CLOEXEC)) {
-    if (!file_.valid()) refuse(reason_of(errno));
+    if (!file_.valid()) refuse(reports::system_reason(errno));
   }
   [[nodiscard]] int get() const { return file_.get(); }
   [[nodiscard]] std::string text() const {
@@ -71,10 +68,10 @@ int run_process(std::string format, const std::array<int, 3>& streams) {
       ::posix_spawn(&process, "/proc/self/exe", &actions, &attributes, words.data(), environment().data());
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) refuse(fmt::format("cannot start a process: {}", reason_of(error)));
+  if (error != 0) refuse(fmt::format("cannot start a process: {}", reports::system_reason(error)));
   int status = 0;
   while (::waitpid(process, &status, 0) < 0) {
-    if (errno != EINTR) refuse(fmt::format("lost a process: {}", reason_of(errno)));
+    if (errno != EINTR) refuse(fmt::format("lost a process: {}", reports::system_reason(errno)));
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -93,7 +90,7 @@ std::string without_host_name(std::string text) {
 std::string google_benchmark_text(const reports::Report& report, const std::string& format) {
   const MemoryFile input, output, messages;
   if (const int error = reports::write_whole(input.get(), reports::to_json(report)); error != 0)
-    refuse(reason_of(error));
+    refuse(reports::system_reason(error));
   const int status = run_process(format, {input.get(), output.get(), messages.get()});
   if (status != 0) {
     const std::string said = messages.text();

@@ -1,7 +1,9 @@
-/// The error of this room.
+/// The errors of this room.
 #pragma once
 
 #include <stdexcept>
+#include <string>
+#include <system_error>
 
 namespace stbench::reports {
 
@@ -17,5 +19,8 @@ class SchemaError : public ReportError {
  public:
   using ReportError::ReportError;
 };
+
+/// The system's words for an errno.
+inline std::string system_reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace stbench::reports

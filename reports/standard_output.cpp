@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "reports/error.h"
 
@@ -40,7 +39,7 @@ void require_standard_output() {
 void write_standard_output(std::string_view text) {
   require_standard_output();
   if (const int error = write_whole(STDOUT_FILENO, text); error != 0)
-    refuse_output(std::generic_category().message(error), "a place with room for the whole text");
+    refuse_output(system_reason(error), "a place with room for the whole text");
 }
 
 int write_whole(int descriptor, std::string_view text) {
