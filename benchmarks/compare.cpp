@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "benchmarks/exit_status.h"
 #include "benchmarks/own_command.h"
 #include "benchmarks/own_processes.h"
 #include "benchmarks/report_sink.h"
@@ -127,13 +128,6 @@ int compare_sides(const Side& base, const Side& now, const ComparisonOptions& op
   return status;
 }
 
-bool has_status(const Reports& all, reports::Status status) {
-  return std::any_of(all.begin(), all.end(), [&](const Report& report) {
-    return std::any_of(report.records.begin(), report.records.end(),
-                       [&](const reports::Record& record) { return record.status == status; });
-  });
-}
-
 constexpr int calibrating_processes = 10;
 
 }  // namespace
@@ -205,14 +199,11 @@ int run_with_baseline(const Options& options) {
   if (!options.save_baseline.empty() && !whole)
     fmt::print(stderr, "stbench: the run ended with exit status {}: baseline {} is as it was\n",
                runs.exit_status, options.save_baseline);
-  if (options.baseline.empty() || runs.exit_status >= 128) return runs.exit_status;
+  if (options.baseline.empty() || is_of_signal(runs.exit_status)) return runs.exit_status;
   Side now;
   now.reports = std::move(runs.reports);
   const int status = compare_sides(base, now, quiet, outputs);
-  if (has_status(now.reports, reports::Status::wrong)) return 2;
-  const bool as_expected = std::ranges::all_of(
-      now.reports, [&](const Report& report) { return unmet(options.expectations, report).empty(); });
-  return status == 0 && !as_expected ? 1 : status;
+  return exit_status_beside_baseline(status, now.reports, options.expectations);
 }
 
 }  // namespace stbench

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "benchmarks/exit_status.h"
 #include "benchmarks/suite.h"
 #include "harness/google_benchmark.h"
 #include "reports/error.h"
@@ -73,7 +74,7 @@ int run_process(std::string format, const std::array<int, 3>& streams) {
   while (::waitpid(process, &status, 0) < 0) {
     if (errno != EINTR) refuse(fmt::format("lost a process: {}", reports::system_reason(errno)));
   }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return exit_status_of_process(status);
 }
 
 /// Google Benchmark's JSON names the host; a report does not.

@@ -12,7 +12,7 @@
 namespace stbench {
 namespace {
 
-constexpr std::size_t indent = 30;  // of the option texts
+constexpr std::size_t text_column = 30;  // of the options
 
 constexpr std::string_view usage_lines =
     R"(stbench measures how fast rows of a table move, and checks every number.
@@ -205,8 +205,8 @@ std::string option_lines(bool everything) {
       if (help.rare && !everything) continue;
       text += fmt::format("  {:<27} {}\n", help.option, help.brief);
       if (!everything || help.more.empty()) continue;
-      for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - indent, 0))
-        text += std::string(indent, ' ') + line + "\n";
+      for (const auto& line : reports::wrapped(help.more, reports::kScreenWidth - text_column, 0))
+        text += std::string(text_column, ' ') + line + "\n";
     }
   }
   return text + fmt::format("  {:<27} {}\n", "-h, --help, --version",

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <thread>
 
+#include "benchmarks/exit_status.h"
 #include "harness/interrupt.h"
 #include "reports/error.h"
 #include "reports/file.h"
@@ -102,7 +103,7 @@ int wait_for(pid_t pid) {
   int status = 0;
   for (bool told = false;; std::this_thread::sleep_for(pause)) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
-    if (ended == pid) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended == pid) return exit_status_of_process(status);
     if (ended < 0 && errno != EINTR)
       throw reports::ReportError(fmt::format("lost a process: {}", std::strerror(errno)));
     if (const int signal = harness::interrupted_by(); signal != 0 && !std::exchange(told, true))
@@ -124,7 +125,7 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
     std::error_code ignored;
     if (std::filesystem::exists(report, ignored)) {
       runs.reports.push_back(reports::read_report(report));
-    } else if (status < 128) {
+    } else if (!is_of_signal(status)) {
       throw reports::ReportError(
           fmt::format("process {} ended with exit status {} and without a report", i + 1, status));
     }

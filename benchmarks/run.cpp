@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "benchmarks/exit_status.h"
 #include "benchmarks/libtorch_environment.h"
 #include "benchmarks/report_sink.h"
 #include "benchmarks/screen.h"
@@ -149,7 +150,7 @@ class Run {
         report_, sink_.shows_tables() ? screen_text(report_, style_for(options_.color)) : std::string());
     for (const auto& line : unmet(options_.expectations, report_)) fmt::print(stderr, "stbench: {}\n", line);
     if (!unwritten.empty()) throw reports::ReportError(unwritten);
-    return exit_status(report_);
+    return exit_status(report_, options_.expectations, harness::interrupted_by());
   }
 
  private:
@@ -338,18 +339,7 @@ class Run {
     if (const auto unwritten = sink_.write(report); !unwritten.empty())
       std::fprintf(stderr, "stbench: %s\n", unwritten.c_str());
     std::fflush(nullptr);
-    std::_Exit(exit_status(report));
-  }
-
-  [[nodiscard]] int exit_status(const Report& report) const {
-    if (const int signal = harness::interrupted_by(); signal != 0) return 128 + signal;
-    const auto any = [&](Status status) {
-      return std::any_of(report.records.begin(), report.records.end(),
-                         [&](const Record& r) { return r.status == status; });
-    };
-    if (any(Status::wrong)) return 1;
-    if (any(Status::failed)) return 2;
-    return unmet(options_.expectations, report).empty() ? 0 : 1;
+    std::_Exit(exit_status(report, options_.expectations, harness::interrupted_by()));
   }
 
   using Clock = std::chrono::steady_clock;

@@ -3,11 +3,12 @@
 import copy
 import json
 import os
+import signal
 import subprocess
 import time
 import unittest
 
-from program import HOST, PROGRAM, ROOT, ProgramTest, environment, read_csv, read_json
+from program import HOST, PLANTED, PROGRAM, ROOT, ProgramTest, environment, read_csv, read_json
 
 REPORT = ROOT / "tests" / "data" / "report-1.0.json"
 TINY = ("--suite", "transfer", "--placement", "hugepage", "--direction", "to", "--method", "speedtorch,copy",
@@ -138,6 +139,29 @@ class CompareTest(ProgramTest):
         self.assertIn(" cases: ", done.stdout)
         self.assertTrue((self.folder / "c.md").exists())
         self.assertEqual(self.run_program(*TINY, "--baseline", "other").returncode, 2)
+
+    def test_a_run_with_a_wrong_result_saves_no_baseline_and_calibrates_nothing(self):
+        wrong = [word.replace("speedtorch,copy", "copy,off_by_one") for word in (*TINY, "--samples", "3")]
+        for command, status, said in ((["run", *wrong, "--save-baseline", "main"], 1, "baseline main is as it was"),
+                                      (["calibrate", *wrong, "--processes", "3"], 1, "nothing was calibrated")):
+            done = self.run_program(*command, program=PLANTED)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(f"exit status 1: {said}", done.stderr)
+            self.assertNotIn("process 2", done.stderr)
+            self.assertFalse((self.folder / "baselines" / "main").exists())
+        self.assertEqual(self.run_program(*TINY, "--samples", "3", "--save-baseline", "main").returncode, 0)
+        done = self.run_program(*wrong, "--baseline", "main", program=PLANTED)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_an_interrupt_reaches_the_process_that_measures_once(self):
+        slow = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--method", "slow", "--rows", "1k",
+                "--batch", "300", "--cores", "1", "--samples", "2000", *HOST)
+        process = self.start(*slow, "--save-baseline", "main", announced="slow")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, stderr)
+        self.assertIn("exit status 143: baseline main is as it was", stderr)
+        self.assertFalse((self.folder / "baselines" / "main").exists())
 
     def test_options_that_would_be_ignored_are_refused(self):
         for words, what in (((*TINY, "--effect", "2%"), "--baseline NAME"),
