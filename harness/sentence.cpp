@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -104,18 +105,32 @@ std::string as_word(const std::string& text) {
   return quoted + '"';
 }
 
-std::string as_text(const Value& value) {
-  if (const auto* count = std::get_if<std::int64_t>(&value)) return short_count(*count);
-  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
-  if (const auto* text = std::get_if<std::string>(&value)) return as_word(*text);
-  return "";
-}
-
 std::optional<double> as_real(const std::string& text) {
   double number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
+  if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(number))
+    return std::nullopt;
   return number;
+}
+
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// What axis_value() reads as the same value beside this default.
+std::string as_text(const Value& value, const Value& like) {
+  const bool by_looks = std::holds_alternative<std::monostate>(like);
+  if (const auto* count = std::get_if<std::int64_t>(&value))
+    return by_looks ? fmt::format("{}", *count) : short_count(*count);
+  if (const auto* real = std::get_if<double>(&value)) {
+    const auto digits = fmt::format("{}", *real);
+    return by_looks && is_digits(digits) ? digits + ".0" : digits;
+  }
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    const bool looks_like_number = is_digits(*text) || as_real(*text);
+    return by_looks && looks_like_number ? '"' + *text + '"' : as_word(*text);
+  }
+  return "";
 }
 
 std::int64_t as_count(const std::string& text, std::string_view what) {
@@ -124,7 +139,7 @@ std::int64_t as_count(const std::string& text, std::string_view what) {
 
 /// The value of an axis without a default, of which only the looks tell the kind.
 Value value_by_looks(const std::string& text) {
-  if (!text.empty() && text.find_first_not_of("0123456789") == text.npos) return as_count(text, "value");
+  if (is_digits(text)) return as_count(text, "value");
   if (const auto real = as_real(text)) return *real;
   return text;
 }
@@ -270,8 +285,9 @@ std::string to_sentence(const Identity& id, const AxisDefaults& defaults) {
   if (moves_rows(id) || id.cores != 0) sentence += fmt::format(" cores={}", id.cores);
   for (const auto& [name, value] : id.axes) {
     const auto axis = std::ranges::find(defaults, name, &AxisDefaults::value_type::first);
-    if (axis == defaults.end() || axis->second != value)
-      sentence += fmt::format(" {}={}", name, as_text(value));
+    const Value like = axis == defaults.end() ? Value() : axis->second;
+    if (axis == defaults.end() || like != value)
+      sentence += fmt::format(" {}={}", name, as_text(value, like));
   }
   return sentence;
 }

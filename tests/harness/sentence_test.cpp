@@ -117,6 +117,26 @@ TEST(Sentence, ReadsAnAxisWithoutDefaultByItsLooks) {
   EXPECT_EQ(id.axes[3].second, Value());
 }
 
+/// Found by the fuzzer: `isa="5"` was written as `isa=5`, which is a number.
+TEST(Sentence, OfAnAxisWithoutDefaultKeepsTheKindOfItsValue) {
+  const AxisDefaults unknown{{"a", {}}};
+  Identity id = from_sentence(kExample, unknown);
+  for (const Value& value : {Value("5"), Value("5.0"), Value("1e3"), Value(5.0), Value(1e300), Value(-2.5),
+                             Value(std::int64_t{4000}), Value("4k"), Value("nan"), Value("")}) {
+    id.axes[0].second = value;
+    const auto sentence = to_sentence(id, unknown);
+    EXPECT_EQ(from_sentence(sentence, unknown), id) << sentence;
+  }
+}
+
+TEST(Sentence, HasNoNumbersThatAreNotFinite) {
+  const AxisDefaults axes{{"clip", 0.0}};
+  for (const std::string text : {"nan", "inf", "-inf", "1e999"}) {
+    EXPECT_THAT(message_of([&] { from_sentence(std::string(kExample) + " clip=" + text, axes); }),
+                HasSubstr("'" + text + "' of 'clip=" + text + "' is no number"));
+  }
+}
+
 std::string random_text(std::mt19937_64& engine) {
   static const std::vector<std::string> pieces{"a",  "z_9", "=",  "->", " ", "\"", "\\", "×", "x", "\t",
                                                "\n", ":",   "12", "-",  ">", "k",  "é",  ".", "%", "cores="};
