@@ -65,6 +65,7 @@ TEST(Comparison, APlantedSlowdownIsFoundAndNothingElse) {
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
   EXPECT_EQ(count(comparison, Verdict::faster), 0U);
   EXPECT_EQ(exit_status(comparison, false), 1);
+  EXPECT_THAT(comparison.notes, testing::Not(testing::Contains(testing::HasSubstr("Single runs"))));
   EXPECT_EQ(row(compare(now, base), "speedtorch", 64).verdict, Verdict::faster);
   EXPECT_EQ(exit_status(compare(now, base), false), 0);
 }
@@ -264,6 +265,7 @@ TEST(Comparison, WithoutSamplesTheIntervalsCount) {
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
   EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("less power")));
+  EXPECT_THAT(comparison.notes, testing::Not(testing::Contains(testing::HasSubstr("Single runs"))));
 }
 
 // Where one side of a case has no samples, those of the other are not looked at: not the same thing would be
@@ -274,6 +276,18 @@ TEST(Comparison, SamplesOfOneSideAloneAreNone) {
   EXPECT_TRUE(have_samples(join_cases(with, with)));
   EXPECT_FALSE(have_samples(join_cases(with, without)));
   EXPECT_FALSE(have_samples(join_cases(without, with)));
+}
+
+// A row that nobody timed on one side, as a sum: the other side's samples have nothing to be held against.
+TEST(Comparison, ARowThatIsTimedOnOneSideAloneIsJudgedByItsIntervals) {
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(quiet(), 3, 10)));
+  auto base = synthetic_runs(quiet(), 1, 1);
+  for (Record& changed : base.front().records) changed.samples = 0, changed.samples_s.clear();
+  const auto now = synthetic_runs(quiet(), 2, 1, slow_first_cell);
+  ASSERT_TRUE(have_samples(join_cases(base, now)));
+  const auto comparison = compare(base, now, {}, &calibrated);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
 }
 
 // Clocks so coarse that all samples are equal: the interval has no width, and any difference lies outside of
