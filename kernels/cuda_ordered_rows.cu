@@ -152,6 +152,7 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
                     IndexOrder order, Workspace workspace, const CudaLaunch& launch) {
   if (order == IndexOrder::as_given) return gather_rows_cuda(table, index, count, out, stream, launch);
   check_gather_shapes(table, count, out);
+  require_bytes_in_rows(table);
   if (count == 0) return;
   if (address_bits(workspace.data) % WorkspaceLayout::kAlignment != 0) {
     throw ShapeError("the workspace starts " +

@@ -82,6 +82,7 @@ template <class Index>
 void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, cudaStream_t stream,
             const CudaLaunch& launch) {
   check_gather_shapes(table, count, out);
+  require_bytes_in_rows(table);
   if (count == 0) return;
   launch_move(plan_move(table, out, index, count, Direction::gather, launch), launch, stream);
 }
@@ -90,6 +91,7 @@ template <class Index>
 void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, cudaStream_t stream,
              const CudaLaunch& launch) {
   check_scatter_shapes(values, count, table);
+  require_bytes_in_rows(table);
   if (count == 0) return;
   launch_move(plan_move(values, table, index, count, Direction::scatter, launch), launch, stream);
 }

@@ -55,6 +55,7 @@ struct NodeMove {
 template <class Index>
 void run_by_node(const NodeMove<Index>& move, const RowOwners& owners, const NodeThreads& threads) {
   check_indices(move.index, move.count, move.table_rows(), kCheckGrain, threads.for_threads);
+  if (move.from.row_bytes == 0) return;
   const auto partition = partition_by_owner(move.index, move.count, owners, threads.for_threads);
   const auto shares = share_by_node(partition, threads.node_of_thread);
   const auto stage_bytes = static_cast<std::size_t>(move.stage_rows() * move.from.row_bytes);

@@ -29,7 +29,7 @@ struct Sides {
 void check(const Sides& sides, std::int64_t count) {
   const auto& [from_name, from, to_name, to, listed] = sides;
   if (from.row_bytes != to.row_bytes) refuse(sides, "the rows differ in width");
-  if (from.row_bytes < 1) refuse(sides, "a row has at least 1 byte");
+  if (from.row_bytes < 0) refuse(sides, "a width is negative");
   if (count < 0 || from.rows < 0 || to.rows < 0) refuse(sides, "a count is negative");
   if (listed.rows != count) refuse(sides, "there are " + std::to_string(count) + " indices");
   if (from.stride_bytes < 0) refuse(sides, "a stride is negative");
@@ -37,6 +37,10 @@ void check(const Sides& sides, std::int64_t count) {
 }
 
 }  // namespace
+
+void require_bytes_in_rows(ConstRows table) {
+  if (table.row_bytes < 1) throw ShapeError(shape_of("table", table) + ": on a GPU a row has at least 1 byte");
+}
 
 void check_gather_shapes(ConstRows table, std::int64_t count, Rows out) {
   check({"table", table, "out", out, out}, count);

@@ -29,10 +29,13 @@ struct Rows {
 /// written.
 enum class Direction { gather, scatter };
 
-/// Checks that `count` rows can move: both sides have rows of one width, at least a byte, `out` (`values`)
-/// has exactly `count` of them, and rows that are written do not overlap.
+/// Checks that `count` rows can move: both sides have rows of one width, `out` (`values`) has exactly `count`
+/// of them, and rows that are written do not overlap. Rows may have no bytes: then only the indices count.
 /// @throws ShapeError naming both sides.
 void check_gather_shapes(ConstRows table, std::int64_t count, Rows out);
 void check_scatter_shapes(ConstRows values, std::int64_t count, Rows table);
+
+/// What a GPU's kernels need beside it. @throws ShapeError for rows of no bytes
+void require_bytes_in_rows(ConstRows table);
 
 }  // namespace speedtorch::kernels

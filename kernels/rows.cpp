@@ -47,12 +47,14 @@ void check_and_run(const RowMove<Index>& move, std::int64_t count, std::int64_t 
 template <class Index>
 void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, ParallelFor parallel_for) {
   check_gather_shapes(table, count, out);
+  if (table.row_bytes == 0) return check_indices(index, count, table.rows);
   if (count > 0) check_and_run(plan_gather(table, index, out), count, table.rows, parallel_for);
 }
 
 template <class Index>
 void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, ParallelFor parallel_for) {
   check_scatter_shapes(values, count, table);
+  if (table.row_bytes == 0) return check_indices(index, count, table.rows);
   if (count > 0) check_and_run(plan_scatter(values, index, table), count, table.rows, parallel_for);
 }
 

@@ -5,6 +5,7 @@
 namespace speedtorch {
 
 bool rows_share_bytes(const kernels::ConstRows& from, const kernels::ConstRows& to) {
+  if (from.row_bytes == 0 || to.row_bytes == 0) return false;
   const bool one_place = from.stride_bytes == 0;  // an expanded row
   const auto rows = one_place ? std::min<std::int64_t>(from.rows, 1) : from.rows;
   const auto stride = one_place ? from.row_bytes : from.stride_bytes;

@@ -1,5 +1,6 @@
 #include "speedtorch/infinity/model.h"
 
+#include <ATen/ops/_has_compatible_shallow_copy_type.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -117,9 +118,14 @@ void Model::to(at::Device device) const {
     if (named.tensor.device() == device) return;
     const at::NoGradGuard no_grad;
     at::Tensor tensor = named.tensor;
+    const at::Tensor there = tensor.to(device);
+    if (!at::_has_compatible_shallow_copy_type(tensor, there))
+      throw InfinityBatchError(
+          named.name + " cannot go from " + tensor.device().str() + " to " + device.str() +
+          " and stay the same tensor, which optimizers know it by; make the model there");
     const at::Tensor gradient = tensor.grad();
     if (gradient.defined()) tensor.mutable_grad() = at::Tensor();
-    tensor.set_data(tensor.to(device));
+    tensor.set_data(there);
     if (gradient.defined()) tensor.mutable_grad() = gradient.to(device);
   };
   for (const NamedTensor& named : named_parameters()) move(named);

@@ -72,7 +72,9 @@ class Model {
   using Modes = std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>>;
   [[nodiscard]] Modes modes() const;
   static void set_modes(const Modes& modes);
-  void to(at::Device device) const;  ///< parameters, gradients and buffers, which stay the same tensors
+  /// Moves parameters, gradients and buffers, which stay the same tensors.
+  /// @throws InfinityBatchError naming a tensor that LibTorch cannot move so, as to `meta`
+  void to(at::Device device) const;
   /// That of the first trainable parameter; cpu without one.
   [[nodiscard]] at::Device device() const;
   /// The modules of which it is made; empty for a callable.

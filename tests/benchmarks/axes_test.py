@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from program import HOST, MEASURED, SMALL, ProgramTest, identity, run
+from program import HOST, MEASURED, PLANTED, SMALL, ProgramTest, identity, read_json, run
 
 ONE = ("--cores", "1", "--placement", "pageable", *HOST)
 CORES = len(os.sched_getaffinity(0))
@@ -231,6 +231,17 @@ class AxesTest(ProgramTest):
         self.assertIn("all of 20×3", done.stdout)
         self.assertNotIn("Latency of small batches", done.stdout)
         self.assertEqual(self.run_program("show", "r.json").stdout, done.stdout)
+
+    def test_a_round_trip_is_one_call_each_way(self):
+        done = self.run_program("--suite", "transfer", "--preset", "small", *HOST, "--placement", "pageable", "--method",
+                                "counts", "--samples", "200", "--json", "r.json", program=PLANTED)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        to, back, in_turn = map(int, re.search(r"planted: counts was called (\d+) (\d+) (\d+)", done.stderr).groups())
+        self.assertEqual((to, in_turn), (back, 0))
+        timed = sum(len(case["samples_s"]) * case["repeat"] + case["latency_runs"]
+                    for case in read_json(self.folder / "r.json")["cases"])
+        self.assertGreaterEqual(to, timed)
+        self.assertLess(to, 1.5 * timed, "the rest are checks, warm-up and the search for the repeat")
 
     def test_report_names_the_instruction_sets_of_the_kernels(self):
         report, _, _ = self.measure(*SMALL, *ONE, "--direction", "to", "--method", "speedtorch")

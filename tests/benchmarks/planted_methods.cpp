@@ -174,6 +174,22 @@ const RegisterMethod slow{planted("slow", [](const Move& move) {
   move.copy_all();
 })};
 
+/// Says at the program's end how often each direction was called, and how often one twice in turn.
+struct Calls {
+  int to = 0, from = 0, in_turn = 0;
+  bool last = false;  ///< from the table
+  ~Calls() { std::fprintf(stderr, "planted: counts was called %d %d %d\n", to, from, in_turn); }
+};
+
+/// No fault: the result is right, and each call is counted.
+const RegisterMethod counts{planted("counts", [](const Move& move) {
+  static Calls calls;
+  ++(move.to ? calls.to : calls.from);
+  if (calls.to + calls.from > 1 && calls.last == move.to) ++calls.in_turn;
+  calls.last = move.to;
+  move.copy_all();
+})};
+
 /// This library's kernels. Before its own rows a gather fetches a share of other rows, which are no more
 /// cached than these, so that it is late by that share: STBENCH_PLANTED_LATE says which (0). For
 /// scripts/compare-real: what comparisons should find.

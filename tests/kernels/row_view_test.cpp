@@ -22,6 +22,8 @@ TEST(CheckShapes, TakesWhatFits) {
   EXPECT_EQ(refusal_of_gather({nullptr, 100, 8, 8}, 10, {nullptr, 10, 8, 16}), "taken");
   EXPECT_EQ(refusal_of_gather({nullptr, 100, 8, 0}, 10, {nullptr, 10, 8, 8}), "taken");
   EXPECT_EQ(refusal_of_gather({nullptr, 100, 8, 8}, 1, {nullptr, 1, 8, 0}), "taken");
+  EXPECT_EQ(refusal_of_gather({nullptr, 100, 0, 0}, 10, {nullptr, 10, 0, 0}), "taken");
+  EXPECT_NO_THROW(require_bytes_in_rows({nullptr, 100, 1, 1}));
   EXPECT_NO_THROW(check_scatter_shapes({nullptr, 10, 8, 0}, 10, {nullptr, 100, 8, 8}));
 }
 
@@ -35,7 +37,8 @@ TEST(CheckShapes, NamesBothSidesAndTheReason) {
 }
 
 TEST(CheckShapes, RefusesWhatNoTableCanBe) {
-  EXPECT_NE(refusal_of_gather({nullptr, 100, 0, 8}, 10, {nullptr, 10, 0, 8}), "taken");
+  EXPECT_NE(refusal_of_gather({nullptr, 100, -1, 8}, 10, {nullptr, 10, -1, 8}), "taken");
+  EXPECT_THROW(require_bytes_in_rows({nullptr, 100, 0, 8}), ShapeError);
   EXPECT_NE(refusal_of_gather({nullptr, 100, 8, 8}, -1, {nullptr, -1, 8, 8}), "taken");
   EXPECT_NE(refusal_of_gather({nullptr, -1, 8, 8}, 1, {nullptr, 1, 8, 8}), "taken");
   EXPECT_NE(refusal_of_gather({nullptr, 100, 8, -8}, 10, {nullptr, 10, 8, 8}), "taken");

@@ -161,6 +161,24 @@ TEST_P(TableRowsIn, ShapesThatDoNotFitAreNamed) {
   EXPECT_THROW(gather_rows(table, at::tensor({20}, at::kLong), at::kCPU), IndexError);
 }
 
+TEST_P(TableRowsIn, OfNoColumnsAreMovedAndChecked) {
+  const auto table = Table::empty({5, 0}, at::kFloat, {.placement = GetParam()});
+  const auto none = at::empty({0}, at::kLong), two = at::tensor({4, 1}, at::kLong),
+             bad = at::tensor({1, 5}, at::kLong);
+  Prefetcher prefetcher(table);
+  for (const auto& index : {none, two}) {
+    const auto rows = gather_rows(table, index, at::kCPU);
+    EXPECT_EQ(rows.sizes(), (at::IntArrayRef{index.numel(), 0}));
+    for (const auto duplicates :
+         {Duplicates::none, Duplicates::last, Duplicates::accumulate, Duplicates::reject})
+      EXPECT_NO_THROW(scatter_rows(table, index, rows, duplicates));
+    prefetcher.submit(index);
+    EXPECT_EQ(prefetcher.take().sizes(), rows.sizes());
+  }
+  EXPECT_THROW(gather_rows(table, bad, at::kCPU), IndexError);
+  EXPECT_THROW(scatter_rows(table, bad, at::empty({2, 0}), Duplicates::last), IndexError);
+}
+
 TEST_P(TableRowsIn, ThePiecesAreTheTable) {
   const auto table = random_table({101, 3});
   for (const std::int64_t bytes : {1, 12, 100, 1 << 20}) {

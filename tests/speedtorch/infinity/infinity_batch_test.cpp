@@ -993,6 +993,14 @@ TEST(Devices, AreNamedMovedAndChecked) {
   ib.change_model_device(at::kCPU);
   EXPECT_TRUE(handle.is_same(net->parameters().front()));  // optimizers keep their parameters
   EXPECT_NO_THROW(ib.epoch());
+  // No other device is needed to see that a move is tried: LibTorch moves no tensor to meta that stays the
+  // same.
+  handle.mutable_grad() = at::ones_like(handle);
+  EXPECT_THAT(
+      [&] { ib.change_model_device(at::kMeta); },
+      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("0.weight cannot go from cpu to meta")));
+  EXPECT_TRUE(handle.grad().equal(at::ones_like(handle)));
+  EXPECT_NO_THROW(ib.epoch());
 
   InfinityBatch apart(quiet(8));  // meta: a device that needs no hardware
   apart.set_model(Model(std::vector<at::Tensor>{at::ones({2}).requires_grad_(), at::ones({2}, at::kMeta)},
