@@ -1,52 +1,100 @@
-# stbench_fuzz_test(NAME SOURCES FILE... CORPUS FOLDER [HEADERS GLOB...] [FLAGS FLAG...] [LIBRARIES FILE...]
-# [MALLOC_LIMIT_MB N]): the program NAME, built by a clang that has libFuzzer, and the test NAME.runs_long, which runs it
-# for STBENCH_FUZZ_SECONDS. What it finds new goes to a folder of the build. Where there is no such clang the test is
-# skipped and says so. The program is built anew where a source or one of the headers has changed.
-set(STBENCH_FUZZ_SECONDS 3600 CACHE STRING "How long each fuzz target runs with ./test --long")
-find_program(STBENCH_FUZZ_COMPILER NAMES clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++)
+# stbench_fuzz_target(NAME SOURCES FILE... LIBRARIES TARGET... [OBJECTS FILE...] [LABELS LABEL...] [MALLOC_LIMIT_MB N]): the fuzz
+# target NAME_fuzz, whose function is in the first file. Each build replays its corpus, tests/corpus/NAME, by
+# NAME_fuzz.replays_its_corpus, compiled as all tests are.
+#
+# With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time.
+# SOURCES, from the project's root, are then compiled by clang, with sanitizers and with the counters that libFuzzer steers by.
+# Everything else comes from LIBRARIES and OBJECTS as they are in the build. All targets are in one folder of CMake's, and files
+# of several are compiled once.
+set(STBENCH_FUZZ_CPU_SECONDS 600 CACHE STRING "Processor time of each fuzz target with ./test --long")
+option(STBENCH_LONG "Look for a clang that has libFuzzer, for ./test --long" OFF)
+set(STBENCH_SANITIZERS address,undefined)
+add_custom_target(fuzz_programs)
+add_dependencies(long_tests fuzz_programs)
+find_program(STBENCH_FUZZ_PYTHON python3 REQUIRED)
 
-function(stbench_has_libfuzzer result)
+function(stbench_find_libfuzzer)
+  find_program(STBENCH_FUZZ_COMPILER NAMES clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/libfuzzer.cpp)
   file(WRITE ${source} "#include <cstddef>\n#include <cstdint>\nextern \"C\" int LLVMFuzzerTestOneInput(const "
     "std::uint8_t*, std::size_t) { return 0; }\n")
-  execute_process(COMMAND ${STBENCH_FUZZ_COMPILER} -std=c++20 -fsanitize=fuzzer,address ${source} -o ${source}.out
+  execute_process(COMMAND ${STBENCH_FUZZ_COMPILER} -std=c++20 -fsanitize=fuzzer,${STBENCH_SANITIZERS} ${source} -o ${source}.out
     RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
-  if(status EQUAL 0)
-    set(${result} ON PARENT_SCOPE)
+  if(STBENCH_FUZZ_COMPILER AND status EQUAL 0)
+    set(STBENCH_CAN_FUZZ ON PARENT_SCOPE)
+  else()
+    unset(STBENCH_FUZZ_COMPILER CACHE)  # to be looked for again
+    message(STATUS "Fuzzing: no clang++ with libFuzzer found (Debian: clang-19 libclang-rt-19-dev); only the corpora are replayed")
   endif()
 endfunction()
+if(STBENCH_LONG)
+  stbench_find_libfuzzer()
+endif()
 
-function(stbench_fuzz_test name)
-  cmake_parse_arguments(FUZZ "" "CORPUS;MALLOC_LIMIT_MB" "SOURCES;HEADERS;FLAGS;LIBRARIES" ${ARGN})
+# The object of one file, with the includes and definitions of the targets that it is linked with.
+function(stbench_fuzz_object result source libraries)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/fuzz/${source}.o)
+  set(${result} ${object} PARENT_SCOPE)
+  get_property(known DIRECTORY PROPERTY STBENCH_FUZZ_OBJECTS)
+  if(object IN_LIST known)
+    return()
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY STBENCH_FUZZ_OBJECTS ${object})
+  get_filename_component(folder ${object} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  set(words "")
+  foreach(library IN LISTS libraries)
+    set(includes $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
+    set(definitions $<TARGET_PROPERTY:${library},COMPILE_DEFINITIONS>)
+    list(APPEND words "$<$<BOOL:${includes}>:-idirafter$<JOIN:${includes},$<SEMICOLON>-idirafter>>"
+      "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},$<SEMICOLON>-D>>")
+  endforeach()
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${STBENCH_FUZZ_COMPILER} -std=c++20 -O1 -g1 -I${PROJECT_SOURCE_DIR} ${words}
+      -fsanitize=fuzzer-no-link,${STBENCH_SANITIZERS} -fno-sanitize=vptr -fno-sanitize-recover=all
+      -MD -MF ${object}.d -c ${PROJECT_SOURCE_DIR}/${source} -o ${object}
+    DEPENDS ${PROJECT_SOURCE_DIR}/${source} DEPFILE ${object}.d COMMENT "Compiling ${source} for fuzzing"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+endfunction()
+
+# Linked by clang, which knows libFuzzer's libraries. Of two definitions of a function the first stands: the object's.
+function(stbench_fuzz_program name sources libraries other_objects)
+  set(objects "")
+  foreach(source IN LISTS sources)
+    stbench_fuzz_object(object ${source} "${libraries}")
+    list(APPEND objects ${object})
+  endforeach()
+  add_executable(${name} EXCLUDE_FROM_ALL ${objects} ${other_objects})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX
+    RULE_LAUNCH_LINK "${PROJECT_SOURCE_DIR}/cmake/link_by.sh ${STBENCH_FUZZ_COMPILER}")
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer,${STBENCH_SANITIZERS} -Wl,--allow-multiple-definition)
+  target_link_libraries(${name} PRIVATE ${libraries})
+  add_dependencies(fuzz_programs ${name})
+endfunction()
+
+function(stbench_fuzz_target name)
+  cmake_parse_arguments(FUZZ "" "MALLOC_LIMIT_MB" "SOURCES;LIBRARIES;OBJECTS;LABELS" ${ARGN})
   if(NOT FUZZ_MALLOC_LIMIT_MB)
     set(FUZZ_MALLOC_LIMIT_MB 16)
   endif()
-  set(can_fuzz OFF)
-  if(STBENCH_FUZZ_COMPILER)
-    stbench_has_libfuzzer(can_fuzz)
+  set(corpus ${PROJECT_SOURCE_DIR}/tests/corpus/${name})
+  list(GET FUZZ_SOURCES 0 target)
+  stbench_test_program(${name}_fuzz_replay LIBRARIES ${FUZZ_LIBRARIES}
+    SOURCES ${PROJECT_SOURCE_DIR}/${target} ${PROJECT_SOURCE_DIR}/tests/replay_corpus.cpp ${FUZZ_OBJECTS})
+  add_test(NAME ${name}_fuzz.replays_its_corpus COMMAND ${name}_fuzz_replay ${corpus})
+  set_tests_properties(${name}_fuzz.replays_its_corpus PROPERTIES LABELS "${FUZZ_LABELS}")
+  if(NOT STBENCH_LONG)
+    return()
   endif()
-  set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})
-  if(can_fuzz)
-    list(TRANSFORM FUZZ_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
-    list(TRANSFORM FUZZ_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
-    file(GLOB headers ${FUZZ_HEADERS})
-    add_custom_command(OUTPUT ${program}
-      COMMAND ${STBENCH_FUZZ_COMPILER} -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
-        -I${PROJECT_SOURCE_DIR} ${FUZZ_FLAGS} ${FUZZ_SOURCES} ${FUZZ_LIBRARIES} -o ${program}
-      DEPENDS ${FUZZ_SOURCES} ${headers} VERBATIM)
-    # Of the long test alone: the larger targets take a minute to compile.
-    add_custom_target(${name} DEPENDS ${program})
-    add_test(NAME ${name}.is_built COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target ${name})
-    set_tests_properties(${name}.is_built PROPERTIES LABELS "long;release" FIXTURES_SETUP ${name} TIMEOUT 600)
-    set(command ${program} -max_total_time=${STBENCH_FUZZ_SECONDS} -malloc_limit_mb=${FUZZ_MALLOC_LIMIT_MB} -timeout=60 -max_len=4096
-      -print_final_stats=1 -artifact_prefix=${name}- ${name}-found ${FUZZ_CORPUS})
-    file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name}-found)
-  else()
-    message(STATUS "Fuzzing: no clang++ with libFuzzer found (Debian: clang-19 libclang-rt-19-dev); only the corpus is replayed")
-    set(command ${CMAKE_COMMAND} -E echo "skipped: no clang++ with libFuzzer was found")
+  set(command ${CMAKE_COMMAND} -E echo "skipped: no clang++ with libFuzzer was found")
+  if(STBENCH_CAN_FUZZ)
+    stbench_fuzz_program(${name}_fuzz "${FUZZ_SOURCES}" "${FUZZ_LIBRARIES}" "${FUZZ_OBJECTS}")
+    set(command ${STBENCH_FUZZ_PYTHON} ${PROJECT_SOURCE_DIR}/tests/run_fuzzer.py $<TARGET_FILE:${name}_fuzz> ${corpus}
+      --seconds ${STBENCH_FUZZ_CPU_SECONDS} --malloc-limit-mb ${FUZZ_MALLOC_LIMIT_MB})
   endif()
-  add_test(NAME ${name}.runs_long COMMAND ${command})
-  math(EXPR timeout "${STBENCH_FUZZ_SECONDS} + 300")
-  set_tests_properties(${name}.runs_long PROPERTIES LABELS "long;release" TIMEOUT ${timeout} FIXTURES_REQUIRED ${name}
+  add_test(NAME ${name}_fuzz.runs_long COMMAND ${command})
+  math(EXPR timeout "8 * ${STBENCH_FUZZ_CPU_SECONDS} + 300")
+  set_tests_properties(${name}_fuzz.runs_long PROPERTIES LABELS "long;release;part-fuzz" TIMEOUT ${timeout}
     SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()

@@ -32,6 +32,8 @@ checks  command mpirun            openmpi-bin
 checks  command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 checks  command qemu-aarch64      qemu-user
 checks  browser chromium          chromium-headless-shell
+long    command clang++-19        clang-19
+long    fuzzer  19                libclang-rt-19-dev
 venv    module  ensurepip         python3-venv
 '
 
@@ -48,6 +50,7 @@ have_need() {
     command) command -v "$2" >/dev/null ;;
     browser) command -v chromium-headless-shell >/dev/null || command -v "$2" >/dev/null ;;
     header) have_header "$2" ;;
+    fuzzer) compgen -G "/usr/lib/llvm-$2/lib/clang/*/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
     module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
   esac
 }
@@ -96,7 +99,8 @@ require_packages() {
 }
 
 # What is not needed is installed where that is possible, each package by itself where not all can be, and never a reason
-# to stop: `comfort` makes life easier, and tests that miss one of `checks` are skipped and say so.
+# to stop: `comfort` makes life easier, and tests that miss one of `checks`, or of `long` (./test --long), are skipped and
+# say so.
 offer_packages() {
   local package
   local -a missing

@@ -1,5 +1,5 @@
-"""Sums up CTest's JUnit files of one folder: the slowest tests, the time of each stage, the skipped with their reasons, the
-failed, and the closing line.
+"""Sums up CTest's JUnit files of one folder: the slowest tests, the time of each stage, what the long tests counted, the
+skipped with their reasons, the failed, and the closing line.
 
 usage: test_summary.py FOLDER
 
@@ -111,6 +111,22 @@ def slowest(folder, count=10):
     return [f"slowest  {name}: {taken:.0f} s" for taken, name in heapq.nlargest(count, seconds) if taken >= 1]
 
 
+COUNTED = re.compile(r"^(?:all: )?\d+ (?:executions|injections|kills|mutants)\b.*$", re.MULTILINE)
+
+
+def counts(folder):
+    """The lines in which tests labelled `long` say how much they tried."""
+    for file in sorted(folder.glob("*.xml")):
+        try:
+            cases = list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
+        except (OSError, xml.etree.ElementTree.ParseError):
+            continue  # read_results says so
+        for case in cases:
+            if case.get("name").endswith(".runs_long"):
+                for line in COUNTED.findall(case.findtext("system-out") or ""):
+                    yield f"counted  {case.get('name')}: {line}"
+
+
 def stages(folder):
     """The lines of the stages, and of their sum."""
     file = folder / "stages.tsv"
@@ -123,7 +139,7 @@ def stages(folder):
 def main():
     folder = Path(sys.argv[1])
     results = collect(folder)
-    for line in (*slowest(folder), *stages(folder)):
+    for line in (*slowest(folder), *stages(folder), *counts(folder)):
         print(line)
     for state in ("skipped", "failed"):
         for name, found, reason in results:

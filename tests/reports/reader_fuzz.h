@@ -2,8 +2,6 @@
 /// written and read again as the same; comparing it with itself finds nothing.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -12,14 +10,11 @@
 #include "reports/error.h"
 #include "reports/json.h"
 #include "reports/table.h"
+#include "tests/fuzz.h"
 
 namespace stbench::reports {
 
-inline void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "reader fuzz: broken: %s\n", what);
-  std::abort();
-}
+using test::require;
 
 /// A refusal names the file, the line and the column, and can be printed on a terminal.
 inline void check_refusal(std::string_view message) {

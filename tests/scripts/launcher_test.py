@@ -54,5 +54,19 @@ class LauncherTest(CheckoutTest):
         self.assertIn("the build failed", done.stderr)
 
 
+class TestOptionsTest(CheckoutTest):
+    """./test: options that would be ignored or mean nothing are refused before anything is set up."""
+
+    def test_wrong_options_are_refused_with_what_is_right(self):
+        for words, what in ((("--part", "fuzz"), "write --long"), (("--seed", "3"), "write --long"),
+                            (("--long", "--part", "fuzzy"), "choose fuzz, inject, kills, mutants, sanitizers, files or rest"),
+                            (("--long", "--seed", "0"), "--seed 0: not a seed"), (("--long", "--seed", "x"), "--seed x: not a seed"),
+                            (("--long", "--part", "rest", "--quick"), "exclude each other"),
+                            (("--long", "--part", "rest", "--only", "x"), "exclude each other"), (("--jobs", "0"), "--jobs 0")):
+            done = self.run_script("test", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(what, done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

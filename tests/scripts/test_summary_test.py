@@ -77,6 +77,16 @@ class SummaryTest(unittest.TestCase):
         ])
         self.assertEqual(done.returncode, 0)
 
+    def test_what_long_tests_counted_is_listed(self):
+        counted = "12345 executions of npy_fuzz in 600 s of processor time, seed 3, 4 inputs found beside the corpus"
+        long = ('<testcase name="%s" status="run"><system-out>INFO: 7 things\n%s\n</system-out></testcase>')
+        done = self.summarise(release_xml=self.suite(long % ("npy_fuzz.runs_long", counted),
+                                                     long % ("inject.runs_long", "2000 injections, 0 faults"),
+                                                     long % ("other", "9 kills")))
+        self.assertEqual(done.stdout.splitlines(), [f"counted  npy_fuzz.runs_long: {counted}",
+                                                    "counted  inject.runs_long: 2000 injections, 0 faults",
+                                                    "3 passed, 0 failed, 0 skipped"])
+
     def test_programs_run_whole_are_counted_by_their_cases(self):
         program = '<testcase name="a_test" status="run"><system-out>ok</system-out></testcase>'
         done = self.summarise(asan_xml=self.suite(program, PASSED), asan__a_test_xml=WHOLE_PROGRAM % "")

@@ -1,21 +1,16 @@
 /// The fuzz target of the `.npy` reader: any bytes give an array or an NpyError, never anything else.
 /// libFuzzer calls it (npy_fuzz, where clang is found), and replay_corpus.cpp with the committed corpus.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 
 #include "speedtorch/npy.h"
 #include "speedtorch/npy_array.h"
+#include "tests/fuzz.h"
 
 namespace speedtorch {
 namespace {
 
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "npy_fuzz: broken: %s\n", what);
-  std::abort();
-}
+using stbench::test::require;
 
 void require_the_same(const NpyArray& one, const NpyArray& other) {
   require(one.element == other.element, "the element type survives a round trip");
