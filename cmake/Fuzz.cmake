@@ -4,7 +4,8 @@
 #
 # With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time.
 # SOURCES, from the project's root, are then compiled by clang, with sanitizers and with the counters that libFuzzer steers by.
-# Everything else comes from LIBRARIES and OBJECTS as they are in the build. All targets are in one folder of CMake's, and files
+# Everything else comes from LIBRARIES and OBJECTS as they are in the build. clang and g++ lay nlohmann-json's ordered objects out
+# differently: of the files that hand them to each other, SOURCES has all or none. All targets are in one folder of CMake's, and files
 # of several are compiled once.
 set(STBENCH_FUZZ_CPU_SECONDS 600 CACHE STRING "Processor time of each fuzz target with ./test --long")
 option(STBENCH_LONG "Look for a clang that has libFuzzer, for ./test --long" OFF)

@@ -12,7 +12,7 @@ stbench_fuzz_target(index SOURCES tests/harness/index_fuzz.cpp harness/distribut
 stbench_fuzz_target(sentence SOURCES tests/harness/sentence_fuzz.cpp harness/sentence.cpp ${words} LIBRARIES harness)
 stbench_fuzz_target(archive LABELS libtorch SOURCES tests/speedtorch/archive_fuzz.cpp speedtorch/archive.cpp LIBRARIES speedtorch)
 if(STBENCH_HAS_PROGRAM)
-  set(of_options command_line comparison_options expectation output_paths show_command)
+  set(of_options command_line comparison_options output_paths)
   list(TRANSFORM of_options REPLACE "(.+)" "benchmarks/\\1.cpp")
   stbench_fuzz_target(options LABELS benchmarks LIBRARIES program MALLOC_LIMIT_MB 64
     SOURCES tests/benchmarks/options_fuzz.cpp ${of_options} ${words} harness/pattern.cpp
