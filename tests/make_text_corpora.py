@@ -113,7 +113,7 @@ SENTENCE = {f"{kind}-{name}": str(kind) + text for kind, name, text in (
     (0, "twice-the-same-key", MOVE + " cores=2"), (0, "unknown-key", MOVE + " kache=cold"), (0, "word-too-many", MOVE + " more"),
     (0, "word-missing", MOVE[:40]), (0, "no-arrow", MOVE.replace("->", "")), (0, "zero-rows", MOVE.replace("10M", "0")),
     (0, "rows-beyond", MOVE.replace("10M", "99999999999G")), (0, "no-size", MOVE.replace("10M×128", "10M")),
-    (0, "quoted-number", MOVE + ' callers="2"'), (0, "empty-quotes", MOVE.replace("unique", '""')), (0, "arrows", "-> -> ->"),
+    (0, "quoted-number", MOVE + ' callers="2"'), (0, "number-as-a-text", MOVE + ' isa="5"'), (0, "empty-quotes", MOVE.replace("unique", '""')), (0, "arrows", "-> -> ->"),
     (0, "real-clip", MOVE + " clip=1e-3"), (0, "clip-no-number", MOVE + " clip=nan"), (0, "empty", ""),
     (1, "hold", "memory in pinned -> speedtorch -> cuda:0 float32 10M×128"), (1, "hold-with-batch", MOVE.replace("transfer", "memory")),
     (1, "hold-with-cores", "memory in pinned -> speedtorch -> cuda:0 float32 10M×128 cores=2"),

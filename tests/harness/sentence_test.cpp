@@ -117,7 +117,7 @@ TEST(Sentence, ReadsAnAxisWithoutDefaultByItsLooks) {
   EXPECT_EQ(id.axes[3].second, Value());
 }
 
-/// Found by the fuzzer: `isa="5"` was written as `isa=5`, which is a number.
+/// `isa="5"` was written as `isa=5`, which is a number.
 TEST(Sentence, OfAnAxisWithoutDefaultKeepsTheKindOfItsValue) {
   const AxisDefaults unknown{{"a", {}}};
   Identity id = from_sentence(kExample, unknown);
@@ -129,6 +129,7 @@ TEST(Sentence, OfAnAxisWithoutDefaultKeepsTheKindOfItsValue) {
   }
 }
 
+/// `clip=nan` is how the fuzzer of sentences began.
 TEST(Sentence, HasNoNumbersThatAreNotFinite) {
   const AxisDefaults axes{{"clip", 0.0}};
   for (const std::string text : {"nan", "inf", "-inf", "1e999"}) {
