@@ -10,7 +10,7 @@ from program import HOST, ProgramTest, read_json, run
 
 SIZE = ("--rows", "64", "--dim", "8", *HOST)
 # The memory suite holds tables and times nothing. Of the models' batches half of what fits, so that each way fits.
-SMALLEST = {"memory": SIZE, "infinitybatch": ("--preset", "full", "--rows", "1k", "--batch", "500", "--cores", "1",
+SMALLEST = {"memory": SIZE, "infinitybatch": ("--preset", "full", "--rows", "512", "--batch", "250", "--cores", "1",
                                               "--samples", "1", *HOST)}
 METRIC = {"memory": "resident_bytes"}
 SAMPLED = ("--preset", "full", *SIZE, "--batch", "16", "--cores", "1", "--samples", "1")
