@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
@@ -76,10 +75,9 @@ int run_program(const std::vector<std::string>& words) {
     return dispatch(stbench::parse_command_line(words));
   } catch (const std::bad_alloc&) {
     return fail("out of memory; use fewer --rows or a smaller --batch");
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(error.what());                // names the file
-  } catch (const std::system_error& error) {  // a std::thread's, which says nothing but the system's reason
-    return fail(
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) return fail(error.what());
+    return fail(  // a std::thread's, which says nothing but the system's reason
         ("a thread cannot be started: " + error.code().message() +
          "; use fewer --cores, or raise the limit on processes (ulimit -u, or pids.max of the container)")
             .c_str());
