@@ -28,7 +28,7 @@ EventFile::EventFile(std::string path) : path_(std::move(path)) {
   const int fd = path_ == "-" ? ::dup(STDOUT_FILENO)
                               : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) refuse(path_, errno);
-  file_ = reports::FileDescriptor(fd);
+  file_ = speedtorch::Descriptor(fd);
 }
 
 EventFile::~EventFile() {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reports/events.h"
-#include "reports/file.h"
+#include "speedtorch/descriptor.h"
 
 namespace stbench {
 
@@ -31,7 +31,7 @@ class EventFile {
   std::string path_;
   std::string made_;    ///< the file, if it was not there before
   bool begun_ = false;  ///< there are lines in it
-  reports::FileDescriptor file_;
+  speedtorch::Descriptor file_;
   reports::EventLines lines_;
   int error_ = 0;  ///< the first, after which nothing more is written
 };

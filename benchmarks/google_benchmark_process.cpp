@@ -39,7 +39,7 @@ class MemoryFile {
   }
 
  private:
-  reports::FileDescriptor file_;
+  speedtorch::Descriptor file_;
 };
 
 /// The environment without what Google Benchmark takes for options.

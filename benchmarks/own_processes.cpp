@@ -55,8 +55,8 @@ Words arguments_for(const Options& options, const std::string& report) {
   return words;
 }
 
-/// Where the processes write their reports; goes with this process, or with the next one's where it is
-/// killed.
+/// The folder that the processes write their reports to. It goes with this process; if that is killed, the
+/// next run removes it.
 class ReportsFolder {
  public:
   ReportsFolder() {
@@ -64,7 +64,7 @@ class ReportsFolder {
     if (folder_.error() != 0)
       throw reports::ReportError(fmt::format("cannot make a folder in \"{}\": {}",
                                              std::filesystem::temp_directory_path().string(),
-                                             std::strerror(folder_.error())));
+                                             reports::system_reason(folder_.error())));
   }
 
   [[nodiscard]] std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
@@ -93,7 +93,8 @@ pid_t start(Words words, bool show) {
   const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw reports::ReportError(fmt::format("cannot start a process: {}", std::strerror(error)));
+  if (error != 0)
+    throw reports::ReportError(fmt::format("cannot start a process: {}", reports::system_reason(error)));
   return pid;
 }
 
@@ -105,7 +106,7 @@ int wait_for(pid_t pid) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
     if (ended == pid) return exit_status_of_process(status);
     if (ended < 0 && errno != EINTR)
-      throw reports::ReportError(fmt::format("lost a process: {}", std::strerror(errno)));
+      throw reports::ReportError(fmt::format("lost a process: {}", reports::system_reason(errno)));
     if (const int signal = harness::interrupted_by(); signal != 0 && !std::exchange(told, true))
       ::kill(pid, signal);
   }

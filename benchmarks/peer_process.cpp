@@ -69,8 +69,8 @@ pid_t spawn(const std::vector<std::string>& command, int stdio, int messages) {
 }
 
 /// A descriptor that is none of the standard three, which the child gives away.
-reports::FileDescriptor above_the_standard_three(const reports::FileDescriptor& fd) {
-  reports::FileDescriptor above(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+speedtorch::Descriptor above_the_standard_three(const speedtorch::Descriptor& fd) {
+  speedtorch::Descriptor above(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (!above.valid()) throw PeerError(fmt::format("no descriptor for the peer: {}", std::strerror(errno)));
   return above;
 }
@@ -111,9 +111,9 @@ void PeerProcess::start(const std::vector<std::string>& command) {
   // A socket, not two pipes: writing to a peer that is gone is then an error without a signal.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw PeerError(fmt::format("socketpair: {}", std::strerror(errno)));
-  socket_ = reports::FileDescriptor(ends[0]);
-  const auto theirs = above_the_standard_three(reports::FileDescriptor(ends[1]));
-  messages_ = above_the_standard_three(reports::FileDescriptor(::memfd_create("stbench", MFD_CLOEXEC)));
+  socket_ = speedtorch::Descriptor(ends[0]);
+  const auto theirs = above_the_standard_three(speedtorch::Descriptor(ends[1]));
+  messages_ = above_the_standard_three(speedtorch::Descriptor(::memfd_create("stbench", MFD_CLOEXEC)));
   pid_ = spawn(command, theirs.get(), messages_.get());
 }
 
@@ -213,7 +213,7 @@ void PeerProcess::give_up(const std::string& reason) {
 std::string PeerProcess::end(bool kill) {
   if (!alive())
     throw std::logic_error("a peer is ended once: without its number, kill() would mean every process");
-  socket_ = reports::FileDescriptor();  // its standard input ends
+  socket_ = speedtorch::Descriptor();  // its standard input ends
   int status = 0;
   const auto until = Clock::now() + grace;
   while (!kill && ::waitpid(pid_, &status, WNOHANG) == 0) {

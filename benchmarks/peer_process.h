@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/file.h"
+#include "speedtorch/descriptor.h"
 
 namespace stbench {
 
@@ -76,7 +76,7 @@ class PeerProcess {
 
   PeerTerms terms_;
   pid_t pid_ = -1;
-  reports::FileDescriptor socket_, messages_;
+  speedtorch::Descriptor socket_, messages_;
   std::string unread_;
   nlohmann::ordered_json versions_ = nlohmann::ordered_json::object();
 };

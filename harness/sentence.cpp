@@ -117,7 +117,7 @@ bool is_digits(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// What axis_value() reads as the same value beside this default.
+/// The text that axis_value() reads as the same value beside this default.
 std::string as_text(const Value& value, const Value& like) {
   const bool by_looks = std::holds_alternative<std::monostate>(like);
   if (const auto* count = std::get_if<std::int64_t>(&value))

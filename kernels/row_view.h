@@ -35,7 +35,7 @@ enum class Direction { gather, scatter };
 void check_gather_shapes(ConstRows table, std::int64_t count, Rows out);
 void check_scatter_shapes(ConstRows values, std::int64_t count, Rows table);
 
-/// What a GPU's kernels need beside it. @throws ShapeError for rows of no bytes
+/// Checks what only a GPU's kernels need. @throws ShapeError for rows of no bytes
 void require_bytes_in_rows(ConstRows table);
 
 }  // namespace speedtorch::kernels

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
-#include <system_error>
 
 #include "reports/case_join.h"
 #include "reports/csv.h"
@@ -26,8 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
-
 [[noreturn]] void refuse(std::string_view path, std::string_view why, std::string_view right) {
   throw ReportError(fmt::format("cannot write \"{}\": {}; {} would be right", path, why, right));
 }
@@ -38,23 +35,23 @@ std::string reason_of(int error) { return std::generic_category().message(error)
   if (folder.empty()) folder = ".";
   struct stat state {};
   if (::stat(folder.c_str(), &state) != 0) {
-    refuse(path, fmt::format("folder \"{}\": {}", folder.string(), reason_of(errno)),
+    refuse(path, fmt::format("folder \"{}\": {}", folder.string(), system_reason(errno)),
            "a path in a folder that exists");
   }
   if (!S_ISDIR(state.st_mode))
     refuse(path, fmt::format("\"{}\" is no folder", folder.string()), "a path in a folder");
-  refuse(path, reason_of(error), "a path in a folder you may write to");
+  refuse(path, system_reason(error), "a path in a folder you may write to");
 }
 
 void write_all(int fd, std::string_view text, const std::string& path) {
   if (const int error = write_whole(fd, text); error != 0)
-    refuse(path, reason_of(error), "a place with room for the report");
+    refuse(path, system_reason(error), "a place with room for the report");
 }
 
 /// A pipe or a terminal cannot be synchronised, which is no fault of the text.
 void to_disk(int fd, const std::string& path) {
   if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) {
-    refuse(path, reason_of(errno), "a place with room for the report");
+    refuse(path, system_reason(errno), "a place with room for the report");
   }
 }
 
@@ -66,7 +63,7 @@ void remove_and_name_leftovers(const std::string& path) {
                stderr);
 }
 
-ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(path)) {
+ReportFile::ReportFile(std::string path, speedtorch::Temporary temporary) : path_(std::move(path)) {
   if (path_.empty())
     throw ReportError("cannot write a report to \"\": a file name, or - for the output, would be right");
   if (path_ == "-") {
@@ -76,10 +73,10 @@ ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(
   target_ = destination_of(path_);
   struct stat state {};
   const bool exists = ::stat(target_.c_str(), &state) == 0;
-  if (!exists && errno == ELOOP) refuse(path_, reason_of(ELOOP), "a link that leads to a file");
+  if (!exists && errno == ELOOP) refuse(path_, system_reason(ELOOP), "a link that leads to a file");
   if (exists && S_ISDIR(state.st_mode)) refuse(path_, "it is a folder", "the name of a file in it");
   if (exists && ::access(target_.c_str(), W_OK) != 0)
-    refuse(path_, reason_of(errno), "a file you may write to");
+    refuse(path_, system_reason(errno), "a file you may write to");
   if (fs::path(path_).filename().empty()) refuse(path_, "it names a folder", "the name of a file");
   if (exists && !S_ISREG(state.st_mode)) {
     claim_in_place();
@@ -90,11 +87,11 @@ ReportFile::ReportFile(std::string path, Temporary temporary) : path_(std::move(
 }
 
 void ReportFile::claim_in_place() {
-  in_place_ = FileDescriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!in_place_.valid()) refuse(path_, reason_of(errno), "a path you may write to");
+  in_place_ = speedtorch::Descriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!in_place_.valid()) refuse(path_, system_reason(errno), "a path you may write to");
 }
 
-void ReportFile::claim_temporary(Temporary temporary) {
+void ReportFile::claim_temporary(speedtorch::Temporary temporary) {
   file_.emplace(target_, temporary);
   if (file_->error() != 0) refuse_folder(path_, target_, file_->error());
   remove_and_name_leftovers(target_);
@@ -115,7 +112,7 @@ void ReportFile::write(std::string_view text) {
 void ReportFile::publish() {
   if (const int error = file_->replace(); error != 0) refuse_folder(path_, target_, error);
   if (const int error = file_->sync_folder(); error != 0)
-    refuse(path_, fmt::format("it is written, and may be lost if the power fails: {}", reason_of(error)),
+    refuse(path_, fmt::format("it is written, and may be lost if the power fails: {}", system_reason(error)),
            "a disk without errors");
 }
 
@@ -124,14 +121,14 @@ std::string read_file(const std::string& path, std::size_t largest) {
     throw ReportError(
         fmt::format("cannot read \"{}\": {}; a report of this program would be right", path, why));
   };
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) fail(reason_of(errno));
+  const speedtorch::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) fail(system_reason(errno));
   std::string text;
   std::array<char, std::size_t{1} << 16> block{};
   while (true) {
     const ssize_t count = ::read(file.get(), block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(reason_of(errno));
+    if (count < 0) fail(system_reason(errno));
     if (count == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(count));
     if (text.size() > largest) fail(fmt::format("it is larger than {} bytes", largest));

@@ -11,8 +11,6 @@
 
 namespace stbench::reports {
 
-using FileDescriptor = speedtorch::Descriptor;
-
 /// A destination claimed before measuring, so that one that cannot be written is said before, not after.
 ///
 /// The text goes to a temporary file in the destination's folder (one without a name where the file system
@@ -21,15 +19,13 @@ using FileDescriptor = speedtorch::Descriptor;
 /// pipe, a terminal) is written in place.
 class ReportFile {
  public:
-  using Temporary = speedtorch::Temporary;
-
   /// @throws ReportError naming the path, the system's reason and what would be right: empty path, no such
-  /// folder, not
-  ///   writable, a folder.
+  /// folder, not writable, a folder.
   ///
   /// Removes what killed processes left beside the destination, and says so on stderr. Destroyed before it
   /// was written, it leaves the destination as it was.
-  explicit ReportFile(std::string path, Temporary temporary = Temporary::unnamed_where_possible);
+  explicit ReportFile(std::string path,
+                      speedtorch::Temporary temporary = speedtorch::Temporary::unnamed_where_possible);
   /// Once; afterwards the destination holds exactly the text.
   /// @throws ReportError where the text cannot be written whole: the destination is as it was.
   /// @throws std::logic_error at the second call.
@@ -37,13 +33,13 @@ class ReportFile {
 
  private:
   void claim_in_place();
-  void claim_temporary(Temporary temporary);
+  void claim_temporary(speedtorch::Temporary temporary);
   void publish();
 
   std::string path_;    // as the user gave it, for messages
   std::string target_;  // behind symbolic links
   bool written_ = false;
-  FileDescriptor in_place_;
+  speedtorch::Descriptor in_place_;
   std::optional<speedtorch::UnfinishedFile> file_;
 };
 

@@ -39,22 +39,25 @@ class Result(unittest.TextTestResult):
         super().stopTest(test)
         self.case_of(test).set("time", f"{time.monotonic() - self.begun[test.id()]:.3f}")
 
+    def note_failure(self, test, message):
+        xml.etree.ElementTree.SubElement(self.case_of(test), "failure", message=message[:2000])
+
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        xml.etree.ElementTree.SubElement(self.case_of(test), "failure", message=str(err[1])[:2000])
+        self.note_failure(test, str(err[1]))
 
     def addError(self, test, err):
         super().addError(test, err)
-        xml.etree.ElementTree.SubElement(self.case_of(test), "failure", message=str(err[1])[:2000])
+        self.note_failure(test, str(err[1]))
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is not None:
-            xml.etree.ElementTree.SubElement(self.case_of(test), "failure", message=f"{subtest}: {err[1]}"[:2000])
+            self.note_failure(test, f"{subtest}: {err[1]}")
 
     def addUnexpectedSuccess(self, test):
         super().addUnexpectedSuccess(test)
-        xml.etree.ElementTree.SubElement(self.case_of(test), "failure", message="passed, which was not expected")
+        self.note_failure(test, "passed, which was not expected")
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)

@@ -239,9 +239,8 @@ int run(const std::vector<std::string>& words) {
   return 0;
 }
 
-/// Of the descriptors 0 to 2, a closed one goes to /dev/null: else the next file to be opened, a checkpoint
-/// for instance, gets its number and what is printed. A closed standard output stays one that cannot be
-/// written.
+/// Opens /dev/null for each closed descriptor of 0 to 2: else the next file to be opened, a checkpoint for
+/// instance, gets its number and what is printed. A closed standard output stays one that cannot be written.
 void reserve_standard_descriptors() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(number, F_GETFD) == -1) ::open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);

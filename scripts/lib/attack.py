@@ -23,7 +23,7 @@ OLD = "what was here before\n"
 # the C library, of LibTorch and of OpenMP, which is not our code.
 BEGIN = "fcntl(0, F_GETFD"
 
-# What the system says. A message that says nothing else does not name the thing.
+# The texts of the system. A message that says nothing else does not name the thing.
 BARE = {os.strerror(number) for number in errno.errorcode} | {"std::bad_alloc"}
 
 RUN = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--method", "speedtorch,copy", "--rows", "1k",

@@ -4,9 +4,8 @@ skipped with their reasons, the failed, and the closing line.
 usage: test_summary.py FOLDER
 
 FOLDER holds NAME.xml for each run of CTest, NAME/PROGRAM.xml for each GoogleTest program and file of unittest that CTest ran
-whole in it, and
-NAME.failed with one line for each step that gave no results. stages.tsv has a line per stage: its name, its seconds, and the
-CPU seconds of all its processes.
+whole in it, and NAME.failed with one line for each step that gave no results. stages.tsv has a line per stage: its name, its
+seconds, and the CPU seconds of all its processes.
 Exit status 0 where something ran and nothing failed, else 1.
 """
 
@@ -97,14 +96,19 @@ def collect(folder):
     return results or [("all", "failed", "no tests ran")]
 
 
+def readable_cases(files):
+    """Yields (file, its cases) for each XML file. read_results says which cannot be read."""
+    for file in files:
+        try:
+            yield file, list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
+        except (OSError, xml.etree.ElementTree.ParseError):
+            continue
+
+
 def slowest(folder, count=10):
     """The lines of the tests that took longest, of all builds together: of a program that ran whole, its cases."""
     seconds = []
-    for file in (*folder.glob("*.xml"), *folder.glob("*/*.xml")):
-        try:
-            cases = list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
-        except (OSError, xml.etree.ElementTree.ParseError):
-            continue  # read_results says so
+    for file, cases in readable_cases((*folder.glob("*.xml"), *folder.glob("*/*.xml"))):
         of = ": ".join(file.relative_to(folder).with_suffix("").parts)
         seconds += ((float(case.get("time", 0)), f"{of}: {case.get('name')}") for case in cases
                     if not (folder / of / f"{case.get('name')}.xml").exists())
@@ -116,11 +120,7 @@ COUNTED = re.compile(r"^(?:all: )?\d+ (?:executions|injections|kills|mutants)\b.
 
 def counts(folder):
     """The lines in which tests labelled `long` say how much they tried."""
-    for file in sorted(folder.glob("*.xml")):
-        try:
-            cases = list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
-        except (OSError, xml.etree.ElementTree.ParseError):
-            continue  # read_results says so
+    for _, cases in readable_cases(sorted(folder.glob("*.xml"))):
         for case in cases:
             if case.get("name").endswith(".runs_long"):
                 for line in COUNTED.findall(case.findtext("system-out") or ""):

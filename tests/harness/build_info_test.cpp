@@ -6,8 +6,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "tests/harness/temporary_folder.h"
 #include "tests/paths.h"
@@ -44,8 +42,7 @@ class BuildInfoScript : public testing::Test {
         "-DFLAGS='-O3 -g' -DTYPE=Release -DTEMPLATE='{}/harness/build_info.cpp.in' -DOUTPUT=out.cpp "
         "-P '{}/harness/build_info.cmake'",
         STBENCH_CMAKE, revision, stbench::test::source_folder(), stbench::test::source_folder()));
-    std::ifstream file(folder_.path() / "out.cpp");
-    return {std::istreambuf_iterator<char>(file), {}};
+    return stbench::test::content_of(folder_.path() / "out.cpp");
   }
 
   stbench::test::TemporaryFolder folder_;

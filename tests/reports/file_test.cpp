@@ -27,13 +27,9 @@ namespace stbench::reports {
 namespace {
 
 namespace fs = std::filesystem;
-using Temporary = ReportFile::Temporary;
+using speedtorch::Temporary;
+using stbench::test::content_of;
 using stbench::test::TemporaryFolder;
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
@@ -246,7 +242,7 @@ TEST_P(FileTest, AKilledProcessLeavesNoReport) {
   EXPECT_FALSE(fs::exists(path("t.csv")));
   EXPECT_EQ(content_of(path("old.csv")), "old");
   if (GetParam() == Temporary::unnamed_where_possible && fs::exists("/proc/self/fd")) {
-    const FileDescriptor probe(::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    const speedtorch::Descriptor probe(::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     EXPECT_TRUE(!probe.valid() || files() == 1) << "a file without a name goes with its process";
   }
   const bool was_left = files() > 1;

@@ -30,17 +30,13 @@ using testing::Not;
 class Archives : public testing::Test {
  protected:
   [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-  [[nodiscard]] static std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   static void write(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
   /// A file by that name with one tensor, whose bytes are all different from what surrounds them.
   [[nodiscard]] std::string saved_table() const {
     save_torch(Table::from_array(at::arange(300, at::kInt).view({100, 3}).add(0x5A5A0000)), path("table.pt"));
-    return content(path("table.pt"));
+    return stbench::test::content_of(path("table.pt"));
   }
   stbench::test::TemporaryFolder folder_;
 };
@@ -86,7 +82,7 @@ class TrainedOptimizer : public Archives {
 TEST_F(TrainedOptimizer, FindsEachFlippedBitOfAStateAndChangesNothing) {
   auto optimizer = trained();
   optimizer.save(path("adam.pt"));
-  const auto whole = content(path("adam.pt"));
+  const auto whole = stbench::test::content_of(path("adam.pt"));
   const auto state = optimizer.state()[0].tensors[1].second.contiguous();
   const auto begin = begin_of(state, whole);
   for (std::size_t bit = 0; bit < state.nbytes() * 8; bit += 191) {
@@ -104,7 +100,7 @@ TEST_F(TrainedOptimizer, FindsEachFlippedBitOfAStateAndChangesNothing) {
 TEST_F(TrainedOptimizer, NeverThrowsAnUntypedError) {
   auto optimizer = trained();
   optimizer.save(path("adam.pt"));
-  const auto whole = content(path("adam.pt"));
+  const auto whole = stbench::test::content_of(path("adam.pt"));
   const auto state = optimizer.state()[0].tensors[1].second.clone();
   const auto table = saved_table();
   std::mt19937 random(7);
@@ -169,7 +165,7 @@ TEST_F(Archives, OfPythonAreReadWithAndWithoutChecksums) {
   ASSERT_EQ(std::system(("cd " + folder_.path().string() + " && " STBENCH_PYTHON " " + script).c_str()), 0);
   for (const char* name : {"summed.pt", "unsummed.pt"})
     EXPECT_TRUE(at::equal(load_torch(path(name)).tensor(), at::arange(300, at::kFloat))) << name;
-  auto damaged = content(path("summed.pt"));
+  auto damaged = stbench::test::content_of(path("summed.pt"));
   const auto at = begin_of(at::arange(300, at::kFloat), damaged) + 77;
   damaged[at] = static_cast<char>(damaged[at] ^ 4);
   write(path("summed.pt"), damaged);

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <thread>
 
@@ -45,6 +44,7 @@ namespace {
 using stbench::harness::key_of;
 using stbench::harness::mix;
 using stbench::harness::Random;
+using stbench::test::content_of;
 using stbench::test::message_of;
 using stbench::test::TemporaryFolder;
 using testing::AllOf;
@@ -135,11 +135,6 @@ class Expectation {
   }
   std::vector<std::int64_t> epochs_ = std::vector<std::int64_t>(kRows, 0);
 };
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// When to kill: at random within a span that follows the machine's speed, so that the moments that matter
 /// are met.

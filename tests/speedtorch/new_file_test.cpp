@@ -7,8 +7,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <fstream>
-
 #include "speedtorch/error.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
@@ -17,6 +15,7 @@
 namespace speedtorch {
 namespace {
 
+using stbench::test::content_of;
 using stbench::test::message_of;
 using stbench::test::TemporaryFolder;
 using testing::AllOf;
@@ -25,11 +24,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class NewFiles : public testing::TestWithParam<Temporary> {
  protected:

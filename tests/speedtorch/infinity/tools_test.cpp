@@ -39,6 +39,7 @@ namespace speedtorch::test {
 namespace {
 
 using infinity::Warning;
+using stbench::test::content_of;
 using stbench::test::TemporaryFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -730,8 +731,7 @@ TEST(Checkpoint, WithAFlippedBitIsAFileErrorThatNamesTheEntry) {
   Trainer trainer;
   trainer.ib.epoch();
   trainer.ib.save(path);
-  std::ifstream file(path, std::ios::binary);
-  const std::string whole{std::istreambuf_iterator<char>(file), {}};
+  const std::string whole = content_of(path);
   const Tensors before = parameters_of(trainer.net);
   const auto resume_damaged = [&](std::size_t at, int mask) {
     std::string damaged = whole;
@@ -948,11 +948,6 @@ TEST(MemoryHistory, CutsLabelsKeepsTheLastAndShowsWhatChanged) {
 
 // ---- listeners ----
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 void train_with(const std::shared_ptr<infinity::Listener>& listener) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
@@ -967,7 +962,7 @@ TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
   const TemporaryFolder folder;
   const std::string csv = folder.path() / "stats.csv";
   train_with(std::make_shared<infinity::StatsFile>(csv));
-  std::istringstream lines(text_of(csv));
+  std::istringstream lines(content_of(csv));
   std::vector<std::string> kinds;
   for (std::string line; std::getline(lines, line);) {
     EXPECT_EQ(std::count(line.begin(), line.end(), ','), 10) << line;
@@ -977,7 +972,7 @@ TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
 
   const std::string json = folder.path() / "stats.json";
   train_with(std::make_shared<infinity::StatsFile>(json));
-  std::istringstream objects(text_of(json));
+  std::istringstream objects(content_of(json));
   double batches = 0;
   double epochs = 0;
   for (std::string line; std::getline(objects, line);) {
@@ -990,7 +985,7 @@ TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
   const std::string bad = folder.path() / "nan.json";
   const infinity::BatchResult result{.loss = std::nan(""), .samples = 3};
   infinity::StatsFile(bad).batch_ends({.result = &result, .seconds = 1});
-  EXPECT_THAT(text_of(bad), HasSubstr("\"loss\": null"));
+  EXPECT_THAT(content_of(bad), HasSubstr("\"loss\": null"));
   EXPECT_THROW(infinity::StatsFile(folder.path() / "no" / "folder.csv"), FileError);
 }
 
