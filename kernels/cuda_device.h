@@ -13,9 +13,12 @@
 
 namespace speedtorch::kernels {
 
-/// @throws CudaError naming `call` unless `status` is success.
+/// @throws CudaError naming `call` unless `status` is success. The runtime forgets the error, which whoever
+/// asks next would report as his own.
 inline void check_cuda(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
 }
 
 inline DeviceShape ask_device_shape(int device, const void* kernel) {

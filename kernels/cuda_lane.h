@@ -71,6 +71,13 @@ struct LaneItem {
   int high = 0;
 };
 
+/// So many items at a time.
+template <std::size_t kEntries>
+struct LaneItems {
+  static constexpr int count = static_cast<int>(kEntries);
+  LaneItem of[kEntries];
+};
+
 /// Items whose loads a thread issues before it waits for the first: loads in flight hide the latency of
 /// memory. Four of 16 bytes are 64 KiB a multiprocessor at half its threads, where device memory needs 10-26
 /// and a PCIe 5 link 72 for the whole GPU; eight would cost registers and so threads.
@@ -124,10 +131,10 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem find_item(const LaneMove<Index>& move, st
 
 /// Counts the bad ones of the entries in flight. They are read again here, so that the way without a bad
 /// index keeps nothing for it.
-template <class Index, class Memory>
+template <std::size_t kEntries, class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void report_bad(const LaneMove<Index>& move, std::int64_t first,
                                               std::int64_t stride, std::int64_t count, Memory& memory) {
-  for (std::int64_t entry = first; entry < count && entry < first + kItemsInFlight * stride;
+  for (std::int64_t entry = first; entry < count && entry < first + LaneItems<kEntries>::count * stride;
        entry += stride) {
     const std::int64_t row = move.index[entry];
     const std::int64_t position = move.positions == nullptr ? entry : move.positions[entry];
@@ -137,29 +144,29 @@ SPEEDTORCH_HOST_DEVICE inline void report_bad(const LaneMove<Index>& move, std::
 
 /// The items of part `part` of the entries in flight, `first` and on, `stride` apart. All indices are loaded
 /// before one is looked at: looking in between would wait for memory once an item.
-template <bool kLinked, class Index, class Memory>
+template <bool kLinked, std::size_t kEntries, class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void find_items(const LaneMove<Index>& move, std::int64_t first,
                                               std::int64_t stride, std::int64_t count, std::int64_t part,
-                                              bool reports, Memory& memory,
-                                              LaneItem (&found)[kItemsInFlight]) {
-  Index rows[kItemsInFlight];
-  std::int64_t positions[kItemsInFlight];
-  for (int k = 0; k < kItemsInFlight; ++k) {
+                                              bool reports, Memory& memory, LaneItems<kEntries>& found) {
+  Index rows[kEntries];
+  std::int64_t positions[kEntries];
+  for (int k = 0; k < LaneItems<kEntries>::count; ++k) {
     positions[k] = first + k * stride;
     rows[k] = positions[k] < count ? memory.load_index(move.index + positions[k]) : Index{0};
   }
   if (move.positions != nullptr) {
-    for (int k = 0; k < kItemsInFlight; ++k)
+    for (int k = 0; k < LaneItems<kEntries>::count; ++k)
       if (positions[k] < count) positions[k] = memory.load_index(move.positions + positions[k]);
   }
   bool all_named = true;
-  for (int k = 0; k < kItemsInFlight; ++k) {
+  for (int k = 0; k < LaneItems<kEntries>::count; ++k) {
     const bool there = first + k * stride < count;
-    found[k] = find_item<kLinked>(move, rows[k], there ? positions[k] : 0, part);
-    if (!there) found[k].high = 0;
+    found.of[k] = find_item<kLinked>(move, rows[k], there ? positions[k] : 0, part);
+    if (!there) found.of[k].high = 0;
     all_named = all_named && (!there || names_a_row(move, rows[k]));
   }
-  if (!all_named && reports && move.errors != nullptr) report_bad(move, first, stride, count, memory);
+  if (!all_named && reports && move.errors != nullptr)
+    report_bad<kEntries>(move, first, stride, count, memory);
 }
 
 /// Wider words are made of, and taken apart into, pieces as they lie in memory.
@@ -203,61 +210,96 @@ SPEEDTORCH_HOST_DEVICE inline int edge_place(const LaneItem& item, int lane) {
 }
 
 /// Lane `lane`'s pieces of the cut words of all items in flight.
-template <class Word, class Piece, class Memory>
-SPEEDTORCH_HOST_DEVICE inline void move_edges(const LaneItem (&found)[kItemsInFlight], int lane,
-                                              Memory& memory) {
-  Piece pieces[kItemsInFlight];
-  for (int k = 0; k < kItemsInFlight; ++k) {
-    const int at = edge_place<Word, Piece>(found[k], lane);
-    const bool loads = at >= 0 && found[k].from != nullptr;
-    pieces[k] = loads ? memory.template load<Piece>(found[k].from + at) : poison<Piece>();
+template <class Word, class Piece, std::size_t kEntries, class Memory>
+SPEEDTORCH_HOST_DEVICE inline void move_edges(const LaneItems<kEntries>& found, int lane, Memory& memory) {
+  Piece pieces[kEntries];
+  for (int k = 0; k < LaneItems<kEntries>::count; ++k) {
+    const int at = edge_place<Word, Piece>(found.of[k], lane);
+    const bool loads = at >= 0 && found.of[k].from != nullptr;
+    pieces[k] = loads ? memory.template load<Piece>(found.of[k].from + at) : poison<Piece>();
   }
-  for (int k = 0; k < kItemsInFlight; ++k) {
-    const int at = edge_place<Word, Piece>(found[k], lane);
-    if (at >= 0) memory.template store<Piece>(found[k].to + at, pieces[k]);
+  for (int k = 0; k < LaneItems<kEntries>::count; ++k) {
+    const int at = edge_place<Word, Piece>(found.of[k], lane);
+    if (at >= 0) memory.template store<Piece>(found.of[k].to + at, pieces[k]);
   }
 }
 
-/// Moves one item of each entry in flight: the words of `lane`.
-template <class FromWord, class ToWord, class Memory>
-SPEEDTORCH_HOST_DEVICE inline void move_items(const LanePlan& plan, const LaneItem (&found)[kItemsInFlight],
+/// Whether an item has the whole word at `at`.
+template <class Word>
+SPEEDTORCH_HOST_DEVICE inline bool has_word(const LaneItem& item, int at) {
+  return at >= item.low && at + static_cast<int>(sizeof(Word)) <= item.high;
+}
+
+/// Moves the word at `at + k * within` of item(k) for each k in flight, where the item has it. All loads are
+/// issued before the first store: with a condition at each, ptxas 13.0 put the first store before the other
+/// loads, and half of the bytes were in flight. So the usual case, that all are there, has none.
+template <class FromWord, class ToWord, class Word, class Items, class Memory>
+SPEEDTORCH_HOST_DEVICE inline void move_words(const Items& item, int at, int within, Memory& memory) {
+  bool all = true;
+  for (int k = 0; k < kItemsInFlight; ++k)
+    all = all && has_word<Word>(item(k), at + k * within) && item(k).from != nullptr;
+  Word words[kItemsInFlight];
+  if (all) {
+    for (int k = 0; k < kItemsInFlight; ++k)
+      words[k] = load_word<Word, FromWord>(item(k).from + at + k * within, memory);
+    for (int k = 0; k < kItemsInFlight; ++k)
+      store_word<Word, ToWord>(item(k).to + at + k * within, words[k], memory);
+    return;
+  }
+  for (int k = 0; k < kItemsInFlight; ++k) {
+    const bool loads = has_word<Word>(item(k), at + k * within) && item(k).from != nullptr;
+    words[k] = loads ? load_word<Word, FromWord>(item(k).from + at + k * within, memory) : poison<Word>();
+  }
+  for (int k = 0; k < kItemsInFlight; ++k)
+    if (has_word<Word>(item(k), at + k * within))
+      store_word<Word, ToWord>(item(k).to + at + k * within, words[k], memory);
+}
+
+/// Moves one item of each entry in flight: the words of `lane`. Several items are in flight together; of one
+/// by itself, its steps are.
+template <class FromWord, class ToWord, std::size_t kEntries, class Memory>
+SPEEDTORCH_HOST_DEVICE inline void move_items(const LanePlan& plan, const LaneItems<kEntries>& found,
                                               int lane, Memory& memory) {
   constexpr bool kReadsWider = sizeof(FromWord) > sizeof(ToWord);
   using Word = std::conditional_t<kReadsWider, FromWord, ToWord>;
   using Piece = std::conditional_t<kReadsWider, ToWord, FromWord>;
   constexpr int kWidth = sizeof(Word);
-  for (int at = lane * kWidth; at < plan.item_bytes; at += plan.lanes() * kWidth) {
-    Word words[kItemsInFlight];
-    for (int k = 0; k < kItemsInFlight; ++k) {
-      const bool whole = at >= found[k].low && at + kWidth <= found[k].high;
-      const bool loads = whole && found[k].from != nullptr;
-      words[k] = loads ? load_word<Word, FromWord>(found[k].from + at, memory) : poison<Word>();
-    }
-    for (int k = 0; k < kItemsInFlight; ++k) {
-      const bool whole = at >= found[k].low && at + kWidth <= found[k].high;
-      if (whole) store_word<Word, ToWord>(found[k].to + at, words[k], memory);
-    }
-  }
+  const int step = plan.lanes() * kWidth;
+  const int within = kEntries == 1 ? step : 0;
+  for (int at = lane * kWidth; at < plan.item_bytes; at += kItemsInFlight / LaneItems<kEntries>::count * step)
+    move_words<FromWord, ToWord, Word>([&found](int k) { return found.of[k % LaneItems<kEntries>::count]; },
+                                       at, within, memory);
   if constexpr (sizeof(Word) != sizeof(Piece)) move_edges<Word, Piece>(found, lane, memory);
 }
 
-/// What one thread moves, reading by FromWord and writing by ToWord (the plan's widths): its lane's words of
-/// every item that falls to its group, kItemsInFlight at a time. kLinked is false where no side is linked.
-template <class FromWord, class ToWord, bool kLinked, class Index, class Memory>
-SPEEDTORCH_HOST_DEVICE inline void move_lane(const LaneMove<Index>& move, const Worker& worker,
-                                             Memory& memory) {
+/// Its lane's words of every item that falls to a thread's group, of kEntries entries at a time.
+template <class FromWord, class ToWord, bool kLinked, std::size_t kEntries, class Index, class Memory>
+SPEEDTORCH_HOST_DEVICE inline void move_entries(const LaneMove<Index>& move, const Worker& worker,
+                                                Memory& memory) {
   const int lane = static_cast<int>(worker.thread & (move.plan.lanes() - 1));
   const std::int64_t groups = worker.threads >> move.plan.lane_bits;
   const std::int64_t count = move.count_on_device == nullptr ? move.count : *move.count_on_device;
   for (std::int64_t part = worker.part; part < move.plan.row_items; part += worker.parts) {
     const bool reports = lane == 0 && part == 0;
     for (std::int64_t entry = worker.thread >> move.plan.lane_bits; entry < count;
-         entry += groups * kItemsInFlight) {
-      LaneItem found[kItemsInFlight];
+         entry += groups * LaneItems<kEntries>::count) {
+      LaneItems<kEntries> found;
       find_items<kLinked>(move, entry, groups, count, part, reports, memory, found);
       move_items<FromWord, ToWord>(move.plan, found, lane, memory);
     }
   }
+}
+
+/// What one thread moves, reading by FromWord and writing by ToWord (the plan's widths). Items of as many
+/// steps as there are items in flight go one by one, so that a few long rows have as much in flight as many
+/// short ones. kLinked is false where no side is linked.
+template <class FromWord, class ToWord, bool kLinked, class Index, class Memory>
+SPEEDTORCH_HOST_DEVICE inline void move_lane(const LaneMove<Index>& move, const Worker& worker,
+                                             Memory& memory) {
+  if (move.plan.item_bytes < kItemsInFlight * move.plan.lanes() * move.plan.width())
+    move_entries<FromWord, ToWord, kLinked, kItemsInFlight>(move, worker, memory);
+  else
+    move_entries<FromWord, ToWord, kLinked, 1>(move, worker, memory);
 }
 
 /// What thread `thread` of `threads` (at least 16) copies: at most a byte of head and tail, and every

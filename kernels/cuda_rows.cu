@@ -17,8 +17,9 @@ template <class FromWord, class ToWord, class Index, Access kAccess>
 __global__ void __launch_bounds__(kBudgetBlockThreads) move_rows_kernel(LaneMove<Index> move) {
   constexpr bool kLinked = kAccess == Access::link_read || kAccess == Access::link_write;
   RowMemory<kAccess> memory;
-  move_lane<FromWord, ToWord, kLinked>(move, {thread_number(), thread_count(), blockIdx.y, gridDim.y},
-                                       memory);
+  const Worker worker{thread_number(), thread_count(), blockIdx.y * blockDim.y + threadIdx.y,
+                      gridDim.y * blockDim.y};
+  move_lane<FromWord, ToWord, kLinked>(move, worker, memory);
 }
 
 /// Calls `launch` with a value of the unsigned type of `width` bytes.
@@ -43,7 +44,7 @@ void launch_kernel(const LaneMove<Index>& move, const CudaLaunch& launch, cudaSt
   constexpr auto kernel = move_rows_kernel<FromWord, ToWord, Index, kAccess>;
   const LaunchShape shape = plan_launch(move.count * move.plan.lanes(), move.plan.row_items,
                                         device_shape<kernel>(), launch.max_sms);
-  kernel<<<dim3(shape.blocks, shape.parts), shape.threads, 0, stream>>>(move);
+  kernel<<<dim3(shape.blocks, shape.parts), dim3(shape.threads, shape.block_parts), 0, stream>>>(move);
 }
 
 /// The accesses of a plan's narrower side go by `Word`; the link's side by kLinkWidth bytes where it is

@@ -88,14 +88,22 @@ SPEEDTORCH_HOST_DEVICE inline void update_element(const StepTables<T>& tables, c
   for (int s = 0; s < kStates; ++s) tables.states[s][at] = state[s];
 }
 
-/// The gradients of a row's copies, in the order of their positions, at one column.
+/// The gradients of a row's copies, in the order of their positions, at one column. Of a row that is named
+/// often, several loads are in flight: each waits for its position's, and the sum for all.
 template <class T>
 SPEEDTORCH_HOST_DEVICE inline T summed_grad(const LaneStep<T>& step, std::int32_t first, std::int32_t last,
                                             std::int64_t column) {
   const std::int64_t columns = step.tables.columns;
   T grad = step.grad[step.keys.positions[first] * columns + column];
-  for (std::int32_t i = first + 1; i < last; ++i)
-    grad += step.grad[step.keys.positions[i] * columns + column];
+  std::int32_t i = first + 1;
+  for (; i + kItemsInFlight <= last; i += kItemsInFlight) {
+    std::int32_t positions[kItemsInFlight];
+    T copies[kItemsInFlight];
+    for (int k = 0; k < kItemsInFlight; ++k) positions[k] = step.keys.positions[i + k];
+    for (int k = 0; k < kItemsInFlight; ++k) copies[k] = step.grad[positions[k] * columns + column];
+    for (int k = 0; k < kItemsInFlight; ++k) grad += copies[k];
+  }
+  for (; i < last; ++i) grad += step.grad[step.keys.positions[i] * columns + column];
   return grad;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -83,10 +84,15 @@ SPEEDTORCH_INLINE LaneValues<T>& lane_at(T* buffer, std::int64_t k) {
   return *reinterpret_cast<LaneValues<T>*>(buffer + k);
 }
 
+/// In one access of 8 bytes: element by element nvcc 13.0 made four of 2.
 template <class Kind, class T>
-SPEEDTORCH_INLINE LaneValues<T> widened(const LaneValues<std::uint16_t>& halves) {
+SPEEDTORCH_INLINE LaneValues<T> widened(const std::uint16_t* halves) {
+  constexpr int kHalfBits = 16;
+  std::uint64_t bits;
+  std::memcpy(&bits, __builtin_assume_aligned(halves, sizeof bits), sizeof bits);
   LaneValues<T> wide;
-  for (int j = 0; j < kLaneElements; ++j) wide.of[j] = Kind::widen(halves.of[j]);
+  for (int j = 0; j < kLaneElements; ++j)
+    wide.of[j] = Kind::widen(static_cast<std::uint16_t>(bits >> (j * kHalfBits)));
   return wide;
 }
 
@@ -100,8 +106,8 @@ SPEEDTORCH_INLINE LaneValues<std::uint16_t> narrowed(const LaneValues<T>& wide) 
 template <class T>
 SPEEDTORCH_INLINE LaneValues<T> lane_gradients(const FlatTables<T>& tables, std::int64_t k) {
   if constexpr (std::is_same<T, float>::value) {
-    if (tables.half == Half::bfloat16) return widened<Bfloat16, T>(lane_at(tables.half_grad, k));
-    if (tables.half == Half::float16) return widened<Float16, T>(lane_at(tables.half_grad, k));
+    if (tables.half == Half::bfloat16) return widened<Bfloat16, T>(tables.half_grad + k);
+    if (tables.half == Half::float16) return widened<Float16, T>(tables.half_grad + k);
   }
   return lane_at(tables.grad, k);
 }

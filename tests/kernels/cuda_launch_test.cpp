@@ -33,9 +33,12 @@ TEST(PlanLaunch, ABudgetIsNeverExceeded) {
 }
 
 TEST(PlanLaunch, LongRowsAreSharedOutWithinWhatTheDeviceHolds) {
-  EXPECT_EQ(plan_launch(2 * 32, 256, kDevice, 0), (LaunchShape{1, 256, 256})) << "2 rows of 1 MiB";
+  EXPECT_EQ(plan_launch(2 * 32, 256, kDevice, 0), (LaunchShape{1, 64, 64, 4})) << "2 rows of 1 MiB";
   EXPECT_EQ(plan_launch(131'072 * 32, 4, kDevice, 0), (LaunchShape{132, 4, 256}));
-  EXPECT_EQ(plan_launch(32, 1'000'000, kDevice, 0), (LaunchShape{1, 528, 256}));
+  EXPECT_EQ(plan_launch(32, 1'000'000, kDevice, 0), (LaunchShape{1, 528, 32, 8}));
+  EXPECT_EQ(plan_launch(8 * 32, 216, kDevice, 0), (LaunchShape{1, 216, 256})) << "8 rows of 864 KiB";
+  EXPECT_EQ(plan_launch(3 * 32, 3, kDevice, 0), (LaunchShape{1, 2, 96, 2}));
+  EXPECT_EQ(plan_launch(32, 3, kDevice, 2), (LaunchShape{1, 1, 32, 3})) << "a block need not be full";
   EXPECT_EQ(plan_launch(131'072 * 32, 4, kDevice, 8), (LaunchShape{2, 4, 1024}));
   EXPECT_EQ(plan_launch(131'072 * 32, 4, kDevice, 2), (LaunchShape{1, 2, 1024}));
   EXPECT_EQ(plan_launch(1, 1'000'000, {.sms = 1000, .blocks_per_sm = 100}, 0).parts, 65'535U);

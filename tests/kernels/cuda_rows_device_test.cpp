@@ -18,18 +18,20 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// A copy of host bytes where kernels can reach it, at the same alignment to a cache line.
+/// A copy of host bytes where kernels can reach it, at the same alignment to a cache line. It ends with its
+/// allocation: memory behind it would hide a read past the end.
 class DeviceBytes {
  public:
   DeviceBytes(const void* from, std::size_t bytes, Home home) : home_(home), bytes_(bytes) {
-    constexpr std::size_t kSlack = 256;
+    constexpr std::size_t kAllocationAlignment = 256;
+    const std::size_t offset = reinterpret_cast<std::uintptr_t>(from) % kAllocationAlignment;
     if (home == Home::device) {
-      check_cuda(cudaMalloc(&allocation_, bytes + kSlack), "cudaMalloc");
+      check_cuda(cudaMalloc(&allocation_, offset + bytes), "cudaMalloc");
     } else {
-      check_cuda(cudaHostAlloc(&allocation_, bytes + kSlack, cudaHostAllocPortable | cudaHostAllocMapped),
+      check_cuda(cudaHostAlloc(&allocation_, offset + bytes, cudaHostAllocPortable | cudaHostAllocMapped),
                  "cudaHostAlloc");
     }
-    data_ = static_cast<std::byte*>(allocation_) + reinterpret_cast<std::uintptr_t>(from) % kSlack;
+    data_ = static_cast<std::byte*>(allocation_) + offset;
     check_cuda(cudaMemcpy(data_, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
   }
   ~DeviceBytes() {
@@ -55,16 +57,31 @@ class DeviceBytes {
   std::byte* data_ = nullptr;
 };
 
-/// A RowBuffer's twin, margins and gaps included.
+/// A RowBuffer's twin, gaps and the first margin included. The last one is kept on the host: nothing is there
+/// on the device.
 class DeviceRows {
  public:
   DeviceRows(const RowBuffer& rows, Home home)
-      : bytes_(rows.bytes().data(), rows.bytes().size(), home), first_(rows.place(0)), shape_(rows.view()) {}
+      : margin_(rows.bytes().begin() + static_cast<std::ptrdiff_t>(end_of(rows)), rows.bytes().end()),
+        bytes_(rows.bytes().data(), end_of(rows), home),
+        first_(rows.place(0)),
+        shape_(rows.view()) {}
 
   Rows view() const { return {bytes_.data() + first_, shape_.rows, shape_.row_bytes, shape_.stride_bytes}; }
-  std::vector<std::byte> read() const { return bytes_.read(); }
+  std::vector<std::byte> read() const {
+    auto all = bytes_.read();
+    all.insert(all.end(), margin_.begin(), margin_.end());
+    return all;
+  }
 
  private:
+  static std::size_t end_of(const RowBuffer& rows) {
+    const ConstRows view = rows.view();
+    return view.rows == 0 ? rows.bytes().size()
+                          : rows.place(view.rows - 1) + static_cast<std::size_t>(view.row_bytes);
+  }
+
+  std::vector<std::byte> margin_;
   DeviceBytes bytes_;
   std::size_t first_;
   ConstRows shape_;
