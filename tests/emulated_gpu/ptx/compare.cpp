@@ -1,0 +1,291 @@
+// Comparison and selection: setp, set, selp, slct.
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "tests/emulated_gpu/ptx/decode.h"
+#include "tests/emulated_gpu/ptx/lanes.h"
+#include "tests/emulated_gpu/ptx/real.h"
+
+namespace emulated_gpu {
+namespace {
+
+enum class Comparison : std::uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
+
+template <class T>
+auto comparable(T value) {
+  return value;
+}
+double comparable(Half value) { return widen(value); }
+double comparable(Bfloat value) { return widen(value); }
+
+template <Comparison kComparison, class T>
+bool holds(T a, T b) {
+  const bool unordered = a != a || b != b;
+  switch (kComparison) {
+    case Comparison::eq:
+      return a == b;
+    case Comparison::ne:
+      return a != b && !unordered;
+    case Comparison::lt:
+      return a < b;
+    case Comparison::le:
+      return a <= b;
+    case Comparison::gt:
+      return a > b;
+    case Comparison::ge:
+      return a >= b;
+    case Comparison::equ:
+      return unordered || a == b;
+    case Comparison::neu:
+      return unordered || a != b;
+    case Comparison::ltu:
+      return unordered || a < b;
+    case Comparison::leu:
+      return unordered || a <= b;
+    case Comparison::gtu:
+      return unordered || a > b;
+    case Comparison::geu:
+      return unordered || a >= b;
+    case Comparison::num:
+      return !unordered;
+    case Comparison::nan:
+      return unordered;
+  }
+  return false;
+}
+
+constexpr std::uint8_t kNoCombination = 0, kAnd = 1, kOr = 2, kXor = 3;
+constexpr std::uint8_t kFlushSources = 4;
+
+template <class T>
+T prepared(T value, std::uint8_t variant) {
+  if constexpr (std::is_same_v<T, float>) {
+    if ((variant & kFlushSources) && std::fpclassify(value) == FP_SUBNORMAL)
+      return std::copysign(0.0f, value);
+  }
+  return value;
+}
+
+template <Comparison kComparison, class T>
+Mask compared(Warp& warp, const Instruction& in, Mask mask) {
+  const T* const a = warp.row<T>(in.a);
+  const T* const b = warp.row<T>(in.b);
+  if (in.variant & kFlushSources) {
+    return lanes_where(mask, [&](unsigned lane) {
+      return holds<kComparison>(comparable(prepared(a[lane], in.variant)),
+                                comparable(prepared(b[lane], in.variant)));
+    });
+  }
+  return lanes_where(
+      mask, [=](unsigned lane) { return holds<kComparison>(comparable(a[lane]), comparable(b[lane])); });
+}
+
+Mask combined(Warp& warp, const Instruction& in, Mask bits) {
+  if ((in.variant & 3) == kNoCombination) return bits;
+  const Mask other = warp.predicate(in.c) ^ in.flip;
+  switch (in.variant & 3) {
+    case kAnd:
+      return bits & other;
+    case kOr:
+      return bits | other;
+    default:
+      return bits ^ other;
+  }
+}
+
+template <Comparison kComparison, class T>
+void set_predicates(Warp& warp, const Instruction& in, Mask mask) {
+  const Mask bits = compared<kComparison, T>(warp, in, mask);
+  const Mask first = combined(warp, in, bits), second = combined(warp, in, ~bits);
+  set_predicate(warp.predicate(in.d), first, mask);
+  if (in.d2 != kNoSlot) set_predicate(warp.predicate(in.d2), second, mask);
+}
+
+/// set: all ones or 1.0 where it holds. `d_bytes` says the size, `a_bytes` whether it is a number with a
+/// point.
+template <Comparison kComparison, class T>
+void set_values(Warp& warp, const Instruction& in, Mask mask) {
+  const Mask bits = combined(warp, in, compared<kComparison, T>(warp, in, mask));
+  for_each_lane(mask, [&](unsigned lane) {
+    const bool on = (bits >> lane) & 1;
+    if (in.d_bytes == 2) {
+      warp.row<std::uint16_t>(in.d)[lane] = on ? 0x3c00 : 0;  // 1.0
+    } else {
+      warp.row<std::uint32_t>(in.d)[lane] = !on ? 0 : in.a_bytes != 0 ? 0x3f800000 : ~0u;
+    }
+  });
+}
+
+template <template <Comparison, class> class Wrapped, class T>
+Execute of_comparison(Comparison comparison) {
+  switch (comparison) {
+    case Comparison::eq:
+      return Wrapped<Comparison::eq, T>::execute;
+    case Comparison::ne:
+      return Wrapped<Comparison::ne, T>::execute;
+    case Comparison::lt:
+      return Wrapped<Comparison::lt, T>::execute;
+    case Comparison::le:
+      return Wrapped<Comparison::le, T>::execute;
+    case Comparison::gt:
+      return Wrapped<Comparison::gt, T>::execute;
+    case Comparison::ge:
+      return Wrapped<Comparison::ge, T>::execute;
+    default:
+      break;
+  }
+  if constexpr (!std::is_integral_v<T>) {
+    switch (comparison) {
+      case Comparison::equ:
+        return Wrapped<Comparison::equ, T>::execute;
+      case Comparison::neu:
+        return Wrapped<Comparison::neu, T>::execute;
+      case Comparison::ltu:
+        return Wrapped<Comparison::ltu, T>::execute;
+      case Comparison::leu:
+        return Wrapped<Comparison::leu, T>::execute;
+      case Comparison::gtu:
+        return Wrapped<Comparison::gtu, T>::execute;
+      case Comparison::geu:
+        return Wrapped<Comparison::geu, T>::execute;
+      case Comparison::num:
+        return Wrapped<Comparison::num, T>::execute;
+      case Comparison::nan:
+        return Wrapped<Comparison::nan, T>::execute;
+      default:
+        break;
+    }
+  }
+  throw std::invalid_argument("no such comparison");
+}
+
+template <Comparison kComparison, class T>
+struct ToPredicate {
+  static constexpr Execute execute = &set_predicates<kComparison, T>;
+};
+template <Comparison kComparison, class T>
+struct ToValue {
+  static constexpr Execute execute = &set_values<kComparison, T>;
+};
+
+Comparison take_comparison(Decoding& decoding) {
+  const int index = decoding.take_one_of(
+      {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
+  if (index >= 0) return static_cast<Comparison>(index);
+  // Of unsigned integers: lower, lower or same, higher, higher or same.
+  const int of_unsigned = decoding.take_one_of({"lo", "ls", "hi", "hs"});
+  if (of_unsigned < 0) decoding.refuse("a comparison is missing");
+  return static_cast<Comparison>(of_unsigned + static_cast<int>(Comparison::lt));
+}
+
+std::uint8_t take_options(Decoding& decoding) {
+  const auto combination = decoding.take_one_of({"and", "or", "xor"}) + 1;
+  return static_cast<std::uint8_t>(combination | (decoding.take("ftz") ? kFlushSources : 0));
+}
+
+void finish_comparison(Decoding& decoding, Type type) {
+  auto& in = decoding.in;
+  in.a = decoding.in_row(1, type);
+  in.b = decoding.in_row(2, type);
+  const bool combines = (in.variant & 3) != kNoCombination;
+  if (combines) in.c = decoding.predicate(3);
+  decoding.finish(combines ? 4 : 3);
+}
+
+void decode_setp(Decoding& decoding) {
+  auto& in = decoding.in;
+  const auto comparison = take_comparison(decoding);
+  in.variant = take_options(decoding);
+  const auto type = decoding.take_type();
+  in.execute = with_type(type, [&](auto t) { return of_comparison<ToPredicate, decltype(t)>(comparison); });
+  in.d = decoding.out(0, Type::pred);
+  if (const auto second = decoding.second_out(0)) in.d2 = *second;
+  finish_comparison(decoding, type);
+}
+
+void decode_set(Decoding& decoding) {
+  auto& in = decoding.in;
+  const auto comparison = take_comparison(decoding);
+  in.variant = take_options(decoding);
+  const auto to = decoding.take_type();
+  const auto type = decoding.take_type();
+  if (to != Type::f16 && bytes_of(to) != 4) decoding.refuse("the result is 32 bits or f16");
+  in.execute = with_type(type, [&](auto t) { return of_comparison<ToValue, decltype(t)>(comparison); });
+  in.d_bytes = static_cast<std::uint8_t>(bytes_of(to));
+  in.a_bytes = to == Type::f32;
+  in.d = decoding.out(0, to);
+  finish_comparison(decoding, type);
+}
+
+template <class T>
+void select(Warp& warp, const Instruction& in, Mask mask) {
+  T* const d = warp.row<T>(in.d);
+  const T* const a = warp.row<T>(in.a);
+  const T* const b = warp.row<T>(in.b);
+  const Mask first = warp.predicate(in.c) ^ in.flip;
+  over_lanes(mask, [=](unsigned lane) { d[lane] = (first >> lane) & 1 ? a[lane] : b[lane]; });
+}
+
+template <class T, class By>
+void select_by_sign(Warp& warp, const Instruction& in, Mask mask) {
+  T* const d = warp.row<T>(in.d);
+  const T* const a = warp.row<T>(in.a);
+  const T* const b = warp.row<T>(in.b);
+  const By* const by = warp.row<By>(in.c);
+  over_lanes(mask, [=](unsigned lane) { d[lane] = by[lane] >= 0 ? a[lane] : b[lane]; });
+}
+
+template <class Use>
+Execute by_size(Type type, Use use) {
+  switch (bytes_of(type)) {
+    case 2:
+      return use(std::uint16_t{});
+    case 4:
+      return use(std::uint32_t{});
+    case 8:
+      return use(std::uint64_t{});
+    default:
+      throw std::invalid_argument("no such size");
+  }
+}
+
+void decode_selp(Decoding& decoding) {
+  auto& in = decoding.in;
+  const auto type = decoding.take_type();
+  in.execute = by_size(type, [](auto t) -> Execute { return &select<decltype(t)>; });
+  in.d = decoding.out(0, type);
+  in.a = decoding.in_row(1, type);
+  in.b = decoding.in_row(2, type);
+  in.c = decoding.predicate(3);
+  decoding.finish(4);
+}
+
+void decode_slct(Decoding& decoding) {
+  auto& in = decoding.in;
+  if (decoding.take("ftz")) decoding.refuse(".ftz is not known");
+  const auto type = decoding.take_type();
+  const auto by = decoding.take_type();
+  if (by != Type::s32 && by != Type::f32) decoding.refuse("it selects by s32 or f32");
+  in.execute = by_size(type, [&](auto t) -> Execute {
+    using T = decltype(t);
+    return by == Type::s32 ? &select_by_sign<T, std::int32_t> : &select_by_sign<T, float>;
+  });
+  in.d = decoding.out(0, type);
+  in.a = decoding.in_row(1, type);
+  in.b = decoding.in_row(2, type);
+  in.c = decoding.in_row(3, by);
+  decoding.finish(4);
+}
+
+}  // namespace
+
+void add_compare_instructions(Decoders& decoders) {
+  decoders.add({"setp"}, decode_setp);
+  decoders.add({"set"}, decode_set);
+  decoders.add({"selp"}, decode_selp);
+  decoders.add({"slct"}, decode_slct);
+}
+
+}  // namespace emulated_gpu
