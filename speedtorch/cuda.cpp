@@ -4,11 +4,15 @@
 #include <dlfcn.h>
 #include <torch/version.h>
 
+#include <string_view>
+
 #include "speedtorch/error.h"
 
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
@@ -21,8 +25,11 @@ namespace {
 
 #ifdef SPEEDTORCH_HAS_CUDA
 
+/// The runtime forgets the error, which LibTorch's next call would report as its own.
 void require_success(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) throw CudaError(call, cudaGetErrorName(error), cudaGetErrorString(error));
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  throw CudaError(call, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 /// The folder of the LibTorch this process runs on; empty, which leaves the search to the loader, where it is
@@ -62,6 +69,7 @@ std::string load_libtorch_cuda() {
 
 CudaStatus look() {
   CudaStatus status;
+  status.emulated = ::dlsym(RTLD_DEFAULT, "emulated_gpu_marker") != nullptr;
   cudaRuntimeGetVersion(&status.runtime_version);
   const auto runtime = std::to_string(status.runtime_version / 1000) + "." +
                        std::to_string(status.runtime_version % 1000 / 10);
@@ -85,6 +93,14 @@ CudaStatus look() {
     status.cure = "install a LibTorch built with CUDA, or name one with Torch_DIR";
     return status;
   }
+  if (!at::detail::getCUDAHooks().hasCUDA()) {
+    status.missing =
+        "LibTorch's CUDA library in time: LibTorch had looked for it before (in at::manual_seed(), a "
+        "backward "
+        "pass or is_pinned())";
+    status.cure = "call speedtorch::cuda_status() first in main(), or link libtorch_cuda";
+    return status;
+  }
   status.names = device_names(status.devices);
   status.bus_ids = device_bus_ids(status.devices);
   status.available = true;
@@ -105,6 +121,8 @@ CudaStatus look() {
 
 }  // namespace
 
+[[gnu::weak]] bool loads_cuda_before_main() { return true; }
+
 const CudaStatus& cuda_status() {
   static const CudaStatus status = look();
   return status;
@@ -119,7 +137,53 @@ void require_cuda(const std::string& what) {
   if (!cuda_status().available) throw PlacementError(cuda_refusal(what));
 }
 
+bool is_cuda_out_of_memory(const c10::Error& error) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8  // since then an error of the runtime has its number
+  constexpr std::int32_t memory_allocation = 2;          // cudaErrorMemoryAllocation
+  if (const auto* numbered = dynamic_cast<const c10::AcceleratorError*>(&error))
+    return numbered->get_error_code() == memory_allocation;
+#endif
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         std::string_view(error.what()).find("CUDA error: out of memory") != std::string_view::npos;
+}
+
+at::Device gpu_of(at::Device device, const std::string& what) {
+  const auto refuse = [&](const std::string& why) {
+    throw PlacementError(what + " on " + device.str() + ": " + why);
+  };
+  if (!device.is_cuda() && !device.is_cpu())
+    refuse("that is no GPU of CUDA; cuda, or cuda:0, would be right");
+  if (!cuda_status().available)
+    throw PlacementError(cuda_refusal(device.is_cuda() ? what + " on " + device.str() : what));
+  const int devices = cuda_status().devices;
+  if (device.has_index() && device.is_cuda()) {
+    if (device.index() < devices) return device;
+    refuse(devices == 1 ? "there is one GPU, cuda:0"
+                        : "the GPUs are cuda:0 to cuda:" + std::to_string(devices - 1));
+  }
 #ifdef SPEEDTORCH_HAS_CUDA
+  return c10::impl::VirtualGuardImpl(at::kCUDA).getDevice();
+#else
+  return device;
+#endif
+}
+
+#ifdef SPEEDTORCH_HAS_CUDA
+
+namespace {
+
+/// The loader knows the driver by its name alone: nothing is initialised by asking.
+bool has_driver() {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver != nullptr) ::dlclose(driver);
+  return driver != nullptr;
+}
+
+/// Only loaded: nothing of CUDA is initialised, so that main() may still fork or choose devices.
+[[maybe_unused]] const bool loaded_before_main =
+    loads_cuda_before_main() && has_driver() && load_libtorch_cuda().empty();
+
+}  // namespace
 
 void synchronize_cuda(at::Device device) {
   if (!cuda_status().available) return;
@@ -129,7 +193,7 @@ void synchronize_cuda(at::Device device) {
 
 std::int64_t cuda_free_bytes(at::Device device) {
   if (!cuda_status().available) return 0;
-  const c10::DeviceGuard guard(device);
+  const c10::DeviceGuard guard(gpu_of(device, "free memory"));
   std::size_t free = 0, total = 0;
   require_success(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   return static_cast<std::int64_t>(free);
@@ -137,6 +201,7 @@ std::int64_t cuda_free_bytes(at::Device device) {
 
 CudaMemory cuda_memory(at::Device device) {
   if (!cuda_status().available) return {};
+  device = gpu_of(device, "memory in use");
   at::globalContext().lazyInitDevice(at::kCUDA);  // the allocator has no figures before
   const c10::DeviceGuard guard(device);
   std::size_t free = 0, total = 0;
@@ -150,8 +215,8 @@ CudaMemory cuda_memory(at::Device device) {
 std::int64_t cuda_cache_bytes(at::Device device) {
   if (!cuda_status().available) return 0;
   int bytes = 0;
-  require_success(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device.index()),
-                  "cudaDeviceGetAttribute");
+  const int number = gpu_of(device, "a level-2 cache").index();
+  require_success(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, number), "cudaDeviceGetAttribute");
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <string>
@@ -12,6 +13,7 @@ namespace speedtorch {
 /// What was found when the process looked for CUDA.
 struct CudaStatus {
   bool available = false;
+  bool emulated = false;  ///< the runtime is the tests' substitute, on which no time means anything
   int devices = 0;
   std::vector<std::string> names;  ///< of the devices
   std::vector<std::string>
@@ -26,6 +28,19 @@ struct CudaStatus {
 /// Looks once a process: the driver, a device, and then loads LibTorch's CUDA library (0.5-0.7 s and 470 MB,
 /// which is why programs do not link it).
 const CudaStatus& cuda_status();
+
+/// Whether the library loads LibTorch's CUDA library before main() where there is a driver, which it does:
+/// LibTorch looks for it once, at the first at::manual_seed(), backward() or is_pinned() of a process, and
+/// what is loaded later it never finds. CUDA itself is not initialised then. A program that calls
+/// cuda_status() before all those may define this function to return false, and starts sooner.
+bool loads_cuda_before_main();
+
+/// Whether LibTorch's error is of CUDA's memory: of its caching allocator or of the runtime.
+bool is_cuda_out_of_memory(const c10::Error& error);
+
+/// The GPU that `device` names, with its number: the current one for `cuda`, and for `cpu`, which a Home
+/// names by default. @throws PlacementError naming `what` and `device` where there is no such GPU
+at::Device gpu_of(at::Device device, const std::string& what);
 
 /// One sentence: what needs CUDA, what was found, what is missing, and the cure.
 std::string cuda_refusal(const std::string& what);
@@ -45,9 +60,11 @@ struct CudaMemory {
 };
 
 /// What is in use now; zeros without CUDA. Initialises LibTorch's CUDA half. Not yet run on a GPU.
+/// @throws PlacementError for a GPU that is not there
 CudaMemory cuda_memory(at::Device device);
 
 /// Free memory and level-2 cache of a device, bytes; 0 without CUDA.
+/// @throws PlacementError for a GPU that is not there
 std::int64_t cuda_free_bytes(at::Device device);
 std::int64_t cuda_cache_bytes(at::Device device);
 

@@ -1,4 +1,5 @@
-/// The placements that need CUDA. Without it both throw PlacementError.
+/// The placements that need CUDA, on the GPU that `device` names (gpu_of(), speedtorch/cuda.h). Without CUDA
+/// they throw PlacementError.
 #pragma once
 
 #include "speedtorch/memory.h"

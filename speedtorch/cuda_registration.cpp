@@ -1,6 +1,7 @@
 #include "speedtorch/cuda_registration.h"
 
 #include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
 #include <string>
@@ -48,9 +49,15 @@ CudaRegistration::CudaRegistration(std::span<std::byte> pages, unsigned flags, a
 CudaRegistration::~CudaRegistration() {
   int current = -1;
   cudaGetDevice(&current);
-  if (device_.has_index()) cudaSetDevice(device_.index());
+  if (current != device_.index()) cudaSetDevice(device_.index());
   cudaDeviceSynchronize();
-  if (current >= 0) cudaSetDevice(current);
+  // By LibTorch: cudaSetDevice() would make a context on a GPU that this process has not used.
+  if (current >= 0 && current != device_.index()) {
+    try {
+      c10::cuda::MaybeSetDevice(static_cast<c10::DeviceIndex>(current));
+    } catch (const c10::Error&) {
+    }
+  }
   cudaHostUnregister(pages_.data());
   cudaGetLastError();
 }

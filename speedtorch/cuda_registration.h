@@ -12,8 +12,8 @@ namespace speedtorch {
 /// device.
 class CudaRegistration {
  public:
-  /// @param flags of cudaHostRegister @throws MemoryError where the driver refuses, or the GPU does not see
-  /// the pages at the host's address. No CUDA error is left behind.
+  /// @param flags of cudaHostRegister @param device with its number @throws MemoryError where the driver
+  /// refuses, or the GPU does not see the pages at the host's address. No CUDA error is left behind.
   CudaRegistration(std::span<std::byte> pages, unsigned flags, at::Device device);
   ~CudaRegistration();
   CudaRegistration(const CudaRegistration&) = delete;

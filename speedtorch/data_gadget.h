@@ -18,6 +18,8 @@ namespace speedtorch {
 
 /// There is none without a table: each is made from a file, a tensor or an array, or over a table that is
 /// there. Rows come to `model`, the device that they are made for; they are set from tensors of any device.
+/// One on a GPU, or that prefetched for one, is to end before main() does: LibTorch's pools, which its memory
+/// goes back to, end the process with an error if that comes later.
 /// The functions throw what those of speedtorch/table_rows.h, table.h and saved_tables.h throw.
 class DataGadget {
  public:

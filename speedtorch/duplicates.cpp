@@ -163,6 +163,21 @@ at::Tensor last_places(const DuplicateRows& found) {
   return copied(last);
 }
 
+/// The type in which LibTorch sums on a GPU: it has no sums of unsigned integers of several bytes, whose bits
+/// are those of the signed ones.
+at::ScalarType summed_as(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kUInt16:
+      return at::kShort;
+    case at::kUInt32:
+      return at::kInt;
+    case at::kUInt64:
+      return at::kLong;
+    default:
+      return dtype;
+  }
+}
+
 void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
                     Duplicates duplicates) {
   check_operands(table, index, values, "values");
@@ -172,7 +187,9 @@ void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tenso
     with_index(on_host,
                [&](const auto* numbers) { kernels::check_indices(numbers, index.numel(), table.size(0)); });
     const at::NoGradGuard unrecorded;
-    table.index_put_({index.flatten().to(at::kLong)}, values.detach(), /*accumulate=*/true);
+    const auto summed = summed_as(table.scalar_type());
+    auto target = table.detach().view(summed);
+    target.index_put_({index.flatten().to(at::kLong)}, values.detach().view(summed), /*accumulate=*/true);
     return;
   }
   const auto found = found_in(on_host, table.size(0));

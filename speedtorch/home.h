@@ -12,7 +12,7 @@ namespace speedtorch {
 /// Where a new table goes.
 struct Home {
   Placement placement = Placement::hugepage;
-  c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table
+  c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table; `cpu`: the current GPU
   std::string file = {};  ///< the `.npy` file that becomes a `mapped` table; empty: one without a name
   Space space = Space::reserved;  ///< of that file's disk; one without a name is always reserved
 };

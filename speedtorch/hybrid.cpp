@@ -123,8 +123,10 @@ class Joint {
 
 class HybridGather::Ways {
  public:
-  Ways(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch)
-      : table_(table),
+  Ways(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch, std::optional<double> given)
+      : share(given.value_or(0)),
+        is_given_(given.has_value()),
+        table_(table),
         host_table_(host_table),
         batch_(batch),
         row_bytes_(row_bytes_of(table)),
@@ -135,7 +137,7 @@ class HybridGather::Ways {
       piece = allocate(Placement::pinned, rows * row_bytes_, table.device())
                   ->host_tensor(with_rows(rows), table.scalar_type());
     }
-    calibrate(std::min(batch, calibration_rows));
+    if (!is_given_) calibrate(std::min(batch, calibration_rows));
   }
 
   void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
@@ -143,13 +145,13 @@ class HybridGather::Ways {
     const auto bytes = index.numel() * row_bytes_;
     if (overlap(bytes_of(table_), bytes_of(out)))
       throw ShapeError("out of a hybrid gather lies in the table; it needs its own memory");
-    gather(index, host_index, out, hybrid_share_of(rates, share, measured_bytes_, bytes));
+    gather(index, host_index, out, is_given_ ? share : hybrid_share_of(rates, share, measured_bytes_, bytes));
   }
 
   [[nodiscard]] at::Device device() const { return table_.device(); }
 
   HybridRates rates;
-  double share = 0;
+  double share;
 
  private:
   /// `part` of the rows by the copy engine.
@@ -222,6 +224,7 @@ class HybridGather::Ways {
     }
   }
 
+  bool is_given_;
   at::Tensor table_, host_table_;
   std::int64_t batch_;
   std::int64_t row_bytes_;
@@ -233,8 +236,12 @@ class HybridGather::Ways {
   Drain drain_;  // the last, so the first to go, also where the construction fails: then the staging memory
 };
 
-HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch) {
+HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch,
+                           std::optional<double> share) {
   check_hybrid_table(table, batch);
+  if (share && !(*share >= 0 && *share <= 1))
+    throw OptionError("a hybrid gather's share is " + std::to_string(*share) +
+                      "; 0 to 1 of the rows can go by the copy engine");
   const bool two_views = table.device().is_cuda() && host_table.device().is_cpu() &&
                          table.const_data_ptr() == host_table.const_data_ptr() &&
                          table.sizes() == host_table.sizes() && table.is_contiguous() &&
@@ -244,7 +251,7 @@ HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table
         "a hybrid gather needs the two views of one pinned memory: tensor() on a GPU and host_tensor()");
   }
   const c10::cuda::CUDAGuard guard(table.device());
-  ways_ = std::make_unique<Ways>(table, host_table, batch);
+  ways_ = std::make_unique<Ways>(table, host_table, batch, share);
 }
 
 HybridGather::~HybridGather() = default;

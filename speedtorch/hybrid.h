@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 #include "speedtorch/hybrid_split.h"
 
@@ -18,9 +19,13 @@ class HybridGather {
   /// @param table      [rows, ...] on cuda:N: the zero-copy alias of pinned memory, contiguous
   /// @param host_table the same memory as a CPU tensor
   /// @param batch      rows of a gather at most
+  /// @param share      of the rows of each gather that go by the copy engine, 0 to 1; without one it is
+  /// measured
   /// @throws PlacementError where the tensors are not the two views of one pinned memory, or without CUDA;
-  /// ShapeError where the table or the batch has no row; MemoryError, CudaError
-  HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch);
+  /// ShapeError where the table or the batch has no row; OptionError for another share; MemoryError,
+  /// CudaError
+  HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch,
+               std::optional<double> share = {});
   ~HybridGather();
   HybridGather(const HybridGather&) = delete;
   HybridGather& operator=(const HybridGather&) = delete;
@@ -35,8 +40,8 @@ class HybridGather {
   /// CudaError, after which the stream still waits for what was enqueued
   void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out);
 
-  [[nodiscard]] const HybridRates& rates() const;  ///< as measured
-  /// Of the rows of a batch that go by the copy engine; fewer of a smaller batch than it was measured with.
+  [[nodiscard]] const HybridRates& rates() const;  ///< as measured; zeros where a share was given
+  /// Of the rows of a batch that go by the copy engine; of one that was measured, fewer of a smaller batch.
   [[nodiscard]] double share() const;
 
  private:

@@ -10,7 +10,7 @@ class HybridGather::Ways {
   HybridRates rates;
 };
 
-HybridGather::HybridGather(const at::Tensor&, const at::Tensor&, std::int64_t) {
+HybridGather::HybridGather(const at::Tensor&, const at::Tensor&, std::int64_t, std::optional<double>) {
   throw PlacementError(cuda_refusal("the hybrid gather"));
 }
 

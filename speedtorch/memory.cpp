@@ -109,10 +109,14 @@ at::Tensor Memory::view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device 
   // The memory outlives a caller's inference mode, whose tensors count no versions: what was written there
   // would be unseen by the graphs outside.
   const c10::InferenceMode counted(false);
-  auto seen = at::from_blob(
-      data(), sizes, [owner = shared_from_this()](void*) {}, at::TensorOptions().dtype(dtype).device(on), on);
+  auto seen = new_view(sizes, dtype, on);
   seen.unsafeGetTensorImpl()->set_version_counter(version_);
   return seen;
+}
+
+at::Tensor Memory::new_view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const {
+  return at::from_blob(
+      data(), sizes, [owner = shared_from_this()](void*) {}, at::TensorOptions().dtype(dtype).device(on), on);
 }
 
 at::Tensor Memory::host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) const {

@@ -53,14 +53,17 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
  private:
   [[nodiscard]] at::Tensor view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
+  /// A tensor on the first bytes, of which there are enough, that keeps them alive.
+  [[nodiscard]] virtual at::Tensor new_view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
   std::int64_t bytes_;
   /// Never written after construction: views copy the pointer to the counter, which is atomic, so any thread
   /// may make one.
   c10::VariableVersion version_{0};
 };
 
-/// Memory of `bytes` > 0 bytes in `placement`. `device` is the GPU of `pinned` and `device` memory. `mapped`
-/// is an unnamed file in `folder`, which goes with its owner. Contents are unspecified.
+/// Memory of `bytes` > 0 bytes in `placement`. `device` is the GPU of `pinned` and `device` memory, the
+/// current one where it names none (gpu_of(), speedtorch/cuda.h). `mapped` is an unnamed file in `folder`,
+/// which goes with its owner. Contents are unspecified.
 /// @throws LimitError, a MemoryError, before anything is taken, where less is free than was asked
 /// (speedtorch/limits.h); MemoryError naming what was asked and what the system answered; PlacementError
 /// where CUDA is needed and absent.

@@ -8,6 +8,9 @@
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <cuda_runtime_api.h>
 
+#include <map>
+#include <mutex>
+
 #include "speedtorch/cuda_registration.h"
 #include "speedtorch/limits.h"
 #endif
@@ -18,9 +21,8 @@ namespace {
 #ifdef SPEEDTORCH_HAS_CUDA
 /// Of a GPU that is there.
 std::string refusal(std::int64_t bytes, at::Device device) {
-  int number = static_cast<int>(device.index());
+  const int number = gpu_of(device, "a file that a GPU reads in place").index();
   int can = 0;
-  if (!device.has_index()) cudaGetDevice(&number);
   if (cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterReadOnlySupported, number) != cudaSuccess ||
       can == 0) {
     cudaGetLastError();
@@ -34,20 +36,65 @@ std::string refusal(std::int64_t bytes, at::Device device) {
          std::to_string(limits.front().free) + " are free, the limit is " + limits.front().name;
 }
 
+/// The registrations of files, each with the number of its users: CUDA takes the same pages once, whatever
+/// the GPU.
+class Registrations {
+ public:
+  void take(std::span<std::byte> pages, at::Device device) {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = all_.find(pages.data()); known != all_.end()) {
+      ++known->second.users;
+      return;
+    }
+    constexpr unsigned flags = cudaHostRegisterMapped | cudaHostRegisterPortable | cudaHostRegisterReadOnly;
+    all_.emplace(pages.data(), Shared{std::make_unique<CudaRegistration>(pages, flags, device), 1});
+  }
+
+  void give_back(const std::byte* pages) {
+    const std::lock_guard lock(mutex_);
+    const auto known = all_.find(pages);
+    if (--known->second.users == 0) all_.erase(known);
+  }
+
+ private:
+  struct Shared {
+    std::unique_ptr<CudaRegistration> registration;
+    int users;
+  };
+  std::mutex mutex_;
+  std::map<const std::byte*, Shared> all_;
+};
+
+/// Never destroyed: files may be held by static objects.
+Registrations& registrations() {
+  static auto* const all = new Registrations;
+  return *all;
+}
+
 class RegisteredFile final : public Memory {
  public:
   RegisteredFile(std::shared_ptr<Memory> file, std::span<std::byte> mapping, at::Device device)
-      : Memory(file),
-        file_(std::move(file)),
-        registration_(mapping, cudaHostRegisterMapped | cudaHostRegisterPortable | cudaHostRegisterReadOnly,
-                      device) {}
+      : Memory(file), file_(std::move(file)), pages_(mapping.data()), device_(device) {
+    registrations().take(mapping, device);
+  }
+  /// Kernels may still be at the pages. Nobody is there to hear of an error.
+  ~RegisteredFile() override {
+    try {
+      synchronize_cuda(device_);
+    } catch (const Error&) {
+    }
+    registrations().give_back(pages_);
+  }
+  RegisteredFile(const RegisteredFile&) = delete;
+  RegisteredFile& operator=(const RegisteredFile&) = delete;
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }
   [[nodiscard]] std::byte* data() const override { return file_->data(); }
-  [[nodiscard]] at::Device device() const override { return registration_.device(); }
+  [[nodiscard]] at::Device device() const override { return device_; }
 
  private:
   std::shared_ptr<Memory> file_;
-  CudaRegistration registration_;
+  const std::byte* pages_;
+  at::Device device_;
 };
 #endif
 
@@ -71,6 +118,7 @@ PinnedFile register_read_only([[maybe_unused]] std::shared_ptr<Memory> file, std
   if (!why.empty()) return staged(why);
 #ifdef SPEEDTORCH_HAS_CUDA
   try {
+    device = gpu_of(device, "a file that a GPU reads in place");
     return {std::make_shared<RegisteredFile>(std::move(file), mapping, device),
             "in place: the file is registered with CUDA for reading"};
   } catch (const MemoryError& error) {

@@ -35,14 +35,17 @@ std::unique_ptr<FileRows> reader_of(const Table& table) {
 }  // namespace
 
 PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth) {
+  if (!model.is_cpu()) model = gpu_of(model, "a model");
   const auto own = table.memory()->device();
   PrefetchWays ways;
   ways.route = route_of(table.placement(), own, model);
   const bool on_host = ways.route == Route::host || ways.route == Route::staged;
   if (!on_host) ways.index_device = own;
   if (ways.route != Route::host) {
-    require_cuda("a model on " + model.str());
-    ways.side = side_stream(ways.route == Route::staged ? model : own, depth + 1);
+    std::vector<at::Device> gpus;
+    if (own.is_cuda()) gpus.push_back(own);
+    if (model.is_cuda() && model != own) gpus.push_back(model);
+    ways.side = side_stream(gpus, depth + 1);
   }
   ways.staging = [](at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::empty(sizes, at::TensorOptions().dtype(dtype).pinned_memory(true));
@@ -244,6 +247,9 @@ void Prefetcher::Work::scatter(const RowIndex& index, const at::Tensor& values, 
     for (auto k = taken_; k < gathered; ++k) ways_.side->make_caller_wait(k % slots_.size());
   }
   scatter_rows(table_, index, values, duplicates);
+  if (ways_.route == Route::host) wait_for_gpu(table_);  // for a batch that the worker is to begin
+  if (ways_.side)
+    for (auto k = gathered; k < submitted_; ++k) ways_.side->note_caller(k % slots_.size());
   const auto written = index.numbers(table_.rows(), ways_.index_device).flatten();
   for (auto k = taken_; k < gathered; ++k) {  // those that the worker has not begun read the new rows
     auto& slot = slots_[k % slots_.size()];

@@ -143,6 +143,7 @@ std::int64_t gather_workspace_bytes(const at::Tensor& table, [[maybe_unused]] co
 void check_index_errors([[maybe_unused]] at::Device device) {
 #ifdef SPEEDTORCH_HAS_CUDA
   if (!device.is_cuda() || !cuda_status().available) return;  // without a GPU nothing can have run there
+  device = gpu_of(device, "index errors");
   const auto errors = take_cuda_index_errors(device);
   if (errors.count == 0) return;
   throw IndexError(errors.seen_position, errors.seen_index, errors.seen_rows,

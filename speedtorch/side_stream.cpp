@@ -9,38 +9,61 @@
 namespace speedtorch {
 namespace {
 
-class StreamOfDevice final : public SideStream {
+using Events = std::vector<c10::Event>;  // one for each GPU
+
+class StreamsOfGpus final : public SideStream {
  public:
-  StreamOfDevice(at::Device device, std::size_t slots)
-      : device_(device), streams_(device.type()), side_(streams_.getStreamFromGlobalPool(device)) {
-    for (std::size_t k = 0; k < slots; ++k) {
-      noted_.emplace_back(device.type());
-      marked_.emplace_back(device.type());
+  StreamsOfGpus(const std::vector<at::Device>& gpus, std::size_t slots)
+      : gpus_(gpus), streams_(gpus.front().type()), noted_(slots), marked_(slots) {
+    for (const auto gpu : gpus_) {
+      sides_.push_back(streams_.getStreamFromGlobalPool(gpu));
+      for (auto* const slot_events : {&noted_, &marked_})
+        for (auto& events : *slot_events) events.emplace_back(gpu.type());
     }
   }
 
-  void note_caller(std::size_t slot) override { noted_[slot].record(streams_.getStream(device_)); }
-  void follow_caller(std::size_t slot) override { noted_[slot].block(side_); }
+  void note_caller(std::size_t slot) override {
+    const auto streams = callers();
+    hold(streams, noted_[slot]);  // of other streams than these, perhaps
+    record(noted_[slot], streams);
+  }
+  void follow_caller(std::size_t slot) override { hold(sides_, noted_[slot]); }
   void run(const std::function<void()>& work) override {
-    const c10::StreamGuard guard(side_);
+    const c10::MultiStreamGuard guard(sides_);
     work();
   }
-  void mark(std::size_t slot) override { marked_[slot].record(side_); }
-  void make_caller_wait(std::size_t slot) override { marked_[slot].block(streams_.getStream(device_)); }
-  void make_host_wait(std::size_t slot) override { marked_[slot].synchronize(); }
+  void mark(std::size_t slot) override { record(marked_[slot], sides_); }
+  void make_caller_wait(std::size_t slot) override { hold(callers(), marked_[slot]); }
+  void make_host_wait(std::size_t slot) override {
+    for (auto& event : marked_[slot]) event.synchronize();
+  }
 
  private:
-  at::Device device_;
+  /// The calling thread's current streams.
+  [[nodiscard]] std::vector<c10::Stream> callers() const {
+    std::vector<c10::Stream> found;
+    for (const auto gpu : gpus_) found.push_back(streams_.getStream(gpu));
+    return found;
+  }
+  static void record(Events& events, const std::vector<c10::Stream>& streams) {
+    for (std::size_t k = 0; k < events.size(); ++k) events[k].record(streams[k]);
+  }
+  /// Each of the streams waits for all events.
+  static void hold(const std::vector<c10::Stream>& streams, Events& events) {
+    for (auto& event : events)
+      for (const auto& stream : streams) event.block(stream);
+  }
+
+  std::vector<at::Device> gpus_;
   c10::impl::VirtualGuardImpl streams_;
-  c10::Stream side_;
-  std::vector<c10::Event> noted_;
-  std::vector<c10::Event> marked_;
+  std::vector<c10::Stream> sides_;
+  std::vector<Events> noted_, marked_;  // of each slot
 };
 
 }  // namespace
 
-std::unique_ptr<SideStream> side_stream(at::Device device, std::size_t slots) {
-  return std::make_unique<StreamOfDevice>(device, slots);
+std::unique_ptr<SideStream> side_stream(const std::vector<at::Device>& gpus, std::size_t slots) {
+  return std::make_unique<StreamsOfGpus>(gpus, slots);
 }
 
 }  // namespace speedtorch

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace speedtorch {
 
@@ -15,7 +16,7 @@ namespace speedtorch {
 class SideStream {
  public:
   virtual ~SideStream() = default;
-  /// By the caller: notes what the caller's stream has queued until now.
+  /// By the caller: notes what the caller's stream has queued until now, beside what was noted before.
   virtual void note_caller(std::size_t slot) = 0;
   /// What is queued from now on comes after what was noted.
   virtual void follow_caller(std::size_t slot) = 0;
@@ -29,7 +30,8 @@ class SideStream {
   virtual void make_host_wait(std::size_t slot) = 0;
 };
 
-/// A stream of that GPU from LibTorch's pool. Not yet run on a GPU.
-std::unique_ptr<SideStream> side_stream(at::Device device, std::size_t slots);
+/// A stream from LibTorch's pool on each of these GPUs: that of the rows, and that of the model where it is
+/// another. What is said of a stream above goes for all of them together. Not yet run on a GPU.
+std::unique_ptr<SideStream> side_stream(const std::vector<at::Device>& gpus, std::size_t slots);
 
 }  // namespace speedtorch

@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 
@@ -29,7 +28,7 @@ Route route_to(const Table& table, at::Device model) {
 
 /// @throws PlacementError where rows cannot get to a device
 void check_model(at::Device model) {
-  if (model.is_cuda()) require_cuda("a model on " + model.str());
+  if (model.is_cuda()) gpu_of(model, "a model");
   check_reachable(model);
 }
 
@@ -101,7 +100,7 @@ at::Device index_device(const Table& table, at::Device model) {
 
 at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device model) {
   check_model(model);
-  if (model.is_cuda() && !model.has_index()) model = c10::impl::VirtualGuardImpl(model.type()).getDevice();
+  if (model.is_cuda()) model = gpu_of(model, "a model");
   const auto numbers = index.numbers(table.rows(), index_device(table, model));
   auto out =
       at::empty(rows_shape(table, {numbers.numel()}), at::TensorOptions().dtype(table.dtype()).device(model));

@@ -7,6 +7,7 @@
 #include "speedtorch/capped_allocator.h"
 #include "speedtorch/infinity/out_of_memory.h"
 #ifdef SPEEDTORCH_HAS_CUDA
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
@@ -20,8 +21,9 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-/// Of the whole device. Not yet run on a GPU.
+/// Of the device's memory, which bounds what LibTorch takes of the driver. Not yet run on a GPU.
 void set_fraction(c10::Device device, std::int64_t bytes) {
+  const c10::DeviceGuard guard(device);
   std::size_t free = 0, total = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
   const double part = bytes == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(total);
@@ -55,7 +57,8 @@ void MemoryCap::empty_cache() const { speedtorch::infinity::free_cached_memory(d
 void MemoryCap::hold(std::int64_t bytes) {
 #ifdef SPEEDTORCH_HAS_CUDA
   if (device_.is_cuda()) {
-    before_ = caching::getDeviceStats(device_.index()).allocated_bytes[all_pools].current;
+    empty_cache();
+    before_ = caching::getDeviceStats(device_.index()).reserved_bytes[all_pools].current;
     caching::resetPeakStats(device_.index());
     set_fraction(device_, bytes == 0 ? 0 : before_ + bytes);
     return;
@@ -70,7 +73,7 @@ std::int64_t MemoryCap::release() {
 #ifdef SPEEDTORCH_HAS_CUDA
   if (device_.is_cuda()) {
     set_fraction(device_, 0);
-    return caching::getDeviceStats(device_.index()).allocated_bytes[all_pools].peak - before_;
+    return caching::getDeviceStats(device_.index()).reserved_bytes[all_pools].peak - before_;
   }
 #endif
   host().set_cap(0);

@@ -1,5 +1,6 @@
 /// What a step may take of its device's memory beside what lies there before it. On a CPU the capped
-/// allocator refuses what is beyond, on a GPU LibTorch's caching allocator by its memory fraction.
+/// allocator refuses what is beyond, on a GPU LibTorch's caching allocator by its memory fraction: there the
+/// bytes are those that LibTorch takes of the driver, by segments of 2 MiB and more, not what tensors use.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -85,9 +85,10 @@ Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count) 
 Tensors on_device(const Tensors& tensors, at::Device device) {
   Tensors moved;
   moved.reserve(tensors.size());
+  const bool non_blocking = !device.is_cpu();  // the host would read before the bytes are there
   for (const at::Tensor& tensor : tensors)
-    moved.push_back(
-        tensor.device() == device ? tensor : tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true));
+    moved.push_back(tensor.device() == device ? tensor
+                                              : tensor.to(device, tensor.scalar_type(), non_blocking));
   return moved;
 }
 

@@ -19,11 +19,12 @@ namespace {
 Tensors picked(const Tensors& tensors, const at::Tensor& order, std::int64_t first, std::int64_t count) {
   if (!order.defined()) return rows_of(tensors, first, count);
   Tensors rows;
+  const at::Tensor chosen = order.narrow(0, first, count);
   for (const at::Tensor& tensor : tensors) {
     std::vector<std::int64_t> sizes = tensor.sizes().vec();
     sizes[0] = count;
     at::Tensor out = at::empty(sizes, tensor.options());
-    gather_rows(tensor, order.narrow(0, first, count), out);
+    gather_rows(tensor, chosen.to(tensor.device()), out);
     rows.push_back(std::move(out));
   }
   return rows;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "speedtorch/infinity/errors.h"
+#include "speedtorch/limits.h"
 #include "speedtorch/memory.h"
 
 namespace speedtorch::infinity {
@@ -38,24 +39,18 @@ class Saved final : public torch::autograd::SavedVariableHooks {
       return;
     }
     const at::NoGradGuard no_grad;
-    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
-    const bool gpu = tensor.is_cuda();
-    memory_ =
-        gpu ? allocate(Placement::pinned, bytes, tensor.device()) : allocate(Placement::pageable, bytes);
     device_ = tensor.device();
-    sizes_ = tensor.sizes().vec();
-    strides_ = tensor.strides().vec();
-    host_ = memory_->host_tensor({tensor.numel()}, tensor.scalar_type()).as_strided(sizes_, strides_, 0);
-    host_.copy_(tensor);
-    count(&OffloadFigures::packed, &OffloadFigures::packed_bytes, bytes);
+    host_ = host_memory_for(tensor);
+    host_.copy_(tensor, /*non_blocking=*/device_.is_cuda());
+    count(&OffloadFigures::packed, &OffloadFigures::packed_bytes);
   }
 
   at::Tensor call_unpack_hook() override {
-    if (!memory_) return kept_;
+    if (!host_.defined()) return kept_;
     const at::NoGradGuard no_grad;
-    at::Tensor back = at::empty_strided(sizes_, strides_, host_.options().device(device_));
-    back.copy_(host_);
-    count(&OffloadFigures::unpacked, &OffloadFigures::unpacked_bytes, memory_->bytes());
+    at::Tensor back = at::empty_strided(host_.sizes(), host_.strides(), host_.options().device(device_));
+    back.copy_(host_, /*non_blocking=*/device_.is_cuda());  // on the stream that the forward pass used
+    count(&OffloadFigures::unpacked, &OffloadFigures::unpacked_bytes);
     return back;
   }
 
@@ -66,26 +61,43 @@ class Saved final : public torch::autograd::SavedVariableHooks {
            !plan_->stay.contains(tensor.storage().unsafeGetStorageImpl());
   }
 
-  void count(std::int64_t OffloadFigures::*tensors, std::int64_t OffloadFigures::*all_bytes,
-             std::int64_t bytes) {
+  /// For a GPU from LibTorch's pool of pinned memory, which waits for its copies: to register each by itself
+  /// would stop the GPU for every saved tensor.
+  [[nodiscard]] static at::Tensor host_memory_for(const at::Tensor& tensor) {
+    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+    if (tensor.is_cuda()) {
+      require_memory("pinned memory", bytes, MemoryUse::locked);
+      return at::empty_strided(tensor.sizes(), tensor.strides(),
+                               tensor.options().device(at::kCPU).pinned_memory(true));
+    }
+    const auto memory = allocate(Placement::pageable, bytes);
+    return memory->host_tensor({tensor.numel()}, tensor.scalar_type())
+        .as_strided(tensor.sizes(), tensor.strides(), 0);
+  }
+
+  void count(std::int64_t OffloadFigures::*tensors, std::int64_t OffloadFigures::*all_bytes) {
     if (!plan_->figures) return;
     static std::mutex mutex;  // a backward pass may run on another thread
     const std::lock_guard lock(mutex);
     ++((*plan_->figures).*tensors);
-    (*plan_->figures).*all_bytes += bytes;
+    (*plan_->figures).*all_bytes += static_cast<std::int64_t>(host_.nbytes());
   }
 
   std::shared_ptr<Offload::Plan> plan_;
   at::Tensor kept_;
-  std::shared_ptr<Memory> memory_;
   at::Tensor host_;
   at::Device device_ = at::kCPU;
-  std::vector<std::int64_t> sizes_;
-  std::vector<std::int64_t> strides_;
 };
 
 /// LibTorch's engine, with our hooks where the thread has a plan.
 struct OffloadingEngine final : torch::autograd::Engine {
+  /// LibTorch 2.11 starts the threads for GPUs once a process, for the engine that first runs a backward
+  /// pass.
+  OffloadingEngine() {
+    initialize_device_threads_pool();
+    if (device_ready_queues_.empty()) start_device_threads();
+  }
+
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
     if (!plan_of_thread) return nullptr;
     return std::make_unique<Saved>(plan_of_thread);

@@ -7,6 +7,7 @@
 #include <new>
 #include <string_view>
 
+#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -18,11 +19,15 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error) ||
       dynamic_cast<const MemoryError*>(&error))
     return true;
-  if (!dynamic_cast<const c10::Error*>(&error)) return false;
-  // Of LibTorch's CPU allocator, cuBLAS, cuDNN and the runtime: plain errors whose words are all there is.
-  constexpr std::array<std::string_view, 5> words{
-      "can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
-      "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", "CUDA error: out of memory"};
+  if (const auto* ours = dynamic_cast<const CudaError*>(&error))
+    return ours->name() == "cudaErrorMemoryAllocation";
+  const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  if (of_libtorch == nullptr) return false;
+  if (is_cuda_out_of_memory(*of_libtorch)) return true;
+  // Of LibTorch's CPU allocator, cuBLAS and cuDNN: plain errors whose words are all there is.
+  constexpr std::array<std::string_view, 4> words{"can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED",
+                                                  "CUDNN_STATUS_ALLOC_FAILED",
+                                                  "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"};
   const std::string_view what = error.what();
   return std::any_of(words.begin(), words.end(), [&](auto word) { return what.find(word) != what.npos; });
 }

@@ -1,6 +1,8 @@
 #include "speedtorch/infinity/prefetch.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <omp.h>
 #include <unistd.h>
 
@@ -9,15 +11,10 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
-#include "speedtorch/error.h"
+#include "speedtorch/side_stream.h"
 #include "speedtorch/threads.h"
-#ifdef SPEEDTORCH_HAS_CUDA
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
-#endif
 
 namespace speedtorch::infinity {
 namespace staging {
@@ -28,47 +25,46 @@ struct Job {
   std::int64_t count;
   at::Device inputs;
   at::Device targets;
+  std::shared_ptr<SideStream> side = {};  ///< of a job for a GPU: where its samples are made and copied
 };
 
-#ifdef SPEEDTORCH_HAS_CUDA
-/// What makes the model's stream wait for the copies.
-class Arrival {
- public:
-  explicit Arrival(c10::cuda::CUDAStream stream) : stream_(stream) {
-    if (cudaEventCreateWithFlags(&event_, cudaEventDisableTiming) != cudaSuccess ||
-        cudaEventRecord(event_, stream) != cudaSuccess)
-      throw CudaError("cudaEventRecord", cudaGetErrorName(cudaGetLastError()), "of a prefetched micro-batch");
+/// The GPUs that this process uses, and those of the job. Where the samples come from, nobody says.
+std::vector<at::Device> gpus_in_use(const Job& job) {
+  const auto& cuda = at::detail::getCUDAHooks();
+  const at::Device current = c10::impl::VirtualGuardImpl(at::kCUDA).getDevice();
+  std::vector<at::Device> gpus;
+  for (c10::DeviceIndex number = 0; number < cuda.deviceCount(); ++number) {
+    const at::Device gpu(at::kCUDA, number);
+    if (cuda.hasPrimaryContext(number) || gpu == current || job.inputs == gpu || job.targets == gpu)
+      gpus.push_back(gpu);
   }
-  ~Arrival() { cudaEventDestroy(event_); }
-  Arrival(const Arrival&) = delete;
-  Arrival& operator=(const Arrival&) = delete;
+  return gpus;
+}
 
-  void await(const Samples& samples) const {
-    const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream(stream_.device_index());
-    if (cudaStreamWaitEvent(current, event_, 0) != cudaSuccess)
-      throw CudaError("cudaStreamWaitEvent", cudaGetErrorName(cudaGetLastError()),
-                      "of a prefetched micro-batch");
-    for (const Tensors* tensors : {&samples.inputs, &samples.targets})
-      for (const at::Tensor& tensor : *tensors)
-        if (tensor.is_cuda())
-          c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), current);
-  }
-
- private:
-  c10::cuda::CUDAStream stream_;
-  cudaEvent_t event_ = nullptr;
-};
-#endif
+/// By the thread that trains: what it has queued until now comes before the samples, which may be made of it.
+Job with_side_stream(Job job) {
+  if (!job.inputs.is_cuda() && !job.targets.is_cuda()) return job;
+  job.side = side_stream(gpus_in_use(job), 1);
+  job.side->note_caller(0);
+  return job;
+}
 
 /// Samples that are on their way, or there.
 struct Fetched {
   Samples samples;
-#ifdef SPEEDTORCH_HAS_CUDA
-  std::shared_ptr<Arrival> arrival;
-#endif
+  std::shared_ptr<SideStream> side = {};
 };
 
-#ifdef SPEEDTORCH_HAS_CUDA
+/// By the thread that trains: what it queues from now on comes after the samples.
+void await(const Fetched& fetched) {
+  if (!fetched.side) return;
+  fetched.side->make_caller_wait(0);
+  for (const Tensors* tensors : {&fetched.samples.inputs, &fetched.samples.targets})
+    for (const at::Tensor& tensor : *tensors)
+      if (tensor.is_cuda())
+        tensor.record_stream(c10::impl::VirtualGuardImpl(at::kCUDA).getStream(tensor.device()));
+}
+
 Tensors pinned(const Tensors& tensors) {
   Tensors found;
   for (const at::Tensor& tensor : tensors)
@@ -76,24 +72,23 @@ Tensors pinned(const Tensors& tensors) {
   return found;
 }
 
-Fetched to_gpu(const Job& job, Samples samples) {
-  const at::Device gpu = job.inputs.is_cuda() ? job.inputs : job.targets;
-  thread_local const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool(false, gpu.index());
-  const c10::cuda::CUDAStreamGuard on_stream(stream);
-  const Samples from{pinned(samples.inputs), pinned(samples.targets)};
-  Fetched fetched{{on_device(from.inputs, job.inputs), on_device(from.targets, job.targets)}, nullptr};
-  fetched.arrival = std::make_shared<Arrival>(stream);
+Fetched to_gpu(const Job& job) {
+  Fetched fetched{.samples = {}, .side = job.side};
+  job.side->follow_caller(0);
+  job.side->run([&] {
+    const Samples samples = job.batch.samples(job.first, job.count);
+    fetched.samples = {on_device(pinned(samples.inputs), job.inputs),
+                       on_device(pinned(samples.targets), job.targets)};
+  });
+  job.side->mark(0);
   return fetched;
 }
-#endif
 
 /// Copied, also on the host: a view of a mapped file is only read when it is touched.
 Fetched fetch(const Job& job) {
   const at::NoGradGuard no_grad;
-  Samples samples = job.batch.samples(job.first, job.count);
-#ifdef SPEEDTORCH_HAS_CUDA
-  if (job.inputs.is_cuda() || job.targets.is_cuda()) return to_gpu(job, std::move(samples));
-#endif
+  if (job.side) return to_gpu(job);
+  const Samples samples = job.batch.samples(job.first, job.count);
   const auto copied = [](const Tensors& tensors, at::Device device) {
     Tensors found;
     for (const at::Tensor& tensor : tensors)
@@ -197,11 +192,10 @@ Samples Prefetch::take(const Batch& batch, std::int64_t first, std::int64_t coun
                        at::Device inputs, at::Device targets) {
   const bool has_thread = !worker_->is_of_parent();
   std::optional<Fetched> found = has_thread ? worker_->result(first, count) : std::nullopt;
-  if (!found) found = staging::fetch({batch, first, count, inputs, targets});
-#ifdef SPEEDTORCH_HAS_CUDA
-  if (found->arrival) found->arrival->await(found->samples);
-#endif
-  if (has_thread && next > 0) worker_->begin({batch, first + count, next, inputs, targets});
+  if (!found) found = staging::fetch(staging::with_side_stream({batch, first, count, inputs, targets}));
+  staging::await(*found);
+  if (has_thread && next > 0)
+    worker_->begin(staging::with_side_stream({batch, first + count, next, inputs, targets}));
   return std::move(found->samples);
 }
 

@@ -36,20 +36,19 @@ bool StateHost::is_here(const at::Tensor& tensor) const {
 }
 
 /// One table for all: each of its own would take whole pages. Each state has a storage of its own on it,
-/// because LibTorch saves whole storages.
+/// because LibTorch saves whole storages, and is on its parameter's device: pinned memory is seen from both.
 Tensors StateHost::place(const std::vector<Wanted>& wanted) {
   std::int64_t bytes = 0;
   for (const Wanted& each : wanted) bytes += padded(each.bytes());
   const Table table = Table::empty({std::max(bytes, kLine)}, at::kByte, home_);
-  const at::Tensor all = table.tensor();
   Tensors placed;
   std::int64_t offset = 0;
   for (const Wanted& each : wanted) {
     const bool dense = each.like.is_non_overlapping_and_dense();
     const auto strides = dense ? each.like.strides() : at::empty_like(each.like).strides();
     at::Tensor state = at::from_blob(
-        static_cast<char*>(all.mutable_data_ptr()) + offset, each.like.sizes(), strides, [table](void*) {},
-        all.options().dtype(each.like.scalar_type()), all.device());
+        table.memory()->data() + offset, each.like.sizes(), strides, [table](void*) {},
+        each.like.options().requires_grad(false), each.like.device());
     if (each.value.defined())
       state.copy_(each.value);
     else
@@ -70,10 +69,10 @@ struct StateHost::Change {
 /// LibTorch's SGD has no momentum before its first step and makes it itself.
 void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter, std::vector<Change>& changes,
                         std::vector<Wanted>& wanted) const {
-  if (parameter.is_cuda() && home_.placement != Placement::pinned)
+  if (parameter.is_cuda() ? home_.placement != Placement::pinned : home_.placement == Placement::device)
     throw InfinityBatchError("options.states_home is " + std::string(to_string(home_.placement)) +
-                             " memory; states of parameters on " + parameter.device().str() +
-                             " can lie in pinned memory only");
+                             " memory; states of parameters on " + parameter.device().str() + " can lie in " +
+                             (parameter.is_cuda() ? "pinned memory only" : "memory of the host only"));
   Change change{.live = optim::LiveStates(*optimizer.stock(), parameter), .tables = {}, .wanted = {}};
   const auto begins = state_begins(change.live.options());
   change.tables = change.live.tables();
@@ -83,7 +82,7 @@ void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter,
   bool all_here = true;
   for (std::size_t i = 0; i < begins.size(); ++i) {
     change.wanted.emplace_back();
-    if (is_here(change.tables[i])) continue;
+    if (is_here(change.tables[i]) && change.tables[i].device() == parameter.device()) continue;
     all_here = false;
     change.wanted.back() = wanted.size();
     wanted.push_back({parameter.detach(), change.tables[i], begins[i].value});

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "speedtorch/cuda.h"
@@ -25,7 +26,7 @@ class HybridDevice : public testing::Test {
     host_table.copy_(at::randint(1 << 30, {rows, dim}, at::kInt));
   }
 
-  static constexpr std::int64_t rows = 200'000, dim = 129, batch = 100'000;
+  static constexpr std::int64_t rows = 50'000, dim = 129, batch = 30'000;
   std::shared_ptr<Memory> memory;
   at::Tensor table, host_table;
 };
@@ -47,9 +48,26 @@ TEST_F(HybridDevice, GathersAsTheHostDoes) {
   }
 }
 
+/// Whatever the machine's rates are, on an emulated GPU for one, both ways are taken.
+TEST_F(HybridDevice, GathersByEachWayAndBoth) {
+  for (const double share : {0.0, 0.3, 1.0}) {
+    HybridGather hybrid(table, host_table, batch, share);
+    EXPECT_EQ(hybrid.share(), share);
+    EXPECT_EQ(hybrid.rates().copy_engine, 0) << "nothing is measured";
+    for (int round = 0; round < 3; ++round) {
+      const auto index = at::randint(rows, {batch}, at::kLong);
+      auto out = at::zeros({batch, dim}, table.options());
+      hybrid.gather(index.to(table.device()), index, out);
+      ASSERT_TRUE(at::equal(out.cpu(), host_table.index_select(0, index))) << share;
+    }
+  }
+  EXPECT_THROW(HybridGather(table, host_table, batch, 1.5), OptionError);
+  EXPECT_THROW(HybridGather(table, host_table, batch, std::nan("")), OptionError);
+}
+
 /// All of them are enqueued before one is looked at.
 TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
-  HybridGather hybrid(table, host_table, batch);
+  HybridGather hybrid(table, host_table, batch, 0.5);
   constexpr int rounds = 12;
   std::vector<at::Tensor> indices, device_indices, outs;
   for (int round = 0; round < rounds; ++round) {
@@ -67,7 +85,7 @@ TEST_F(HybridDevice, MayGoWhileItsCopiesRun) {
   for (int round = 0; round < 5; ++round) {
     const auto index = at::randint(rows, {batch}, at::kLong), on_device = index.to(table.device());
     auto out = at::zeros({batch, dim}, table.options());
-    HybridGather(table, host_table, batch).gather(on_device, index, out);
+    HybridGather(table, host_table, batch, 0.5).gather(on_device, index, out);
     EXPECT_TRUE(at::equal(out.cpu(), host_table.index_select(0, index))) << round;
   }
 }

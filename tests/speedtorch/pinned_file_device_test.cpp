@@ -72,12 +72,25 @@ TEST_P(DevicePinnedFiles, LiveAsLongAsTheirLastTensor) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-/// Twice the same pages: the driver refuses the second, and nothing of it is left.
+/// Of the same pages the driver takes one registration: with two callers the second was an error.
+TEST_P(DevicePinnedFiles, OfTheSamePagesShareOneRegistration) {
+  const auto file = MappedFile::open(path(), GetParam());
+  auto first = file->pin(at::Device("cuda:0"));
+  if (first.memory == nullptr) GTEST_SKIP() << first.reason;
+  const auto second = file->pin(at::Device(at::kCUDA));
+  ASSERT_NE(second.memory, nullptr) << second.reason;
+  const auto table = second.memory->tensor({1000, 33}, at::kFloat);
+  first.memory.reset();
+  EXPECT_TRUE(at::equal(table.cpu(), values_));
+}
+
+/// Pages that somebody else registered: the driver refuses them, and nothing of ours is left.
 TEST_P(DevicePinnedFiles, ThatTheDriverRefusesAreStaged) {
   const auto file = MappedFile::open(path(), GetParam());
-  const auto first = file->pin(at::Device("cuda:0"));
-  if (first.memory == nullptr) GTEST_SKIP() << first.reason;
+  auto* const pages = file->data() - reinterpret_cast<std::uintptr_t>(file->data()) % 4096;
+  ASSERT_EQ(cudaHostRegister(pages, 4096, cudaHostRegisterReadOnly | cudaHostRegisterMapped), cudaSuccess);
   const auto second = file->pin(at::Device("cuda:0"));
+  EXPECT_EQ(cudaHostUnregister(pages), cudaSuccess);
   EXPECT_EQ(second.memory, nullptr);
   EXPECT_THAT(second.reason, HasSubstr("cudaHostRegister"));
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);

@@ -121,7 +121,7 @@ TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
     } catch (const IndexError& error) {
       EXPECT_EQ(error.position(), position);
       EXPECT_EQ(error.index(), 100 + position);
-      const std::string more = "(one of 1 on cuda since the last check; the smallest position is " +
+      const std::string more = "(one of 1 on cuda:0 since the last check; the smallest position is " +
                                std::to_string(position) + ")";
       EXPECT_NE(std::string(error.what()).find(more), std::string::npos) << error.what();
     }

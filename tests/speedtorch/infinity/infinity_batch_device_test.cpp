@@ -68,6 +68,102 @@ TEST_P(OnDevice, TrainsAsOnTheHost) {
   EXPECT_LE(distance(trained(gpu, GetParam()), trained(at::kCPU, {"host"})), 1e-9);
 }
 
+/// Samples that are on the GPU and drawn anew each epoch.
+TEST_F(InfinityBatchOnDevice, ShufflesSamplesOfTheGpu) {
+  const auto trained_with = [](at::Device device) {
+    auto net = mlp(at::kDouble);
+    net->to(device);
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const Examples data = examples(50);
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                     Data::of_tensors({data.inputs.to(device)}, {data.classes.to(device)},
+                                      {.batch = 20, .shuffle = true, .seed = 5}),
+                     quiet(7));
+    ib(2);
+    Tensors parameters;
+    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
+    return parameters;
+  };
+  EXPECT_LE(distance(trained_with(gpu), trained_with(at::kCPU)), 1e-9);
+}
+
+/// Pinned memory is seen from both: each state is on its parameter's side, also after a move.
+TEST_F(InfinityBatchOnDevice, KeepsPinnedStatesWhereTheParametersAre) {
+  const auto run = [](at::Device begin, at::Device end, std::optional<Home> home) {
+    auto net = mlp(at::kDouble);
+    net->to(begin);
+    torch::optim::Adam optimizer(net->parameters(), 0.01);
+    const Examples data = examples(50);
+    auto options = quiet(7);
+    options.states_home = std::move(home);
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                     Data(std::vector<Batch>{{data.inputs, data.classes}}), options);
+    ib(2);
+    ib.change_model_device(end);
+    ib(2);
+    Tensors parameters;
+    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
+    return parameters;
+  };
+  const auto wanted = run(at::kCPU, at::kCPU, {});
+  const Home pinned{.placement = Placement::pinned};
+  for (const auto begin : {at::Device(at::kCPU), gpu})
+    for (const auto end : {at::Device(at::kCPU), gpu})
+      EXPECT_LE(distance(run(begin, end, pinned), wanted), 1e-9) << begin << " to " << end;
+  EXPECT_THAT(
+      [&] { run(at::kCPU, at::kCPU, Home{.placement = Placement::device}); },
+      testing::ThrowsMessage<infinity::InfinityBatchError>(testing::HasSubstr("options.states_home")));
+}
+
+/// Samples that the caller's stream is still to make when training begins.
+TEST_F(InfinityBatchOnDevice, WaitsForSamplesThatTheCallerHasQueued) {
+  const auto trained_with = [](at::Device device) {
+    auto net = mlp(at::kDouble);
+    net->to(device);
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const Examples data = examples(50);
+    auto options = quiet(7);
+    options.prefetch = true;
+    const at::Tensor half = (data.inputs * 0.5).to(device), classes = data.classes.to(device);
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                     Data(std::vector<Batch>{{half + half, classes}}), options);
+    ib(2);
+    Tensors parameters;
+    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
+    return parameters;
+  };
+  EXPECT_LE(distance(trained_with(gpu), trained_with(at::kCPU)), 1e-9);
+}
+
+/// Inputs go to one GPU and targets to the other.
+TEST_F(InfinityBatchOnDevice, PrefetchesForTwoGpus) {
+  if (cuda_status().devices < 2) GTEST_SKIP() << "there is one GPU only";
+  Way way{.name = "loss_on_the_other", .prefetch = true, .backward_device = at::Device("cuda:1")};
+  EXPECT_LE(distance(trained(gpu, way), trained(at::kCPU, {"host"})), 1e-9);
+}
+
+/// The stream of the prefetching thread was bound to the GPU that it saw first.
+TEST_F(InfinityBatchOnDevice, PrefetchesForTheGpuToWhichTheModelMoves) {
+  if (cuda_status().devices < 2) GTEST_SKIP() << "there is one GPU only";
+  const auto run = [](at::Device begin, at::Device end, bool prefetch) {
+    auto net = mlp(at::kDouble);
+    net->to(begin);
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const Examples data = examples(50);
+    auto options = quiet(7);
+    options.prefetch = prefetch;
+    InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
+                     Data(std::vector<Batch>{{data.inputs, data.classes}}), options);
+    ib(2);
+    ib.change_model_device(end);
+    ib(2);
+    Tensors parameters;
+    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
+    return parameters;
+  };
+  EXPECT_LE(distance(run(gpu, at::Device("cuda:1"), true), run(at::kCPU, at::kCPU, false)), 1e-9);
+}
+
 /// In the output of the first pass an input of ones shows the mask, and so does its gradient.
 TEST_F(InfinityBatchOnDevice, DrawsTheSameInBothPasses) {
   torch::nn::Sequential net(torch::nn::Dropout(0.5));

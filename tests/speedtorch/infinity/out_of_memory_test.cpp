@@ -76,6 +76,11 @@ TEST(OutOfMemoryErrors, AreToldFromOthers) {
   EXPECT_TRUE(is(MemoryError("x")));
   EXPECT_TRUE(is(c10::Error("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")));
   EXPECT_TRUE(is(c10::Error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling")));
+  constexpr std::int32_t memory_allocation = 2, illegal_address = 700;  // of cudaError
+  EXPECT_TRUE(is(c10::AcceleratorError({}, memory_allocation, "CUDA error")));
+  EXPECT_FALSE(is(c10::AcceleratorError({}, illegal_address, "CUDA error")));
+  EXPECT_TRUE(is(CudaError("cudaMalloc", "cudaErrorMemoryAllocation", "out of memory")));
+  EXPECT_FALSE(is(CudaError("cudaMemcpy", "cudaErrorInvalidValue", "invalid argument")));
   EXPECT_FALSE(is(c10::Error("mat1 and mat2 shapes cannot be multiplied")));
   EXPECT_FALSE(is(std::runtime_error("out of memory")));
 }
