@@ -19,6 +19,7 @@
 #include "reports/comparable.h"
 #include "reports/comparison_files.h"
 #include "reports/comparison_table.h"
+#include "reports/emulated.h"
 #include "reports/error.h"
 #include "reports/file.h"
 #include "reports/standard_output.h"
@@ -73,6 +74,7 @@ Side read_side(const std::vector<std::string>& words) {
   for (const auto& word : words) {
     for (const auto& path : reports::report_files(word)) {
       side.reports.push_back(reports::read_report(path));
+      reports::require_timed(side.reports.back(), path);
       side.paths.push_back(path);
     }
   }
@@ -195,6 +197,7 @@ int run_with_baseline(const Options& options) {
   if (const auto unwritten = sink.write(runs.reports.back()); !unwritten.empty())
     throw reports::ReportError(unwritten);
   const bool whole = runs.exit_status == 0;
+  for (const auto& report : runs.reports) reports::require_timed(report, "this run");
   if (!options.save_baseline.empty() && whole) baselines.save(options.save_baseline, runs.reports);
   if (!options.save_baseline.empty() && !whole)
     fmt::print(stderr, "stbench: the run ended with exit status {}: baseline {} is as it was\n",

@@ -12,6 +12,7 @@
 #include "harness/errors.h"
 #include "harness/machine.h"
 #include "reports/standard_output.h"
+#include "speedtorch/cuda.h"
 
 namespace stbench {
 namespace {
@@ -35,6 +36,7 @@ std::string versions() {
   reports::Report report;
   report.program = program_name;
   report.environment = harness::environment(harness::read_machine());
+  report.environment["gpu"]["emulated"] = speedtorch::cuda_status().emulated;
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
   const auto& environment = report.environment;

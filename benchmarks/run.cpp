@@ -30,6 +30,7 @@
 #include "harness/startable_threads.h"
 #include "harness/watchdog.h"
 #include "kernels/isa.h"
+#include "reports/emulated.h"
 #include "reports/error.h"
 #include "reports/standard_output.h"
 #include "reports/statistics.h"
@@ -80,6 +81,10 @@ std::string now_utc() {
   return text;
 }
 
+bool is_on_gpu(const Identity& id) {
+  return id.device != "cpu" || id.placement == "pinned" || id.placement == "device";
+}
+
 /// Where the environment and the clocks are read from.
 harness::EnvironmentSources environment_sources() {
   harness::EnvironmentSources sources;
@@ -97,6 +102,7 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
   const auto isas = speedtorch::kernels::supported_isas();
   report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
   report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
+  report.environment["gpu"]["emulated"] = speedtorch::cuda_status().emulated;
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
   report.environment["doctor"] =
@@ -311,7 +317,10 @@ class Run {
     return hooks;
   }
 
-  void add(const std::vector<Record>& records) {
+  void add(std::vector<Record> records) {
+    if (speedtorch::cuda_status().emulated)
+      for (auto& record : records)
+        if (is_on_gpu(record.id)) reports::forget_times(record);
     const std::lock_guard lock(mutex_);
     report_.records.insert(report_.records.end(), records.begin(), records.end());
   }

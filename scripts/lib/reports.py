@@ -40,6 +40,8 @@ def read(path):
     """The report in a file: a dict with all fields of docs/schema.md."""
     report = parse(path, content_of(path))
     check_head(path, report)
+    if report["environment"].get("gpu", {}).get("emulated") is True:
+        raise ReportError(f"{path}: was made on an emulated GPU, where nothing is timed; a report of a real one would be right")
     for position, case in enumerate(report["cases"]):
         check_case(path, f"cases[{position}]", case)
     return report
