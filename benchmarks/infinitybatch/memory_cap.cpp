@@ -21,7 +21,7 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-/// Of the device's memory, which bounds what LibTorch takes of the driver. Not yet run on a GPU.
+/// Bounds what LibTorch takes of the driver to so many bytes; 0: no bound. Not yet run on hardware.
 void set_fraction(c10::Device device, std::int64_t bytes) {
   const c10::DeviceGuard guard(device);
   std::size_t free = 0, total = 0;

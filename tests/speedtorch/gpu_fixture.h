@@ -21,7 +21,7 @@ class NeedsTwoGpus : public NeedsGpu {
  protected:
   void SetUp() override {
     NeedsGpu::SetUp();
-    if (cuda_status().available && cuda_status().devices < 2) GTEST_SKIP() << "there is one GPU only";
+    if (!IsSkipped() && cuda_status().devices < 2) GTEST_SKIP() << "there is one GPU only";
   }
 };
 

@@ -7,19 +7,19 @@
 #include <cmath>
 #include <vector>
 
-#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/memory.h"
 #include "speedtorch/rows.h"
+#include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {
 namespace {
 
-class HybridDevice : public testing::Test {
+class HybridDevice : public test::NeedsGpu {
  protected:
   void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+    NeedsGpu::SetUp();
+    if (IsSkipped()) return;
     memory = allocate(Placement::pinned, rows * dim * 4, at::Device("cuda:0"));
     table = memory->tensor({rows, dim}, at::kInt);
     host_table = memory->host_tensor({rows, dim}, at::kInt);

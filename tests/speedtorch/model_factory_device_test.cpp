@@ -3,19 +3,15 @@
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
 
-#include "speedtorch/cuda.h"
 #include "speedtorch/model_factory.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {
 namespace {
 
-class DeviceModelFactory : public testing::TestWithParam<Placement> {
+class DeviceModelFactory : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
-  }
   [[nodiscard]] static Home home() {
     return {.placement = GetParam(), .device = needs_cuda(GetParam()) ? at::Device("cuda:0") : at::kCPU};
   }

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "kernels/isa.h"
-#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/optim/optimizers.h"
 #include "speedtorch/optimizer_factory.h"
 #include "speedtorch/rows.h"
 #include "speedtorch/sparse_rows.h"
 #include "tests/kernels/every_update.h"
+#include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {
 namespace {
@@ -23,14 +23,8 @@ constexpr std::int64_t kColumns = 33;
 
 const at::Device gpu("cuda:0");
 
-class OptimizersDevice : public testing::TestWithParam<Placement> {
+class OptimizersDevice : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
-    at::manual_seed(1);
-  }
-
   [[nodiscard]] Home home() const { return {.placement = GetParam(), .device = gpu}; }
 };
 

@@ -6,6 +6,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/memory.h"
 #include "speedtorch/rows.h"
+#include "tests/speedtorch/gpu_fixture.h"
 
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <c10/cuda/CUDAGuard.h>
@@ -16,13 +17,7 @@
 namespace speedtorch {
 namespace {
 
-class DeviceRows : public testing::TestWithParam<Placement> {
- protected:
-  void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
-  }
-};
+class DeviceRows : public test::NeedsGpu, public testing::WithParamInterface<Placement> {};
 
 TEST_P(DeviceRows, GatherAndScatterEqualTheHost) {
   for (const std::int64_t dim : {1, 3, 64, 128, 129}) {

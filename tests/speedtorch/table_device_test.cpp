@@ -2,20 +2,16 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/table.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {
 namespace {
 
-class DeviceTables : public testing::TestWithParam<Placement> {
+class DeviceTables : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
-  }
   [[nodiscard]] static Home home() { return {.placement = GetParam(), .device = at::Device("cuda:0")}; }
 };
 

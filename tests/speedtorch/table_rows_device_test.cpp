@@ -7,16 +7,13 @@
 #include "speedtorch/error.h"
 #include "speedtorch/gather.h"
 #include "speedtorch/table_rows.h"
+#include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {
 namespace {
 
-class DeviceTableRows : public testing::TestWithParam<Placement> {
+class DeviceTableRows : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
-  }
   [[nodiscard]] static Home home() {
     return {.placement = GetParam(), .device = needs_cuda(GetParam()) ? at::Device("cuda:0") : at::kCPU};
   }

@@ -1,4 +1,4 @@
-/// What a thread of a launch knows: which accesses of others are ordered before its next one.
+/// Knows for a thread of a launch which accesses of others are ordered before its next one.
 ///
 /// A thread's clock is its block's number of barriers (`phase`) and the number of its own synchronisations
 /// since then
@@ -25,7 +25,7 @@ struct ThreadId {
   auto operator<=>(const ThreadId&) const = default;
 };
 
-/// What was learnt from others. Shared, so never changed once others hold it.
+/// The clocks that were learnt from others. They are shared, and so never changed once others hold them.
 struct Knowledge {
   std::map<std::uint64_t, std::uint32_t> phases;  ///< of a block: earlier phases are known of all its threads
   std::map<ThreadId, Clock> clocks;               ///< of a thread: earlier clocks are known

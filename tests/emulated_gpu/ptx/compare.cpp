@@ -237,24 +237,10 @@ void select_by_sign(Warp& warp, const Instruction& in, Mask mask) {
   over_lanes(mask, [=](unsigned lane) { d[lane] = by[lane] >= 0 ? a[lane] : b[lane]; });
 }
 
-template <class Use>
-Execute by_size(Type type, Use use) {
-  switch (bytes_of(type)) {
-    case 2:
-      return use(std::uint16_t{});
-    case 4:
-      return use(std::uint32_t{});
-    case 8:
-      return use(std::uint64_t{});
-    default:
-      throw std::invalid_argument("no such size");
-  }
-}
-
 void decode_selp(Decoding& decoding) {
   auto& in = decoding.in;
   const auto type = decoding.take_type();
-  in.execute = by_size(type, [](auto t) -> Execute { return &select<decltype(t)>; });
+  in.execute = with_row(bytes_of(type), [](auto t) -> Execute { return &select<decltype(t)>; });
   in.d = decoding.out(0, type);
   in.a = decoding.in_row(1, type);
   in.b = decoding.in_row(2, type);
@@ -268,7 +254,7 @@ void decode_slct(Decoding& decoding) {
   const auto type = decoding.take_type();
   const auto by = decoding.take_type();
   if (by != Type::s32 && by != Type::f32) decoding.refuse("it selects by s32 or f32");
-  in.execute = by_size(type, [&](auto t) -> Execute {
+  in.execute = with_row(bytes_of(type), [&](auto t) -> Execute {
     using T = decltype(t);
     return by == Type::s32 ? &select_by_sign<T, std::int32_t> : &select_by_sign<T, float>;
   });

@@ -133,23 +133,22 @@ bool Decoding::is_register(std::size_t i) const {
   return operand(i).form == Operand::Form::name && function_.find_register(operand(i).token.text) != nullptr;
 }
 
+void Decoding::require_size(const Operand& operand, unsigned bytes, Type type) const {
+  if (bytes == bytes_of(type)) return;
+  refuse(std::string(operand.token.text) + " has " + std::to_string(bytes) + " bytes, the type another size");
+}
+
 Slot Decoding::out(const Operand& operand, Type type) {
   std::uint8_t bytes = 0;
   const auto slot = wide_out(operand, type, bytes);
-  if (bytes != bytes_of(type)) {
-    refuse(std::string(operand.token.text) + " has " + std::to_string(bytes) +
-           " bytes, the type another size");
-  }
+  require_size(operand, bytes, type);
   return slot;
 }
 
 Slot Decoding::in_row(const Operand& operand, Type type) {
   std::uint8_t bytes = 0;
   const auto slot = wide_in(operand, type, bytes);
-  if (bytes != bytes_of(type)) {
-    refuse(std::string(operand.token.text) + " has " + std::to_string(bytes) +
-           " bytes, the type another size");
-  }
+  require_size(operand, bytes, type);
   return slot;
 }
 

@@ -139,6 +139,8 @@ class Decoding {
   [[noreturn]] void refuse(const std::string& why) const;
 
  private:
+  /// Refuses a register of another size than the type's.
+  void require_size(const Operand& operand, unsigned bytes, Type type) const;
   Slot constant_of(const Operand& operand, Type type);
 
   Function& function_;

@@ -62,20 +62,6 @@ Type as_bits(Type type) {
 }
 
 template <class Use>
-Execute with_row(unsigned bytes, Use use) {
-  switch (bytes) {
-    case 2:
-      return use(std::uint16_t{});
-    case 4:
-      return use(std::uint32_t{});
-    case 8:
-      return use(std::uint64_t{});
-    default:
-      throw std::invalid_argument("no such size");
-  }
-}
-
-template <class Use>
 Execute with_memory_type(Type type, Use use) {
   switch (as_bits(type)) {
     case Type::u8:

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 
 #include "tests/emulated_gpu/ptx/half.h"
 
@@ -84,24 +85,28 @@ auto with_type(Type type, Use use) {
 /// The same for the integers of 16 bits and more.
 template <class Use>
 auto with_integer(Type type, Use use) {
-  switch (type) {
-    case Type::u16:
-    case Type::b16:
-      return use(std::uint16_t{});
-    case Type::u32:
-    case Type::b32:
-      return use(std::uint32_t{});
-    case Type::u64:
-    case Type::b64:
-      return use(std::uint64_t{});
-    case Type::s16:
-      return use(std::int16_t{});
-    case Type::s32:
-      return use(std::int32_t{});
-    case Type::s64:
-      return use(std::int64_t{});
-    default:
+  using Result = decltype(use(std::uint16_t{}));
+  return with_type(type, [&](auto value) -> Result {
+    using Value = decltype(value);
+    if constexpr (std::is_integral_v<Value> && sizeof(Value) >= 2)
+      return use(value);
+    else
       throw std::invalid_argument("no such integer here");
+  });
+}
+
+/// Calls `use` with an unsigned value of so many bytes: 2, 4 or 8. @throws std::invalid_argument for others
+template <class Use>
+auto with_row(unsigned bytes, Use use) {
+  switch (bytes) {
+    case 2:
+      return use(std::uint16_t{});
+    case 4:
+      return use(std::uint32_t{});
+    case 8:
+      return use(std::uint64_t{});
+    default:
+      throw std::invalid_argument("no such size");
   }
 }
 

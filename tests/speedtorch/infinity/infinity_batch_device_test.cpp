@@ -7,6 +7,7 @@
 #include "speedtorch/infinity/memory_monitor.h"
 #include "speedtorch/infinity/out_of_memory.h"
 #include "speedtorch/infinity/random_state.h"
+#include "tests/speedtorch/gpu_fixture.h"
 #include "tests/speedtorch/infinity/models.h"
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -18,13 +19,7 @@ namespace {
 
 const at::Device gpu(at::kCUDA, 0);
 
-class InfinityBatchOnDevice : public testing::Test {
- protected:
-  void SetUp() override {
-    const auto& status = cuda_status();
-    if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
-  }
-};
+class InfinityBatchOnDevice : public NeedsGpu {};
 
 struct Way {
   const char* name;
@@ -59,9 +54,7 @@ Tensors trained(at::Device device, const Way& way) {
                    Data(std::vector<Batch>{{data.inputs, data.classes}}), options);
   ib(3);
   EXPECT_EQ(ib.prefetched() > 0, way.prefetch);
-  Tensors parameters;
-  for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
-  return parameters;
+  return infinity::on_device(parameters_of(net), at::kCPU);
 }
 
 TEST_P(OnDevice, TrainsAsOnTheHost) {
@@ -80,9 +73,7 @@ TEST_F(InfinityBatchOnDevice, ShufflesSamplesOfTheGpu) {
                                       {.batch = 20, .shuffle = true, .seed = 5}),
                      quiet(7));
     ib(2);
-    Tensors parameters;
-    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
-    return parameters;
+    return infinity::on_device(parameters_of(net), at::kCPU);
   };
   EXPECT_LE(distance(trained_with(gpu), trained_with(at::kCPU)), 1e-9);
 }
@@ -101,9 +92,7 @@ TEST_F(InfinityBatchOnDevice, KeepsPinnedStatesWhereTheParametersAre) {
     ib(2);
     ib.change_model_device(end);
     ib(2);
-    Tensors parameters;
-    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
-    return parameters;
+    return infinity::on_device(parameters_of(net), at::kCPU);
   };
   const auto wanted = run(at::kCPU, at::kCPU, {});
   const Home pinned{.placement = Placement::pinned};
@@ -128,9 +117,7 @@ TEST_F(InfinityBatchOnDevice, WaitsForSamplesThatTheCallerHasQueued) {
     InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
                      Data(std::vector<Batch>{{half + half, classes}}), options);
     ib(2);
-    Tensors parameters;
-    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
-    return parameters;
+    return infinity::on_device(parameters_of(net), at::kCPU);
   };
   EXPECT_LE(distance(trained_with(gpu), trained_with(at::kCPU)), 1e-9);
 }
@@ -157,9 +144,7 @@ TEST_F(InfinityBatchOnDevice, PrefetchesForTheGpuToWhichTheModelMoves) {
     ib(2);
     ib.change_model_device(end);
     ib(2);
-    Tensors parameters;
-    for (const at::Tensor& parameter : net->parameters()) parameters.push_back(parameter.detach().cpu());
-    return parameters;
+    return infinity::on_device(parameters_of(net), at::kCPU);
   };
   EXPECT_LE(distance(run(gpu, at::Device("cuda:1"), true), run(at::kCPU, at::kCPU, false)), 1e-9);
 }
