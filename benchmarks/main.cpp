@@ -23,12 +23,18 @@ namespace {
 
 /// libgomp's idle workers spin and halve a neighbour on 2 cores; told to sleep at once they make LibTorch's
 /// small operations 13 times slower. A short spin leaves both alone, but libgomp reads it only when the
-/// process starts.
+/// process starts. A start takes 0.4 s, so only what measures starts again.
 void restart_with_short_spin(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   ::setenv("GOMP_SPINCOUNT", "5000", 0);
   ::execv("/proc/self/exe",
           argv);  // where it fails the run goes on; the report shows that the variable came late
+}
+
+bool measures(const stbench::Command& command) {
+  const auto* run = std::get_if<stbench::RunCommand>(&command);
+  return std::holds_alternative<stbench::CalibrateCommand>(command) ||
+         (run != nullptr && !run->options.dry_run);
 }
 
 int measure(const stbench::Options& options) {
@@ -68,12 +74,14 @@ int fail(const char* message) {
   return 2;
 }
 
-int run_program(const std::vector<std::string>& words) {
+int run_program(char** argv, const std::vector<std::string>& words) {
   try {
     if (words == std::vector<std::string>{stbench::hold_command}) return stbench::serve_holding();
     if (words.size() == 2 && words.front() == stbench::google_benchmark_command)
       return stbench::serve_google_benchmark(words.back());
-    return dispatch(stbench::parse_command_line(words));
+    const auto command = stbench::parse_command_line(words);
+    if (measures(command)) restart_with_short_spin(argv);
+    return dispatch(command);
   } catch (const std::bad_alloc&) {
     return fail("out of memory; use fewer --rows or a smaller --batch");
   } catch (const std::system_error& error) {
@@ -96,9 +104,8 @@ int main(int argc, char** argv) {
   stbench::reports::reserve_standard_descriptors();
   // A file beyond the limit on sizes (ulimit -f) is an error of its write, not the end of the run.
   std::signal(SIGXFSZ, SIG_IGN);
-  restart_with_short_spin(argv);
   std::atexit(refuse_exit_of_a_library);
-  const int status = run_program({argv + 1, argv + argc});
+  const int status = run_program(argv, {argv + 1, argv + argc});
   has_exit_status = true;
   return status;
 }
