@@ -1,10 +1,12 @@
 """scripts/charts for its tests: with the Python that it finds, and made-up reports."""
 
 import copy
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,15 +21,36 @@ def environment():
     return {**os.environ, "PATH": os.pathsep.join(folders), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def is_there():
-    """Without installing anything."""
+@functools.cache
+def python():
+    """The one that has what charts need, without installing anything; empty where there is none."""
     done = subprocess.run([SCRIPT, "--find-python"], env=environment(), capture_output=True, text=True, timeout=60)
-    return bool(done.stdout.strip())
+    return done.stdout.strip()
+
+
+def is_there():
+    return bool(python())
+
+
+@functools.cache
+def server():
+    return subprocess.Popen([python(), Path(__file__).with_name("charts_server.py")], env=environment(), text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def charts(*arguments, cwd=None):
-    return subprocess.run([SCRIPT, *map(str, arguments)], env=environment(), capture_output=True, text=True,
-                          timeout=500, cwd=cwd, stdin=subprocess.DEVNULL)
+    """The first call starts the script; the others are made by charts_server.py, without the second that a start takes."""
+    words = [str(word) for word in arguments]
+    if not server.cache_info().currsize:
+        server()
+        return subprocess.run([SCRIPT, *words], env=environment(), capture_output=True, text=True, timeout=500, cwd=cwd,
+                              stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("out", "messages")]
+        server().stdin.write(json.dumps([words, str(cwd or Path.cwd()), *map(str, streams)]) + "\n")
+        server().stdin.flush()
+        status = int(server().stdout.readline())
+        return subprocess.CompletedProcess(words, status, *(stream.read_text(encoding="utf-8") for stream in streams))
 
 
 def committed(name="transfer"):
