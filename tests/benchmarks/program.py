@@ -6,11 +6,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+import warm_start
+
 PROGRAM = os.environ.get("STBENCH_PROGRAM", "")
 PLANTED = os.environ.get("STBENCH_PLANTED", "")
 
@@ -40,7 +45,10 @@ def environment(**changes):
     return {name: value for name, value in kept.items() if value is not None}
 
 
-def run(*arguments, program=PROGRAM, cwd=None, timeout=280, prefix=(), **variables):
+def run(*arguments, program=PROGRAM, cwd=None, timeout=280, prefix=(), warm=True, **variables):
+    """warm=False starts it by itself, for what it does at its end (tests/warm_start.cpp)."""
+    if warm and not prefix:
+        return warm_start.run(program, arguments, cwd, environment(**variables), timeout)
     return subprocess.run(
         [*prefix, program, *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, timeout=timeout, env=environment(**variables), check=False,

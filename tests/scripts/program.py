@@ -1,10 +1,14 @@
 """The built program, for the tests that run it: CTest names it, by hand it is the release build's."""
 
 import os
-import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+import warm_start
+
 PROGRAM = Path(os.environ.get("STBENCH_PROGRAM") or ROOT / "build/release/bin/stbench")
 
 
@@ -16,5 +20,4 @@ def require_program():
 
 
 def run_program(*arguments, folder):
-    command = [str(require_program()), *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    return warm_start.run(require_program(), arguments, folder, dict(os.environ), timeout=300)
