@@ -112,6 +112,26 @@ def step_cases(speed):
     return result
 
 
+def gpu_step_cases(speed):
+    """Every case of the goals of steps on a GPU; `speed(method, where)`: how many times as fast as the slowest."""
+    result = []
+
+    def add(suite, method, where, group, **axes):
+        made = case("step", axes.pop("placement"), method, axes.pop("dim"), axes.pop("index_dtype"), axes.pop("batch"), 2,
+                    SECONDS / speed(method, where), device="cuda:0", group=10**6 + group)
+        result.append({**made, "suite": suite, "dtype": "float32", "payload_bytes": 10**8, "pages_got": None, **axes})
+
+    for placement in ("pinned", "device"):
+        for method in ("sparse_rows", "swap", *(["link"] if placement == "pinned" else [])):
+            add("optimizer", method, placement, 0, placement=placement, dim=128, index_dtype="int64", batch=goals.BATCH,
+                distribution="uniform", optimizer="SparseAdam", rows=goals.STEP_ROWS)
+    for group, (tensors, dim, shape) in enumerate((goals.TEN_OF_A_MILLION, *goals.GPU_MODELS), 1):
+        for method in ("contiguous", "torch_fused", "stream"):
+            add("contiguous", method, (tensors, shape), group, placement="libtorch", dim=dim, index_dtype="", batch=0,
+                distribution="", optimizer="Adam", shape=shape, clip=0.0, rows=tensors)
+    return result
+
+
 def training_cases(speed):
     """Every case of the goals of batches; `speed(method, model, times)`: samples a second, of the slowest's."""
     result = []
@@ -511,6 +531,33 @@ class GoalsTest(unittest.TestCase):
         self.assertIn("worst of 12: SGD", o1[-1][-1])
         self.assertEqual([line[5] for line in self.lines(text, "O2")], ["30.00", "30.00"])
         self.assertNotIn("| H1", text)
+
+    def test_steps_on_a_gpu_are_judged_where_a_report_has_them(self):
+        def on_gpu(method, where):
+            if method == "contiguous":
+                return {10: 0.75, 148: 0.8}.get(where[0], 0.9)
+            return {"sparse_rows": 0.7, "swap": 0.6, "torch_fused": 0.5}.get(method, 1.0)  # link and stream: 1
+
+        def text(made, **changes):
+            argv = ["--suite", "optimizer,contiguous", "--preset", "steps", "--device", "cpu,cuda"]
+            return self.run_goals("--markdown", *(self.report(n, made, argv=argv) for n in range(5)), **changes)
+
+        host = step_cases(lambda optimizer, method, where: 30.0 if method in ("contiguous", "sparse_rows") else 1.0)
+        judged = text(host + gpu_step_cases(on_gpu), status=1)
+        self.assertEqual([(line[2], *line[3:6], line[-1]) for line in self.lines(judged, "O3")],
+                         [("160, × 162500, even", "0.85", "0.95", "0.90", "met"),
+                          ("161, × 158739, resnet-50", "0.85", "0.95", "0.90", "met"),
+                          ("199, × 550162, bert-base", "0.85", "0.95", "0.90", "met"),
+                          ("148, × 840809, gpt2-small", "0.85", "0.95", "0.80", "missed"),
+                          ("10, × 1048576, even", "1.2", "1.6", "1.50", "met")])
+        # 1.43 times as long as the link needs: within 1.6, not within 1.25.
+        self.assertEqual([line[2:6] + line[-1:] for line in self.lines(judged, "O5")], [["uniform", "0.625", "0.8", "0.70", "met"]])
+        without = text(host)
+        for goal, lines in (("O3", 5), ("O5", 1)):
+            self.assertEqual([line[-1] for line in self.lines(without, goal)], ["not measured: no GPU report"] * lines)
+        emulated = {**ENVIRONMENT, "gpu": {"emulated": True}}
+        refused = self.run_goals(self.report(0, host + gpu_step_cases(on_gpu), emulated), status=2)
+        self.assertIn("was made on an emulated GPU", refused)
 
     def test_batches_are_judged_by_samples_a_second_against_the_plain_batch_that_fits(self):
         def speed(method, model, times):
