@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <limits>
 
 #include "benchmarks/contiguous/world.h"
 #include "benchmarks/reference_step.h"
@@ -51,9 +50,12 @@ struct ContiguousPreset {
   double seconds = 0;  ///< for one group
 };
 
-ContiguousPreset preset(const std::string& name) {
+ContiguousPreset preset(const std::string& name, bool on_gpu) {
   const Size small{"even", 160, 256}, many{"even", 1000, 1000}, large{"even", 160, 162'500};
+  const Size ten{"even", 10, 1024 * 1024};
   if (name == "quick") return {{"Adam", "SGD"}, {many, {"linears"}}, {0, seeds_clip}, 4};
+  if (name == "steps" && on_gpu)
+    return {{"Adam"}, {ten, large, {"resnet-50"}, {"bert-base"}, {"gpt2-small"}}, {0}, 6};
   if (name == "steps")
     return {optimizers(), {small, many, large, {"resnet-50"}, {"bert-base"}, {"gpt2-small"}}, {0}, 6};
   if (name == "full") return {optimizers(), {small, many, {"linears"}, {"resnet-50"}}, {0, seeds_clip}, 10};
@@ -109,26 +111,28 @@ std::vector<Size> sizes_of(const Options& options, const ContiguousPreset& stand
 }
 
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
-  const auto standard = preset(options.preset);
   std::vector<StepCell> all;
   if (!options.directions.empty() && !contains(options.directions, "step")) return all;
   if (!options.placements.empty() && !contains(options.placements, "libtorch")) return all;
   int group = 0;
-  for (const auto cores : cores_of(options, machine)) {
-    for (const auto& size : sizes_of(options, standard)) {
-      for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
-        for (const double clip : given_or(options.clips, standard.clips)) {
-          Identity id{.suite = "contiguous",
-                      .direction = "step",
-                      .placement = "libtorch",
-                      .device = "cpu",
-                      .dtype = "float32",
-                      .rows = size.rows,
-                      .dim = size.dim,
-                      .cores = cores,
-                      .axes = {{"clip", clip}, {"optimizer", optimizer}, {"shape", size.shape}}};
-          require_cell(size.shape == "even" ? id : (fill_size(id), id));
-          all.push_back({id, group++, standard.seconds});
+  for (const auto& device : step_devices(options)) {
+    const auto standard = preset(options.preset, device != "cpu");
+    for (const auto cores : cores_of(options, machine)) {
+      for (const auto& size : sizes_of(options, standard)) {
+        for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
+          for (const double clip : given_or(options.clips, standard.clips)) {
+            Identity id{.suite = "contiguous",
+                        .direction = "step",
+                        .placement = "libtorch",
+                        .device = device,
+                        .dtype = "float32",
+                        .rows = size.rows,
+                        .dim = size.dim,
+                        .cores = cores,
+                        .axes = {{"clip", clip}, {"optimizer", optimizer}, {"shape", size.shape}}};
+            require_cell(size.shape == "even" ? id : (fill_size(id), id));
+            all.push_back({id, group++, standard.seconds});
+          }
         }
       }
     }
@@ -139,22 +143,22 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
 StepCell cell_of_case(const Identity& given, const Options& /*options*/) {
   auto id = given;
   require_cell(id);
-  require(id.placement, "--case: placement", {"libtorch"});
   fill_size(id);
   if (id != given)
     throw UsageError(fmt::format("--case: {} has {}×{}", axis<std::string>(id, "shape"), id.rows, id.dim));
   return {id, 0, 60};
 }
 
-/// Three copies of parameters, gradients and states: those of the lists, the flat one's and ours; and
-/// gradients to begin with.
-std::int64_t needs(const Identity& id) {
+/// Five copies of parameters, gradients and states: the three lists', the flat one's and ours; and gradients
+/// to begin with. They lie on the case's device; the host has the gradients, and what is read of a parameter.
+std::int64_t needs_of_device(const Identity& id) {
   const auto states =
       std::ssize(speedtorch::state_names(optimizer_named(axis<std::string>(id, "optimizer"))));
-  std::int64_t bytes = 0;
-  const bool overflow = __builtin_mul_overflow(id.rows, id.dim, &bytes) ||
-                        __builtin_mul_overflow(bytes, 4 * (1 + 5 * (2 + states)), &bytes);
-  return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
+  return bytes_or_most(id, 4 * (1 + 5 * (2 + states)));
+}
+
+std::int64_t needs(const Identity& id) {
+  return id.device == "cpu" ? needs_of_device(id) : bytes_or_most(id, 4 * 2);
 }
 
 std::vector<AxisInfo> describe() {
@@ -164,6 +168,7 @@ std::vector<AxisInfo> describe() {
           {"rows", "tensors, any number", "160 1000"},
           {"dim", "elements of each", "256 1000"},
           {"clip", "a norm, 0 for none; with one, zeroing the gradients is in the step", "0 0.1"},
+          {"device", "cpu cuda:N", "cpu"},
           {"cores", "1 to what the process may use", "all"}};
 }
 
@@ -188,6 +193,7 @@ const RegisterStepSuite registration{{
     .cells = cells,
     .cell_of_case = cell_of_case,
     .needs = needs,
+    .gpu_needs = needs_of_device,
     .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
       return std::make_unique<ContiguousWorld>(id, terms);
     },

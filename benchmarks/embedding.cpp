@@ -19,7 +19,9 @@ using reports::Identity;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
-const Names placements{"libtorch", "pageable", "hugepage", "mapped"};
+const Names host_placements{"libtorch", "pageable", "hugepage", "mapped"};
+/// A GPU trains tables that it reads and writes by itself.
+const Names gpu_placements{"pinned", "device"};
 /// The standard text has 12,762 different words, of which the rarest stand there once.
 constexpr std::int64_t text_rows = 10'000;
 
@@ -31,7 +33,8 @@ struct EmbeddingPreset {
 
 EmbeddingPreset preset(const std::string& name) {
   if (name == "quick") return {{"Adagrad", "Adamax"}, {"hugepage"}, {text_rows}, {64}, 5};
-  if (name == "full") return {training_optimizers(), placements, {text_rows, 1'000'000}, {64, 128, 300}, 10};
+  if (name == "full")
+    return {training_optimizers(), host_placements, {text_rows, 1'000'000}, {64, 128, 300}, 10};
   return {training_optimizers(), {"libtorch", "hugepage"}, {text_rows, 200'000}, {128}, 8};
 }
 
@@ -58,7 +61,9 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   std::vector<StepCell> all;
   int group = 0;
   const auto add = [&](Identity id) {
-    for (const auto& placement : given_or(options.placements, standard.placed)) {
+    const bool on_host = id.device == "cpu";
+    const auto& placements = on_host ? host_placements : gpu_placements;
+    for (const auto& placement : given_or(options.placements, on_host ? standard.placed : gpu_placements)) {
       if (!contains(placements, placement)) continue;
       id.placement = placement;
       require_cell(id);
@@ -67,23 +72,25 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
     ++group;
   };
   if (!options.directions.empty() && !contains(options.directions, "step")) return all;
-  for (const auto cores : cores_of(options, machine)) {
-    for (const auto rows : given_or(options.rows, standard.rows)) {
-      for (const auto dim : given_or(options.dims, standard.dims)) {
-        for (const auto batch : given_or(options.batches, Counts{4096})) {
-          for (const auto negatives : given_or(options.negatives, Counts{5})) {
-            for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
-              add({.suite = "embedding",
-                   .direction = "step",
-                   .device = "cpu",
-                   .dtype = "float32",
-                   .index_dtype = "int64",
-                   .distribution = text.name,
-                   .rows = rows,
-                   .dim = dim,
-                   .batch = batch,
-                   .cores = cores,
-                   .axes = {{"negatives", negatives}, {"optimizer", optimizer}}});
+  for (const auto& device : step_devices(options)) {
+    for (const auto cores : cores_of(options, machine)) {
+      for (const auto rows : given_or(options.rows, standard.rows)) {
+        for (const auto dim : given_or(options.dims, standard.dims)) {
+          for (const auto batch : given_or(options.batches, Counts{4096})) {
+            for (const auto negatives : given_or(options.negatives, Counts{5})) {
+              for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
+                add({.suite = "embedding",
+                     .direction = "step",
+                     .device = device,
+                     .dtype = "float32",
+                     .index_dtype = "int64",
+                     .distribution = text.name,
+                     .rows = rows,
+                     .dim = dim,
+                     .batch = batch,
+                     .cores = cores,
+                     .axes = {{"negatives", negatives}, {"optimizer", optimizer}}});
+              }
             }
           }
         }
@@ -95,7 +102,6 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
 
 StepCell cell_of_case(const Identity& id, const Options& options) {
   require_cell(id);
-  require(id.placement, "--case: placement", placements);
   const auto& text = text_of_run(options.text);
   if (text.refusal.empty() && id.distribution != text.name)
     throw UsageError(fmt::format("--case: the text is {}, not {}; name another with --text FILE", text.name,
@@ -103,23 +109,26 @@ StepCell cell_of_case(const Identity& id, const Options& options) {
   return {id, 0, 60};
 }
 
-std::int64_t needs(const Identity& id) {
+/// Of both tables and their states, and of a dense gradient of each on the case's device, those in the memory
+/// of the GPU or of the host.
+std::int64_t needed_in(bool gpu, const Identity& id) {
   const auto states = std::ssize(speedtorch::state_names(
       training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")), id.batch)));
-  std::int64_t bytes = 0;
-  const bool overflow = __builtin_mul_overflow(id.rows, id.dim, &bytes) ||
-                        __builtin_mul_overflow(bytes, 2 * 4 * (2 + states), &bytes);
-  return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
+  const auto tables = (id.placement == "device") == gpu ? 1 + states : 0;
+  return bytes_or_most(id, 2 * 4 * (tables + ((id.device != "cpu") == gpu ? 1 : 0)));
 }
 
 std::vector<AxisInfo> describe() {
   return {{"text", "any file", "the King James Bible, of Debian's package bible-kjv"},
           {"optimizer", fmt::format("{}", fmt::join(training_optimizers(), " ")), "all"},
-          {"placement", fmt::format("{}", fmt::join(placements, " ")), "libtorch hugepage"},
+          {"placement",
+           fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
+           "libtorch hugepage; pinned device"},
           {"rows", "any number: the most frequent words are kept", "10k 200k"},
           {"dim", "any number", "128"},
           {"batch", "pairs a step", "4096"},
           {"negatives", "words drawn for each pair", "5"},
+          {"device", "cpu cuda:N", "cpu"},
           {"cores", "1 to what the process may use", "all"}};
 }
 
@@ -129,10 +138,13 @@ const RegisterStepSuite registration{{
     .axes = {{"negatives", *reports::find(reports::known_axes(), "negatives")},
              {"optimizer", *reports::find(reports::known_axes(), "optimizer")}},
     .presets = {"quick", "standard", "full"},
+    .host_placements = host_placements,
+    .gpu_placements = gpu_placements,
     .describe = describe,
     .cells = cells,
     .cell_of_case = cell_of_case,
-    .needs = needs,
+    .needs = [](const Identity& id) { return needed_in(false, id); },
+    .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
     .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
       return std::make_unique<EmbeddingWorld>(id, terms);
     },

@@ -67,8 +67,9 @@ const std::vector<OptionGroup>& groups() {
        {{"--suite LIST", "transfer, memory, optimizer, embedding, contiguous, infinitybatch",
          "optimizer: a step on the rows of a batch, and its states there and back. embedding: word2vec on a "
          "text. "
-         "contiguous: a step on all parameters of a model. They run on the cpu. infinitybatch: a training "
-         "step by batches larger than memory; it runs last (docs/steps.md). "
+         "contiguous: a step on all parameters of a model. infinitybatch: a training "
+         "step by batches larger than memory; it runs last. These four run on the cpu where --device names "
+         "no GPU (docs/steps.md). "
          "memory holds 10M × 128 float32 (or what the memory has room for) in every placement, by our memory "
          "and by LibTorch's tensors, one process a case; it takes --placement, --method, --peers numpy,cupy, "
          "--device, --dtype, --rows, --dim and --row-bytes of the axes."},

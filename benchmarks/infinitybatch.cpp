@@ -5,7 +5,6 @@
 
 #include <limits>
 
-#include "benchmarks/devices.h"
 #include "benchmarks/infinitybatch/world.h"
 #include "benchmarks/step_suite.h"
 #include "benchmarks/transfer_axes.h"
@@ -98,7 +97,7 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   if (!options.directions.empty() && !contains(options.directions, "step")) return all;
   if (!options.placements.empty() && !contains(options.placements, "libtorch")) return all;
   int group = 0;
-  for (const auto& device : given_or(options.devices, {"cpu"})) {
+  for (const auto& device : step_devices(options)) {
     for (const auto cores : cores_of(options, machine)) {
       for (const auto& model : given_or(options.models, net_names())) {
         const auto& net = net_named(model);
@@ -108,7 +107,7 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
               Identity id{.suite = "infinitybatch",
                           .direction = "step",
                           .placement = "libtorch",
-                          .device = resolve_device(device),
+                          .device = device,
                           .dtype = "float32",
                           .index_dtype = "int64",
                           .distribution = "uniform",
@@ -132,7 +131,6 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
-  require(id.placement, "--case: placement", {"libtorch"});
   const auto elements = net_named(text(id, "model")).sample_elements();
   if (id.dim != elements)
     throw UsageError(
@@ -173,7 +171,6 @@ const RegisterStepSuite registration{{
     .axes = {{"micro_batch", *reports::find(reports::known_axes(), "micro_batch")},
              {"model", *reports::find(reports::known_axes(), "model")}},
     .presets = {"quick", "standard", "full", "batches"},
-    .on_gpus = true,
     .runs_last = true,
     .describe = describe,
     .more = model_lines,

@@ -23,7 +23,9 @@ using reports::Identity;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
-const Names placements{"libtorch", "pageable", "hugepage", "mapped"};
+const Names host_placements{"libtorch", "pageable", "hugepage", "mapped"};
+/// A GPU steps tables that it reads and writes by itself.
+const Names gpu_placements{"pinned", "device"};
 
 /// What a preset takes where the user names nothing.
 struct OptimizerPreset {
@@ -49,7 +51,7 @@ OptimizerPreset preset(const std::string& name) {
     return {{"to", "from", "sum", "step"},
             all,
             {"unique", "uniform", "zipf:1.05"},
-            placements,
+            host_placements,
             1'000'000,
             131'072,
             15};
@@ -90,6 +92,7 @@ void require_cell(const Identity& id) {
 /// In the steps preset each side is where its users have it; elsewhere every contestant is everywhere.
 Names methods_of(const Options& options, const Identity& id) {
   if (options.preset != "steps") return {};
+  if (id.device != "cpu") return {"sparse_rows", "swap", "link"};
   return id.placement == "libtorch" ? Names{"torch_sparse"} : Names{"sparse_rows", "swap"};
 }
 
@@ -104,33 +107,37 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   const auto add = [&](Identity id) {
     const bool moved = id.direction != "step";
     if (moved && (states_of(id) == 0 || id.distribution != distributions.front())) return;
-    for (const auto& placement : given_or(options.placements, standard.placed)) {
-      if (!contains(placements, placement)) continue;  // pinned and device are the transfer suite's
+    const bool on_host = id.device == "cpu";
+    const auto& placements = on_host ? host_placements : gpu_placements;
+    for (const auto& placement : given_or(options.placements, on_host ? standard.placed : gpu_placements)) {
+      if (!contains(placements, placement)) continue;
       id.placement = placement;
       require_cell(id);
       all.push_back({id, group, standard.seconds, methods_of(options, id)});
     }
     ++group;
   };
-  for (const auto cores : cores_of(options, machine)) {
-    for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
-      for (const auto rows : given_or(options.rows, {standard.rows})) {
-        for (const auto dim : given_or(options.dims, {128})) {
-          for (const auto batch : given_or(options.batches, {standard.batch})) {
-            for (const auto& distribution : distributions) {
-              for (const auto& direction : given_or(options.directions, standard.directions)) {
-                if (!contains({"to", "from", "step"}, direction)) continue;
-                add({.suite = "optimizer",
-                     .direction = direction,
-                     .device = "cpu",
-                     .dtype = given_or(options.dtypes, {"float32"}).front(),
-                     .index_dtype = given_or(options.index_dtypes, {"int64"}).front(),
-                     .distribution = distribution,
-                     .rows = rows,
-                     .dim = dim,
-                     .batch = batch,
-                     .cores = cores,
-                     .axes = {{"optimizer", optimizer}}});
+  for (const auto& device : step_devices(options)) {
+    for (const auto cores : cores_of(options, machine)) {
+      for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
+        for (const auto rows : given_or(options.rows, {standard.rows})) {
+          for (const auto dim : given_or(options.dims, {128})) {
+            for (const auto batch : given_or(options.batches, {standard.batch})) {
+              for (const auto& distribution : distributions) {
+                for (const auto& direction : given_or(options.directions, standard.directions)) {
+                  if (!contains({"to", "from", "step"}, direction)) continue;
+                  add({.suite = "optimizer",
+                       .direction = direction,
+                       .device = device,
+                       .dtype = given_or(options.dtypes, {"float32"}).front(),
+                       .index_dtype = given_or(options.index_dtypes, {"int64"}).front(),
+                       .distribution = distribution,
+                       .rows = rows,
+                       .dim = dim,
+                       .batch = batch,
+                       .cores = cores,
+                       .axes = {{"optimizer", optimizer}}});
+                }
               }
             }
           }
@@ -143,7 +150,6 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   require(optimizer_of(id), "--case: optimizer", optimizer_names());
-  require(id.placement, "--case: placement", placements);
   require(id.index_dtype, "--case: index dtype", transfer_axes::index_dtypes());
   require_cell(id);
   if (id.direction != "step" && states_of(id) == 0)
@@ -156,24 +162,26 @@ std::unique_ptr<StepWorld> world(const Identity& id, const StepTerms& terms) {
   return std::make_unique<OptimizerWorld>(id, terms);
 }
 
-/// The tables, and a dense gradient beside them.
-std::int64_t needs(const Identity& id) {
-  std::int64_t bytes = 0;
-  const auto tables = states_of(id) + (id.direction == "step" ? 2 : 0);
-  const bool overflow =
-      __builtin_mul_overflow(id.rows, id.dim, &bytes) || __builtin_mul_overflow(bytes, tables * 4, &bytes);
-  return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
+/// Of the tables, and of a dense gradient beside them on the case's device, those in the memory of the GPU or
+/// of the host.
+std::int64_t needed_in(bool gpu, const Identity& id) {
+  const bool steps = id.direction == "step";
+  const auto tables = (id.placement == "device") == gpu ? states_of(id) + (steps ? 1 : 0) : 0;
+  return bytes_or_most(id, 4 * (tables + (steps && (id.device != "cpu") == gpu ? 1 : 0)));
 }
 
 std::vector<AxisInfo> describe() {
   return {{"direction", "to from sum step", "all"},
           {"optimizer", fmt::format("{}", fmt::join(optimizer_names(), " ")), "all"},
-          {"placement", fmt::format("{}", fmt::join(placements, " ")), "libtorch hugepage"},
+          {"placement",
+           fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
+           "libtorch hugepage; pinned device"},
           {"index-dtype", "int64 int32", "int64"},
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
           {"dim", "any number", "128"},
           {"batch", "any number", "131072"},
+          {"device", "cpu cuda:N", "cpu"},
           {"cores", "1 to what the process may use", "all"}};
 }
 
@@ -188,10 +196,13 @@ const RegisterStepSuite registration{{
     .axes = {{"optimizer", *reports::find(reports::known_axes(), "optimizer")}},
     .directions = {"to", "from", "step"},
     .presets = {"quick", "standard", "full", "steps"},
+    .host_placements = host_placements,
+    .gpu_placements = gpu_placements,
     .describe = describe,
     .cells = cells,
     .cell_of_case = cell_of_case,
-    .needs = needs,
+    .needs = [](const Identity& id) { return needed_in(false, id); },
+    .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
     .world = world,
     .derive = derive,
 }};

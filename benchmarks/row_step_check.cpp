@@ -1,5 +1,7 @@
 #include "benchmarks/row_step_check.h"
 
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,15 +16,18 @@ namespace stbench {
 
 using harness::Check;
 
+at::Tensor rows_on_host(const at::Tensor& table, const at::Tensor& rows) {
+  return at::index_select(table, 0, rows.flatten().to(table.device())).to(at::kCPU);
+}
+
 ReadRows reader_of(std::vector<at::Tensor> tables) {
   return [tables = std::move(tables)](const std::vector<std::int64_t>& rows) {
+    const auto index = at::tensor(rows, at::kLong);
     std::vector<float> values;
     for (const auto& table : tables) {
-      const auto dim = table.size(1);
-      for (const auto row : rows) {
-        const auto* first = table.const_data_ptr<float>() + row * dim;
-        values.insert(values.end(), first, first + dim);
-      }
+      const auto found = rows_on_host(table, index);
+      const auto* first = found.const_data_ptr<float>();
+      values.insert(values.end(), first, first + found.numel());
     }
     return values;
   };

@@ -16,7 +16,10 @@ namespace stbench {
 /// Some rows of a parameter table and of its states': 1 + states tables of n rows each, table after table.
 using ReadRows = std::function<std::vector<float>(const std::vector<std::int64_t>& rows)>;
 
-/// Of tables of float32 that the processor can reach, the parameter's first.
+/// Copies of rows of a table on any device, by LibTorch. `rows` of any shape and device is read as a list.
+at::Tensor rows_on_host(const at::Tensor& table, const at::Tensor& rows);
+
+/// Of tables of float32 on one device, the parameter's first.
 ReadRows reader_of(std::vector<at::Tensor> tables);
 
 /// Thousands of the rows that an index names, evenly spread over the batch, with all copies of each, are

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -18,6 +19,7 @@
 #include "kernels/isa.h"
 #include "reports/statistics.h"
 #include "reports/style.h"
+#include "speedtorch/cuda.h"
 #include "speedtorch/threads.h"
 
 namespace stbench {
@@ -55,6 +57,8 @@ Contestant contestant_of(const Identity& id, harness::Role role, const std::shar
     const bool same = plainly([&] { return !mark->empty() && stepper->mark(set) == *mark; });
     return same ? Check{1, 1, "the step changed nothing"} : Check{};
   };
+  if (id.device != "cpu")
+    one.finish = [device = at::Device(id.device)] { speedtorch::synchronize_cuda(device); };
   if (stepper->elsewhere()) {
     one.own_clock = [stepper](int first, int repeat) {
       double seconds = 0;
@@ -187,11 +191,6 @@ class StepPlanner {
       throw UsageError(fmt::format("--suite {} has no preset {}; use {}", suite_.name, options_.preset,
                                    fmt::join(suite_.presets, ", ")));
     }
-    const bool on_host = options_.devices.empty() || contains(options_.devices, "cpu");
-    if (!on_host && !suite_.on_gpus) {
-      throw UsageError(fmt::format("--suite {} runs on --device cpu only so far, not on {}", suite_.name,
-                                   fmt::join(options_.devices, ",")));
-    }
   }
 
   std::vector<StepCell> cells() {
@@ -203,9 +202,10 @@ class StepPlanner {
       throw UsageError(harness::unknown_name(id.method, "--case: method", known));
     if (!contains(suite_.directions, id.direction))
       throw UsageError(harness::unknown_name(id.direction, "--case: direction", suite_.directions));
-    if (id.device != "cpu" && !suite_.on_gpus)
-      throw UsageError(fmt::format("--case: --suite {} runs on cpu only so far", suite_.name));
     id.device = resolve_device(id.device);
+    const auto& placements = suite_.placements_on(id.device);
+    if (!contains(placements, id.placement))
+      throw UsageError(harness::unknown_name(id.placement, "--case: placement", placements));
     only_ = id.method;
     id.method.clear();
     return {suite_.cell_of_case(id, options_)};
@@ -247,18 +247,25 @@ class StepPlanner {
   }
 
   void require_room(const Identity& id) const {
-    const auto needed = suite_.needs(id);
-    if (needed <= machine_.memory_available) return;
-    auto shown = id;
-    shown.method = "any";
-    throw UsageError(fmt::format("{}: needs {}, {} are available\nuse fewer --rows or a smaller --dim",
-                                 harness::to_sentence(shown, suite_.axes), harness::human_bytes(needed),
-                                 harness::human_bytes(machine_.memory_available)));
+    require_room(id, suite_.needs(id), machine_.memory_available, "are available");
+    if (id.device != "cpu")
+      require_room(id, suite_.gpu_needs(id), speedtorch::cuda_free_bytes(at::Device(id.device)),
+                   "are free on " + id.device);
+  }
+  void require_room(Identity id, std::int64_t needed, std::int64_t free, const std::string& where) const {
+    if (needed <= free) return;
+    id.method = "any";
+    throw UsageError(fmt::format("{}: needs {}, {} {}\nuse fewer --rows or a smaller --dim",
+                                 harness::to_sentence(id, suite_.axes), harness::human_bytes(needed),
+                                 harness::human_bytes(free), where));
   }
 
   [[nodiscard]] std::string nothing_to_do() const {
-    return fmt::format("--suite {}: no case is left\nmethods: {}; peers: {}", suite_.name,
-                       fmt::join(names_of(methods_, false), ", "), fmt::join(names_of(methods_, true), ", "));
+    return fmt::format(
+        "--suite {}: no case is left\nmethods: {}; peers: {}\nplacements with --device cpu: {}; with a GPU: "
+        "{}",
+        suite_.name, fmt::join(names_of(methods_, false), ", "), fmt::join(names_of(methods_, true), ", "),
+        fmt::join(suite_.host_placements, ", "), fmt::join(suite_.gpu_placements, ", "));
   }
 
   const StepSuite& suite_;
@@ -293,6 +300,22 @@ std::vector<std::int64_t> cores_of(const Options& options, const harness::Machin
   if (!options.cores.empty()) return options.cores;
   if (one_and_all && all > 1) return {1, all};
   return {all};
+}
+
+std::vector<std::string> step_devices(const Options& options) {
+  Names devices;
+  for (const auto& device : options.devices.empty() ? Names{"cpu"} : options.devices) {
+    const auto name = resolve_device(device);
+    if (!contains(devices, name)) devices.push_back(name);
+  }
+  return devices;
+}
+
+std::int64_t bytes_or_most(const Identity& id, std::int64_t factor) {
+  std::int64_t bytes = 0;
+  const bool overflow =
+      __builtin_mul_overflow(id.rows, id.dim, &bytes) || __builtin_mul_overflow(bytes, factor, &bytes);
+  return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
 }
 
 std::vector<std::string> step_method_names() {

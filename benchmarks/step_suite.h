@@ -45,8 +45,8 @@ class Stepper {
   virtual ~Stepper() = default;
 
   virtual void prepare(int /*set*/) {}  ///< untimed, before each step
-  virtual void step(int set) = 0;       ///< timed; all of it is done when this returns
-  /// True where the step is done in another process, whose clock counts: then seconds() does it.
+  virtual void step(int set) = 0;       ///< timed; the engine then waits for the GPU of the case
+  /// True where step() has a clock of its own, such as that of another process: then seconds() does it.
   [[nodiscard]] virtual bool elsewhere() const { return false; }
   virtual double seconds(int set) { return step(set), 0; }
 
@@ -109,13 +109,18 @@ struct StepTerms {
 };
 
 struct StepSuite {
+  [[nodiscard]] const std::vector<std::string>& placements_on(const std::string& device) const {
+    return device == "cpu" ? host_placements : gpu_placements;
+  }
+
   std::string name;
   std::string summary;
   harness::CaseKind kind = harness::CaseKind::moves;
   harness::AxisDefaults axes;
   std::vector<std::string> directions = {"step"};
   std::vector<std::string> presets = {"quick", "standard", "full"};
-  bool on_gpus = false;                                              ///< also with --device cuda:N
+  /// Where the tables or parameters of a case lie, by its device.
+  std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
   bool runs_last = false;                                            ///< as Suite has it
   std::function<std::vector<AxisInfo>()> describe;                   ///< methods and peers are added
   std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
@@ -123,8 +128,12 @@ struct StepSuite {
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
   /// The cell of a case that --case named, after its parts were checked. @throws UsageError
   std::function<StepCell(const reports::Identity&, const Options&)> cell_of_case;
-  /// Bytes of memory that a cell needs. What does not fit is refused before anything is allocated.
+  /// Bytes that a cell needs of the host's memory, and of its GPU's. What does not fit is refused before
+  /// anything is allocated.
   std::function<std::int64_t(const reports::Identity&)> needs = [](const reports::Identity&) { return 0; };
+  std::function<std::int64_t(const reports::Identity&)> gpu_needs = [](const reports::Identity&) {
+    return 0;
+  };
   std::function<std::unique_ptr<StepWorld>(const reports::Identity&, const StepTerms&)> world;
   std::function<void(std::vector<reports::Record>&, const Options&)> derive =
       [](std::vector<reports::Record>&, const Options&) {};
@@ -133,6 +142,12 @@ struct StepSuite {
 /// The numbers of cores that the options ask for, all of them where they do not say. @throws UsageError
 std::vector<std::int64_t> cores_of(const Options& options, const harness::Machine& machine,
                                    bool one_and_all = false);
+
+/// The devices that the options ask for, the processor where they do not say. @throws UsageError
+std::vector<std::string> step_devices(const Options& options);
+
+/// rows × dim × factor; the largest number where they do not fit 63 bits.
+std::int64_t bytes_or_most(const reports::Identity& id, std::int64_t factor);
 
 /// The names of all contestants of all such suites; of those that must be asked for.
 std::vector<std::string> step_method_names();

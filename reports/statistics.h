@@ -53,7 +53,7 @@ struct Roles {
   std::vector<std::string> libtorch = {"index_select", "advanced",    "staged",     "dense", "sparse",
                                        "torch_optim",  "torch_fused", "foreach",    "flat",  "plain",
                                        "accumulate",   "one_by_one",  "graphs_kept"};
-  std::vector<std::string> ceilings = {"copy", "stream"};
+  std::vector<std::string> ceilings = {"copy", "stream", "link"};
 
   [[nodiscard]] bool is_libtorch(const Record& record) const;
   [[nodiscard]] bool is_ceiling(const Record& record) const;

@@ -1,5 +1,3 @@
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 
 #include "benchmarks/contiguous/world.h"
@@ -18,7 +16,7 @@ class ContiguousStep final : public ContiguousStepper {
     for (std::size_t k = 0; k < world.shapes.size(); ++k) {
       speedtorch::ParameterState state{.steps = steps_, .tensors = {}};
       for (std::size_t s = 0; s < world.state_names.size(); ++s) {
-        auto tensor = at::empty(world.shapes[k]);
+        auto tensor = world.empty(world.shapes[k]);
         world.fill_state(tensor, world.firsts[k], s);
         state.tensors.emplace_back(world.state_names[s], tensor);
       }
@@ -49,7 +47,7 @@ class ContiguousStep final : public ContiguousStepper {
   static std::vector<at::Tensor> leafs(const ContiguousWorld& world) {
     std::vector<at::Tensor> leafs;
     for (std::size_t k = 0; k < world.shapes.size(); ++k) {
-      auto tensor = at::empty(world.shapes[k]);
+      auto tensor = world.empty(world.shapes[k]);
       world.fill_param(tensor, world.firsts[k]);
       leafs.push_back(tensor.set_requires_grad(true));
     }

@@ -10,19 +10,22 @@
 namespace stbench {
 namespace {
 
-/// The ceiling: as many bytes as a step reads and writes, copied from one end of memory to another.
+/// The ceiling: as many bytes as a step reads and writes, copied from one end of memory to another: on a GPU
+/// as cudaMemcpy does it.
 class StreamPass final : public Stepper {
  public:
   StreamPass(const reports::Identity& /*id*/, ContiguousWorld& world) : bytes_(world.step_bytes()) {
     constexpr std::int64_t most = 256 << 20;  // far above every cache; more would only take memory
-    from_ = at::empty({std::min(most, bytes_ / 2)}, at::kByte).fill_(1);
+    const auto kind = at::TensorOptions(world.device).dtype(at::kByte);
+    from_ = at::empty({std::min(most, bytes_ / 2)}, kind).fill_(1);
     to_ = at::empty_like(from_);
   }
   void step(int /*set*/) override {
     for (std::int64_t done = 0; done < bytes_ / 2; done += from_.numel()) {
       const auto count = std::min(from_.numel(), bytes_ / 2 - done);
       auto to = to_.narrow(0, 0, count);
-      speedtorch::stream_copy(from_.narrow(0, 0, count), to);
+      const auto from = from_.narrow(0, 0, count);
+      to.is_cpu() ? speedtorch::stream_copy(from, to) : void(to.copy_(from));
     }
   }
   void remember(int /*set*/) override { to_.zero_(); }

@@ -23,7 +23,7 @@ class TorchFusedStep final : public ListStepper {
       : ListStepper(id, world), params_(params()), grads_(grads()) {
     for (std::size_t s = 0; s < world.state_names.size(); ++s) states_.push_back(states(s));
     for (std::size_t k = 0; k < params_.size(); ++k)
-      counts_.push_back(at::full({}, static_cast<double>(steps_)));
+      counts_.push_back(at::full({}, static_cast<double>(steps_), params_[k].options()));
   }
   void step(int /*set*/) override {
     if (world_.clip > 0) part("clip", [&] { foreach_clip(grads_, world_.clip); });

@@ -56,6 +56,7 @@ std::vector<Shape> parameter_shapes(const reports::Identity& id) {
 
 ContiguousWorld::ContiguousWorld(const reports::Identity& cell, const StepTerms& terms)
     : id(cell),
+      device(cell.device),
       seed(terms.seed),
       options(optimizer_named(std::get<std::string>(*reports::find(id.axes, "optimizer")))),
       state_names(speedtorch::state_names(options)),
@@ -64,12 +65,17 @@ ContiguousWorld::ContiguousWorld(const reports::Identity& cell, const StepTerms&
   for (const auto& shape : shapes) firsts.push_back(std::exchange(elements, elements + elements_of(shape)));
   gradient = at::empty({elements});
   speedtorch::fill(gradient, speedtorch::Uniform{-1.0, 1.0, seed + 100});
+  const auto there = gradient.to(device);
   for (std::size_t k = 0; k < shapes.size(); ++k)
-    gradients.push_back(gradient.narrow(0, firsts[k], elements_of(shapes[k])).view(shapes[k]));
+    gradients.push_back(there.narrow(0, firsts[k], elements_of(shapes[k])).view(shapes[k]));
   if (clip == 0) return;
   const double norm =
       at::linalg_vector_norm(gradient, 2, at::OptionalIntArrayRef(), false, at::kDouble).item<double>();
   scale = std::min(1.0, clip / (norm + 1e-6));
+}
+
+at::Tensor ContiguousWorld::empty(at::IntArrayRef sizes) const {
+  return at::empty(sizes, at::TensorOptions(device).dtype(at::kFloat));
 }
 
 void ContiguousWorld::fill_param(at::Tensor tensor, std::int64_t first) const {
@@ -82,9 +88,9 @@ void ContiguousWorld::fill_state(at::Tensor tensor, std::int64_t first, std::uin
 
 std::vector<ParameterPlace> ContiguousWorld::places(bool flat) const {
   const auto memory = [&](std::size_t k, const at::Tensor& whole) {
-    return flat ? whole.narrow(0, firsts[k], elements_of(shapes[k])).view(shapes[k]) : at::empty(shapes[k]);
+    return flat ? whole.narrow(0, firsts[k], elements_of(shapes[k])).view(shapes[k]) : empty(shapes[k]);
   };
-  const auto buffer = [&] { return flat ? at::empty({elements}) : at::Tensor(); };
+  const auto buffer = [&] { return flat ? empty({elements}) : at::Tensor(); };
   const auto params = buffer(), grads = buffer();
   std::vector<at::Tensor> states;
   for (std::size_t s = 0; s < state_names.size(); ++s) states.push_back(buffer());
@@ -115,9 +121,10 @@ std::vector<std::int64_t> ContiguousStepper::looked_at(std::size_t parameter) co
 std::vector<double> ContiguousStepper::look(const std::vector<ParameterPlace>& places) const {
   std::vector<double> values;
   for (std::size_t k = 0; k < places.size(); ++k) {
+    std::vector<at::Tensor> tensors{places[k].param.detach().to(at::kCPU)};
+    for (const auto& state : places[k].states) tensors.push_back(state.to(at::kCPU));
     for (const auto i : looked_at(k)) {
-      values.push_back(places[k].param.const_data_ptr<float>()[i]);
-      for (const auto& state : places[k].states) values.push_back(state.const_data_ptr<float>()[i]);
+      for (const auto& tensor : tensors) values.push_back(tensor.const_data_ptr<float>()[i]);
     }
   }
   return values;
@@ -171,9 +178,10 @@ void ContiguousStepper::check_zeroed(harness::Check& check) const {
 }
 
 std::string ContiguousStepper::mark(int /*set*/) {
-  constexpr std::size_t enough = 256;
-  const auto param = first();
-  return {static_cast<const char*>(param.const_data_ptr()), std::min(enough, param.nbytes())};
+  constexpr std::int64_t enough = 64;  // elements
+  const auto values = first().detach().flatten();
+  const auto seen = values.narrow(0, 0, std::min(enough, values.numel())).to(at::kCPU);
+  return {static_cast<const char*>(seen.const_data_ptr()), seen.nbytes()};
 }
 
 void ListStepper::prepare(int /*set*/) {

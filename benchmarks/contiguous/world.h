@@ -36,6 +36,8 @@ struct ParameterPlace {
 struct ContiguousWorld final : StepWorld {
   ContiguousWorld(const reports::Identity& id, const StepTerms& terms);
 
+  /// Memory for float32 numbers on the device.
+  [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes) const;
   /// Parameters, gradients and states in memory of their own, or as views of one tensor each.
   [[nodiscard]] std::vector<ParameterPlace> places(bool flat) const;
   /// Values by their position among all elements.
@@ -48,6 +50,7 @@ struct ContiguousWorld final : StepWorld {
   static constexpr std::int64_t steps_before = 10;
 
   reports::Identity id;
+  at::Device device;  ///< of parameters, gradients and states
   std::uint64_t seed;
   speedtorch::UpdateOptions options;
   std::vector<std::string> state_names;
@@ -55,8 +58,8 @@ struct ContiguousWorld final : StepWorld {
   std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::int64_t> firsts;  ///< of each parameter, its first element's position
   std::int64_t elements = 0;
-  at::Tensor gradient;                ///< of all elements, in order
-  std::vector<at::Tensor> gradients;  ///< views of it, one a parameter
+  at::Tensor gradient;                ///< of all elements, in order, on the host
+  std::vector<at::Tensor> gradients;  ///< the same on the device, one a parameter
   double scale = 1;                   ///< that clipping multiplies the gradients by
 };
 

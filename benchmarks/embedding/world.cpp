@@ -63,15 +63,16 @@ Batch heldout_batch(const EmbeddingWorld& world) {
 }
 
 EmbeddingWorld::Side side_of(const EmbeddingWorld& world) {
-  const speedtorch::Home home{.placement = placement_of(world.id.placement)};
+  const speedtorch::Home home{.placement = placement_of(world.id.placement),
+                              .device = at::Device(world.id.device)};
   const auto table = [&] {
     return speedtorch::Table::empty({world.id.rows, world.id.dim}, at::kFloat, home);
   };
   const auto rows = table();
-  EmbeddingWorld::Side side{rows, {}, rows.host_tensor(), {}};
+  EmbeddingWorld::Side side{rows, {}, rows.tensor(), {}};
   for (std::size_t k = 0; k < speedtorch::state_names(world.options).size(); ++k) {
     side.state_rows.push_back(table());
-    side.states.push_back(side.state_rows.back().host_tensor());
+    side.states.push_back(side.state_rows.back().tensor());
   }
   return side;
 }
@@ -107,16 +108,16 @@ void add_pair(const float* center, const float* context, double target, std::int
 Gradients gradients_of(const EmbeddingWorld& world, const Batch& batch) {
   const auto dim = world.id.dim, pairs = batch.centers.numel(), width = batch.contexts.size(1);
   Gradients found{at::empty({pairs, dim}), at::empty({pairs * width, dim}), at::zeros({pairs, dim})};
-  const auto* centers = world.centers.table.const_data_ptr<float>();
-  const auto* contexts = world.contexts.table.const_data_ptr<float>();
-  const auto* center = batch.centers.const_data_ptr<std::int64_t>();
-  const auto* context = batch.contexts.const_data_ptr<std::int64_t>();
+  const auto centers = rows_on_host(world.centers.table, batch.centers);
+  const auto contexts = rows_on_host(world.contexts.table, batch.contexts);
+  const auto* center = centers.const_data_ptr<float>();
+  const auto* context = contexts.const_data_ptr<float>();
   std::vector<double> sum(static_cast<std::size_t>(dim));
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
     std::ranges::fill(sum, 0);
     for (std::int64_t k = 0; k < width; ++k) {
       const auto at = pair * width + k;
-      add_pair(centers + center[pair] * dim, contexts + context[at] * dim, k == 0 ? 1 : 0, dim, sum.data(),
+      add_pair(center + pair * dim, context + at * dim, k == 0 ? 1 : 0, dim, sum.data(),
                found.center_sizes.data_ptr<float>() + pair * dim,
                found.contexts.data_ptr<float>() + at * dim);
     }
@@ -187,9 +188,17 @@ EmbeddingWorld::EmbeddingWorld(const reports::Identity& cell, const StepTerms& t
       zero_loss(word2vec::zero_loss(training.options().negatives)),
       centers(side_of(*this)),
       contexts(side_of(*this)) {
-  for (int set = 0; set < harness::index_sets; ++set)
-    batches[static_cast<std::size_t>(set)] = training.draw(-1 - set);  // none that is trained on later
+  heldout = on_device(heldout);
+  for (std::size_t set = 0; set < batches.size(); ++set) {
+    batches[set] = training.draw(-1 - static_cast<std::int64_t>(set));  // none that is trained on later
+    device_batches[set] = on_device(batches[set]);
+  }
   reset();
+}
+
+Batch EmbeddingWorld::on_device(const Batch& batch) const {
+  const at::Device device(id.device);
+  return {batch.centers.to(device), batch.contexts.to(device)};
 }
 
 reports::Columns EmbeddingWorld::columns() const {
@@ -251,7 +260,7 @@ harness::Check EmbeddingStepper::check(int /*set*/) {
 }
 
 std::string EmbeddingStepper::mark(int set) {
-  const auto row = world_.contexts.table.select(0, batch(set).contexts.flatten()[0].item<std::int64_t>());
+  const auto row = rows_on_host(world_.contexts.table, batch(set).contexts.flatten().narrow(0, 0, 1));
   return {static_cast<const char*>(row.const_data_ptr()), row.nbytes()};
 }
 
@@ -288,7 +297,7 @@ void EmbeddingStepper::conclude(reports::Record& record) {
   const double first = std::visit([](const auto& one) { return one.lr; }, world_.options);
   for (std::int64_t step = 0; step < steps; ++step) {
     set_rate(first * (1 - static_cast<double>(step) / static_cast<double>(steps)));  // as word2vec's program
-    train(world_.training.draw(step));
+    train(world_.on_device(world_.training.draw(step)));
     if ((step + 1) % std::max<std::int64_t>(1, steps / points) != 0) continue;
     if (harness::interrupted_by() != 0) return;  // what is not trained to its end shows nothing
     curve += fmt::format(" {}:{:.4f}", step + 1, world_.heldout_loss());

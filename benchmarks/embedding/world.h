@@ -44,11 +44,14 @@ struct EmbeddingWorld final : StepWorld {
   /// The mean loss of a held-out pair.
   [[nodiscard]] double heldout_loss() const;
 
+  /// A batch whose numbers are where the training is.
+  [[nodiscard]] word2vec::Batch on_device(const word2vec::Batch& batch) const;
+
   /// One of the two: word vectors, or vectors of words as neighbours.
   struct Side {
     speedtorch::Table rows;
     std::vector<speedtorch::Table> state_rows;
-    at::Tensor table;  ///< the same memory
+    at::Tensor table;  ///< the same memory, as the case's device sees it
     std::vector<at::Tensor> states;
     [[nodiscard]] std::vector<at::Tensor> all() const;
   };
@@ -60,7 +63,7 @@ struct EmbeddingWorld final : StepWorld {
   word2vec::Sampler training;
   word2vec::Batch heldout;
   double unigram_loss, zero_loss;
-  std::array<word2vec::Batch, harness::index_sets> batches;
+  std::array<word2vec::Batch, harness::index_sets> batches, device_batches;
   Side centers, contexts;
 };
 
@@ -72,7 +75,7 @@ class EmbeddingStepper : public Stepper {
   EmbeddingStepper(const reports::Identity& id, EmbeddingWorld& world,
                    const speedtorch::UpdateOptions& reference);
 
-  void step(int set) override { train(batch(set)), ++steps_; }
+  void step(int set) override { train(world_.device_batches[static_cast<std::size_t>(set)]), ++steps_; }
   void remember(int set) override;
   harness::Check check(int set) override;
   std::string mark(int set) override;

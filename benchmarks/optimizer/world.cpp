@@ -22,7 +22,8 @@ using speedtorch::Table;
 using speedtorch::Uniform;
 
 Table table_of(const reports::Identity& id, const Uniform& with) {
-  return Table::filled({id.rows, id.dim}, at::kFloat, with, {.placement = placement_of(id.placement)});
+  return Table::filled({id.rows, id.dim}, at::kFloat, with,
+                       {.placement = placement_of(id.placement), .device = at::Device(id.device)});
 }
 
 std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uint64_t seed) {
@@ -33,13 +34,14 @@ std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uin
   return sets;
 }
 
-at::Tensor as_tensor(const std::vector<std::int64_t>& index, const std::string& dtype) {
+at::Tensor as_tensor(const std::vector<std::int64_t>& index, const reports::Identity& id) {
   auto tensor = at::empty({static_cast<std::int64_t>(index.size())}, at::kLong);
   std::ranges::copy(index, tensor.data_ptr<std::int64_t>());
-  return dtype == "int32" ? tensor.to(at::kInt) : tensor;
+  return tensor.to(at::Device(id.device), id.index_dtype == "int32" ? at::kInt : at::kLong);
 }
 
 reports::Value pages_of(const speedtorch::Memory& memory) {
+  if (!memory.on_host()) return {};
   return speedtorch::pages_got(memory.data(), memory.bytes());
 }
 
@@ -53,26 +55,33 @@ OptimizerWorld::OptimizerWorld(const reports::Identity& id, const StepTerms& ter
     : options(optimizer_named(optimizer_of(id))),
       state_names(speedtorch::state_names(options)),
       param_table(table_of(id, {-0.1, 0.1, terms.seed})),
-      param(param_table.host_tensor()),
+      param(param_table.tensor()),
       sets(draw_sets(id, terms.seed)),
       pages(pages_of(*param_table.memory())) {
   for (std::uint64_t k = 0; k < state_names.size(); ++k) {
     state_tables.push_back(table_of(id, {0.5, 1, terms.seed + k + 1}));
-    states.push_back(state_tables.back().host_tensor());
+    states.push_back(state_tables.back().tensor());
   }
-  grad = at::empty({id.batch, id.dim}, at::kFloat);
-  speedtorch::fill(grad, Uniform{0.5, 1.5, terms.seed + 100});
-  if (id.dim > 1) grad.slice(1, 1, id.dim, 2).neg_();
-  for (std::size_t set = 0; set < index.size(); ++set) index[set] = as_tensor((*sets)[set], id.index_dtype);
+  host_grad = at::empty({id.batch, id.dim}, at::kFloat);
+  speedtorch::fill(host_grad, Uniform{0.5, 1.5, terms.seed + 100});
+  if (id.dim > 1) host_grad.slice(1, 1, id.dim, 2).neg_();
+  grad = host_grad.to(at::Device(id.device));
+  for (std::size_t set = 0; set < index.size(); ++set) index[set] = as_tensor((*sets)[set], id);
 }
 
 RowStepper::RowStepper(const reports::Identity& id, OptimizerWorld& world,
                        const speedtorch::UpdateOptions& reference)
-    : world_(world), check_(reference, id.rows, id.dim) {
-  std::set<std::int64_t> distinct(named(0).begin(), named(0).end());
-  const auto row_bytes = id.dim * static_cast<std::int64_t>(sizeof(float));
-  const auto tables = 1 + std::ssize(world.states);
-  payload_ = (std::ssize(distinct) * 2 * tables + id.batch) * row_bytes;
+    : world_(world), check_(reference, id.rows, id.dim), payload_(world.step_bytes()) {}
+
+std::int64_t OptimizerWorld::step_bytes() const {
+  return 2 * moved_bytes(0) + static_cast<std::int64_t>(grad.nbytes());
+}
+
+std::int64_t OptimizerWorld::moved_bytes(int set) const {
+  const auto& named = (*sets)[static_cast<std::size_t>(set)];
+  const std::set<std::int64_t> distinct(named.begin(), named.end());
+  return std::ssize(distinct) * param.size(1) * static_cast<std::int64_t>(param.element_size()) *
+         (1 + std::ssize(states));
 }
 
 ReadRows RowStepper::reader() {
@@ -92,7 +101,8 @@ StateWorld::StateWorld(const reports::Identity& id, const StepTerms& terms) {
   const auto sets = draw_sets(id, terms.seed);
   const auto names = speedtorch::state_names(optimizer_named(optimizer_of(id)));
   for (std::uint64_t k = 0; k < names.size(); ++k) {
-    memories.push_back(speedtorch::allocate(placement_of(id.placement), shape_of(id).bytes()));
+    memories.push_back(
+        speedtorch::allocate(placement_of(id.placement), shape_of(id).bytes(), at::Device(id.device)));
     fill_memory(*memories.back(), 0, memories.back()->bytes(), terms.seed + k);
     arenas.push_back(std::make_shared<Arena>(id, memories.back(), sets, terms.seed + k));
   }

@@ -28,6 +28,10 @@ const std::string& optimizer_of(const reports::Identity& id);
 struct OptimizerWorld final : StepWorld {
   OptimizerWorld(const reports::Identity& id, const StepTerms& terms);
   [[nodiscard]] reports::Columns columns() const override { return {{"pages_got", pages}}; }
+  /// Bytes of the distinct rows of a set, of all tables: a step reads as many and writes as many.
+  [[nodiscard]] std::int64_t moved_bytes(int set) const;
+  /// Bytes that a step reads and writes at the least, the gradient among them.
+  [[nodiscard]] std::int64_t step_bytes() const;
 
   static constexpr std::int64_t steps_before = 10;
 
@@ -35,9 +39,10 @@ struct OptimizerWorld final : StepWorld {
   std::vector<std::string> state_names;
   speedtorch::Table param_table;                ///< [rows, dim]
   std::vector<speedtorch::Table> state_tables;  ///< likewise; above zero, so that no step is degenerate
-  at::Tensor param;                             ///< the same memory
+  at::Tensor param;                             ///< the same memory, as the case's device sees it
   std::vector<at::Tensor> states;
-  at::Tensor grad;  ///< [batch, dim]; of one sign in each column, so that no sum cancels out
+  at::Tensor grad;       ///< [batch, dim]; of one sign in each column, so that no sum cancels out
+  at::Tensor host_grad;  ///< the same numbers on the host
   std::array<at::Tensor, harness::index_sets> index;
   std::shared_ptr<const IndexSets> sets;
   reports::Value pages;
@@ -50,7 +55,7 @@ class RowStepper : public Stepper {
   /// @param reference what it must equal, where that is not quite the world's optimizer
   RowStepper(const reports::Identity& id, OptimizerWorld& world, const speedtorch::UpdateOptions& reference);
 
-  void remember(int set) override { check_.remember(reader(), named(set), world_.grad); }
+  void remember(int set) override { check_.remember(reader(), named(set), world_.host_grad); }
   harness::Check check(int set) override;
   std::string mark(int set) override;
   [[nodiscard]] std::int64_t payload_bytes() const override { return payload_; }

@@ -25,15 +25,19 @@ class ModelStep : public ListStepper {
   virtual void zero(at::Tensor gradient) { gradient.zero_(); }
   void one_parameter(const ParameterPlace& place, std::int64_t number, double scale) {
     std::vector<double> states(place.states.size());
-    auto* const param = place.param.data_ptr<float>();
-    for (std::int64_t i = 0; i < place.param.numel(); ++i) {
-      for (std::size_t s = 0; s < states.size(); ++s) states[s] = place.states[s].data_ptr<float>()[i];
-      double value = param[i];
-      reference_step(world_.options, number, value, place.grad.data_ptr<float>()[i] * scale, states);
-      param[i] = static_cast<float>(value);
+    const auto param = place.param.to(at::kCPU), grad = place.grad.to(at::kCPU);  // the same tensors on a CPU
+    std::vector<at::Tensor> kept;
+    for (const auto& state : place.states) kept.push_back(state.to(at::kCPU));
+    for (std::int64_t i = 0; i < param.numel(); ++i) {
+      for (std::size_t s = 0; s < states.size(); ++s) states[s] = kept[s].data_ptr<float>()[i];
+      double value = param.data_ptr<float>()[i];
+      reference_step(world_.options, number, value, grad.data_ptr<float>()[i] * scale, states);
+      param.data_ptr<float>()[i] = static_cast<float>(value);
       for (std::size_t s = 0; s < states.size(); ++s)
-        place.states[s].data_ptr<float>()[i] = static_cast<float>(states[s]);
+        kept[s].data_ptr<float>()[i] = static_cast<float>(states[s]);
     }
+    place.param.copy_(param);
+    for (std::size_t s = 0; s < states.size(); ++s) place.states[s].copy_(kept[s]);
     zero(place.grad);
   }
 };

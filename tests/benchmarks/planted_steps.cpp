@@ -1,7 +1,9 @@
 /// Contestants of the optimizer suite with one fault each, in stbench_planted: its check must catch every
 /// one.
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "benchmarks/optimizer/world.h"
@@ -49,7 +51,7 @@ class OtherRowsToo final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override {
     rows_.step(index, grad);
-    auto others = at::zeros({world_.param.size(0), 1}).add(1e-5);
+    auto others = at::zeros({world_.param.size(0), 1}, world_.param.options()).add(1e-5);
     world_.param.add_(others.index_fill_(0, index, 0));
   }
 };
@@ -75,6 +77,19 @@ class OnlyWhenWatched final : public FaultyStep {
   bool watched_ = false;
 };
 
+/// A right step whose work must be done when its sample is: else it fails.
+class Awaited final : public FaultyStep {
+  using FaultyStep::FaultyStep;
+  void update(const at::Tensor& index, const at::Tensor& grad) override { rows_.step(index, grad); }
+  std::string mark(int set) override {
+    const auto device = world_.grad.device();
+    const c10::impl::VirtualGuardImpl gpu(device.type());
+    if (!gpu.queryStream(gpu.getStream(device))) throw std::runtime_error("the sample ended before the step");
+    return FaultyStep::mark(set);
+  }
+};
+
+const RegisterStepMethod awaited("optimizer", planted<OptimizerWorld, Awaited>("step_awaited"));
 const RegisterStepMethod nothing("optimizer", planted<OptimizerWorld, Nothing>("step_nothing"));
 const RegisterStepMethod last_copy("optimizer",
                                    planted<OptimizerWorld, LastCopySkipped>("step_last_copy_skipped"));

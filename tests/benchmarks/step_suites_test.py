@@ -92,7 +92,8 @@ class OptimizerSuiteTest(ProgramTest):
         for words, expected in (
                 (("--optimizer", "Adamm"), "did you mean 'Adam'"),
                 (("--preset", "kernels"), "--suite optimizer has no preset kernels; use quick, standard, full, steps"),
-                (("--device", "cuda:0"), "runs on --device cpu only"),
+                (("--device", "cuda:99"), "--device cuda:99"),
+                (("--placement", "pinned"), "placements with --device cpu: libtorch, pageable, hugepage, mapped; with a GPU: pinned, device"),
                 (("--dtype", "float64"), "float32 only"),
                 (("--distribution", "unique", "--batch", "4k"), "unique"),
                 (("--rows", "100G"), "are available"),

@@ -12,8 +12,14 @@ import program  # noqa: E402  pylint: disable=wrong-import-position
 
 FOLDER = os.environ.get("STBENCH_EMULATED_GPU", "")
 REASON = "emulated GPU: not timed"
-TIMES = program.FIGURES + ("latency_p50_s", "latency_p99_s", "samples_per_s", "steps_per_s")
+TIMES = program.FIGURES + ("latency_p50_s", "latency_p99_s", "samples_per_s", "steps_per_s", "words_per_s")
 TRANSFER = ("--suite", "transfer", "--device", "cuda", "--rows", "2k", "--dim", "32", "--batch", "256", "--samples", "2")
+FEW = ("--device", "cuda", "--cores", "1", "--samples", "2")
+OPTIMIZER = ("--suite", "optimizer", *FEW, "--rows", "300", "--dim", "8", "--batch", "100", "--optimizer", "SparseAdam",
+             "--distribution", "zipf:1.05")
+CONTIGUOUS = ("--suite", "contiguous", *FEW, "--rows", "6", "--dim", "33", "--optimizer", "Adam", "--clip", "0.1")
+EMBEDDING = ("--suite", "embedding", *FEW, "--text", ROOT / "tests/data/us-constitution.txt", "--rows", "200", "--dim", "8",
+             "--batch", "32", "--negatives", "2", "--optimizer", "Adagrad")
 
 
 class SuitesTest(unittest.TestCase):
@@ -22,8 +28,8 @@ class SuitesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def emulated(self, configuration, *arguments, status=0):
-        done = program.run(*arguments, prefix=(ROOT / "tests/emulated_gpu/run.sh", configuration, FOLDER))
+    def emulated(self, configuration, *arguments, status=0, **options):
+        done = program.run(*arguments, prefix=(ROOT / "tests/emulated_gpu/run.sh", configuration, FOLDER), **options)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done
 
@@ -66,6 +72,72 @@ class SuitesTest(unittest.TestCase):
         rows = self.rows("eager_cached", "--suite", "infinitybatch", "--device", "cuda", "--model", "mlp", "--batch", "64",
                          "--samples", "2")
         self.assertIn("infinity", {row["method"] for row in rows})
+
+    def test_optimizer(self):
+        rows = self.rows("lazy_cached", *OPTIMIZER)
+        found = {(row["direction"], row["placement"], row["method"]) for row in rows}
+        moves = {(direction, placement, method) for direction in ("to", "from") for placement in ("pinned", "device")
+                 for method in ("speedtorch", "index_select", "advanced")}
+        steps = {("step", placement, method) for placement in ("pinned", "device")
+                 for method in ("sparse_rows", "swap", "dense")}
+        self.assertEqual({row for row in found if row[0] != "sum"}, moves | steps | {("step", "pinned", "link")})
+        sentence = "optimizer step device -> sparse_rows -> cuda:0 float32 300×8 batch 100 zipf:1.05 int32 cores=1 optimizer=Adamax"
+        one = self.rows("lazy_exact", "--case", sentence, "--samples", "2")
+        self.assertEqual({row["method"] for row in one}, {"sparse_rows"})
+        self.assertTrue(all(row["verified_rows"] > 0 for row in rows + one if row["direction"] != "sum"))
+
+    def test_contiguous(self):
+        ways = {"contiguous", "torch_optim", "flat", "foreach", "torch_fused", "stream"}
+        for configuration, clip in (("lazy_cached", "0.1"), ("eager_exact", "0")):
+            rows = self.rows(configuration, *CONTIGUOUS[:-1], clip)
+            self.assertEqual({row["method"] for row in rows}, ways)
+        rows = self.rows("lazy_exact", *CONTIGUOUS[:-4], "--optimizer", "Nesterov,AMSGrad,Adagrad,RMSprop,Adadelta,Adamax,ASGD,Rprop",
+                         "--clip", "0.1")
+        self.assertEqual({row["optimizer"] for row in rows if row["method"] == "foreach"},
+                         {"Nesterov", "AMSGrad", "Adagrad", "RMSprop", "Adadelta", "Adamax", "ASGD", "Rprop"})
+
+    def test_embedding(self):
+        rows = self.rows("lazy_cached", *EMBEDDING)
+        self.assertEqual({(row["placement"], row["method"]) for row in rows},
+                         {(placement, method) for placement in ("pinned", "device")
+                          for method in ("fused", "swap", "dense", "sparse")})
+
+    def test_planted_faults_of_steps_are_caught(self):
+        faults = {"optimizer": ("step_nothing", "step_last_copy_skipped", "step_other_rows", "step_only_when_watched"),
+                  "contiguous": ("model_nothing", "model_last_skipped", "model_not_clipped", "model_not_zeroed"),
+                  "embedding": ("training_centers_stay", "training_contexts_stay")}
+        right = {"optimizer": ("sparse_rows", "step_awaited"), "contiguous": ("model_right",), "embedding": ("fused",)}
+        path = self.folder / "planted.json"
+        for suite in (OPTIMIZER, CONTIGUOUS, EMBEDDING):
+            methods = (*right[suite[1]], *faults[suite[1]])
+            self.emulated("lazy_cached", *suite, "--direction", "step", "--method", ",".join(methods), "--json", path,
+                          program=program.PLANTED, status=1)
+            cases = program.read_json(path)["cases"]
+            self.assertEqual({case["method"] for case in cases}, set(methods))
+            for case in cases:
+                self.assertEqual(case["status"], "ok" if case["method"] in right[suite[1]] else "wrong", case)
+
+    def test_what_the_goals_of_a_gpu_need_is_planned(self):
+        sys.path.append(str(ROOT / "tests/scripts"))
+        from goals_test import gpu_step_cases  # pylint: disable=import-outside-toplevel
+        listed = self.emulated("lazy_cached", "--suite", "optimizer,contiguous", "--preset", "steps", "--device", "cuda",
+                               "--dry-run").stdout
+        for case in gpu_step_cases(lambda *_: 1.0):
+            shape = f"{case['rows']}×{case['dim']}" if case["suite"] == "contiguous" else "2M×128 batch 131072 uniform int64"
+            more = [f"{axis}={case[axis]}" for axis, usual in (("optimizer", "Adam"), ("shape", "even")) if case.get(axis, usual) != usual]
+            sentence = f"{case['suite']} step {case['placement']} -> {case['method']} -> cuda:0 float32 {shape}"
+            found = [line for line in listed.splitlines() if line.startswith(sentence)]
+            self.assertTrue(any(line.split()[-len(more):] == more for line in found) if more else found, (sentence, more))
+
+    def test_what_a_gpu_cannot_have_is_refused(self):
+        for words, expected in ((("--placement", "device", "--rows", "10M", "--dim", "1k"), "are free on cuda:0"), (("--placement", "hugepage"), "with a GPU: pinned, device"),
+                                (("--device", "cpu", "--placement", "pinned"), "with --device cpu: libtorch, pageable"),
+                                (("--device", "cuda:9"), "this machine has 2 GPU(s)")):
+            with self.subTest(words):
+                given = dict(zip(OPTIMIZER[::2], OPTIMIZER[1::2]))
+                given.update(zip(words[::2], words[1::2]))
+                refused = self.emulated("lazy_cached", *(word for pair in given.items() for word in pair), "--dry-run", status=2)
+                self.assertIn(expected, refused.stderr)
 
     def test_nobody_compares_or_draws_such_a_report(self):
         path = self.folder / "emulated.json"
