@@ -136,7 +136,8 @@ class ReadmeTest(unittest.TestCase):
                 if snippet["how"].startswith("not run")]
         self.assertEqual(left, [("README.md", "./test"), ("README.md", "scripts/charts"), ("charts.md", "scripts/charts"),
                                 ("charts.md", "cd"), ("install.md", "scripts/bundle"), ("install.md", "Torch_DIR=…/torch/share/cmake/Torch"),
-                                ("install.md", "cmake"), ("install.md", "cmake"), ("kernels.md", "STBENCH=./stbench")])
+                                ("install.md", "cmake"), ("install.md", "cmake"), ("kernels.md", "STBENCH=./stbench"),
+                                ("steps.md", "./stbench")])
 
     def test_each_snippet_is_of_a_language_that_some_test_reads(self):
         found = [{**match.groupdict(), "page": page} for page in PAGES for match in SNIPPET.finditer(page.read_text())]
@@ -208,7 +209,7 @@ class ReadmeTest(unittest.TestCase):
     def test_goals_may_be_chosen_and_unknown_ones_are_refused(self):
         document = self.folder / "steps.md"
         reports = "results/amd-epyc-2-cores-2026-11-22/steps/optimizer-*.json"
-        for choice, shown in (("", {"O1", "O2", "O4"}), (" O4", {"O4"}), (" O2 O4", {"O2", "O4"})):
+        for choice, shown in (("", {"O1", "O2", "O3", "O4", "O5"}), (" O4", {"O4"}), (" O2 O4", {"O2", "O4"})):
             document.write_text(f"<!-- goals: {reports}{choice} -->\n<!-- end of goals -->\n")
             self.assertEqual(self.renew(document).returncode, 0)
             text = document.read_text()
