@@ -56,6 +56,10 @@ TEST(EmulatedNvml, TellsOfAHealthyGpuWithoutAFile) {
   });
 }
 
+TEST(EmulatedNvml, LeavesFailuresOfTheRuntimeToTheRuntime) {
+  in_process({{"FAIL", "cudaMalloc:3"}}, [] { EXPECT_EQ(tell("nvmlDeviceGetCurrPcieLinkWidth"), 16U); });
+}
+
 TEST(EmulatedNvml, TellsWhatTheFileSaysAtEachQuestion) {
   const SensorFile file("link_width = 8  # of all\n[1]\nthrottle_bits = 0x20\nsm_clock_mhz = unsupported\n");
   in_process({{"SENSORS", file.path()}, {"DEVICES", "2"}}, [&] {

@@ -84,16 +84,18 @@ bool set_checks(Settings& to, const std::string& value) {
   return true;
 }
 
-/// True if this library emulates a runtime function of that name.
+/// True if the runtime emulates a function of that name. The stand-in of NVML, which reads the settings too,
+/// leaves it to the runtime to refuse one.
 bool emulated(const std::string& name) {
   Dl_info here{}, there{};
   if (::dladdr(reinterpret_cast<void*>(&settings), &here) == 0) return true;
   void* const library = ::dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return true;  // inside a test program
+  const bool is_runtime = ::dlsym(library, "cudaMalloc") != nullptr;
   void* const symbol = name.rfind("cuda", 0) == 0 ? ::dlsym(library, name.c_str()) : nullptr;
   const bool ours = symbol != nullptr && ::dladdr(symbol, &there) != 0 && there.dli_fbase == here.dli_fbase;
   ::dlclose(library);
-  return ours;
+  return ours || !is_runtime;
 }
 
 bool set_failures(Settings& to, const std::string& value) {
