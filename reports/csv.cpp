@@ -11,6 +11,7 @@
 #include "reports/columns.h"
 #include "reports/csv_cells.h"
 #include "reports/csv_reader.h"
+#include "reports/emulated.h"
 #include "reports/error.h"
 #include "reports/number.h"
 #include "reports/style.h"
@@ -128,6 +129,11 @@ class Reader {
     }
     Record record;
     for (std::size_t i = 0; i < positions_.size(); ++i) place(positions_[i], row.cells[i], record);
+    if (lacks_time(record)) {
+      const auto median = std::ranges::find(positions_, "median_s", &Position::name);
+      fail(row.cells[static_cast<std::size_t>(median - positions_.begin())],
+           fmt::format("median_s: is empty; {}", lacks_time_text));
+    }
     return record;
   }
 

@@ -19,6 +19,11 @@ void forget_times(Record& record) {
     if (name.ends_with("_s") && std::holds_alternative<double>(value)) value = std::monostate{};
 }
 
+bool lacks_time(const Record& record) {
+  if (!has_numbers(record.status) || record.median_s || record.id.suite == "memory") return false;
+  return record.status != Status::ok || record.reason != emulated_reason;
+}
+
 bool is_emulated(const Report& report) {
   const auto gpu = report.environment.find("gpu");
   if (gpu != report.environment.end() && gpu->is_object()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reports/columns.h"
+#include "reports/emulated.h"
 #include "reports/error.h"
 #include "reports/json_guard.h"
 #include "reports/number.h"
@@ -222,6 +223,7 @@ Record record_at(const Place& place, const std::vector<std::string>& axes) {
   place.expect(place.value().is_object(), "an object");
   Record record;
   read_fixed(place, record);
+  if (lacks_time(record)) place.at("median_s").fail(fmt::format("is null; {}", lacks_time_text));
   read_further(place, axes, record);
   for (const Place& sample : place.at("samples_s").items()) record.samples_s.push_back(sample_at(sample));
   return record;

@@ -13,6 +13,7 @@ IDENTITY = ("suite", "direction", "placement", "method", "device", "dtype", "ind
             "dim", "batch", "cores")
 STATUSES = ("ok", "unstable", "waived", "wrong", "failed")
 MEASURED = STATUSES[:2]
+EMULATED = "emulated GPU: not timed"  # the reason of an `ok` row that was checked and not timed
 LARGEST = 256 * 10**6  # bytes of a file; the largest report committed has 1.2 MB
 DEEPEST = 32  # brackets within brackets, as the program's own reader allows
 # What a case must have, and what it may have: the kinds of docs/schema.md.
@@ -40,10 +41,10 @@ def read(path):
     """The report in a file: a dict with all fields of docs/schema.md."""
     report = parse(path, content_of(path))
     check_head(path, report)
-    if report["environment"].get("gpu", {}).get("emulated") is True:
-        raise ReportError(f"{path}: was made on an emulated GPU, where nothing is timed; a report of a real one would be right")
     for position, case in enumerate(report["cases"]):
         check_case(path, f"cases[{position}]", case)
+    if report["environment"].get("gpu", {}).get("emulated") is True or EMULATED in (case["reason"] for case in report["cases"]):
+        raise ReportError(f"{path}: was made on an emulated GPU, where nothing is timed; a report of a real one would be right")
     return report
 
 
@@ -157,6 +158,10 @@ def check_case(path, place, case):
             refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}, or null")
     if case["status"] not in STATUSES:
         refuse(f"{place}.status is {shown(case['status'])}; it must be one of {', '.join(STATUSES)}")
+    untimed = case["suite"] == "memory" or (case["status"], case["reason"]) == ("ok", EMULATED)
+    if case["status"] in MEASURED and case["median_s"] is None and not untimed:
+        refuse(f'{place}.median_s is null; a row that was measured needs a time; only reason "{EMULATED}" would be right'
+               " without one")
     check_samples(refuse, place, case)
 
 

@@ -74,7 +74,7 @@ TEST(Csv, QuotesTextsThatLookLikeNumbersOrNothing) {
 
 TEST(Csv, NullAndNotFiniteAreEmpty) {
   Report report;
-  report.records.emplace_back();
+  report.records.emplace_back().id.suite = "memory";
   report.records[0].median_s = std::numeric_limits<double>::quiet_NaN();
   report.records[0].more = {{"x", std::numeric_limits<double>::infinity()}};
   const Report back = from_csv(to_csv(report), "t.csv");
@@ -84,7 +84,7 @@ TEST(Csv, NullAndNotFiniteAreEmpty) {
 
 TEST(Csv, KeepsBytesThatAnyoneCanRead) {
   Report report;
-  report.records.emplace_back();
+  report.records.emplace_back().median_s = 1;
   report.records[0].reason = "bad \xFF byte";
   report.records[0].id.suite = std::string("nul\0here", 8);
   const Report back = from_csv(to_csv(report), "t.csv");
@@ -109,6 +109,12 @@ TEST(Csv, KnowsTheAxesAmongTheFurtherColumns) {
   EXPECT_EQ(report.axes, (std::vector<std::string>{"cache", "isa"}));
   EXPECT_EQ(report.records[0].id.axes, (Columns{{"cache", "cold"}}));
   EXPECT_EQ(report.records[0].more, (Columns{{"pages_got", "huge"}}));
+}
+
+TEST(Csv, ATimeMayBeMissingOnAnEmulatedGpu) {
+  std::string line = kLine;
+  replace(line, "ok,,11,0.5", "ok,emulated GPU: not timed,0,");
+  EXPECT_FALSE(from_csv(header() + "\r\n" + line + "\r\n", "t.csv").records[0].median_s);
 }
 
 struct BadCsv {
@@ -145,6 +151,10 @@ std::vector<BadCsv> bad_texts() {
       {"too large", line_with("1000,", "9223372036854775808,"), {"line 3", "rows", "integer"}},
       {"negative", line_with("1000,", "-1,"), {"line 3", "rows", "-1"}},
       {"negative time", line_with("0.5", "-0.5"), {"line 3", "median_s", "-0.5", "from 0 on"}},
+      {"no time", line_with("0.5", ""), {"line 3", "median_s", "is empty", "emulated GPU: not timed"}},
+      {"unstable without a time",
+       line_with("ok,,11,0.5", "unstable,emulated GPU: not timed,11,"),
+       {"line 3", "median_s", "is empty"}},
       {"no rows", line_with("1000,", ","), {"line 3", "rows", "empty"}},
       {"no status", line_with("ok", "good"), {"line 3", "status", "\"good\"", "unstable"}},
       {"open quote", header() + "\r\n\"" + kLine + "\r\n", {"line 3", "quote"}},

@@ -79,7 +79,7 @@ TEST(Json, EmptyReportIsAnObject) {
 
 TEST(Json, WhatIsNotFiniteIsNull) {
   Report report;
-  report.records.emplace_back();
+  report.records.emplace_back().id.suite = "memory";
   report.records[0].median_s = std::numeric_limits<double>::quiet_NaN();
   report.records[0].samples_s = {1.0, std::numeric_limits<double>::infinity()};
   const std::string text = to_json(report);
@@ -92,7 +92,7 @@ TEST(Json, BytesThatAreNotUtf8AreReplacedEverywhere) {
   Report report;
   report.program = "a\xFF";
   report.environment = {{"cpu", {{"model", "b\xC3"}}}};
-  report.records.emplace_back();
+  report.records.emplace_back().median_s = 1;
   report.records[0].reason = "c\x80";
   const Report back = from_json(to_json(report), "t.json");
   EXPECT_EQ(back.program, "a\xEF\xBF\xBD");
@@ -189,6 +189,9 @@ std::vector<BadJson> bad_fields() {
        {"cases[0].rows", "integer"}},
       {"negative", field("rows", -1), {"cases[3].rows", "-1"}},
       {"negative time", field("median_s", -1e-5), {"cases[3].median_s", "-1e-05", "from 0 on"}},
+      {"no time",
+       field("median_s", nullptr),
+       {"cases[3].median_s", "is null", "\"emulated GPU: not timed\" would be right"}},
       {"negative speed", field("gb_per_s", -1), {"cases[3].gb_per_s", "from 0 on"}},
       {"negative sample", field("samples_s", {0.5, -0.5}), {"cases[3].samples_s[1]", "-0.5", "from 0 on"}},
       {"array", field("rows", {1}), {"cases[3].rows", "an array"}},
@@ -214,6 +217,20 @@ void expect_refused(const std::vector<BadJson>& texts) {
 TEST(Json, RefusesWhatIsNotJson) { expect_refused(bad_syntax()); }
 
 TEST(Json, SaysWhichFieldIsWrongAndWhy) { expect_refused(bad_fields()); }
+
+TEST(Json, ATimeMayBeNullWhereNothingWasTimed) {
+  const auto without_time = [](const char* name, const char* value) {
+    return changed([&](auto& document) {
+      document["cases"][3]["median_s"] = nullptr;
+      document["cases"][3][name] = value;
+    });
+  };
+  for (const auto& text : {without_time("reason", "emulated GPU: not timed"), without_time("suite", "memory"),
+                           without_time("status", "waived")})
+    EXPECT_FALSE(from_json(text, "t.json").records[3].median_s);
+  EXPECT_NE(json_error(without_time("reason", "emulated GPU")).find("cases[3].median_s: is null"),
+            std::string::npos);
+}
 
 TEST(Json, EveryTruncationIsAnError) {
   const std::string whole = to_json(random_report(5));

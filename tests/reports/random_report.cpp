@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "reports/emulated.h"
+
 namespace stbench::reports {
 
 const std::vector<std::string> kSchemaColumns = {
@@ -122,6 +124,10 @@ Record random_record(Source& source, const Report& report) {
     *real = source.maybe_real();
   }
   record.status = static_cast<Status>(source.below(5));
+  if (has_numbers(record.status) && !record.median_s) {
+    record.status = Status::ok;
+    record.reason = emulated_reason;
+  }
   for (const std::string& axis : report.axes) {
     if (!source.chance(4)) id.axes.emplace_back(axis, source.value());
   }

@@ -93,6 +93,18 @@ class ReportsTest(unittest.TestCase):
         self.refused(text, "median_s is Infinity; it must be 0 or a number")
         self.refused(self.changed(lambda report: report["cases"].append(7)), "it must be an object")
 
+    def test_times_are_null_on_an_emulated_gpu_only(self):
+        timed = next(number for number, case in enumerate(self.report["cases"]) if case["status"] == "ok")
+        for suite, status, reason, why in (("transfer", "ok", "", f"cases[{timed}].median_s is null"),
+                                           ("transfer", "ok", "emulated GPU", f"cases[{timed}].median_s is null"),
+                                           ("transfer", "unstable", reports.EMULATED, f"cases[{timed}].median_s is null"),
+                                           ("transfer", "ok", reports.EMULATED, "was made on an emulated GPU")):
+            self.refused(self.changed(lambda report: report["cases"][timed].update(
+                suite=suite, status=status, reason=reason, median_s=None)), why)
+        self.report["cases"][timed].update(suite="memory", reason="")
+        self.path.write_text(json.dumps(self.report))
+        self.assertIsNone(reports.read(self.path)["cases"][timed]["median_s"])
+
     def test_files_that_cannot_be_read_are_named(self):
         for path, text in ((self.folder, "directory"), (self.folder / "none.json", "No such file")):
             with self.assertRaisesRegex(reports.ReportError, text):
