@@ -12,7 +12,6 @@
 #include "harness/errors.h"
 #include "harness/machine.h"
 #include "reports/standard_output.h"
-#include "speedtorch/cuda.h"
 
 namespace stbench {
 namespace {
@@ -35,8 +34,7 @@ std::string text_of(const nlohmann::ordered_json& object, const char* name) {
 std::string versions() {
   reports::Report report;
   report.program = program_name;
-  report.environment = harness::environment(harness::read_machine());
-  report.environment["gpu"]["emulated"] = speedtorch::cuda_status().emulated;
+  report.environment = harness::environment(harness::read_machine(), environment_sources());
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
   const auto& environment = report.environment;

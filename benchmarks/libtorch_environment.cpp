@@ -24,6 +24,11 @@ nlohmann::ordered_json version(int number) {
 
 }  // namespace
 
+harness::EnvironmentSources environment_sources() {
+  const auto& status = speedtorch::cuda_status();
+  return {.cuda_bus_ids = status.bus_ids, .emulated_gpu = status.emulated};
+}
+
 nlohmann::ordered_json libtorch_environment() {
   return {{"version", TORCH_VERSION},
           {"cpu_capability", at::get_cpu_capability()},

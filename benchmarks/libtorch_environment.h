@@ -3,7 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/environment.h"
+
 namespace stbench {
+
+/// Where the environment and the clocks are read from, with what CUDA says of its devices.
+harness::EnvironmentSources environment_sources();
 
 /// `libtorch`: version, processor capability, threads, the OpenMP settings that
 /// matter.

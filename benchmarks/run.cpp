@@ -85,13 +85,6 @@ bool is_on_gpu(const Identity& id) {
   return id.device != "cpu" || id.placement == "pinned" || id.placement == "device";
 }
 
-/// Where the environment and the clocks are read from.
-harness::EnvironmentSources environment_sources() {
-  harness::EnvironmentSources sources;
-  sources.cuda_bus_ids = speedtorch::cuda_status().bus_ids;
-  return sources;
-}
-
 Report empty_report(const Options& options, const harness::Machine& machine) {
   Report report;
   report.program = program_name;
@@ -102,7 +95,6 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
   const auto isas = speedtorch::kernels::supported_isas();
   report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
   report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
-  report.environment["gpu"]["emulated"] = speedtorch::cuda_status().emulated;
   report.environment["libtorch"] = libtorch_environment();
   report.environment["cuda"] = cuda_environment();
   report.environment["doctor"] =

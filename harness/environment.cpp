@@ -169,10 +169,15 @@ Json gpu(const EnvironmentSources& sources) {
     Json devices = Json::array();
     for (int index = 0; index < nvml.device_count(); ++index)
       devices.push_back(device(nvml.state(index), sources.cuda_bus_ids));
-    return {
-        {"driver_version", text_or_null(nvml.driver_version())}, {"devices", devices}, {"reason", nullptr}};
+    return {{"driver_version", text_or_null(nvml.driver_version())},
+            {"devices", devices},
+            {"reason", nullptr},
+            {"emulated", sources.emulated_gpu}};
   } catch (const NvmlError& error) {
-    return {{"driver_version", nullptr}, {"devices", nullptr}, {"reason", error.what()}};
+    return {{"driver_version", nullptr},
+            {"devices", nullptr},
+            {"reason", error.what()},
+            {"emulated", sources.emulated_gpu}};
   }
 }
 

@@ -18,12 +18,13 @@ struct EnvironmentSources {
   /// The places on the bus of CUDA's devices in CUDA's order, which CUDA_VISIBLE_DEVICES makes another than
   /// the driver's.
   std::vector<std::string> cuda_bus_ids{};
+  bool emulated_gpu = false;  ///< CUDA's runtime is the tests' substitute
 };
 
 /// The objects `cpu`, `memory`, `os`, `build` and `gpu`, bytes and hertz as numbers, null for what is not
 /// known (for `memlock_limit_bytes` and `cpu_quota`: no limit). `gpu` has `driver_version` and the list
 /// `devices` in the driver's order, each with the `cuda` device that it is ("cuda:0") or null, or null for
-/// both and the `reason`. The caller adds `libtorch` and `cuda`.
+/// both and the `reason`; `emulated` as given. The caller adds `libtorch` and `cuda`.
 nlohmann::ordered_json environment(const Machine& machine, const EnvironmentSources& sources = {});
 
 /// Numbers as the kernel writes them: 0-3,8.

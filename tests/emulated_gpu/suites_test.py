@@ -12,7 +12,10 @@ import program  # noqa: E402  pylint: disable=wrong-import-position
 
 FOLDER = os.environ.get("STBENCH_EMULATED_GPU", "")
 REASON = "emulated GPU: not timed"
-TIMES = program.FIGURES + ("latency_p50_s", "latency_p99_s", "samples_per_s", "steps_per_s", "words_per_s")
+RATIOS = ("copy_fraction", "speedup")
+# What a suite times beside the figures that all rows have.
+TIMES = {"transfer": ("latency_p50_s", "latency_p99_s"), "memory": (), "infinitybatch": ("samples_per_s",), "optimizer": (),
+         "contiguous": (), "embedding": ("steps_per_s", "words_per_s")}
 TRANSFER = ("--suite", "transfer", "--device", "cuda", "--rows", "2k", "--dim", "32", "--batch", "256", "--samples", "2")
 FEW = ("--device", "cuda", "--cores", "1", "--samples", "2")
 OPTIMIZER = ("--suite", "optimizer", *FEW, "--rows", "300", "--dim", "8", "--batch", "100", "--optimizer", "SparseAdam",
@@ -38,14 +41,18 @@ class SuitesTest(unittest.TestCase):
         path = self.folder / "report.json"
         self.emulated(configuration, *arguments, "--json", path)
         report = program.read_json(path)
-        self.assertTrue(report["environment"]["gpu"]["emulated"])
+        gpu = report["environment"]["gpu"]
+        self.assertTrue(gpu["emulated"])
+        self.assertEqual((gpu["devices"][0]["name"], gpu["devices"][0]["cuda"]), ("Emulated GPU 0", "cuda:0"))
         found = [row for row in report["cases"] if row["device"] != "cpu"]
         for row in found:
             with self.subTest(row={name: row[name] for name in ("direction", "placement", "method", "device")}):
                 self.assertIn(row["status"], ("ok", "waived"), row["reason"])
                 self.assertEqual(row["mismatches"], 0)
                 self.assertEqual(row["samples_s"], [])
-                self.assertEqual({row.get(name) for name in TIMES}, {None})
+                times = {name for name in row if name.endswith("_s")} - {"samples_s"}
+                self.assertLessEqual({"median_s", "gb_per_s", *TIMES[row["suite"]]}, times)
+                self.assertEqual({name: row[name] for name in (*times, *RATIOS) if row[name] is not None}, {})
                 if row["status"] == "ok":
                     self.assertEqual(row["reason"], REASON)
         return [row for row in found if row["status"] == "ok"]
@@ -56,6 +63,15 @@ class SuitesTest(unittest.TestCase):
             self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), 60, configuration)
             self.assertEqual({row["placement"] for row in rows},
                              {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"})
+
+    def test_axes_of_transfer(self):
+        axes = {"dim": (16, 33), "batch": (1, 300), "cores": (1, 2), "dtype": ("float16", "float64"),
+                "distribution": ("zipf:1.05", "unique")}
+        given = [part for name, values in axes.items() for part in (f"--{name}", ",".join(map(str, values)))]
+        rows = self.rows("eager_cached", *TRANSFER[:6], *TRANSFER[-2:], "--placement", "pinned", "--method", "speedtorch,staged",
+                         *given)
+        for name, values in axes.items():
+            self.assertEqual({row[name] for row in rows}, set(values), name)
 
     def test_callers_share_a_registered_file(self):
         rows = self.rows("lazy_cached", *TRANSFER, "--placement", "mapped", "--direction", "to", "--method", "in_place", "--callers", "2")
@@ -149,9 +165,15 @@ class SuitesTest(unittest.TestCase):
             self.assertIn("emulated GPU", refused.stderr)
         shown = program.run("show", path)
         self.assertEqual(shown.returncode, 0, shown.stderr)
-        saved = self.emulated("lazy_cached", *narrow, "--save-baseline", "b", "--baselines", self.folder / "baselines", status=2)
-        self.assertIn("emulated GPU", saved.stderr)
-        self.assertFalse((self.folder / "baselines" / "b").exists())
+        measured = self.folder / "measured.json"
+        for option in (("--save-baseline", "b"), ("--baseline", "b")):
+            saved = self.emulated("lazy_cached", *narrow, "--json", measured, *option, "--baselines", self.folder / "baselines",
+                                  status=2)
+            self.assertIn(f"{option[0]}: CUDA's runtime is an emulated GPU", saved.stderr)
+            self.assertFalse(measured.exists(), "refused before anything is measured")
+        refused = self.emulated("lazy_cached", "calibrate", *narrow, "--baselines", self.folder / "baselines", status=2)
+        self.assertIn("emulated GPU", refused.stderr)
+        self.assertFalse((self.folder / "baselines").exists())
         sys.path.append(str(ROOT / "scripts/lib"))
         import reports  # what scripts/charts and scripts/goals read by  pylint: disable=import-outside-toplevel
         with self.assertRaisesRegex(reports.ReportError, "emulated GPU"):

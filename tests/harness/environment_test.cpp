@@ -99,11 +99,14 @@ TEST(Environment, IsNullWhereNothingIsKnown) {
   EXPECT_EQ(json["os"]["distribution"], nullptr);
   EXPECT_EQ(json["gpu"]["devices"], nullptr);
   EXPECT_THAT(json["gpu"]["reason"].get<std::string>(), HasSubstr("no NVIDIA driver"));
+  EXPECT_EQ(json["gpu"]["emulated"], false);
 }
 
 TEST(Environment, ListsTheGpus) {
   const Json gpu = environment(Machine{}, {.nvml_library = stbench::test::fake_nvml(),
-                                           .cuda_bus_ids = {"0001:AF:00.0", "0000:3B:00.0"}})["gpu"];
+                                           .cuda_bus_ids = {"0001:AF:00.0", "0000:3B:00.0"},
+                                           .emulated_gpu = true})["gpu"];
+  EXPECT_EQ(gpu["emulated"], true);
   EXPECT_EQ(gpu["driver_version"], "580.65.06");
   EXPECT_EQ(gpu["reason"], nullptr);
   ASSERT_EQ(gpu["devices"].size(), 2U);
