@@ -153,8 +153,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return call(__func__, [&](Runtime& all, Lock&) {
-    *total = settings().bytes;
-    *free = settings().bytes - all.memory.used(thread_state().device);
+    const int device = thread_state().device;
+    *total = settings().bytes[static_cast<std::size_t>(device)];
+    *free = *total - all.memory.used(device);
     return cudaSuccess;
   });
 }

@@ -74,7 +74,7 @@ cudaDeviceProp properties_of(int device) {
   cudaDeviceProp all{};
   std::snprintf(all.name, sizeof all.name, "Emulated GPU %d", device);
   all.uuid.bytes[0] = static_cast<char>(device + 1);
-  all.totalGlobalMem = settings().bytes;
+  all.totalGlobalMem = settings().bytes[static_cast<std::size_t>(device)];
   all.major = compute_capability / 10;
   all.minor = compute_capability % 10;
   all.warpSize = warp_size;

@@ -65,8 +65,9 @@ cudaError_t Memory::allocate(int device, std::size_t bytes, void** address) {
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   auto& used = used_[static_cast<std::size_t>(device)];
+  const auto most = settings().bytes[static_cast<std::size_t>(device)];
   const auto taken = round_up(bytes, granule);
-  if (bytes > settings().bytes || used + taken > settings().bytes) return cudaErrorMemoryAllocation;
+  if (bytes > most || used + taken > most) return cudaErrorMemoryAllocation;
   // Small ones stay a page apart from each other, so that one that runs over reaches none; large ones begin
   // as CUDA's do.
   if (bytes >= large_page / 2) next_ = round_up(next_, large_page);

@@ -75,6 +75,21 @@ TEST(EmulatedMemory, DeviceRunsOutOfMemoryAndGetsItBack) {
   });
 }
 
+TEST(EmulatedMemory, EachDeviceHasItsOwnBytes) {
+  in_process({{"DEVICES", "3"}, {"BYTES", "1048576,2097152"}}, [] {
+    for (const auto& [device, bytes] : std::map<int, std::size_t>{{0, 1048576}, {1, 2097152}, {2, 2097152}}) {
+      ok(cudaSetDevice(device));
+      cudaDeviceProp properties{};
+      ok(cudaGetDeviceProperties(&properties, device));
+      EXPECT_EQ(properties.totalGlobalMem, bytes);
+      EXPECT_EQ(free_bytes(), bytes);
+      void* address = nullptr;
+      EXPECT_EQ(failed(cudaMalloc(&address, bytes + 1)), cudaErrorMemoryAllocation);
+      ok(cudaMalloc(&address, bytes));
+    }
+  });
+}
+
 TEST(EmulatedMemory, PinnedMemoryIsTheSameForHostAndDevice) {
   const PinnedBytes memory(10);
   cudaPointerAttributes attributes{};

@@ -9,28 +9,28 @@
 namespace emulated_gpu {
 namespace {
 
-const Sensors& healthy() {
-  static const auto* const all = new Sensors{{"driver", "580.65.06"},
-                                             {"memory_bytes", std::to_string(settings().bytes)},
-                                             {"memory_free_bytes", std::to_string(settings().bytes)},
-                                             {"link_generation", "5"},
-                                             {"link_generation_max", "5"},
-                                             {"link_width", "16"},
-                                             {"link_width_max", "16"},
-                                             {"sm_clock_mhz", "1980"},
-                                             {"sm_clock_max_mhz", "1980"},
-                                             {"memory_clock_mhz", "2619"},
-                                             {"memory_clock_max_mhz", "2619"},
-                                             {"throttle_bits", "0"},
-                                             {"mig", "0"},
-                                             {"ecc", "1"},
-                                             {"persistence", "1"},
-                                             {"temperature_c", "40"},
-                                             {"power_mw", "120000"},
-                                             {"power_limit_mw", "700000"},
-                                             {"busy_percent", "0"},
-                                             {"confidential", "0"}};
-  return *all;
+Sensors healthy(int device) {
+  const auto bytes = std::to_string(settings().bytes[static_cast<std::size_t>(device)]);
+  return {{"driver", "580.65.06"},
+          {"memory_bytes", bytes},
+          {"memory_free_bytes", bytes},
+          {"link_generation", "5"},
+          {"link_generation_max", "5"},
+          {"link_width", "16"},
+          {"link_width_max", "16"},
+          {"sm_clock_mhz", "1980"},
+          {"sm_clock_max_mhz", "1980"},
+          {"memory_clock_mhz", "2619"},
+          {"memory_clock_max_mhz", "2619"},
+          {"throttle_bits", "0"},
+          {"mig", "0"},
+          {"ecc", "1"},
+          {"persistence", "1"},
+          {"temperature_c", "40"},
+          {"power_mw", "120000"},
+          {"power_limit_mw", "700000"},
+          {"busy_percent", "0"},
+          {"confidential", "0"}};
 }
 
 std::string trimmed(const std::string& line) {
@@ -53,7 +53,7 @@ bool is_number(const std::string& value) {
 
 class Reader {
  public:
-  explicit Reader(int device) : device_(device), sensors_(healthy()) {}
+  explicit Reader(int device) : device_(device), sensors_(healthy(device)) {}
 
   void take(const std::string& line, int number) {
     int section = 0;
@@ -68,7 +68,7 @@ class Reader {
     if (equals == std::string::npos) wrong(line, number);
     const auto name = trimmed(line.substr(0, equals)), value = trimmed(line.substr(equals + 1));
     const bool is_text = name == "name" || name == "driver";
-    if ((name != "name" && healthy().count(name) == 0) ||
+    if ((name != "name" && healthy(device_).count(name) == 0) ||
         (!is_text && value != "unsupported" && !is_number(value)))
       wrong(line, number);
     if (applies_) sensors_[name] = value;
@@ -79,7 +79,7 @@ class Reader {
  private:
   [[noreturn]] static void wrong(const std::string& line, int number) {
     std::string names = "name";
-    for (const auto& [name, value] : healthy()) names += ", " + name;
+    for (const auto& [name, value] : healthy(0)) names += ", " + name;
     refuse(text(settings().sensors, ":", number, ": \"", line,
                 "\" is neither [NUMBER] nor NAME = NUMBER; names are ", names));
   }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <functional>
@@ -71,6 +72,17 @@ bool set_devices(Settings& to, const std::string& value) {
   return parsed.has_value();
 }
 
+bool set_bytes(Settings& to, const std::string& value) {
+  const auto list = words(value);
+  if (list.empty() || list.size() > to.bytes.size()) return false;
+  for (std::size_t device = 0; device < to.bytes.size(); ++device) {
+    const auto parsed = number(list[std::min(device, list.size() - 1)], 1ULL << 20, 1ULL << 40);
+    if (!parsed) return false;
+    to.bytes[device] = *parsed;
+  }
+  return true;
+}
+
 bool set_checks(Settings& to, const std::string& value) {
   for (const auto& check : words(value)) {
     if (check == "races") {
@@ -114,8 +126,8 @@ const std::vector<Variable>& variables() {
   static const std::vector<Variable> all{
       {"STREAMS", "lazy or eager", either(&Settings::lazy, "lazy", "eager")},
       {"DEVICES", "a number from 0 to 8", set_devices},
-      {"BYTES", "a number of bytes from 1048576 to 1099511627776",
-       natural(&Settings::bytes, 1ULL << 20, 1ULL << 40)},
+      {"BYTES", "a number of bytes from 1048576 to 1099511627776, or a list of one for each device",
+       set_bytes},
       {"SEED", "a number", natural(&Settings::seed, 0, UINT64_MAX)},
       {"CHECKS", "a list of races and unwritten, or nothing", set_checks},
       {"PTX", "newest or oldest", either(&Settings::newest_ptx, "newest", "oldest")},
@@ -143,7 +155,7 @@ void apply(Settings& to, const std::string& name, const std::string& value) {
 
 Settings read() {
   Settings found;
-  found.bytes = 16ULL << 30;
+  found.bytes.fill(16ULL << 30);
   constexpr std::string_view prefix = "EMULATED_GPU_";
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view line = *entry;

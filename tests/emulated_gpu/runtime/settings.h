@@ -1,17 +1,21 @@
 // The environment variables of the emulated GPU, read once. A wrong value ends the process and is named.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 
 namespace emulated_gpu {
 
+constexpr int max_devices = 8;
+
 struct Settings {
-  bool lazy = true;         ///< EMULATED_GPU_STREAMS: work runs when something waits for it, else at the call
-  int devices = 1;          ///< EMULATED_GPU_DEVICES
-  std::uint64_t bytes = 0;  ///< EMULATED_GPU_BYTES, of each device
-  std::uint64_t seed = 1;   ///< EMULATED_GPU_SEED: the order of blocks, and of the copies of a batch
-  bool find_races = false;  ///< EMULATED_GPU_CHECKS=races
+  bool lazy = true;  ///< EMULATED_GPU_STREAMS: work runs when something waits for it, else at the call
+  int devices = 1;   ///< EMULATED_GPU_DEVICES
+  /// EMULATED_GPU_BYTES: the memory of each device. Those beyond the list have what its last one has.
+  std::array<std::uint64_t, max_devices> bytes{};
+  std::uint64_t seed = 1;       ///< EMULATED_GPU_SEED: the order of blocks, and of the copies of a batch
+  bool find_races = false;      ///< EMULATED_GPU_CHECKS=races
   bool find_unwritten = false;  ///< EMULATED_GPU_CHECKS=unwritten
   bool newest_ptx = true;       ///< EMULATED_GPU_PTX=newest or oldest
   std::map<std::string, std::uint64_t>
@@ -21,8 +25,6 @@ struct Settings {
   bool trace = false;       ///< EMULATED_GPU_TRACE: each call and each piece of work on stderr
   bool statistics = false;  ///< EMULATED_GPU_STATISTICS: what ran, on stderr at the end
 };
-
-constexpr int max_devices = 8;
 
 /// Returns the settings. The first call reads the environment.
 const Settings& settings();

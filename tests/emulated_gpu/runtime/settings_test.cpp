@@ -19,6 +19,7 @@ TEST(EmulatedSettings, WrongValueNamesTheVariableTheValueAndWhatIsRight) {
   refuses("EMULATED_GPU_STREAMS", "late", "EMULATED_GPU_STREAMS=late: it must be lazy or eager");
   refuses("EMULATED_GPU_DEVICES", "9", "EMULATED_GPU_DEVICES=9: it must be a number from 0 to 8");
   refuses("EMULATED_GPU_BYTES", "-1", "EMULATED_GPU_BYTES=-1: it must be a number of bytes");
+  refuses("EMULATED_GPU_BYTES", "2097152,9", "EMULATED_GPU_BYTES=2097152,9: it must be a number of bytes");
   refuses("EMULATED_GPU_SEED", "x", "EMULATED_GPU_SEED=x: it must be a number");
   refuses("EMULATED_GPU_CHECKS", "races,others",
           "EMULATED_GPU_CHECKS=races,others: it must be a list of races and unwritten");
