@@ -1,15 +1,19 @@
 // Contiguous parameters on a GPU against the same on the host. Skipped where there is none.
 
 #include <ATen/ATen.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <torch/nn/modules/linear.h>
 
 #include <vector>
 
 #include "speedtorch/contiguous_optimizer.h"
-#include "speedtorch/cuda.h"
+#include "tests/speedtorch/gpu_fixture.h"
+#include "tests/speedtorch/refusal.h"
 
 namespace speedtorch {
 namespace {
+
+class ContiguousOnDevice : public test::NeedsGpu {};
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -28,9 +32,7 @@ void step(ContiguousOptimizer& optimizer, int number) {
   optimizer.step({.inv_scale = 0.5, .max_value = 1.5, .max_norm = 10.0, .zero_grad = true});
 }
 
-TEST(ContiguousOnDevice, StepsAsOnTheHost) {
-  const auto& status = cuda_status();
-  if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+TEST_F(ContiguousOnDevice, StepsAsOnTheHost) {
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
     for (const UpdateOptions& options : std::vector<UpdateOptions>{
              AdamOptions{}, AdamWOptions{.amsgrad = true}, SGDOptions{.momentum = 0.9, .nesterov = true},
@@ -55,9 +57,7 @@ TEST(ContiguousOnDevice, StepsAsOnTheHost) {
 }
 
 // Two buckets use one scratch.
-TEST(ContiguousOnDevice, ClipsAsOnTheHost) {
-  const auto& status = cuda_status();
-  if (!status.available) GTEST_SKIP() << status.found << "; missing: " << status.missing;
+TEST_F(ContiguousOnDevice, ClipsAsOnTheHost) {
   const auto of_both = [](at::Device device) {
     auto all = on(device, at::kFloat);
     for (const auto dtype : {at::kBFloat16, at::kDouble}) {
@@ -79,6 +79,46 @@ TEST(ContiguousOnDevice, ClipsAsOnTheHost) {
         << k;
   }
   EXPECT_FALSE(found.used(0)) << "a norm writes nothing, and clipping is no use";
+}
+
+/// Four steps each on the host, on the GPU, cast there, and on the host again; beside them the same steps of
+/// a module that is only cast.
+TEST_F(ContiguousOnDevice, GoesOnAfterMovesAndCasts) {
+  const auto module = [] {
+    at::manual_seed(4);
+    return torch::nn::Linear(33, 7);
+  };
+  auto ours = module();
+  auto theirs = module();
+  ContiguousOptimizer optimizer({named(ours->named_parameters())}, AdamOptions{.lr = 0.01});
+  ContiguousOptimizer reference({named(theirs->named_parameters())}, AdamOptions{.lr = 0.01});
+  const auto steps = [](torch::nn::Linear& net, ContiguousOptimizer& by) {
+    const auto x = at::arange(330.0).view({10, 33}).cos().to(net->weight.options());
+    for (int k = 0; k < 4; ++k) {
+      by.zero_grad();
+      net->forward(x).square().mean().backward();
+      by.step();
+    }
+  };
+  const auto both_step = [&](at::Device device, at::ScalarType dtype) {
+    ours->to(device, dtype);
+    theirs->to(dtype);
+    optimizer.rebuild();
+    reference.rebuild();
+    steps(ours, optimizer);
+    steps(theirs, reference);
+    for (const auto& bucket : optimizer.parameters().buckets()) EXPECT_EQ(bucket.data.device(), device);
+    EXPECT_TRUE(at::allclose(ours->weight.cpu(), theirs->weight, 1e-5, 1e-6)) << device << dtype;
+    EXPECT_TRUE(at::allclose(ours->bias.cpu(), theirs->bias, 1e-5, 1e-6)) << device << dtype;
+  };
+  const at::Device there("cuda:0");
+  both_step(at::kCPU, at::kFloat);
+  ours->to(there);
+  EXPECT_THAT(refusal<BufferError>([&] { optimizer.step(); }), testing::HasSubstr("rebuild()"));
+  both_step(there, at::kFloat);
+  both_step(there, at::kDouble);
+  both_step(at::kCPU, at::kFloat);
+  EXPECT_EQ(optimizer.state()[0].steps, 16);
 }
 
 }  // namespace

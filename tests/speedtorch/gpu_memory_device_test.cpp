@@ -1,15 +1,18 @@
 /// Which GPU memory is of, how long it lives, and what its errors leave behind. Needs a GPU, or two.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
 #include <limits>
 
+#include "speedtorch/co_occurrence.h"
 #include "speedtorch/duplicates.h"
 #include "speedtorch/error.h"
 #include "speedtorch/memory.h"
+#include "speedtorch/memory_plan.h"
 #include "speedtorch/prefetch.h"
 #include "speedtorch/rows.h"
 #include "speedtorch/table.h"
@@ -46,6 +49,52 @@ TEST_F(GpuMemoryOfTwo, IsOfTheCurrentGpuOfTheThread) {
   const c10::cuda::CUDAGuard guard(1);
   EXPECT_EQ(allocate(Placement::device, kMiB)->device(), at::Device("cuda:1"));
   EXPECT_EQ(allocate(Placement::pinned, kMiB)->device(), at::Device("cuda:1"));
+}
+
+/// Work on the other GPU, by tables that a scope sends there.
+TEST_F(GpuMemoryOfTwo, OfAScopeIsOnItsGpuAndTheThreadStaysOnItsOwn) {
+  const at::Device other("cuda:1");
+  const auto values = at::arange(40).view({10, 4}).to(at::kFloat);
+  const auto index = at::tensor({7, 0, 3});
+  for (const auto placement : {Placement::device, Placement::pinned}) {
+    const HomeScope scope({.placement = placement, .device = other});
+    const auto table = Table::from_array(values);
+    EXPECT_EQ(table.memory()->device(), other);
+    for (const auto model : {other, the_gpu, at::Device(at::kCPU)}) {
+      const auto rows = gather_rows(table, index, model);
+      EXPECT_EQ(rows.device(), model);
+      EXPECT_TRUE(at::equal(rows.cpu(), values.index_select(0, index)));
+    }
+    scatter_rows(table, index.to(other), at::zeros({3, 4}, other), Duplicates::reject);
+    EXPECT_EQ(host_copy(table).index_select(0, index).abs().sum().item<float>(), 0);
+    check_index_errors(other);
+    EXPECT_EQ(c10::cuda::current_device(), 0);
+  }
+  EXPECT_EQ(Table::empty({3}, at::kFloat, Home{.placement = Placement::device}).memory()->device(), the_gpu);
+}
+
+/// A table where the host counts and the GPU reads.
+TEST_F(GpuMemory, CountsPairsInPinnedMemory) {
+  const auto first = at::randint(0, 20, {3000}, at::kLong), second = at::randint(0, 20, {3000}, at::kLong);
+  CoOccurrence here(20), there(20, Home{.placement = Placement::pinned, .device = the_gpu});
+  here.add_pairs(first, second);
+  there.add_pairs(first, second);
+  EXPECT_TRUE(at::equal(there.table().tensor().cpu(), here.counts()));
+  EXPECT_THROW(CoOccurrence(20, Home{.placement = Placement::device, .device = the_gpu}), Error);
+}
+
+/// What goes into the GPU's memory by plan can be had there, and what does not is left for pinned memory.
+TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
+  const auto budgets = free_budgets(the_gpu, ".");
+  EXPECT_GT(budgets.device, 0);
+  EXPECT_LE(budgets.device, cuda_free_bytes(the_gpu));
+  EXPECT_GT(budgets.pinned, 0);
+  const auto rows = budgets.device / 400 * 3 / 4;
+  const auto plan =
+      plan_memory({{.name = "a", .rows = rows, .dim = 100}, {.name = "b", .rows = rows, .dim = 100}},
+                  {.device = budgets.device, .pinned = 800 * rows, .host = 800 * rows});
+  EXPECT_EQ(plan.placement_of("a"), Placement::device);
+  EXPECT_EQ(plan.placement_of("b"), Placement::pinned);
 }
 
 TEST_F(GpuMemory, OfAGpuThatIsNotThereIsRefused) {

@@ -7,6 +7,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/gather.h"
 #include "speedtorch/table_rows.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {
@@ -70,6 +71,25 @@ TEST_P(DeviceTableRows, PrefetchedBatchesAreThoseOfTheTable) {
       if (k > 0) {
         EXPECT_TRUE(at::equal(rows.cpu(), expected.index({at::tensor({k - 1, k, std::int64_t{900}})}))) << k;
       }
+    }
+  }
+}
+
+TEST_P(DeviceTableRows, GadgetsOfFilesAndOfMemoryGiveAndTakeRows) {
+  const stbench::test::TemporaryFolder folder;
+  const auto path = (folder.path() / "gadget.npy").string();
+  DataGadget::from_tensor(source_).save(path);
+  const auto index = at::randperm(1000, at::kLong).slice(0, 0, 40);
+  for (const auto model : models_) {
+    for (const bool of_a_file : {true, false}) {
+      auto gadget = of_a_file ? DataGadget::from_file(path, home(), model, Access::read_write)
+                              : DataGadget::from_tensor(source_.to(model), home(), model);
+      const auto rows = gadget.get_data(index);
+      EXPECT_EQ(rows.device(), model);
+      EXPECT_TRUE(at::equal(rows.cpu(), source_.index({index})));
+      gadget.insert_data(rows + 1, index);
+      EXPECT_TRUE(at::equal(gadget.host_copy(), source_.index_put({index}, source_.index({index}) + 1)));
+      gadget.insert_data(rows, index);
     }
   }
 }

@@ -4,14 +4,15 @@
 #include <torch/nn/modules/linear.h>
 
 #include "speedtorch/cuda.h"
+#include "speedtorch/infinity/memory_history.h"
 #include "speedtorch/infinity/memory_monitor.h"
 #include "speedtorch/infinity/out_of_memory.h"
-#include "speedtorch/infinity/random_state.h"
 #include "tests/speedtorch/gpu_fixture.h"
 #include "tests/speedtorch/infinity/models.h"
 #ifdef SPEEDTORCH_HAS_CUDA
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <cuda_runtime_api.h>
+#include <ATen/core/CachingHostAllocator.h>
+
+#include "tests/speedtorch/gpu_cap.h"
 #endif
 
 namespace speedtorch::test {
@@ -149,41 +150,7 @@ TEST_F(InfinityBatchOnDevice, PrefetchesForTheGpuToWhichTheModelMoves) {
   EXPECT_LE(distance(run(gpu, at::Device("cuda:1"), true), run(at::kCPU, at::kCPU, false)), 1e-9);
 }
 
-/// In the output of the first pass an input of ones shows the mask, and so does its gradient.
-TEST_F(InfinityBatchOnDevice, DrawsTheSameInBothPasses) {
-  torch::nn::Sequential net(torch::nn::Dropout(0.5));
-  at::Tensor inputs = at::ones({40, 30}, at::TensorOptions(gpu)).requires_grad_();
-  InfinityBatch ib(quiet(7));
-  ib.set_model(Model(Tensors{at::ones({1}, at::TensorOptions(gpu)).requires_grad_()},
-                     [net](const at::Tensor& in) mutable { return net->forward(in); }));
-  const at::Tensor outputs = ib.batch(inputs);
-  at::rand({7}, at::TensorOptions(gpu));  // somebody draws in between
-  outputs.sum().backward();
-  EXPECT_TRUE(inputs.grad().equal(outputs.detach()));
-}
-
 #ifdef SPEEDTORCH_HAS_CUDA
-
-/// So much of the GPU's memory beyond what is held now, while it lives.
-class Cap {
- public:
-  explicit Cap(std::int64_t bytes) {
-    c10::cuda::CUDACachingAllocator::emptyCache();
-    std::size_t free = 0;
-    std::size_t total = 0;
-    C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    const auto most = static_cast<double>(held() + bytes) / static_cast<double>(total);
-    c10::cuda::CUDACachingAllocator::setMemoryFraction(most, gpu.index());
-  }
-  ~Cap() { c10::cuda::CUDACachingAllocator::setMemoryFraction(1, gpu.index()); }
-  Cap(const Cap&) = delete;
-  Cap& operator=(const Cap&) = delete;
-
-  static std::int64_t held() {
-    constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    return c10::cuda::CUDACachingAllocator::getDeviceStats(gpu.index()).reserved_bytes[all].current;
-  }
-};
 
 torch::nn::Sequential wide() {
   torch::manual_seed(1);
@@ -200,7 +167,7 @@ TEST_F(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
   const at::Tensor classes = at::randint(0, 10, {samples}, at::kLong);
   auto net = wide();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
-  const Cap cap(200 << 20);
+  const GpuCap cap(200 << 20);
   torch::nn::CrossEntropyLoss criterion;
   EXPECT_FALSE(
       infinity::had_memory_for([&] { criterion(net->forward(inputs.to(gpu)), classes.to(gpu)).backward(); }));
@@ -214,14 +181,73 @@ TEST_F(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
   EXPECT_GT(second.micro_batches, 1);
 }
 
+/// LibTorch's own figures of the GPU.
+c10::CachingDeviceAllocator::DeviceStats allocator_figures() {
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(gpu.index());
+}
+constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
 TEST_F(InfinityBatchOnDevice, MemoryMonitorSeesTheCachingAllocatorsBlocks) {
+  auto net = wide();
+  const at::Tensor inputs = at::randn({20, 256}, at::TensorOptions(gpu));
+  const at::Tensor classes = at::randint(0, 10, {20}, at::TensorOptions(gpu).dtype(at::kLong));
   infinity::MemoryMonitor monitor;
+  c10::cuda::CUDACachingAllocator::resetPeakStats(gpu.index());
+  const auto before = allocator_figures();
   {
     const infinity::MemoryMonitor::Watch watch(monitor);
-    const at::Tensor block = at::empty({1 << 20}, at::TensorOptions(gpu).dtype(at::kByte));
+    torch::nn::CrossEntropyLoss()(net->forward(inputs), classes).backward();
   }
-  EXPECT_GE(monitor.figures(gpu).peak_bytes, 1 << 20);
-  EXPECT_EQ(monitor.figures(gpu).bytes, 0);
+  const auto after = allocator_figures();
+  const auto figures = monitor.figures(gpu);
+  const auto held = before.allocated_bytes[all_pools].current;
+  EXPECT_EQ(figures.bytes, after.allocated_bytes[all_pools].current - held);
+  EXPECT_EQ(figures.peak_bytes, after.allocated_bytes[all_pools].peak - held);
+  EXPECT_EQ(figures.allocated,
+            after.allocation[all_pools].allocated - before.allocation[all_pools].allocated);
+  EXPECT_EQ(figures.freed, after.allocation[all_pools].freed - before.allocation[all_pools].freed);
+}
+
+TEST_F(InfinityBatchOnDevice, SnapshotsAreTheCachingAllocatorsFigures) {
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  infinity::MemoryHistory history;
+  history.append("before", gpu);
+  at::Tensor block = at::empty({30 << 20}, at::TensorOptions(gpu).dtype(at::kByte));
+  history.append("with a block", gpu);
+  block.reset();
+  history.append("without it", gpu);
+  infinity::free_cached_memory(gpu);
+  history.append("without cache", gpu);
+  const auto& shots = history.snapshots();
+  const auto held = allocator_figures();
+  EXPECT_EQ(shots[3].allocated, held.allocated_bytes[all_pools].current);
+  EXPECT_EQ(shots[3].reserved, held.reserved_bytes[all_pools].current);
+  EXPECT_EQ(shots[1].allocated - shots[0].allocated, 30 << 20);
+  EXPECT_EQ(shots[2].allocated, shots[0].allocated);
+  EXPECT_EQ(shots[2].reserved, shots[1].reserved);
+  EXPECT_EQ(shots[2].free_cache() - shots[3].free_cache(), 30 << 20);
+  EXPECT_THAT(history.to_string(), testing::ContainsRegex("with a block +cuda:0 .* \\+31.5"));
+}
+
+/// To register the pages of each tensor by itself would stop the GPU each time.
+TEST_F(InfinityBatchOnDevice, OffloadsIntoLibTorchsPinnedMemoryAndTakesItAgain) {
+  auto net = wide();
+  const at::Tensor inputs = at::randn({20, 256}, at::TensorOptions(gpu));
+  const at::Tensor classes = at::randint(0, 10, {20}, at::TensorOptions(gpu).dtype(at::kLong));
+  auto options = quiet(20);
+  options.offload_at_least = 1;
+  InfinityBatch ib(options);
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  const auto blocks_taken_by_a_batch = [&] {
+    const auto pinned = [] { return at::getHostAllocator(at::kCUDA)->get_stats().allocations.allocated; };
+    const auto before = pinned();
+    ib.backward({inputs, classes});
+    return pinned() - before;
+  };
+  EXPECT_GT(blocks_taken_by_a_batch(), 0);
+  EXPECT_EQ(blocks_taken_by_a_batch(), 0);
+  EXPECT_GT(ib.offloaded().packed, 0);
 }
 
 #endif

@@ -70,8 +70,8 @@ TEST_P(EachMicroBatch, GivesTheGradientsOfWeightedClassesAndIgnoredTargets) {
   auto net = mlp();
   Examples data = examples(50);
   data.classes.slice(0, 0, 9).fill_(-100);
-  torch::nn::CrossEntropyLoss criterion(
-      torch::nn::CrossEntropyLossOptions().weight(at::tensor({1.0, 5.0, 0.2, 3.0}, at::kDouble)));
+  torch::nn::CrossEntropyLoss criterion(torch::nn::CrossEntropyLossOptions().weight(
+      at::tensor({1.0, 5.0, 0.2, 3.0}, at::kDouble).to(test_device())));
   double loss = 0;
   const auto ours = our_gradients(net, {data.inputs, data.classes}, criterion, GetParam(), &loss);
   EXPECT_LE(distance(ours, plain_gradients(net, data.inputs, data.classes, criterion)), 1e-12);
@@ -82,7 +82,8 @@ TEST_P(EachMicroBatch, GivesTheGradientsOfWeightedClassesAndIgnoredTargets) {
 at::Tensor info_nce(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor left = a / a.norm(2, 1, true);
   const at::Tensor right = b / b.norm(2, 1, true);
-  return torch::nn::functional::cross_entropy(left.matmul(right.t()) / 0.1, at::arange(a.size(0), at::kLong));
+  return torch::nn::functional::cross_entropy(left.matmul(right.t()) / 0.1,
+                                              at::arange(a.size(0), a.options().dtype(at::kLong)));
 }
 
 TEST_P(EachMicroBatch, GivesTheGradientsOfAContrastiveLoss) {
@@ -134,15 +135,16 @@ TEST_P(EachMicroBatch, GivesTheGradientsOfALossOfOnesOwn) {
 /// of ones shows the mask, and so does its gradient.
 TEST_P(EachMicroBatch, DrawsTheSameInBothPasses) {
   torch::nn::Sequential net(torch::nn::Dropout(0.5));
-  const Model model(std::vector<at::Tensor>{at::ones({1}, at::kDouble).requires_grad_()},
+  const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
+  const Model model(std::vector<at::Tensor>{at::ones({1}, options).requires_grad_()},
                     [net](const at::Tensor& in) mutable { return net->forward(in); });
-  at::Tensor inputs = at::ones({40, 30}, at::kDouble).requires_grad_();
+  at::Tensor inputs = at::ones({40, 30}, options).requires_grad_();
   Heard heard;
   InfinityBatch ib(heard.options(GetParam()));
   ib.set_model(model);
   torch::manual_seed(5);
   const at::Tensor outputs = ib.batch(inputs);
-  at::rand({7});  // somebody draws in between
+  at::rand({7}, options);  // somebody draws in between
   outputs.sum().backward();
   EXPECT_TRUE(inputs.grad().equal(outputs.detach()));
   EXPECT_NEAR(outputs.mean().item<double>(), 1, 0.1);
@@ -340,7 +342,7 @@ TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
     torch::manual_seed(1);
     torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Dropout(0.5),
                               torch::nn::Linear(8, 4));
-    net->to(at::kDouble);
+    net->to(test_device(), at::kDouble);
     bool failing = fails;
     int calls = 0;
     const Model model(
@@ -420,7 +422,7 @@ TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {
   const Examples data = examples(30);
   auto left = mlp(at::kDouble, 0, 1);
   auto right = mlp(at::kDouble, 0, 2);
-  const at::Tensor sides = at::randint(0, 2, {30}, at::kDouble) * 2 - 1;
+  const at::Tensor sides = (at::randint(0, 2, {30}, at::kDouble) * 2 - 1).to(test_device());
   torch::nn::CosineEmbeddingLoss cosine;
   const Model both({Model(left), Model(right)}, [=](const at::Tensor& in) mutable {
     return std::pair(left->forward(in), right->forward(in));
@@ -541,7 +543,7 @@ TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
 TEST(Use, AStepThatThrowsIsTakenBackOfAllOptimizers) {
   auto net = mlp();
   torch::nn::Linear head(4, 4);
-  head->to(at::kDouble);
+  head->to(test_device(), at::kDouble);
   torch::optim::Adam first(net->parameters(), 0.1);
   bool broken = false;
   const Optimizer second({.step =
@@ -718,7 +720,7 @@ TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
     auto encoder = mlp(at::kDouble, 0, 1);
     torch::manual_seed(4);
     torch::nn::Linear head(4, 4);
-    head->to(at::kDouble);
+    head->to(test_device(), at::kDouble);
     torch::optim::Adam first(encoder->parameters(), 0.01);
     torch::optim::SGD second(head->parameters(), 0.1);
     torch::nn::CrossEntropyLoss classes;
@@ -776,7 +778,7 @@ TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
 /// Part of a net, or one of several models, may be in evaluation mode while the rest trains.
 TEST(Eval, PutsEachModulesModeBack) {
   torch::nn::Sequential frozen(torch::nn::Linear(6, 6), torch::nn::BatchNorm1d(6));
-  frozen->to(at::kDouble);
+  frozen->to(test_device(), at::kDouble);
   frozen[1]->as<torch::nn::BatchNorm1d>()->eval();
   auto net = mlp();
   auto asleep = mlp(at::kDouble, 0, 2);
@@ -817,7 +819,7 @@ TEST(Eval, WithMetricsFetchesAMicroBatchAtATime) {
                                                  }}});
   EXPECT_EQ(found.metrics.at("ones"), 1.0);
   ib.epoch();
-  EXPECT_TRUE(ib.targets().epochs()[0][0][0].equal(data.classes));
+  EXPECT_TRUE(ib.targets().epochs()[0][0][0].equal(data.classes.cpu()));
 }
 
 TEST(Monitor, SeesWhatACustomLoopLeavesOut) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "speedtorch/infinity_batch.h"
+#include "tests/speedtorch/test_device.h"
 
 namespace speedtorch::test {
 
@@ -26,13 +27,13 @@ using infinity::Optimizer;
 using infinity::Reduction;
 using infinity::Tensors;
 
-/// 6 -> 16 -> 4, the same for the same seed.
+/// 6 -> 16 -> 4 on test_device(), the same for the same seed.
 inline torch::nn::Sequential mlp(at::ScalarType dtype = at::kDouble, double dropout = 0,
                                  std::uint64_t seed = 1) {
   torch::manual_seed(seed);
   torch::nn::Sequential net(torch::nn::Linear(6, 16), torch::nn::Tanh(), torch::nn::Dropout(dropout),
                             torch::nn::Linear(16, 4));
-  net->to(dtype);
+  net->to(test_device(), dtype);
   return net;
 }
 
@@ -44,8 +45,9 @@ struct Examples {
 
 inline Examples examples(std::int64_t samples, at::ScalarType dtype = at::kDouble, std::uint64_t seed = 2) {
   torch::manual_seed(seed);
-  return {at::randn({samples, 6}, dtype), at::randint(0, 4, {samples}, at::kLong),
-          at::randn({samples, 4}, dtype)};
+  const auto drawn = [](const at::Tensor& on_host) { return on_host.to(test_device()); };
+  return {drawn(at::randn({samples, 6}, dtype)), drawn(at::randint(0, 4, {samples}, at::kLong)),
+          drawn(at::randn({samples, 4}, dtype))};
 }
 
 template <class Net>

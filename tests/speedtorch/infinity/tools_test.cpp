@@ -142,7 +142,7 @@ TEST(Prefetch, LetsWhatFailsFailInTheThreadThatTrains) {
 torch::nn::Sequential normalised() {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 4));
-  net->to(at::kDouble);
+  net->to(test_device(), at::kDouble);
   return net;
 }
 
@@ -205,7 +205,7 @@ TEST(BatchNorm, PerMicroBatchIsSaidAndIsThatOfEachMicroBatch) {
 /// Its statistics are those of each sample, though LibTorch computes them by a batch normalisation.
 TEST(BatchNorm, IsNotSeenInInstanceNorm) {
   const Examples data = examples(20);
-  const at::Tensor weights = at::randn({6, 4}, at::kDouble).requires_grad_();
+  const at::Tensor weights = at::randn({6, 4}, data.inputs.options()).requires_grad_();
   const auto forward = [=](const at::Tensor& in) {
     return at::instance_norm(in.unsqueeze(1), {}, {}, {}, {}, true, 0.1, 1e-5, false)
         .squeeze(1)
@@ -230,8 +230,9 @@ TEST(BatchNorm, IsNotSeenInInstanceNorm) {
 TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
   const auto trained = [](bool later, bool training) {
     auto net = mlp(at::kDouble, 0.3);
-    const at::Tensor mean = at::zeros({6}, at::kDouble), variance = at::ones({6}, at::kDouble);
-    const at::Tensor runs = at::zeros({}, at::kDouble);  // a buffer
+    const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
+    const at::Tensor mean = at::zeros({6}, options), variance = at::ones({6}, options);
+    const at::Tensor runs = at::zeros({}, options);  // a buffer
     bool normalises = !later;
     const auto forward = [&](const at::Tensor& inputs) {
       runs.add_(1);
@@ -291,7 +292,7 @@ torch::nn::Sequential thrice_normalised() {
       torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(8).momentum(std::nullopt)), torch::nn::Tanh(),
       torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(8).affine(false).track_running_stats(false)),
       torch::nn::Linear(8, 4));
-  net->to(at::kDouble);
+  net->to(test_device(), at::kDouble);
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : net->parameters()) parameter.add_(at::rand_like(parameter));
   return net;
@@ -302,7 +303,7 @@ torch::nn::Sequential convolutional() {
   torch::nn::Sequential net(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 2)), torch::nn::BatchNorm2d(3),
                             torch::nn::ReLU(), torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 4, 2)),
                             torch::nn::BatchNorm2d(4), torch::nn::Flatten(), torch::nn::Linear(16, 4));
-  net->to(at::kDouble);
+  net->to(test_device(), at::kDouble);
   return net;
 }
 
@@ -328,8 +329,8 @@ TEST_P(ExactBatchNorm, IsThePlainBatchsInStatisticsAndGradients) {
   const Examples data = examples(50);
   expect_as_plain(thrice_normalised(), thrice_normalised(), data.inputs, data.classes, GetParam());
   torch::manual_seed(3);
-  expect_as_plain(convolutional(), convolutional(), at::randn({50, 2, 4, 4}, at::kDouble), data.classes,
-                  GetParam());
+  expect_as_plain(convolutional(), convolutional(), at::randn({50, 2, 4, 4}, data.inputs.options()),
+                  data.classes, GetParam());
 }
 
 /// The custom loop, with the gradients of inputs, and with a loss that couples samples.
@@ -360,11 +361,11 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
     torch::manual_seed(1);
     torch::nn::Linear linear(6, 6);
     torch::nn::BatchNorm1d norm(6);
-    linear->to(at::kDouble);
-    norm->to(at::kDouble);
+    linear->to(test_device(), at::kDouble);
+    norm->to(test_device(), at::kDouble);
     auto forward = [=](const at::Tensor& in) mutable {
       const at::Tensor first = norm(linear(in)).tanh();
-      return norm(first * at::rand({in.size(0), 1}, at::kDouble)).pow(3);
+      return norm(first * at::rand({in.size(0), 1}, in.options())).pow(3);
     };
     Tensors parameters = linear->parameters();
     for (const at::Tensor& parameter : norm->parameters()) parameters.push_back(parameter);
@@ -381,7 +382,7 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
     Tensors gradients;
     for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
     Tensors others = norm->buffers();
-    others.push_back(at::rand({1}, at::kDouble));  // the generator is where it would be
+    others.push_back(at::rand({1}, data.inputs.options()));  // the generator is where it would be
     return std::pair(gradients, others);
   };
   for (const std::int64_t samples : {50, 51, 9}) {
@@ -399,7 +400,7 @@ TEST(BatchNorm, OfAnOddBatchIsReplayedWithTheSameDraws) {
       torch::manual_seed(1);
       torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Dropout(0.5),
                                 torch::nn::Linear(8, 4));
-      net->to(at::kDouble);
+      net->to(test_device(), at::kDouble);
       const Examples data = examples(samples);
       Heard heard;
       auto options = heard.options(size);
@@ -883,8 +884,10 @@ TEST(ParameterCount, TiedOnesCountOnce) {
 TEST(ParameterCount, TimesEachLayerByItsOperations) {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(64, 2000), torch::nn::Linear(2000, 8));
+  net->to(test_device());
   const auto began = std::chrono::steady_clock::now();
-  const auto count = infinity::count_parameters(net, {at::randn({256, 64})});
+  const auto count =
+      infinity::count_parameters(net, {at::randn({256, 64}, at::TensorOptions(test_device()))});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   EXPECT_GT(count.layers[0].seconds, 0);
   EXPECT_GT(count.layers[1].seconds, 0);
@@ -919,8 +922,9 @@ TEST(Determinize, Repeats) {
   const auto trained = [](std::uint64_t seed) {
     infinity::determinize(seed);
     torch::nn::Sequential net(torch::nn::Linear(6, 16), torch::nn::Dropout(0.5), torch::nn::Linear(16, 4));
+    net->to(test_device());
     torch::optim::SGD optimizer(net->parameters(), 0.1);
-    const at::Tensor inputs = at::randn({30, 6});
+    const at::Tensor inputs = at::randn({30, 6}, at::TensorOptions(test_device()));
     InfinityBatch ib(
         net, optimizer, [](const at::Tensor& out) { return out.square().mean(); },
         Data(std::vector<Batch>{Batch(Tensors{inputs})}), quiet(7));
