@@ -1,0 +1,81 @@
+"""For scripts/mutants and scripts/emulated-faults: copies of the sources in which one fault at a time is planted and built."""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bound(seconds):
+    """A fault may allocate or compute without end. Processor time is the same on a busy machine."""
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    resource.setrlimit(resource.RLIMIT_DATA, (half, half))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def run(*command, timeout=None, cpu_seconds=None, environment=None):
+    """The finished process, its output as text; None if it took longer. What it started ends with it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          env={**os.environ, **(environment or {})}, start_new_session=True,
+                          preexec_fn=(lambda: bound(cpu_seconds)) if cpu_seconds else None) as process:
+        try:
+            process.stdout_text, _ = process.communicate(timeout=timeout)
+            return process
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Worker:
+    """A copy of the sources, and programs that are built of it."""
+
+    def __init__(self, folder, files, programs, configure):
+        """`files`: those in which faults are planted. They are compiled by themselves, not in batches."""
+        self.sources = folder / "sources"
+        self.build_folder = self.sources / "build" / "release"  # as in the checkout: ccache then has what that compiled
+        for old in self.sources.iterdir() if self.sources.exists() else ():
+            if old.name != "build":
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+        for name in run("git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard").stdout_text.splitlines():
+            target = self.sources / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+        for name in files:  # what an earlier run left built may have a fault of it
+            (self.sources / name).touch()
+        known = ROOT / "build" / "setup.cmake"
+        done = run("cmake", *(("-C", str(known)) if known.exists() else ()), "-S", str(self.sources), "-B", str(self.build_folder),
+                   "-G", "Ninja", f"-DSTBENCH_ALONE={';'.join(files)}", *configure)
+        if done.returncode:
+            sys.exit(done.stdout_text[-3000:])
+        built = self.build(programs)
+        if built.returncode:
+            sys.exit(built.stdout_text[-3000:])
+
+    def build(self, programs):
+        return run("ninja", "-C", str(self.build_folder), *sorted(programs),
+                   environment={"CCACHE_BASEDIR": str(self.sources), "CCACHE_NOHASHDIR": "1"})
+
+    def program(self, name):
+        return self.build_folder / "bin" / name
+
+    @contextlib.contextmanager
+    def planted(self, file, change):
+        """While it is open, the copy of `file` has the text that `change` makes of its own."""
+        path = self.sources / file
+        original = path.read_text()
+        path.write_text(change(original))
+        try:
+            yield
+        finally:
+            path.write_text(original)
