@@ -115,7 +115,7 @@ def slowest(folder, count=10):
     return [f"slowest  {name}: {taken:.0f} s" for taken, name in heapq.nlargest(count, seconds) if taken >= 1]
 
 
-COUNTED = re.compile(r"^(?:all: )?\d+ (?:executions|injections|kills|mutants)\b.*$", re.MULTILINE)
+COUNTED = re.compile(r"^(?:all: )?\d+ (?:executions|injections|kills|mutants|planted faults)\b.*$", re.MULTILINE)
 
 
 def counts(folder):

@@ -9,6 +9,7 @@
 #     eager_cached         eager    caching               1     the oldest
 #     eager_exact_two      eager    a block a tensor      2     the oldest
 #     eager_exact          eager    a block a tensor      1     the newest
+#     checked              as lazy_exact, and finds races within a launch and reads of bytes that nobody wrote
 # Each pair of two settings is in one of them. Missing waits show with lazy streams and the caching allocator, which does not
 # wait where a tensor goes; accesses past the end show with a block a tensor. A test of GoogleTest writes its results under the
 # name EMULATED_GPU_TEST.
@@ -22,6 +23,7 @@ case $configuration in
   eager_cached) settings=(eager 0 1 oldest) ;;
   eager_exact_two) settings=(eager 1 2 oldest) ;;
   eager_exact) settings=(eager 1 1 newest) ;;
+  checked) settings=(lazy 1 1 oldest) && export EMULATED_GPU_CHECKS=races,unwritten ;;
   *) echo "run.sh: no configuration $configuration; its head lists them" >&2; exit 2 ;;
 esac
 export EMULATED_GPU_STREAMS=${settings[0]} EMULATED_GPU_DEVICES=${settings[2]} EMULATED_GPU_PTX=${settings[3]}
