@@ -265,6 +265,29 @@ TEST_P(CudaRowsDevice, ACapturedCallReplays) {
   }
 }
 
+/// No launch on the default stream is allowed while a stream that waits for it is captured.
+TEST_P(CudaRowsDevice, ALaunchThatFailsIsTold) {
+  const RowBuffer table({kRows, 64, 0, 0}, 1);
+  const RowBuffer out({1, 64, 0, 0}, 2);
+  const DeviceRows device_table(table, GetParam());
+  const DeviceRows device_out(out, Home::device);
+  const std::int64_t row = 3;
+  const DeviceBytes index(&row, sizeof(row), Home::device);
+  const auto gather = [&] {
+    gather_rows_cuda(device_table.view(), reinterpret_cast<const std::int64_t*>(index.data()), 1,
+                     device_out.view(), nullptr, launch_);
+  };
+  gather();  // loads the kernel
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+  EXPECT_THROW(gather(), CudaError);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  cudaStreamEndCapture(stream_, &graph);  // an invalid one fails
+  cudaGetLastError();
+  if (graph != nullptr) check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
 TEST_P(CudaRowsDevice, OneRowAndMoreRowsThanTheDeviceRunsAtOnce) {
   expect_gather<std::int64_t>({7, 512, 0, 0}, {1, 512, 0, 0});
   expect_gather<std::int64_t>({100003, 4, 0, 0}, {3000017, 4, 0, 0});

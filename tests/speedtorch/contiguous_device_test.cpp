@@ -6,7 +6,10 @@
 
 #include <vector>
 
+#include "kernels/cuda_flat_step.h"
+#include "kernels/flat_step.h"
 #include "speedtorch/contiguous_optimizer.h"
+#include "speedtorch/threads.h"
 #include "tests/speedtorch/gpu_fixture.h"
 #include "tests/speedtorch/refusal.h"
 
@@ -119,6 +122,34 @@ TEST_F(ContiguousOnDevice, GoesOnAfterMovesAndCasts) {
   both_step(there, at::kDouble);
   both_step(at::kCPU, at::kFloat);
   EXPECT_EQ(optimizer.state()[0].steps, 16);
+}
+
+// The last block of a sum has elements for some of its threads only.
+TEST_F(ContiguousOnDevice, SumsBucketsOfAnySize) {
+  for (const std::int64_t size : {1, 500, 16'384, 17'000}) {
+    const auto gradient = at::randn({size});
+    ContiguousParameters parameters({at::zeros({size}, at::Device(at::kCUDA, 0)).set_requires_grad(true)});
+    parameters.original()[0].grad().copy_(gradient);
+    const double norm = gradient.to(at::kDouble).norm().item<double>();
+    EXPECT_NEAR(parameters.clip_grad_norm(10.0), norm, 1e-12 * norm) << size;
+  }
+}
+
+// Two runs of one optimizer and one of another: a launch for each optimizer.
+TEST_F(ContiguousOnDevice, StepsRunsOfSeveralOptimizers) {
+  const auto sgd = kernels::make_update<float>(SGDOptions{.lr = 0.1});
+  const auto adamax = kernels::make_update<float>(AdamaxOptions{.lr = 0.1});
+  const std::vector<kernels::FlatRun<float>> runs{
+      {0, 64, 1, &sgd}, {64, 128, 2, &sgd}, {128, 192, 1, &adamax}};
+  const auto here = at::rand({4, 192});  // parameters, gradients, two states
+  const auto there = here.to(at::Device(at::kCUDA, 0));
+  const auto tables = [](const at::Tensor& of) {
+    auto* const first = of.data_ptr<float>();
+    return kernels::FlatTables<float>{first, first + 192, {first + 384, first + 576}};
+  };
+  kernels::flat_step<float>(tables(here), runs, {}, /*zero=*/false, parallel_for);
+  kernels::flat_step_cuda(tables(there), runs.data(), std::ssize(runs), {}, /*zero=*/false, nullptr);
+  EXPECT_TRUE(there.cpu().allclose(here, 1e-6, 1e-6));
 }
 
 }  // namespace

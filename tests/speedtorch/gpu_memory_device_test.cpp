@@ -97,6 +97,18 @@ TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
   EXPECT_EQ(plan.placement_of("b"), Placement::pinned);
 }
 
+/// To wait for a device is refused while one of its streams is captured.
+TEST_F(GpuMemory, AWaitThatFailsIsTold) {
+  const auto stream = c10::cuda::getStreamFromPool(false, 0);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_THROW(synchronize_cuda(the_gpu), CudaError);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  cudaStreamEndCapture(stream, &graph);  // an invalid one fails
+  cudaGetLastError();
+  if (graph != nullptr) cudaGraphDestroy(graph);
+}
+
 TEST_F(GpuMemory, OfAGpuThatIsNotThereIsRefused) {
   const auto table = Table::filled({10, 4}, at::kFloat, Zeros{}, {.placement = Placement::pinned});
   const auto index = at::zeros({2}, at::kLong);

@@ -1,6 +1,8 @@
 /// SparseRows, the optimizers and OptimizerFactory on a GPU. The numbers are the host's bit for bit where the
 /// host fuses (AVX2 and above). Needs a GPU; without one each test is skipped with the reason.
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -54,6 +56,19 @@ TEST_P(OptimizersDevice, SparseRowsStepAsOnTheHost) {
         expect_same(there.states()[k].table, here.states()[k].table, here.states()[k].name.c_str());
     }
   }
+}
+
+TEST_P(OptimizersDevice, StepsOnTheCallersStream) {
+  const auto start = at::randn({kRows, kColumns});
+  const auto index = at::randint(kRows, {500}, at::kLong);
+  const auto grad = at::randn({500, kColumns});
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool(false, 0));
+  const auto table = Table::from_array(start, home());
+  SparseRows there(table.tensor(), AdamOptions{}, home());
+  SparseRows here(start.clone(), AdamOptions{});
+  there.step(index.to(gpu), grad.to(gpu));
+  here.step(index, grad);
+  expect_same(there.table(), here.table(), "table");
 }
 
 TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "speedtorch/error.h"
 #include "speedtorch/prefetch.h"
 #include "speedtorch/table.h"
 #include "tests/speedtorch/gpu_fixture.h"
@@ -63,6 +64,12 @@ TEST_F(PrefetcherOnGpu, SeesWhatIsWrittenOnAStreamOfTheCallers) {
   for (const auto placement : {Placement::pinned, Placement::device})
     for (const auto model : {at::Device(at::kCPU), gpu_0})
       expect_current_rows(table_in(placement, gpu_0), model, gpu_0);
+}
+
+TEST_F(PrefetcherOnGpu, TellsWhatItsWorkerThrew) {
+  Prefetcher prefetcher(table_in(Placement::pageable, gpu_0), gpu_0);
+  prefetcher.submit(at::tensor({kTableRows}, at::kLong));
+  EXPECT_THROW(prefetcher.take(), IndexError);
 }
 
 /// The model's stream is no default one: only the table's GPU was waited for.

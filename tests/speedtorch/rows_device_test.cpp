@@ -104,6 +104,7 @@ TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
   const at::Device device("cuda:0");
   const auto memory = allocate(GetParam(), 1000 * 4, device);
   auto table = memory->tensor({100, 10}, at::kFloat);
+  table.zero_();
   auto out = at::zeros({50, 10}, at::TensorOptions().dtype(at::kFloat).device(device));
   check_index_errors(device);  // nothing of other tests
   for (const std::int64_t position : {30, 40, 20}) {

@@ -35,6 +35,7 @@ TEST_P(DeviceTableRows, GatherAndScatterForModelsOnBothSides) {
       gather_rows(table, index.to(index_device).to(at::kInt), out);
       EXPECT_TRUE(at::equal(out.cpu(), expected.view({300, 3, 5})));
       scatter_rows(table, index.to(index_device), rows + 1, Duplicates::reject);
+      EXPECT_TRUE(at::equal(gather_rows(table, index, at::kCPU), expected + 1));  // waits for the GPU
       EXPECT_TRUE(at::equal(host_copy(table), source_.index_put({index}, expected + 1)));  // no stale read
     }
   }
