@@ -1,6 +1,8 @@
 #include "tests/emulated_gpu/runtime/runtime.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/emulated_gpu/runtime/absent.h"
 #include "tests/emulated_gpu/runtime/failures.h"
@@ -12,6 +14,7 @@ namespace {
 
 /// Set when the process ends: from then on CUDA answers that it is unloaded.
 std::atomic<bool> unloading{false};
+std::thread::id ending_thread;
 
 void tell_statistics() {
   const auto& ran = runtime().statistics;
@@ -21,8 +24,18 @@ void tell_statistics() {
 }
 
 void end_of_process() {
+  ending_thread = std::this_thread::get_id();
   unloading = true;
   if (settings().statistics) tell_statistics();
+}
+
+/// LibTorch's autograd threads may still free tensors of the last backward. An error there throws in a
+/// destructor, which ended one of 150 runs with SIGABRT. So other threads wait here for the end of the
+/// process, longer than the ten seconds that LibTorch waits for its threads. A thread that somebody joins
+/// gets the error.
+cudaError_t call_while_unloading() {
+  if (std::this_thread::get_id() != ending_thread) std::this_thread::sleep_for(std::chrono::seconds(20));
+  return cudaErrorCudartUnloading;
 }
 
 /// CUDA unloads at the end of main for what was constructed before it was first used, such as static objects.
@@ -55,7 +68,7 @@ cudaError_t begin_call(const char* name) {
   load_operators();
   note_first_use();
   if (settings().trace) say(name);
-  if (unloading) return cudaErrorCudartUnloading;
+  if (unloading) return call_while_unloading();
   if (in_work()) {
     say(text(name, " in a host function, where CUDA permits no calls"));
     return cudaErrorNotPermitted;
