@@ -19,6 +19,7 @@
 #include "benchmarks/plainly.h"
 #include "benchmarks/suite.h"
 #include "benchmarks/sums.h"
+#include "benchmarks/table_store.h"
 #include "benchmarks/transfer_axes.h"
 #include "benchmarks/transfer_case.h"
 #include "benchmarks/transfer_indices.h"
@@ -440,7 +441,7 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   result.settle = [run](std::vector<Record>& records) { condemn_users(run->tables, records); };
   std::set<std::string> planned;  // two workloads may have a shape in common
   for (const auto& one : workload_runs) {
-    auto transfer = plan_transfer(one.options, machine, run->indices);
+    auto transfer = plan_transfer(one.options, machine, table_folder_free(), run->indices);
     add_new(result, transfer);
     for (auto& cases : transfer.groups) {
       std::erase_if(cases.cases,

@@ -63,8 +63,13 @@ std::int64_t needed_bytes(const Identity& id) {
 /// Expands the axes into cells and groups.
 class TransferPlanner {
  public:
-  TransferPlanner(const Options& options, const harness::Machine& machine, TransferIndices& indices)
-      : options_(options), machine_(machine), preset_(preset_of(options)), indices_(indices) {
+  TransferPlanner(const Options& options, const harness::Machine& machine,
+                  std::optional<std::int64_t> disk_free, TransferIndices& indices)
+      : options_(options),
+        machine_(machine),
+        disk_free_(disk_free),
+        preset_(preset_of(options)),
+        indices_(indices) {
     read_devices();
     for (const auto cores : options.cores) check_cores(cores);
     for (const auto callers : options.callers) {
@@ -295,14 +300,13 @@ class TransferPlanner {
 
   /// A table in a file may be larger than memory, not than the disk.
   void check_disk(const Identity& shape) const {
-    const auto free = contains(placements_, "mapped") ? table_folder_free() : std::nullopt;
-    if (!free || table_bytes(shape) <= *free) return;
+    if (!contains(placements_, "mapped") || !disk_free_ || table_bytes(shape) <= *disk_free_) return;
     throw UsageError(
         fmt::format("{} × {} {} in a file needs {}; {} are free in the folder of TMPDIR, else /var/tmp\nuse "
                     "fewer --rows, "
                     "another TMPDIR, or other placements than mapped",
                     shape.rows, shape.dim, shape.dtype, harness::human_bytes(table_bytes(shape)),
-                    harness::human_bytes(*free)));
+                    harness::human_bytes(*disk_free_)));
   }
 
   /// Why a cell cannot be warm: not all pages of its file fit into memory. Empty where it can.
@@ -464,6 +468,7 @@ class TransferPlanner {
 
   const Options& options_;
   const harness::Machine& machine_;
+  std::optional<std::int64_t> disk_free_;
   const Preset& preset_;
   TransferIndices& indices_;
   const Block* block_ = nullptr;  ///< that is planned now
@@ -478,8 +483,8 @@ class TransferPlanner {
 }  // namespace
 
 TransferPlan plan_transfer(const Options& options, const harness::Machine& machine,
-                           TransferIndices& indices) {
-  return TransferPlanner(options, machine, indices).plan();
+                           std::optional<std::int64_t> disk_free, TransferIndices& indices) {
+  return TransferPlanner(options, machine, disk_free, indices).plan();
 }
 
 }  // namespace stbench

@@ -1,6 +1,8 @@
 /// The plan of the transfer suite: which cases on this machine, in which groups, and what is waived.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,9 @@ struct TransferPlan {
 
 /// What the options come to: the preset's axes, with the given ones in their place.
 /// Distributions are read into `indices`.
+/// @param disk_free bytes that are free for the files of `mapped` tables; nothing where nobody knows
 /// @throws UsageError for what cannot be done as asked, before anything is allocated.
-TransferPlan plan_transfer(const Options& options, const harness::Machine& machine, TransferIndices& indices);
+TransferPlan plan_transfer(const Options& options, const harness::Machine& machine,
+                           std::optional<std::int64_t> disk_free, TransferIndices& indices);
 
 }  // namespace stbench

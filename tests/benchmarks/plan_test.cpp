@@ -27,9 +27,11 @@ harness::Machine machine() {
   return machine;
 }
 
+constexpr std::int64_t disk_free = std::int64_t{64} << 30;
+
 TransferPlan plan(const Options& options) {
   TransferIndices indices;
-  return plan_transfer(options, machine(), indices);
+  return plan_transfer(options, machine(), disk_free, indices);
 }
 
 /// Host only: what these tests say holds with and without a GPU.
@@ -218,7 +220,7 @@ TEST(Plan, KernelsTablesHaveFiveGigabytesOrWhatTheMemoryHasRoomFor) {
   auto small = machine();
   small.memory_available = std::int64_t{4} << 30;
   TransferIndices indices;
-  const auto scaled = plan_transfer(kernels(), small, indices);
+  const auto scaled = plan_transfer(kernels(), small, disk_free, indices);
   ASSERT_EQ(scaled.warnings.size(), 1U);
   EXPECT_THAT(scaled.warnings[0], HasSubstr("instead of"));
   EXPECT_LT(*bytes(scaled).rbegin(), small.memory_available);
@@ -395,6 +397,7 @@ TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
   refused([](Options& o) { o.batches = {1'000'001}; }, "batch");
   refused([](Options& o) { o.rows = {std::int64_t{1} << 60}; }, "overflows");
   refused([](Options& o) { o.rows = {100'000'000}; }, "bytes), 17.2 GB are available");
+  refused([](Options& o) { o.rows = {150'000'000}; }, "in a file needs 76.8 GB; 68.7 GB are free");
   refused([](Options& o) { o.cores = {5}; }, "use 1 to 4");
   refused([](Options& o) { o.cores = {0}; }, "use 1 to 4");
   refused([](Options& o) { o.rows = {0}; }, "at least 1");
