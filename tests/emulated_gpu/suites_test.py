@@ -58,8 +58,10 @@ class SuitesTest(unittest.TestCase):
         return [row for row in found if row["status"] == "ok"]
 
     def test_transfer(self):
+        peers = ("embedding_bag", "gather", "cub_batched", "memcpy_batch")
         for configuration, device in (("lazy_cached", "cuda:1"), ("lazy_exact", "cuda"), ("eager_exact", "cuda")):
-            rows = self.rows(configuration, *TRANSFER[:3], device, *TRANSFER[4:])
+            rows = self.rows(configuration, *TRANSFER[:3], device, *TRANSFER[4:], "--peers", ",".join(peers))
+            self.assertLessEqual(set(peers), {row["method"] for row in rows}, configuration)
             self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), 60, configuration)
             self.assertEqual({row["placement"] for row in rows},
                              {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"})
