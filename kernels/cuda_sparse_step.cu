@@ -21,6 +21,7 @@ namespace {
 struct Parts {
   StepKeys unsorted;
   StepKeys keys;
+  std::byte* folds = nullptr;
   std::byte* scratch = nullptr;  ///< CUB's
   std::size_t scratch_bytes = 0;
 };
@@ -40,7 +41,7 @@ std::size_t scratch_bytes_of(std::int64_t count) {
   return std::max(sort, scan);
 }
 
-Parts lay_out(WorkspaceLayout& layout, std::int64_t count) {
+Parts lay_out(WorkspaceLayout& layout, std::int64_t count, std::int64_t row_bytes) {
   Parts parts;
   parts.unsorted.keys = layout.take<std::int64_t>(count);
   parts.unsorted.positions = layout.take<std::int32_t>(count);
@@ -49,6 +50,7 @@ Parts lay_out(WorkspaceLayout& layout, std::int64_t count) {
   parts.keys.numbers = layout.take<std::int32_t>(count);
   parts.keys.begins = layout.take<std::int32_t>(count + 1);
   parts.keys.distinct = layout.take<std::int32_t>(1);
+  parts.folds = layout.take<std::byte>(count / kFoldedCopies * row_bytes);
   parts.scratch_bytes = scratch_bytes_of(count);
   parts.scratch = layout.take<std::byte>(static_cast<std::int64_t>(parts.scratch_bytes));
   return parts;
@@ -69,6 +71,11 @@ __global__ void __launch_bounds__(kBudgetBlockThreads) mark_keys_kernel(StepKeys
 
 __global__ void __launch_bounds__(kBudgetBlockThreads) place_keys_kernel(StepKeys keys, std::int64_t count) {
   for (std::int64_t i = thread_number(); i < count; i += thread_count()) place_key(keys, i, count);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBudgetBlockThreads) fold_kernel(LaneStep<T> step, std::int64_t count) {
+  fold_lane(step, count, thread_number(), thread_count());
 }
 
 template <class Update>
@@ -132,13 +139,13 @@ void check_workspace(const Workspace& workspace, std::int64_t needed) {
 
 }  // namespace
 
-std::int64_t sparse_step_workspace_bytes(std::int64_t count) {
+std::int64_t sparse_step_workspace_bytes(std::int64_t count, std::int64_t row_bytes) {
   if (count == 0) return 0;
   if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
     throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
   }
   WorkspaceLayout layout(nullptr);
-  lay_out(layout, count);
+  lay_out(layout, count, row_bytes);
   return layout.bytes();
 }
 
@@ -147,11 +154,16 @@ void sparse_step_cuda(const AnyUpdate<T>& update, const StepTables<T>& tables, c
                       std::int64_t count, const T* grad, std::int64_t step, CUstream_st* stream,
                       Workspace workspace, const CudaLaunch& launch) {
   if (count == 0 || tables.columns == 0) return;
-  check_workspace(workspace, sparse_step_workspace_bytes(count));
+  const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
+  check_workspace(workspace, sparse_step_workspace_bytes(count, row_bytes));
   WorkspaceLayout layout(workspace.data);
-  Parts parts = lay_out(layout, count);
+  Parts parts = lay_out(layout, count, row_bytes);
   sort_keys(index, count, tables.rows, parts, launch, stream);
-  const LaneStep<T> work{tables, grad, parts.keys, step_lane_bits(tables.columns)};
+  const LaneStep<T> work{tables, grad, parts.keys, reinterpret_cast<T*>(parts.folds),
+                         step_lane_bits(tables.columns)};
+  if (const auto folds = count / kFoldedCopies; folds > 0)
+    launch_over<fold_kernel<T>>(folds << work.lane_bits, launch, stream, "the launch of fold_kernel", work,
+                                count);
   std::visit(
       [&](const auto& one) {
         using Update = std::decay_t<decltype(one)>;

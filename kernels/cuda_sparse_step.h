@@ -14,13 +14,15 @@ struct CUstream_st;
 
 namespace speedtorch::kernels {
 
-/// Bytes of workspace for an index of `count` entries.
+/// Bytes of workspace for an index of `count` entries and as many gradient rows of `row_bytes` each.
 /// @throws ShapeError where there are 2^31 indices or more; CudaError where CUB cannot ask the device.
-std::int64_t sparse_step_workspace_bytes(std::int64_t count);
+std::int64_t sparse_step_workspace_bytes(std::int64_t count, std::int64_t row_bytes);
 
 /// Step `step` (from 1) of the rows index[0] to index[count - 1], of int32 or int64, by `count` contiguous
-/// gradient rows: those of one row are added up in the order of their positions, and the arithmetic is that
-/// of the host on AVX2, so the numbers are the same. A bad index is left out, and counted in `launch.errors`.
+/// gradient rows. Those of one row are added up in the order of their positions, and the arithmetic is that
+/// of the host on AVX2, so the numbers are the same. Of a row with 128 copies or more, sums of 64 copies are
+/// added up: always the same way, but rounded otherwise than on the host. A bad index is left out, and
+/// counted in `launch.errors`.
 /// @throws CudaError; ShapeError where the workspace is misaligned or too small.
 template <class T, class Index>
 void sparse_step_cuda(const AnyUpdate<T>& update, const StepTables<T>& tables, const Index* index,

@@ -11,8 +11,8 @@ namespace speedtorch {
 namespace {
 
 /// The workspace, for one stream at a time: that of the tensors' allocation, as LibTorch keeps it.
-kernels::Workspace workspace_for(at::Tensor& kept, const at::Tensor& index) {
-  const auto needed = kernels::sparse_step_workspace_bytes(index.numel());
+kernels::Workspace workspace_for(at::Tensor& kept, const at::Tensor& index, std::int64_t row_bytes) {
+  const auto needed = kernels::sparse_step_workspace_bytes(index.numel(), row_bytes);
   if (!kept.defined() || kept.numel() < needed || kept.device() != index.device())
     kept = at::empty({needed}, index.options().dtype(at::kByte));
   return {static_cast<std::byte*>(kept.data_ptr()), static_cast<std::int64_t>(kept.nbytes())};
@@ -22,7 +22,8 @@ template <class T>
 void step_rows(at::Tensor& kept, const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
                const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
   const c10::cuda::CUDAGuard guard(grad.device());
-  const auto workspace = workspace_for(kept, index);
+  const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
+  const auto workspace = workspace_for(kept, index, row_bytes);
   const auto stream = c10::cuda::getCurrentCUDAStream();
   kernels::CudaLaunch launch;
   launch.errors = cuda_index_errors(grad.device());

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -97,7 +98,11 @@ std::vector<T> gradients(std::size_t count, std::int64_t columns) {
 template <class T>
 void step_as_device(const AnyUpdate<T>& update, const StepTables<T>& tables, StepKeys keys, const T* grad,
                     std::int64_t step, std::int64_t threads) {
-  const LaneStep<T> work{tables, grad, keys, step_lane_bits(tables.columns)};
+  const auto count = keys.begins[*keys.distinct];
+  std::vector<T> folds(static_cast<std::size_t>(count / kFoldedCopies * tables.columns),
+                       std::numeric_limits<T>::quiet_NaN());
+  const LaneStep<T> work{tables, grad, keys, folds.data(), step_lane_bits(tables.columns)};
+  for (std::int64_t thread = threads; thread-- > 0;) fold_lane(work, count, thread, threads);
   std::visit(
       [&](const auto& one) {
         for (std::int64_t thread = threads; thread-- > 0;)
@@ -148,6 +153,71 @@ TEST(CudaStepLane, AnyNumberOfThreadsStepsEachElementOnce) {
     EXPECT_EQ(found.values[0], wanted.values[0]) << threads;
     EXPECT_EQ(found.values[2], wanted.values[2]) << threads;
   }
+}
+
+/// Rows of so many copies that some begin and end anywhere in a set of 64, in an order that mixes them.
+std::vector<std::int64_t> hot_index(const std::vector<int>& copies) {
+  std::vector<std::int64_t> index;
+  for (std::size_t row = 0; row < copies.size(); ++row)
+    index.insert(index.end(), static_cast<std::size_t>(copies[row]), static_cast<std::int64_t>(row));
+  std::shuffle(index.begin(), index.end(), std::mt19937(5));
+  return index;
+}
+
+/// SGD with a rate of 1 takes the sum of the gradients off the parameter.
+void check_sums_of(const std::vector<int>& copies) {
+  constexpr std::int64_t kColumns = 3;
+  const auto index = hot_index(copies);
+  const auto grad = gradients<double>(index.size(), kColumns);
+  HostKeys keys(index, kRows, nullptr);
+  Tables<double> found(kColumns);
+  const Tables<double> before(kColumns);
+  step_as_device(make_update<double>(SGDOptions{.lr = 1}), found.view(), keys.view(), grad.data(), 1, 64);
+  std::vector<long double> sums(static_cast<std::size_t>(kRows * kColumns));
+  for (std::size_t i = 0; i < grad.size(); ++i)
+    sums[static_cast<std::size_t>(index[i / kColumns]) * kColumns + i % kColumns] += grad[i];
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    ASSERT_NEAR(before.values[0][i] - found.values[0][i], static_cast<double>(sums[i]), 1e-10)
+        << "element " << i;
+}
+
+TEST(CudaStepLane, RowsOfAnyNumberOfCopiesAreSummed) {
+  for (const int first : {1, 2, 62, 63, 64, 65, 127, 128, 129, 200, 4000}) {
+    for (const int second : {1, 63, 64, 65, 128, 191, 700})
+      check_sums_of({first, second, 64, 1, second, first});
+  }
+}
+
+TEST(CudaStepLane, UpTo127CopiesAreSummedAsOnTheHost) {
+  if (isa_in_use() == "sse4" || isa_in_use() == "baseline")
+    GTEST_SKIP() << "the host's step does not fuse here";
+  const auto index = hot_index({127, 5, 100, 64, 1, 126});
+  const auto grad = gradients<float>(index.size(), 5);
+  HostKeys keys(index, kRows, nullptr);
+  const auto update = make_update<float>(AdamOptions{});
+  Tables<float> found(5);
+  Tables<float> wanted(5);
+  SparseStep<float> host(update, wanted.view());
+  step_as_device(update, found.view(), keys.view(), grad.data(), 1, 64);
+  host.run(index.data(), static_cast<std::int64_t>(index.size()), grad.data(), 1, serial_for);
+  for (std::size_t k = 0; k <= kMostStates; ++k) EXPECT_TRUE(found.same(wanted, k)) << "table " << k;
+}
+
+/// Neither sums of bad indices are made nor do they disturb others.
+TEST(CudaStepLane, ManyBadIndicesAreLeftOut) {
+  auto index = hot_index({100, 300});
+  const auto grad = gradients<float>(index.size() + 200, 3);
+  HostKeys good(index, kRows, nullptr);
+  index.insert(index.end(), 200, -1);
+  IndexErrors errors;
+  HostKeys mixed(index, kRows, &errors);
+  EXPECT_EQ(errors.count, 200U);
+  const auto update = make_update<float>(AdamOptions{});
+  Tables<float> found(3);
+  Tables<float> wanted(3);
+  step_as_device(update, found.view(), mixed.view(), grad.data(), 1, 64);
+  step_as_device(update, wanted.view(), good.view(), grad.data(), 1, 64);
+  for (std::size_t k = 0; k <= kMostStates; ++k) EXPECT_TRUE(found.same(wanted, k)) << "table " << k;
 }
 
 TEST(CudaStepLane, AllElementsAreSteppedOnceAsOnTheHost) {
