@@ -14,6 +14,7 @@
 #include "speedtorch/optimizer_factory.h"
 #include "speedtorch/rows.h"
 #include "speedtorch/sparse_rows.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/kernels/every_update.h"
 #include "tests/speedtorch/gpu_fixture.h"
 
@@ -58,6 +59,23 @@ TEST_P(OptimizersDevice, SparseRowsStepAsOnTheHost) {
   }
 }
 
+TEST_P(OptimizersDevice, FrequentRowsStepAsOnTheHost) {
+  const auto start = at::randn({kRows, kColumns}, at::kDouble);
+  const auto index = at::randint(20, {3000}, at::kLong).square().div(19, "floor");  // row 0 about 750 times
+  const auto grad = at::randn({3000, kColumns}, at::kDouble);
+  SparseRows here(start.clone(), SparseAdamOptions{});
+  here.step(index, grad);
+  const auto stepped = [&] {
+    const auto table = Table::from_array(start, home());
+    SparseRows there(table.tensor(), SparseAdamOptions{}, home());
+    there.step(index.to(gpu), grad.to(gpu));
+    return there.table().cpu();
+  };
+  const auto found = stepped();
+  EXPECT_TRUE(at::allclose(found, here.table(), 1e-12, 1e-12));
+  EXPECT_TRUE(at::equal(found, stepped()));
+}
+
 TEST_P(OptimizersDevice, StepsOnTheCallersStream) {
   const auto start = at::randn({kRows, kColumns});
   const auto index = at::randint(kRows, {500}, at::kLong);
@@ -86,29 +104,67 @@ TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {
   EXPECT_THROW(check_index_errors(gpu), IndexError);
 }
 
-TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
-  const auto run = [](const at::Tensor& table, at::Device device, const Home& where) {
-    auto vectors = table.clone();
-    auto weight = at::zeros({1, kColumns}, device).requires_grad_(true);
-    optim::Adamax optimizer({weight}, {.lr = 0.1});
-    OptimizerFactory states(optimizer, weight, kRows, where);
-    for (int step = 0; step < 5; ++step) {
+/// Vectors of some rows, trained by Adamax with a factory's tables for its states; may be left off and
+/// resumed.
+class TrainedRows {
+ public:
+  TrainedRows(at::Tensor vectors, const Home& where)
+      : vectors_(std::move(vectors)),
+        weight_(at::zeros({1, kColumns}, gpu).requires_grad_(true)),
+        optimizer_({weight_}, {.lr = 0.1}),
+        states_(optimizer_, weight_, kRows, where) {}
+
+  void train(int first, int last) {
+    for (int step = first; step < last; ++step) {
       const auto rows = at::arange(step, kRows, 3 + step);
-      weight.set_data(vectors.index_select(0, rows).to(device));
-      weight.mutable_grad() = weight.detach().sin();
-      states.before_forward_pass(WeightRows(rows));
-      optimizer.step();
-      states.after_optimizer_step();
-      vectors.index_copy_(0, rows, weight.detach().cpu());
+      weight_.set_data(vectors_.index_select(0, rows).to(gpu));
+      weight_.mutable_grad() = weight_.detach().sin();
+      states_.before_forward_pass(WeightRows(rows));
+      optimizer_.step();
+      states_.after_optimizer_step();
+      vectors_.index_copy_(0, rows, weight_.detach().cpu());
     }
-    std::vector<at::Tensor> tables{vectors};
-    for (const auto& each : states.tables()) tables.push_back(each.table.tensor().cpu());
-    return tables;
-  };
+  }
+
+  [[nodiscard]] std::vector<at::Tensor> tables() const {
+    std::vector<at::Tensor> all{vectors_};
+    for (const auto& each : states_.tables()) all.push_back(each.table.tensor().cpu());
+    return all;
+  }
+  OptimizerFactory& states() { return states_; }
+
+ private:
+  at::Tensor vectors_, weight_;
+  optim::Adamax optimizer_;
+  OptimizerFactory states_;
+};
+
+void expect_equal(const TrainedRows& found, const TrainedRows& wanted) {
+  const auto tables = found.tables();
+  for (std::size_t k = 0; k < tables.size(); ++k) EXPECT_TRUE(at::equal(tables[k], wanted.tables()[k])) << k;
+}
+
+TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
   const auto start = at::randn({kRows, kColumns});
-  const auto there = run(start, gpu, home());
-  const auto staged = run(start, gpu, {.placement = Placement::hugepage});
-  for (std::size_t k = 0; k < there.size(); ++k) EXPECT_TRUE(at::equal(there[k], staged[k])) << k;
+  TrainedRows there(start.clone(), home());
+  TrainedRows staged(start.clone(), {.placement = Placement::hugepage});
+  there.train(0, 5);
+  staged.train(0, 5);
+  expect_equal(there, staged);
+}
+
+TEST_P(OptimizersDevice, AFactoryGoesOnFromWhatItSaved) {
+  const stbench::test::TemporaryFolder folder;
+  const auto saved = (folder.path() / "saved").string();
+  const auto start = at::randn({kRows, kColumns});
+  TrainedRows whole(start.clone(), home());
+  whole.train(0, 3);
+  whole.states().save(saved);
+  TrainedRows resumed(whole.tables()[0].clone(), home());
+  resumed.states().load(saved);
+  whole.train(3, 6);
+  resumed.train(3, 6);
+  expect_equal(resumed, whole);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, OptimizersDevice, testing::Values(Placement::pinned, Placement::device),
