@@ -23,6 +23,7 @@ case $FAULT in
   silent) exit 2 ;;
   bare) echo 'stbench: Input/output error' >&2; exit 2 ;;
   said) echo 'stbench: cannot write "r.json": Input/output error' >&2; exit 2 ;;
+  failed) echo "$whole" > r.json; echo '  failed copy(pageable): the system refuses the affinity'; exit 2 ;;
   signal) kill -SEGV $$ ;;
   left) echo "$whole" > r.json; echo half > .r.json.new-0123456789abcdef ;;
   litter) echo "$whole" > r.json; echo half > tmp/else ;;
@@ -60,6 +61,13 @@ class AttackTest(unittest.TestCase):
     def test_what_is_well_is_no_fault(self):
         self.assertEqual(self.faults("none"), [])
         self.assertEqual(self.faults("said"), [])
+        self.assertEqual(self.faults("failed"), [])
+
+    def test_a_csv_of_failed_cases_has_fewer_columns(self):
+        like = b"case,status,spread\na,ok,1\nb,ok,2\n"
+        for text, whole in ((b"case,status\na,failed\nb,failed\n", True), (b"case,status\na,failed\nb\n", False),
+                            (b"case,status\na,failed\n", False), (b"case,stat\na,failed\nb,failed\n", False)):
+            self.assertEqual(attack.is_whole("r.csv", text, like), whole, text)
 
     def test_each_fault_is_seen(self):
         for fault, wanted in {
