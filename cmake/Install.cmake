@@ -1,7 +1,7 @@
 # cmake --install: the library for other projects, which find it by find_package(speedtorch). The program stays in its build
 # folder, where ./stbench finds it.
 #
-# Headers go to include/speedtorch, so that their names (speedtorch/rows.h, kernels/parallel.h) are nobody else's.
+# All headers are below include/speedtorch, so that their names are nobody else's.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -10,7 +10,7 @@ if(TARGET kernels_cuda)
   list(APPEND installed_targets kernels_cuda)
 endif()
 set_target_properties(stbench_flags PROPERTIES EXPORT_NAME flags)
-set(headers ${CMAKE_INSTALL_INCLUDEDIR}/speedtorch)
+set(headers ${CMAKE_INSTALL_INCLUDEDIR})
 target_include_directories(stbench_flags INTERFACE $<INSTALL_INTERFACE:${headers}>)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/speedtorch)
 
@@ -18,7 +18,7 @@ install(TARGETS ${installed_targets} EXPORT speedtorch
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/speedtorch COMPONENT speedtorch)
 install(EXPORT speedtorch FILE speedtorchTargets.cmake NAMESPACE speedtorch:: DESTINATION ${package}
   COMPONENT speedtorch)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/speedtorch ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${headers}
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/speedtorch DESTINATION ${headers}
   COMPONENT speedtorch FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE)
 
 set(LIBURING_IS_USED OFF)

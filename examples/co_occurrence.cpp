@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "speedtorch/co_occurrence.h"
+#include "speedtorch/tables/co_occurrence.h"
 
 int main() {
   const at::Tensor text = at::arange(100'000).remainder(1000);      // words by their numbers

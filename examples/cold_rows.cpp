@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "speedtorch/file_rows.h"
-#include "speedtorch/mapped_file.h"
+#include "speedtorch/files/file_rows.h"
+#include "speedtorch/files/mapped_file.h"
 
 int main() {
   // 100,000 rows of 32 floats in a file that np.load reads; in row i each is i.

@@ -1,12 +1,12 @@
 // A training loop of LibTorch's, turned over in two lines: the include and the optimizer.
 #include <torch/nn/functional/loss.h>
-#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
 #include <iostream>
 
-#include "speedtorch/contiguous_optimizer.h"  // was <torch/optim/adam.h>
+#include "speedtorch/contiguous/optimizer.h"  // was <torch/optim/adam.h>
 
 int main() {
   namespace nn = torch::nn;

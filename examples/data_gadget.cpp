@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "speedtorch/data_gadget.h"
+#include "speedtorch/tables/data_gadget.h"
 
 int main() {
   // 1,000 samples of 28 × 28, from an array in memory; a file or a tensor will do as well.

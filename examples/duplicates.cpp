@@ -2,9 +2,9 @@
 
 #include <iostream>
 
-#include "speedtorch/duplicates.h"
 #include "speedtorch/error.h"
-#include "speedtorch/gather.h"
+#include "speedtorch/rows/duplicates.h"
+#include "speedtorch/rows/gather.h"
 
 int main() {
   using speedtorch::Duplicates;

@@ -2,8 +2,8 @@
 
 #include <iostream>
 
-#include "speedtorch/memory.h"
-#include "speedtorch/rows.h"
+#include "speedtorch/memory/memory.h"
+#include "speedtorch/rows/rows.h"
 
 int main() {
   // 100,000 rows of 128 floats in huge pages; the memory lives as long as its last tensor.

@@ -7,7 +7,7 @@
 
 #include <iostream>
 
-#include "speedtorch/infinity_batch.h"
+#include "speedtorch/infinity/infinity_batch.h"
 
 using speedtorch::InfinityBatch;
 using speedtorch::infinity::Data;

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "speedtorch/error.h"
-#include "speedtorch/table.h"
+#include "speedtorch/tables/table.h"
 
 int main() {
   using speedtorch::Placement;

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <string>
 
-#include "speedtorch/mapped_file.h"
+#include "speedtorch/files/mapped_file.h"
 
 using speedtorch::Access;
 using speedtorch::MappedFile;

@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "speedtorch/memory_plan.h"
+#include "speedtorch/tables/memory_plan.h"
 
 int main() {
   using speedtorch::Placement;

@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-#include "speedtorch/model_factory.h"
+#include "speedtorch/tables/model_factory.h"
 
 int main() {
   at::manual_seed(1);

@@ -2,9 +2,9 @@
 
 #include <iostream>
 
-#include "speedtorch/model_factory.h"
+#include "speedtorch/optim/optimizer_factory.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/optimizer_factory.h"
+#include "speedtorch/tables/model_factory.h"
 
 int main() {
   // 20,000 rows and their states are in tables on the host; the model's weight and its optimizer have those

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "speedtorch/sparse_rows.h"
+#include "speedtorch/optim/sparse_rows.h"
 
 int main() {
   // 100,000 rows of 16 floats and their two states, all in huge pages.

@@ -5,10 +5,10 @@
 #include <iostream>
 #include <string>
 
-#include "speedtorch/memory_plan.h"
-#include "speedtorch/model_factory.h"
+#include "speedtorch/optim/optimizer_factory.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/optimizer_factory.h"
+#include "speedtorch/tables/memory_plan.h"
+#include "speedtorch/tables/model_factory.h"
 
 using speedtorch::Placement;
 using speedtorch::Table;

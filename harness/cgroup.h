@@ -1,7 +1,8 @@
-/// What the process's control group allows: the library's reader (speedtorch/cgroup.h) by this room's names.
+/// What the process's control group allows: the library's reader (speedtorch/system/cgroup.h) by this room's
+/// names.
 #pragma once
 
-#include "speedtorch/cgroup.h"
+#include "speedtorch/system/cgroup.h"
 
 namespace stbench::harness {
 

@@ -19,7 +19,7 @@
 #include "harness/suggest.h"
 #include "harness/system_files.h"
 #include "harness/zipf.h"
-#include "speedtorch/npy.h"
+#include "speedtorch/files/npy.h"
 
 namespace stbench::harness {
 namespace {

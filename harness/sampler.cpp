@@ -11,7 +11,7 @@
 
 #include "harness/sentence.h"
 #include "harness/span.h"
-#include "reports/statistics.h"
+#include "reports/statistics/statistics.h"
 #include "reports/style.h"
 
 namespace stbench::harness {

@@ -1,7 +1,8 @@
-/// The kernel's small text files: the library's reader (speedtorch/system_files.h) by this room's names.
+/// The kernel's small text files: the library's reader (speedtorch/system/system_files.h) by this room's
+/// names.
 #pragma once
 
-#include "speedtorch/system_files.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "speedtorch/unfinished.h"
+#include "speedtorch/system/unfinished.h"
 
 namespace stbench::reports {
 

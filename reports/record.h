@@ -61,7 +61,7 @@ struct Identity {
 struct Record {
   Identity id;
   Status status = Status::ok;
-  std::string reason;  ///< one line; empty where the status is `ok`, but for reports/emulated.h
+  std::string reason;  ///< one line; empty where the status is `ok`, but for reports/files/emulated.h
 
   std::int64_t samples = 0;       ///< timed runs (0 for a sum of two medians and where nothing was measured)
   std::vector<double> samples_s;  ///< all of them, in order; JSON only

@@ -1,7 +1,7 @@
 /// The library's typed errors, beside those of the kernels (IndexError, ShapeError, CudaError).
 #pragma once
 
-#include "kernels/error.h"
+#include "speedtorch/kernels/error.h"
 
 namespace speedtorch {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "kernels/parallel.h"
+#include "speedtorch/kernels/parallel.h"
 
 namespace speedtorch {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "benchmarks/contiguous/world.h"
-#include "speedtorch/contiguous_optimizer.h"
+#include "speedtorch/contiguous/optimizer.h"
 
 namespace stbench {
 namespace {

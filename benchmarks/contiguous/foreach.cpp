@@ -18,7 +18,7 @@
 #include <variant>
 
 #include "benchmarks/contiguous/world.h"
-#include "benchmarks/reference_step.h"
+#include "benchmarks/steps/reference_step.h"
 
 namespace stbench {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "benchmarks/contiguous/world.h"
-#include "speedtorch/rows.h"
+#include "speedtorch/rows/rows.h"
 
 namespace stbench {
 namespace {

@@ -1,7 +1,7 @@
 #include <torch/nn/utils/clip_grad.h>
 
 #include "benchmarks/contiguous/world.h"
-#include "benchmarks/libtorch_optimizer.h"
+#include "benchmarks/steps/libtorch_optimizer.h"
 
 namespace stbench {
 namespace {

@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "benchmarks/reference_step.h"
-#include "benchmarks/shape_files.h"
-#include "speedtorch/fills.h"
-#include "speedtorch/sparse_rows.h"
+#include "benchmarks/steps/reference_step.h"
+#include "benchmarks/steps/shape_files.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/tables/fills.h"
 
 namespace stbench {
 namespace {

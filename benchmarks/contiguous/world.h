@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "benchmarks/step_suite.h"
+#include "benchmarks/steps/step_suite.h"
 #include "harness/span.h"
-#include "kernels/update_options.h"
+#include "speedtorch/kernels/steps/update_options.h"
 
 namespace stbench {
 
-/// The parameters of a real model, a file in benchmarks/shapes/.
+/// The parameters of a real model, a file in benchmarks/steps/shapes/.
 struct ModelShape {
   std::string name;
   std::string source;

@@ -2,7 +2,7 @@
 #include <variant>
 
 #include "benchmarks/embedding/gathered.h"
-#include "speedtorch/sparse_rows.h"
+#include "speedtorch/optim/sparse_rows.h"
 
 namespace stbench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "benchmarks/embedding/world.h"
 #include "examples/word2vec/skip_gram.h"
-#include "speedtorch/rows.h"
+#include "speedtorch/rows/rows.h"
 
 namespace stbench {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "benchmarks/embedding/world.h"
-#include "benchmarks/libtorch_optimizer.h"
+#include "benchmarks/steps/libtorch_optimizer.h"
 #include "examples/word2vec/skip_gram.h"
 
 namespace stbench {

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "benchmarks/embedding/world.h"
-#include "benchmarks/libtorch_optimizer.h"
+#include "benchmarks/steps/libtorch_optimizer.h"
 #include "examples/word2vec/skip_gram.h"
-#include "speedtorch/model_factory.h"
-#include "speedtorch/optimizer_factory.h"
+#include "speedtorch/optim/optimizer_factory.h"
+#include "speedtorch/tables/model_factory.h"
 
 namespace stbench {
 namespace {

@@ -12,17 +12,17 @@
 #include <set>
 #include <span>
 
-#include "benchmarks/devices.h"
-#include "benchmarks/libtorch_optimizer.h"
-#include "benchmarks/paths.h"
+#include "benchmarks/steps/libtorch_optimizer.h"
+#include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/paths.h"
 #include "examples/word2vec/skip_gram.h"
 #include "harness/errors.h"
 #include "harness/interrupt.h"
 #include "harness/sha256.h"
 #include "reports/error.h"
-#include "reports/file.h"
-#include "speedtorch/fills.h"
-#include "speedtorch/sparse_rows.h"
+#include "reports/files/file.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/tables/fills.h"
 
 namespace stbench {
 namespace {

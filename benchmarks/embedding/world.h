@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/row_step_check.h"
-#include "benchmarks/step_suite.h"
+#include "benchmarks/steps/row_step_check.h"
+#include "benchmarks/steps/step_suite.h"
 #include "examples/word2vec/corpus.h"
 #include "harness/sampler.h"
-#include "kernels/update_options.h"
-#include "speedtorch/table.h"
+#include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/tables/table.h"
 
 namespace stbench {
 

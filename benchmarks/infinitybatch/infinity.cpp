@@ -1,4 +1,4 @@
-#include "speedtorch/infinity_batch.h"
+#include "speedtorch/infinity/infinity_batch.h"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "speedtorch/capped_allocator.h"
 #include "speedtorch/infinity/out_of_memory.h"
+#include "speedtorch/memory/capped_allocator.h"
 #ifdef SPEEDTORCH_HAS_CUDA
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>

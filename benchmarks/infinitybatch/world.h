@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "benchmarks/infinitybatch/memory_cap.h"
-#include "benchmarks/net.h"
-#include "benchmarks/step_suite.h"
+#include "benchmarks/steps/net.h"
+#include "benchmarks/steps/step_suite.h"
 
 namespace torch::optim {
 class Optimizer;

@@ -1,7 +1,7 @@
 #include <ATen/ops/embedding_dense_backward.h>
 
-#include "benchmarks/libtorch_optimizer.h"
 #include "benchmarks/optimizer/world.h"
+#include "benchmarks/steps/libtorch_optimizer.h"
 
 namespace stbench {
 namespace {

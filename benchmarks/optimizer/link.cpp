@@ -6,7 +6,7 @@
 
 #include "benchmarks/optimizer/world.h"
 #include "speedtorch/cuda.h"
-#include "speedtorch/memory.h"
+#include "speedtorch/memory/memory.h"
 
 namespace stbench {
 namespace {

@@ -1,4 +1,4 @@
-#include "speedtorch/sparse_rows.h"
+#include "speedtorch/optim/sparse_rows.h"
 #include "benchmarks/optimizer/world.h"
 
 namespace stbench {

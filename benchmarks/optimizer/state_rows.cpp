@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "benchmarks/method.h"
 #include "benchmarks/optimizer/world.h"
+#include "benchmarks/transfer/method.h"
 
 namespace stbench {
 namespace {

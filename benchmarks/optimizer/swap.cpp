@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "benchmarks/libtorch_optimizer.h"
 #include "benchmarks/optimizer/world.h"
-#include "speedtorch/model_factory.h"
-#include "speedtorch/optimizer_factory.h"
+#include "benchmarks/steps/libtorch_optimizer.h"
+#include "speedtorch/optim/optimizer_factory.h"
+#include "speedtorch/tables/model_factory.h"
 
 namespace stbench {
 namespace {

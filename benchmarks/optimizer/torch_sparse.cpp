@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "benchmarks/optimizer/world.h"
-#include "benchmarks/peers.h"
-#include "speedtorch/shared_memory.h"
+#include "benchmarks/peers/peers.h"
+#include "speedtorch/memory/shared_memory.h"
 
 namespace stbench {
 namespace {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <set>
 
-#include "benchmarks/devices.h"
-#include "benchmarks/reference_step.h"
+#include "benchmarks/steps/reference_step.h"
+#include "benchmarks/suite/devices.h"
 #include "harness/distribution.h"
-#include "speedtorch/fills.h"
-#include "speedtorch/pages.h"
-#include "speedtorch/sparse_rows.h"
-#include "speedtorch/table.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/system/pages.h"
+#include "speedtorch/tables/fills.h"
+#include "speedtorch/tables/table.h"
 
 namespace stbench {
 namespace {

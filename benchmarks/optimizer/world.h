@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/arena.h"
-#include "benchmarks/row_step_check.h"
-#include "benchmarks/step_suite.h"
+#include "benchmarks/steps/row_step_check.h"
+#include "benchmarks/steps/step_suite.h"
+#include "benchmarks/transfer/arena.h"
 #include "harness/sampler.h"
-#include "kernels/update_options.h"
-#include "speedtorch/table.h"
+#include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/tables/table.h"
 
 namespace stbench {
 

@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "speedtorch/capped_allocator.h"
+#include "speedtorch/files/mapped_file.h"
+#include "speedtorch/infinity/infinity_batch.h"
 #include "speedtorch/infinity/out_of_memory.h"
-#include "speedtorch/infinity_batch.h"
-#include "speedtorch/mapped_file.h"
+#include "speedtorch/memory/capped_allocator.h"
 
 namespace {
 

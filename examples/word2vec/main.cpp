@@ -23,8 +23,8 @@
 
 #include "corpus.h"
 #include "skip_gram.h"
-#include "speedtorch/saved_tables.h"
-#include "speedtorch/table.h"
+#include "speedtorch/tables/saved_tables.h"
+#include "speedtorch/tables/table.h"
 #include "training.h"
 
 namespace word2vec {

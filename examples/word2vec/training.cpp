@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "skip_gram.h"
-#include "speedtorch/fills.h"
-#include "speedtorch/rows.h"
+#include "speedtorch/rows/rows.h"
+#include "speedtorch/tables/fills.h"
 
 namespace word2vec {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "corpus.h"
-#include "kernels/update_options.h"
-#include "speedtorch/sparse_rows.h"
-#include "speedtorch/table.h"
+#include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/tables/table.h"
 
 namespace word2vec {
 

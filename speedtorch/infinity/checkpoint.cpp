@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <sstream>
 
-#include "speedtorch/archive.h"
 #include "speedtorch/error.h"
+#include "speedtorch/files/archive.h"
 #include "speedtorch/infinity/errors.h"
-#include "speedtorch/infinity_batch.h"
-#include "speedtorch/new_file.h"
+#include "speedtorch/infinity/infinity_batch.h"
+#include "speedtorch/system/new_file.h"
 
 namespace speedtorch::infinity {
 namespace {

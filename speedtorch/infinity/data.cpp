@@ -7,9 +7,9 @@
 #include <numeric>
 #include <random>
 
+#include "speedtorch/files/mapped_file.h"
 #include "speedtorch/infinity/errors.h"
-#include "speedtorch/mapped_file.h"
-#include "speedtorch/rows.h"
+#include "speedtorch/rows/rows.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch::infinity {

@@ -47,7 +47,7 @@ class Data {
   };
   /// Rows of tensors. @throws InfinityBatchError where their first dimensions differ, or for a batch below 1
   static Data of_tensors(Tensors inputs, Tensors targets, Order order);
-  /// Rows of mapped files (speedtorch/mapped_file.h), read when their micro-batch comes: batches may be
+  /// Rows of mapped files (speedtorch/files/mapped_file.h), read when their micro-batch comes: batches may be
   /// larger than memory. Of `inputs` and `targets` the rows are the samples.
   static Data of_files(std::vector<std::shared_ptr<MappedFile>> inputs,
                        std::vector<std::shared_ptr<MappedFile>> targets, Order order);

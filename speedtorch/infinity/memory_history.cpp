@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "speedtorch/capped_allocator.h"
 #include "speedtorch/cuda.h"
+#include "speedtorch/memory/capped_allocator.h"
 
 namespace speedtorch::infinity {
 namespace {

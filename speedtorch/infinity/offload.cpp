@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "speedtorch/infinity/errors.h"
-#include "speedtorch/limits.h"
-#include "speedtorch/memory.h"
+#include "speedtorch/memory/memory.h"
+#include "speedtorch/system/limits.h"
 
 namespace speedtorch::infinity {
 

@@ -15,7 +15,7 @@
 
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/state.h"
+#include "speedtorch/optim/state.h"
 
 namespace speedtorch::infinity {
 namespace {

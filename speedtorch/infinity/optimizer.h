@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "speedtorch/contiguous_optimizer.h"
+#include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/infinity/batch.h"
 
 namespace torch::optim {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "speedtorch/side_stream.h"
+#include "speedtorch/tables/side_stream.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch::infinity {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "speedtorch/error.h"
-#include "speedtorch/size_signal.h"
+#include "speedtorch/system/size_signal.h"
 
 namespace speedtorch::infinity {
 namespace {

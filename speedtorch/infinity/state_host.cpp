@@ -11,8 +11,8 @@
 
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/optim/live_states.h"
-#include "speedtorch/state.h"
-#include "speedtorch/table.h"
+#include "speedtorch/optim/state.h"
+#include "speedtorch/tables/table.h"
 
 namespace speedtorch::infinity {
 namespace {

@@ -7,15 +7,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "speedtorch/home.h"
 #include "speedtorch/infinity/batch.h"
 #include "speedtorch/infinity/optimizer.h"
+#include "speedtorch/memory/home.h"
 
 namespace speedtorch::infinity {
 
 /// Adam keeps twice the parameters' bytes, which only the step needs. Here they lie in a table
-/// (speedtorch/table.h) in whatever placement: pages of the host, a mapped file, or for parameters on a GPU
-/// pinned memory, which its kernels read and write in place over the link (not yet run on a GPU). The
+/// (speedtorch/tables/table.h) in whatever placement: pages of the host, a mapped file, or for parameters on
+/// a GPU pinned memory, which its kernels read and write in place over the link (not yet run on a GPU). The
 /// optimizer steps on them as on its own, so that the numbers are the same; nothing is copied at a step.
 ///
 /// A table of rows by OptimizerFactory would be the other way: it moves the rows of a batch in and out, and a

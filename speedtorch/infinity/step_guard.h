@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "speedtorch/infinity/optimizer.h"
-#include "speedtorch/memory.h"
+#include "speedtorch/memory/memory.h"
 
 namespace speedtorch::infinity {
 

@@ -16,7 +16,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/state.h"
+#include "speedtorch/optim/state.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch::optim {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/update_options.h"
+#include "speedtorch/kernels/steps/update_options.h"
 
 namespace torch::optim {
 class Optimizer;

@@ -13,9 +13,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/sparse_step.h"
-#include "speedtorch/device_step.h"
 #include "speedtorch/error.h"
+#include "speedtorch/kernels/steps/sparse_step.h"
+#include "speedtorch/optim/device_step.h"
 #include "speedtorch/optim/option_fields.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"

@@ -1,5 +1,6 @@
 /// Optimizers for LibTorch's training loops: the ten of Python torch that have an update body here
-/// (kernels/updates.h), five of which LibTorch lacks (SparseAdam, Adadelta, Adamax, ASGD, Rprop).
+/// (speedtorch/kernels/steps/updates.h), five of which LibTorch lacks (SparseAdam, Adadelta, Adamax, ASGD,
+/// Rprop).
 ///
 ///   speedtorch::optim::Adamax optimizer(model->parameters(), {.lr = 0.01});
 ///
@@ -17,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/update_options.h"
-#include "speedtorch/state.h"
+#include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/optim/state.h"
 
 namespace speedtorch::optim {
 

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "kernels/update_options.h"
+#include "speedtorch/kernels/steps/update_options.h"
 
 namespace speedtorch {
 

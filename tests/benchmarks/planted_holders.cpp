@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "benchmarks/holder.h"
-#include "benchmarks/table_store.h"
+#include "benchmarks/memory/holder.h"
+#include "benchmarks/tables/table_store.h"
 #include "speedtorch/error.h"
 
 namespace stbench::planted_holders {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "benchmarks/step_suite.h"
+#include "benchmarks/steps/step_suite.h"
 #include "harness/contestant.h"
 
 namespace stbench {

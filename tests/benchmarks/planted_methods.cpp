@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "benchmarks/method.h"
-#include "speedtorch/rows.h"
+#include "benchmarks/transfer/method.h"
+#include "speedtorch/rows/rows.h"
 
 namespace stbench::planted_methods {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "benchmarks/contiguous/world.h"
-#include "benchmarks/reference_step.h"
+#include "benchmarks/steps/reference_step.h"
 #include "tests/benchmarks/planted_method.h"
 
 namespace stbench::planted_models {

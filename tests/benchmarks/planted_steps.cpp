@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "benchmarks/optimizer/world.h"
-#include "speedtorch/sparse_rows.h"
+#include "speedtorch/optim/sparse_rows.h"
 #include "tests/benchmarks/planted_method.h"
 
 namespace stbench::planted_steps {

@@ -5,7 +5,7 @@
 
 #include "benchmarks/embedding/gathered.h"
 #include "benchmarks/embedding/world.h"
-#include "speedtorch/sparse_rows.h"
+#include "speedtorch/optim/sparse_rows.h"
 #include "tests/benchmarks/planted_method.h"
 
 namespace stbench::planted_training {

@@ -5,7 +5,7 @@
 
 #include "harness/distribution.h"
 #include "harness/errors.h"
-#include "speedtorch/npy.h"
+#include "speedtorch/files/npy.h"
 #include "tests/fuzz.h"
 
 namespace stbench::harness {

@@ -8,7 +8,7 @@
 
 #include "harness/sentence.h"
 #include "harness/span.h"
-#include "reports/statistics.h"
+#include "reports/statistics/statistics.h"
 
 namespace stbench::harness {
 namespace {

@@ -11,9 +11,9 @@
 #include <memory>
 #include <string>
 
-#include "reports/csv.h"
-#include "reports/file.h"
-#include "reports/json.h"
+#include "reports/files/csv.h"
+#include "reports/files/file.h"
+#include "reports/files/json.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/paths.h"
 #include "tests/reports/random_report.h"

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "reports/emulated.h"
+#include "reports/files/emulated.h"
 
 namespace stbench::reports {
 

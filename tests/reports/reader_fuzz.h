@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "reports/comparison.h"
-#include "reports/csv.h"
+#include "reports/compare/comparison.h"
 #include "reports/error.h"
-#include "reports/json.h"
-#include "reports/table.h"
+#include "reports/files/csv.h"
+#include "reports/files/json.h"
+#include "reports/tables/table.h"
 #include "tests/fuzz.h"
 
 namespace stbench::reports {

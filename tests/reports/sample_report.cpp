@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "reports/statistics.h"
+#include "reports/statistics/statistics.h"
 
 namespace stbench::reports {
 

@@ -5,10 +5,10 @@
 #include <sstream>
 #include <string>
 
-#include "reports/csv.h"
-#include "reports/file.h"
-#include "reports/json.h"
-#include "reports/statistics.h"
+#include "reports/files/csv.h"
+#include "reports/files/file.h"
+#include "reports/files/json.h"
+#include "reports/statistics/statistics.h"
 #include "tests/paths.h"
 #include "tests/reports/random_report.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "reports/statistics.h"
+#include "reports/statistics/statistics.h"
 
 namespace stbench::reports {
 namespace {

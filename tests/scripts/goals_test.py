@@ -433,7 +433,7 @@ class GoalsTest(unittest.TestCase):
         return line
 
     def test_the_budgets_that_are_judged_are_those_that_are_measured(self):
-        source = (ROOT / "benchmarks/methods/speedtorch_sms.cpp").read_text()
+        source = (ROOT / "benchmarks/transfer/methods/speedtorch_sms.cpp").read_text()
         self.assertEqual(tuple(map(int, re.findall(r"within\((\d+)\)\}", source))), goals.SMS)
 
     def test_few_multiprocessors_are_counted(self):
@@ -579,7 +579,7 @@ class GoalsTest(unittest.TestCase):
     def test_the_models_of_the_goals_are_those_that_are_measured(self):
         for tensors, dim, shape in goals.MODELS:
             if shape != "even":
-                model = json.loads((ROOT / f"benchmarks/shapes/{shape}.json").read_text())
+                model = json.loads((ROOT / f"benchmarks/steps/shapes/{shape}.json").read_text())
                 self.assertEqual((tensors, dim), (len(model["parameters"]), model["elements"] // len(model["parameters"])))
 
     def test_cold_and_warm_cases_of_one_kind_are_two(self):

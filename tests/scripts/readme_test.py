@@ -85,7 +85,7 @@ def built_programs():
     """The sources of the examples and of the library's test programs that a CMake file names."""
     cmake = "".join(file.read_text() for pattern in ("tests/**/CMakeLists.txt", "tests/**/*.cmake", "examples/**/CMakeLists.txt")
                     for file in ROOT.glob(pattern))
-    files = [*ROOT.glob("examples/**/*.cpp"), *ROOT.glob("tests/speedtorch/*.cpp")]
+    files = [*ROOT.glob("examples/**/*.cpp"), *ROOT.glob("tests/speedtorch/**/*.cpp")]
     return {file: file.read_text() for file in files if re.search(rf"\b{file.stem}\b", cmake)}
 
 
@@ -269,9 +269,9 @@ class ReadmeTest(unittest.TestCase):
 
     def test_the_method_shown_to_contributors_is_the_real_one(self):
         text = (ROOT / "CONTRIBUTING.md").read_text()
-        files = list(ROOT.glob("benchmarks/methods/*.cpp"))
+        files = list(ROOT.glob("benchmarks/transfer/methods/*.cpp"))
         code = re.search(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
-        self.assertEqual(code, (ROOT / "benchmarks/methods/advanced.cpp").read_text())
+        self.assertEqual(code, (ROOT / "benchmarks/transfer/methods/advanced.cpp").read_text())
         lines = [len(file.read_text().splitlines()) for file in files]
         numbers = {6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 13: "thirteen",
                    14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}

@@ -22,15 +22,15 @@
 #include <string>
 #include <typeinfo>
 
-#include "speedtorch/contiguous_optimizer.h"
+#include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/error.h"
-#include "speedtorch/infinity_batch.h"
-#include "speedtorch/mapped_file.h"
-#include "speedtorch/npy.h"
+#include "speedtorch/files/mapped_file.h"
+#include "speedtorch/files/npy.h"
+#include "speedtorch/infinity/infinity_batch.h"
+#include "speedtorch/optim/optimizer_factory.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/optimizer_factory.h"
-#include "speedtorch/saved_tables.h"
-#include "speedtorch/table.h"
+#include "speedtorch/tables/saved_tables.h"
+#include "speedtorch/tables/table.h"
 
 namespace speedtorch {
 namespace {

@@ -8,13 +8,13 @@
 #include <memory>
 #include <string>
 
-#include "speedtorch/duplicates.h"
 #include "speedtorch/error.h"
-#include "speedtorch/fills.h"
-#include "speedtorch/gather.h"
-#include "speedtorch/prefetch.h"
-#include "speedtorch/rows.h"
-#include "speedtorch/sparse_rows.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/rows/duplicates.h"
+#include "speedtorch/rows/gather.h"
+#include "speedtorch/rows/rows.h"
+#include "speedtorch/tables/fills.h"
+#include "speedtorch/tables/prefetch.h"
 #include "speedtorch/threads.h"
 #include "tests/speedtorch/in_child.h"
 #include "tests/speedtorch/refusal.h"

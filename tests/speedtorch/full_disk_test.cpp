@@ -19,8 +19,8 @@
 #include <utility>
 
 #include "speedtorch/error.h"
-#include "speedtorch/new_file.h"
-#include "speedtorch/table.h"
+#include "speedtorch/system/new_file.h"
+#include "speedtorch/tables/table.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/in_child.h"
 

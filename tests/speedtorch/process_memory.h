@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "speedtorch/system_files.h"
+#include "speedtorch/system/system_files.h"
 #include "tests/address_sanitizer.h"
 
 namespace speedtorch::test {

@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAFunctions.h>
 
-#include "speedtorch/memory.h"
+#include "speedtorch/memory/memory.h"
 #include "tests/speedtorch/gpu_fixture.h"
 
 namespace speedtorch {

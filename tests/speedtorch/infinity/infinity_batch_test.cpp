@@ -1,5 +1,5 @@
 /// Gradients of micro-batches against those of the plain batch, the three ways of use, and what they refuse.
-#include "speedtorch/infinity_batch.h"
+#include "speedtorch/infinity/infinity_batch.h"
 
 #include <gmock/gmock.h>
 #include <torch/nn/functional/loss.h>

@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "speedtorch/infinity_batch.h"
+#include "speedtorch/infinity/infinity_batch.h"
 #include "tests/speedtorch/test_device.h"
 
 namespace speedtorch::test {

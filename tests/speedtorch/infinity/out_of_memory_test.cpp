@@ -11,9 +11,9 @@
 #include <numeric>
 #include <thread>
 
-#include "speedtorch/capped_allocator.h"
 #include "speedtorch/infinity/memory_monitor.h"
 #include "speedtorch/infinity/out_of_memory.h"
+#include "speedtorch/memory/capped_allocator.h"
 #include "tests/address_sanitizer.h"
 #include "tests/speedtorch/infinity/models.h"
 

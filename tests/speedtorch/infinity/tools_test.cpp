@@ -22,14 +22,14 @@
 #include <sstream>
 #include <thread>
 
+#include "speedtorch/files/mapped_file.h"
 #include "speedtorch/infinity/comparison.h"
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/memory_history.h"
 #include "speedtorch/infinity/parameter_count.h"
 #include "speedtorch/infinity/progress_listeners.h"
-#include "speedtorch/mapped_file.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/system_files.h"
+#include "speedtorch/system/system_files.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/in_child.h"
 #include "tests/speedtorch/infinity/models.h"

@@ -19,7 +19,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/optim/optimizers.h"
-#include "speedtorch/state.h"
+#include "speedtorch/optim/state.h"
 #include "tests/speedtorch/refusal.h"
 
 namespace speedtorch::optim {

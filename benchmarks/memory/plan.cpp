@@ -1,0 +1,298 @@
+#include "benchmarks/memory/plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "benchmarks/memory/holder.h"
+#include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/devices.h"
+#include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/axes.h"
+#include "harness/errors.h"
+#include "harness/numbers.h"
+#include "harness/suggest.h"
+#include "reports/columns.h"
+#include "speedtorch/cuda.h"
+
+namespace stbench {
+namespace {
+
+using reports::Identity;
+using reports::Record;
+using reports::Status;
+using Names = std::vector<std::string>;
+
+/// The seed's table.
+constexpr std::int64_t standard_rows = 10'000'000, quick_rows = 1'000'000, standard_dim = 128;
+/// A standard table leaves so much of the free memory to others.
+constexpr double most_of_memory = 0.8;
+/// Of a mapped file that much is touched in a case of its own: its resident part follows what was touched.
+constexpr double part_of_a_file = 0.25;
+
+/// Options of other suites that would be ignored.
+void refuse_idle_options(const Options& options) {
+  if (options.suites.size() > 1) return;  // they are the other's
+  const std::pair<const char*, bool> given[] = {{"--direction", !options.directions.empty()},
+                                                {"--batch", !options.batches.empty()},
+                                                {"--index-dtype", !options.index_dtypes.empty()},
+                                                {"--distribution", !options.distributions.empty()},
+                                                {"--cores", !options.cores.empty()},
+                                                {"--isa", !options.isas.empty()},
+                                                {"--workload", !options.workloads.empty()},
+                                                {"--samples", options.samples.has_value()}};
+  for (const auto& [name, present] : given) {
+    if (present)
+      throw UsageError(
+          fmt::format("{} has no meaning for --suite memory: a table is held, nothing is moved", name));
+  }
+}
+
+double touched_of(const Identity& id) { return std::get<double>(*reports::find(id.axes, "touched")); }
+
+/// @throws UsageError naming the part of the sentence that is not known
+Identity case_of(const std::string& sentence) {
+  const auto id = harness::from_sentence(sentence, memory_axes(), harness::CaseKind::holds);
+  Names methods, dtypes = transfer_axes::dtypes();
+  for (const auto& holder : holders()) methods.push_back(holder.name);
+  dtypes.emplace_back("bytes");
+  const auto require = [](const std::string& text, const char* part, const Names& known) {
+    if (!contains(known, text))
+      throw UsageError(harness::unknown_name(text, std::string("--case: ") + part, known));
+  };
+  require(id.suite, "suite", {"memory"});
+  require(id.direction, "direction", {"in"});
+  require(id.placement, "placement", transfer_axes::placements());
+  require(id.method, "method", methods);
+  require(id.dtype, "dtype", dtypes);
+  if (const double touched = touched_of(id); !(touched > 0 && touched <= 1))
+    throw UsageError(fmt::format("--case: touched={} is no part of a table; use 1 or less", touched));
+  return id;
+}
+
+/// @throws UsageError where the table has no row, no column or more than 2^63 bytes
+std::int64_t bytes_of(const Identity& shape) {
+  for (const auto& [name, value] : {std::pair{"--rows", shape.rows},
+                                    std::pair{shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim}}) {
+    if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
+  }
+  std::int64_t width = 0, bytes = 0;
+  if (__builtin_mul_overflow(shape.dim, shape_of({.dtype = shape.dtype, .rows = 1, .dim = 1}).row_bytes(),
+                             &width) ||
+      __builtin_mul_overflow(shape.rows, width, &bytes)) {
+    throw UsageError(fmt::format("a table of {} × {} {} overflows: more than 2^63 bytes", shape.rows,
+                                 shape.dim, shape.dtype));
+  }
+  return bytes;
+}
+
+class Planner {
+ public:
+  Planner(const Options& options, const harness::Machine& machine) : options_(options), machine_(machine) {
+    if (!options.case_sentence.empty()) only_ = case_of(options.case_sentence);
+    read_devices();
+  }
+
+  MemoryPlan plan() {
+    for (const auto& shape : shapes()) {
+      for (const auto& placement : placements()) {
+        for (const auto& holder : holders()) {
+          if (takes_part(holder) && contains(holder.placements, placement)) add(shape, holder, placement);
+        }
+      }
+    }
+    waive_absent_peers();
+    if (plan_.cases.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
+    return std::move(plan_);
+  }
+
+ private:
+  /// `pinned` and `device` are of the device given; of all others the device is the processor.
+  void read_devices() {
+    const auto given = only_ ? Names{only_->device} : options_.devices;
+    for (const auto& name : given) {
+      const auto device = resolve_device(name);
+      if (!contains(devices_, device)) devices_.push_back(device);
+    }
+    const bool gpu = std::ranges::any_of(devices_, [](const std::string& name) { return name != "cpu"; });
+    for (const auto& placement : options_.placements) {
+      if (!devices_.empty() && !gpu && cuda_only(placement)) {
+        throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
+                                     placement, fmt::join(devices_, ",")));
+      }
+    }
+  }
+
+  [[nodiscard]] Names placements() const {
+    if (only_) return {only_->placement};
+    return given_or(options_.placements, transfer_axes::placements());
+  }
+
+  [[nodiscard]] bool takes_part(const Holder& holder) const {
+    if (only_) return holder.name == only_->method;
+    if (contains(options_.methods, holder.name) || contains(options_.peers, holder.name)) return true;
+    return options_.methods.empty() && !holder.asked_only;
+  }
+
+  /// Empty: where there is no GPU, its placements are waived.
+  [[nodiscard]] Names devices_for(const std::string& placement) const {
+    Names devices = devices_;
+    if (devices.empty()) {
+      devices = {"cpu"};
+      if (speedtorch::cuda_status().available) devices.emplace_back("cuda:0");
+    }
+    std::erase_if(devices,
+                  [&](const std::string& device) { return cuda_only(placement) == (device == "cpu"); });
+    return devices;
+  }
+
+  /// Every combination of the shape's axes.
+  std::vector<Identity> shapes() {
+    if (only_) return {*only_};
+    if (!options_.row_bytes.empty() && (!options_.dims.empty() || !options_.dtypes.empty()))
+      throw UsageError("--row-bytes gives the width of a row by itself; leave out --dim and --dtype");
+    const bool bytes = !options_.row_bytes.empty();
+    std::vector<Identity> all;
+    for (const auto& dtype : bytes ? Names{"bytes"} : given_or(options_.dtypes, {"float32"})) {
+      for (const auto dim : bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim})) {
+        Identity shape{
+            .suite = "memory", .direction = "in", .dtype = dtype, .dim = dim, .axes = memory_axes()};
+        for (const auto rows : given_or(options_.rows, {rows_that_fit(shape)})) {
+          shape.rows = rows;
+          all.push_back(shape);
+        }
+      }
+    }
+    return all;
+  }
+
+  /// The preset's rows, halved until the memory has room for them.
+  std::int64_t rows_that_fit(Identity shape) {
+    shape.rows = options_.preset == "quick" ? quick_rows : standard_rows;
+    if (!options_.rows.empty()) return shape.rows;
+    const auto wanted = shape.rows;
+    const auto room =
+        static_cast<std::int64_t>(static_cast<double>(machine_.memory_available) * most_of_memory);
+    while (shape.rows > 1 && most_needed(shape) > room) shape.rows /= 2;
+    if (shape.rows < wanted) {
+      plan_.warnings.push_back(
+          fmt::format("memory: {} rows are held instead of {}: that is what the memory has room for",
+                      harness::human(shape.rows), harness::human(wanted)));
+    }
+    return shape.rows;
+  }
+
+  /// What the hungriest of the cases of a shape takes of the host's memory.
+  [[nodiscard]] std::int64_t most_needed(const Identity& shape) const {
+    const auto bytes = bytes_of(shape);
+    std::int64_t most = 0;
+    for (const auto& holder : holders()) {
+      for (const auto& placement : holder.placements) {
+        const bool planned = takes_part(holder) && contains(placements(), placement);
+        if (planned && placement != "device" && !devices_for(placement).empty())
+          most = std::max(most, holder.needs(placement, bytes));
+      }
+    }
+    return most;
+  }
+
+  void add(Identity id, const Holder& holder, const std::string& placement) {
+    id.method = holder.name, id.placement = placement;
+    const auto devices = devices_for(placement);
+    if (devices.empty()) waive_without_gpu(id);
+    for (const auto& device : devices) {
+      id.device = device;
+      require_room(id, holder);
+      if (const auto reason = holder.allocate ? "" : Peers::of_this_run().refusal(holder.name);
+          !reason.empty()) {
+        plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
+        continue;
+      }
+      plan_.cases.push_back(id);
+      if (placement == "mapped" && !only_) {
+        reports::Columns axes = {{"touched", part_of_a_file}};
+        std::swap(id.axes, axes);
+        plan_.cases.push_back(id);
+        std::swap(id.axes, axes);
+      }
+    }
+  }
+
+  /// @throws UsageError with what would fit
+  void require_room(const Identity& id, const Holder& holder) const {
+    const auto bytes = bytes_of(id);
+    const auto needed = holder.needs(id.placement, bytes);
+    const auto free = id.placement == "device" ? speedtorch::cuda_free_bytes(at::Device(id.device))
+                                               : machine_.memory_available;
+    if (needed <= free) return;
+    auto fitting = id;
+    fitting.rows = free / (bytes / id.rows);
+    while (fitting.rows > 0 && holder.needs(id.placement, bytes_of(fitting)) > free) fitting.rows /= 2;
+    const auto cure = fitting.rows > 0 ? fmt::format("--rows {} would fit", fitting.rows)
+                                       : std::string("not even one row fits; use a smaller --dim");
+    throw UsageError(fmt::format("{} × {} {} in {} needs {} ({} bytes), {} are available\n{}", id.rows,
+                                 id.dim, id.dtype, id.placement, harness::human_bytes(needed), needed,
+                                 harness::human_bytes(free), cure));
+  }
+
+  /// Nothing where the user chose the devices.
+  void waive_without_gpu(Identity id) {
+    if (!devices_.empty()) return;
+    const auto& cuda = speedtorch::cuda_status();
+    id.device = "cuda:0";
+    plan_.waived.push_back(
+        reports::unmeasured(id, Status::waived, fmt::format("missing: {}; {}", cuda.missing, cuda.cure)));
+  }
+
+  /// One line for each peer that was asked for and holds nothing here. Beside another suite it has its part
+  /// there.
+  void waive_absent_peers() {
+    if (options_.suites.size() > 1) return;
+    for (const auto& name : options_.peers) {
+      const auto is_its = [&](const Identity& id) { return id.method == name; };
+      if (std::ranges::any_of(plan_.cases, is_its) || std::ranges::any_of(plan_.waived, is_its, &Record::id))
+        continue;
+      const auto holder = std::ranges::find(holders(), name, &Holder::name);
+      auto id = shapes().front();
+      id.method = name, id.device = devices_.empty() ? "cpu" : devices_.front();
+      id.placement = placements().front();
+      const auto where = holder == holders().end()
+                             ? std::string("moves rows and holds no table: it goes with --suite transfer")
+                             : fmt::format("holds tables in {} only", fmt::join(holder->placements, ", "));
+      plan_.waived.push_back(reports::unmeasured(id, Status::waived, where));
+    }
+  }
+
+  [[nodiscard]] std::string nothing_to_do() const {
+    Names known;
+    for (const auto& holder : holders())
+      known.push_back(fmt::format("{} ({})", holder.name, fmt::join(holder.placements, ", ")));
+    return fmt::format(
+        "nothing to hold: no --method of --suite memory is left in --placement {}{}\nmethods: {}",
+        fmt::join(placements(), ","),
+        devices_.empty() ? "" : fmt::format(" on --device {}", fmt::join(devices_, ",")),
+        fmt::join(known, ", "));
+  }
+
+  const Options& options_;
+  const harness::Machine& machine_;
+  std::optional<Identity> only_;  ///< the case of --case
+  Names devices_;                 ///< those asked for; empty: whatever is there
+  MemoryPlan plan_;
+};
+
+}  // namespace
+
+const harness::AxisDefaults& memory_axes() {
+  static const harness::AxisDefaults axes{{"touched", *reports::find(reports::known_axes(), "touched")}};
+  return axes;
+}
+
+MemoryPlan plan_memory(const Options& options, const harness::Machine& machine) {
+  refuse_idle_options(options);
+  return Planner(options, machine).plan();
+}
+
+}  // namespace stbench

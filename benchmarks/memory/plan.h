@@ -1,0 +1,28 @@
+/// The plan of the memory suite: which tables are held on this machine, by whom and where, and what is
+/// waived.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/suite/options.h"
+#include "harness/machine.h"
+#include "harness/sentence.h"
+#include "reports/record.h"
+
+namespace stbench {
+
+struct MemoryPlan {
+  std::vector<reports::Identity> cases;
+  std::vector<reports::Record> waived;
+  std::vector<std::string> warnings;
+};
+
+/// The further axis of the memory suite and its default: `touched`, the part of the table that is written.
+const harness::AxisDefaults& memory_axes();
+
+/// What the options come to. Without --rows as many of the seed's 10,000,000 rows as the memory has room for.
+/// @throws UsageError for what cannot be done as asked, before anything is allocated.
+MemoryPlan plan_memory(const Options& options, const harness::Machine& machine);
+
+}  // namespace stbench

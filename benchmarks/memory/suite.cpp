@@ -1,0 +1,82 @@
+/// The memory suite: what holding a table costs, by who makes its memory and where. One process a case, and
+/// nothing is timed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "benchmarks/memory/held_table.h"
+#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/plan.h"
+#include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/suite.h"
+#include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/axes.h"
+
+namespace stbench::memory_suite {
+namespace {
+
+/// Filling, checking and freeing a table on the slowest of machines; only the progress line uses it.
+constexpr double bytes_a_second = 1e9, start_seconds = 1;
+
+class MemoryGroup final : public Group {
+ public:
+  MemoryGroup(const reports::Identity& id, HoldTerms terms) : terms_(std::move(terms)) {
+    cases = {id};
+    title = fmt::format("{} in {}, {}", id.suite, id.placement, id.method);
+    seconds = start_seconds + static_cast<double>(shape_of(id).bytes()) / bytes_a_second;
+  }
+
+  /// A case that is interrupted is not finished, and is none of the report.
+  std::vector<reports::Record> measure(Bench& bench) override {
+    terms_.stop = [&bench] { return bench.stop(); };
+    auto record = measure_held_table(cases.front(), terms_);
+    if (record.status == reports::Status::failed && bench.stop()) return {};
+    return {std::move(record)};
+  }
+
+ private:
+  HoldTerms terms_;
+};
+
+Plan plan(const Options& options, const harness::Machine& machine) {
+  auto cpus = machine.allowed_cpus;
+  if (std::ssize(cpus) > machine.allowed_cores) cpus.resize(static_cast<std::size_t>(machine.allowed_cores));
+  Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
+  auto memory = plan_memory(options, machine);
+  Plan result;
+  result.waived = std::move(memory.waived), result.warnings = std::move(memory.warnings);
+  for (const auto& id : memory.cases) {
+    result.groups.push_back(std::make_unique<MemoryGroup>(
+        id, HoldTerms{.seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus}));
+  }
+  if (auto peers = Peers::of_this_run().versions(); !peers.empty())
+    result.environment["peers"] = std::move(peers);
+  return result;
+}
+
+std::vector<AxisInfo> describe() {
+  const auto list = [](const std::vector<std::string>& names) {
+    return fmt::format("{}", fmt::join(names, " "));
+  };
+  std::vector<std::string> usual, peers;
+  for (const auto& holder : holders()) (holder.asked_only ? peers : usual).push_back(holder.name);
+  return {{"placement", list(transfer_axes::placements()), "all"},
+          {"method", list(usual), "all"},
+          {"peers", list(peers), "none"},
+          {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
+          {"dtype", list(transfer_axes::dtypes()), "float32"},
+          {"row-bytes", "any number, instead of dim and dtype", "-"},
+          {"rows", "any number", "10M, or what the memory has room for"},
+          {"dim", "any number", "128"},
+          {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}};
+}
+
+const RegisterSuite registration{{
+    .name = "memory",
+    .summary = "what holding a table costs, by who makes its memory and where",
+    .axes = memory_axes(),
+    .describe = describe,
+    .plan = plan,
+}};
+
+}  // namespace
+}  // namespace stbench::memory_suite

@@ -1,0 +1,34 @@
+/// The command line: options, help, and what was meant by a word that is not known.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "benchmarks/program/own_command.h"
+#include "benchmarks/suite/options.h"
+
+namespace stbench {
+
+struct RunCommand {
+  Options options;
+};
+struct ListCommand {
+  Options options;
+  bool cases = false;  ///< every case of the plan, as --benchmark_list_tests prints them
+};
+/// Of a measurement that is run again and again.
+struct CalibrateCommand {
+  Options options;
+};
+/// A text for stdout and nothing more: help, version.
+struct PrintCommand {
+  std::string text;
+};
+
+using Command = std::variant<RunCommand, ListCommand, CalibrateCommand, PrintCommand, Execute>;
+
+/// @throws UsageError naming the word and what would be right.
+Command parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace stbench

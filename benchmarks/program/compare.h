@@ -1,0 +1,24 @@
+/// The commands that compare: compare, calibrate, and a run against a baseline.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/program/comparison_options.h"
+#include "benchmarks/suite/options.h"
+
+namespace stbench {
+
+/// Compares and prints. @returns the exit status: 0 none slower, 1 a row slower, lost or failed, 2 a wrong
+/// result, 3 not comparable. @throws UsageError, reports::ReportError
+int compare(const CompareCommand& command);
+
+/// Runs the same thing as several processes and stores this machine's spread. @returns 0, or the exit status
+/// of a process that did not measure everything.
+int calibrate(const Options& options);
+
+/// Runs as one or more processes, compares with a named baseline, saves a named baseline.
+/// @returns the exit status of the comparison where there is one, else of the run.
+int run_with_baseline(const Options& options);
+
+}  // namespace stbench

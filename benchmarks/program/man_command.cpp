@@ -1,0 +1,92 @@
+/// `stbench man` and `stbench schema`: the man page and the reports' JSON Schema, made from the tables that
+/// the program itself goes by.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+#include "benchmarks/program/help.h"
+#include "benchmarks/program/option_table.h"
+#include "benchmarks/program/own_command.h"
+#include "benchmarks/program/version.h"
+#include "harness/errors.h"
+#include "reports/files/json_schema.h"
+#include "reports/standard_output.h"
+
+namespace stbench {
+namespace {
+
+/// A text in troff: what it would take for a request or an escape is made plain.
+std::string troff(std::string_view text) {
+  std::string safe;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool begins_line = i == 0 || text[i - 1] == '\n';
+    if (begins_line && (c == '.' || c == '\'')) safe += "\\&";
+    if (c == '\\') {
+      safe += "\\e";
+    } else if (c == '-') {
+      safe += "\\-";
+    } else if (text.substr(i).starts_with("×")) {
+      safe += "\\[mu]";
+      ++i;
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+/// Lines as they stand.
+std::string as_is(std::string_view text) { return fmt::format(".nf\n{}\n.fi\n", troff(text)); }
+
+std::string option_entry(const Option& option) {
+  std::string text = fmt::format(".TP\n\\fB{}\\fR", troff(option.name));
+  if (!option.value.empty()) text += fmt::format(" \\fI{}\\fR", troff(option.value));
+  text += fmt::format("\n{}\n", troff(option.brief));
+  if (!option.more.empty()) text += fmt::format(".br\n{}\n", troff(option.more));
+  if (!option.values.empty())
+    text += fmt::format(".br\nValues: {}.\n", troff(fmt::format("{}", fmt::join(option.values, ", "))));
+  return text;
+}
+
+std::string command_entries() {
+  std::string text;
+  const auto entry = [&](std::string_view usage, std::string_view summary) {
+    text += fmt::format(".TP\n\\fBstbench {}\\fR\n{}\n", troff(usage), troff(summary));
+  };
+  for (const auto& common : common_commands()) entry(common.usage, common.summary);
+  for (const auto& own : own_commands()) entry(own.usage, own.summary);
+  return text;
+}
+
+std::string man_page() {
+  std::string options;
+  for (const auto& section : option_table()) {
+    options += fmt::format(".SS {}\n", troff(section.title));
+    for (const auto& option : section.options) options += option_entry(option);
+  }
+  return fmt::format(
+      ".TH STBENCH 1 \"\" \"{}\" \"User Commands\"\n"
+      ".SH NAME\nstbench \\- measure how fast rows of a table move, and check every number\n"
+      ".SH SYNOPSIS\n{}.SH OPTIONS\n{}.SH NOTES\n{}.SH EXAMPLES\n{}",
+      troff(program_name), command_entries(), options, as_is(help_notes()), as_is(help_examples()));
+}
+
+Execute printing(std::string_view command, const std::vector<std::string>& words, std::string (*text)()) {
+  if (!words.empty())
+    throw UsageError(fmt::format("{} takes no '{}': it prints one text, for a file", command, words.front()));
+  return [text] {
+    reports::write_standard_output(text());
+    return 0;
+  };
+}
+
+}  // namespace
+
+Execute parse_man(const std::vector<std::string>& words) { return printing("man", words, man_page); }
+Execute parse_schema(const std::vector<std::string>& words) {
+  return printing("schema", words, reports::json_schema);
+}
+
+}  // namespace stbench

@@ -1,0 +1,139 @@
+#include "benchmarks/program/own_processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <thread>
+
+#include "benchmarks/program/exit_status.h"
+#include "harness/interrupt.h"
+#include "reports/error.h"
+#include "reports/files/file.h"
+#include "speedtorch/system/unfinished.h"
+
+namespace stbench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// What belongs to the parent: the processes only measure.
+constexpr std::array<std::string_view, 11> with_value = {
+    "--save-baseline", "--baseline", "--baselines", "--processes", "--effect",       "--metric",
+    "--across",        "--markdown", "--csv",       "--json",      "--benchmark_out"};
+constexpr std::array<std::string_view, 2> without_value = {"--allow-missing", "--all"};
+
+bool is_in(std::string_view word, auto names) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+/// The arguments of one process: the measurement's, and where to write the report.
+Words arguments_for(const Options& options, const std::string& report) {
+  Words words{"stbench", "run"};
+  bool skip = false;
+  for (const auto& word : options.measuring_words) {
+    const bool was_skipped = std::exchange(skip, false);
+    if (was_skipped || is_in(word, without_value)) continue;
+    const auto name = word.substr(0, word.find('='));
+    if (is_in(name, with_value)) {
+      skip = name == word;
+      continue;
+    }
+    words.push_back(word);
+  }
+  words.insert(words.end(), {"--json", report});
+  return words;
+}
+
+/// The folder that the processes write their reports to. It goes with this process; if that is killed, the
+/// next run removes it.
+class ReportsFolder {
+ public:
+  ReportsFolder() {
+    reports::remove_and_name_leftovers(place());
+    if (folder_.error() != 0)
+      throw reports::ReportError(fmt::format("cannot make a folder in \"{}\": {}",
+                                             std::filesystem::temp_directory_path().string(),
+                                             reports::system_reason(folder_.error())));
+  }
+
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
+
+ private:
+  static std::string place() {
+    return (std::filesystem::temp_directory_path() / "stbench-processes").string();
+  }
+
+  speedtorch::UnfinishedFolder folder_{place(), 0700};
+};
+
+/// In a process group of its own, so that an interrupt from the terminal reaches it once, through us.
+pid_t start(Words words, bool show) {
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  if (!show) ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    throw reports::ReportError(fmt::format("cannot start a process: {}", reports::system_reason(error)));
+  return pid;
+}
+
+/// Waits, and hands on what asks us to finish. @returns the exit status, 128 + signal where it was killed
+int wait_for(pid_t pid) {
+  constexpr auto pause = std::chrono::milliseconds(20);
+  int status = 0;
+  for (bool told = false;; std::this_thread::sleep_for(pause)) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return exit_status_of_process(status);
+    if (ended < 0 && errno != EINTR)
+      throw reports::ReportError(fmt::format("lost a process: {}", reports::system_reason(errno)));
+    if (const int signal = harness::interrupted_by(); signal != 0 && !std::exchange(told, true))
+      ::kill(pid, signal);
+  }
+}
+
+}  // namespace
+
+OwnRuns run_processes(const Options& options, int processes, bool show) {
+  const ReportsFolder folder;
+  const harness::InterruptGuard interrupts;
+  OwnRuns runs;
+  for (int i = 0; i < processes; ++i) {
+    const auto report = folder.file(fmt::format("{}.json", i + 1));
+    if (processes > 1) fmt::print(stderr, "process {} of {}\n", i + 1, processes);
+    std::fflush(nullptr);
+    const int status = wait_for(start(arguments_for(options, report), show));
+    std::error_code ignored;
+    if (std::filesystem::exists(report, ignored)) {
+      runs.reports.push_back(reports::read_report(report));
+    } else if (!is_of_signal(status)) {
+      throw reports::ReportError(
+          fmt::format("process {} ended with exit status {} and without a report", i + 1, status));
+    }
+    runs.exit_status = status;
+    if (status != 0) break;
+  }
+  return runs;
+}
+
+}  // namespace stbench

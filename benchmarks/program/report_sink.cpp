@@ -1,0 +1,61 @@
+#include "benchmarks/program/report_sink.h"
+
+#include "benchmarks/program/google_benchmark_process.h"
+#include "benchmarks/program/screen.h"
+#include "reports/error.h"
+#include "reports/files/csv.h"
+#include "reports/files/json.h"
+#include "reports/standard_output.h"
+
+namespace stbench {
+namespace {
+
+std::unique_ptr<reports::ReportFile> claim(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<reports::ReportFile>(path);
+}
+
+/// True if the results are in a file at the end, whatever becomes of stdout.
+bool names_file(const Options& options) {
+  return !(options.csv.empty() && options.json.empty() && options.benchmark_out.empty() &&
+           options.events.empty() && options.save_baseline.empty());
+}
+
+}  // namespace
+
+ReportSink::ReportSink(const Options& options)
+    : takes_stdout_(options.csv == "-" || options.json == "-" || options.benchmark_out == "-" ||
+                    options.events == "-" || options.trace == "-"),
+      shows_tables_(stbench::shows_tables(takes_stdout_, names_file(options))),
+      google_benchmark_format_(options.benchmark_out_format),
+      csv_(claim(options.csv)),
+      json_(claim(options.json)),
+      google_benchmark_(claim(options.benchmark_out)),
+      trace_file_(claim(options.trace)) {
+  if (!options.events.empty()) events_ = std::make_unique<EventFile>(options.events);
+  if (trace_file_) trace_ = std::make_unique<harness::Trace>();
+}
+
+void ReportSink::progress(const reports::Report& report) {
+  if (events_) events_->update(report);
+}
+
+std::string ReportSink::write(const reports::Report& report, const std::string& tables) {
+  std::string unwritten;
+  const auto attempt = [&](auto action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      unwritten += (unwritten.empty() ? "" : "\n") + std::string(error.what());
+    }
+  };
+  if (csv_) attempt([&] { csv_->write(reports::to_csv(report)); });
+  if (json_) attempt([&] { json_->write(reports::to_json(report)); });
+  if (google_benchmark_)
+    attempt([&] { google_benchmark_->write(google_benchmark_text(report, google_benchmark_format_)); });
+  if (events_) attempt([&] { events_->end(report); });
+  if (trace_) attempt([&] { trace_file_->write(trace_->to_json(report.program)); });
+  if (!tables.empty()) attempt([&] { reports::write_standard_output(tables); });
+  return unwritten;
+}
+
+}  // namespace stbench

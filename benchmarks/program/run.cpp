@@ -1,0 +1,427 @@
+#include "benchmarks/program/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "benchmarks/program/exit_status.h"
+#include "benchmarks/program/libtorch_environment.h"
+#include "benchmarks/program/report_sink.h"
+#include "benchmarks/program/screen.h"
+#include "benchmarks/program/version.h"
+#include "benchmarks/suite/suite.h"
+#include "harness/clock_watch.h"
+#include "harness/doctor/doctor.h"
+#include "harness/environment.h"
+#include "harness/errors.h"
+#include "harness/interrupt.h"
+#include "harness/machine.h"
+#include "harness/pattern.h"
+#include "harness/progress.h"
+#include "harness/sampler.h"
+#include "harness/span.h"
+#include "harness/startable_threads.h"
+#include "harness/watchdog.h"
+#include "reports/error.h"
+#include "reports/files/emulated.h"
+#include "reports/standard_output.h"
+#include "reports/statistics/statistics.h"
+#include "speedtorch/cuda.h"
+#include "speedtorch/kernels/isa.h"
+
+namespace stbench {
+namespace {
+
+using reports::Identity;
+using reports::Record;
+using reports::Report;
+using reports::Status;
+
+/// Drops the cases that --filter does not match. @returns true where some are left
+bool filter(Plan& plan, const std::string& expression) {
+  const harness::Pattern pattern(expression, "--filter");
+  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(sentence_of(id)); };
+  for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
+  std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
+  std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
+  return !plan.groups.empty() || !plan.waived.empty();
+}
+
+/// The plans of all suites asked for. @throws UsageError where none has a case that --filter matches.
+std::vector<Plan> plans_of(const Options& options, const harness::Machine& machine) {
+  std::vector<Plan> plans;
+  bool any = options.filter.empty();
+  auto names = options.suites;
+  std::ranges::stable_partition(names, [](const std::string& name) { return !suite_named(name).runs_last; });
+  for (const auto& name : names) {
+    const harness::Span span("plan", name);
+    plans.push_back(suite_named(name).plan(options, machine));
+    if (!options.filter.empty()) any = filter(plans.back(), options.filter) || any;
+  }
+  if (!any) {
+    throw UsageError(fmt::format("--filter '{}' matches no case; --dry-run without it lists them",
+                                 harness::shown_pattern(options.filter)));
+  }
+  return plans;
+}
+
+std::string now_utc() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+bool is_on_gpu(const Identity& id) {
+  return id.device != "cpu" || id.placement == "pinned" || id.placement == "device";
+}
+
+Report empty_report(const Options& options, const harness::Machine& machine) {
+  Report report;
+  report.program = program_name;
+  report.argv = options.argv;
+  report.seed = options.seed;
+  report.started_at = now_utc();
+  report.environment = harness::environment(machine, environment_sources());
+  const auto isas = speedtorch::kernels::supported_isas();
+  report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
+  report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
+  report.environment["libtorch"] = libtorch_environment();
+  report.environment["cuda"] = cuda_environment();
+  report.environment["doctor"] =
+      harness::doctor::to_json(harness::doctor::examine(harness::doctor::read_sources()));
+  for (const auto& name : options.suites) {
+    for (const auto& [axis, standard] : suite_named(name).axes) {
+      if (std::find(report.axes.begin(), report.axes.end(), axis) == report.axes.end())
+        report.axes.push_back(axis);
+    }
+  }
+  if (report.environment["build"].value("build_type", "") != "Release") {
+    report.warnings.emplace_back("this is no Release build: its own figures are too low");
+  }
+  return report;
+}
+
+/// The threads of the largest case and its callers, and the one that watches the time.
+std::int64_t threads_of(const Options& options, const harness::Machine& machine) {
+  const auto largest = [](const std::vector<std::int64_t>& numbers, std::int64_t otherwise) {
+    return numbers.empty() ? otherwise : std::ranges::max(numbers);
+  };
+  return largest(options.cores, static_cast<std::int64_t>(machine.allowed_cpus.size())) +
+         largest(options.callers, 0) + 1;
+}
+
+/// One run of the program, from the plan to the reports.
+class Run {
+ public:
+  Run(const Options& options, const harness::Machine& machine)
+      : options_(options),
+        machine_(machine),
+        sink_(options),
+        report_(empty_report(options, machine)),
+        clocks_(environment_sources(), machine.allowed_cpus) {
+    plans_ = plans_of(options, machine);
+    for (const auto& plan : plans_) {
+      report_.environment.update(plan.environment);
+      report_.warnings.insert(report_.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+    }
+  }
+
+  int execute() {
+    harness::require_threads(threads_of(options_, machine_));
+    if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
+    const harness::InterruptGuard interrupts;
+    sink_.progress(report_);
+    measure_all();
+    progress_.clear();
+    finish(report_);
+    const auto unwritten = sink_.write(
+        report_, sink_.shows_tables() ? screen_text(report_, style_for(options_.color)) : std::string());
+    for (const auto& line : unmet(options_.expectations, report_)) fmt::print(stderr, "stbench: {}\n", line);
+    if (!unwritten.empty()) throw reports::ReportError(unwritten);
+    return exit_status(report_, options_.expectations, harness::interrupted_by());
+  }
+
+ private:
+  void measure_all() {
+    harness::Watchdog watchdog(std::chrono::duration<double>(options_.timeout_s),
+                               [this](const std::string& what) { give_up(what); });
+    double seconds = 0;
+    std::size_t groups = 0;
+    for (const auto& plan : plans_) {
+      for (const auto& group : plan.groups) seconds += group->seconds, ++groups;
+    }
+    progress_.set_total(options_.samples ? 0 : seconds);
+    std::size_t done = 0;
+    double saved = 0;  // what quiet groups did not need of their time; noisy ones after them may have it
+    for (auto& plan : plans_) {
+      add(plan.waived);
+      for (auto& group : plan.groups) {
+        if (harness::interrupted_by() != 0) break;
+        const auto begin = Clock::now();
+        const double share = 1.0 / static_cast<double>(groups);
+        const double lent = saved / static_cast<double>(groups - done);
+        group->seconds += lent;
+        measure_group(*group, static_cast<double>(done) * share, share, watchdog);
+        settle(plan);
+        const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+        saved = std::max(0.0, saved - lent + group->seconds - taken);
+        ++done;
+      }
+      if (plan.groups.empty()) continue;
+      progress_.step("last checks of the tables", static_cast<double>(done) / static_cast<double>(groups));
+      const auto& last = *plan.groups.back();
+      const harness::Span span("last check", last.title);
+      limited(last.cases.front(), watchdog, "last check", plan.last_check);
+      settle(plan);
+    }
+  }
+
+  void settle(const Plan& plan) {
+    const std::lock_guard lock(mutex_);
+    plan.settle(report_.records);
+    sink_.progress(report_);
+  }
+
+  void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
+    const harness::Span span("group", group.title);
+    progress_.step(group.title, before);
+    std::vector<Record> records;
+    try {
+      GroupBench bench(*this, group, before, share, watchdog);
+      records = group.measure(bench);
+    } catch (const std::exception& error) {
+      records = failed(group, error.what());
+    }
+    add(records);
+  }
+
+  /// What a group gets of this run.
+  class GroupBench final : public Bench {
+   public:
+    GroupBench(Run& run, const Group& group, double before, double share, harness::Watchdog& watchdog)
+        : run_(run), group_(group), before_(before), share_(share), watchdog_(watchdog) {}
+
+    void limited(const char* phase, const std::function<void()>& step) override {
+      limited(group_.cases.front(), phase, step);
+    }
+    void limited(const Identity& id, const char* phase, const std::function<void()>& step) override {
+      const harness::Span span(phase, group_.title);
+      run_.limited(id, watchdog_, phase, step);
+    }
+    std::vector<Record> sample(std::vector<harness::Contestant>& contestants) override {
+      auto clocks_before = run_.clocks_of(group_);
+      auto records = harness::measure(contestants, run_.rules(group_), run_.hooks(*this, watchdog_));
+      for (auto& record : records) record.more.emplace_back("group", run_.groups_);
+      run_.keep_clocks(std::move(clocks_before), run_.clocks_of(group_));
+      ++run_.groups_;
+      return records;
+    }
+    void progress(std::string_view what, double fraction) override {
+      run_.progress_.step(fmt::format("{}, {}", group_.title, what), before_ + fraction * share_);
+    }
+    [[nodiscard]] bool stop() const override { return harness::interrupted_by() != 0; }
+
+   private:
+    Run& run_;
+    const Group& group_;
+    double before_, share_;
+    harness::Watchdog& watchdog_;
+  };
+
+  /// Clocks, temperature, power and throttling of the devices that the group works on.
+  [[nodiscard]] nlohmann::ordered_json clocks_of(const Group& group) const {
+    std::set<std::string> devices{"cpu"};
+    for (const auto& id : group.cases) devices.insert(id.device);
+    return clocks_.read(devices);
+  }
+
+  /// By the number that the group's records have in their column `group`.
+  void keep_clocks(nlohmann::ordered_json before, nlohmann::ordered_json after) {
+    const std::lock_guard lock(mutex_);
+    report_.environment["groups"][std::to_string(groups_)] = {{"before", std::move(before)},
+                                                              {"after", std::move(after)}};
+  }
+
+  /// Does a step under its time limit. For what belongs to no single case, the first of its group stands.
+  void limited(const Identity& id, harness::Watchdog& watchdog, const char* phase,
+               const std::function<void()>& step) {
+    enter(id, phase, watchdog);
+    const Disarm disarm{watchdog};
+    step();
+  }
+
+  /// Disarms at the end of the scope, also when it is left by an exception.
+  struct Disarm {
+    harness::Watchdog& watchdog;
+    ~Disarm() { watchdog.disarm(); }
+  };
+
+  void enter(const Identity& id, std::string_view phase, harness::Watchdog& watchdog) {
+    {
+      const std::lock_guard lock(mutex_);
+      current_ = id;
+    }
+    watchdog.arm(std::string(phase));
+  }
+
+  static std::vector<Record> failed(const Group& group, const std::string& reason) {
+    std::vector<Record> records;
+    for (const auto& id : group.cases) records.push_back(reports::unmeasured(id, Status::failed, reason));
+    return records;
+  }
+
+  [[nodiscard]] harness::SamplingRules rules(const Group& group) const {
+    harness::SamplingRules rules;
+    rules.warmup = options_.warmup;
+    rules.seconds = group.seconds;
+    rules.verify_every = options_.verify_every;
+    rules.clock_step_s = machine_.clock_step_s;
+    rules.seed = options_.seed;
+    if (options_.samples) {
+      rules.floor = rules.most = *options_.samples;
+      rules.latency_runs = harness::fewest_latencies;
+      rules.seconds = std::numeric_limits<double>::infinity();
+    }
+    return rules;
+  }
+
+  harness::SamplerHooks hooks(GroupBench& bench, harness::Watchdog& watchdog) {
+    harness::SamplerHooks hooks;
+    hooks.stop = [&bench] { return bench.stop(); };
+    hooks.enter = [this, &watchdog](const harness::Contestant& contestant, std::string_view phase) {
+      enter(contestant.id, phase, watchdog);
+    };
+    hooks.leave = [&watchdog] { watchdog.disarm(); };
+    hooks.throttle_count = [this](const harness::Contestant& contestant) {
+      return clocks_.throttle_count(contestant.id.device);
+    };
+    hooks.progress = [&bench](double fraction, std::string_view what) { bench.progress(what, fraction); };
+    return hooks;
+  }
+
+  void add(std::vector<Record> records) {
+    if (speedtorch::cuda_status().emulated)
+      for (auto& record : records)
+        if (is_on_gpu(record.id)) reports::forget_times(record);
+    const std::lock_guard lock(mutex_);
+    report_.records.insert(report_.records.end(), records.begin(), records.end());
+  }
+
+  /// Derived records and figures; the same for a whole run and for one that is cut short.
+  void finish(Report& report) const {
+    report.interrupted = harness::interrupted_by() != 0;
+    for (const auto& name : options_.suites) suite_named(name).derive(report.records, options_);
+    reports::derive(report.records);
+  }
+
+  /// A step passed its limit. It cannot be stopped, so the report is written from here and the process ends.
+  void give_up(const std::string& phase) {
+    const std::lock_guard lock(mutex_);
+    auto report = report_;
+    const auto record = reports::unmeasured(
+        current_, Status::failed,
+        fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase));
+    report.records.push_back(record);
+    report.warnings.emplace_back(
+        "the run broke off: tables above 1 GiB did not get their last check as a whole");
+    finish(report);
+    progress_.clear();
+    std::fprintf(stderr, "stbench: %s: %s\n", sentence_of(record.id).c_str(), record.reason.c_str());
+    if (const auto unwritten = sink_.write(report); !unwritten.empty())
+      std::fprintf(stderr, "stbench: %s\n", unwritten.c_str());
+    std::fflush(nullptr);
+    std::_Exit(exit_status(report, options_.expectations, harness::interrupted_by()));
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  const Options& options_;
+  const harness::Machine& machine_;
+  ReportSink sink_;
+  std::mutex mutex_;  ///< of the next two, which the watchdog's thread reads
+  Report report_;
+  Identity current_;
+  harness::ClockWatch clocks_;
+  std::int64_t groups_ = 0;
+  std::vector<Plan> plans_;
+  harness::Progress progress_;
+};
+
+void write_cases(const Options& options, const harness::Machine& machine) {
+  double seconds = 0;
+  std::size_t cases = 0;
+  std::string text;
+  for (const auto& plan : plans_of(options, machine)) {
+    for (const auto& group : plan.groups) {
+      seconds += group->seconds;
+      for (const auto& id : group->cases) text += sentence_of(id) + "\n", ++cases;
+    }
+    for (const auto& record : plan.waived)
+      text += fmt::format("waived: {}: {}\n", sentence_of(record.id), record.reason);
+    for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
+  }
+  reports::write_standard_output(text);
+  fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
+}
+
+}  // namespace
+
+int run(const Options& options) {
+  const auto machine = harness::read_machine();
+  if (options.dry_run) {
+    write_cases(options, machine);
+    return 0;
+  }
+  return Run(options, machine).execute();
+}
+
+namespace {
+
+/// "  method   speedtorch hybrid ...   [all]", the values on as many lines as fit the screen.
+std::string axis_text(const AxisInfo& axis) {
+  constexpr std::size_t columns = 98, indent = 16;
+  std::string text, line = fmt::format("  {:<{}}", axis.name, indent - 2);
+  std::istringstream values(axis.values + "   [" + axis.standard + "]");
+  for (std::string word, gap; values >> word; gap = " ") {
+    if (word.front() == '[') gap = "   ";
+    if (line.size() + gap.size() + word.size() > columns) {
+      text += line + "\n";
+      line = std::string(indent, ' '), gap.clear();
+    }
+    line += gap + word;
+  }
+  return text + line + "\n";
+}
+
+}  // namespace
+
+int list(const ListCommand& command) {
+  if (command.cases) {
+    auto options = command.options;
+    if (options.suites.empty()) {
+      for (const auto& suite : suites()) options.suites.push_back(suite.name);
+    }
+    write_cases(options, harness::read_machine());
+    return 0;
+  }
+  std::string text;
+  for (const auto& suite : suites()) {
+    text += fmt::format("{}: {}\n", suite.name, suite.summary);
+    for (const auto& axis : suite.describe()) text += axis_text(axis);
+    text += suite.more();
+  }
+  reports::write_standard_output(text);
+  return 0;
+}
+
+}  // namespace stbench

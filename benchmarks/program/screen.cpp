@@ -1,0 +1,109 @@
+#include "benchmarks/program/screen.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "benchmarks/suite/suite.h"
+#include "harness/errors.h"
+#include "reports/standard_output.h"
+#include "reports/tables/answer.h"
+#include "reports/tables/table.h"
+
+namespace stbench {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+bool is_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+/// What a JSON pointer names, or null.
+const nlohmann::ordered_json* find(const nlohmann::ordered_json& object, const char* pointer) {
+  const nlohmann::ordered_json::json_pointer path(pointer);
+  return object.contains(path) ? &object.at(path) : nullptr;
+}
+
+/// The first table of ours that was held (of any, where there is none), or null.
+const reports::Record* held_table(const reports::Report& report) {
+  const reports::Record* any = nullptr;
+  for (const auto& record : report.records) {
+    if (record.id.suite != "memory" || !reports::has_numbers(record.status)) continue;
+    if (record.id.method == "speedtorch") return &record;
+    if (any == nullptr) any = &record;
+  }
+  return any;
+}
+
+/// The fastest row of ours (of any, where there is none), as --case takes it: a line break between its words
+/// does no harm. Where nothing was timed, a table that was held.
+std::string rerun_hint(const reports::Report& report) {
+  const reports::Record* best = nullptr;
+  const auto rank = [](const reports::Record& record) {
+    return std::pair(record.id.method != "speedtorch", *record.median_s);
+  };
+  for (const auto& record : report.records) {
+    if (!record.median_s || record.samples == 0) continue;
+    if (best == nullptr || rank(record) < rank(*best)) best = &record;
+  }
+  if (best == nullptr) best = held_table(report);
+  if (best == nullptr) return {};
+  const bool usual = report.seed == Options{}.seed || report.program.empty();  // a CSV does not say
+  const auto seed = usual ? "" : fmt::format(" --seed {}", report.seed);
+  const auto hint = fmt::format("One row again: stbench --case '{}'{}", sentence_of(best->id), seed);
+  return fmt::format("{}\n", fmt::join(reports::wrapped(hint, reports::kScreenWidth, 2), "\n"));
+}
+
+}  // namespace
+
+reports::Style style_for(const std::string& color) {
+  const bool on = color == "always" || (color == "auto" && is_terminal() && !is_set("NO_COLOR"));
+  return on ? reports::Style::colour : reports::Style::plain;
+}
+
+bool shows_tables(bool report_takes_stdout, bool file_takes_results) {
+  if (report_takes_stdout) return false;
+  if (!reports::standard_output_is_closed()) return true;
+  if (file_takes_results) return false;
+  throw UsageError(
+      "stdout is closed, so the results would be lost; leave it open, or name a file (--json FILE)");
+}
+
+std::string machine_line(const reports::Report& report) {
+  const auto& environment = report.environment;
+  const auto text = [&](const char* pointer) {
+    const auto* value = find(environment, pointer);
+    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string("unknown");
+  };
+  const auto number = [&](const char* pointer) {
+    const auto* value = find(environment, pointer);
+    return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : 0;
+  };
+  if (find(environment, "/cpu") == nullptr) return {};
+  const auto devices = number("/cuda/devices");
+  const auto gpu =
+      devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
+  const auto line =
+      fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, text("/cpu/model"),
+                  reports::cores_text(number("/cpu/cores_allowed")),
+                  reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
+  return fmt::format("{}\n", fmt::join(reports::wrapped(line, reports::kScreenWidth, 2), "\n"));
+}
+
+std::string screen_text(const reports::Report& report, reports::Style style) {
+  std::string text = "\n" + reports::render_tables(report, style);
+  if (const auto answer = reports::answer(report); !answer.empty()) text += "\n" + answer;
+  if (const auto hint = rerun_hint(report); !hint.empty()) text += "\n" + hint;
+  return text;
+}
+
+}  // namespace stbench

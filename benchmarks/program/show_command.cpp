@@ -1,0 +1,105 @@
+/// `stbench show REPORT`: a saved report as the run printed it, or some of its rows and columns as a list.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "benchmarks/program/own_command.h"
+#include "benchmarks/program/screen.h"
+#include "benchmarks/suite/expectation.h"
+#include "benchmarks/suite/suite.h"
+#include "harness/errors.h"
+#include "harness/numbers.h"
+#include "harness/pattern.h"
+#include "harness/suggest.h"
+#include "reports/files/file.h"
+#include "reports/standard_output.h"
+#include "reports/tables/listing.h"
+
+namespace stbench {
+namespace {
+
+struct ShowOptions {
+  std::string report, color = "auto", columns, sort, filter;
+};
+
+/// The names of a comma list, each a column of the report.
+std::vector<std::string> columns_of(const reports::Report& report, const std::string& text,
+                                    const char* option) {
+  std::vector<std::string> names;
+  const auto known = reports::listed_columns(report);
+  for (const auto item : harness::split_list(text, option)) {
+    names.emplace_back(item);
+    if (std::ranges::find(known, names.back()) == known.end())
+      throw UsageError(harness::unknown_name(names.back(), option, known));
+  }
+  return names;
+}
+
+void keep_matching(reports::Report& report, const std::string& filter) {
+  const harness::Pattern pattern(filter, "--filter");
+  std::erase_if(report.records, [&](const auto& record) { return !pattern.is_in(sentence_of(record.id)); });
+  if (report.records.empty())
+    throw UsageError(
+        fmt::format("--filter '{}' matches no row of the report", harness::shown_pattern(filter)));
+}
+
+void require_valid(const ShowOptions& options) {
+  const harness::Pattern compiled(options.filter, "--filter");
+  const std::vector<std::string> colors{"auto", "always", "never"};
+  if (std::ranges::find(colors, options.color) == colors.end())
+    throw UsageError(harness::unknown_name(options.color, "--color", colors));
+}
+
+int print(const ShowOptions& options) {
+  auto report = reports::read_report(options.report);
+  if (!options.filter.empty()) keep_matching(report, options.filter);
+  const auto style = style_for(options.color);
+  if (options.columns.empty() && options.sort.empty()) {
+    reports::write_standard_output(machine_line(report) + screen_text(report, style));
+    return 0;
+  }
+  if (!options.sort.empty()) {
+    const bool down = options.sort.starts_with('-');
+    const auto by = columns_of(report, options.sort.substr(down ? 1 : 0), "--sort");
+    reports::sort_by(report, by.front(), down, sentence_of);
+  }
+  const auto columns =
+      options.columns.empty() ? reports::usual_columns() : columns_of(report, options.columns, "--columns");
+  reports::write_standard_output(reports::listing(report, columns, style, sentence_of));
+  return 0;
+}
+
+}  // namespace
+
+Execute parse_show(const std::vector<std::string>& words) {
+  ShowOptions options;
+  CLI::App app("stbench show");
+  app.set_help_flag();
+  app.allow_extras();
+  app.add_option("report", options.report);
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string*>>{{"--color", &options.color},
+                                                         {"--columns", &options.columns},
+                                                         {"--sort", &options.sort},
+                                                         {"--filter", &options.filter}})
+    app.add_option(name, *value);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("show: {}\nstbench --help explains each option", error.what()));
+  }
+  if (const auto extras = app.remaining(); !extras.empty()) {
+    const bool option = extras.front().starts_with("-");
+    throw UsageError(
+        fmt::format("show takes no {}'{}'{}; it takes a report, --columns, --sort, --filter, --color",
+                    option ? "" : "second report ", extras.front(), option ? ": it measures nothing" : ""));
+  }
+  if (options.report.empty())
+    throw UsageError(
+        "show needs a report: stbench show REPORT (a file written by --json, --csv or --events)");
+  require_valid(options);
+  return [options] { return print(options); };
+}
+
+}  // namespace stbench

@@ -1,0 +1,368 @@
+#include "benchmarks/steps/step_suite.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <stdexcept>
+
+#include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/plainly.h"
+#include "benchmarks/transfer/axes.h"
+#include "harness/errors.h"
+#include "harness/numbers.h"
+#include "harness/suggest.h"
+#include "reports/statistics/statistics.h"
+#include "reports/style.h"
+#include "speedtorch/cuda.h"
+#include "speedtorch/kernels/isa.h"
+#include "speedtorch/threads.h"
+
+namespace stbench {
+namespace {
+
+using harness::Check;
+using harness::Contestant;
+using reports::Identity;
+using reports::Record;
+using reports::Status;
+using Names = std::vector<std::string>;
+
+/// By suite; a function's own, because files register in any order.
+std::map<std::string, std::vector<StepMethod>>& methods_by_suite() {
+  static std::map<std::string, std::vector<StepMethod>> all;
+  return all;
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// What the sampler needs of a contestant. The mark is taken before each sample and looked at after it.
+Contestant contestant_of(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper) {
+  const auto mark = std::make_shared<std::string>();
+  Contestant one(
+      id, role,
+      [stepper](int set) {
+        plainly([&] { stepper->elsewhere() ? void(stepper->seconds(set)) : stepper->step(set); });
+      },
+      [stepper](int set) { return plainly([&] { return stepper->check(set); }); });
+  one.poison = [stepper](int set) { plainly([&] { stepper->remember(set); }); };
+  one.prepare = [stepper, mark](int set) {
+    plainly([&] { stepper->prepare(set), *mark = stepper->mark(set); });
+  };
+  one.witness = [stepper, mark](int set) {
+    const bool same = plainly([&] { return !mark->empty() && stepper->mark(set) == *mark; });
+    return same ? Check{1, 1, "the step changed nothing"} : Check{};
+  };
+  if (id.device != "cpu")
+    one.finish = [device = at::Device(id.device)] { speedtorch::synchronize_cuda(device); };
+  if (stepper->elsewhere()) {
+    one.own_clock = [stepper](int first, int repeat) {
+      double seconds = 0;
+      for (int k = 0; k < repeat; ++k) seconds += stepper->seconds((first + k) % harness::index_sets);
+      return seconds;
+    };
+  }
+  one.payload_bytes = stepper->payload_bytes();
+  one.index_bytes = stepper->index_bytes();
+  one.repeatable = false;  // a second step would begin from another state than the check remembers
+  return one;
+}
+
+class StepGroup final : public TimedGroup {
+ public:
+  StepGroup(const StepSuite& suite, std::vector<StepCell> cells, StepTerms terms, std::vector<int> cpus)
+      : suite_(suite), cells_(std::move(cells)), terms_(terms), cpus_(std::move(cpus)) {}
+
+  /// Named by its first case; called when all cases are known.
+  void name_it() {
+    const auto& first = cases.front();
+    title = fmt::format("{} {}×{}", first.suite, harness::short_count(first.rows),
+                        harness::short_count(first.dim));
+    for (const auto& [axis, value] : first.axes) {
+      if (const auto* text = std::get_if<std::string>(&value)) title += " " + *text;
+    }
+  }
+
+  std::vector<Contestant> prepare() override {
+    speedtorch::set_threads(static_cast<int>(cases.front().cores), cpus_);
+    speedtorch::kernels::use_isa("best");
+    std::vector<Contestant> contestants;
+    for (const auto& cell : cells_) {
+      std::shared_ptr<StepWorld> world;
+      for (const auto& id : cases) {
+        if (!id.same_cell(cell.id)) continue;
+        if (!world) world = plainly([&] { return suite_.world(cell.id, terms_); });
+        add(contestants, id, world);
+      }
+    }
+    return contestants;
+  }
+
+  [[nodiscard]] bool concludes() const override { return true; }
+  void conclude(Record& record) override {
+    for (auto& [id, stepper] : steppers_) {
+      if (!(id == record.id) || !reports::has_numbers(record.status)) continue;
+      try {
+        plainly([&, &one = stepper] { one->conclude(record); });
+      } catch (const WrongResult& wrong) {
+        condemn(record, {1, 1, wrong.what()});
+      }
+    }
+  }
+
+  void close(std::vector<Record>& records) override {
+    records.insert(records.end(), waived_.begin(), waived_.end());
+    steppers_.clear();
+    for (auto& [id, world] : worlds_) {
+      const auto check = plainly([&, &one = world] { return one->last_check(); });
+      for (auto& record : records) {
+        if (check.mismatches > 0 && record.id.same_cell(id) && reports::has_numbers(record.status))
+          condemn(record, check);
+      }
+    }
+    worlds_.clear();
+  }
+
+ private:
+  void add(std::vector<Contestant>& contestants, const Identity& id,
+           const std::shared_ptr<StepWorld>& world) {
+    if (worlds_.empty() || worlds_.back().second != world) worlds_.emplace_back(id, world);
+    const auto& all = methods_by_suite().at(suite_.name);
+    const auto method = std::ranges::find(all, id.method, &StepMethod::name);
+    std::shared_ptr<Stepper> stepper;
+    try {
+      stepper = plainly([&] { return method->open(id, *world); });
+    } catch (const CannotRun& refusal) {
+      waived_.push_back(reports::unmeasured(id, Status::waived, refusal.what()));
+      return;
+    }
+    contestants.push_back(contestant_of(id, method->role, stepper));
+    contestants.back().more = world->columns();
+    steppers_.emplace_back(id, stepper);
+  }
+
+  static void condemn(Record& record, const Check& check) {
+    record.status = Status::wrong;
+    record.reason = reports::one_line(check.first);
+    record.mismatches += check.mismatches;
+    reports::summarise(record);
+  }
+
+  const StepSuite& suite_;
+  std::vector<StepCell> cells_;
+  StepTerms terms_;
+  std::vector<int> cpus_;
+  std::vector<std::pair<Identity, std::shared_ptr<Stepper>>> steppers_;
+  std::vector<std::pair<Identity, std::shared_ptr<StepWorld>>> worlds_;
+  std::vector<Record> waived_;  ///< cases that their methods could not open
+};
+
+Names names_of(const std::vector<StepMethod>& methods, bool asked_only) {
+  Names names;
+  for (const auto& method : methods) {
+    if (method.asked_only == asked_only && !contains(names, method.name)) names.push_back(method.name);
+  }
+  return names;
+}
+
+/// From the options to groups of cases.
+class StepPlanner {
+ public:
+  StepPlanner(const StepSuite& suite, const Options& options, const harness::Machine& machine)
+      : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.name]) {}
+
+  Plan plan() {
+    require_possible();
+    for (auto& cell : cells()) add_cell(std::move(cell));
+    if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
+    for (auto& group : plan_.groups) static_cast<StepGroup&>(*group).name_it();
+    if (auto peers = Peers::of_this_run().versions(); !peers.empty())
+      plan_.environment["peers"] = std::move(peers);
+    return std::move(plan_);
+  }
+
+ private:
+  void require_possible() const {
+    if (!contains(suite_.presets, options_.preset)) {
+      throw UsageError(fmt::format("--suite {} has no preset {}; use {}", suite_.name, options_.preset,
+                                   fmt::join(suite_.presets, ", ")));
+    }
+  }
+
+  std::vector<StepCell> cells() {
+    if (options_.case_sentence.empty()) return suite_.cells(options_, machine_);
+    auto id = harness::from_sentence(options_.case_sentence, suite_.axes, suite_.kind);
+    Names known;
+    for (const auto& method : methods_) known.push_back(method.name);
+    if (!contains(known, id.method))
+      throw UsageError(harness::unknown_name(id.method, "--case: method", known));
+    if (!contains(suite_.directions, id.direction))
+      throw UsageError(harness::unknown_name(id.direction, "--case: direction", suite_.directions));
+    id.device = resolve_device(id.device);
+    const auto& placements = suite_.placements_on(id.device);
+    if (!contains(placements, id.placement))
+      throw UsageError(harness::unknown_name(id.placement, "--case: placement", placements));
+    only_ = id.method;
+    id.method.clear();
+    return {suite_.cell_of_case(id, options_)};
+  }
+
+  [[nodiscard]] bool takes_part(const StepMethod& method, const StepCell& cell) const {
+    if (!contains(method.directions, cell.id.direction)) return false;
+    if (!only_.empty()) return method.name == only_ || method.role == harness::Role::libtorch;
+    if (contains(options_.methods, method.name) || contains(options_.peers, method.name)) return true;
+    if (!options_.methods.empty()) return false;
+    return cell.methods.empty() ? !method.asked_only : contains(cell.methods, method.name);
+  }
+
+  void add_cell(StepCell cell) {
+    std::vector<Identity> cases;
+    for (const auto& method : methods_) {
+      auto id = cell.id;
+      id.method = method.name;
+      if (!takes_part(method, cell) || !method.applies(id)) continue;
+      if (const auto reason = method.refuses(id); !reason.empty()) {
+        plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
+      } else {
+        cases.push_back(std::move(id));
+      }
+    }
+    if (cases.empty()) return;
+    require_room(cell.id);
+    if (groups_.empty() || groups_.back().first != cell.group) {
+      groups_.emplace_back(cell.group, std::vector<StepCell>{});
+      plan_.groups.push_back(nullptr);
+    }
+    auto& cells = groups_.back().second;
+    cells.push_back(cell);
+    auto group = std::make_unique<StepGroup>(suite_, cells, StepTerms{options_.seed}, machine_.allowed_cpus);
+    group->seconds = cell.seconds;
+    if (plan_.groups.back()) group->cases = std::move(plan_.groups.back()->cases);
+    group->cases.insert(group->cases.end(), cases.begin(), cases.end());
+    plan_.groups.back() = std::move(group);
+  }
+
+  void require_room(const Identity& id) const {
+    require_room(id, suite_.needs(id), machine_.memory_available, "are available");
+    if (id.device != "cpu")
+      require_room(id, suite_.gpu_needs(id), speedtorch::cuda_free_bytes(at::Device(id.device)),
+                   "are free on " + id.device);
+  }
+  void require_room(Identity id, std::int64_t needed, std::int64_t free, const std::string& where) const {
+    if (needed <= free) return;
+    id.method = "any";
+    throw UsageError(fmt::format("{}: needs {}, {} {}\nuse fewer --rows or a smaller --dim",
+                                 harness::to_sentence(id, suite_.axes), harness::human_bytes(needed),
+                                 harness::human_bytes(free), where));
+  }
+
+  [[nodiscard]] std::string nothing_to_do() const {
+    return fmt::format(
+        "--suite {}: no case is left\nmethods: {}; peers: {}\nplacements with --device cpu: {}; with a GPU: "
+        "{}",
+        suite_.name, fmt::join(names_of(methods_, false), ", "), fmt::join(names_of(methods_, true), ", "),
+        fmt::join(suite_.host_placements, ", "), fmt::join(suite_.gpu_placements, ", "));
+  }
+
+  const StepSuite& suite_;
+  const Options& options_;
+  const harness::Machine& machine_;
+  const std::vector<StepMethod>& methods_;
+  std::string only_;  ///< the method of --case
+  std::vector<std::pair<int, std::vector<StepCell>>> groups_;
+  Plan plan_;
+};
+
+/// The closed axes of a suite with who takes part in it.
+std::vector<AxisInfo> described(const StepSuite& suite) {
+  auto axes = suite.describe();
+  const auto& methods = methods_by_suite()[suite.name];
+  const auto peers = names_of(methods, true);
+  axes.insert(axes.begin(), {"method", fmt::format("{}", fmt::join(names_of(methods, false), " ")), "all"});
+  if (!peers.empty())
+    axes.insert(axes.begin() + 1, {"peers", fmt::format("{}", fmt::join(peers, " ")), "none"});
+  return axes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> cores_of(const Options& options, const harness::Machine& machine,
+                                   bool one_and_all) {
+  const std::int64_t all = machine.allowed_cores;
+  for (const auto cores : options.cores) {
+    if (cores < 1 || cores > all)
+      throw UsageError(fmt::format("--cores {}: use 1 to {}, what the process may use", cores, all));
+  }
+  if (!options.cores.empty()) return options.cores;
+  if (one_and_all && all > 1) return {1, all};
+  return {all};
+}
+
+std::vector<std::string> step_devices(const Options& options) {
+  Names devices;
+  for (const auto& device : options.devices.empty() ? Names{"cpu"} : options.devices) {
+    const auto name = resolve_device(device);
+    if (!contains(devices, name)) devices.push_back(name);
+  }
+  return devices;
+}
+
+std::int64_t bytes_or_most(const Identity& id, std::int64_t factor) {
+  std::int64_t bytes = 0;
+  const bool overflow =
+      __builtin_mul_overflow(id.rows, id.dim, &bytes) || __builtin_mul_overflow(bytes, factor, &bytes);
+  return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
+}
+
+std::vector<std::string> step_method_names() {
+  Names names;
+  for (const auto& [suite, methods] : methods_by_suite()) {
+    for (const auto& method : methods) {
+      if (!contains(names, method.name)) names.push_back(method.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> step_peer_names() {
+  Names names;
+  for (const auto& [suite, methods] : methods_by_suite()) {
+    for (const auto& name : names_of(methods, true)) {
+      if (!contains(names, name)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
+  const auto one = std::make_shared<const StepSuite>(std::move(suite));
+  const RegisterSuite registered{{
+      .name = one->name,
+      .summary = one->summary,
+      .axes = one->axes,
+      .describe = [one] { return described(*one); },
+      .more = one->more,
+      .runs_last = one->runs_last,
+      .plan =
+          [one](const Options& options, const harness::Machine& machine) {
+            Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
+            return StepPlanner(*one, options, machine).plan();
+          },
+      .derive = [one](std::vector<Record>& records,
+                      const Options& options) { one->derive(records, options); },
+  }};
+}
+
+RegisterStepMethod::RegisterStepMethod(const std::string& suite, StepMethod method) {
+  auto& all = methods_by_suite()[suite];
+  const auto rank = [](const StepMethod& one) { return std::pair(one.role, one.name); };
+  const auto place = std::find_if(all.begin(), all.end(),
+                                  [&](const StepMethod& other) { return rank(other) > rank(method); });
+  all.insert(place, std::move(method));
+}
+
+}  // namespace stbench

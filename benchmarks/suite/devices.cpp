@@ -1,0 +1,41 @@
+#include "benchmarks/suite/devices.h"
+
+#include <fmt/format.h>
+
+#include "harness/errors.h"
+#include "harness/numbers.h"
+#include "speedtorch/cuda.h"
+
+namespace stbench {
+
+speedtorch::Placement placement_of(const std::string& name) {
+  using enum speedtorch::Placement;
+  for (const auto placement : {libtorch, pageable, hugepage, mapped, pinned, device}) {
+    if (to_string(placement) == name) return placement;
+  }
+  throw UsageError("unknown placement '" + name + "'");
+}
+
+bool cuda_only(const std::string& placement) { return speedtorch::needs_cuda(placement_of(placement)); }
+
+std::string resolve_device(const std::string& device) {
+  if (device == "cpu") return device;
+  const auto& cuda = speedtorch::cuda_status();
+  const auto name = device == "cuda" ? "cuda:0" : device;
+  const bool numbered = name.starts_with("cuda:") && name.size() > 5 &&
+                        name.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (!numbered)
+    throw UsageError(fmt::format("--device '{}' is unknown; it takes cpu, cuda or cuda:N", device));
+  if (!cuda.available) {
+    throw UsageError(
+        fmt::format("--device {} cannot be used here\nfound: {}; missing: {}\n{}, or use --device cpu",
+                    device, cuda.found, cuda.missing, cuda.cure));
+  }
+  if (harness::parse_count(name.substr(5), "--device") >= cuda.devices) {
+    throw UsageError(fmt::format("--device {}: this machine has {} GPU(s), cuda:0 to cuda:{}", device,
+                                 cuda.devices, cuda.devices - 1));
+  }
+  return name;
+}
+
+}  // namespace stbench

@@ -1,0 +1,121 @@
+/// A suite: a named set of cases, planned from the options, measured group by group.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benchmarks/suite/options.h"
+#include "harness/contestant.h"
+#include "harness/machine.h"
+#include "harness/sentence.h"
+#include "reports/record.h"
+
+namespace stbench {
+
+/// What the run does for a group that is measured: time limits, samples, progress.
+class Bench {
+ public:
+  Bench() = default;
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  virtual ~Bench() = default;
+
+  /// Does a step that belongs to no single case under the time limit of a step.
+  virtual void limited(const char* phase, const std::function<void()>& step) = 0;
+  /// Does a step of one case under the time limit of a step.
+  virtual void limited(const reports::Identity& id, const char* phase, const std::function<void()>& step) = 0;
+  /// Samples contestants in rounds.
+  virtual std::vector<reports::Record> sample(std::vector<harness::Contestant>& contestants) = 0;
+  /// Shows what is done now, as a part of the group from 0 to 1.
+  virtual void progress(std::string_view what, double fraction) = 0;
+  /// True where the user wants the run to end.
+  [[nodiscard]] virtual bool stop() const = 0;
+};
+
+/// Cases that are measured together.
+class Group {
+ public:
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  virtual ~Group() = default;
+
+  std::string title;                     ///< for the progress line
+  std::vector<reports::Identity> cases;  ///< those that can run; others are in Plan::waived
+  double seconds = 0;                    ///< the preset's time for it
+
+  /// Measures the cases. An exception fails all of them.
+  virtual std::vector<reports::Record> measure(Bench& bench) = 0;
+};
+
+/// Cases that are timed, in the same rounds.
+class TimedGroup : public Group {
+ public:
+  /// Allocates and fills what the cases need. Untimed.
+  virtual std::vector<harness::Contestant> prepare() = 0;
+  /// Whether anything follows the samples of a case.
+  [[nodiscard]] virtual bool concludes() const { return false; }
+  /// What follows the samples of one case, each under a limit of time of its own; of an interrupted run's
+  /// too.
+  virtual void conclude(reports::Record& /*record*/) {}
+  /// The checks that come last, and the release of what prepare() made. A record that fails here becomes
+  /// `wrong`.
+  virtual void close(std::vector<reports::Record>& records) = 0;
+
+  std::vector<reports::Record> measure(Bench& bench) final;
+};
+
+struct Plan {
+  std::vector<std::unique_ptr<Group>> groups;
+  std::vector<reports::Record> waived;
+  std::vector<std::string> warnings;  ///< what a reader of the report should know of the plan
+  /// Further parts of the report's environment.
+  nlohmann::ordered_json environment = nlohmann::ordered_json::object();
+  /// The last checks of what several groups share, after all of them.
+  std::function<void()> last_check = [] {};
+  /// Makes what was found wrong with it part of the records of all who worked on it. Called after each group
+  /// and after last_check.
+  std::function<void(std::vector<reports::Record>&)> settle = [](std::vector<reports::Record>&) {};
+};
+
+/// One axis as `list` shows it.
+struct AxisInfo {
+  std::string name;
+  std::string values;
+  std::string standard;  ///< what the standard preset takes
+};
+
+struct Suite {
+  std::string name;
+  std::string summary;
+  harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
+  std::function<std::vector<AxisInfo>()> describe;
+  /// Further lines of `list`, indented.
+  std::function<std::string()> more = [] { return std::string(); };
+  /// It changes the process (its allocator), which would be measured with the suites after it.
+  bool runs_last = false;
+  /// @throws UsageError for what cannot be done as asked, before anything is allocated.
+  std::function<Plan(const Options&, const harness::Machine&)> plan;
+  /// Adds the records that follow from others (sums).
+  std::function<void(std::vector<reports::Record>&, const Options&)> derive =
+      [](std::vector<reports::Record>&, const Options&) {};
+};
+
+/// All suites, by name.
+const std::vector<Suite>& suites();
+
+/// A suite by its name. @throws std::out_of_range for a name that parse_command_line would refuse.
+const Suite& suite_named(const std::string& name);
+
+/// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
+std::string sentence_of(const reports::Identity& id);
+
+/// Registers a suite at start-up: one object a suite's file.
+struct RegisterSuite {
+  explicit RegisterSuite(Suite suite);
+};
+
+}  // namespace stbench

@@ -1,0 +1,65 @@
+/// The checks of the transfer suite: every row compared bit by bit with a reference that is computed, not
+/// copied.
+///
+/// The fill is a hash of the seed and of the 8-byte word's position in the table, so a swapped row, a shifted
+/// column, a stale or half-done copy all differ from it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "harness/contestant.h"
+#include "speedtorch/memory/memory.h"
+
+namespace stbench {
+
+/// The seed of the fill that a table row should hold.
+using SeedOf = std::function<std::uint64_t(std::int64_t row)>;
+
+/// Rows of `row_bytes` bytes in a block of memory, wherever it is. Host memory is worked on in place, device
+/// memory through LibTorch in blocks.
+class RowBytes {
+ public:
+  RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes);
+  /// Compares the named rows with the fill of their seed. `what` names them in the words of a mismatch.
+  [[nodiscard]] harness::Check check(std::span<const std::int64_t> rows, const SeedOf& seed_of,
+                                     const char* what) const;
+  /// Compares every row with the fill of one seed, as one stream of bytes.
+  [[nodiscard]] harness::Check check_all(std::uint64_t seed, const char* what) const;
+  /// Overwrites the named rows with a pattern that no fill contains.
+  void poison(std::span<const std::int64_t> rows) const;
+  /// Writes the fill of its seed into each of the named rows.
+  void write_fill(std::span<const std::int64_t> rows, const SeedOf& seed_of) const;
+  /// Makes the pages of the named rows dirty without changing them: a clean page of a file costs its next
+  /// writer a fault.
+  void dirty(std::span<const std::int64_t> rows) const;
+
+ private:
+  const speedtorch::Memory& memory_;
+  std::int64_t rows_, row_bytes_;
+};
+
+/// Fills row i of `bytes` (CPU, contiguous, n rows) with what the fill of its seed has in row `rows[i]` of a
+/// table.
+void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, const SeedOf& seed_of);
+
+/// Overwrites a tensor with a pattern that no fill contains.
+void poison(at::Tensor& tensor);
+
+/// When a row is the same: bit by bit; or, where it was added to zero on its way, number by number (a NaN is
+/// a NaN, and -0 is 0).
+enum class Equality { bits, numbers };
+
+/// Compares row i of `result` (any device) with row `rows[i]` of the seed's fill. A result that is not
+/// `rows.size()` rows of `row_bytes` bytes is wrong in every row. `numbers` is for floating dtypes only.
+harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
+                          std::int64_t row_bytes, std::uint64_t seed, const char* what,
+                          Equality equality = Equality::bits);
+
+/// Adds what `more` found to `check`.
+void merge(harness::Check& check, const harness::Check& more);
+
+}  // namespace stbench

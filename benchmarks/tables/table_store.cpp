@@ -1,0 +1,184 @@
+#include "benchmarks/tables/table_store.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "benchmarks/tables/row_check.h"
+#include "harness/fill.h"
+#include "speedtorch/error.h"
+#include "speedtorch/files/file_rows.h"
+#include "speedtorch/memory/shared_memory.h"
+#include "speedtorch/threads.h"
+
+namespace stbench {
+namespace {
+
+constexpr std::int64_t fill_block = std::int64_t{1} << 20;
+constexpr std::int64_t file_block = std::int64_t{8} << 20;
+constexpr std::int64_t filled_block = std::int64_t{256} << 20;
+/// A whole check reads some 6 GB/s on two cores.
+constexpr std::int64_t small_table_bytes = std::int64_t{1} << 30;
+constexpr std::int64_t piece = 4096;
+
+/// data[0] is byte `begin` of the endless fill.
+void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, std::uint64_t seed) {
+  const auto blocks = (end - begin + fill_block - 1) / fill_block;
+  speedtorch::parallel_for(blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    const auto from = begin + first * fill_block, to = std::min(end, begin + last * fill_block);
+    harness::fill(data + (from - begin), from, to, seed);
+  });
+}
+
+/// Written in large pieces: so its pages in memory are large, too, where they would be of 4 KiB if it was
+/// filled through a mapping. And clean in the end, else the kernel writes them back in the middle of the
+/// samples.
+void fill_file(int fd, std::int64_t bytes, std::uint64_t seed) {
+  std::vector<std::byte> block(static_cast<std::size_t>(std::min(file_block, bytes)));
+  for (std::int64_t begin = 0; begin < bytes; begin += file_block) {
+    const auto end = std::min(bytes, begin + file_block);
+    fill_host(block.data(), begin, end, seed);
+    for (auto at = begin; at < end;) {
+      const auto written = ::pwrite(fd, block.data() + (at - begin), static_cast<std::size_t>(end - at), at);
+      if (written < 0 && errno != EINTR)
+        throw speedtorch::FileError(std::string("cannot write the mapped table's file: ") +
+                                    std::strerror(errno));
+      at += std::max<std::int64_t>(0, written);
+    }
+  }
+  if (::fdatasync(fd) != 0)
+    throw speedtorch::FileError(std::string("cannot write the mapped table's file: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, std::uint64_t seed) {
+  if (memory.on_host()) {
+    fill_host(memory.data() + begin, begin, end, seed);
+    return;
+  }
+  auto target = memory.tensor({memory.bytes()}, at::kByte);
+  const auto block = at::empty({std::min(filled_block, end - begin)}, at::kByte);
+  for (auto from = begin; from < end; from += filled_block) {
+    const auto bytes = std::min(filled_block, end - from);
+    fill_host(static_cast<std::byte*>(block.data_ptr()), from, from + bytes, seed);
+    target.narrow(0, from, bytes).copy_(block.narrow(0, 0, bytes));
+  }
+}
+
+std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement placement, std::int64_t bytes,
+                                                       at::Device device, bool shared) {
+  auto& block = blocks_[{placement, device.str()}];
+  const auto serves = [&] {
+    return block.memory->bytes() >= bytes && (block.memory->shared_fd() >= 0) == shared;
+  };
+  if (block.memory && serves()) return block.memory;
+  check(block);
+  block = {};  // first free, then allocate
+  block.memory = shared ? speedtorch::allocate_shared(placement, bytes, device)
+                        : speedtorch::allocate(placement, bytes, device, table_folder());
+  block.filled = bytes;
+  if (block.memory->file_fd() >= 0) {
+    fill_file(block.memory->file_fd(), bytes, seed_);
+  } else {
+    fill_memory(*block.memory, 0, bytes, seed_);
+  }
+  return block.memory;
+}
+
+void TableStore::keep_only(speedtorch::Placement placement) {
+  for (auto& [key, block] : blocks_) {
+    if (key.first != placement) check(block);
+  }
+  std::erase_if(blocks_, [&](const auto& entry) { return entry.first.first != placement; });
+}
+
+void TableStore::use(const speedtorch::Memory& memory, const std::vector<reports::Identity>& users) {
+  auto& known = blocks_.at(key_of(memory)).users;
+  known.insert(known.end(), users.begin(), users.end());
+}
+
+bool TableStore::is_small(const speedtorch::Memory& memory) const {
+  return blocks_.at(key_of(memory)).filled <= small_table_bytes;
+}
+
+void TableStore::checked(const speedtorch::Memory& memory, std::int64_t bytes, const harness::Check& damage) {
+  auto& block = blocks_.at(key_of(memory));
+  if (damage.mismatches > 0) {
+    damage_.push_back({std::exchange(block.users, {}), damage});
+  } else if (bytes > block.filled - piece) {
+    block.users.clear();
+  }
+}
+
+void TableStore::check_all() {
+  for (auto& [key, block] : blocks_) check(block);
+}
+
+void TableStore::check(Block& block) {
+  if (block.users.empty()) return;
+  harness::Check found;
+  try {
+    const bool sampled = block.memory->file_fd() >= 0 && block.filled > most_whole_;
+    found =
+        sampled ? compare_sample(*block.memory, block.filled) : compare_whole(*block.memory, block.filled);
+  } catch (const std::exception& error) {
+    found = {1, 1, std::string("it cannot be read: ") + error.what()};
+  }
+  auto users = std::exchange(block.users, {});
+  if (found.mismatches > 0) damage_.push_back({std::move(users), found});
+}
+
+/// As rows of a page, and the rest.
+harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::int64_t bytes) const {
+  const auto pages = bytes / piece, rest = bytes % piece;
+  harness::Check found;
+  if (pages > 0) found = RowBytes(memory, pages, piece).check_all(seed_, "table in rows of 4096 bytes");
+  if (rest > 0 && memory.on_host()) {
+    const bool differs =
+        harness::first_mismatch(memory.data() + pages * piece, pages * piece, rest, seed_) >= 0;
+    merge(found, {1, differs ? 1 : 0, differs ? "the end of the table" : ""});
+  }
+  return found;
+}
+
+/// Evenly spread pages, the first and the last among them. By pread and advice, not through the mapping,
+/// which would read ahead nearly all of the file.
+harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const {
+  constexpr std::int64_t most = 100'000, a_part = 10'000;
+  const auto pages = bytes / piece, count = std::min(most, pages);
+  speedtorch::FileRows rows({memory.file_fd(), 0, pages, piece},
+                            {.engine = speedtorch::FileEngine::advice, .copy_cached = false});
+  harness::Check found;
+  for (std::int64_t begin = 0; begin < count; begin += a_part) {
+    std::vector<std::int64_t> named;
+    for (auto k = begin; k < std::min(count, begin + a_part); ++k)
+      named.push_back(
+          count == 1 ? 0
+                     : static_cast<std::int64_t>(static_cast<double>(k) / static_cast<double>(count - 1) *
+                                                 static_cast<double>(pages - 1)));
+    auto read = at::empty({std::ssize(named), piece}, at::kByte);
+    rows.gather(at::tensor(named, at::kLong), read);
+    merge(found, check_rows(read, named, piece, seed_, "table in rows of 4096 bytes"));
+  }
+  return found;
+}
+
+std::optional<std::int64_t> table_folder_free() {
+  struct statvfs found {};
+  if (::statvfs(table_folder().c_str(), &found) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(found.f_bavail * found.f_frsize);
+}
+
+std::string table_folder() {
+  const char* named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/var/tmp";
+}
+
+}  // namespace stbench

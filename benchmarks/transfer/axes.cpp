@@ -1,0 +1,322 @@
+#include "benchmarks/transfer/axes.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "benchmarks/transfer/method.h"
+#include "harness/errors.h"
+#include "reports/columns.h"
+#include "speedtorch/kernels/isa.h"
+
+namespace stbench {
+namespace {
+
+using Names = std::vector<std::string>;
+
+using Counts = std::vector<std::int64_t>;
+
+Block seeds_case() {
+  Block block;
+  block.dtypes = {"float32"}, block.index_dtypes = {"int64"}, block.distributions = {"unique"};
+  return block;
+}
+
+Block quick() {
+  auto block = seeds_case();
+  block.directions = {"to", "from", "sum"};
+  block.placements = {"libtorch", "hugepage", "pinned", "device"};
+  block.cores = Block::Cores::all;
+  block.seconds = 30, block.group_seconds = 15;
+  return block;
+}
+
+Block standard() {
+  auto block = seeds_case();
+  block.directions = {"to", "from", "sum", "round_trip"}, block.placements = transfer_axes::placements();
+  block.seconds = 260, block.group_seconds = 90;
+  return block;
+}
+
+Block full() {
+  using namespace transfer_axes;
+  Block block;
+  block.directions = directions(), block.placements = placements(), block.dtypes = dtypes();
+  block.index_dtypes = index_dtypes();
+  block.distributions = {"unique", "uniform", "sequential", "sorted", "zipf:1.05"};
+  block.seconds = std::numeric_limits<double>::infinity(), block.group_seconds = 15;
+  return block;
+}
+
+/// The kernels' limits: rows of a table of 5 GB, far beyond every cache and every reach of the TLB, in the
+/// widths of today's tables and between them.
+Block of_kernels() {
+  Block block;
+  block.directions = {"to", "from"}, block.placements = {"pageable", "hugepage"};
+  block.index_dtypes = {"int64", "int32"}, block.distributions = {"unique"};
+  block.methods = {"speedtorch", "index_select", "copy", "stream"};
+  block.table_bytes = 5'000'000'000;
+  block.cores = Block::Cores::all, block.devices = Block::Devices::host;
+  return block;
+}
+
+const Counts& kernel_widths() {
+  static const Counts widths{16, 32, 64, 128, 160, 256, 264, 512, 516, 656, 1024, 1152, 4096};
+  return widths;
+}
+
+/// Also against a[i], which at other widths would take most of the time.
+Block kernels_at_512() {
+  auto block = of_kernels();
+  block.row_bytes = {512};
+  block.methods.emplace_back("advanced");
+  block.seconds = 20, block.group_seconds = 4;
+  return block;
+}
+
+Block kernels_at_each_width() {
+  auto block = of_kernels();
+  block.row_bytes = kernel_widths();
+  block.seconds = 120, block.group_seconds = 3;
+  return block;
+}
+
+Block kernels_on_one_core() {
+  auto block = kernels_at_each_width();
+  block.directions = {"to"}, block.index_dtypes = {"int64"};
+  block.cores = Block::Cores::one;
+  block.peers = true;
+  block.seconds = 40, block.group_seconds = 3;
+  return block;
+}
+
+/// Here LibTorch's other way costs nothing to measure, and no contiguous copy limits anything: it is latency.
+Block kernels_on_small_batches() {
+  auto block = of_kernels();
+  block.row_bytes = {160, 512}, block.index_dtypes = {"int64"};
+  block.batches = {1, 8, 24, 64, 384, 1536};
+  block.methods = {"speedtorch", "index_select", "advanced"};
+  block.cores = Block::Cores::one_and_all;
+  block.seconds = 30, block.group_seconds = 0.5;
+  return block;
+}
+
+Block kernels_over_cores() {
+  auto block = kernels_at_512();
+  block.index_dtypes = {"int64"};
+  block.cores = Block::Cores::doubled;
+  block.seconds = 30, block.group_seconds = 3;
+  return block;
+}
+
+Block kernels_on_a_gpu() {
+  auto block = of_kernels();
+  block.placements = {"pinned", "device"};
+  block.row_bytes = kernel_widths();
+  block.methods = {"speedtorch", "hybrid", "index_select", "staged", "copy", "stream"};
+  block.devices = Block::Devices::gpu;
+  block.peers = true;
+  block.seconds = 120, block.group_seconds = 3;
+  return block;
+}
+
+/// This library's kernels on few multiprocessors of a GPU, and on as many as they like.
+Names within_budgets() {
+  Names names{"speedtorch"};
+  for (const auto& method : methods()) {
+    if (method.name.starts_with("speedtorch_")) names.push_back(method.name);
+  }
+  return names;
+}
+
+/// How few multiprocessors are enough for the link.
+Block kernels_on_few_sms() {
+  auto block = of_kernels();
+  block.directions = {"to"}, block.placements = {"pinned"};
+  block.index_dtypes = {"int64"}, block.row_bytes = {512};
+  block.methods = within_budgets();
+  block.devices = Block::Devices::gpu;
+  block.seconds = 10, block.group_seconds = 3;
+  return block;
+}
+
+/// The link in both ways at once. Without a budget the kernel of one way takes all of the GPU, and the other
+/// waits for it.
+Block kernels_both_ways() {
+  auto block = kernels_on_few_sms();
+  block.directions = {"both"};
+  for (const char* name : {"index_select", "copy", "stream"}) block.methods.emplace_back(name);
+  return block;
+}
+
+/// Files against memory, with all pages there.
+Block files_warm() {
+  auto block = of_kernels();
+  block.directions = {"to"}, block.placements = {"pageable", "mapped"}, block.index_dtypes = {"int64"};
+  block.row_bytes = {64, 512, 4096};
+  block.methods = {"speedtorch", "file_rows", "index_select", "pread", "copy"};
+  block.seconds = 45, block.group_seconds = 15;
+  return block;
+}
+
+/// And with none. Batches are small: of one of 131,072 rows of 512 B nearly every tenth page of the table is
+/// read, and the plain mapping's reading ahead, all of the file in the end, is then no longer in vain.
+/// LibTorch's methods would be the plain mapping once more, at seconds a sample.
+Block files_cold() {
+  auto block = files_warm();
+  block.placements = {"mapped"};
+  block.caches = {"cold"}, block.batches = {8192};
+  block.methods = {"file_rows", "mmap", "pread", "io_uring"};
+  block.seconds = 180, block.group_seconds = 60;
+  return block;
+}
+
+Block memory_cold() {
+  auto block = files_warm();
+  block.placements = {"pageable"};
+  block.caches = {"cold"}, block.batches = {8192};
+  block.methods = {"speedtorch", "index_select"};
+  block.seconds = 12, block.group_seconds = 4;
+  return block;
+}
+
+/// The whole of a table of a few rows there and back, as users of SpeedTorch asked for (6 × 3 to 20 × 3,
+/// float64 in their program): what a call costs. `copy` is LibTorch's plain copy, of pinned memory its pinned
+/// one.
+Block small_table(std::int64_t rows) {
+  auto block = seeds_case();
+  block.directions = {"round_trip"}, block.placements = {"libtorch", "pageable", "pinned", "device"};
+  block.dtypes = {"float64"};
+  block.rows = {rows}, block.dims = {3}, block.batches = {rows};
+  block.methods = {"speedtorch", "index_select", "advanced", "staged", "copy"};
+  block.cores = Block::Cores::all;
+  block.seconds = 5, block.group_seconds = 5;
+  return block;
+}
+
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> all{
+      {"quick", {quick()}},
+      {"standard", {standard()}},
+      {"kernels",
+       {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
+        kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_both_ways()},
+       /*by_placement=*/true},
+      {"files", {files_warm(), files_cold(), memory_cold()}},
+      {"full", {full()}},
+      {"small", {small_table(6), small_table(12), small_table(20)}},
+  };
+  return all;
+}
+
+Names of_all_blocks(const Preset& preset, Names Block::*axis) {
+  Names all;
+  for (const auto& block : preset.blocks) {
+    for (const auto& name : block.*axis) {
+      if (!contains(all, name)) all.push_back(name);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+namespace transfer_axes {
+
+const Names& directions() {
+  static const Names names{"to", "from", "sum", "round_trip", "both"};
+  return names;
+}
+
+const Names& placements() {
+  static const Names names{"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"};
+  return names;
+}
+
+const Names& dtypes() {
+  static const Names names{"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64"};
+  return names;
+}
+
+const Names& index_dtypes() {
+  static const Names names{"int64", "int32"};
+  return names;
+}
+
+const Names& isas() {
+  static const Names names = [] {
+    Names all{"best"};
+    for (const auto isa : speedtorch::kernels::supported_isas()) all.emplace_back(isa);
+    return all;
+  }();
+  return names;
+}
+
+const Names& caches() {
+  static const Names names{"warm", "cold"};
+  return names;
+}
+
+const harness::AxisDefaults& further() {
+  static const harness::AxisDefaults axes = [] {
+    harness::AxisDefaults some;
+    for (const char* name : {"cache", "callers", "index_home", "isa"})
+      some.emplace_back(name, *reports::find(reports::known_axes(), name));
+    return some;
+  }();
+  return axes;
+}
+
+}  // namespace transfer_axes
+
+const Preset& preset_of(const Options& options) {
+  const auto found = std::ranges::find(presets(), options.preset, &Preset::name);
+  if (found == presets().end())
+    throw UsageError(fmt::format("--suite transfer has no preset {}; --suite {} has", options.preset,
+                                 options.preset == "batches" ? "infinitybatch" : "optimizer,contiguous"));
+  return *found;
+}
+
+Names preset_names() {
+  Names names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  names.insert(names.end(), {"steps", "batches"});  // of the suites that time a step
+  return names;
+}
+
+bool is_cold(const reports::Identity& id) {
+  return *reports::find(id.axes, "cache") == reports::Value("cold");
+}
+
+Names directions_of(const Options& options) {
+  if (contains(options.directions, "step"))
+    throw UsageError("--direction step is none of --suite transfer; to, from, sum, round_trip and both are");
+  return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
+}
+
+bool is_usual_axis(const reports::Identity& id, std::string_view axis) {
+  return *reports::find(id.axes, axis) == *reports::find(transfer_axes::further(), axis);
+}
+
+bool direction_applies(const reports::Identity& id) {
+  return id.direction != "both" || rows_cross_the_link(id);
+}
+
+std::string direction_refuses(const reports::Identity& id) {
+  const bool both = id.direction == "both", several = callers_of(id) > 1;
+  if (both && several) return "both ways at once are one caller's; use --callers 1";
+  if (both && id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";
+  const bool distinct =
+      id.distribution == "unique" || (id.distribution == "sequential" && rows_moved(id) <= id.rows);
+  if (both && !distinct)
+    return "a row that is read and written at once is neither old nor new; use --distribution unique";
+  if (several && id.direction != "to" && !distinct)
+    return "two callers must not write one row at once; use --distribution unique";
+  return {};
+}
+
+Names placements_of(const Options& options) {
+  return given_or(options.placements, of_all_blocks(preset_of(options), &Block::placements));
+}
+
+}  // namespace stbench

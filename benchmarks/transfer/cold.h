@@ -1,0 +1,52 @@
+/// Cold caches: what is done before each sample of a case whose axis `cache` is `cold`.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "speedtorch/memory/memory.h"
+
+namespace stbench {
+
+/// The caches cannot be made cold here; what() has the reason and the cure, without a folder's name.
+class CannotEvict : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Fills the processor's caches with other bytes: twice as many as the last level has, each core its part, so
+/// that the cores' own caches have them too.
+class CacheWalk {
+ public:
+  explicit CacheWalk(std::int64_t last_level_bytes);
+  void walk();
+
+ private:
+  std::vector<std::byte> others_;
+};
+
+/// Makes the caches cold for one table and the model tensor that its rows go to.
+class Cold {
+ public:
+  /// @param model the device of the model tensor; a GPU's L2 is filled with other bytes likewise (not yet run
+  /// on a GPU)
+  Cold(std::shared_ptr<speedtorch::Memory> table, at::Device model, std::shared_ptr<CacheWalk> caches);
+  /// A mapped table's file is taken out of memory, and mincore is asked whether it is. Then the caches.
+  /// @throws CannotEvict where a part of the file stays in memory
+  void evict();
+
+ private:
+  void evict_file() const;
+  std::shared_ptr<speedtorch::Memory> table_;
+  std::shared_ptr<CacheWalk> caches_;
+  at::Tensor device_bytes_;  ///< twice a GPU's L2
+};
+
+/// Brings the whole file of a mapped table into memory. Nothing for other memory.
+void make_warm(const speedtorch::Memory& table);
+
+}  // namespace stbench

@@ -1,0 +1,126 @@
+#include "benchmarks/transfer/cuda_peers.h"
+
+#include <fmt/format.h>
+
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+
+#ifdef SPEEDTORCH_HAS_CUDA
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include "speedtorch/kernels/cuda/batched_memcpy.h"
+#include "speedtorch/kernels/cuda/device.h"
+#endif
+
+namespace stbench {
+
+#ifdef SPEEDTORCH_HAS_CUDA
+
+namespace {
+
+namespace kernels = speedtorch::kernels;
+
+kernels::Rows rows_of(const at::Tensor& tensor) {
+  const auto row_bytes = static_cast<std::int64_t>(tensor.nbytes()) / tensor.size(0);
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.size(0), row_bytes, row_bytes};
+}
+
+/// Calls `move` with the index as its type has it.
+template <class Move>
+void with_index(const at::Tensor& index, Move move) {
+  if (index.scalar_type() == at::kInt) {
+    move(index.const_data_ptr<std::int32_t>());
+  } else {
+    move(index.const_data_ptr<std::int64_t>());
+  }
+}
+
+}  // namespace
+
+CubRows::CubRows(Arena& arena) {
+  const c10::cuda::CUDAGuard guard(arena.model().device());
+  const auto bytes = kernels::cub_rows_scratch_bytes(arena.model().size(0));
+  scratch_ = at::empty({bytes}, arena.model().options().dtype(at::kByte));
+}
+
+void CubRows::gather(Arena& arena, int set) {
+  const c10::cuda::CUDAGuard guard(scratch_.device());
+  with_index(arena.index(set), [&](const auto* index) {
+    kernels::gather_rows_cub(rows_of(arena.table()), index, arena.model().size(0), rows_of(arena.model()),
+                             static_cast<std::byte*>(scratch_.data_ptr()), scratch_.numel(),
+                             c10::cuda::getCurrentCUDAStream());
+  });
+}
+
+void CubRows::scatter(Arena& arena, int set) {
+  const c10::cuda::CUDAGuard guard(scratch_.device());
+  with_index(arena.index(set), [&](const auto* index) {
+    kernels::scatter_rows_cub(rows_of(arena.values(set)), index, arena.model().size(0),
+                              rows_of(arena.table()), static_cast<std::byte*>(scratch_.data_ptr()),
+                              scratch_.numel(), c10::cuda::getCurrentCUDAStream());
+  });
+}
+
+/// A blocking stream: it and the default stream, on which the other methods work, wait for each other.
+struct MemcpyBatchRows::Batch {
+  explicit Batch(at::Device on) : device(on) {
+    const c10::cuda::CUDAGuard guard(device);
+    kernels::check_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
+  }
+  ~Batch() { cudaStreamDestroy(stream); }
+  Batch(const Batch&) = delete;
+
+  at::Device device;
+  cudaStream_t stream = nullptr;
+  kernels::MemcpyBatch copies;
+};
+
+MemcpyBatchRows::MemcpyBatchRows(Arena& arena) : batch_(std::make_shared<Batch>(arena.model().device())) {}
+
+void MemcpyBatchRows::gather(Arena& arena, int set) {
+  const c10::cuda::CUDAGuard guard(batch_->device);
+  with_index(arena.host_index(set), [&](const auto* index) {
+    batch_->copies.gather(rows_of(arena.table()), index, arena.model().size(0), rows_of(arena.model()),
+                          batch_->stream);
+  });
+}
+
+void MemcpyBatchRows::scatter(Arena& arena, int set) {
+  const c10::cuda::CUDAGuard guard(batch_->device);
+  with_index(arena.host_index(set), [&](const auto* index) {
+    batch_->copies.scatter(rows_of(arena.values(set)), index, arena.model().size(0), rows_of(arena.table()),
+                           batch_->stream);
+  });
+}
+
+std::string memcpy_batch_refuses() {
+  constexpr int first_driver = 12080;
+  if (!kernels::MemcpyBatch::built_in())
+    return "built with a CUDA runtime before 13.0, without cudaMemcpyBatchAsync; build with CUDA 13";
+  const int driver = speedtorch::cuda_status().driver_version;
+  if (driver >= first_driver) return "";
+  return fmt::format(
+      "the driver is one for CUDA {}.{}, cudaMemcpyBatchAsync needs 12.8; install a newer driver",
+      driver / 1000, driver % 1000 / 10);
+}
+
+#else
+
+struct MemcpyBatchRows::Batch {};
+
+CubRows::CubRows(Arena&) { throw speedtorch::PlacementError(speedtorch::cuda_refusal("cub::DeviceMemcpy")); }
+void CubRows::gather(Arena&, int) {}
+void CubRows::scatter(Arena&, int) {}
+MemcpyBatchRows::MemcpyBatchRows(Arena&) {
+  throw speedtorch::PlacementError(speedtorch::cuda_refusal("cudaMemcpyBatchAsync"));
+}
+void MemcpyBatchRows::gather(Arena&, int) {}
+void MemcpyBatchRows::scatter(Arena&, int) {}
+std::string memcpy_batch_refuses() { return speedtorch::cuda_refusal("cudaMemcpyBatchAsync"); }
+
+#endif
+
+}  // namespace stbench

@@ -1,0 +1,49 @@
+/// One case at a peer: its tensors handed over, its samples taken by the peer's clock.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "benchmarks/peers/peer_process.h"
+#include "benchmarks/transfer/arena.h"
+#include "speedtorch/memory/memory.h"
+
+namespace stbench {
+
+class PeerCell {
+ public:
+  /// @param arena in shared memory
+  PeerCell(std::string peer, std::shared_ptr<Arena> arena, reports::Identity id);
+  /// The peer unmaps the tensors.
+  ~PeerCell();
+  PeerCell(const PeerCell&) = delete;
+  PeerCell& operator=(const PeerCell&) = delete;
+
+  /// Runs `repeat` operations over rotating sets from `first` on; the first call hands the cell over.
+  /// @returns their seconds by the peer's clock (CLOCK_MONOTONIC around the operations, the closing
+  /// synchronise inside); requests, answers and what a device needs brought to the host and back are outside
+  /// @throws PeerError, also where the seconds cannot be true
+  double run(int first, int repeat);
+
+ private:
+  void hand_over();
+  [[nodiscard]] nlohmann::ordered_json request();
+  nlohmann::ordered_json shared(const at::Tensor& tensor) const;
+  nlohmann::ordered_json exchanged(const at::Tensor& like, at::Tensor& buffer);
+  double ask(int first, int repeat);
+
+  std::string peer_;
+  std::shared_ptr<Arena> arena_;
+  reports::Identity id_;
+  bool on_device_;  ///< the model is on a GPU: results and values go through buffers on the host
+  std::int64_t number_;
+  std::shared_ptr<PeerProcess> process_;
+  at::Tensor result_;
+  std::array<at::Tensor, harness::index_sets> values_;
+  std::vector<std::shared_ptr<speedtorch::Memory>> buffers_;
+};
+
+}  // namespace stbench

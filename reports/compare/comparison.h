@@ -1,0 +1,66 @@
+/// Two sides of reports, compared row by row (docs/compare.md).
+///
+/// A process has luck that its own samples do not show: where its memory lies, what else ran. So a row is
+/// faster or slower only where three things hold. The two sides differ by ranks: over the samples of two
+/// single runs (Mann-Whitney, Holm over the rows), over the processes where there are several. The shift is
+/// at least the effect asked for. And it is at least the row's limit: the shift that so many processes of the
+/// same thing show, in any row, in at most one comparison of a hundred. The limit comes from the spread
+/// between the processes of either side and of a calibration (spread.h); where nothing tells it, two single
+/// runs decide nothing below a factor of ten.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/compare/calibration.h"
+#include "reports/record.h"
+
+namespace stbench::reports {
+
+enum class Verdict { slower, now_wrong, missing, faster, unresolved, same, added };
+
+/// "slower", "now-wrong", "missing", "faster", "unresolved", "same", "new".
+std::string_view to_string(Verdict verdict);
+
+struct ComparisonRules {
+  double effect = 0.02;         ///< a shift below this is none
+  std::string metric = "auto";  ///< metric.h
+  double false_alarms = 0.01;   ///< of comparisons of the same thing, at most
+};
+
+struct ComparedCase {
+  Identity id;
+  Verdict verdict = Verdict::unresolved;
+  std::string metric;               ///< "ceiling", "time", or a column
+  std::optional<double> base, now;  ///< seconds, time over the ceiling's, or the column's unit
+  std::optional<double> change;     ///< 0.05 is 5 % slower
+  std::optional<double> low, high;  ///< of the change, 95 % of this row alone
+  std::optional<double> limit;      ///< a change below it is not told from none
+  std::optional<double> p;          ///< of the rank test; Holm's for two single runs
+  std::size_t base_runs = 0, now_runs = 0;
+  std::optional<std::int64_t> needs_runs;     ///< a side, to resolve it, about
+  std::optional<std::int64_t> needs_samples;  ///< a run, before which no test can tell
+  std::string note;                           ///< one line
+};
+
+struct Comparison {
+  std::vector<ComparedCase> cases;
+  std::vector<std::string> notes;  ///< what a reader should know, a sentence or two each
+};
+
+/// @param calibration of this machine, or null
+/// @throws ReportError where a report has the same case twice, or a side has none that can be compared.
+Comparison compare(std::span<const Report> base, std::span<const Report> now,
+                   const ComparisonRules& rules = {}, const CalibratedSpreads* calibration = nullptr);
+
+std::size_t count(const Comparison& comparison, Verdict verdict);
+
+/// 2 where a result is wrong now, 1 where a row is slower, or missing and that is not allowed, else 0.
+int exit_status(const Comparison& comparison, bool allow_missing);
+
+}  // namespace stbench::reports

@@ -1,0 +1,285 @@
+#include "reports/compare/comparison_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "reports/columns.h"
+#include "reports/statistics/statistics.h"
+#include "reports/tables/grid.h"
+#include "reports/tables/notes.h"
+
+namespace stbench::reports {
+namespace {
+
+using ComparedRows = std::vector<const ComparedCase*>;
+
+constexpr std::array kOrder = {Verdict::now_wrong, Verdict::slower,     Verdict::missing, Verdict::faster,
+                               Verdict::added,     Verdict::unresolved, Verdict::same};
+constexpr std::size_t kFewUnresolved = 10;
+constexpr std::string_view kNoNumber = "-";
+
+ComparedRows rows_of(const Comparison& comparison, Verdict verdict) {
+  ComparedRows rows;
+  for (const ComparedCase& compared : comparison.cases) {
+    if (compared.verdict == verdict) rows.push_back(&compared);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const ComparedCase* a, const ComparedCase* b) {
+    return std::abs(std::log1p(a->change.value_or(0))) > std::abs(std::log1p(b->change.value_or(0)));
+  });
+  return rows;
+}
+
+// ---- what is the same in all rows is said once
+
+Value part_of(const ComparedCase& compared, const Column& column) {
+  Record record;
+  record.id = compared.id;
+  return column.get(record);
+}
+
+/// Texts speak for themselves; "8" would need its name. Rows are followed by their width: "1000000 ×128".
+std::string part_text(std::string_view name, const Value& value) {
+  const std::string text = cell_text(value);
+  if (name == "dim") return "×" + text;
+  if (name == "rows") return text;
+  const bool speaks = name == "suite" || name == "direction" || name == "placement" || name == "method" ||
+                      name == "device" || name == "dtype" || name == "distribution";
+  return text.empty() ? std::string() : speaks ? text : fmt::format("{}={}", name, text);
+}
+
+struct CaseTexts {
+  std::string common;              ///< of all rows
+  std::vector<std::string> texts;  ///< of each row, what is not common
+};
+
+CaseTexts case_texts(const ComparedRows& rows) {
+  std::vector<std::string> common;
+  std::vector<std::vector<std::string>> own(rows.size());
+  const auto add = [&](std::string_view name, auto get, bool always) {
+    const bool same = !always && std::all_of(rows.begin(), rows.end(), [&](const ComparedCase* row) {
+      return get(*row) == get(*rows.front());
+    });
+    if (same && !rows.empty()) common.push_back(part_text(name, get(*rows.front())));
+    if (same) return;
+    for (std::size_t i = 0; i < rows.size(); ++i) own[i].push_back(part_text(name, get(*rows[i])));
+  };
+  for (const Column& column : identity_columns()) {
+    add(
+        column.name, [&](const ComparedCase& row) { return part_of(row, column); }, column.name == "method");
+  }
+  std::vector<std::string> axes;
+  for (const ComparedCase* row : rows) {
+    for (const auto& [name, value] : row->id.axes) {
+      if (std::find(axes.begin(), axes.end(), name) == axes.end()) axes.push_back(name);
+    }
+  }
+  for (const std::string& axis : axes) {
+    add(
+        axis, [&](const ComparedCase& row) { return cell_of(row.id.axes, axis); }, false);
+  }
+  CaseTexts result;
+  const auto joined = [](std::vector<std::string>& words) {
+    std::erase(words, "");
+    return one_line(fmt::format("{}", fmt::join(words, " ")));
+  };
+  result.common = joined(common);
+  for (auto& words : own) result.texts.push_back(joined(words));
+  return result;
+}
+
+// ---- cells
+
+std::string percent(double change) {
+  constexpr double kFactor = 1;  // from twice as slow on, a factor says more than per cent
+  if (std::abs(change) < 0.0005) return "0.0%";
+  if (change >= kFactor) return fmt::format("{}×", significant(1 + change, 2));
+  return fmt::format("{:+.1f}%", 100 * change);
+}
+
+/// Seconds, or where the row is compared with the ceiling its share of that.
+std::string value_text(const ComparedCase& compared, const std::optional<double>& value) {
+  if (!value) return std::string(kNoNumber);
+  if (compared.metric == "ceiling") return fmt::format("{}%", significant(100 / *value, 3));
+  if (compared.metric != "time" && !compared.metric.ends_with("_s")) return significant(*value, 4);
+  const auto [scale, unit] = *value >= 1      ? std::pair(1.0, "s")
+                             : *value >= 1e-3 ? std::pair(1e3, "ms")
+                                              : std::pair(1e6, "us");
+  return fmt::format("{} {}", significant(*value * scale, 4), unit);
+}
+
+std::string interval_text(const ComparedCase& compared) {
+  if (!compared.low || !compared.high) return std::string(kNoNumber);
+  return fmt::format("{} to {}", percent(*compared.low), percent(*compared.high));
+}
+
+std::string limit_text(const ComparedCase& compared) {
+  if (!compared.limit) return std::string(kNoNumber);
+  constexpr double kFactor = 1;
+  if (*compared.limit >= kFactor) return fmt::format("{}×", significant(1 + *compared.limit, 2));
+  return fmt::format("±{:.1f}%", 100 * *compared.limit);
+}
+
+std::string needs_text(const ComparedCase& compared) {
+  if (compared.needs_samples) return fmt::format("{} samples", *compared.needs_samples);
+  if (compared.needs_runs) return fmt::format("{} runs", *compared.needs_runs);
+  return compared.verdict == Verdict::unresolved ? "more runs" : "";
+}
+
+Paint paint_of(Verdict verdict) {
+  if (verdict == Verdict::slower || verdict == Verdict::now_wrong || verdict == Verdict::missing)
+    return Paint::bad;
+  if (verdict == Verdict::faster) return Paint::good;
+  return verdict == Verdict::unresolved ? Paint::doubtful : Paint::none;
+}
+
+// ---- parts common to both outputs
+
+/// How much a row must change to be told from none, where that is known.
+std::string limits_text(const Comparison& comparison) {
+  std::vector<double> limits;
+  for (const ComparedCase& compared : comparison.cases) {
+    if (compared.limit) limits.push_back(*compared.limit);
+  }
+  if (limits.empty()) return {};
+  const auto text = [](double limit) {
+    return limit >= 1 ? fmt::format("{}×", significant(1 + limit, 2)) : fmt::format("{:.1f}%", 100 * limit);
+  };
+  return fmt::format("; the limit of the middle row is {}, of the widest {}", text(median(limits)),
+                     text(*std::max_element(limits.begin(), limits.end())));
+}
+
+std::string summary(const Comparison& comparison, const ComparisonView& view) {
+  std::vector<std::string> counts;
+  for (const Verdict verdict : kOrder) {
+    if (const auto rows = count(comparison, verdict); rows > 0 || verdict == Verdict::slower) {
+      counts.push_back(fmt::format("{} {}", rows, to_string(verdict)));
+    }
+  }
+  return fmt::format("{} cases: {} (from {:g}% on{})", comparison.cases.size(), fmt::join(counts, ", "),
+                     100 * view.effect, limits_text(comparison));
+}
+
+/// The rows to print of a verdict, and how many are left out.
+std::pair<ComparedRows, std::size_t> chosen(const Comparison& comparison, Verdict verdict,
+                                            const ComparisonView& view) {
+  ComparedRows rows = rows_of(comparison, verdict);
+  std::size_t most = rows.size();
+  if (!view.all && verdict == Verdict::same) most = 0;
+  if (!view.all && verdict == Verdict::unresolved) most = std::min(most, kFewUnresolved);
+  const std::size_t left_out = rows.size() - most;
+  rows.resize(most);
+  return {rows, left_out};
+}
+
+std::vector<std::string> headings() {
+  return {"case", "BASE", "NEW", "change", "95 % interval", "limit", "needs"};
+}
+
+std::vector<std::string> cells(const ComparedCase& compared, const std::string& text) {
+  if (!compared.change) {
+    return {text, value_text(compared, compared.base), value_text(compared, compared.now),
+            one_line(compared.note)};
+  }
+  return {text,
+          value_text(compared, compared.base),
+          value_text(compared, compared.now),
+          percent(*compared.change),
+          interval_text(compared),
+          limit_text(compared),
+          needs_text(compared)};
+}
+
+std::string left_out_text(Verdict verdict, std::size_t rows) {
+  return fmt::format("{} {} {}; --all shows them", rows, rows == 1 ? "row is" : "rows are",
+                     to_string(verdict));
+}
+
+constexpr std::string_view kVerdictLegend =
+    "BASE and NEW are shares of the ceiling where a cell has one, which takes the machine's drift out, else "
+    "times. A "
+    "row is slower or faster from its limit on: the effect asked for, or what runs of the same thing differ "
+    "by "
+    "if that is more.";
+
+}  // namespace
+
+std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style) {
+  std::string text = painted(summary(comparison, view), Paint::bold, style) + "\n";
+  for (const Verdict verdict : kOrder) {
+    const auto [rows, left_out] = chosen(comparison, verdict, view);
+    if (!rows.empty()) {
+      const CaseTexts texts = case_texts(rows);
+      text += "\n" + painted(std::string(to_string(verdict)), paint_of(verdict), style) + "\n";
+      if (!texts.common.empty()) text += paragraph(texts.common, 2, Paint::dim, style);
+      std::vector<Heading> columns;
+      for (const std::string& name : headings())
+        columns.push_back({name, columns.empty() ? Align::left : Align::right});
+      Grid grid(std::move(columns));
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::vector<GridCell> row;
+        for (const std::string& cell : cells(*rows[i], texts.texts[i])) row.push_back({cell});
+        grid.add(std::move(row));
+      }
+      text += grid.render(style);
+    }
+    if (left_out > 0) text += paragraph(left_out_text(verdict, left_out), 2, Paint::dim, style);
+  }
+  text += "\n";
+  const auto add = [&](std::string_view sentences, Paint paint) {
+    for (const std::string& line : wrapped(one_line(sentences), kScreenWidth, 2))
+      text += painted(line, paint, style) + "\n";
+  };
+  add(kVerdictLegend, Paint::dim);
+  for (const std::string& note : comparison.notes) add(note, Paint::none);
+  return text;
+}
+
+namespace {
+
+/// Every character that Markdown or HTML could take for more than itself, as a number.
+std::string markdown_text(const std::string& text) {
+  std::string safe;
+  for (const char c : one_line(text)) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                       static_cast<unsigned char>(c) >= 0x80 ||
+                       std::string_view(" .,:;=+-%/()").find(c) != std::string_view::npos;
+    safe += plain ? std::string(1, c) : fmt::format("&#{};", static_cast<int>(c));
+  }
+  for (auto at = safe.find("://"); at != std::string::npos; at = safe.find("://", at))
+    safe.replace(at, 1, "&#58;");
+  return safe;
+}
+
+std::string markdown_row(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = markdown_text(cell);
+  cells.resize(headings().size());
+  return fmt::format("| {} |\n", fmt::join(cells, " | "));
+}
+
+}  // namespace
+
+std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view) {
+  std::string text = fmt::format("**{}**\n", markdown_text(summary(comparison, view)));
+  for (const Verdict verdict : kOrder) {
+    const auto [rows, left_out] = chosen(comparison, verdict, view);
+    if (!rows.empty()) {
+      const CaseTexts texts = case_texts(rows);
+      text += fmt::format("\n#### {}\n\n", to_string(verdict));
+      if (!texts.common.empty()) text += markdown_text(texts.common) + "\n\n";
+      text += markdown_row(headings()) + "|---|--:|--:|--:|--:|--:|--:|\n";
+      for (std::size_t i = 0; i < rows.size(); ++i) text += markdown_row(cells(*rows[i], texts.texts[i]));
+    }
+    if (left_out > 0) text += fmt::format("\n{}\n", left_out_text(verdict, left_out));
+  }
+  text += fmt::format("\n{}\n", kVerdictLegend);
+  for (const std::string& note : comparison.notes) text += fmt::format("\n{}\n", markdown_text(note));
+  return text;
+}
+
+}  // namespace stbench::reports

@@ -1,0 +1,22 @@
+/// A comparison as people read it: on the terminal, and in a pull request's comment.
+#pragma once
+
+#include <string>
+
+#include "reports/compare/comparison.h"
+#include "reports/style.h"
+
+namespace stbench::reports {
+
+struct ComparisonView {
+  double effect = 0.02;  ///< for the summary
+  bool all = false;      ///< the rows that are the same, and all that are unresolved, too
+};
+
+/// Lines of at most 100 columns: how many of each verdict, the rows by verdict (the worst first), the notes.
+std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style);
+
+/// The same as Markdown. Nothing in a report can be more than text there: no table, link, mention or tag.
+std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view);
+
+}  // namespace stbench::reports

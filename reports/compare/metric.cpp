@@ -1,0 +1,173 @@
+#include "reports/compare/metric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "reports/columns.h"
+
+namespace stbench::reports {
+namespace {
+
+using SideOfOne = std::vector<const Record*>;
+
+bool usable(double number) { return std::isfinite(number) && number > 0; }
+
+bool has_samples(const Record& record) {
+  return !record.samples_s.empty() && std::all_of(record.samples_s.begin(), record.samples_s.end(), usable);
+}
+
+std::vector<double> logs(std::vector<double> numbers) {
+  for (double& number : numbers) number = std::log(number);
+  return numbers;
+}
+
+std::optional<Interval> log_interval(const Record& record) {
+  if (!record.ci_low_s || !record.ci_high_s || !usable(*record.ci_low_s) || !usable(*record.ci_high_s)) {
+    return std::nullopt;
+  }
+  return Interval{std::log(*record.ci_low_s), std::log(*record.ci_high_s)};
+}
+
+Measured time_of(const Record& record, bool samples) {
+  Measured measured{std::log(*record.median_s), {}, log_interval(record)};
+  if (samples) measured.samples = logs(record.samples_s);
+  return measured;
+}
+
+bool may_be_of_same_rounds(const Record& a, const Record& b) {
+  const Value* const of_a = find(a.more, "group");
+  const Value* const of_b = find(b.more, "group");
+  const bool known = of_a != nullptr && of_b != nullptr;
+  return a.samples_s.size() == b.samples_s.size() && (!known || *of_a == *of_b);
+}
+
+/// The interval of a quotient of which only the intervals of both parts are known.
+std::optional<Interval> quotient_interval(double value, const Measured& a, const Measured& b) {
+  if (!a.interval || !b.interval) return std::nullopt;
+  const auto reach = [](double one, double other) { return std::hypot(one, other); };
+  return Interval{value - reach(a.value - a.interval->low, b.interval->high - b.value),
+                  value + reach(a.interval->high - a.value, b.value - b.interval->low)};
+}
+
+Measured against_ceiling(const Record& record, const Record& ceiling, bool samples) {
+  const Measured time = time_of(record, samples), reference = time_of(ceiling, samples);
+  Measured measured{time.value - reference.value, {}, std::nullopt};
+  measured.interval = quotient_interval(measured.value, time, reference);
+  if (time.samples.empty()) return measured;  // of a CSV, or of a sum, which nobody timed
+  const bool paired = may_be_of_same_rounds(record, ceiling);
+  for (std::size_t i = 0; i < time.samples.size(); ++i) {
+    measured.samples.push_back(time.samples[i] - (paired ? reference.samples[i] : reference.value));
+  }
+  measured.value = median(measured.samples);
+  return measured;
+}
+
+bool measured_everywhere(const SideOfOne& side) {
+  return std::all_of(side.begin(), side.end(), [](const Record* record) {
+    return record != nullptr && has_numbers(record->status) && record->median_s && usable(*record->median_s);
+  });
+}
+
+double sum_of_logs(const JoinedCase& joined) {
+  double sum = 0;
+  for (const SideOfOne* side : {&joined.base, &joined.now}) {
+    for (const Record* record : *side) sum += std::log(*record->median_s);
+  }
+  return sum;
+}
+
+using Ceilings = std::map<std::string, const JoinedCase*>;
+
+/// Of each cell that has one in every report.
+Ceilings ceilings_of(const std::vector<JoinedCase>& cases, const Roles& roles) {
+  Ceilings ceilings;
+  for (const JoinedCase& joined : cases) {
+    Record record;
+    record.id = joined.id;
+    if (!roles.is_ceiling(record)) continue;
+    if (!measured_everywhere(joined.base) || !measured_everywhere(joined.now)) continue;
+    const JoinedCase*& ceiling = ceilings[cell_key(joined.id)];
+    if (ceiling == nullptr || sum_of_logs(joined) < sum_of_logs(*ceiling)) ceiling = &joined;
+  }
+  return ceilings;
+}
+
+bool is_ceiling(const JoinedCase& joined, const Roles& roles) {
+  Record record;
+  record.id = joined.id;
+  return roles.is_ceiling(record);
+}
+
+std::vector<Measured> times(const SideOfOne& side, const SideOfOne* ceiling, bool samples) {
+  std::vector<Measured> all;
+  for (std::size_t i = 0; i < side.size(); ++i) {
+    const Record* const record = side[i];
+    if (record == nullptr || !has_numbers(record->status) || !record->median_s ||
+        !usable(*record->median_s)) {
+      continue;
+    }
+    all.push_back(ceiling == nullptr ? time_of(*record, samples)
+                                     : against_ceiling(*record, *(*ceiling)[i], samples));
+  }
+  return all;
+}
+
+std::optional<double> number_in(const Record& record, const std::string& column) {
+  const auto fixed = fixed_columns();
+  const auto found =
+      std::find_if(fixed.begin(), fixed.end(), [&](const Column& c) { return c.name == column; });
+  const Value value = found == fixed.end() ? cell_of(record.more, column) : found->get(record);
+  if (const auto* const real = std::get_if<double>(&value)) return *real;
+  if (const auto* const integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  return std::nullopt;
+}
+
+std::vector<Measured> column_values(const SideOfOne& side, const std::string& column) {
+  std::vector<Measured> all;
+  for (const Record* record : side) {
+    if (record == nullptr || !has_numbers(record->status)) continue;
+    const auto number = number_in(*record, column);
+    if (number && usable(*number)) all.push_back({std::log(*number), {}, std::nullopt});
+  }
+  return all;
+}
+
+}  // namespace
+
+bool have_samples(const std::vector<JoinedCase>& cases) {
+  return std::all_of(cases.begin(), cases.end(), [](const JoinedCase& joined) {
+    const auto whole = [](const Record* record) { return record->samples == 0 || has_samples(*record); };
+    const SideOfOne base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
+    return std::all_of(base.begin(), base.end(), whole) && std::all_of(now.begin(), now.end(), whole);
+  });
+}
+
+bool follows_from_others(const JoinedCase& joined) {
+  const auto timed = [](const Record* record) { return record->samples > 0; };
+  const SideOfOne base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
+  return !(base.empty() && now.empty()) && std::none_of(base.begin(), base.end(), timed) &&
+         std::none_of(now.begin(), now.end(), timed);
+}
+
+std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric,
+                                         const Roles& roles) {
+  const bool samples = have_samples(cases);
+  const Ceilings ceilings = metric == "auto" ? ceilings_of(cases, roles) : Ceilings{};
+  std::vector<MeasuredCase> all;
+  for (const JoinedCase& joined : cases) {
+    if (metric != "auto" && metric != "time") {
+      all.push_back({metric, column_values(joined.base, metric), column_values(joined.now, metric)});
+      continue;
+    }
+    const auto found = is_ceiling(joined, roles) ? ceilings.end() : ceilings.find(cell_key(joined.id));
+    const JoinedCase* const ceiling = found == ceilings.end() ? nullptr : found->second;
+    all.push_back({ceiling == nullptr ? "time" : "ceiling",
+                   times(joined.base, ceiling == nullptr ? nullptr : &ceiling->base, samples),
+                   times(joined.now, ceiling == nullptr ? nullptr : &ceiling->now, samples)});
+  }
+  return all;
+}
+
+}  // namespace stbench::reports

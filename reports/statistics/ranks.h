@@ -1,0 +1,38 @@
+/// Comparisons of two sets of numbers by ranks: no assumption on how the numbers are distributed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reports/statistics/statistics.h"
+
+namespace stbench::reports {
+
+struct RankTest {
+  double u = 0;        ///< pairs in which the second set's number is the larger; a tie counts half
+  double p = 1;        ///< two-sided
+  bool exact = false;  ///< else by the normal law
+};
+
+/// The Mann-Whitney test. Exact (all ways to deal out the ranks, ties included) where the sets have at most
+/// 50 numbers together and the smaller at most 20; above that the normal law, with the correction for ties
+/// and for continuity.
+/// @throws std::invalid_argument where a set is empty or has a NaN (so do the next).
+RankTest mann_whitney(std::span<const double> first, std::span<const double> second);
+
+/// The least p that two sets of these sizes can give: 0.1 for three and three.
+double least_p(std::size_t first, std::size_t second);
+
+struct Shift {
+  double estimate = 0;               ///< Hodges-Lehmann: the median of all differences second - first
+  std::optional<Interval> interval;  ///< that belongs to the test; nothing where the sets are too small
+};
+
+Shift hodges_lehmann(std::span<const double> first, std::span<const double> second,
+                     double coverage = kCoverage);
+
+/// Holm's correction: a family's p, each so that all at or below a level together err at most at that level.
+std::vector<double> holm(std::span<const double> p);
+
+}  // namespace stbench::reports

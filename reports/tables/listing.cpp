@@ -1,0 +1,114 @@
+#include "reports/tables/listing.h"
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+
+#include "reports/columns.h"
+
+namespace stbench::reports {
+namespace {
+
+constexpr std::string_view kCaseColumn = "case";
+
+Value value_of(const Record& record, const std::string& name, const SentenceOf& sentence_of) {
+  if (name == kCaseColumn) return sentence_of(record.id);
+  for (const Column& column : fixed_columns()) {
+    if (column.name == name) return column.get(record);
+  }
+  const Value axis = cell_of(record.id.axes, name);
+  return std::holds_alternative<std::monostate>(axis) ? cell_of(record.more, name) : axis;
+}
+
+bool is_empty(const Value& value) { return std::holds_alternative<std::monostate>(value); }
+
+/// Numbers before texts, integers and reals together.
+bool less(const Value& a, const Value& b) {
+  const auto number = [](const Value& value) {
+    const auto* const integer = std::get_if<std::int64_t>(&value);
+    return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(value);
+  };
+  const auto* const a_text = std::get_if<std::string>(&a);
+  const auto* const b_text = std::get_if<std::string>(&b);
+  if (a_text != nullptr && b_text != nullptr) return *a_text < *b_text;
+  if (a_text != nullptr || b_text != nullptr) return b_text != nullptr;
+  return number(a) < number(b);
+}
+
+std::string cell(const Value& value) {
+  constexpr int kDigits = 4;
+  const auto* const real = std::get_if<double>(&value);
+  return real != nullptr ? significant(*real, kDigits) : one_line(cell_text(value));
+}
+
+/// A column of the list: heading and cells, numbers to the right.
+struct ListedStrip {
+  std::vector<std::string> cells;
+  bool right = true;
+  std::size_t width = 0;
+
+  void add(std::string text) {
+    width = std::max(width, display_width(text));
+    cells.push_back(std::move(text));
+  }
+  [[nodiscard]] std::string padded(std::size_t row) const {
+    const std::string blanks(width - display_width(cells[row]), ' ');
+    return right ? blanks + cells[row] : cells[row] + blanks;
+  }
+};
+
+ListedStrip strip_of(const Report& report, const std::string& name, const SentenceOf& sentence_of) {
+  ListedStrip strip;
+  strip.add(name);
+  for (const Record& record : report.records) {
+    const Value value = value_of(record, name, sentence_of);
+    if (std::holds_alternative<std::string>(value)) strip.right = false;
+    strip.add(cell(value));
+  }
+  return strip;
+}
+
+}  // namespace
+
+std::vector<std::string> listed_columns(const Report& report) {
+  std::vector<std::string> names{std::string(kCaseColumn)};
+  for (const Column& column : fixed_columns()) names.emplace_back(column.name);
+  const Layout layout = layout_of(report);
+  names.insert(names.end(), layout.axes.begin(), layout.axes.end());
+  names.insert(names.end(), layout.more.begin(), layout.more.end());
+  return names;
+}
+
+std::vector<std::string> usual_columns() {
+  return {"status", "median_s", "gb_per_s", "copy_fraction", "speedup", std::string(kCaseColumn)};
+}
+
+void sort_by(Report& report, const std::string& column, bool down, const SentenceOf& sentence_of) {
+  std::vector<std::pair<Value, std::size_t>> keys;
+  for (std::size_t i = 0; i < report.records.size(); ++i)
+    keys.emplace_back(value_of(report.records[i], column, sentence_of), i);
+  std::ranges::stable_sort(keys, [&](const auto& a, const auto& b) {
+    if (is_empty(a.first) || is_empty(b.first)) return !is_empty(a.first) && is_empty(b.first);
+    return down ? less(b.first, a.first) : less(a.first, b.first);
+  });
+  std::vector<Record> sorted;
+  sorted.reserve(keys.size());
+  for (const auto& [key, place] : keys) sorted.push_back(std::move(report.records[place]));
+  report.records = std::move(sorted);
+}
+
+std::string listing(const Report& report, const std::vector<std::string>& columns, Style style,
+                    const SentenceOf& sentence_of) {
+  std::vector<ListedStrip> strips;
+  strips.reserve(columns.size());
+  for (const auto& name : columns) strips.push_back(strip_of(report, name, sentence_of));
+  std::string text;
+  for (std::size_t row = 0; row <= report.records.size(); ++row) {
+    std::string line;
+    for (const ListedStrip& strip : strips) line += (line.empty() ? "" : "  ") + strip.padded(row);
+    text += painted(trimmed(std::move(line)), row == 0 ? Paint::dim : Paint::none, style) + "\n";
+  }
+  return text;
+}
+
+}  // namespace stbench::reports

@@ -1,0 +1,281 @@
+// The states of a ContiguousOptimizer as the state_dict() of Python torch's optimizer of the same name: a
+// pickle of plain dictionaries, lists, tuples and tensors in a zip file, which torch.load() reads as it does
+// its own.
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/full.h>
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/pickler.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "speedtorch/contiguous/state.h"
+#include "speedtorch/error.h"
+#include "speedtorch/files/archive.h"
+#include "speedtorch/system/new_file.h"
+
+namespace speedtorch {
+namespace {
+
+using c10::IValue;
+using Dict = c10::impl::GenericDict;
+
+Dict words() { return Dict(c10::StringType::get(), c10::AnyType::get()); }
+
+/// Puts options into a group of Python's.
+class OptionWriter {
+ public:
+  explicit OptionWriter(Dict& group) : group_(group) {}
+  void operator()(const char* name, const double& value) { group_.insert(name, value); }
+  void operator()(const char* name, const bool& value) { group_.insert(name, value); }
+  void operator()(const char* name, const double& first, const double& second) {
+    group_.insert(name, c10::ivalue::Tuple::create({IValue(first), IValue(second)}));
+  }
+
+ private:
+  Dict& group_;
+};
+
+/// Takes them out of one; what is not there stays as it is.
+class Reader {
+ public:
+  explicit Reader(const Dict& group) : group_(group) {}
+  void operator()(const char* name, double& value) {
+    if (group_.contains(name)) value = number(group_.at(name));
+  }
+  void operator()(const char* name, bool& value) {
+    if (group_.contains(name)) value = group_.at(name).toBool();
+  }
+  void operator()(const char* name, double& first, double& second) {
+    if (!group_.contains(name)) return;
+    const auto pair = group_.at(name);
+    const auto of = [&](std::size_t k) {
+      return number(pair.isTuple() ? pair.toTupleRef().elements().at(k) : pair.toListRef().at(k));
+    };
+    first = of(0);
+    second = of(1);
+  }
+
+ private:
+  static double number(const IValue& value) {
+    if (value.isTensor()) return value.toTensor().item<double>();
+    return value.toScalar().toDouble();
+  }
+  const Dict& group_;
+};
+
+/// The options by Python's names. `Options` is const for an OptionWriter.
+template <class Visitor, class Options>
+void each_option(Visitor visit, Options& o) {
+  using Plain = std::remove_const_t<Options>;
+  constexpr bool kAdam = std::is_same_v<Plain, AdamOptions> || std::is_same_v<Plain, AdamWOptions>;
+  visit("lr", o.lr);
+  visit("maximize", o.maximize);
+  if constexpr (requires { o.weight_decay; }) visit("weight_decay", o.weight_decay);
+  if constexpr (requires { o.eps; }) visit("eps", o.eps);
+  if constexpr (requires { o.betas; }) visit("betas", o.betas.first, o.betas.second);
+  if constexpr (kAdam) visit("amsgrad", o.amsgrad);
+  if constexpr (std::is_same_v<Plain, AdagradOptions>) {
+    visit("lr_decay", o.lr_decay);
+    visit("initial_accumulator_value", o.initial_accumulator_value);
+  }
+  if constexpr (requires { o.momentum; }) visit("momentum", o.momentum);
+  if constexpr (requires { o.alpha; }) visit("alpha", o.alpha);
+  if constexpr (requires { o.centered; }) visit("centered", o.centered);
+  if constexpr (requires { o.dampening; }) visit("dampening", o.dampening);
+  if constexpr (requires { o.nesterov; }) visit("nesterov", o.nesterov);
+  if constexpr (requires { o.rho; }) visit("rho", o.rho);
+  if constexpr (requires { o.lambd; }) visit("lambd", o.lambd);
+  if constexpr (requires { o.t0; }) visit("t0", o.t0);
+  if constexpr (requires { o.etaminus; }) {
+    visit("etas", o.etaminus, o.etaplus);
+    visit("step_sizes", o.step_size_min, o.step_size_max);
+  }
+}
+
+/// What torch's groups have besides.
+void add_switches(Dict& group, const UpdateOptions& options) {
+  group.insert("foreach", IValue());
+  group.insert("differentiable", false);
+  const bool fused =
+      std::holds_alternative<AdamOptions>(options) || std::holds_alternative<AdamWOptions>(options) ||
+      std::holds_alternative<SGDOptions>(options) || std::holds_alternative<AdagradOptions>(options);
+  if (fused) group.insert("fused", IValue());
+  if (!std::holds_alternative<SGDOptions>(options) && !std::holds_alternative<AdagradOptions>(options))
+    group.insert("capturable", false);
+  if (std::holds_alternative<AdamOptions>(options)) group.insert("decoupled_weight_decay", false);
+  if (std::holds_alternative<AdamWOptions>(options)) group.insert("decoupled_weight_decay", true);
+}
+
+/// The two numbers that torch's ASGD keeps as tensors and that follow from the number of steps.
+void add_asgd_numbers(Dict& state, const ASGDOptions& options, std::int64_t steps) {
+  const auto n = static_cast<double>(steps);
+  const double eta = options.lr / std::pow(1 + options.lambd * options.lr * n, options.alpha);
+  state.insert("eta", at::full({}, eta, at::kFloat));
+  state.insert("mu", at::full({}, 1 / std::max(1.0, n - options.t0), at::kFloat));
+}
+
+Dict python_state(const ParameterState& state, const UpdateOptions& options) {
+  auto one = words();
+  one.insert("step", at::full({}, static_cast<double>(state.steps), at::kFloat));
+  for (const auto& [name, tensor] : state.tensors) one.insert(name, tensor);
+  if (const auto* const asgd = std::get_if<ASGDOptions>(&options)) add_asgd_numbers(one, *asgd, state.steps);
+  return one;
+}
+
+/// A zip file in memory. Unlike torch::pickle_save() without the tags that TorchScript puts on lists and
+/// dictionaries, which Python's torch.load() takes for unsafe.
+std::string zipped(const IValue& value) {
+  std::string pickle;
+  torch::jit::Pickler pickler([&](const char* bytes, std::size_t count) { pickle.append(bytes, count); },
+                              nullptr, nullptr, nullptr, nullptr, /*tag_aggregates=*/false);
+  pickler.protocol();
+  pickler.pushIValue(value);
+  pickler.stop();
+  std::string file;
+  caffe2::serialize::PyTorchStreamWriter zip([&](const void* bytes, std::size_t count) {
+    file.append(static_cast<const char*>(bytes), count);
+    return count;
+  });
+  zip.writeRecord("data.pkl", pickle.data(), pickle.size());
+  std::size_t number = 0;
+  for (const auto& tensor : pickler.tensorData()) {
+    const auto data = torch::jit::getWriteableTensorData(tensor);
+    zip.writeRecord("data/" + std::to_string(number++), data.data(), data.sizeInBytes());
+  }
+  zip.writeEndOfFile();
+  return file;
+}
+
+IValue unzipped(const std::string& path) {
+  const auto why = "is no whole file that torch.save() or ContiguousOptimizer::save() wrote";
+  return read_archive(path, why, [&] {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+    return torch::jit::pickle_load(bytes);
+  });
+}
+
+/// Adam and AdamW have the same states and the same names of options, and Python tells them by this switch.
+/// @throws OptionError
+void check_decay(const Dict& group, const UpdateOptions& options) {
+  if (!group.contains("decoupled_weight_decay")) return;
+  const bool adamw = std::holds_alternative<AdamWOptions>(options);
+  if (!adamw && !std::holds_alternative<AdamOptions>(options)) return;
+  if (group.at("decoupled_weight_decay").toBool() == adamw) return;
+  const char* const found = adamw ? "Adam" : "AdamW";
+  throw OptionError(std::string("the file is of ") + found + ", the optimizer is " +
+                    (adamw ? "AdamW" : "Adam") + "; give it " + found + "Options");
+}
+
+/// A state_dict() that was read.
+struct Read {
+  std::vector<ParameterState> states;
+  std::vector<UpdateOptions> options;  ///< of each group
+};
+
+ParameterState read_state(const Dict& state) {
+  ParameterState one;
+  bool counted = false;
+  for (const auto& item : state) {
+    const auto& name = item.key().toStringRef();
+    if (name == "step") {
+      one.steps =
+          item.value().isTensor() ? item.value().toTensor().item<std::int64_t>() : item.value().toInt();
+      counted = true;
+    } else if (name != "eta" && name != "mu" && item.value().isTensor()) {
+      one.tensors.emplace_back(name, item.value().toTensor());
+    }
+  }
+  if (!counted && !one.tensors.empty())
+    one.steps = 1;  // torch's SGD does not count: what matters is the first
+  return one;
+}
+
+Read read(const IValue& file, const std::vector<UpdateOptions>& known,
+          const std::vector<std::size_t>& sizes) {
+  const auto whole = file.toGenericDict();
+  const auto groups = whole.at("param_groups").toList();
+  if (groups.size() != known.size()) {
+    throw ShapeError("the file has " + std::to_string(groups.size()) + " parameter groups, the optimizer " +
+                     std::to_string(known.size()));
+  }
+  Read read{{}, known};
+  std::vector<std::int64_t> numbers;
+  for (std::size_t g = 0; g < known.size(); ++g) {
+    const auto group = groups.get(g).toGenericDict();
+    const auto members = group.at("params").toList();
+    if (members.size() != sizes[g]) {
+      throw ShapeError("group " + std::to_string(g) + " has " + std::to_string(members.size()) +
+                       " parameters in the file and " + std::to_string(sizes[g]) + " here");
+    }
+    for (const auto& number : members) numbers.push_back(IValue(number).toInt());
+    check_decay(group, known[g]);
+    std::visit([&](auto& options) { each_option(Reader(group), options); }, read.options[g]);
+  }
+  const auto states = whole.at("state").toGenericDict();
+  for (const auto number : numbers)
+    read.states.push_back(states.contains(number) ? read_state(states.at(number).toGenericDict())
+                                                  : ParameterState{});
+  return read;
+}
+
+}  // namespace
+
+void ContiguousOptimizer::save(const std::string& file) const {
+  const auto& all = parameters();
+  Dict states(c10::IntType::get(), c10::AnyType::get());
+  c10::impl::GenericList groups(c10::AnyType::get());
+  const auto kept = state();
+  std::int64_t number = 0;
+  for (std::size_t g = 0; g < state_->options.size(); ++g) {
+    auto group = words();
+    std::visit([&](const auto& one) { each_option(OptionWriter(group), one); }, options(g));
+    add_switches(group, options(g));
+    c10::impl::GenericList members(c10::AnyType::get());
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (all.group_of(k) != g) continue;
+      if (kept[k].steps > 0) states.insert(number, python_state(kept[k], options(g)));
+      members.push_back(IValue(number++));
+    }
+    group.insert("params", members);
+    groups.push_back(group);
+  }
+  auto whole = words();
+  whole.insert("state", states);
+  whole.insert("param_groups", groups);
+  replace_file(file, zipped(whole));
+}
+
+void ContiguousOptimizer::load(const std::string& file) {
+  const auto& all = parameters();
+  std::vector<std::size_t> sizes(state_->options.size());
+  for (std::size_t k = 0; k < all.size(); ++k) ++sizes[all.group_of(k)];
+  const auto value = unzipped(file);
+  Read found;
+  try {
+    found = read(value, state_->options, sizes);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // something is of another type, or is not there
+    refuse_archive(file, "holds no state_dict() of an optimizer", error);
+  }
+  const auto before = state_->options;
+  try {
+    for (std::size_t g = 0; g < found.options.size(); ++g) state_->set_options(g, found.options[g]);
+    state_->set_state(
+        found.states);  // in the file as here, the parameters of a group follow those of the last
+  } catch (...) {
+    for (std::size_t g = 0; g < before.size(); ++g) state_->set_options(g, before[g]);
+    throw;
+  }
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,99 @@
+/// Buffers of aligned views, and the sum of squares of one. Internal to contiguous parameters.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "speedtorch/kernels/steps/flat_step.h"
+#include "speedtorch/placement.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+
+inline bool is_half(at::ScalarType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16; }
+
+inline kernels::Half half_of(at::ScalarType dtype) {
+  if (dtype == at::kHalf) return kernels::Half::float16;
+  return dtype == at::kBFloat16 ? kernels::Half::bfloat16 : kernels::Half::none;
+}
+
+/// Float16 and bfloat16 are stepped in float32, others in their own.
+inline at::ScalarType update_dtype(at::ScalarType dtype) { return is_half(dtype) ? at::kFloat : dtype; }
+
+constexpr std::int64_t kBufferAlignment = 256;  ///< bytes, of each view
+
+/// A view takes a multiple of this many elements (a power of two): the next begins at a multiple of 256
+/// bytes.
+inline std::int64_t padding_unit(at::ScalarType dtype) {
+  return std::max(kBufferAlignment / static_cast<std::int64_t>(c10::elementSize(dtype)), kernels::kFlatUnit);
+}
+
+/// How many elements of a buffer a view of `count` takes.
+inline std::int64_t padded(std::int64_t count, std::int64_t unit) { return (count + unit - 1) & -unit; }
+inline std::int64_t padded(std::int64_t count, at::ScalarType dtype) {
+  return padded(count, padding_unit(dtype));
+}
+
+/// A zeroed buffer that begins at a multiple of 256 bytes, on the host in `placement` where it is of 2 MiB or
+/// more. @throws what allocate() throws
+at::Tensor new_buffer(std::int64_t elements, at::ScalarType dtype, at::Device device, Placement placement);
+
+/// A tensor on elements of `buffer` from `begin` on, with a version counter of its own: unlike views of one
+/// tensor, which share theirs.
+at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRef sizes,
+                    at::IntArrayRef strides);
+
+/// Whether a tensor begins at element `begin` of `buffer`. Asked of each parameter and gradient in each step.
+inline bool lies_in(const c10::TensorImpl& tensor, const at::Tensor& buffer, std::int64_t begin) {
+  const auto* const whole = buffer.unsafeGetTensorImpl();
+  return tensor.unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
+         tensor.storage_offset() == whole->storage_offset() + begin;
+}
+
+inline std::uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
+/// body(k) of each tensor k < count, to look at it or to tell autograd of it: by one thread more for each
+/// 256.
+template <class Body>
+void for_each_tensor(std::size_t count, const Body& body) {
+  constexpr std::int64_t of_a_thread = 256;
+  parallel_for(static_cast<std::int64_t>(count), of_a_thread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) body(static_cast<std::size_t>(k));
+  });
+}
+
+/// @throws OptionError for a limit of clipping that is negative or no number
+void check_limit(const char* name, double limit);
+
+/// The tables of a bucket's gradients alone. T is float for all but float64.
+template <class T>
+kernels::FlatTables<T> gradient_tables(const at::Tensor& gradient) {
+  kernels::FlatTables<T> tables{};
+  tables.half = half_of(gradient.scalar_type());
+  if (tables.half == kernels::Half::none)
+    tables.grad = static_cast<T*>(gradient.data_ptr());
+  else
+    tables.half_grad = static_cast<std::uint16_t*>(gradient.data_ptr());
+  return tables;
+}
+
+/// Partial sums; they grow to what is needed and stay.
+struct SumScratch {
+  std::vector<double> host;
+  at::Tensor device;  ///< float64, on the GPU that the last gradient was on
+};
+
+/// The sum of the squares of a bucket's gradients, unscaled and clamped as `change` says; on a GPU it is
+/// waited for.
+double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch& scratch);
+
+/// The same of gradients on a GPU.
+double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change,
+                         SumScratch& scratch);
+
+}  // namespace speedtorch

@@ -1,0 +1,642 @@
+#include "speedtorch/contiguous/parameters.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <sstream>
+#include <unordered_map>
+#include <utility>
+
+#include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/kernels/steps/flat_step.h"
+#include "speedtorch/tensors.h"
+
+namespace speedtorch {
+namespace {
+
+/// Its own strides, or dense ones in the same order.
+std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense()) return tensor.strides().vec();
+  return at::infer_dense_strides(tensor.sizes(), tensor.strides());
+}
+
+/// Why a tensor cannot be laid out; empty where it can.
+std::string obstacle(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "is not defined; a module's parameters are";
+  if (!tensor.requires_grad()) return {};  // stays where it is
+  if (tensor.layout() != at::kStrided)
+    return "is not strided; sparse parameters are for SparseRows or an optimizer of their own";
+  const auto dtype = tensor.scalar_type();
+  const bool known = dtype == at::kFloat || dtype == at::kDouble || is_half(dtype);
+  std::ostringstream text;
+  if (!known)
+    text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
+  else if (is_lazy(tensor))
+    text << "is a negation or zeros that LibTorch has not computed yet; give its clone()";
+  else if (!tensor.is_leaf())
+    text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
+  else if (tensor.is_inference())
+    text << "was made in inference mode, where nothing can be trained";
+  return text.str();
+}
+
+}  // namespace
+
+/// What was put where, to be compared with what is there. Each step asks it of each parameter: LibTorch's
+/// fields are read themselves and each tensor is found from here at once, since grad(), requires_grad() and
+/// the comparison of two shapes are calls (docs/contiguous.md has the figures).
+class ContiguousParameters::Views {
+ public:
+  struct View {
+    at::Tensor gradient;  ///< of the parameter's strides
+    const c10::TensorImpl* parameter;
+    std::size_t bucket;
+    std::int64_t begin;
+    std::uint32_t version = 0;  ///< when it was last zeroed
+  };
+  std::vector<View> of;                        ///< each place
+  std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
+  SumScratch scratch;
+
+  /// Whether the parameter itself is where it was put.
+  [[nodiscard]] static bool data_stays(const View& view, const Bucket& bucket) {
+    const auto& was = *view.gradient.unsafeGetTensorImpl();
+    const auto& is = *view.parameter;
+    const auto* const autograd = autograd_of(is);
+    return lies_in(is, bucket.data, view.begin) && same(is.sizes(), was.sizes()) &&
+           same(is.strides(), was.strides()) && autograd != nullptr &&
+           (autograd->requires_grad_ || autograd->grad_fn_ != nullptr);
+  }
+  [[nodiscard]] static bool gradient_stays(const View& view, const Bucket& bucket) {
+    const auto* const autograd = autograd_of(*view.parameter);
+    const auto* const gradient = view.gradient.unsafeGetTensorImpl();
+    return autograd != nullptr && autograd->grad_.unsafeGetTensorImpl() == gradient &&
+           lies_in(*gradient, bucket.gradient, view.begin);
+  }
+
+  /// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
+  /// small tensors, they are much of a step (docs/contiguous.md).
+  void prefetch(std::size_t place) const {
+    constexpr std::size_t kAhead = 8;
+    if (place + kAhead >= of.size()) return;
+    for (const auto* const impl :
+         {of[place + kAhead].parameter,
+          static_cast<const c10::TensorImpl*>(of[place + kAhead].gradient.unsafeGetTensorImpl())})
+      for (int line = 0; line < 3; ++line)
+        __builtin_prefetch(reinterpret_cast<const char*>(impl) + 64 * line);
+    const auto& nearer = of[place + kAhead / 2];
+    __builtin_prefetch(nearer.parameter->autograd_meta());
+    __builtin_prefetch(counter_of(*nearer.gradient.unsafeGetTensorImpl()));
+  }
+
+ private:
+  static const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
+    return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  }
+  /// Where the version is counted: all that a VariableVersion holds is the pointer to it.
+  static const void* counter_of(const c10::TensorImpl& tensor) {
+    static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+    return *reinterpret_cast<const void* const*>(&tensor.version_counter());
+  }
+  static bool same(at::IntArrayRef one, at::IntArrayRef other) {
+    if (one.size() != other.size()) return false;
+    for (std::size_t d = 0; d < one.size(); ++d)
+      if (one[d] != other[d]) return false;
+    return true;
+  }
+};
+
+namespace {
+
+using Place = ContiguousParameters::Place;
+
+/// Takes the distinct parameters of the groups into one list.
+class Collected {
+ public:
+  explicit Collected(std::vector<ParameterGroup> from) {
+    for (std::size_t g = 0; g < from.size(); ++g) {
+      auto& [tensors, given, options] = from[g];
+      if (!given.empty() && given.size() != tensors.size()) {
+        throw BufferError("a group of " + std::to_string(tensors.size()) + " parameters has " +
+                          std::to_string(given.size()) + " names; none or as many are needed");
+      }
+      for (std::size_t k = 0; k < tensors.size(); ++k) add(tensors[k], given.empty() ? "" : given[k], g);
+    }
+    check_apart();
+  }
+
+  std::vector<at::Tensor> parameters;
+  std::vector<std::string> names;
+  std::vector<std::size_t> groups;
+
+ private:
+  struct Extent {
+    std::uintptr_t begin, end;
+    std::size_t parameter;
+    bool trained;
+  };
+
+  void add(const at::Tensor& tensor, const std::string& name, std::size_t group) {
+    const auto called = name.empty() ? "parameter " + std::to_string(parameters.size()) : name;
+    if (const auto why = obstacle(tensor); !why.empty()) throw BufferError(called + " " + why);
+    const auto [known, is_new] = numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters.size());
+    if (!is_new) {
+      if (groups[known->second] == group) return;
+      throw BufferError(called + " is in two groups; it can be updated in one way only");
+    }
+    parameters.push_back(tensor);
+    names.push_back(called);
+    groups.push_back(group);
+    if (tensor.numel() > 0 && tensor.has_storage()) add_extent(tensor);
+  }
+
+  void add_extent(const at::Tensor& tensor) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // with the sizes
+    for (std::int64_t d = 0; d < tensor.dim(); ++d)
+      if (tensor.size(d) > 1) strides.emplace_back(tensor.stride(d), tensor.size(d));
+    std::sort(strides.begin(), strides.end());
+    std::int64_t last = 0;  // the offset of the last element, of the dimensions so far
+    for (const auto& [stride, size] : strides) {
+      if (tensor.requires_grad() && stride <= last)
+        throw BufferError(names.back() + (stride == 0
+                                              ? " is expanded: several of its elements are one; give "
+                                                "the tensor before expand()"
+                                              : " has strides by which its elements may overlap; give "
+                                                "its contiguous() clone"));
+      last += (size - 1) * stride;
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+    if (begin == 0) return;  // of the meta device, which frozen ones may be on
+    extents_.push_back({begin, begin + static_cast<std::uintptr_t>((last + 1) * tensor.element_size()),
+                        parameters.size() - 1, tensor.requires_grad()});
+  }
+
+  /// Frozen ones, which stay where they are, may overlap each other.
+  void check_apart() {
+    std::sort(extents_.begin(), extents_.end(),
+              [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+    const Extent* farthest = nullptr;  // of those before: which ends last, and which of the trained ones
+    const Extent* farthest_trained = nullptr;
+    for (const auto& extent : extents_) {
+      const auto* const before = extent.trained ? farthest : farthest_trained;
+      if (before != nullptr && extent.begin < before->end) refuse_shared(*before, extent);
+      const auto later = [&](const Extent* one) { return one == nullptr || one->end < extent.end; };
+      if (later(farthest)) farthest = &extent;
+      if (extent.trained && later(farthest_trained)) farthest_trained = &extent;
+    }
+  }
+
+  [[noreturn]] void refuse_shared(const Extent& first, const Extent& second) const {
+    throw BufferError(names[first.parameter] + " and " + names[second.parameter] +
+                      " are two tensors that share memory: apart, they would no longer be tied. Register "
+                      "one tensor under both names, or clone() one of them");
+  }
+
+  std::unordered_map<const void*, std::size_t> numbers_;
+  std::vector<Extent> extents_;
+};
+
+/// Buckets in the order in which their first parameters come.
+struct Layout {
+  struct Bucket {
+    at::ScalarType dtype;
+    at::Device device;
+    std::int64_t elements = 0;
+  };
+  std::vector<Bucket> buckets;
+  std::vector<Place> places;
+
+  Layout(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& groups) {
+    std::vector<std::vector<Place>> of_bucket;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      const auto& tensor = parameters[k];
+      if (!tensor.requires_grad()) continue;
+      const std::size_t at = bucket_of(tensor);
+      of_bucket.resize(buckets.size());
+      of_bucket[at].push_back({k, groups[k], at, buckets[at].elements, tensor.numel()});
+      buckets[at].elements += padded(tensor.numel(), tensor.scalar_type());
+    }
+    for (const auto& one : of_bucket) places.insert(places.end(), one.begin(), one.end());
+  }
+
+ private:
+  std::size_t bucket_of(const at::Tensor& tensor) {
+    const auto same = [&](const Bucket& bucket) {
+      return bucket.dtype == tensor.scalar_type() && bucket.device == tensor.device();
+    };
+    const auto found = std::find_if(buckets.begin(), buckets.end(), same);
+    if (found != buckets.end()) return static_cast<std::size_t>(found - buckets.begin());
+    buckets.push_back({tensor.scalar_type(), tensor.device()});
+    return buckets.size() - 1;
+  }
+};
+
+/// The gradient that there is, dense, or an undefined tensor.
+at::Tensor dense_gradient(const at::Tensor& parameter) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined() || gradient.layout() == at::kStrided) return gradient;
+  return gradient.to_dense();
+}
+
+}  // namespace
+
+ContiguousParameters::ContiguousParameters(std::vector<at::Tensor> parameters, ContiguousOptions options)
+    : ContiguousParameters(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
+
+ContiguousParameters::ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options)
+    : group_count_(groups.size()), options_(options), views_(std::make_unique<Views>()) {
+  Collected collected(std::move(groups));
+  parameters_ = std::move(collected.parameters);
+  names_ = std::move(collected.names);
+  groups_ = std::move(collected.groups);
+  lay_out();
+}
+
+ContiguousParameters::~ContiguousParameters() = default;
+ContiguousParameters::ContiguousParameters(ContiguousParameters&&) noexcept = default;
+ContiguousParameters& ContiguousParameters::operator=(ContiguousParameters&&) noexcept = default;
+
+/// Of each parameter, whether there is a gradient that counts as written.
+std::vector<bool> ContiguousParameters::written() const {
+  std::vector<bool> all;
+  for (const auto& parameter : parameters_) all.push_back(parameter.grad().defined());
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto* const gradient = parameters_[places_[k].parameter].grad().unsafeGetTensorImpl();
+    if (gradient == views_->of[k].gradient.unsafeGetTensorImpl() && !used(k))
+      all[places_[k].parameter] = false;
+  }
+  return all;
+}
+
+void ContiguousParameters::lay_out() {
+  const at::NoGradGuard no_grad;
+  const auto used = written();
+  Layout layout(parameters_, groups_);
+  std::vector<Bucket> buckets;
+  for (const auto& [dtype, device, elements] : layout.buckets) {
+    buckets.push_back({new_buffer(elements, dtype, device, options_.placement),
+                       new_buffer(elements, dtype, device, options_.placement)});
+  }
+  std::vector<Views::View> views;
+  for (const auto& place : layout.places) {
+    const auto& parameter = parameters_[place.parameter];
+    const auto& gradient = buckets[place.bucket].gradient;
+    views.push_back({place_in(gradient, place.begin, parameter.sizes(), dense_strides(parameter)),
+                     parameter.unsafeGetTensorImpl(), place.bucket, place.begin});
+    if (const auto old = dense_gradient(parameter); old.defined()) views.back().gradient.copy_(old);
+  }
+  // From here on nothing fails. Parameter by parameter, so that the memory of the first is free again before
+  // that of the last is taken.
+  for (std::size_t k = 0; k < views.size(); ++k) {
+    const auto& place = layout.places[k];
+    const auto& gradient = views[k].gradient;
+    at::Tensor parameter = parameters_[place.parameter];
+    const auto data = place_in(buckets[place.bucket].data, place.begin, gradient.sizes(), gradient.strides());
+    data.copy_(parameter);
+    parameter.set_data(data);
+    parameter.mutable_grad() = gradient;
+    views[k].version = version_of(gradient) - (used[place.parameter] ? 1 : 0);
+  }
+  for (auto& bucket : buckets) {
+    bucket.data.set_requires_grad(true);
+    bucket.data.mutable_grad() = bucket.gradient;
+  }
+  buckets_ = std::move(buckets);
+  places_ = std::move(layout.places);
+  views_->of = std::move(views);
+  end_marks_of_buffers();  // each was asked above
+}
+
+void ContiguousParameters::rebuild() {
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (const auto why = obstacle(parameters_[k]); !why.empty()) throw BufferError(names_[k] + " " + why);
+  }
+  lay_out();
+}
+
+std::vector<at::Tensor> ContiguousParameters::contiguous() const {
+  std::vector<at::Tensor> buffers;
+  for (const auto& bucket : buckets_) buffers.push_back(bucket.data);
+  return buffers;
+}
+
+std::string ContiguousParameters::name_of(std::size_t parameter) const { return names_.at(parameter); }
+
+/// Frozen ones that are to be trained now have no place.
+bool ContiguousParameters::frozen_stay() const {
+  if (places_.size() == parameters_.size()) return true;
+  const auto trained = std::count_if(parameters_.begin(), parameters_.end(),
+                                     [](const at::Tensor& tensor) { return tensor.requires_grad(); });
+  return static_cast<std::size_t>(trained) == places_.size();
+}
+
+/// Whether each parameter and its gradient is where it was put: what is looked at comes from outside the
+/// caches.
+bool ContiguousParameters::all_stay() const {
+  std::atomic<bool> all = true;
+  for_each_tensor(places_.size(), [&](std::size_t k) {
+    views_->prefetch(k);
+    const auto& view = views_->of[k];
+    const auto& bucket = buckets_[view.bucket];
+    if (!Views::data_stays(view, bucket) || !Views::gradient_stays(view, bucket))
+      all.store(false, std::memory_order_relaxed);
+  });
+  return all.load(std::memory_order_relaxed);
+}
+
+bool ContiguousParameters::buffer_is_valid() const noexcept {
+  try {
+    return frozen_stay() &&
+           std::all_of(buckets_.begin(), buckets_.end(),
+                       [](const Bucket& bucket) {
+                         return bucket.data.grad().unsafeGetTensorImpl() ==
+                                bucket.gradient.unsafeGetTensorImpl();
+                       }) &&
+           all_stay();
+  } catch (...) {
+    return false;
+  }
+}
+
+void ContiguousParameters::assert_buffer_is_valid() const {
+  if (buffer_is_valid()) return;
+  refuse_moved_data();
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (!Views::gradient_stays(views_->of[k], buckets_[place.bucket])) refuse_gradient(place.parameter);
+  }
+  refuse_buffer_gradient();
+}
+
+void ContiguousParameters::refuse_gradient(std::size_t parameter) const {
+  if (!parameters_[parameter].grad().defined()) {
+    throw BufferError("the gradient of " + names_[parameter] +
+                      " is none: zero_grad() sets gradients to none by default. Call zero_grad() of the "
+                      "contiguous parameters or their optimizer, or torch's with set_to_none = false");
+  }
+  throw BufferError("the gradient of " + names_[parameter] +
+                    " is not the one in the buffer: it was set to none and made anew by backward, or given "
+                    "another tensor. Change gradients in place, and call zero_grad() of the contiguous "
+                    "parameters or their optimizer");
+}
+
+void ContiguousParameters::refuse_buffer_gradient() const {
+  throw BufferError(
+      "the gradient of a buffer was set to none or replaced: the zero_grad() of an optimizer on contiguous() "
+      "does so, and leaves the gradients of the parameters as they were. Call zero_grad() of the contiguous "
+      "parameters");
+}
+
+void ContiguousParameters::refuse_moved_data() const {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& [number, group, bucket, begin, count] = places_[k];
+    const auto& parameter = parameters_[number];
+    if (Views::data_stays(views_->of[k], buckets_[bucket])) continue;
+    const auto& was = views_->of[k].gradient;
+    std::ostringstream text;
+    text << names_[number];
+    if (!parameter.requires_grad())
+      text << " was frozen (requires_grad is false)";
+    else if (parameter.scalar_type() != was.scalar_type())
+      text << " was cast from " << was.scalar_type() << " to " << parameter.scalar_type();
+    else if (parameter.device() != was.device())
+      text << " was moved from " << was.device() << " to " << parameter.device();
+    else if (parameter.sizes() != was.sizes() || parameter.strides() != was.strides())
+      text << " was " << was.sizes() << " with strides " << was.strides() << " and is " << parameter.sizes()
+           << " with strides " << parameter.strides();
+    else
+      text << " has its data elsewhere: torch::load(), set_data() or an assignment to .data moved it";
+    throw BufferError(text.str() + "; rebuild() takes the parameters as they are now");
+  }
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (frozen_stay()) break;
+    const bool placed =
+        std::any_of(places_.begin(), places_.end(), [&](const Place& place) { return place.parameter == k; });
+    if (!placed && parameters_[k].requires_grad())
+      throw BufferError(names_[k] + " was frozen and requires a gradient now; rebuild() takes it in");
+  }
+}
+
+void ContiguousParameters::prepare_step() {
+  if (buffer_is_valid()) return;
+  if (!frozen_stay()) refuse_moved_data();
+  for (const auto& bucket : buckets_) {
+    if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
+      refuse_buffer_gradient();
+  }
+  bool strayed = false;
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& view = views_->of[k];
+    const auto& bucket = buckets_[view.bucket];
+    if (!Views::data_stays(view, bucket)) refuse_moved_data();
+    if (Views::gradient_stays(view, bucket)) continue;
+    if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(places_[k].parameter);
+    if (!std::exchange(strayed, true)) mark_each();
+    reattach(k);
+  }
+}
+
+/// Makes what is marked of whole buffers marks of each gradient: those that strayed leave theirs behind.
+void ContiguousParameters::mark_each() {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    auto& view = views_->of[k];
+    view.version = version_of(view.gradient) - (used(k) ? 1 : 0);
+  }
+  end_marks_of_buffers();
+}
+
+void ContiguousParameters::end_marks_of_buffers() {
+  all_used_ = false;
+  views_->buffer_versions.resize(buckets_.size());
+  for (std::size_t k = 0; k < buckets_.size(); ++k)
+    views_->buffer_versions[k] = version_of(buckets_[k].gradient);
+}
+
+void ContiguousParameters::reattach(std::size_t k) {
+  const at::NoGradGuard no_grad;
+  const auto& place = places_[k];
+  auto& view = views_->of[k];
+  at::Tensor parameter = parameters_[place.parameter];
+  if (!lies_in(*view.gradient.unsafeGetTensorImpl(), buckets_[place.bucket].gradient,
+               place.begin)) {  // by set_data()
+    view.gradient =
+        place_in(buckets_[place.bucket].gradient, place.begin, parameter.sizes(), parameter.strides());
+  }
+  if (const auto stray = dense_gradient(parameter); stray.defined()) {
+    view.gradient.copy_(stray);
+  } else {
+    view.gradient.zero_();
+    view.version = version_of(view.gradient);
+  }
+  parameter.mutable_grad() = view.gradient;
+}
+
+void ContiguousParameters::zero_grad() {
+  for (auto& bucket : buckets_) {
+    bucket.gradient.zero_();
+    bucket.data.mutable_grad() = bucket.gradient;
+  }
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
+    parameters_[place.parameter].mutable_grad() = at::Tensor();
+    reattach(k);
+  }
+  gradients_used();
+}
+
+bool ContiguousParameters::used(std::size_t place) const {
+  const auto& view = views_->of[place];
+  const auto bucket = places_[place].bucket;
+  return all_used_ || version_of(view.gradient) != view.version ||
+         version_of(buckets_[bucket].gradient) != views_->buffer_versions[bucket];
+}
+
+void ContiguousParameters::gradients_written() {
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
+    throw BufferError("the gradient of " + names_[place.parameter] +
+                      " was not in the buffer when that was written to: it was set to none, or made anew by "
+                      "backward. Call prepare_step() first, which takes it in");
+  }
+  all_used_ = true;
+}
+
+void ContiguousParameters::gradients_used() {
+  for (auto& view : views_->of) view.version = version_of(view.gradient);
+  end_marks_of_buffers();
+}
+
+/// An operation on the gradients of a bucket that uses none of them.
+template <class Operation>
+void ContiguousParameters::on_gradients(const Operation& operation) {
+  for (std::size_t k = 0; k < buckets_.size(); ++k) {
+    auto& known = views_->buffer_versions[k];
+    const auto since = version_of(buckets_[k].gradient) - known;
+    operation(buckets_[k].gradient);
+    known = version_of(buckets_[k].gradient) - since;
+  }
+}
+
+double ContiguousParameters::clip_grad_norm(double max_norm) {
+  check_limit("max_norm", max_norm);
+  prepare_step();
+  double sum = 0;
+  for (const auto& bucket : buckets_) sum += square_sum(bucket.gradient, {}, views_->scratch);
+  const double norm = std::sqrt(sum);
+  const double coefficient = kernels::clip_coefficient(norm, max_norm);
+  if (coefficient == 1) return norm;
+  on_gradients([&](at::Tensor& gradient) { gradient.mul_(coefficient); });
+  zero_padding(&Bucket::gradient);
+  return norm;
+}
+
+void ContiguousParameters::clip_grad_value(double max_value) {
+  check_limit("max_value", max_value);
+  prepare_step();
+  on_gradients([&](at::Tensor& gradient) { gradient.clamp_(-max_value, max_value); });
+}
+
+std::vector<at::Tensor> ContiguousParameters::split(const std::vector<at::Tensor>& flat) const {
+  if (flat.size() != buckets_.size())
+    throw ShapeError(std::to_string(flat.size()) + " flat tensors were given; there are " +
+                     std::to_string(buckets_.size()) + " buffers");
+  for (std::size_t b = 0; b < flat.size(); ++b) {
+    if (is_lazy(flat[b])) refuse_lazy(flat[b], "flat tensor " + std::to_string(b));
+    const auto wanted = buckets_[b].data.sizes();
+    if (flat[b].sizes() == wanted && flat[b].is_contiguous()) continue;
+    std::ostringstream text;
+    text << "flat tensor " << b << " is " << flat[b].sizes() << (flat[b].is_contiguous() ? "" : ", with gaps")
+         << "; the buffer is " << wanted;
+    throw ShapeError(text.str());
+  }
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts(parameters_.size());
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    const auto& like = views_->of[k].gradient;
+    parts[place.parameter] = place_in(flat[place.bucket], place.begin, like.sizes(), like.strides());
+  }
+  return parts;
+}
+
+std::vector<at::Tensor> ContiguousParameters::join(const std::vector<at::Tensor>& parts) const {
+  if (parts.size() != parameters_.size())
+    throw ShapeError(std::to_string(parts.size()) + " tensors were given; there are " +
+                     std::to_string(parameters_.size()) + " parameters");
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    const auto& place = places_[k];
+    const auto& part = parts[place.parameter];
+    const auto& like = views_->of[k].gradient;
+    if (!part.defined() || part.sizes() != like.sizes()) {
+      std::ostringstream text;
+      text << "what was given for " << names_[place.parameter] << " is ";
+      (part.defined() ? text << part.sizes() : text << "not defined")
+          << "; the parameter is " << like.sizes();
+      throw ShapeError(text.str());
+    }
+    if (place.bucket == flat.size()) {
+      const auto& data = buckets_[place.bucket].data;
+      flat.push_back(at::zeros(data.sizes(), part.options().device(data.device()).requires_grad(false)));
+    }
+    place_in(flat[place.bucket], place.begin, like.sizes(), like.strides()).copy_(part);
+  }
+  return flat;
+}
+
+void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
+  const at::NoGradGuard no_grad;
+  for (const auto& place : places_) {
+    const std::int64_t end = place.begin + place.count;
+    const auto& of_bucket = buckets_[place.bucket].*buffer;
+    const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
+    if (rest > 0) place_in(of_bucket, end, {rest}, {1}).zero_();  // not a use: the buffer's version stays
+  }
+}
+
+void check_elementwise(const std::string& optimizer, const MakeStep& make_step) {
+  const auto numbers = [](std::int64_t seed, at::IntArrayRef shape) {
+    auto tensor = at::zeros(shape, at::kDouble);
+    for (std::int64_t k = 0; k < tensor.numel(); ++k) {
+      const double angle = static_cast<double>(17 * seed + k);
+      tensor.data_ptr<double>()[k] = static_cast<double>(seed) * std::sin(angle * angle);
+    }
+    return tensor;
+  };
+  const std::vector<std::vector<std::int64_t>> shapes = {{4, 3}, {5}, {2, 2, 2}};
+  std::vector<at::Tensor> apart;
+  std::vector<at::Tensor> together;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    for (auto* list : {&apart, &together})
+      list->push_back(numbers(static_cast<std::int64_t>(k) + 1, shapes[k]).set_requires_grad(true));
+  }
+  ContiguousParameters flat(together);
+  const auto step_apart = make_step(apart);
+  const auto step_together = make_step(flat.contiguous());
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      const auto gradient = numbers(static_cast<std::int64_t>(k) + 4 * step, shapes[k]);
+      apart[k].mutable_grad() = gradient;
+      together[k].grad().copy_(gradient);
+    }
+    step_apart();
+    step_together();
+  }
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    if (apart[k].allclose(together[k], 1e-9, 1e-12)) continue;
+    throw BufferError(optimizer +
+                      " looks at the shapes or the norms of single parameters: on one buffer it does "
+                      "something else. Give it original() instead of contiguous(); the gradients stay in "
+                      "their buffer, and clipping and zeroing them stays one operation");
+  }
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,85 @@
+/// What ContiguousOptimizer keeps: the states of each bucket, in buffers laid out as its parameters are.
+/// Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/contiguous/optimizer.h"
+#include "speedtorch/kernels/steps/flat_step.h"
+
+namespace speedtorch {
+
+/// A bucket, ready for the kernel: T is the type that its update is done in.
+template <class T>
+struct FlatPlan {
+  kernels::FlatTables<T> tables{};
+  std::vector<kernels::AnyUpdate<T>> updates = {};  ///< of each group
+  std::vector<kernels::FlatRun<T>> runs = {};       ///< of this step; room for one a parameter
+};
+
+class ContiguousOptimizer::State {
+ public:
+  State(std::vector<ParameterGroup> groups, const UpdateOptions& defaults, const OptimizerOptions& more);
+
+  bool step(const StepOptions& asked);
+  void rebuild();
+  void set_options(std::size_t group, const UpdateOptions& given);
+  [[nodiscard]] std::vector<ParameterState> state() const;
+  void set_state(const std::vector<ParameterState>& given);
+
+  std::vector<UpdateOptions> options;  // of each group
+  ContiguousParameters parameters;
+  std::vector<std::string> names;  // of the states
+  double norm = std::numeric_limits<double>::quiet_NaN();
+
+ private:
+  /// States of a bucket.
+  struct Bucket {
+    at::Tensor master;                ///< float32, of half precision only
+    std::vector<at::Tensor> tensors;  ///< each like the bucket, in float32 where it is of half precision
+    std::variant<FlatPlan<float>, FlatPlan<double>> plan;
+    std::uint32_t version = 0;  ///< of the bucket's data, when the master was its like
+  };
+  struct Count {
+    std::int64_t steps = 0;
+    std::uint32_t version = 0;  ///< of the parameter, when its master was its like
+    bool stepped = false;       ///< by the step that is under way
+  };
+
+  void make_buckets();
+  [[nodiscard]] Bucket new_bucket(std::size_t bucket) const;
+  void make_updates();
+  [[nodiscard]] bool refused(const StepOptions& asked, kernels::GradientChange& change);
+  [[nodiscard]] double norm_of_gradients(const kernels::GradientChange& change);
+  void follow_parameters();
+  void step_buckets(const kernels::GradientChange& change, bool zero);
+  template <class T>
+  void plan_runs(std::size_t bucket, FlatPlan<T>& plan);
+  void count_step();
+  [[nodiscard]] at::Tensor view_of(const at::Tensor& buffer, std::size_t place) const;
+  void begin_anew(std::size_t place);
+  void take(const ParameterState& given, std::size_t place);
+  void check(const ParameterState& given, std::size_t place) const;
+
+  Unused unused_;
+  std::vector<Bucket> buckets_;
+  std::vector<Count> counts_;          // of each place
+  std::vector<std::size_t> first_of_;  // place of each bucket; one more than there are buckets
+  SumScratch scratch_;
+  bool keeps_zero_ = true;  ///< these options leave the padding at zero
+  bool spoiled_ = false;    ///< there is a NaN in the states' padding
+};
+
+/// Steps the runs of a bucket that is on a GPU, on its current stream.
+template <class T>
+void step_on_gpu(at::Device device, const FlatPlan<T>& plan, const kernels::GradientChange& change,
+                 bool zero);
+
+}  // namespace speedtorch

@@ -1,0 +1,66 @@
+/// What the CUDA kernels ask of the runtime: its errors as exceptions, a device's shape, where memory is.
+/// Needs the CUDA runtime's header; C++17.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+
+#include "speedtorch/kernels/cuda/launch.h"
+#include "speedtorch/kernels/cuda/plan.h"
+#include "speedtorch/kernels/error.h"
+
+namespace speedtorch::kernels {
+
+/// @throws CudaError naming `call` unless `status` is success. The runtime forgets the error, which whoever
+/// asks next would report as his own.
+inline void check_cuda(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  throw CudaError(call, cudaGetErrorName(status), cudaGetErrorString(status));
+}
+
+inline DeviceShape ask_device_shape(int device, const void* kernel) {
+  DeviceShape shape;
+  check_cuda(cudaDeviceGetAttribute(&shape.sms, cudaDevAttrMultiProcessorCount, device),
+             "cudaDeviceGetAttribute(cudaDevAttrMultiProcessorCount)");
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&shape.blocks_per_sm, kernel, kBlockThreads, 0),
+             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  return shape;
+}
+
+/// The shape of the current device for a kernel, asked once for each device; a race asks twice. One cache a
+/// kernel: the template's argument is the kernel itself.
+template <auto kKernel>
+DeviceShape device_shape() {
+  static std::array<std::atomic<DeviceShape>, 64> known{};
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  const auto* const kernel = reinterpret_cast<const void*>(kKernel);
+  const auto slot = static_cast<std::size_t>(device);
+  if (slot >= known.size()) return ask_device_shape(device, kernel);
+  DeviceShape shape = known[slot].load(std::memory_order_relaxed);
+  if (shape.blocks_per_sm == 0) {
+    shape = ask_device_shape(device, kernel);
+    known[slot].store(shape, std::memory_order_relaxed);
+  }
+  return shape;
+}
+
+/// Where memory is, by the caller's word or the runtime's. Memory that CUDA does not know is the host's.
+inline Home home_of(Home said, const void* data) {
+  if (said != Home::ask) return said;
+  cudaPointerAttributes attributes{};
+  check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
+  const bool device = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+  return device ? Home::device : Home::host;
+}
+
+/// The side of a movement that goes over the link; what is read where both do, for reads wait.
+inline Link link_of(const CudaLaunch& launch, const void* from, const void* to) {
+  if (home_of(launch.from, from) == Home::host) return Link::from;
+  return home_of(launch.to, to) == Home::host ? Link::to : Link::none;
+}
+
+}  // namespace speedtorch::kernels

@@ -1,0 +1,204 @@
+// CUB sorts and sums, small kernels in between, one kernel an update does the step.
+
+#include "speedtorch/kernels/cuda/sparse_step.h"
+
+#include <algorithm>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+#include <limits>
+#include <string>
+#include <variant>
+
+#include "speedtorch/kernels/cuda/device.h"
+#include "speedtorch/kernels/cuda/memory_access.cuh"
+#include "speedtorch/kernels/cuda/step_lane.h"
+#include "speedtorch/kernels/cuda/workspace_layout.h"
+
+namespace speedtorch::kernels {
+namespace {
+
+/// Where everything lies in the workspace.
+struct Parts {
+  StepKeys unsorted;
+  StepKeys keys;
+  std::byte* folds = nullptr;
+  std::byte* scratch = nullptr;  ///< CUB's
+  std::size_t scratch_bytes = 0;
+};
+
+std::size_t scratch_bytes_of(std::int64_t count) {
+  std::size_t sort = 0;
+  std::size_t scan = 0;
+  const auto entries = static_cast<int>(count);
+  check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, static_cast<const std::int64_t*>(nullptr),
+                                             static_cast<std::int64_t*>(nullptr),
+                                             static_cast<const std::int32_t*>(nullptr),
+                                             static_cast<std::int32_t*>(nullptr), entries),
+             "cub::DeviceRadixSort::SortPairs");
+  check_cuda(cub::DeviceScan::InclusiveSum(nullptr, scan, static_cast<std::int32_t*>(nullptr),
+                                           static_cast<std::int32_t*>(nullptr), entries),
+             "cub::DeviceScan::InclusiveSum");
+  return std::max(sort, scan);
+}
+
+Parts lay_out(WorkspaceLayout& layout, std::int64_t count, std::int64_t row_bytes) {
+  Parts parts;
+  parts.unsorted.keys = layout.take<std::int64_t>(count);
+  parts.unsorted.positions = layout.take<std::int32_t>(count);
+  parts.keys.keys = layout.take<std::int64_t>(count);
+  parts.keys.positions = layout.take<std::int32_t>(count);
+  parts.keys.numbers = layout.take<std::int32_t>(count);
+  parts.keys.begins = layout.take<std::int32_t>(count + 1);
+  parts.keys.distinct = layout.take<std::int32_t>(1);
+  parts.folds = layout.take<std::byte>(count / kFoldedCopies * row_bytes);
+  parts.scratch_bytes = scratch_bytes_of(count);
+  parts.scratch = layout.take<std::byte>(static_cast<std::int64_t>(parts.scratch_bytes));
+  return parts;
+}
+
+template <class Index>
+__global__ void __launch_bounds__(kBudgetBlockThreads)
+    key_index_kernel(StepKeys keys, const Index* index, std::int64_t count, std::int64_t rows,
+                     IndexErrors* errors) {
+  const RowMemory<Access::sectors> memory;
+  for (std::int64_t i = thread_number(); i < count; i += thread_count())
+    key_index(keys, index, i, rows, errors, memory);
+}
+
+__global__ void __launch_bounds__(kBudgetBlockThreads) mark_keys_kernel(StepKeys keys, std::int64_t count) {
+  for (std::int64_t i = thread_number(); i < count; i += thread_count()) mark_key(keys, i);
+}
+
+__global__ void __launch_bounds__(kBudgetBlockThreads) place_keys_kernel(StepKeys keys, std::int64_t count) {
+  for (std::int64_t i = thread_number(); i < count; i += thread_count()) place_key(keys, i, count);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBudgetBlockThreads) fold_kernel(LaneStep<T> step, std::int64_t count) {
+  fold_lane(step, count, thread_number(), thread_count());
+}
+
+template <class Update>
+__global__ void __launch_bounds__(kBudgetBlockThreads)
+    step_kernel(LaneStep<typename Update::Element> step, Update update, typename Update::Now now) {
+  step_lane(step, update, now, thread_number(), thread_count());
+}
+
+template <class Update>
+__global__ void __launch_bounds__(kBudgetBlockThreads)
+    update_all_kernel(StepTables<typename Update::Element> tables, const typename Update::Element* grad,
+                      Update update, typename Update::Now now) {
+  update_all_lane(tables, grad, update, now, thread_number(), thread_count());
+}
+
+template <auto kKernel, class... Arguments>
+void launch_over(std::int64_t threads, const CudaLaunch& launch, cudaStream_t stream, const char* name,
+                 Arguments... arguments) {
+  const LaunchShape shape = plan_launch(threads, 1, device_shape<kKernel>(), launch.max_sms);
+  kKernel<<<shape.blocks, shape.threads, 0, stream>>>(arguments...);
+  check_cuda(cudaGetLastError(), name);
+}
+
+/// Bits of the keys, of which the largest is the number of rows.
+int key_bits(std::int64_t rows) {
+  int bits = 1;
+  while (bits < 63 && (std::int64_t{1} << bits) <= rows) ++bits;
+  return bits;
+}
+
+template <class Index>
+void sort_keys(const Index* index, std::int64_t count, std::int64_t rows, Parts& parts,
+               const CudaLaunch& launch, cudaStream_t stream) {
+  launch_over<key_index_kernel<Index>>(count, launch, stream, "the launch of key_index_kernel",
+                                       parts.unsorted, index, count, rows, launch.errors);
+  const auto entries = static_cast<int>(count);
+  const StepKeys& keys = parts.keys;
+  const std::int64_t* const unsorted = parts.unsorted.keys;
+  const std::int32_t* const positions = parts.unsorted.positions;
+  check_cuda(cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, unsorted, keys.keys,
+                                             positions, keys.positions, entries, 0, key_bits(rows), stream),
+             "cub::DeviceRadixSort::SortPairs");
+  launch_over<mark_keys_kernel>(count, launch, stream, "the launch of mark_keys_kernel", keys, count);
+  check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, keys.numbers, keys.numbers,
+                                           entries, stream),
+             "cub::DeviceScan::InclusiveSum");
+  launch_over<place_keys_kernel>(count, launch, stream, "the launch of place_keys_kernel", keys, count);
+}
+
+void check_workspace(const Workspace& workspace, std::int64_t needed) {
+  const auto past = address_bits(workspace.data) % WorkspaceLayout::kAlignment;
+  if (past != 0) {
+    throw ShapeError("the workspace starts " + std::to_string(past) + " bytes past a multiple of " +
+                     std::to_string(WorkspaceLayout::kAlignment));
+  }
+  if (workspace.data == nullptr || workspace.bytes < needed) {
+    throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; this step needs " +
+                     std::to_string(needed));
+  }
+}
+
+}  // namespace
+
+std::int64_t sparse_step_workspace_bytes(std::int64_t count, std::int64_t row_bytes) {
+  if (count == 0) return 0;
+  if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
+    throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
+  }
+  WorkspaceLayout layout(nullptr);
+  lay_out(layout, count, row_bytes);
+  return layout.bytes();
+}
+
+template <class T, class Index>
+void sparse_step_cuda(const AnyUpdate<T>& update, const StepTables<T>& tables, const Index* index,
+                      std::int64_t count, const T* grad, std::int64_t step, CUstream_st* stream,
+                      Workspace workspace, const CudaLaunch& launch) {
+  if (count == 0 || tables.columns == 0) return;
+  const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
+  check_workspace(workspace, sparse_step_workspace_bytes(count, row_bytes));
+  WorkspaceLayout layout(workspace.data);
+  Parts parts = lay_out(layout, count, row_bytes);
+  sort_keys(index, count, tables.rows, parts, launch, stream);
+  const LaneStep<T> work{tables, grad, parts.keys, reinterpret_cast<T*>(parts.folds),
+                         step_lane_bits(tables.columns)};
+  if (const auto folds = count / kFoldedCopies; folds > 0)
+    launch_over<fold_kernel<T>>(folds << work.lane_bits, launch, stream, "the launch of fold_kernel", work,
+                                count);
+  std::visit(
+      [&](const auto& one) {
+        using Update = std::decay_t<decltype(one)>;
+        launch_over<step_kernel<Update>>(count << work.lane_bits, launch, stream, "the launch of step_kernel",
+                                         work, one, one.at(step));
+      },
+      update);
+}
+
+template <class T>
+void update_all_cuda(const AnyUpdate<T>& update, const StepTables<T>& tables, const T* grad,
+                     std::int64_t step, CUstream_st* stream, const CudaLaunch& launch) {
+  const std::int64_t count = tables.rows * tables.columns;
+  if (count == 0) return;
+  std::visit(
+      [&](const auto& one) {
+        using Update = std::decay_t<decltype(one)>;
+        launch_over<update_all_kernel<Update>>(count, launch, stream, "the launch of update_all_kernel",
+                                               tables, grad, one, one.at(step));
+      },
+      update);
+}
+
+template void update_all_cuda(const AnyUpdate<float>&, const StepTables<float>&, const float*, std::int64_t,
+                              CUstream_st*, const CudaLaunch&);
+template void update_all_cuda(const AnyUpdate<double>&, const StepTables<double>&, const double*,
+                              std::int64_t, CUstream_st*, const CudaLaunch&);
+
+#define SPEEDTORCH_STEP(T, Index)                                                                       \
+  template void sparse_step_cuda(const AnyUpdate<T>&, const StepTables<T>&, const Index*, std::int64_t, \
+                                 const T*, std::int64_t, CUstream_st*, Workspace, const CudaLaunch&);
+SPEEDTORCH_STEP(float, std::int32_t)
+SPEEDTORCH_STEP(float, std::int64_t)
+SPEEDTORCH_STEP(double, std::int32_t)
+SPEEDTORCH_STEP(double, std::int64_t)
+#undef SPEEDTORCH_STEP
+
+}  // namespace speedtorch::kernels

@@ -1,0 +1,213 @@
+// The row movements, compiled once for each instruction set that Highway knows here and chosen at run time.
+// How a row is copied is in row_copies-inl.h.
+
+#include "speedtorch/kernels/rows/row_moves.h"
+
+#include <algorithm>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "speedtorch/kernels/rows/row_moves.cpp"
+#include <hwy/foreach_target.h>  // includes this file again for each further target
+#include <hwy/highway.h>
+
+#include "speedtorch/kernels/rows/row_copies-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace speedtorch::kernels {
+namespace HWY_NAMESPACE {
+template <class Index>
+struct GatherEnds {
+  const RowMove<Index> move;  // a copy: bytes stored through std::byte* cannot alias it
+
+  HWY_INLINE const std::byte* from(std::int64_t i) const {
+    return move.from + move.index[i] * move.from_stride;
+  }
+  HWY_INLINE std::byte* to(std::int64_t i) const { return move.to + i * move.to_stride; }
+  HWY_INLINE const std::byte* indexed(std::int64_t i) const { return from(i); }
+};
+
+template <class Index>
+struct ScatterEnds {
+  const RowMove<Index> move;  // a copy: bytes stored through std::byte* cannot alias it
+
+  HWY_INLINE const std::byte* from(std::int64_t i) const { return move.from + i * move.from_stride; }
+  HWY_INLINE std::byte* to(std::int64_t i) const { return move.to + move.index[i] * move.to_stride; }
+  HWY_INLINE const std::byte* indexed(std::int64_t i) const { return to(i); }
+};
+
+/// Moves the rows of [begin, end), the indexed ones prefetched some rows ahead.
+template <class Ends>
+struct Range {
+  Ends ends;
+  std::int64_t begin;
+  std::int64_t end;
+
+  template <class Copy>
+  HWY_INLINE void with(Copy copy) const {
+    const Ends rows = ends;  // again a copy, lest every store makes the compiler read it anew
+    const std::int64_t ahead = std::min(rows.move.prefetch_rows, end - begin);
+    const auto prefetch = [&](std::int64_t i) HWY_ATTR { copy.prefetch(rows.indexed(i)); };
+    std::int64_t i = begin;
+    for (std::int64_t k = begin; k < begin + ahead; ++k) prefetch(k);
+    if (ahead > 0) {
+      for (; i + ahead < end; ++i) {
+        prefetch(i + ahead);
+        copy(rows.to(i), rows.from(i));
+      }
+    }
+    for (; i < end; ++i) copy(rows.to(i), rows.from(i));
+  }
+
+  void cached() const {
+    const auto width = static_cast<std::size_t>(ends.move.row_bytes);
+    switch (width) {
+      case 1:
+        return with(FixedCopy<1>{});
+      case 2:
+        return with(FixedCopy<2>{});
+      case 4:
+        return with(FixedCopy<4>{});
+      case 8:
+        return with(FixedCopy<8>{});
+      case 16:
+        return with(FixedCopy<16>{});
+      case 32:
+        return with(FixedCopy<32>{});
+      default:
+        break;
+    }
+    if (width < 4) return with(PairCopy<2>{width});
+    if (width < 8) return with(PairCopy<4>{width});
+    if (width < 16) return with(PairCopy<8>{width});
+    if (width < 32) return with(PairCopy<16>{width});
+    if (width < 64) return with(PairCopy<32>{width});
+    if (width / kLine <= kUnrolledLines) return unrolled<1, false>(width);
+    return with(LongCopy{width});
+  }
+
+  void streaming() const {
+    const auto width = static_cast<std::size_t>(ends.move.row_bytes);
+    if (width < kLine) return cached();
+    if (!cuts_lines(ends.move.to, ends.move.to_stride) && width / kLine <= kUnrolledLines) {
+      unrolled<1, true>(width);
+    } else {
+      with(RaggedStream{width, ends.move.direction == Direction::scatter});
+    }
+    hwy::FlushStream();
+  }
+
+  /// Whether rows there begin or end amid a line.
+  bool cuts_lines(const std::byte* rows, std::int64_t stride) const {
+    const std::uint64_t places = reinterpret_cast<std::uintptr_t>(rows) | static_cast<std::uint64_t>(stride) |
+                                 static_cast<std::uint64_t>(ends.move.row_bytes);
+    return places % kLine != 0;
+  }
+
+  /// The copy of the width's whole lines, of kLines or more.
+  template <std::size_t kLines, bool kStreaming>
+  void unrolled(std::size_t width) const {
+    if (width / kLine == kLines) {
+      const bool gather = ends.move.direction == Direction::gather;
+      const bool straddle = gather ? cuts_lines(ends.move.from, ends.move.from_stride)
+                                   : cuts_lines(ends.move.to, ends.move.to_stride);
+      if constexpr (kStreaming)
+        return with(LinesStream<kLines>{straddle});
+      else
+        return with(LinesCopy<kLines>{width, straddle});
+    }
+    if constexpr (kLines < kUnrolledLines) unrolled<kLines + 1, kStreaming>(width);
+  }
+};
+
+template <class Ends>
+void move_ends(const Ends& ends, std::int64_t begin, std::int64_t end) {
+  const Range<Ends> range{ends, begin, end};
+  if (ends.move.stores == Stores::cached) {
+    range.cached();
+  } else {
+    range.streaming();
+  }
+}
+
+template <class Index>
+void move_rows(const RowMove<Index>& move, std::int64_t begin, std::int64_t end) {
+  if (move.direction == Direction::gather) {
+    move_ends(GatherEnds<Index>{move}, begin, end);
+  } else {
+    move_ends(ScatterEnds<Index>{move}, begin, end);
+  }
+}
+
+/// A value v is in [0, limit] just where neither v nor limit - v is negative: the signs of all are gathered
+/// by "or".
+template <class Index>
+bool inside(const Index* index, std::int64_t count, std::int64_t rows) {
+  const auto limit = static_cast<Index>(std::min<std::int64_t>(rows - 1, std::numeric_limits<Index>::max()));
+  const hn::ScalableTag<Index> d;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto limits = hn::Set(d, limit);
+  auto signs = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + step <= count; i += step) {
+    const auto v = hn::LoadU(d, index + i);
+    signs = hn::Or(signs, hn::Or(v, hn::Sub(limits, v)));
+  }
+  bool good = hn::AllFalse(d, hn::Lt(signs, hn::Zero(d)));
+  for (; i < count; ++i) good = good && index[i] >= 0 && index[i] <= limit;
+  return good;
+}
+
+void MoveRows32(const RowMove<std::int32_t>& move, std::int64_t begin, std::int64_t end) {
+  move_rows(move, begin, end);
+}
+void MoveRows64(const RowMove<std::int64_t>& move, std::int64_t begin, std::int64_t end) {
+  move_rows(move, begin, end);
+}
+bool Inside32(const std::int32_t* index, std::int64_t count, std::int64_t rows) {
+  return inside(index, count, rows);
+}
+bool Inside64(const std::int64_t* index, std::int64_t count, std::int64_t rows) {
+  return inside(index, count, rows);
+}
+
+void StreamLines(std::byte* to, const std::byte* from, std::int64_t lines) {
+  stream_whole_lines(to, from, static_cast<std::size_t>(lines * kLineBytes));
+  hwy::FlushStream();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace speedtorch::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace speedtorch::kernels {
+
+HWY_EXPORT(MoveRows32);
+HWY_EXPORT(MoveRows64);
+HWY_EXPORT(Inside32);
+HWY_EXPORT(Inside64);
+HWY_EXPORT(StreamLines);
+
+void run(const RowMove<std::int32_t>& move, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(MoveRows32)(move, begin, end);
+}
+
+void run(const RowMove<std::int64_t>& move, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(MoveRows64)(move, begin, end);
+}
+
+bool all_inside(const std::int32_t* index, std::int64_t count, std::int64_t rows) {
+  return HWY_DYNAMIC_DISPATCH(Inside32)(index, count, rows);
+}
+
+bool all_inside(const std::int64_t* index, std::int64_t count, std::int64_t rows) {
+  return HWY_DYNAMIC_DISPATCH(Inside64)(index, count, rows);
+}
+
+void stream_lines(std::byte* to, const std::byte* from, std::int64_t lines) {
+  HWY_DYNAMIC_DISPATCH(StreamLines)(to, from, lines);
+}
+
+}  // namespace speedtorch::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,50 @@
+/// Row movement on the host: gather, scatter and the contiguous copy that is their ceiling.
+///
+/// All offsets are 64-bit bytes; any row width from 1 byte, any alignment. The memory that is read and the
+/// memory that is written must not overlap. Small movements stay on the calling thread and never call
+/// `parallel_for`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "speedtorch/kernels/parallel.h"
+#include "speedtorch/kernels/row_view.h"
+
+namespace speedtorch::kernels {
+
+/// out[i] = table[index[i]] for i in [0, count). The index may repeat rows. Nothing is written before every
+/// index was checked.
+/// @throws ShapeError unless `out` has `count` rows of the table's width; IndexError for an index that names
+/// no row.
+void gather_rows(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
+                 ParallelFor parallel_for);
+void gather_rows(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
+                 ParallelFor parallel_for);
+
+/// table[index[i]] = values[i] for i in [0, count); other rows, and the bytes between rows, stay as they are.
+/// Where the index repeats a row, which of its values wins is unspecified, and on several threads the row may
+/// end as a mix of them: a caller with duplicates decides before (reject, last wins, accumulate).
+/// @throws ShapeError unless `values` has `count` rows of the table's width; IndexError as above.
+void scatter_rows(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
+                  ParallelFor parallel_for);
+void scatter_rows(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
+                  ParallelFor parallel_for);
+
+/// Checks that each of `count` indices is in [0, rows): one pass of vector arithmetic, far below the
+/// movement's cost.
+/// @throws IndexError naming the first bad position, its value and the valid range.
+void check_indices(const std::int32_t* index, std::int64_t count, std::int64_t rows);
+void check_indices(const std::int64_t* index, std::int64_t count, std::int64_t rows);
+
+/// The same on several threads where there are many, in ranges of at least `grain`; int32 or int64 indices.
+template <class Index>
+void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
+                   ParallelFor parallel_for);
+
+/// Copies `bytes` from one contiguous block to another, past the cache (non-temporal stores) where the block
+/// is too large to stay in it. The ceiling of any row movement of the same payload.
+/// @throws ShapeError where `bytes` is negative.
+void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes, ParallelFor parallel_for);
+
+}  // namespace speedtorch::kernels

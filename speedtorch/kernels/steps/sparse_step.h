@@ -1,0 +1,66 @@
+/// One optimizer step on the rows that an index names: gradients of copies of a row summed, parameter and
+/// states updated in place where they lie, in one pass. Rows that are not named stay as they are. And the
+/// step of all rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "speedtorch/kernels/parallel.h"
+#include "speedtorch/kernels/rows/duplicate_rows.h"
+#include "speedtorch/kernels/steps/step_tables.h"
+#include "speedtorch/kernels/steps/updates.h"
+
+namespace speedtorch::kernels {
+
+/// How often each row was updated, in one of two widths; both null where all rows share one count.
+struct RowSteps {
+  std::int32_t* narrow = nullptr;
+  std::int64_t* wide = nullptr;
+
+  [[nodiscard]] bool counted() const { return narrow != nullptr || wide != nullptr; }
+};
+
+/// Keeps what steps need from one to the next. A step allocates nothing once it saw an index as long as this
+/// one.
+template <class T>
+class SparseStep {
+ public:
+  /// @param tables of at least one column
+  SparseStep(const AnyUpdate<T>& update, const StepTables<T>& tables) : update_(update), tables_(tables) {}
+
+  /// From the next step on. The tables may be of another shape.
+  void set_update(const AnyUpdate<T>& update) { update_ = update; }
+  void set_tables(const StepTables<T>& tables) { tables_ = tables; }
+
+  /// Step `step` (from 1) of the rows index[0] to index[count - 1] by `count` contiguous gradient rows.
+  /// Gradients of one row are added up in the order of their positions: the result does not depend on the
+  /// threads.
+  /// @throws IndexError before anything is written.
+  template <class Index>
+  void run(const Index* index, std::int64_t count, const T* grad, std::int64_t step,
+           ParallelFor parallel_for);
+
+  /// The same, of which each row counts its own steps: the bias of a row's first gradients is corrected
+  /// however late they come.
+  template <class Index>
+  void run(const Index* index, std::int64_t count, const T* grad, const RowSteps& steps,
+           ParallelFor parallel_for);
+
+  /// The rows of the last run, for who counts or logs them.
+  [[nodiscard]] const DuplicateRows& duplicates() const { return duplicates_; }
+
+ private:
+  void update_rows(const T* grad, std::int64_t step, const RowSteps& steps, ParallelFor parallel_for);
+
+  AnyUpdate<T> update_;
+  StepTables<T> tables_;
+  DuplicateRows duplicates_;
+};
+
+/// Step `step` (from 1) of every element of the tables, by a gradient for each.
+template <class T>
+void update_all(const AnyUpdate<T>& update, const StepTables<T>& tables, const T* grad, std::int64_t step,
+                ParallelFor parallel_for);
+
+}  // namespace speedtorch::kernels

@@ -1,0 +1,237 @@
+#include "speedtorch/rows/duplicates.h"
+
+#include <ATen/Dispatch_v2.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "speedtorch/error.h"
+#include "speedtorch/kernels/rows/duplicate_rows.h"
+#include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/rows/row_operands.h"
+#include "speedtorch/rows/rows.h"
+#include "speedtorch/tensors.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+using kernels::DuplicateRows;
+
+constexpr std::int64_t kBytesOfAThread = 32768;  // below, waking another thread costs more than it moves
+
+DuplicateRows found_in(const at::Tensor& index, std::int64_t rows) {
+  DuplicateRows found;
+  with_index(index, [&](const auto* numbers) { found.find(numbers, index.numel(), rows, parallel_for); });
+  return found;
+}
+
+/// Row `k` of what was found: at which positions it is named.
+std::span<const std::int64_t> places(const DuplicateRows& found, std::int64_t k) {
+  const auto row = static_cast<std::size_t>(k);
+  const auto begin = static_cast<std::size_t>(found.begins()[row]);
+  return found.positions().subspan(begin, static_cast<std::size_t>(found.begins()[row + 1]) - begin);
+}
+
+void require_distinct(const DuplicateRows& found) {
+  std::int64_t row = -1, first = 0, second = 0;
+  for (std::int64_t k = 0; k < found.unique(); ++k) {
+    const auto named = places(found, k);
+    if (named.size() < 2 || (row >= 0 && named[1] > second)) continue;
+    row = found.rows()[static_cast<std::size_t>(k)], first = named[0], second = named[1];
+  }
+  if (row >= 0) throw DuplicateError(row, first, second);
+}
+
+/// For each row that is named, in parallel: `work(row, its places)`.
+template <class Work>
+void each_row(const DuplicateRows& found, std::int64_t row_bytes, Work work) {
+  const auto grain = std::max<std::int64_t>(1, kBytesOfAThread / std::max<std::int64_t>(1, row_bytes));
+  const auto range = [&](std::int64_t begin, std::int64_t end) {
+    for (auto k = begin; k < end; ++k) work(found.rows()[static_cast<std::size_t>(k)], places(found, k));
+  };
+  parallel_for(found.unique(), grain, range);
+}
+
+void write_last(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table) {
+  each_row(found, table.row_bytes, [&](std::int64_t row, std::span<const std::int64_t> named) {
+    std::memcpy(table.data + row * table.stride_bytes, values.data + named.back() * values.stride_bytes,
+                static_cast<std::size_t>(table.row_bytes));
+  });
+}
+
+/// What elements of a type are added in: half precision in float32, integers where they may wrap.
+template <class T>
+struct SumOf {
+  using type = T;
+};
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct SumOf<T> {
+  using type = std::uint64_t;
+};
+template <>
+struct SumOf<c10::Half> {
+  using type = float;
+};
+template <>
+struct SumOf<c10::BFloat16> {
+  using type = float;
+};
+
+/// Some columns of one row at a time, so that sums stay in the first cache whatever the row's width.
+template <class T>
+void add_to_row(T* row, std::int64_t columns, const std::byte* values, std::int64_t stride,
+                std::span<const std::int64_t> named) {
+  using Sum = typename SumOf<T>::type;
+  constexpr std::int64_t block = 256;
+  std::array<Sum, block> sums;
+  for (std::int64_t from = 0; from < columns; from += block) {
+    const auto now = std::min(block, columns - from);
+    const auto width = static_cast<std::size_t>(now);
+    for (std::size_t c = 0; c < width; ++c)
+      sums[c] = static_cast<Sum>(row[from + static_cast<std::int64_t>(c)]);
+    for (const auto place : named) {
+      const T* const value = reinterpret_cast<const T*>(values + place * stride) + from;
+      for (std::size_t c = 0; c < width; ++c) {
+        if constexpr (std::is_same_v<T, bool>)
+          sums[c] = sums[c] || value[c];
+        else
+          sums[c] += static_cast<Sum>(value[c]);
+      }
+    }
+    for (std::size_t c = 0; c < width; ++c)
+      row[from + static_cast<std::int64_t>(c)] = static_cast<T>(sums[c]);
+  }
+}
+
+template <class T>
+void add_all(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table) {
+  const auto columns = table.row_bytes / static_cast<std::int64_t>(sizeof(T));
+  each_row(found, table.row_bytes, [&](std::int64_t row, std::span<const std::int64_t> named) {
+    add_to_row(reinterpret_cast<T*>(table.data + row * table.stride_bytes), columns, values.data,
+               values.stride_bytes, named);
+  });
+}
+
+/// @throws ShapeError
+void require_sums(at::ScalarType dtype) {
+  constexpr std::array floating{at::kHalf,   at::kBFloat16,     at::kFloat,
+                                at::kDouble, at::kComplexFloat, at::kComplexDouble};
+  if (at::isIntegralType(dtype, true) || std::ranges::find(floating, dtype) != floating.end()) return;
+  throw ShapeError(std::string("rows of ") + c10::toString(dtype) + " cannot be added");
+}
+
+void add_rows(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table,
+              at::ScalarType dtype) {
+  AT_DISPATCH_V2(dtype, "scatter_rows", AT_WRAP([&] { add_all<scalar_t>(values, found, table); }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
+                 at::kBFloat16, at::kBool);
+}
+
+void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+                     Duplicates duplicates) {
+  check_operands(table, index, values, "values");
+  const auto from = rows_of(values, "values");
+  const auto to = writable_rows_of(table, "the table");
+  check_apart(from, to, "values and the table");
+  const auto found = found_in(index, table.size(0));
+  if (duplicates == Duplicates::reject) require_distinct(found);
+  if (duplicates != Duplicates::accumulate && found.unique() == index.numel())
+    return scatter_rows(table, index, values);
+  if (duplicates == Duplicates::accumulate)
+    add_rows(from, found, to, table.scalar_type());
+  else
+    write_last(from, found, to);
+  bump_version(table);
+}
+
+at::Tensor copied(std::span<const std::int64_t> numbers) {
+  auto tensor = at::empty({static_cast<std::int64_t>(numbers.size())}, at::kLong);
+  std::ranges::copy(numbers, tensor.mutable_data_ptr<std::int64_t>());
+  return tensor;
+}
+
+/// The last place of each distinct row, on the host.
+at::Tensor last_places(const DuplicateRows& found) {
+  std::vector<std::int64_t> last;
+  for (std::int64_t k = 0; k < found.unique(); ++k) last.push_back(places(found, k).back());
+  return copied(last);
+}
+
+/// The type in which LibTorch sums on a GPU: it has no sums of unsigned integers of several bytes, whose bits
+/// are those of the signed ones.
+at::ScalarType summed_as(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kUInt16:
+      return at::kShort;
+    case at::kUInt32:
+      return at::kInt;
+    case at::kUInt64:
+      return at::kLong;
+    default:
+      return dtype;
+  }
+}
+
+void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+                    Duplicates duplicates) {
+  check_operands(table, index, values, "values");
+  const auto on_host = index.cpu();
+  if (duplicates == Duplicates::accumulate) {
+    // What index_put_ finds out of range it answers by ending the whole CUDA context.
+    with_index(on_host,
+               [&](const auto* numbers) { kernels::check_indices(numbers, index.numel(), table.size(0)); });
+    const at::NoGradGuard unrecorded;
+    const auto summed = summed_as(table.scalar_type());
+    auto target = table.detach().view(summed);
+    target.index_put_({index.flatten().to(at::kLong)}, values.detach().view(summed), /*accumulate=*/true);
+    return;
+  }
+  const auto found = found_in(on_host, table.size(0));
+  if (duplicates == Duplicates::reject) require_distinct(found);
+  if (found.unique() == index.numel()) return scatter_rows(table, index, values);
+  const auto last = values.detach().index_select(0, last_places(found).to(table.device()));
+  scatter_rows(table, copied(found.rows()).to(table.device()), last);
+}
+
+}  // namespace
+
+void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
+  if (table.requires_grad() && at::GradMode::is_enabled())
+    throw AutogradError(
+        "the table requires a gradient, and a scatter into it is not recorded; switch gradients "
+        "off (torch::NoGradGuard)");
+  if (table.dim() == 0) throw ShapeError("the table is a scalar; it needs rows");
+  check_in_memory(table, "the table");
+  const auto numbers = index.numbers(table.size(0), table.device());
+  const auto given = resolved(values);
+  const auto flat = given.dim() == table.dim() ? given : flat_rows(given, numbers, table);
+  if (duplicates == Duplicates::none) return scatter_rows(table, numbers, flat);
+  if (duplicates == Duplicates::accumulate) require_sums(table.scalar_type());
+  if (table.device().is_cpu()) return scatter_on_host(flat, numbers, table, duplicates);
+  scatter_on_gpu(flat, numbers, table, duplicates);
+}
+
+DistinctRows distinct_rows(const RowIndex& index, std::int64_t rows) {
+  const auto numbers = index.numbers(rows, at::kCPU);
+  const auto found = found_in(numbers, rows);
+  DistinctRows distinct{copied(found.rows()), at::empty(numbers.sizes(), at::kLong)};
+  auto* const positions = distinct.positions.mutable_data_ptr<std::int64_t>();
+  const auto range = [&](std::int64_t begin, std::int64_t end) {
+    for (auto k = begin; k < end; ++k)
+      for (const auto place : places(found, k)) positions[place] = k;
+  };
+  parallel_for(found.unique(), kBytesOfAThread / 16, range);
+  return distinct;
+}
+
+void require_distinct(const RowIndex& index, std::int64_t rows) {
+  require_distinct(found_in(index.numbers(rows, at::kCPU), rows));
+}
+
+}  // namespace speedtorch

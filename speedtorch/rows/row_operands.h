@@ -1,0 +1,56 @@
+/// The operands of a row movement, checked and as the kernels see them. For the library's own files.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include "speedtorch/kernels/row_view.h"
+#include "speedtorch/rows/row_overlap.h"
+
+namespace speedtorch {
+
+/// The tensor's rows as the kernels see them; `name` is for messages.
+/// @throws ShapeError where it has no rows, or one is not contiguous; LazyTensorError, so resolve what is
+/// only read
+kernels::Rows rows_of(const at::Tensor& tensor, const char* name);
+
+/// The same of a tensor that is written. @throws ShapeError also where its rows lie on each other
+kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name);
+
+/// @throws ShapeError unless `rows` has a row of the table's shape and dtype for each index, naming all
+/// three; PlacementError unless all are on one device that this build's kernels reach
+void check_operands(const at::Tensor& table, const at::Tensor& index, const at::Tensor& rows,
+                    const char* rows_name);
+
+/// @throws PlacementError unless this build's kernels can follow the tensors of a device
+void check_reachable(at::Device device);
+
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_tracked(const char* name);
+
+/// @throws AutogradError where autograd would have to know of a movement that it is not told of
+inline void check_untracked(const at::Tensor& tensor, const char* name) {
+  if (tensor.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_overlap(const char* names);
+
+/// @throws ShapeError where they share bytes
+inline void check_apart(const kernels::ConstRows& from, const kernels::ConstRows& to, const char* names) {
+  if (overlap(from, to)) refuse_overlap(names);
+}
+
+/// `rows` as a tensor of as many rows as `index` has numbers: itself, or the same memory where it has the
+/// index's shape before the row's.
+at::Tensor flat_rows(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& table);
+
+/// Calls `work` with a pointer to the numbers of an int32 or int64 index.
+template <class Work>
+void with_index(const at::Tensor& index, Work work) {
+  if (index.scalar_type() == at::kLong) {
+    work(index.const_data_ptr<std::int64_t>());
+  } else {
+    work(index.const_data_ptr<std::int32_t>());
+  }
+}
+
+}  // namespace speedtorch

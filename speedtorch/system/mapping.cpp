@@ -1,0 +1,96 @@
+#include "speedtorch/system/mapping.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "speedtorch/error.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+constexpr std::size_t huge = std::size_t{2} << 20;
+constexpr std::int64_t prefault_piece = std::int64_t{32} << 20;
+
+std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+std::size_t whole_pages(std::int64_t bytes) {
+  const auto size = page_bytes();
+  return (static_cast<std::size_t>(bytes) + size - 1) / size * size;
+}
+
+void* map(std::size_t length, int protection) {
+  return ::mmap(nullptr, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/// For kernels that cannot populate (before 5.14): a write to each page, of what it has.
+void touch_pages(std::byte* data, std::int64_t bytes) {
+  const auto size = static_cast<std::int64_t>(page_bytes());
+  for (std::int64_t at = 0; at < bytes; at += size) {
+    volatile std::byte& first = data[at];
+    first = first;
+  }
+}
+
+}  // namespace
+
+void refuse_memory(const std::string& kind, std::int64_t bytes, const std::string& call) {
+  const std::string answer = std::strerror(errno);
+  throw MemoryError("cannot allocate " + std::to_string(bytes) + " bytes of " + kind + " memory: " + call +
+                    ": " + answer);
+}
+
+void require_bytes(std::int64_t bytes) {
+  if (bytes <= 0)
+    throw MemoryError("memory of " + std::to_string(bytes) + " bytes was asked for; at least 1 is needed");
+}
+
+AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int protection)
+    : length_(whole_pages(bytes) + page_bytes()) {
+  const bool may_be_huge = length_ > huge;
+  void* mapping = may_be_huge ? map(length_ + huge, protection) : MAP_FAILED;
+  const bool aligned = mapping != MAP_FAILED;
+  if (!aligned)
+    mapping = map(length_, protection);  // too small for a huge page, or the addresses just suffice
+  if (mapping == MAP_FAILED) refuse_memory(kind, bytes, "mmap");
+  data_ = static_cast<std::byte*>(mapping);
+  if (aligned) {
+    const auto head = (huge - reinterpret_cast<std::uintptr_t>(data_) % huge) % huge;
+    if (head > 0) ::munmap(data_, head);
+    data_ += head;
+    if (head < huge) ::munmap(data_ + length_, huge - head);
+  }
+  ::mprotect(data_ + length_ - page_bytes(), page_bytes(), PROT_NONE);
+}
+
+AlignedMapping::~AlignedMapping() { ::munmap(data_, length_); }
+
+FileMapping::FileMapping(int fd, std::int64_t bytes, int protection)
+    : length_(static_cast<std::size_t>(bytes)) {
+  void* mapping = ::mmap(nullptr, length_, protection, MAP_SHARED, fd, 0);
+  if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
+  data_ = static_cast<std::byte*>(mapping);
+}
+
+FileMapping::~FileMapping() { ::munmap(data_, length_); }
+
+void wish_pages(Placement placement, std::byte* data, std::int64_t bytes) {
+  ::madvise(data, static_cast<std::size_t>(bytes),
+            placement == Placement::hugepage ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+void prefault(std::byte* data, std::int64_t bytes) {
+  const auto pieces = (bytes + prefault_piece - 1) / prefault_piece;
+  parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    auto* from = data + begin * prefault_piece;
+    const auto length = std::min(end * prefault_piece, bytes) - begin * prefault_piece;
+    if (::madvise(from, static_cast<std::size_t>(length), MADV_POPULATE_WRITE) != 0)
+      touch_pages(from, length);
+  });
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,87 @@
+#include "speedtorch/system/pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "speedtorch/error.h"
+
+namespace speedtorch {
+namespace {
+
+/// Kilobytes of one mapping's line, "AnonHugePages:    2048 kB"; 0 for any other line.
+double kilobytes(const std::string& line, const char* name) {
+  if (!line.starts_with(name)) return 0;
+  return std::strtod(line.c_str() + std::strlen(name), nullptr);
+}
+
+struct Mapping {
+  std::uintptr_t begin = 0, end = 0;
+};
+
+/// A mapping's first line, "7f00-7f10 rw-p ..."; begin == end for any other line.
+Mapping mapping_of(const std::string& line) {
+  Mapping mapping;
+  const char* last = line.data() + line.size();
+  const auto first = std::from_chars(line.data(), last, mapping.begin, 16);
+  if (first.ec != std::errc{} || first.ptr == last || *first.ptr != '-') return {};
+  const auto second = std::from_chars(first.ptr + 1, last, mapping.end, 16);
+  return second.ec == std::errc{} && second.ptr != last && *second.ptr == ' ' ? mapping : Mapping{};
+}
+
+std::string page_name(std::int64_t bytes) {
+  return bytes >= (1 << 20) ? std::to_string(bytes >> 20) + "MiB" : std::to_string(bytes >> 10) + "KiB";
+}
+
+constexpr std::int64_t huge_page = std::int64_t{2} << 20;
+
+}  // namespace
+
+std::string pages_got(const std::byte* data, std::int64_t bytes) {
+  std::ifstream smaps("/proc/self/smaps");
+  if (!smaps) return {};
+  const auto begin = reinterpret_cast<std::uintptr_t>(data), end = begin + static_cast<std::uintptr_t>(bytes);
+  double huge_kilobytes = 0;
+  bool inside = false;
+  std::string line;
+  while (std::getline(smaps, line)) {
+    if (const auto mapping = mapping_of(line); mapping.end != mapping.begin) {
+      inside = mapping.begin < end && mapping.end > begin;
+    } else if (inside) {
+      for (const char* name : {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"})
+        huge_kilobytes += kilobytes(line, name);
+    }
+  }
+  return page_kind(static_cast<std::int64_t>(huge_kilobytes) * 1024, bytes);
+}
+
+std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes) {
+  // Huge pages begin at multiples of their size: only what lies between two such multiples can be huge.
+  const auto inner = static_cast<double>(std::max<std::int64_t>(0, bytes / huge_page * huge_page));
+  const double share = inner > 0 ? std::min(1.0, static_cast<double>(huge_bytes) / inner) : 0;
+  if (share >= 0.995) return page_name(huge_page);
+  if (share < 0.005) return page_name(::sysconf(_SC_PAGESIZE));
+  return page_name(huge_page) + ":" + std::to_string(std::lround(share * 100)) + "%";
+}
+
+double resident_fraction(const std::byte* data, std::int64_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(data) / page * page;
+  const auto length = reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(bytes) - begin;
+  std::vector<unsigned char> pages((length + page - 1) / page);
+  if (::mincore(reinterpret_cast<void*>(begin), length, pages.data()) != 0) {
+    throw MemoryError(std::string("mincore: ") + std::strerror(errno));
+  }
+  const auto resident =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; });
+  return static_cast<double>(resident) / static_cast<double>(pages.size());
+}
+
+}  // namespace speedtorch

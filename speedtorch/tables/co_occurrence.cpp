@@ -1,0 +1,80 @@
+#include "speedtorch/tables/co_occurrence.h"
+
+#include <atomic>
+#include <utility>
+
+#include "speedtorch/error.h"
+#include "speedtorch/tables/saved_tables.h"
+#include "speedtorch/tables/table_rows.h"
+#include "speedtorch/tensors.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+constexpr std::int64_t kPairsOfAThread = 4096;
+
+Home on_host(const Home& home) {
+  if (home.placement == Placement::device)
+    throw PlacementError("a co-occurrence table is counted on the host; `pinned` is what a GPU reads of it");
+  return home;
+}
+
+/// @throws IndexError
+const std::int64_t* checked(const at::Tensor& index, std::int64_t rows) {
+  const auto* const numbers = index.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < index.numel(); ++i)
+    if (numbers[i] < 0 || numbers[i] >= rows) throw IndexError(i, numbers[i], rows);
+  return numbers;
+}
+
+}  // namespace
+
+CoOccurrence::CoOccurrence(std::int64_t classes, const Home& home)
+    : table_(Table::filled({classes, classes}, at::kLong, Zeros{}, on_host(home))) {}
+
+CoOccurrence::CoOccurrence(Table table) : table_(std::move(table)) {
+  const auto sizes = table_.sizes();
+  if (sizes.size() != 2 || sizes[0] != sizes[1] || table_.dtype() != at::kLong)
+    throw ShapeError(std::string("a co-occurrence table is Long [classes, classes], not ") +
+                     c10::toString(table_.dtype()) + " " + c10::str(sizes));
+}
+
+CoOccurrence CoOccurrence::from_file(const std::string& path, const Home& home) {
+  return CoOccurrence(Table::from_file(path, on_host(home), Access::read_write));
+}
+
+void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) {
+  const auto from = RowIndex(first).numbers(classes(), at::kCPU).to(at::kLong);
+  const auto to = RowIndex(second).numbers(classes(), at::kCPU).to(at::kLong);
+  if (from.sizes() != to.sizes())
+    throw ShapeError("the pairs are of " + shape_of(first) + " and " + shape_of(second) +
+                     "; both need the same shape");
+  const auto* const rows = checked(from, classes());
+  const auto* const columns = checked(to, classes());
+  wait_for_gpu(table_);
+  const auto counts = table_.host_tensor();
+  auto* const all = counts.mutable_data_ptr<std::int64_t>();
+  const auto width = classes();
+  const auto range = [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = begin; i < end; ++i)
+      std::atomic_ref(all[rows[i] * width + columns[i]]).fetch_add(1, std::memory_order_relaxed);
+  };
+  parallel_for(from.numel(), kPairsOfAThread, range);
+  bump_version(counts);
+}
+
+void CoOccurrence::add(const CoOccurrence& other) {
+  if (other.classes() != classes())
+    throw ShapeError("counts of " + c10::str(other.table_.sizes()) + " cannot be added to " +
+                     c10::str(table_.sizes()));
+  wait_for_gpu(table_);
+  wait_for_gpu(other.table_);
+  counts().add_(other.counts());
+}
+
+at::Tensor CoOccurrence::rows(const RowIndex& index) const { return gather_rows(table_, index, at::kCPU); }
+
+void CoOccurrence::save(const std::string& path) const { save_npy(table_, path); }
+
+}  // namespace speedtorch

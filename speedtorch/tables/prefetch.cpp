@@ -1,0 +1,291 @@
+#include "speedtorch/tables/prefetch.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isin.h>
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "speedtorch/cuda.h"
+#include "speedtorch/error.h"
+#include "speedtorch/files/file_rows.h"
+#include "speedtorch/rows/rows.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+/// The batched reader of a table that lives in a file; null for others.
+std::unique_ptr<FileRows> reader_of(const Table& table) {
+  const int fd =
+      table.memory()->file_fd() >= 0 ? table.memory()->file_fd() : (table.file() ? table.file()->fd() : -1);
+  if (fd < 0 || table.bytes() == 0) return nullptr;
+  const auto offset = table.file() ? table.file()->data_offset() : 0;
+  return std::make_unique<FileRows>(FileTable{fd, offset, table.rows(), table.bytes() / table.rows()});
+}
+
+}  // namespace
+
+PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth) {
+  if (!model.is_cpu()) model = gpu_of(model, "a model");
+  const auto own = table.memory()->device();
+  PrefetchWays ways;
+  ways.route = route_of(table.placement(), own, model);
+  const bool on_host = ways.route == Route::host || ways.route == Route::staged;
+  if (!on_host) ways.index_device = own;
+  if (ways.route != Route::host) {
+    std::vector<at::Device> gpus;
+    if (own.is_cuda()) gpus.push_back(own);
+    if (model.is_cuda() && model != own) gpus.push_back(model);
+    ways.side = side_stream(gpus, depth + 1);
+  }
+  ways.staging = [](at::IntArrayRef sizes, at::ScalarType dtype) {
+    return at::empty(sizes, at::TensorOptions().dtype(dtype).pinned_memory(true));
+  };
+  ways.results = [model](at::IntArrayRef sizes, at::ScalarType dtype) {
+    return at::empty(sizes, at::TensorOptions().dtype(dtype).device(model));
+  };
+  return ways;
+}
+
+/// The batches in flight, each in a slot of a ring one longer than they are: the slot that take() gave last
+/// stays the caller's.
+class Prefetcher::Work {
+ public:
+  Work(const Table& table, PrefetchWays ways, std::size_t depth)
+      : table_(table), ways_(std::move(ways)), slots_(depth + 1), reader_(reader_of(table)) {
+    if (depth == 0) throw ShapeError("a Prefetcher needs a depth of 1 or more");
+    worker_ = start_thread("a Prefetcher", [this] { serve(); });
+  }
+  ~Work();
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  void submit(const RowIndex& index);
+  at::Tensor take();
+  void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
+  void require_worker() const;
+  [[nodiscard]] bool is_of_parent() const { return ::getpid() != owner_; }
+  [[nodiscard]] std::size_t in_flight() const { return submitted_ - taken_; }
+  [[nodiscard]] std::size_t depth() const { return slots_.size() - 1; }
+
+ private:
+  struct Slot {
+    at::Tensor index;  ///< in the caller's shape
+    at::Tensor staging, results;
+    std::int64_t count = 0;
+    std::exception_ptr failed;
+    bool stale = false;
+  };
+
+  void spread_threads() const;
+  void serve();
+  void gather(std::size_t number);
+  void gather_on_host(const at::Tensor& index, at::Tensor& out);
+  [[nodiscard]] std::vector<std::int64_t> shape(at::IntArrayRef places) const;
+  void reserve(at::Tensor& buffer, std::int64_t count, const PrefetchWays::NewTensor& make) const;
+
+  Table table_;
+  PrefetchWays ways_;
+  std::vector<Slot> slots_;
+  std::vector<int> cpus_{pinned_cpus().begin(), pinned_cpus().end()};
+  std::unique_ptr<FileRows> reader_;
+  std::size_t submitted_ = 0, taken_ = 0;  ///< the caller's
+  std::mutex mutex_;                       ///< of what follows
+  std::condition_variable changed_;
+  std::size_t waiting_ = 0, gathered_ = 0;  ///< how many were handed to the worker, and came back
+  bool ends_ = false;
+  std::mutex rows_;  ///< held by who reads or writes the table's rows
+  const pid_t owner_ = ::getpid();
+  std::thread worker_;
+};
+
+/// A child that was forked has no copy of the worker: it would be waited for without end.
+void Prefetcher::Work::require_worker() const {
+  if (!is_of_parent()) return;
+  throw OrderError("this Prefetcher belongs to process " + std::to_string(owner_) + ", and process " +
+                   std::to_string(::getpid()) + " was forked from it; make one there");
+}
+
+Prefetcher::Work::~Work() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+  if (!ways_.side) return;
+  for (std::size_t number = 0; number < slots_.size(); ++number) ways_.side->make_host_wait(number);
+}
+
+std::vector<std::int64_t> Prefetcher::Work::shape(at::IntArrayRef places) const {
+  auto sizes = places.vec();
+  sizes.insert(sizes.end(), table_.sizes().begin() + 1, table_.sizes().end());
+  return sizes;
+}
+
+void Prefetcher::Work::reserve(at::Tensor& buffer, std::int64_t count,
+                               const PrefetchWays::NewTensor& make) const {
+  if (!buffer.defined() || buffer.size(0) < count) buffer = make(shape({count}), table_.dtype());
+}
+
+void Prefetcher::Work::submit(const RowIndex& index) {
+  if (in_flight() == depth())
+    throw OrderError(std::to_string(depth()) + " batches are in flight already; take() one first");
+  auto numbers = index.numbers(table_.rows(), ways_.index_device).clone();
+  if (ways_.route == Route::host) wait_for_gpu(table_);
+  const auto number = submitted_ % slots_.size();
+  auto& slot = slots_[number];
+  slot.count = numbers.numel();
+  slot.index = std::move(numbers);
+  slot.failed = nullptr;
+  slot.stale = false;
+  reserve(slot.results, slot.count, ways_.results);
+  if (ways_.side) ways_.side->note_caller(number);
+  ++submitted_;
+  {
+    const std::lock_guard lock(mutex_);
+    ++waiting_;
+  }
+  changed_.notify_all();
+}
+
+/// A thread begins with the affinity of who made it: one CPU, where set_threads() pinned that. The worker's
+/// own pool is spread as the caller's is. Where the system refuses that, it is slower and right all the same.
+void Prefetcher::Work::spread_threads() const {
+  if (cpus_.empty()) return;
+  try {
+    set_caller_threads(static_cast<int>(cpus_.size()), cpus_);
+  } catch (const MemoryError&) {
+  }
+}
+
+void Prefetcher::Work::serve() {
+  const at::NoGradGuard unrecorded;
+  spread_threads();
+  while (true) {
+    std::size_t number = 0;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ends_ || waiting_ > gathered_; });
+      if (ends_) return;
+      number = gathered_ % slots_.size();
+    }
+    {
+      const std::lock_guard reading(rows_);
+      try {
+        gather(number);
+      } catch (...) {
+        slots_[number].failed = std::current_exception();
+      }
+      const std::lock_guard lock(mutex_);
+      ++gathered_;
+    }
+    changed_.notify_all();
+  }
+}
+
+void Prefetcher::Work::gather_on_host(const at::Tensor& index, at::Tensor& out) {
+  if (reader_) return reader_->gather(index, out);
+  gather_rows(table_.host_tensor(), index, out);
+}
+
+void Prefetcher::Work::gather(std::size_t number) {
+  auto& slot = slots_[number];
+  const auto index = slot.index.view({-1});
+  auto out = slot.results.narrow(0, 0, slot.count);
+  if (ways_.route == Route::host) return gather_on_host(index, out);
+  auto& side = *ways_.side;
+  if (ways_.route == Route::staged) {
+    side.make_host_wait(number);  // the staging memory's last copy
+    reserve(slot.staging, slot.count, ways_.staging);
+    auto staged = slot.staging.narrow(0, 0, slot.count);
+    gather_on_host(index, staged);
+    side.follow_caller(number);
+    side.run([out, staged] { out.copy_(staged, /*non_blocking=*/true); });
+  } else {
+    side.follow_caller(number);
+    side.run([this, index, out]() mutable { gather_rows(table_, index, out); });
+  }
+  side.mark(number);
+}
+
+at::Tensor Prefetcher::Work::take() {
+  if (in_flight() == 0) throw OrderError("no batch is in flight; submit() one first");
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return gathered_ > taken_; });
+  }
+  const auto number = taken_++ % slots_.size();
+  auto& slot = slots_[number];
+  if (slot.failed) std::rethrow_exception(std::exchange(slot.failed, nullptr));
+  if (ways_.side) ways_.side->make_caller_wait(number);
+  auto out = slot.results.narrow(0, 0, slot.count);
+  if (slot.stale) {
+    const std::lock_guard reading(rows_);
+    gather_rows(table_, slot.index.view({-1}), out);
+  }
+  return out.view(shape(slot.index.sizes()));
+}
+
+void Prefetcher::Work::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
+  const std::lock_guard writing(rows_);  // the worker is between two batches
+  std::size_t gathered = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    gathered = gathered_;
+  }
+  if (ways_.side && ways_.route != Route::staged) {  // kernels may still read the table
+    for (auto k = taken_; k < gathered; ++k) ways_.side->make_caller_wait(k % slots_.size());
+  }
+  scatter_rows(table_, index, values, duplicates);
+  if (ways_.route == Route::host) wait_for_gpu(table_);  // for a batch that the worker is to begin
+  if (ways_.side)
+    for (auto k = gathered; k < submitted_; ++k) ways_.side->note_caller(k % slots_.size());
+  const auto written = index.numbers(table_.rows(), ways_.index_device).flatten();
+  for (auto k = taken_; k < gathered; ++k) {  // those that the worker has not begun read the new rows
+    auto& slot = slots_[k % slots_.size()];
+    if (!slot.stale) slot.stale = at::isin(slot.index, written).any().item<bool>();
+  }
+}
+
+Prefetcher::Prefetcher(const Table& table, at::Device model, std::size_t depth)
+    : Prefetcher(table, ways_to(table, model, depth), depth) {}
+
+Prefetcher::Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth)
+    : work_(std::make_unique<Work>(table, std::move(ways), depth)) {}
+
+/// In a forked child nobody can be joined, the mutex may be the worker's for ever, and the end of a condition
+/// variable waits for whoever waited there: all that is kept.
+Prefetcher::~Prefetcher() {
+  if (work_ && work_->is_of_parent()) static_cast<void>(work_.release());
+}
+
+void Prefetcher::submit(const RowIndex& index) {
+  work_->require_worker();
+  work_->submit(index);
+}
+
+at::Tensor Prefetcher::take() {
+  work_->require_worker();
+  return work_->take();
+}
+
+void Prefetcher::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
+  work_->require_worker();
+  work_->scatter(index, values, duplicates);
+}
+
+std::size_t Prefetcher::in_flight() const { return work_->in_flight(); }
+
+std::size_t Prefetcher::depth() const { return work_->depth(); }
+
+}  // namespace speedtorch

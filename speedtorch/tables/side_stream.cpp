@@ -1,0 +1,69 @@
+#include "speedtorch/tables/side_stream.h"
+
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <vector>
+
+namespace speedtorch {
+namespace {
+
+using Events = std::vector<c10::Event>;  // one for each GPU
+
+class StreamsOfGpus final : public SideStream {
+ public:
+  StreamsOfGpus(const std::vector<at::Device>& gpus, std::size_t slots)
+      : gpus_(gpus), streams_(gpus.front().type()), noted_(slots), marked_(slots) {
+    for (const auto gpu : gpus_) {
+      sides_.push_back(streams_.getStreamFromGlobalPool(gpu));
+      for (auto* const slot_events : {&noted_, &marked_})
+        for (auto& events : *slot_events) events.emplace_back(gpu.type());
+    }
+  }
+
+  void note_caller(std::size_t slot) override {
+    const auto streams = callers();
+    hold(streams, noted_[slot]);  // of other streams than these, perhaps
+    record(noted_[slot], streams);
+  }
+  void follow_caller(std::size_t slot) override { hold(sides_, noted_[slot]); }
+  void run(const std::function<void()>& work) override {
+    const c10::MultiStreamGuard guard(sides_);
+    work();
+  }
+  void mark(std::size_t slot) override { record(marked_[slot], sides_); }
+  void make_caller_wait(std::size_t slot) override { hold(callers(), marked_[slot]); }
+  void make_host_wait(std::size_t slot) override {
+    for (auto& event : marked_[slot]) event.synchronize();
+  }
+
+ private:
+  /// The calling thread's current streams.
+  [[nodiscard]] std::vector<c10::Stream> callers() const {
+    std::vector<c10::Stream> found;
+    for (const auto gpu : gpus_) found.push_back(streams_.getStream(gpu));
+    return found;
+  }
+  static void record(Events& events, const std::vector<c10::Stream>& streams) {
+    for (std::size_t k = 0; k < events.size(); ++k) events[k].record(streams[k]);
+  }
+  /// Each of the streams waits for all events.
+  static void hold(const std::vector<c10::Stream>& streams, Events& events) {
+    for (auto& event : events)
+      for (const auto& stream : streams) event.block(stream);
+  }
+
+  std::vector<at::Device> gpus_;
+  c10::impl::VirtualGuardImpl streams_;
+  std::vector<c10::Stream> sides_;
+  std::vector<Events> noted_, marked_;  // of each slot
+};
+
+}  // namespace
+
+std::unique_ptr<SideStream> side_stream(const std::vector<at::Device>& gpus, std::size_t slots) {
+  return std::make_unique<StreamsOfGpus>(gpus, slots);
+}
+
+}  // namespace speedtorch

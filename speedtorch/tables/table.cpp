@@ -1,0 +1,189 @@
+#include "speedtorch/tables/table.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "speedtorch/error.h"
+#include "speedtorch/files/npy_elements.h"
+#include "speedtorch/system/parallel_read.h"
+#include "speedtorch/tensors.h"
+
+namespace speedtorch {
+namespace {
+
+constexpr std::int64_t staged_bytes = std::int64_t{64} << 20;
+
+/// Bytes of a table. @throws ShapeError where none can have that shape or dtype
+std::int64_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
+  if (at::isQIntType(dtype) || at::isBitsType(dtype) || dtype == at::ScalarType::Undefined)
+    throw ShapeError(std::string("a table cannot hold elements of type ") + c10::toString(dtype));
+  if (sizes.empty()) throw ShapeError("a table has rows, and a shape of no dimensions has none");
+  auto bytes = static_cast<std::int64_t>(c10::elementSize(dtype));
+  const bool is_empty = std::ranges::find(sizes, 0) != sizes.end();
+  for (const auto size : sizes) {
+    if (size < 0) throw ShapeError("a table cannot have a dimension of " + std::to_string(size));
+    if (!is_empty && __builtin_mul_overflow(bytes, size, &bytes))
+      throw ShapeError("a table cannot have more than 2^63 - 1 bytes");
+  }
+  return is_empty ? 0 : bytes;
+}
+
+/// What a new table is set by: a tensor on the host where there is one.
+at::Tensor settable(const Table& table) {
+  return table.memory()->on_host() ? table.host_tensor() : table.tensor();
+}
+
+using Set = std::function<void(at::Tensor&)>;
+
+Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const Set& set) {
+  const auto bytes = bytes_of(sizes, dtype);
+  if (!home.file.empty()) {
+    if (home.placement != Placement::mapped)
+      throw ShapeError("a file is for a mapped table, and this one is " +
+                       std::string(to_string(home.placement)));
+    return {MappedFile::create(home.file, sizes, dtype, set, home.space), sizes, dtype};
+  }
+  Table table(allocate(home.placement, std::max<std::int64_t>(1, bytes), home.device), sizes, dtype);
+  if (set) {
+    auto elements = settable(table);
+    set(elements);
+  }
+  return table;
+}
+
+/// Between a host and a GPU, LibTorch copies what is not contiguous through whole copies: so by some rows
+/// each.
+void copy_array(at::Tensor& target, const at::Tensor& array) {
+  if (target.device() == array.device()) {
+    target.copy_(array);
+    return;
+  }
+  const auto rows = target.size(0), bytes = static_cast<std::int64_t>(target.nbytes());
+  const auto step =
+      bytes == 0 ? rows : std::max<std::int64_t>(1, staged_bytes / std::max<std::int64_t>(1, bytes / rows));
+  for (std::int64_t row = 0; row < rows; row += step) {
+    const auto now = std::min(step, rows - row);
+    target.narrow(0, row, now).copy_(array.narrow(0, row, now));
+  }
+}
+
+void read_array(at::Tensor& target, const NpyFile& source) {
+  const auto& [name, file, array] = source;
+  const auto bytes = static_cast<std::int64_t>(target.nbytes());
+  if (target.is_cpu()) {
+    read_in_parallel(file.get(), array.data_offset, static_cast<std::byte*>(target.data_ptr()), bytes, name);
+    return;
+  }
+  auto elements = target.view({-1}).view(at::kByte);
+  const auto block = at::empty({std::min(staged_bytes, bytes)}, at::kByte);
+  for (std::int64_t from = 0; from < bytes; from += staged_bytes) {
+    const auto now = std::min(staged_bytes, bytes - from);
+    read_in_parallel(file.get(), array.data_offset + from, static_cast<std::byte*>(block.data_ptr()), now,
+                     name);
+    elements.narrow(0, from, now).copy_(block.narrow(0, 0, now));
+  }
+}
+
+}  // namespace
+
+Table::Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarType dtype)
+    : memory_(std::move(memory)), sizes_(sizes.vec()), dtype_(dtype) {
+  const auto needed = bytes_of(sizes, dtype);
+  if (needed > memory_->bytes())
+    throw ShapeError("the table needs " + std::to_string(needed) + " bytes, the memory has " +
+                     std::to_string(memory_->bytes()));
+}
+
+Table Table::empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home) {
+  return make(sizes, dtype, home, {});
+}
+
+Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with, const Home& home) {
+  return make(sizes, dtype, home, [&](at::Tensor& elements) { speedtorch::fill(elements, with); });
+}
+
+Table Table::from_array(const at::Tensor& array, const Home& home) {
+  if (array.layout() != at::kStrided)
+    throw ShapeError("a table is made of a strided tensor, and this one is sparse");
+  const auto source = array.detach();
+  return make(source.sizes(), source.scalar_type(), home,
+              [&](at::Tensor& elements) { copy_array(elements, source); });
+}
+
+Table Table::from_file(const std::string& path, const Home& home, Access access) {
+  if (home.placement != Placement::mapped) return copied_from_file(path, home);
+  if (!home.file.empty())
+    throw ShapeError("a mapped table from a file is that file itself; it cannot go to another file too");
+  const auto file = MappedFile::open(path, access);
+  return {file, file->shape(), file->dtype()};
+}
+
+Table Table::copied_from_file(const std::string& path, const Home& home) {
+  const auto source = open_npy(path, Access::read_only);
+  return make(source.array.shape, dtype_of(source.array.element), home,
+              [&](at::Tensor& elements) { read_array(elements, source); });
+}
+
+void Table::load(const std::string& path) {
+  const auto source = open_npy(path, Access::read_only);
+  const auto dtype = dtype_of(source.array.element);
+  if (sizes() != at::IntArrayRef(source.array.shape) || dtype != dtype_) {
+    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
+                     " and cannot be set to '" + source.name + "', which is " + c10::toString(dtype) + " " +
+                     c10::str(at::IntArrayRef(source.array.shape)));
+  }
+  require_writable();
+  wait_for_gpu(*this);
+  auto elements = settable(*this);
+  read_array(elements, source);
+  bump_version(elements);
+}
+
+at::Tensor Table::tensor() const {
+  if (const auto mapped = file()) mapped->check();
+  return memory_->tensor(sizes_, dtype_);
+}
+
+at::Tensor Table::host_tensor() const {
+  if (const auto mapped = file()) mapped->check();
+  return memory_->host_tensor(sizes_, dtype_);
+}
+
+void Table::require_writable() const {
+  if (const auto mapped = file(); mapped && mapped->access() == Access::read_only)
+    throw FileError("'" + mapped->name() + "' is open read_only and cannot be written; open it read_write");
+}
+
+void Table::fill(const Fill& with) {
+  require_writable();
+  wait_for_gpu(*this);
+  auto elements = settable(*this);
+  speedtorch::fill(elements, with);
+}
+
+void Table::set(const at::Tensor& array) {
+  if (array.sizes() != sizes() || array.scalar_type() != dtype_ || array.layout() != at::kStrided) {
+    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
+                     " and cannot be set to " + shape_of(array));
+  }
+  require_writable();
+  wait_for_gpu(*this);
+  auto elements = settable(*this);
+  copy_array(elements, array.detach());
+}
+
+std::int64_t Table::bytes() const { return bytes_of(sizes_, dtype_); }
+
+std::shared_ptr<MappedFile> Table::file() const { return std::dynamic_pointer_cast<MappedFile>(memory_); }
+
+void wait_for_gpu(const Table& table) {
+  const auto device = table.memory()->device();
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  streams.synchronizeStream(streams.getStream(device));
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,365 @@
+#include "reports/compare/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "reports/compare/metric.h"
+#include "reports/error.h"
+#include "reports/files/case_join.h"
+#include "reports/files/file.h"
+#include "reports/statistics/spread.h"
+#include "reports/statistics/statistics.h"
+#include "tests/paths.h"
+#include "tests/reports/sample_report.h"
+#include "tests/reports/synthetic_runs.h"
+
+namespace stbench::reports {
+namespace {
+
+using Reports = std::vector<Report>;
+
+/// A machine without troubles: what a verdict follows from can be said beforehand.
+SyntheticMachine quiet() {
+  SyntheticMachine machine;
+  machine.drift = 0.05, machine.of_cell = 0.02, machine.of_row = 0.002, machine.noise = 0.005;
+  return machine;
+}
+
+double slow_first_cell(int cell) { return cell == 0 ? 1.2 : 1.0; }
+
+const ComparedCase& row(const Comparison& comparison, const std::string& method, std::int64_t dim) {
+  for (const ComparedCase& compared : comparison.cases) {
+    if (compared.id.method == method && compared.id.dim == dim) return compared;
+  }
+  throw std::out_of_range("no such row");
+}
+
+TEST(Comparison, TwoRunsAgainstOneKnowASpreadByOneDegreeOfFreedomOnly) {
+  const auto base = synthetic_runs(quiet(), 1, 2);
+  const auto of_one = compare(base, synthetic_runs(quiet(), 2, 1, slow_first_cell));
+  const auto of_two = compare(base, synthetic_runs(quiet(), 2, 2, slow_first_cell));
+  // Student's quantile at 1 % is 63.7 with one degree and 9.9 with two; the rest differs by a sixth.
+  EXPECT_GT(std::log1p(*row(of_one, "speedtorch", 64).limit),
+            3 * std::log1p(*row(of_two, "speedtorch", 64).limit));
+  EXPECT_EQ(row(of_one, "speedtorch", 64).verdict, Verdict::unresolved);
+}
+
+TEST(Comparison, APlantedSlowdownIsFoundAndNothingElse) {
+  const auto base = synthetic_runs(quiet(), 1, 5), now = synthetic_runs(quiet(), 2, 5, slow_first_cell);
+  const auto comparison = compare(base, now);
+  ASSERT_EQ(comparison.cases.size(), 48U);
+  const auto& slow = row(comparison, "speedtorch", 64);
+  EXPECT_EQ(slow.verdict, Verdict::slower);
+  EXPECT_EQ(slow.metric, "ceiling");
+  EXPECT_NEAR(*slow.change, 0.2, 0.02);
+  EXPECT_LT(*slow.low, 0.2);
+  EXPECT_GT(*slow.high, 0.2);
+  EXPECT_LT(*slow.limit, 0.1);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  EXPECT_EQ(count(comparison, Verdict::faster), 0U);
+  EXPECT_EQ(exit_status(comparison, false), 1);
+  EXPECT_THAT(comparison.notes, testing::Not(testing::Contains(testing::HasSubstr("Single runs"))));
+  EXPECT_EQ(row(compare(now, base), "speedtorch", 64).verdict, Verdict::faster);
+  EXPECT_EQ(exit_status(compare(now, base), false), 0);
+}
+
+// The machine is 30 % slower as a whole: relative to the ceiling nothing has changed, in time everything has.
+TEST(Comparison, TheCeilingTakesTheDriftOut) {
+  SyntheticMachine steady = quiet();
+  steady.drift = 0.002;
+  const auto base = synthetic_runs(steady, 1, 5);
+  auto now = synthetic_runs(steady, 2, 5);
+  for (Report& report : now) {
+    for (Record& record : report.records) {
+      for (double& sample : record.samples_s) sample *= 1.3;
+      summarise(record);
+    }
+  }
+  const auto relative = compare(base, now), absolute = compare(base, now, {.metric = "time"});
+  for (const ComparedCase& compared : relative.cases) {
+    const bool ceiling = compared.id.method == "copy" || compared.id.method == "stream";
+    EXPECT_EQ(compared.metric, ceiling ? "time" : "ceiling");
+    EXPECT_EQ(compared.verdict, ceiling ? Verdict::slower : Verdict::same) << compared.id.method;
+  }
+  EXPECT_EQ(count(absolute, Verdict::slower), absolute.cases.size());
+}
+
+TEST(Comparison, AnEffectThatIsTooSmallIsNone) {
+  const auto base = synthetic_runs(quiet(), 1, 10);
+  const auto now = synthetic_runs(quiet(), 2, 10, [](int) { return 1.03; });
+  EXPECT_EQ(count(compare(base, now, {.effect = 0.1}), Verdict::slower), 0U);
+  EXPECT_GE(count(compare(base, now, {.effect = 0.1}), Verdict::same), 40U);
+  EXPECT_GE(count(compare(base, now, {.effect = 0.01}), Verdict::slower), 8U);
+}
+
+TEST(Comparison, SingleRunsOfUnknownSpreadDecideNothingBelowAFactorOfTen) {
+  const auto base = synthetic_runs(quiet(), 1, 1);
+  const auto comparison =
+      compare(base, synthetic_runs(quiet(), 2, 1, [](int cell) { return cell == 0 ? 30 : 3; }));
+  EXPECT_EQ(count(comparison, Verdict::unresolved), 47U);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_NEAR(*row(comparison, "speedtorch", 64).limit, 9, 1e-9);  // ten times is 900 % more
+  ASSERT_FALSE(comparison.notes.empty());
+  EXPECT_THAT(comparison.notes.back(), testing::HasSubstr("stbench calibrate"));
+}
+
+TEST(Comparison, ACalibrationLetsSingleRunsDecide) {
+  const auto spreads = spreads_of(synthetic_runs(quiet(), 3, 10));
+  const CalibratedSpreads calibrated(spreads);
+  const auto comparison =
+      compare(synthetic_runs(quiet(), 1, 1), synthetic_runs(quiet(), 2, 1, slow_first_cell), {}, &calibrated);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  EXPECT_GE(count(comparison, Verdict::same), 23U);  // not the ceilings, whose times drift
+}
+
+// As few samples as a Mann-Whitney test cannot tell apart after the correction for 48 rows.
+TEST(Comparison, TooFewSamplesSayHowManyItTakes) {
+  SyntheticMachine few = quiet();
+  few.samples = 5;
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(few, 3, 10)));
+  const auto comparison =
+      compare(synthetic_runs(few, 1, 1), synthetic_runs(few, 2, 1, slow_first_cell), {}, &calibrated);
+  const auto& slow = row(comparison, "speedtorch", 64);
+  EXPECT_EQ(slow.verdict, Verdict::unresolved);
+  EXPECT_EQ(slow.needs_samples, 8);  // 48 rows * 2 / C(16, 8) = 0.0075; with 7 it would be 0.028
+}
+
+TEST(Comparison, AnUnresolvedRowSaysHowManyRunsItTakes) {
+  SyntheticMachine noisy = quiet();
+  noisy.of_row = 0.03;
+  const auto base = synthetic_runs(noisy, 1, 3);
+  const auto comparison = compare(base, synthetic_runs(noisy, 2, 3, [](int) { return 1.08; }));
+  int unresolved = 0;
+  for (const ComparedCase& compared : comparison.cases) {
+    if (compared.verdict != Verdict::unresolved) continue;
+    ++unresolved;
+    EXPECT_GT(compared.needs_runs.value_or(4), 3);
+  }
+  EXPECT_GT(unresolved, 0);
+}
+
+// ---- joins
+
+/// A report with these methods of one cell.
+Report with_methods(const std::vector<std::string>& methods) {
+  Report report;
+  for (const auto& method : methods) report.records.push_back(measured("to", "hugepage", method, 0.002));
+  derive(report.records);
+  return report;
+}
+
+Record& record(Report& report, const std::string& method) {
+  for (Record& candidate : report.records) {
+    if (candidate.id.method == method) return candidate;
+  }
+  throw std::out_of_range("no such record");
+}
+
+void set_status(Record& changed, Status status, const std::string& reason) {
+  changed.status = status, changed.reason = reason;
+  summarise(changed);
+}
+
+Comparison of(const Report& base, const Report& now) { return compare(Reports{base}, Reports{now}); }
+
+TEST(Comparison, MissingAndNewRowsAreSaid) {
+  const auto comparison =
+      of(with_methods({"copy", "speedtorch", "advanced"}), with_methods({"copy", "speedtorch", "numpy"}));
+  ASSERT_EQ(comparison.cases.size(), 4U);
+  EXPECT_EQ(comparison.cases[2].verdict, Verdict::missing);
+  EXPECT_EQ(comparison.cases[2].id.method, "advanced");
+  EXPECT_EQ(comparison.cases[3].verdict, Verdict::added);
+  EXPECT_EQ(exit_status(comparison, false), 1);
+  EXPECT_EQ(exit_status(comparison, true), 0);
+}
+
+TEST(Comparison, WhatFailsOrIsWaivedNowIsMissing) {
+  for (const auto& [status, note] :
+       {std::pair(Status::failed, "failed: no end"), {Status::waived, "waived: no end"}}) {
+    auto now = with_methods({"copy", "speedtorch"});
+    set_status(record(now, "speedtorch"), status, "no end");
+    const auto comparison = of(with_methods({"copy", "speedtorch"}), now);
+    EXPECT_EQ(comparison.cases[1].verdict, Verdict::missing);
+    EXPECT_EQ(comparison.cases[1].note, note);
+    EXPECT_EQ(exit_status(comparison, false), 1);
+  }
+}
+
+TEST(Comparison, AFailureInOneOfSeveralRunsCounts) {
+  const auto whole = with_methods({"copy", "speedtorch"});
+  auto failing = whole;
+  set_status(record(failing, "speedtorch"), Status::failed, "no end");
+  const auto comparison = compare(Reports{whole, whole}, Reports{whole, failing, whole});
+  EXPECT_EQ(comparison.cases[1].verdict, Verdict::missing);
+}
+
+TEST(Comparison, AWrongResultIsWorseThanASlowOne) {
+  auto now = with_methods({"copy", "speedtorch"});
+  set_status(record(now, "speedtorch"), Status::wrong, "row 3 differs");
+  const auto comparison = of(with_methods({"copy", "speedtorch"}), now);
+  EXPECT_EQ(comparison.cases[1].verdict, Verdict::now_wrong);
+  EXPECT_EQ(comparison.cases[1].note, "row 3 differs");
+  EXPECT_EQ(exit_status(comparison, true), 2);
+  EXPECT_EQ(exit_status(of(now, now), true), 2);
+  EXPECT_EQ(exit_status(of(now, with_methods({"copy", "speedtorch"})), false), 0);  // mended: new
+}
+
+TEST(Comparison, AnAxisThatWasAddedSinceIsAtItsDefault) {
+  auto older = with_methods({"copy", "speedtorch"});
+  for (Record& changed : older.records)
+    std::erase_if(changed.id.axes, [](const auto& axis) { return axis.first == "isa"; });
+  EXPECT_EQ(of(older, with_methods({"copy", "speedtorch"})).cases.size(), 2U);
+  auto other = with_methods({"copy", "speedtorch"});
+  for (Record& changed : other.records) changed.id.axes.back().second = "avx2";
+  EXPECT_EQ(of(older, other).cases.size(), 4U);
+}
+
+TEST(Comparison, TheSameCaseTwiceIsRefused) {
+  auto twice = with_methods({"copy", "speedtorch"});
+  twice.records.push_back(twice.records.back());
+  EXPECT_THAT(
+      [&] { of(twice, twice); },
+      testing::ThrowsMessage<ReportError>(testing::HasSubstr("cases 2 and 3 of a report are the same case")));
+}
+
+TEST(Comparison, NothingToCompareIsAnErrorAndNotASuccess) {
+  EXPECT_THROW(of({}, {}), ReportError);
+  EXPECT_THROW(
+      compare(Reports{with_methods({"copy"})}, Reports{with_methods({"copy"})}, {.metric = "peak_bytes"}),
+      ReportError);
+}
+
+TEST(Comparison, SumsFollowFromTheirPartsAndAreNotJudged) {
+  auto report = with_methods({"copy", "speedtorch"});
+  for (Record sum :
+       std::vector(report.records)) {  // the ceiling's too, which the others would be held against
+    sum.id.direction = "sum", sum.samples = 0;
+    sum.samples_s.clear();
+    report.records.push_back(sum);
+  }
+  const auto comparison = of(report, report);
+  EXPECT_EQ(comparison.cases.size(), 2U);
+  EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("2 sums are not compared")));
+}
+
+// Without samples the intervals of the medians have to do; the note says that this is less.
+TEST(Comparison, WithoutSamplesTheIntervalsCount) {
+  const auto without = [](Reports reports) {
+    for (Report& report : reports) {
+      for (Record& changed : report.records) changed.samples_s.clear();
+    }
+    return reports;
+  };
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(quiet(), 3, 10)));
+  const auto base = without(synthetic_runs(quiet(), 1, 1));
+  const auto comparison =
+      compare(base, without(synthetic_runs(quiet(), 2, 1, slow_first_cell)), {}, &calibrated);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("less power")));
+  EXPECT_THAT(comparison.notes, testing::Not(testing::Contains(testing::HasSubstr("Single runs"))));
+}
+
+// Where one side of a case has no samples, those of the other are not looked at: not the same thing would be
+// compared.
+TEST(Comparison, SamplesOfOneSideAloneAreNone) {
+  auto with = synthetic_runs(quiet(), 1, 1), without = synthetic_runs(quiet(), 1, 1);
+  for (Record& changed : without.front().records) changed.samples_s.clear();
+  EXPECT_TRUE(have_samples(join_cases(with, with)));
+  EXPECT_FALSE(have_samples(join_cases(with, without)));
+  EXPECT_FALSE(have_samples(join_cases(without, with)));
+}
+
+// A row that nobody timed on one side, as a sum: the other side's samples have nothing to be held against.
+TEST(Comparison, ARowThatIsTimedOnOneSideAloneIsJudgedByItsIntervals) {
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(quiet(), 3, 10)));
+  auto base = synthetic_runs(quiet(), 1, 1);
+  for (Record& changed : base.front().records) changed.samples = 0, changed.samples_s.clear();
+  const auto now = synthetic_runs(quiet(), 2, 1, slow_first_cell);
+  ASSERT_TRUE(have_samples(join_cases(base, now)));
+  const auto comparison = compare(base, now, {}, &calibrated);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+}
+
+// Clocks so coarse that all samples are equal: the interval has no width, and any difference lies outside of
+// it.
+TEST(Comparison, IntervalsWithoutWidthTellEverything) {
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(quiet(), 3, 10)));
+  auto base = synthetic_runs(quiet(), 1, 1);
+  for (Record& changed : base.front().records) {
+    changed.samples_s.clear();
+    changed.ci_low_s = changed.ci_high_s = changed.median_s;
+  }
+  auto now = base;
+  for (Record& changed : now.front().records) {
+    if (changed.id.method == "speedtorch" && changed.id.dim == 64)
+      changed.ci_low_s = changed.ci_high_s = changed.median_s = *changed.median_s * 3;
+  }
+  const auto comparison = compare(base, now, {.metric = "time"}, &calibrated);
+  EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  for (const ComparedCase& compared : comparison.cases) EXPECT_FALSE(std::isnan(compared.p.value_or(1)));
+}
+
+TEST(Comparison, AColumnCanBeTheMetric) {
+  auto base = with_methods({"copy", "speedtorch"});
+  for (Record& changed : base.records) changed.more.emplace_back("peak_bytes", std::int64_t{1000});
+  auto now = base;
+  record(now, "speedtorch").more.back().second = std::int64_t{1500};
+  const auto comparison =
+      compare(Reports{base, base, base}, Reports{now, now, now}, {.metric = "peak_bytes"});
+  EXPECT_EQ(comparison.cases[0].verdict, Verdict::same);
+  EXPECT_EQ(comparison.cases[1].verdict, Verdict::slower);
+  EXPECT_NEAR(*comparison.cases[1].change, 0.5, 1e-9);
+}
+
+TEST(Comparison, AReportOfAnOlderMinorSchemaIsRead) {
+  const auto older = read_report(stbench::test::source_folder() + "/tests/data/report-1.0.json");
+  ASSERT_EQ(older.schema_version, "1.0");
+  auto newer = older;
+  newer.schema_version = "1.1";
+  const auto comparison = compare(Reports{older}, Reports{newer});
+  EXPECT_GT(comparison.cases.size(), 5U);
+  EXPECT_EQ(exit_status(comparison, false), 0);
+}
+
+// ---- spread
+
+TEST(SpreadPrior, FindsTheLawThatTheRowsWereDrawnFrom) {
+  std::vector<Scatter> alike, mixed;
+  std::mt19937_64 engine(7);
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 3000; ++i) {
+    const double deviation = i % 2 == 0 ? 0.01 : 0.1;
+    Scatter one, other;
+    one.add(std::vector<double>{0.02 * normal(engine), 0.02 * normal(engine), 0.02 * normal(engine),
+                                0.02 * normal(engine)});
+    other.add(std::vector<double>{deviation * normal(engine), deviation * normal(engine),
+                                  deviation * normal(engine)});
+    alike.push_back(one), mixed.push_back(other);
+  }
+  EXPECT_NEAR(std::sqrt(spread_prior(alike).variance), 0.02, 0.001);
+  EXPECT_GT(spread_prior(alike).freedom, 30);
+  EXPECT_LT(spread_prior(mixed).freedom, 3);
+}
+
+TEST(SpreadPrior, NothingIsKnownOfNothing) {
+  EXPECT_EQ(spread_prior({}).freedom, 0);
+  EXPECT_FALSE(spread_of({}, {}));
+  const Scatter two{.squares = 0.02, .freedom = 2};
+  ASSERT_TRUE(spread_of(two, {}));
+  EXPECT_DOUBLE_EQ(spread_of(two, {})->deviation, 0.1);
+  EXPECT_DOUBLE_EQ(spread_of(two, {.variance = 0.04, .freedom = 2})->deviation, std::sqrt((0.02 + 0.08) / 4));
+}
+
+}  // namespace
+}  // namespace stbench::reports
