@@ -1,5 +1,5 @@
 /// The contiguous suite: an optimizer's step on all parameters of a model. Contestants are files in
-/// benchmarks/contiguous/suite/, the parameters of real models files in benchmarks/steps/shapes/.
+/// benchmarks/contiguous/, the parameters of real models files in benchmarks/steps/shapes/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,6 +1,6 @@
 /// The embedding suite: word2vec (skip-gram with negative sampling) on a real text, a whole training step at
 /// a time: forward pass, gradients, and the update of two tables. Contestants are files in
-/// benchmarks/embedding/suite/.
+/// benchmarks/embedding/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

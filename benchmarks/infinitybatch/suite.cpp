@@ -1,5 +1,5 @@
 /// The infinitybatch suite: a training step by batches larger than what fits, under a cap on memory.
-/// Contestants are files in benchmarks/infinitybatch/suite/, models files in benchmarks/steps/nets/.
+/// Contestants are files in benchmarks/infinitybatch/, models files in benchmarks/steps/nets/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

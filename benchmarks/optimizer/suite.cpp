@@ -1,7 +1,7 @@
 /// The optimizer suite: what a step on the rows of a batch costs, and what moving their states there and back
 /// does.
 ///
-/// Contestants are files in benchmarks/optimizer/suite/.
+/// Contestants are files in benchmarks/optimizer/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -16,7 +16,7 @@ enum class Home { ask, device, host };
 /// What a caller may ask of a launch; the defaults suit a caller who has the device to himself.
 struct CudaLaunch {
   /// Streaming multiprocessors to use at most; 0: all. A link needs few. Of a sorted or deduplicated gather
-  /// (cuda_ordered_rows.h) CUB's sort and scan do not keep to it: they offer no limit.
+  /// (ordered_rows.h) CUB's sort and scan do not keep to it: they offer no limit.
   int max_sms = 0;
   bool check_indices = true;      ///< false: the caller vouches for them; a bad one is then a wild access
   IndexErrors* errors = nullptr;  ///< where bad indices are counted; null: they are only kept from harm

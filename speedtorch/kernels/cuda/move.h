@@ -6,7 +6,7 @@
 
 namespace speedtorch::kernels {
 
-/// Launches the kernel of the plan's widths and access. For int32 and int64 indices, in cuda_rows.cu.
+/// Launches the kernel of the plan's widths and access. For int32 and int64 indices, in rows.cu.
 /// @throws CudaError when the launch fails.
 template <class Index>
 void launch_move(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream);

@@ -2,7 +2,7 @@
 /// and for indices that repeat rows: index_order.h says when.
 ///
 /// Nothing is allocated and nothing waited for: the caller brings the workspace, of which the whole is used,
-/// so that one workspace serves one stream. Safe to capture in a CUDA graph as cuda_rows.h says. Not yet run
+/// so that one workspace serves one stream. Safe to capture in a CUDA graph as rows.h says. Not yet run
 /// on a GPU.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The thin part of the CUDA kernels: launches and errors. The plan is in cuda_plan.h, the body in
-// cuda_lane.h.
+// The thin part of the CUDA kernels: launches and errors. The plan is in plan.h, the body in
+// lane.h.
 
 #include "speedtorch/kernels/cuda/rows.h"
 

@@ -1,7 +1,7 @@
 /// The fused sparse step (sparse_step.h) on a GPU: tables in its memory, or in pinned memory over the link.
 ///
 /// Nothing is allocated and nothing waited for: the caller brings the workspace, one for each stream. Safe to
-/// capture in a CUDA graph as cuda_rows.h says. Not yet run on a GPU.
+/// capture in a CUDA graph as rows.h says. Not yet run on a GPU.
 #pragma once
 
 #include <cstdint>

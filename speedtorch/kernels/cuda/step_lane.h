@@ -135,7 +135,7 @@ SPEEDTORCH_HOST_DEVICE inline std::int32_t begin_of_fold(const LaneStep<T>& step
   return -1;
 }
 
-/// What one thread does before step_lane: its elements of every fold that falls to its group.
+/// Sums one thread's elements of every fold that falls to its group. Runs before step_lane.
 template <class T>
 SPEEDTORCH_HOST_DEVICE inline void fold_lane(const LaneStep<T>& step, std::int64_t count, std::int64_t thread,
                                              std::int64_t threads) {

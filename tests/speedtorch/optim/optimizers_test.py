@@ -3,14 +3,12 @@
 As torch is, to 1e-6; with the nearest square roots in its place (torch_oracles.py), bit for bit."""
 
 import os
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from sparse_rows_program import Program, Refused  # noqa: E402
-from torch_oracles import CASES, ROOTLESS, fuses, nearest_roots, same, torch, torchs  # noqa: E402
+from sparse_rows_program import Program, Refused
+from torch_oracles import CASES, ROOTLESS, fuses, nearest_roots, same, torch, torchs
 
 if torch:
     import numpy as np
