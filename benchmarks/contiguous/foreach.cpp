@@ -17,7 +17,7 @@
 #include <cmath>
 #include <variant>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 
 namespace stbench {
@@ -28,19 +28,19 @@ using namespace speedtorch;
 /// LibTorch's operations on lists, one after the other, as Python torch's `foreach` optimizers call them.
 class ForeachStep final : public ListStepper {
  public:
-  ForeachStep(const reports::Identity& id, ContiguousWorld& world)
-      : ListStepper(id, world), p_(params()), g_(grads()) {
-    for (std::size_t s = 0; s < world.state_names.size(); ++s) s_.push_back(states(s));
+  ForeachStep(const reports::Identity& id, ContiguousFixture& fixture)
+      : ListStepper(id, fixture), p_(params()), g_(grads()) {
+    for (std::size_t s = 0; s < fixture.state_names.size(); ++s) s_.push_back(states(s));
   }
   /// Nesterov's momentum is added to the gradients where they are.
   void prepare(int /*set*/) override {
-    const auto* const sgd = std::get_if<SGDOptions>(&world_.options);
-    if (world_.clip > 0 || (sgd != nullptr && sgd->nesterov)) at::_foreach_copy_(g_, world_.gradients);
+    const auto* const sgd = std::get_if<SGDOptions>(&fixture_.options);
+    if (fixture_.clip > 0 || (sgd != nullptr && sgd->nesterov)) at::_foreach_copy_(g_, fixture_.gradients);
   }
   void step(int /*set*/) override {
-    if (world_.clip > 0) part("clip", [&] { foreach_clip(g_, world_.clip); });
+    if (fixture_.clip > 0) part("clip", [&] { foreach_clip(g_, fixture_.clip); });
     ++steps_;
-    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, world_.options); });
+    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, fixture_.options); });
   }
 
  private:
@@ -136,7 +136,7 @@ const RegisterStepMethod registration("contiguous", {
                                                         .name = "foreach",
                                                         .summary = "LibTorch: at::_foreach_* on the list",
                                                         .role = harness::Role::libtorch,
-                                                        .open = step_in<ContiguousWorld, ForeachStep>,
+                                                        .open = step_in<ContiguousFixture, ForeachStep>,
                                                     });
 
 }  // namespace

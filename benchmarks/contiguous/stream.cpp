@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "speedtorch/rows/rows.h"
 
 namespace stbench {
@@ -14,9 +14,9 @@ namespace {
 /// as cudaMemcpy does it.
 class StreamPass final : public Stepper {
  public:
-  StreamPass(const reports::Identity& /*id*/, ContiguousWorld& world) : bytes_(world.step_bytes()) {
+  StreamPass(const reports::Identity& /*id*/, ContiguousFixture& fixture) : bytes_(fixture.step_bytes()) {
     constexpr std::int64_t most = 256 << 20;  // far above every cache; more would only take memory
-    const auto kind = at::TensorOptions(world.device).dtype(at::kByte);
+    const auto kind = at::TensorOptions(fixture.device).dtype(at::kByte);
     from_ = at::empty({std::min(most, bytes_ / 2)}, kind).fill_(1);
     to_ = at::empty_like(from_);
   }
@@ -45,7 +45,7 @@ const RegisterStepMethod registration("contiguous",
                                           .name = "stream",
                                           .summary = "the ceiling: a streaming copy of as many bytes",
                                           .role = harness::Role::ceiling,
-                                          .open = step_in<ContiguousWorld, StreamPass>,
+                                          .open = step_in<ContiguousFixture, StreamPass>,
                                       });
 
 }  // namespace

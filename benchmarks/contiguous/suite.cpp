@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/transfer/axes.h"
@@ -194,8 +194,8 @@ const RegisterStepSuite registration{{
     .cell_of_case = cell_of_case,
     .needs = needs,
     .gpu_needs = needs_of_device,
-    .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
-      return std::make_unique<ContiguousWorld>(id, terms);
+    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
+      return std::make_unique<ContiguousFixture>(id, terms);
     },
 }};
 

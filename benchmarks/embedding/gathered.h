@@ -3,7 +3,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "benchmarks/embedding/world.h"
+#include "benchmarks/embedding/fixture.h"
 #include "examples/word2vec/skip_gram.h"
 #include "speedtorch/rows/rows.h"
 
@@ -12,9 +12,10 @@ namespace stbench {
 struct GatheredPairs {
   at::Tensor centers, contexts;  ///< a row for each number of the index
 
-  GatheredPairs(const EmbeddingWorld& world, const at::Tensor& center_rows, const at::Tensor& context_rows)
-      : centers(gathered(world.centers.table, center_rows).set_requires_grad(true)),
-        contexts(gathered(world.contexts.table, context_rows).set_requires_grad(true)) {}
+  GatheredPairs(const EmbeddingFixture& fixture, const at::Tensor& center_rows,
+                const at::Tensor& context_rows)
+      : centers(gathered(fixture.centers.table, center_rows).set_requires_grad(true)),
+        contexts(gathered(fixture.contexts.table, context_rows).set_requires_grad(true)) {}
 
   /// Of a batch whose rows these are, one after the other.
   void backward(at::IntArrayRef pairs) const {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "benchmarks/embedding/world.h"
+#include "benchmarks/embedding/fixture.h"
 #include "benchmarks/steps/libtorch_optimizer.h"
 #include "examples/word2vec/skip_gram.h"
 
@@ -15,15 +15,15 @@ namespace {
 /// with sparse ones both keep to the rows of the batch.
 class LibtorchTraining : public EmbeddingStepper {
  public:
-  LibtorchTraining(const reports::Identity& id, EmbeddingWorld& world)
-      : EmbeddingStepper(id, world, libtorch_equivalent(world.options)), sparse_(id.method == "sparse") {}
+  LibtorchTraining(const reports::Identity& id, EmbeddingFixture& fixture)
+      : EmbeddingStepper(id, fixture, libtorch_equivalent(fixture.options)), sparse_(id.method == "sparse") {}
 
  private:
   void begin() override {
-    centers_ = leaf_on(world_.centers.table), contexts_ = leaf_on(world_.contexts.table);
-    optimizer_.emplace(world_.options, std::vector{centers_, contexts_});
-    optimizer_->set_state(centers_, 0, world_.centers.states);
-    optimizer_->set_state(contexts_, 0, world_.contexts.states);
+    centers_ = leaf_on(fixture_.centers.table), contexts_ = leaf_on(fixture_.contexts.table);
+    optimizer_.emplace(fixture_.options, std::vector{centers_, contexts_});
+    optimizer_->set_state(centers_, 0, fixture_.centers.states);
+    optimizer_->set_state(contexts_, 0, fixture_.contexts.states);
   }
   void train(const word2vec::Batch& batch) override {
     optimizer_->zero_grad();
@@ -63,15 +63,15 @@ const RegisterStepMethod dense("embedding",
                                    .name = "dense",
                                    .summary = "LibTorch: nn::Embedding and torch::optim, dense gradients",
                                    .role = harness::Role::libtorch,
-                                   .refuses = dense_refusal,
-                                   .open = step_in<EmbeddingWorld, LibtorchTraining>,
+                                   .skip_reason = dense_refusal,
+                                   .open = step_in<EmbeddingFixture, LibtorchTraining>,
                                });
 const RegisterStepMethod sparse("embedding", {
                                                  .name = "sparse",
                                                  .summary = "LibTorch: the same with sparse gradients",
                                                  .role = harness::Role::libtorch,
-                                                 .refuses = sparse_refusal,
-                                                 .open = step_in<EmbeddingWorld, LibtorchTraining>,
+                                                 .skip_reason = sparse_refusal,
+                                                 .open = step_in<EmbeddingFixture, LibtorchTraining>,
                                              });
 
 }  // namespace

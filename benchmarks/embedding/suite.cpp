@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benchmarks/embedding/world.h"
+#include "benchmarks/embedding/fixture.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
@@ -145,8 +145,8 @@ const RegisterStepSuite registration{{
     .cell_of_case = cell_of_case,
     .needs = [](const Identity& id) { return needed_in(false, id); },
     .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
-    .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
-      return std::make_unique<EmbeddingWorld>(id, terms);
+    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
+      return std::make_unique<EmbeddingFixture>(id, terms);
     },
 }};
 

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
@@ -142,7 +142,7 @@ StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
 /// without a cap, with what its backward pass takes besides.
 std::int64_t needs(const Identity& id) {
   const auto& net = net_named(text(id, "model"));
-  const auto numbers = TrainingWorld::batches * net.sample_elements() + 2 * net.activity;
+  const auto numbers = TrainingFixture::batches * net.sample_elements() + 2 * net.activity;
   std::int64_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(std::max(id.rows, id.batch), 4 * numbers, &bytes);
   return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
@@ -177,8 +177,8 @@ const RegisterStepSuite registration{{
     .cells = cells,
     .cell_of_case = cell_of_case,
     .needs = needs,
-    .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
-      return std::make_unique<TrainingWorld>(id, terms);
+    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
+      return std::make_unique<TrainingFixture>(id, terms);
     },
 }};
 

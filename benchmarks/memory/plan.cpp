@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/transfer/arena.h"
@@ -54,9 +54,9 @@ double touched_of(const Identity& id) { return std::get<double>(*reports::find(i
 
 /// @throws UsageError naming the part of the sentence that is not known
 Identity case_of(const std::string& sentence) {
-  const auto id = harness::from_sentence(sentence, memory_axes(), harness::CaseKind::holds);
+  const auto id = harness::parse_case(sentence, memory_axes(), harness::CaseKind::holds);
   Names methods, dtypes = transfer_axes::dtypes();
-  for (const auto& holder : holders()) methods.push_back(holder.name);
+  for (const auto& allocator : allocators()) methods.push_back(allocator.name);
   dtypes.emplace_back("bytes");
   const auto require = [](const std::string& text, const char* part, const Names& known) {
     if (!contains(known, text))
@@ -91,15 +91,16 @@ std::int64_t bytes_of(const Identity& shape) {
 class Planner {
  public:
   Planner(const Options& options, const harness::Machine& machine) : options_(options), machine_(machine) {
-    if (!options.case_sentence.empty()) only_ = case_of(options.case_sentence);
+    if (!options.case_id.empty()) only_ = case_of(options.case_id);
     read_devices();
   }
 
   MemoryPlan plan() {
     for (const auto& shape : shapes()) {
       for (const auto& placement : placements()) {
-        for (const auto& holder : holders()) {
-          if (takes_part(holder) && contains(holder.placements, placement)) add(shape, holder, placement);
+        for (const auto& allocator : allocators()) {
+          if (takes_part(allocator) && contains(allocator.placements, placement))
+            add(shape, allocator, placement);
         }
       }
     }
@@ -130,10 +131,10 @@ class Planner {
     return given_or(options_.placements, transfer_axes::placements());
   }
 
-  [[nodiscard]] bool takes_part(const Holder& holder) const {
-    if (only_) return holder.name == only_->method;
-    if (contains(options_.methods, holder.name) || contains(options_.peers, holder.name)) return true;
-    return options_.methods.empty() && !holder.asked_only;
+  [[nodiscard]] bool takes_part(const TableAllocator& allocator) const {
+    if (only_) return allocator.name == only_->method;
+    if (contains(options_.methods, allocator.name) || contains(options_.peers, allocator.name)) return true;
+    return options_.methods.empty() && !allocator.asked_only;
   }
 
   /// Empty: where there is no GPU, its placements are waived.
@@ -188,24 +189,24 @@ class Planner {
   [[nodiscard]] std::int64_t most_needed(const Identity& shape) const {
     const auto bytes = bytes_of(shape);
     std::int64_t most = 0;
-    for (const auto& holder : holders()) {
-      for (const auto& placement : holder.placements) {
-        const bool planned = takes_part(holder) && contains(placements(), placement);
+    for (const auto& allocator : allocators()) {
+      for (const auto& placement : allocator.placements) {
+        const bool planned = takes_part(allocator) && contains(placements(), placement);
         if (planned && placement != "device" && !devices_for(placement).empty())
-          most = std::max(most, holder.needs(placement, bytes));
+          most = std::max(most, allocator.needs(placement, bytes));
       }
     }
     return most;
   }
 
-  void add(Identity id, const Holder& holder, const std::string& placement) {
-    id.method = holder.name, id.placement = placement;
+  void add(Identity id, const TableAllocator& allocator, const std::string& placement) {
+    id.method = allocator.name, id.placement = placement;
     const auto devices = devices_for(placement);
     if (devices.empty()) waive_without_gpu(id);
     for (const auto& device : devices) {
       id.device = device;
-      require_room(id, holder);
-      if (const auto reason = holder.allocate ? "" : Peers::of_this_run().refusal(holder.name);
+      require_room(id, allocator);
+      if (const auto reason = allocator.allocate ? "" : Peers::of_this_run().refusal(allocator.name);
           !reason.empty()) {
         plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
         continue;
@@ -221,15 +222,15 @@ class Planner {
   }
 
   /// @throws UsageError with what would fit
-  void require_room(const Identity& id, const Holder& holder) const {
+  void require_room(const Identity& id, const TableAllocator& allocator) const {
     const auto bytes = bytes_of(id);
-    const auto needed = holder.needs(id.placement, bytes);
+    const auto needed = allocator.needs(id.placement, bytes);
     const auto free = id.placement == "device" ? speedtorch::cuda_free_bytes(at::Device(id.device))
                                                : machine_.memory_available;
     if (needed <= free) return;
     auto fitting = id;
     fitting.rows = free / (bytes / id.rows);
-    while (fitting.rows > 0 && holder.needs(id.placement, bytes_of(fitting)) > free) fitting.rows /= 2;
+    while (fitting.rows > 0 && allocator.needs(id.placement, bytes_of(fitting)) > free) fitting.rows /= 2;
     const auto cure = fitting.rows > 0 ? fmt::format("--rows {} would fit", fitting.rows)
                                        : std::string("not even one row fits; use a smaller --dim");
     throw UsageError(fmt::format("{} × {} {} in {} needs {} ({} bytes), {} are available\n{}", id.rows,
@@ -254,21 +255,21 @@ class Planner {
       const auto is_its = [&](const Identity& id) { return id.method == name; };
       if (std::ranges::any_of(plan_.cases, is_its) || std::ranges::any_of(plan_.waived, is_its, &Record::id))
         continue;
-      const auto holder = std::ranges::find(holders(), name, &Holder::name);
+      const auto allocator = std::ranges::find(allocators(), name, &TableAllocator::name);
       auto id = shapes().front();
       id.method = name, id.device = devices_.empty() ? "cpu" : devices_.front();
       id.placement = placements().front();
-      const auto where = holder == holders().end()
+      const auto where = allocator == allocators().end()
                              ? std::string("moves rows and holds no table: it goes with --suite transfer")
-                             : fmt::format("holds tables in {} only", fmt::join(holder->placements, ", "));
+                             : fmt::format("holds tables in {} only", fmt::join(allocator->placements, ", "));
       plan_.waived.push_back(reports::unmeasured(id, Status::waived, where));
     }
   }
 
   [[nodiscard]] std::string nothing_to_do() const {
     Names known;
-    for (const auto& holder : holders())
-      known.push_back(fmt::format("{} ({})", holder.name, fmt::join(holder.placements, ", ")));
+    for (const auto& allocator : allocators())
+      known.push_back(fmt::format("{} ({})", allocator.name, fmt::join(allocator.placements, ", ")));
     return fmt::format(
         "nothing to hold: no --method of --suite memory is left in --placement {}{}\nmethods: {}",
         fmt::join(placements(), ","),

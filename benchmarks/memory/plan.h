@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "benchmarks/suite/options.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
 
 namespace stbench {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benchmarks/memory/held_table.h"
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
+#include "benchmarks/memory/footprint.h"
 #include "benchmarks/memory/plan.h"
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/suite/suite.h"
@@ -19,7 +19,7 @@ constexpr double bytes_a_second = 1e9, start_seconds = 1;
 
 class MemoryGroup final : public Group {
  public:
-  MemoryGroup(const reports::Identity& id, HoldTerms terms) : terms_(std::move(terms)) {
+  MemoryGroup(const reports::Identity& id, FootprintTerms terms) : terms_(std::move(terms)) {
     cases = {id};
     title = fmt::format("{} in {}, {}", id.suite, id.placement, id.method);
     seconds = start_seconds + static_cast<double>(shape_of(id).bytes()) / bytes_a_second;
@@ -28,13 +28,13 @@ class MemoryGroup final : public Group {
   /// A case that is interrupted is not finished, and is none of the report.
   std::vector<reports::Record> measure(Bench& bench) override {
     terms_.stop = [&bench] { return bench.stop(); };
-    auto record = measure_held_table(cases.front(), terms_);
+    auto record = measure_footprint(cases.front(), terms_);
     if (record.status == reports::Status::failed && bench.stop()) return {};
     return {std::move(record)};
   }
 
  private:
-  HoldTerms terms_;
+  FootprintTerms terms_;
 };
 
 Plan plan(const Options& options, const harness::Machine& machine) {
@@ -46,7 +46,7 @@ Plan plan(const Options& options, const harness::Machine& machine) {
   result.waived = std::move(memory.waived), result.warnings = std::move(memory.warnings);
   for (const auto& id : memory.cases) {
     result.groups.push_back(std::make_unique<MemoryGroup>(
-        id, HoldTerms{.seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus}));
+        id, FootprintTerms{.seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus}));
   }
   if (auto peers = Peers::of_this_run().versions(); !peers.empty())
     result.environment["peers"] = std::move(peers);
@@ -58,7 +58,7 @@ std::vector<AxisInfo> describe() {
     return fmt::format("{}", fmt::join(names, " "));
   };
   std::vector<std::string> usual, peers;
-  for (const auto& holder : holders()) (holder.asked_only ? peers : usual).push_back(holder.name);
+  for (const auto& allocator : allocators()) (allocator.asked_only ? peers : usual).push_back(allocator.name);
   return {{"placement", list(transfer_axes::placements()), "all"},
           {"method", list(usual), "all"},
           {"peers", list(peers), "none"},

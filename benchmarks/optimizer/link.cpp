@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/memory/memory.h"
 
@@ -14,11 +14,12 @@ namespace {
 /// The ceiling of tables in pinned memory: the link carries the batch's distinct rows of all tables to the
 /// GPU and back. Each way is timed alone, by the copy engine and from one block, and the slower way counts: a
 /// step whose reads and writes overlap needs as long.
-class LinkBothWays final : public Stepper {
+class LinkBidirectional final : public Stepper {
  public:
-  LinkBothWays(const reports::Identity& id, OptimizerWorld& world) : world_(world), device_(id.device) {
-    const auto bytes = id.batch * id.dim * static_cast<std::int64_t>(world.param.element_size()) *
-                       (1 + std::ssize(world.states));
+  LinkBidirectional(const reports::Identity& id, OptimizerFixture& fixture)
+      : fixture_(fixture), device_(id.device) {
+    const auto bytes = id.batch * id.dim * static_cast<std::int64_t>(fixture.param.element_size()) *
+                       (1 + std::ssize(fixture.states));
     const auto on_host = [&] {
       return speedtorch::allocate(speedtorch::Placement::pinned, bytes, device_)
           ->host_tensor({bytes}, at::kByte);
@@ -26,7 +27,7 @@ class LinkBothWays final : public Stepper {
     read_ = on_host().fill_(1), written_ = on_host();
     here_ = read_.to(device_);
     for (int set = 0; set < harness::index_sets; ++set)
-      bytes_[static_cast<std::size_t>(set)] = world.moved_bytes(set);
+      bytes_[static_cast<std::size_t>(set)] = fixture.moved_bytes(set);
   }
 
   void step(int set) override { seconds(set); }
@@ -45,7 +46,7 @@ class LinkBothWays final : public Stepper {
     return {1, same ? 0 : 1, same ? "" : "the copy differs"};
   }
   /// As a step's, so that their rates are as their times.
-  [[nodiscard]] std::int64_t payload_bytes() const override { return world_.step_bytes(); }
+  [[nodiscard]] std::int64_t payload_bytes() const override { return fixture_.step_bytes(); }
 
  private:
   [[nodiscard]] at::Tensor part(const at::Tensor& of, int set) const {
@@ -59,7 +60,7 @@ class LinkBothWays final : public Stepper {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
 
-  OptimizerWorld& world_;
+  OptimizerFixture& fixture_;
   at::Device device_;
   std::array<std::int64_t, harness::index_sets> bytes_{};
   at::Tensor read_, written_, here_;
@@ -70,8 +71,8 @@ const RegisterStepMethod registration(
                      .name = "link",
                      .summary = "the ceiling: the rows over the link, the slower of the two ways",
                      .role = harness::Role::ceiling,
-                     .applies = [](const auto& id) { return id.placement == "pinned"; },
-                     .open = step_in<OptimizerWorld, LinkBothWays>,
+                     .supports = [](const auto& id) { return id.placement == "pinned"; },
+                     .open = step_in<OptimizerFixture, LinkBidirectional>,
                  });
 
 }  // namespace

@@ -1,5 +1,5 @@
 #include "speedtorch/optim/sparse_rows.h"
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 
 namespace stbench {
 namespace {
@@ -8,11 +8,11 @@ namespace {
 /// first.
 class SparseRowsStep final : public RowStepper {
  public:
-  SparseRowsStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world), rows_(world.param, world.options, world.states) {
+  SparseRowsStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture), rows_(fixture.param, fixture.options, fixture.states) {
     rows_.set_steps(steps_);
   }
-  void step(int set) override { rows_.step(index(set), world_.grad), ++steps_; }
+  void step(int set) override { rows_.step(index(set), fixture_.grad), ++steps_; }
 
  private:
   speedtorch::SparseRows rows_;
@@ -23,7 +23,7 @@ const RegisterStepMethod registration("optimizer",
                                           .name = "sparse_rows",
                                           .summary = "this library: SparseRows, fused and in place",
                                           .role = harness::Role::ours,
-                                          .open = step_in<OptimizerWorld, SparseRowsStep>,
+                                          .open = step_in<OptimizerFixture, SparseRowsStep>,
                                       });
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/transfer/method.h"
 
 namespace stbench {
@@ -13,11 +13,11 @@ const Method& method_named(const std::string& name) {
 /// The rows of all state tables into small tensors and back, by a method of the transfer suite.
 class StateStep final : public Stepper {
  public:
-  StateStep(const reports::Identity& id, StateWorld& world)
-      : world_(world), method_(method_named(id.method)), to_(id.direction == "to") {}
+  StateStep(const reports::Identity& id, StateFixture& fixture)
+      : fixture_(fixture), method_(method_named(id.method)), to_(id.direction == "to") {}
 
   void prepare(int set) override {
-    for (const auto& arena : world_.arenas) {
+    for (const auto& arena : fixture_.arenas) {
       if (to_)
         arena->forget_result();
       else
@@ -25,10 +25,10 @@ class StateStep final : public Stepper {
     }
   }
   void step(int set) override {
-    for (const auto& arena : world_.arenas) (to_ ? method_.to : method_.from)(*arena, set);
+    for (const auto& arena : fixture_.arenas) (to_ ? method_.to : method_.from)(*arena, set);
   }
   void remember(int set) override {
-    for (const auto& arena : world_.arenas) {
+    for (const auto& arena : fixture_.arenas) {
       if (to_)
         arena->poison_model();
       else
@@ -37,7 +37,7 @@ class StateStep final : public Stepper {
   }
   harness::Check check(int set) override {
     harness::Check all;
-    for (const auto& arena : world_.arenas) {
+    for (const auto& arena : fixture_.arenas) {
       merge(all, to_ ? arena->check_model(method_.pattern, set, 0, method_.equality)
                      : arena->check_named(method_.pattern, set, 0));
       if (!to_) merge(all, arena->check_others(method_.pattern, set));
@@ -45,12 +45,12 @@ class StateStep final : public Stepper {
     return all;
   }
   [[nodiscard]] std::int64_t payload_bytes() const override {
-    return std::ssize(world_.arenas) * world_.arenas.front()->payload_bytes();
+    return std::ssize(fixture_.arenas) * fixture_.arenas.front()->payload_bytes();
   }
-  [[nodiscard]] std::int64_t index_bytes() const override { return world_.arenas.front()->index_bytes(); }
+  [[nodiscard]] std::int64_t index_bytes() const override { return fixture_.arenas.front()->index_bytes(); }
 
  private:
-  StateWorld& world_;
+  StateFixture& fixture_;
   const Method& method_;
   bool to_;
 };
@@ -60,8 +60,8 @@ StepMethod moved_by(const std::string& name, harness::Role role) {
           .summary = "states by this method of the transfer suite",
           .role = role,
           .directions = {"to", "from"},
-          .refuses = [name](const auto& id) { return method_named(name).refuses(id); },
-          .open = step_in<StateWorld, StateStep>};
+          .skip_reason = [name](const auto& id) { return method_named(name).skip_reason(id); },
+          .open = step_in<StateFixture, StateStep>};
 }
 
 const RegisterStepMethod ours("optimizer", moved_by("speedtorch", harness::Role::ours));

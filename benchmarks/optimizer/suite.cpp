@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/suite/sums.h"
@@ -157,9 +157,9 @@ StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   return {id, 0, 60};
 }
 
-std::unique_ptr<StepWorld> world(const Identity& id, const StepTerms& terms) {
-  if (id.direction != "step") return std::make_unique<StateWorld>(id, terms);
-  return std::make_unique<OptimizerWorld>(id, terms);
+std::unique_ptr<StepFixture> fixture(const Identity& id, const StepTerms& terms) {
+  if (id.direction != "step") return std::make_unique<StateFixture>(id, terms);
+  return std::make_unique<OptimizerFixture>(id, terms);
 }
 
 /// Of the tables, and of a dense gradient beside them on the case's device, those in the memory of the GPU or
@@ -187,7 +187,7 @@ std::vector<AxisInfo> describe() {
 
 void derive(std::vector<reports::Record>& records, const Options& options) {
   const auto directions = given_or(options.directions, preset(options.preset).directions);
-  if (options.case_sentence.empty() && contains(directions, "sum")) add_sums(records, "optimizer");
+  if (options.case_id.empty() && contains(directions, "sum")) add_sums(records, "optimizer");
 }
 
 const RegisterStepSuite registration{{
@@ -203,7 +203,7 @@ const RegisterStepSuite registration{{
     .cell_of_case = cell_of_case,
     .needs = [](const Identity& id) { return needed_in(false, id); },
     .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
-    .world = world,
+    .fixture = fixture,
     .derive = derive,
 }};
 

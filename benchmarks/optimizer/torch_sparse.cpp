@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/peers/peers.h"
 #include "speedtorch/memory/shared_memory.h"
 
@@ -45,14 +45,14 @@ struct SharedTensor {
 /// the time is that of step().
 class TorchSparseStep final : public RowStepper {
  public:
-  TorchSparseStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world),
+  TorchSparseStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture),
         process_(Peers::of_this_run().running(std::string(peer))),
         cell_(fmt::format("step{}", ++last_cell)),
-        grad_(world.grad),
+        grad_(fixture.grad),
         probe_({RowStepCheck::most_rows}, at::kLong),
-        seen_({1 + std::ssize(world.states), RowStepCheck::most_rows, id.dim}, at::kFloat) {
-    for (const auto& one : world.index) index_.emplace_back(one);
+        seen_({1 + std::ssize(fixture.states), RowStepCheck::most_rows, id.dim}, at::kFloat) {
+    for (const auto& one : fixture.index) index_.emplace_back(one);
     process_->ask(fmt::format("prepare {} {}", cell_, request(id).dump()), "ready");
   }
   ~TorchSparseStep() override {
@@ -95,7 +95,7 @@ class TorchSparseStep final : public RowStepper {
             {"threads", id.cores},
             {"cpus", std::vector(cpus.begin(), cpus.begin() + count)},
             {"optimizer", optimizer_of(id)},
-            {"states", world_.state_names},
+            {"states", fixture_.state_names},
             {"steps", steps_},
             {"rows", id.rows},
             {"dim", id.dim},
@@ -125,9 +125,9 @@ const RegisterStepMethod registration(
                      .summary = "Python torch's optimizer on a sparse gradient",
                      .role = harness::Role::peer,
                      .asked_only = true,
-                     .applies = [](const auto& id) { return id.placement == "libtorch"; },
-                     .refuses = refusal,
-                     .open = step_in<OptimizerWorld, TorchSparseStep>,
+                     .supports = [](const auto& id) { return id.placement == "libtorch"; },
+                     .skip_reason = refusal,
+                     .open = step_in<OptimizerFixture, TorchSparseStep>,
                  });
 
 }  // namespace

@@ -112,10 +112,10 @@ Method peer_method(const std::string& name, const std::string& summary) {
   Method method;
   method.name = name, method.summary = summary, method.role = harness::Role::peer, method.asked_only = true;
   method.where = "pageable and hugepage tables with --device cpu";
-  method.applies = [](const reports::Identity& id) {
+  method.supports = [](const reports::Identity& id) {
     return id.device == "cpu" && (id.placement == "pageable" || id.placement == "hugepage");
   };
-  method.refuses = [name](const reports::Identity& id) {
+  method.skip_reason = [name](const reports::Identity& id) {
     const auto reason = id.placement == "hugepage" ? speedtorch::huge_shared_pages_refusal() : "";
     return reason.empty() ? Peers::of_this_run().refusal(name) : reason;
   };

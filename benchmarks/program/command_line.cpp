@@ -10,7 +10,7 @@
 #include <functional>
 #include <map>
 
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
 #include "benchmarks/program/help.h"
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/program/output_paths.h"
@@ -43,7 +43,7 @@ Names method_names() {
   const auto add = [&](const std::string& name) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
-  for (const auto& holder : holders()) add(holder.name);
+  for (const auto& allocator : allocators()) add(allocator.name);
   for (const auto& name : step_method_names()) add(name);
   return names;
 }
@@ -151,7 +151,7 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
       {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
       {"--filter", [](O o, T t, T n) { o.filter = parse_filter(t, n); }},
-      {"--case", [](O o, T t, T n) { o.case_sentence = required(t, n); }},
+      {"--case", [](O o, T t, T n) { o.case_id = required(t, n); }},
       {"--samples", [](O o, T t, T n) { o.samples = parse_small(t, n, 1, 1'000'000); }},
       {"--warmup", [](O o, T t, T n) { o.warmup = parse_small(t, n, 1, 1'000'000); }},
       {"--timeout", [](O o, T t, T n) { o.timeout_s = harness::parse_seconds(t, n); }},
@@ -344,7 +344,7 @@ void check_together(const Options& options) {
                  {"--trace", options.trace},
                  {"--markdown", options.comparison.markdown}});
   check_suites_know(options);
-  if (!options.case_sentence.empty()) check_case_alone(options);
+  if (!options.case_id.empty()) check_case_alone(options);
 }
 
 /// list measures nothing: an option that would be ignored is refused.
@@ -459,8 +459,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     check_baseline_options(app, options, command);
   }
   check_together(options);
-  if (options.suites.empty() && !options.case_sentence.empty())
-    options.suites = {suite_of_case(options.case_sentence)};
+  if (options.suites.empty() && !options.case_id.empty()) options.suites = {suite_of_case(options.case_id)};
   if (options.suites.empty() && !options.workloads.empty()) options.suites = {"transfer"};
   if (command == "list") return ListCommand{options, false};
   if (list_tests) return ListCommand{options, true};

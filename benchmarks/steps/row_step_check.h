@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 #include "speedtorch/kernels/steps/update_options.h"
 
 namespace stbench {

@@ -25,8 +25,8 @@
 namespace stbench {
 namespace {
 
+using harness::BenchmarkCase;
 using harness::Check;
-using harness::Contestant;
 using reports::Identity;
 using reports::Record;
 using reports::Status;
@@ -41,9 +41,9 @@ std::map<std::string, std::vector<StepMethod>>& methods_by_suite() {
 using Clock = std::chrono::steady_clock;
 
 /// What the sampler needs of a contestant. The mark is taken before each sample and looked at after it.
-Contestant contestant_of(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper) {
+BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper) {
   const auto mark = std::make_shared<std::string>();
-  Contestant one(
+  BenchmarkCase one(
       id, role,
       [stepper](int set) {
         plainly([&] { stepper->elsewhere() ? void(stepper->seconds(set)) : stepper->step(set); });
@@ -53,14 +53,14 @@ Contestant contestant_of(const Identity& id, harness::Role role, const std::shar
   one.prepare = [stepper, mark](int set) {
     plainly([&] { stepper->prepare(set), *mark = stepper->mark(set); });
   };
-  one.witness = [stepper, mark](int set) {
+  one.quick_check = [stepper, mark](int set) {
     const bool same = plainly([&] { return !mark->empty() && stepper->mark(set) == *mark; });
     return same ? Check{1, 1, "the step changed nothing"} : Check{};
   };
   if (id.device != "cpu")
     one.finish = [device = at::Device(id.device)] { speedtorch::synchronize_cuda(device); };
   if (stepper->elsewhere()) {
-    one.own_clock = [stepper](int first, int repeat) {
+    one.self_timed = [stepper](int first, int repeat) {
       double seconds = 0;
       for (int k = 0; k < repeat; ++k) seconds += stepper->seconds((first + k) % harness::index_sets);
       return seconds;
@@ -87,16 +87,16 @@ class StepGroup final : public TimedGroup {
     }
   }
 
-  std::vector<Contestant> prepare() override {
+  std::vector<BenchmarkCase> prepare() override {
     speedtorch::set_threads(static_cast<int>(cases.front().cores), cpus_);
     speedtorch::kernels::use_isa("best");
-    std::vector<Contestant> contestants;
+    std::vector<BenchmarkCase> contestants;
     for (const auto& cell : cells_) {
-      std::shared_ptr<StepWorld> world;
+      std::shared_ptr<StepFixture> fixture;
       for (const auto& id : cases) {
         if (!id.same_cell(cell.id)) continue;
-        if (!world) world = plainly([&] { return suite_.world(cell.id, terms_); });
-        add(contestants, id, world);
+        if (!fixture) fixture = plainly([&] { return suite_.fixture(cell.id, terms_); });
+        add(contestants, id, fixture);
       }
     }
     return contestants;
@@ -109,7 +109,7 @@ class StepGroup final : public TimedGroup {
       try {
         plainly([&, &one = stepper] { one->conclude(record); });
       } catch (const WrongResult& wrong) {
-        condemn(record, {1, 1, wrong.what()});
+        mark_wrong(record, {1, 1, wrong.what()});
       }
     }
   }
@@ -117,35 +117,35 @@ class StepGroup final : public TimedGroup {
   void close(std::vector<Record>& records) override {
     records.insert(records.end(), waived_.begin(), waived_.end());
     steppers_.clear();
-    for (auto& [id, world] : worlds_) {
-      const auto check = plainly([&, &one = world] { return one->last_check(); });
+    for (auto& [id, fixture] : fixtures_) {
+      const auto check = plainly([&, &one = fixture] { return one->last_check(); });
       for (auto& record : records) {
         if (check.mismatches > 0 && record.id.same_cell(id) && reports::has_numbers(record.status))
-          condemn(record, check);
+          mark_wrong(record, check);
       }
     }
-    worlds_.clear();
+    fixtures_.clear();
   }
 
  private:
-  void add(std::vector<Contestant>& contestants, const Identity& id,
-           const std::shared_ptr<StepWorld>& world) {
-    if (worlds_.empty() || worlds_.back().second != world) worlds_.emplace_back(id, world);
+  void add(std::vector<BenchmarkCase>& contestants, const Identity& id,
+           const std::shared_ptr<StepFixture>& fixture) {
+    if (fixtures_.empty() || fixtures_.back().second != fixture) fixtures_.emplace_back(id, fixture);
     const auto& all = methods_by_suite().at(suite_.name);
     const auto method = std::ranges::find(all, id.method, &StepMethod::name);
     std::shared_ptr<Stepper> stepper;
     try {
-      stepper = plainly([&] { return method->open(id, *world); });
+      stepper = plainly([&] { return method->open(id, *fixture); });
     } catch (const CannotRun& refusal) {
       waived_.push_back(reports::unmeasured(id, Status::waived, refusal.what()));
       return;
     }
-    contestants.push_back(contestant_of(id, method->role, stepper));
-    contestants.back().more = world->columns();
+    contestants.push_back(runnable_case(id, method->role, stepper));
+    contestants.back().more = fixture->columns();
     steppers_.emplace_back(id, stepper);
   }
 
-  static void condemn(Record& record, const Check& check) {
+  static void mark_wrong(Record& record, const Check& check) {
     record.status = Status::wrong;
     record.reason = reports::one_line(check.first);
     record.mismatches += check.mismatches;
@@ -157,7 +157,7 @@ class StepGroup final : public TimedGroup {
   StepTerms terms_;
   std::vector<int> cpus_;
   std::vector<std::pair<Identity, std::shared_ptr<Stepper>>> steppers_;
-  std::vector<std::pair<Identity, std::shared_ptr<StepWorld>>> worlds_;
+  std::vector<std::pair<Identity, std::shared_ptr<StepFixture>>> fixtures_;
   std::vector<Record> waived_;  ///< cases that their methods could not open
 };
 
@@ -194,8 +194,8 @@ class StepPlanner {
   }
 
   std::vector<StepCell> cells() {
-    if (options_.case_sentence.empty()) return suite_.cells(options_, machine_);
-    auto id = harness::from_sentence(options_.case_sentence, suite_.axes, suite_.kind);
+    if (options_.case_id.empty()) return suite_.cells(options_, machine_);
+    auto id = harness::parse_case(options_.case_id, suite_.axes, suite_.kind);
     Names known;
     for (const auto& method : methods_) known.push_back(method.name);
     if (!contains(known, id.method))
@@ -224,8 +224,8 @@ class StepPlanner {
     for (const auto& method : methods_) {
       auto id = cell.id;
       id.method = method.name;
-      if (!takes_part(method, cell) || !method.applies(id)) continue;
-      if (const auto reason = method.refuses(id); !reason.empty()) {
+      if (!takes_part(method, cell) || !method.supports(id)) continue;
+      if (const auto reason = method.skip_reason(id); !reason.empty()) {
         plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
       } else {
         cases.push_back(std::move(id));
@@ -256,7 +256,7 @@ class StepPlanner {
     if (needed <= free) return;
     id.method = "any";
     throw UsageError(fmt::format("{}: needs {}, {} {}\nuse fewer --rows or a smaller --dim",
-                                 harness::to_sentence(id, suite_.axes), harness::human_bytes(needed),
+                                 harness::format_case(id, suite_.axes), harness::human_bytes(needed),
                                  harness::human_bytes(free), where));
   }
 

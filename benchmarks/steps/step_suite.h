@@ -1,6 +1,6 @@
 /// The engine of the suites that time a step: an optimizer's, or a whole training step.
 ///
-/// A suite says which cells there are and makes what the contestants of a cell share (the world). A
+/// A suite says which cells there are and makes what the contestants of a cell share (the fixture). A
 /// contestant is a file with one RegisterStepMethod object: its name, its role, and a Stepper, which has
 /// state of its own, does a step, and checks it against a reference that is computed another way. Planning,
 /// rounds, ratios, `list`, `--case`, `--dry-run` and the reports are the engine's; no contestant can leave
@@ -15,24 +15,24 @@
 #include <vector>
 
 #include "benchmarks/suite/suite.h"
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
 
 namespace stbench {
 
 /// What the contestants of one cell share: tables, index sets, gradients.
-class StepWorld {
+class StepFixture {
  public:
-  StepWorld() = default;
-  StepWorld(const StepWorld&) = delete;
-  StepWorld& operator=(const StepWorld&) = delete;
-  virtual ~StepWorld() = default;
+  StepFixture() = default;
+  StepFixture(const StepFixture&) = delete;
+  StepFixture& operator=(const StepFixture&) = delete;
+  virtual ~StepFixture() = default;
 
   /// The check that comes after all samples of the cell. What it finds makes all of its records `wrong`.
   virtual harness::Check last_check() { return {}; }
-  /// What all contestants' records say of the world, before the samples.
+  /// What all contestants' records say of the fixture, before the samples.
   [[nodiscard]] virtual reports::Columns columns() const { return {}; }
 };
 
@@ -82,18 +82,18 @@ struct StepMethod {
   bool asked_only = false;  ///< only where --peers, --method or a preset names it
   std::vector<std::string> directions = {"step"};
   /// Where it has a meaning at all; elsewhere it is not planned.
-  std::function<bool(const reports::Identity&)> applies = [](const reports::Identity&) { return true; };
+  std::function<bool(const reports::Identity&)> supports = [](const reports::Identity&) { return true; };
   /// Why it cannot run a case that it should; empty where it can. Such a case is waived.
-  std::function<std::string(const reports::Identity&)> refuses = [](const reports::Identity&) {
+  std::function<std::string(const reports::Identity&)> skip_reason = [](const reports::Identity&) {
     return std::string();
   };
-  std::function<std::unique_ptr<Stepper>(const reports::Identity&, StepWorld&)> open;
+  std::function<std::unique_ptr<Stepper>(const reports::Identity&, StepFixture&)> open;
 };
 
-/// `open` of a Stepper that is made of the case and its suite's world.
-template <class World, class OneStepper>
-std::unique_ptr<Stepper> step_in(const reports::Identity& id, StepWorld& world) {
-  return std::make_unique<OneStepper>(id, static_cast<World&>(world));
+/// `open` of a Stepper that is made of the case and its suite's fixture.
+template <class Fixture, class OneStepper>
+std::unique_ptr<Stepper> step_in(const reports::Identity& id, StepFixture& fixture) {
+  return std::make_unique<OneStepper>(id, static_cast<Fixture&>(fixture));
 }
 
 /// Contestants of one comparison group, and of those that are measured in the same rounds.
@@ -134,7 +134,7 @@ struct StepSuite {
   std::function<std::int64_t(const reports::Identity&)> gpu_needs = [](const reports::Identity&) {
     return 0;
   };
-  std::function<std::unique_ptr<StepWorld>(const reports::Identity&, const StepTerms&)> world;
+  std::function<std::unique_ptr<StepFixture>(const reports::Identity&, const StepTerms&)> fixture;
   std::function<void(std::vector<reports::Record>&, const Options&)> derive =
       [](std::vector<reports::Record>&, const Options&) {};
 };

@@ -14,7 +14,7 @@ std::vector<Suite>& registered() {
 }  // namespace
 
 std::vector<reports::Record> TimedGroup::measure(Bench& bench) {
-  std::vector<harness::Contestant> contestants;
+  std::vector<harness::BenchmarkCase> contestants;
   bench.progress("preparation", 0);
   bench.limited("preparation", [&] { contestants = prepare(); });
   auto records = bench.sample(contestants);
@@ -34,10 +34,10 @@ const Suite& suite_named(const std::string& name) {
   throw std::out_of_range("no suite is called '" + name + "'");
 }
 
-std::string sentence_of(const reports::Identity& id) {
+std::string case_id_of(const reports::Identity& id) {
   const auto known = std::any_of(registered().begin(), registered().end(),
                                  [&](const Suite& suite) { return suite.name == id.suite; });
-  return harness::to_sentence(id, known ? suite_named(id.suite).axes : harness::AxisDefaults{});
+  return harness::format_case(id, known ? suite_named(id.suite).axes : harness::AxisDefaults{});
 }
 
 RegisterSuite::RegisterSuite(Suite suite) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "benchmarks/suite/options.h"
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
 
 namespace stbench {
@@ -28,7 +28,7 @@ class Bench {
   /// Does a step of one case under the time limit of a step.
   virtual void limited(const reports::Identity& id, const char* phase, const std::function<void()>& step) = 0;
   /// Samples contestants in rounds.
-  virtual std::vector<reports::Record> sample(std::vector<harness::Contestant>& contestants) = 0;
+  virtual std::vector<reports::Record> sample(std::vector<harness::BenchmarkCase>& contestants) = 0;
   /// Shows what is done now, as a part of the group from 0 to 1.
   virtual void progress(std::string_view what, double fraction) = 0;
   /// True where the user wants the run to end.
@@ -55,7 +55,7 @@ class Group {
 class TimedGroup : public Group {
  public:
   /// Allocates and fills what the cases need. Untimed.
-  virtual std::vector<harness::Contestant> prepare() = 0;
+  virtual std::vector<harness::BenchmarkCase> prepare() = 0;
   /// Whether anything follows the samples of a case.
   [[nodiscard]] virtual bool concludes() const { return false; }
   /// What follows the samples of one case, each under a limit of time of its own; of an interrupted run's
@@ -111,7 +111,7 @@ const std::vector<Suite>& suites();
 const Suite& suite_named(const std::string& name);
 
 /// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
-std::string sentence_of(const reports::Identity& id);
+std::string case_id_of(const reports::Identity& id);
 
 /// Registers a suite at start-up: one object a suite's file.
 struct RegisterSuite {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <span>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 #include "reports/record.h"
 #include "speedtorch/memory/memory.h"
 

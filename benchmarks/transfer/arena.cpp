@@ -266,8 +266,8 @@ const std::vector<std::int64_t>& Arena::rows_of(Pattern pattern, int set) const 
 }
 
 /// Epoch 0 is the table's own fill.
-std::uint64_t Arena::seed_of(std::uint64_t epoch) const {
-  return epoch == 0 ? seed_ : harness::word(seed_, ~epoch);
+std::uint64_t Arena::seed_of(std::uint64_t generation) const {
+  return generation == 0 ? seed_ : harness::word(seed_, ~generation);
 }
 
 void Arena::upload() {
@@ -291,23 +291,23 @@ void Arena::finish() const {
   if (!model_device_.is_cpu()) speedtorch::synchronize_cuda(model_device_);
 }
 
-void Arena::prepare_values(Pattern pattern, int set, std::uint64_t epoch) {
+void Arena::prepare_values(Pattern pattern, int set, std::uint64_t generation) {
   forget_result();
   const auto& rows = rows_of(pattern, set);
-  ledger_.write(pattern, set, epoch);
+  ledger_.write(pattern, set, generation);
   if (memory_->placement() == Placement::mapped) bytes_.dirty(rows);
   auto& values = values_of(pattern, set);
   // One buffer for all sets is filled before every sample, so that none finds it warmer than another.
-  const bool current = values.epoch == epoch && values.set == set && values.pattern == pattern;
+  const bool current = values.generation == generation && values.set == set && values.pattern == pattern;
   if (current && rotates_values()) return;
-  const auto seed = [this, epoch](std::int64_t) { return seed_of(epoch); };
+  const auto seed = [this, generation](std::int64_t) { return seed_of(generation); };
   if (model_device_.is_cpu()) {
     fill_rows(values.tensor, rows, seed);
   } else {
     fill_rows(staging_, rows, seed);
     values.tensor.copy_(staging_);
   }
-  values.epoch = epoch, values.set = set, values.pattern = pattern;
+  values.generation = generation, values.set = set, values.pattern = pattern;
 }
 
 void Arena::poison_model() {
@@ -317,44 +317,44 @@ void Arena::poison_model() {
 
 void Arena::poison_rows(Pattern pattern, int set) { bytes_.poison(rows_of(pattern, set)); }
 
-harness::Check Arena::check_parts(Pattern pattern, int set, std::uint64_t epoch, Equality equality) {
+harness::Check Arena::check_parts(Pattern pattern, int set, std::uint64_t generation, Equality equality) {
   harness::Check check;
   for (std::size_t k = 0; k < parts_.size(); ++k) {
-    auto found = parts_[k]->check_model(pattern, set, epoch, equality);
+    auto found = parts_[k]->check_model(pattern, set, generation, equality);
     if (!found.first.empty()) found.first = "caller " + std::to_string(k) + ": " + found.first;
     merge(check, found);
   }
   return check;
 }
 
-harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t epoch, Equality equality) {
-  if (!parts_.empty()) return check_parts(pattern, set, epoch, equality);
+harness::Check Arena::check_model(Pattern pattern, int set, std::uint64_t generation, Equality equality) {
+  if (!parts_.empty()) return check_parts(pattern, set, generation, equality);
   const auto& result = delivered_.defined() ? delivered_ : model_;
   const auto& rows = rows_of(pattern, set);
   if (result.scalar_type() != shape_.dtype) {
     return {std::ssize(rows), std::ssize(rows),
             std::string("the result is of dtype ") + c10::toString(result.scalar_type())};
   }
-  return check_rows(result, rows, shape_.row_bytes(), seed_of(epoch), "model tensor", equality);
+  return check_rows(result, rows, shape_.row_bytes(), seed_of(generation), "model tensor", equality);
 }
 
-harness::Check Arena::check_named(Pattern pattern, int set, std::uint64_t epoch) {
+harness::Check Arena::check_named(Pattern pattern, int set, std::uint64_t generation) {
   auto check = bytes_.check(
-      rows_of(pattern, set), [&](std::int64_t) { return seed_of(epoch); }, "table");
-  if (check.mismatches > 0) mend(pattern, set);
+      rows_of(pattern, set), [&](std::int64_t) { return seed_of(generation); }, "table");
+  if (check.mismatches > 0) repair(pattern, set);
   return check;
 }
 
 harness::Check Arena::check_others(Pattern pattern, int set) {
   auto check = bytes_.check(others_than(rows_of(pattern, set)), last_written(),
                             "rows of the table that were not named");
-  if (check.mismatches > 0) mend_all();
+  if (check.mismatches > 0) repair_all();
   return check;
 }
 
-void Arena::mend(Pattern pattern, int set) { bytes_.write_fill(rows_of(pattern, set), last_written()); }
+void Arena::repair(Pattern pattern, int set) { bytes_.write_fill(rows_of(pattern, set), last_written()); }
 
-void Arena::mend_all() {
+void Arena::repair_all() {
   fill_memory(*memory_, 0, shape_.bytes(), seed_);
   if (ledger_.fresh()) bytes_.write_fill(ledger_.written_rows(), last_written());
 }
@@ -363,7 +363,7 @@ void Arena::mend_all() {
 SeedOf Arena::last_written() {
   if (!ledger_.fresh()) return [this](std::int64_t) { return seed_; };
   ledger_.index();
-  return [this](std::int64_t row) { return seed_of(ledger_.epoch_of(row)); };
+  return [this](std::int64_t row) { return seed_of(ledger_.generation_of(row)); };
 }
 
 /// The rows beside these, and evenly spread others, ascending.

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "benchmarks/tables/row_check.h"
-#include "benchmarks/tables/row_ledger.h"
 #include "benchmarks/tables/table_store.h"
-#include "harness/contestant.h"
+#include "benchmarks/tables/write_log.h"
+#include "harness/benchmark_case.h"
 #include "harness/sampler.h"
 #include "reports/record.h"
 #include "speedtorch/memory/memory.h"
@@ -107,17 +107,17 @@ class Arena {
   // The suite's part, all of it untimed.
   /// Frees the result of a method that made its own, outside the timed window.
   void forget_result();
-  /// The values for `from` on this set, computed anew where `epoch` or the set changed: of epoch 0 what the
-  /// table was filled with, so that a right scatter leaves it as it was.
-  void prepare_values(Pattern pattern, int set, std::uint64_t epoch);
+  /// The values for `from` on this set, computed anew where `generation` or the set changed: of generation 0
+  /// what the table was filled with, so that a right scatter leaves it as it was.
+  void prepare_values(Pattern pattern, int set, std::uint64_t generation);
   void poison_model();
   void poison_rows(Pattern pattern, int set);
   /// After `to`: the model tensor holds the table's rows as they were filled, or as `from` left them in
-  /// `epoch`.
-  harness::Check check_model(Pattern pattern, int set, std::uint64_t epoch,
+  /// `generation`.
+  harness::Check check_model(Pattern pattern, int set, std::uint64_t generation,
                              Equality equality = Equality::bits);
-  /// After `from`: the rows of the set hold the epoch's values. What differs is mended.
-  harness::Check check_named(Pattern pattern, int set, std::uint64_t epoch);
+  /// After `from`: the rows of the set hold the generation's values. What differs is mended.
+  harness::Check check_named(Pattern pattern, int set, std::uint64_t generation);
   /// The neighbours of the set's rows and a sample of the others hold what was last written to them. What
   /// differs is mended, so that no other case is blamed for it.
   harness::Check check_others(Pattern pattern, int set);
@@ -125,7 +125,7 @@ class Arena {
   /// guilty.
   void remember(const harness::Check& damage) { merge(unexplained_, damage); }
   /// Writes what the rows of the set should hold after `from`: for a case that broke off.
-  void mend(Pattern pattern, int set);
+  void repair(Pattern pattern, int set);
   /// The last check: no damage is unexplained, and every row that `from` wrote, and where `whole` or not
   /// `trusted` every row of the table, holds what was last written to it. Afterwards the table is as it was
   /// filled.
@@ -152,14 +152,14 @@ class Arena {
   void place_pieces();
   void place_parts(std::int64_t count);
   /// Each has its own result.
-  harness::Check check_parts(Pattern pattern, int set, std::uint64_t epoch, Equality equality);
+  harness::Check check_parts(Pattern pattern, int set, std::uint64_t generation, Equality equality);
   at::Tensor& buffer(Pattern pattern, int set);
   const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
-  [[nodiscard]] std::uint64_t seed_of(std::uint64_t epoch) const;
+  [[nodiscard]] std::uint64_t seed_of(std::uint64_t generation) const;
   std::vector<std::int64_t> others_than(std::vector<std::int64_t> rows) const;
   [[nodiscard]] SeedOf last_written();
   harness::Check check_whole(bool trusted);
-  void mend_all();
+  void repair_all();
 
   harness::Check unexplained_;
   RowShape shape_;
@@ -173,7 +173,7 @@ class Arena {
   at::Device model_device_;
   bool same_device_;
   std::shared_ptr<const IndexSets> indexed_, contiguous_;
-  RowLedger ledger_;
+  WriteLog ledger_;
   at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;
@@ -184,7 +184,7 @@ class Arena {
   /// sample.
   struct Values {
     at::Tensor tensor;
-    std::uint64_t epoch = 0;
+    std::uint64_t generation = 0;
     int set = -1;
     Pattern pattern = Pattern::indexed;
   };

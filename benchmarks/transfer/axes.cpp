@@ -298,11 +298,11 @@ bool is_usual_axis(const reports::Identity& id, std::string_view axis) {
   return *reports::find(id.axes, axis) == *reports::find(transfer_axes::further(), axis);
 }
 
-bool direction_applies(const reports::Identity& id) {
+bool direction_supported(const reports::Identity& id) {
   return id.direction != "both" || rows_cross_the_link(id);
 }
 
-std::string direction_refuses(const reports::Identity& id) {
+std::string direction_skip_reason(const reports::Identity& id) {
   const bool both = id.direction == "both", several = callers_of(id) > 1;
   if (both && several) return "both ways at once are one caller's; use --callers 1";
   if (both && id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benchmarks/suite/options.h"
-#include "harness/sentence.h"
+#include "harness/case_id.h"
 #include "reports/record.h"
 
 namespace stbench {
@@ -70,10 +70,10 @@ std::vector<std::string> directions_of(const Options& options);
 bool is_usual_axis(const reports::Identity& id, std::string_view axis);
 
 /// Where an operation of the case's direction has a meaning: both ways at once are over the link to a GPU.
-bool direction_applies(const reports::Identity& id);
+bool direction_supported(const reports::Identity& id);
 
 /// Why its direction cannot be measured with such batches, with the cure; empty where it can.
-std::string direction_refuses(const reports::Identity& id);
+std::string direction_skip_reason(const reports::Identity& id);
 
 /// The placements asked for, those of all blocks together.
 std::vector<std::string> placements_of(const Options& options);

@@ -7,8 +7,8 @@
 
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/method.h"
+#include "harness/case_id.h"
 #include "harness/errors.h"
-#include "harness/sentence.h"
 #include "harness/suggest.h"
 
 namespace stbench {
@@ -54,11 +54,11 @@ void take_further(Options& one, const reports::Identity& id, const std::string& 
 }  // namespace
 
 Options options_for_case(const Options& options) {
-  if (options.case_sentence.empty()) return options;
-  const auto id = harness::from_sentence(options.case_sentence, transfer_axes::further());
+  if (options.case_id.empty()) return options;
+  const auto id = harness::parse_case(options.case_id, transfer_axes::further());
   require_known(id);
   Options one = options;
-  take_further(one, id, options.case_sentence);
+  take_further(one, id, options.case_id);
   one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
   one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
   one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};

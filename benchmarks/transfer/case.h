@@ -5,7 +5,7 @@
 
 namespace stbench {
 
-/// The options that run the case of `options.case_sentence` and what it is judged against: LibTorch's methods
+/// The options that run the case of `options.case_id` and what it is judged against: LibTorch's methods
 /// and the ceilings of its cell. Options without a case are returned as they are.
 /// @throws UsageError naming the part of the sentence that is not known.
 Options options_for_case(const Options& options);

@@ -96,7 +96,7 @@ void MemcpyBatchRows::scatter(Arena& arena, int set) {
   });
 }
 
-std::string memcpy_batch_refuses() {
+std::string memcpy_batch_skip_reason() {
   constexpr int first_driver = 12080;
   if (!kernels::MemcpyBatch::built_in())
     return "built with a CUDA runtime before 13.0, without cudaMemcpyBatchAsync; build with CUDA 13";
@@ -119,7 +119,7 @@ MemcpyBatchRows::MemcpyBatchRows(Arena&) {
 }
 void MemcpyBatchRows::gather(Arena&, int) {}
 void MemcpyBatchRows::scatter(Arena&, int) {}
-std::string memcpy_batch_refuses() { return speedtorch::cuda_refusal("cudaMemcpyBatchAsync"); }
+std::string memcpy_batch_skip_reason() { return speedtorch::cuda_refusal("cudaMemcpyBatchAsync"); }
 
 #endif
 

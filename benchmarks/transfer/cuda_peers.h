@@ -34,6 +34,6 @@ class MemcpyBatchRows {
 };
 
 /// Why this build or driver has no cudaMemcpyBatchAsync, with the cure; empty where it has.
-std::string memcpy_batch_refuses();
+std::string memcpy_batch_skip_reason();
 
 }  // namespace stbench

@@ -30,7 +30,7 @@ int place(harness::Role role) {
 
 }  // namespace
 
-std::string index_copy_refuses(const reports::Identity& id) {
+std::string index_copy_skip_reason(const reports::Identity& id) {
   const bool refused = id.direction != "to" && id.index_dtype == "int32";
   return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benchmarks/transfer/arena.h"
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 
 namespace stbench {
 
@@ -21,9 +21,9 @@ struct Method {
   Equality equality = Equality::bits;  ///< what `to` promises of a row
   std::string where;                   ///< of one that is asked for: the cells it takes part in, for a user
   /// Where the method has a meaning at all; elsewhere it is not planned.
-  std::function<bool(const reports::Identity&)> applies = [](const reports::Identity&) { return true; };
+  std::function<bool(const reports::Identity&)> supports = [](const reports::Identity&) { return true; };
   /// Why it cannot run a case that it should, with the cure; empty where it can. Such a case is waived.
-  std::function<std::string(const reports::Identity&)> refuses = [](const reports::Identity&) {
+  std::function<std::string(const reports::Identity&)> skip_reason = [](const reports::Identity&) {
     return std::string();
   };
   std::function<void(Arena&, int set)> to;    ///< table rows into the model tensor
@@ -37,7 +37,7 @@ struct Method {
 };
 
 /// LibTorch's index_copy_ takes no int32 indices: why a case that needs it to is waived.
-std::string index_copy_refuses(const reports::Identity& id);
+std::string index_copy_skip_reason(const reports::Identity& id);
 
 /// The names that --peers takes.
 std::vector<std::string> peer_names();

@@ -12,9 +12,9 @@
 #include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/method.h"
+#include "harness/case_id.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -361,7 +361,7 @@ class TransferPlanner {
       cell.placement = placement;
       if (const auto reason = warm_refusal(cell); !reason.empty()) {
         cell.method = "speedtorch";
-        if (planned_.insert(harness::to_sentence(cell, {})).second) waive(cell, reason);
+        if (planned_.insert(harness::format_case(cell, {})).second) waive(cell, reason);
         continue;
       }
       for (auto& id : cases_of(cell)) {
@@ -377,7 +377,7 @@ class TransferPlanner {
   /// measured in the same rounds.
   TransferPlan::Cases* group_of(Identity id) {
     id.method.clear();
-    const auto known = groups_of_cells_.find(harness::to_sentence(id, {}));
+    const auto known = groups_of_cells_.find(harness::format_case(id, {}));
     return known == groups_of_cells_.end() ? nullptr : &plan_.groups[known->second];
   }
 
@@ -385,7 +385,7 @@ class TransferPlanner {
     if (group.cases.empty()) return;
     for (auto id : group.cases) {
       id.method.clear();
-      groups_of_cells_.emplace(harness::to_sentence(id, {}), plan_.groups.size());
+      groups_of_cells_.emplace(harness::format_case(id, {}), plan_.groups.size());
     }
     plan_.groups.push_back(std::exchange(group, {}));
     blocks_of_groups_.push_back(block_);
@@ -395,14 +395,14 @@ class TransferPlanner {
     std::vector<Identity> cases;
     for (const auto& method : methods()) {
       cell.method = method.name;
-      const bool applies =
-          method.applies(cell) && direction_applies(cell) && !(method.open && cell.direction == "both");
-      if (!has_method(method) || !applies || !planned_.insert(harness::to_sentence(cell, {})).second)
+      const bool supports =
+          method.supports(cell) && direction_supported(cell) && !(method.open && cell.direction == "both");
+      if (!has_method(method) || !supports || !planned_.insert(harness::format_case(cell, {})).second)
         continue;
-      auto reason = direction_refuses(cell);
+      auto reason = direction_skip_reason(cell);
       if (reason.empty() && method.open && callers_of(cell) > 1)
         reason = "a peer in a process of its own is one caller; use --callers 1";
-      if (reason.empty()) reason = method.refuses(cell);
+      if (reason.empty()) reason = method.skip_reason(cell);
       if (reason.empty()) {
         cases.push_back(cell);
       } else {
@@ -428,7 +428,7 @@ class TransferPlanner {
       const auto said = [&](const Record& record) {
         return record.id.placement == placement && record.id.device == id.device;
       };
-      if (!direction_applies(id) || std::ranges::any_of(plan_.waived, said)) continue;
+      if (!direction_supported(id) || std::ranges::any_of(plan_.waived, said)) continue;
       waive(id, fmt::format("missing: {}; {}", cuda.missing, cuda.cure));
     }
   }

@@ -16,18 +16,18 @@
 #include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/arena.h"
 #include "benchmarks/transfer/axes.h"
-#include "benchmarks/transfer/both_ways.h"
-#include "benchmarks/transfer/callers_at_once.h"
+#include "benchmarks/transfer/bidirectional.h"
 #include "benchmarks/transfer/case.h"
 #include "benchmarks/transfer/cold.h"
+#include "benchmarks/transfer/concurrent_callers.h"
 #include "benchmarks/transfer/files_environment.h"
 #include "benchmarks/transfer/indices.h"
 #include "benchmarks/transfer/method.h"
 #include "benchmarks/transfer/plan.h"
 #include "benchmarks/transfer/workload.h"
+#include "harness/case_id.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/sentence.h"
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
 #include "speedtorch/cuda.h"
@@ -39,8 +39,8 @@
 namespace stbench {
 namespace {
 
+using harness::BenchmarkCase;
 using harness::Check;
-using harness::Contestant;
 using reports::Identity;
 using reports::Record;
 using reports::Status;
@@ -65,10 +65,10 @@ struct TransferRun {
   TransferIndices indices;
 };
 
-/// The epochs of one case's values: a round trip writes fresh ones each time. `from` writes what the table
-/// was filled with, epoch 0: checked rows are poisoned first, so a row that was not written is seen all the
-/// same, and the table needs no new fill after each cell.
-struct Epochs {
+/// The generations of one case's values: a round trip writes fresh ones each time. `from` writes what the
+/// table was filled with, generation 0: checked rows are poisoned first, so a row that was not written is
+/// seen all the same, and the table needs no new fill after each cell.
+struct Generations {
   bool fresh = false;
   std::uint64_t last = 0;
   std::array<std::uint64_t, harness::index_sets> of{};
@@ -84,14 +84,14 @@ class Steps {
   std::shared_ptr<Arena> arena;
   const Method* method;
   std::string direction;
-  Method::Elsewhere elsewhere;             ///< empty where the method runs in this process
-  std::shared_ptr<BothWays> both;          ///< of that direction
-  std::shared_ptr<CallersAtOnce> callers;  ///< of a case with several
-  std::shared_ptr<Epochs> epochs = std::make_shared<Epochs>();
+  Method::Elsewhere elsewhere;                 ///< empty where the method runs in this process
+  std::shared_ptr<Bidirectional> both;         ///< of that direction
+  std::shared_ptr<ConcurrentCallers> callers;  ///< of a case with several
+  std::shared_ptr<Generations> generations = std::make_shared<Generations>();
 
   [[nodiscard]] bool writes() const { return direction != "to"; }
   [[nodiscard]] bool reads() const { return direction != "from"; }
-  [[nodiscard]] std::uint64_t epoch(int set) const { return writes() ? epochs->now(set) : 0; }
+  [[nodiscard]] std::uint64_t generation(int set) const { return writes() ? generations->now(set) : 0; }
 
   void run(int set) const {
     if (elsewhere) {
@@ -110,17 +110,17 @@ class Steps {
     return callers->run(first, rounds, [this](Arena& part, int set) { run_in(part, set); });
   }
   /// A case whose run breaks off leaves poison behind; others must not be blamed for it.
-  void run_or_mend(int set) const {
+  void run_or_repair(int set) const {
     try {
       plainly([&] { run(set); });
     } catch (...) {
-      if (writes()) arena->mend(method->pattern, set);
+      if (writes()) arena->repair(method->pattern, set);
       throw;
     }
   }
   void prepare(int set) const {
     if (writes()) {
-      arena->prepare_values(method->pattern, set, epochs->next(set));
+      arena->prepare_values(method->pattern, set, generations->next(set));
     } else {
       arena->forget_result();
     }
@@ -151,8 +151,8 @@ class Steps {
   [[nodiscard]] Check verify_named(int set) const {
     if (both) return both->verify(set);
     Check check;
-    if (reads()) check = arena->check_model(method->pattern, set, epoch(set), method->equality);
-    if (writes()) merge(check, arena->check_named(method->pattern, set, epoch(set)));
+    if (reads()) check = arena->check_model(method->pattern, set, generation(set), method->equality);
+    if (writes()) merge(check, arena->check_named(method->pattern, set, generation(set)));
     return check;
   }
 
@@ -161,7 +161,7 @@ class Steps {
   [[nodiscard]] bool is_innocent(int set) const {
     poison(set);
     prepare(set);
-    run_or_mend(set);
+    run_or_repair(set);
     arena->finish();
     return verify_named(set).mismatches == 0 && arena->check_others(method->pattern, set).mismatches == 0;
   }
@@ -169,7 +169,7 @@ class Steps {
 
 /// Seconds of operations in another process, or of several callers. Where they break off, no set of theirs
 /// can be trusted.
-double run_elsewhere_or_mend(const Steps& steps, int first, int repeat) {
+double run_self_timed_or_repair(const Steps& steps, int first, int repeat) {
   double seconds = 0;
   try {
     plainly([&] {
@@ -177,7 +177,7 @@ double run_elsewhere_or_mend(const Steps& steps, int first, int repeat) {
     });
   } catch (...) {
     for (int k = 0; steps.writes() && k < std::min(repeat, harness::index_sets); ++k)
-      steps.arena->mend(steps.method->pattern, (first + k) % harness::index_sets);
+      steps.arena->repair(steps.method->pattern, (first + k) % harness::index_sets);
     throw;
   }
   return seconds;
@@ -191,21 +191,23 @@ std::int64_t cache_bytes(const Identity& id, std::int64_t host_cache) {
 /// Up to so many rows an operation its latency is what a user waits for, not the bandwidth.
 constexpr std::int64_t small_batch = 4096;
 
-Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& arena,
-                          const std::shared_ptr<Callers>& callers, std::int64_t host_cache) {
+BenchmarkCase runnable_case(const Identity& id, const std::shared_ptr<Arena>& arena,
+                            const std::shared_ptr<CallerThreads>& callers, std::int64_t host_cache) {
   const auto& method = method_of(id);
   Steps steps{arena, &method, id.direction, method.open ? method.open(arena, id) : nullptr};
-  if (id.direction == "both") steps.both = std::make_shared<BothWays>(*arena, method);
-  if (callers) steps.callers = std::make_shared<CallersAtOnce>(*arena, callers);
-  steps.epochs->fresh = id.direction == "round_trip";
-  Contestant one(
-      id, method.role, [steps](int set) { steps.run_or_mend(set); },
+  if (id.direction == "both") steps.both = std::make_shared<Bidirectional>(*arena, method);
+  if (callers) steps.callers = std::make_shared<ConcurrentCallers>(*arena, callers);
+  steps.generations->fresh = id.direction == "round_trip";
+  BenchmarkCase one(
+      id, method.role, [steps](int set) { steps.run_or_repair(set); },
       [steps](int set) { return steps.verify(set); });
   one.prepare = [steps](int set) { plainly([&] { steps.prepare(set); }); };
   one.poison = [steps](int set) { plainly([&] { steps.poison(set); }); };
   one.finish = [arena] { arena->finish(); };
   if (steps.elsewhere || steps.callers)
-    one.own_clock = [steps](int first, int repeat) { return run_elsewhere_or_mend(steps, first, repeat); };
+    one.self_timed = [steps](int first, int repeat) {
+      return run_self_timed_or_repair(steps, first, repeat);
+    };
   const int ways = id.direction == "round_trip" ? 2 : 1;
   one.payload_bytes = ways * arena->payload_bytes();
   one.index_bytes = method.pattern == Pattern::indexed ? ways * arena->index_bytes() : 0;
@@ -220,7 +222,7 @@ Contestant contestant_for(const Identity& id, const std::shared_ptr<Arena>& aren
 }
 
 /// Each sample is then one run: a second one would find what the first has brought.
-void make_cold_before(Contestant& one, const std::shared_ptr<Cold>& cold) {
+void make_cold_before(BenchmarkCase& one, const std::shared_ptr<Cold>& cold) {
   one.prepare = [prepare = one.prepare, cold](int set) {
     prepare(set);
     plainly([&] { cold->evict(); });
@@ -230,7 +232,7 @@ void make_cold_before(Contestant& one, const std::shared_ptr<Cold>& cold) {
 }
 
 /// The table is not as its cases should have left it: none can be trusted, as it is not known whose it was.
-void condemn(Record& record, const Check& check, const char* who) {
+void mark_wrong(Record& record, const Check& check, const char* who) {
   record.status = Status::wrong;
   record.reason = reports::one_line(fmt::format("a case of {} damaged the table: {} of {} rows differ: {}",
                                                 who, check.mismatches, check.rows, check.first));
@@ -239,12 +241,12 @@ void condemn(Record& record, const Check& check, const char* who) {
 }
 
 /// What the last check of a table that several groups used has found becomes part of all their records.
-void condemn_users(TableStore& tables, std::vector<Record>& records) {
+void mark_users_wrong(TableStore& tables, std::vector<Record>& records) {
   for (const auto& damage : tables.take_damage()) {
     for (auto& record : records) {
       const bool used = std::find(damage.users.begin(), damage.users.end(), record.id) != damage.users.end();
       if (used && reports::has_numbers(record.status))
-        condemn(record, damage.check, "the cells that used it");
+        mark_wrong(record, damage.check, "the cells that used it");
     }
   }
 }
@@ -262,19 +264,20 @@ class TransferGroup final : public TimedGroup {
     if (const auto callers = callers_of(first); callers > 1) title += fmt::format(", {} callers", callers);
   }
 
-  std::vector<Contestant> prepare() override {
+  std::vector<BenchmarkCase> prepare() override {
     const auto cores = static_cast<int>(cases.front().cores);
     const auto count = static_cast<int>(callers_of(cases.front()));
-    // Callers have pools of their own, and which node a CPU of the usual one is on says nothing of theirs.
+    // CallerThreads have pools of their own, and which node a CPU of the usual one is on says nothing of
+    // theirs.
     speedtorch::set_threads(cores, count > 1 ? std::vector<int>{} : cpus_);
-    if (count > 1) callers_ = std::make_shared<Callers>(count, first_cpus(cores));
+    if (count > 1) callers_ = std::make_shared<CallerThreads>(count, first_cpus(cores));
     speedtorch::kernels::use_isa(std::get<std::string>(*reports::find(cases.front().axes, "isa")));
     const auto indices = run_->indices.sets(cases.front(), run_->tables.seed());
-    std::vector<Contestant> contestants;
+    std::vector<BenchmarkCase> contestants;
     for (const auto& id : cases) {
       const auto arena = arena_for(id, indices);
       if (!arena) continue;
-      contestants.push_back(contestant_for(id, arena, callers_, host_cache_));
+      contestants.push_back(runnable_case(id, arena, callers_, host_cache_));
       if (is_cold(id)) make_cold_before(contestants.back(), colds_.at(id.placement));
       const auto pages = pages_.find(id.placement);
       const reports::Value got = pages == pages_.end() ? reports::Value() : reports::Value(pages->second);
@@ -393,14 +396,14 @@ class TransferGroup final : public TimedGroup {
       run_->tables.checked(memory, shape_of(cases.front()).bytes(), check);
     if (check.mismatches == 0) return;
     for (auto& record : records) {
-      if (of_cell(record) && measured(record)) condemn(record, check, "this cell");
+      if (of_cell(record) && measured(record)) mark_wrong(record, check, "this cell");
     }
   }
 
   std::shared_ptr<TransferRun> run_;
   std::vector<int> cpus_;
   std::int64_t host_cache_;
-  std::shared_ptr<Callers> callers_;  ///< where there are several
+  std::shared_ptr<CallerThreads> callers_;  ///< where there are several
   std::map<std::string, std::shared_ptr<Arena>> arenas_;
   std::map<std::string, std::shared_ptr<speedtorch::Memory>> memories_;
   std::map<std::string, std::string> pages_;
@@ -438,14 +441,14 @@ Plan plan(const Options& given, const harness::Machine& machine) {
   const auto workload_runs = stbench::workload_runs(options, machine);
   Plan result;
   result.last_check = [run] { plainly([&] { run->tables.check_all(); }); };
-  result.settle = [run](std::vector<Record>& records) { condemn_users(run->tables, records); };
+  result.settle = [run](std::vector<Record>& records) { mark_users_wrong(run->tables, records); };
   std::set<std::string> planned;  // two workloads may have a shape in common
   for (const auto& one : workload_runs) {
     auto transfer = plan_transfer(one.options, machine, table_folder_free(), run->indices);
     add_new(result, transfer);
     for (auto& cases : transfer.groups) {
       std::erase_if(cases.cases,
-                    [&](const Identity& id) { return !planned.insert(harness::to_sentence(id, {})).second; });
+                    [&](const Identity& id) { return !planned.insert(harness::format_case(id, {})).second; });
       if (cases.cases.empty()) continue;
       cases.seconds /= static_cast<double>(workload_runs.size());  // the preset's time is for all of them
       result.groups.push_back(std::make_unique<TransferGroup>(std::move(cases), run, machine));

@@ -63,7 +63,7 @@ Method planted(const std::string& name, const std::function<void(const Move&)>& 
   return {.name = name,
           .summary = "planted fault",
           .role = harness::Role::peer,
-          .applies = [](const reports::Identity& id) { return id.device == "cpu"; },
+          .supports = [](const reports::Identity& id) { return id.device == "cpu"; },
           .to = [move](Arena& arena, int set) { move(to_move(arena, set)); },
           .from = [move](Arena& arena, int set) { move(from_move(arena, set)); }};
 }
@@ -113,7 +113,7 @@ const RegisterMethod column_shift{[] {
       std::memcpy(move.destination(i) + move.row_bytes() - shift, move.source(i), shift);
     }
   });
-  method.applies = [](const reports::Identity& id) { return id.device == "cpu" && id.dim > 1; };
+  method.supports = [](const reports::Identity& id) { return id.device == "cpu" && id.dim > 1; };
   return method;
 }()};
 
@@ -215,7 +215,7 @@ const RegisterMethod late{[] {
 /// A result of its own that has a row too few.
 const RegisterMethod short_result{[] {
   auto method = planted("short_result", [](const Move& move) { move.copy_all(); });
-  method.applies = [](const reports::Identity& id) { return id.device == "cpu" && id.direction == "to"; };
+  method.supports = [](const reports::Identity& id) { return id.device == "cpu" && id.direction == "to"; };
   method.to = [](Arena& arena, int set) {
     arena.deliver(
         arena.table().index({arena.index(set).to(at::kLong)}).narrow(0, 0, arena.model().size(0) - 1));
@@ -289,7 +289,7 @@ void damage_a_row(Arena& arena, Move move) {
 /// can be seen to stay clean.
 Method planted_in_pageable(const std::string& name, const std::string& direction) {
   auto method = planted(name, [](const Move& move) { move.copy_all(); });
-  method.applies = [direction](const reports::Identity& id) {
+  method.supports = [direction](const reports::Identity& id) {
     return id.placement == "pageable" && id.direction == direction;
   };
   const auto to = method.to, from = method.from;

@@ -15,7 +15,7 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "cells on a GPU",
-    .applies = rows_move_on_a_gpu,
+    .supports = rows_move_on_a_gpu,
     .to = [](Arena& arena, int set) { cub_rows(arena).gather(arena, set); },
     .from = [](Arena& arena, int set) { cub_rows(arena).scatter(arena, set); },
 }};

@@ -25,7 +25,7 @@ const RegisterMethod registration{{
     .asked_only = true,
     .equality = Equality::numbers,
     .where = "direction to of floating dtypes",
-    .applies =
+    .supports =
         [](const reports::Identity& id) {
           const auto dtype = shape_of(id).dtype;
           return id.direction == "to" && at::isFloatingType(dtype) && rows_move_on_the_model_device(id);

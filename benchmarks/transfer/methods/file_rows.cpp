@@ -11,7 +11,7 @@ const RegisterMethod registration{{
     .name = "file_rows",
     .summary = "this library: FileRows, batched reads of a file (mapped tables, to only)",
     .role = harness::Role::ours,
-    .applies = reads_a_file,
+    .supports = reads_a_file,
     .to =
         [](Arena& arena, int set) {
           auto& rows = arena.kept<speedtorch::FileRows>([&] {

@@ -27,7 +27,7 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "every cell",
-    .refuses = refused,
+    .skip_reason = refused,
     .to =
         [](Arena& arena, int set) {
           at::gather_out(arena.gathered(), arena.table(), 0,

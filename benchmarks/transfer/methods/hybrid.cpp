@@ -4,7 +4,7 @@
 namespace stbench {
 namespace {
 
-std::string refuses(const reports::Identity& id) {
+std::string skip_reason(const reports::Identity& id) {
   if (id.direction == "to") return "";
   return "hybrid only goes to the GPU: kernels write host memory at 0.96 of the copy engine's rate, so "
          "nothing is "
@@ -16,8 +16,8 @@ const RegisterMethod registration{{
     .name = "hybrid",
     .summary = "this library: kernels and the copy engine share the rows (pinned memory to a GPU)",
     .role = harness::Role::ours,
-    .applies = rows_cross_the_link,
-    .refuses = refuses,
+    .supports = rows_cross_the_link,
+    .skip_reason = skip_reason,
     .to =
         [](Arena& arena, int set) {
           using speedtorch::HybridGather;

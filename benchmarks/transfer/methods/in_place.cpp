@@ -33,11 +33,11 @@ const RegisterMethod registration{{
     .name = "in_place",
     .summary = "this library: gather_rows from a mapped file that is registered with CUDA (to only)",
     .role = harness::Role::ours,
-    .applies =
+    .supports =
         [](const reports::Identity& id) {
           return id.placement == "mapped" && id.device != "cpu" && id.direction == "to" && !is_cold(id);
         },
-    .refuses =
+    .skip_reason =
         [](const reports::Identity& id) {
           return speedtorch::in_place_refusal(shape_of(id).bytes(), at::Device(id.device));
         },

@@ -11,7 +11,7 @@ const RegisterMethod registration{{
     .name = "index_select",
     .summary = "LibTorch: index_select(out=), index_copy_",
     .role = harness::Role::libtorch,
-    .refuses = index_copy_refuses,
+    .skip_reason = index_copy_skip_reason,
     .to =
         [](Arena& arena, int set) {
           at::index_select_out(arena.gathered(), arena.table(), 0, arena.index(set));

@@ -11,8 +11,8 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "mapped tables, direction to",
-    .applies = reads_a_file,
-    .refuses = [](const reports::Identity&) { return RingLoop::refusal(); },
+    .supports = reads_a_file,
+    .skip_reason = [](const reports::Identity&) { return RingLoop::refusal(); },
     .to = [](Arena& arena, int set) { arena.kept<RingLoop>([] { return RingLoop(); }).gather(arena, set); },
 }};
 

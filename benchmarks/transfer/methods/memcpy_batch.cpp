@@ -15,8 +15,8 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "cells on a GPU",
-    .applies = rows_move_on_a_gpu,
-    .refuses = [](const reports::Identity&) { return memcpy_batch_refuses(); },
+    .supports = rows_move_on_a_gpu,
+    .skip_reason = [](const reports::Identity&) { return memcpy_batch_skip_reason(); },
     .to = [](Arena& arena, int set) { batch_rows(arena).gather(arena, set); },
     .from = [](Arena& arena, int set) { batch_rows(arena).scatter(arena, set); },
 }};

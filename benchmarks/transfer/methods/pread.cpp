@@ -11,7 +11,7 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "mapped tables, direction to",
-    .applies = reads_a_file,
+    .supports = reads_a_file,
     .to = pread_rows,
 }};
 

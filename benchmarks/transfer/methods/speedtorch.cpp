@@ -10,7 +10,7 @@ const RegisterMethod registration{{
     .name = "speedtorch",
     .summary = "this library: gather_rows, scatter_rows",
     .role = harness::Role::ours,
-    .applies = [](const reports::Identity& id) { return rows_move_on_the_model_device(id); },
+    .supports = [](const reports::Identity& id) { return rows_move_on_the_model_device(id); },
     .to = [](Arena& arena,
              int set) { speedtorch::gather_rows(arena.table(), arena.index(set), arena.model()); },
     .from = [](Arena& arena,

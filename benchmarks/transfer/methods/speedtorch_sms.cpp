@@ -13,7 +13,7 @@ Method within(int sms) {
           .role = harness::Role::ours,
           .asked_only = true,
           .where = "cells on a GPU",
-          .applies = rows_move_on_a_gpu,
+          .supports = rows_move_on_a_gpu,
           .to =
               [options](Arena& arena, int set) {
                 speedtorch::gather_rows(arena.table(), arena.index(set), arena.model(), options);

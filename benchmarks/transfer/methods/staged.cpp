@@ -11,8 +11,8 @@ const RegisterMethod registration{{
     .name = "staged",
     .summary = "LibTorch: host index_select into pinned memory, then an asynchronous copy",
     .role = harness::Role::libtorch,
-    .applies = [](const reports::Identity& id) { return id.device != "cpu" && id.placement != "device"; },
-    .refuses = index_copy_refuses,
+    .supports = [](const reports::Identity& id) { return id.device != "cpu" && id.placement != "device"; },
+    .skip_reason = index_copy_skip_reason,
     .to =
         [](Arena& arena, int set) {
           arena.finish();  // the staging tensor is free again

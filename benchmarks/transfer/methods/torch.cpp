@@ -6,8 +6,8 @@ namespace {
 /// LibTorch's best known way as Python calls it: what its interpreter and its own wheel cost or gain.
 const RegisterMethod registration{[] {
   auto method = peer_method("torch", "peer: Python's torch, index_select(out=), index_copy_");
-  method.refuses = [here = method.refuses](const reports::Identity& id) {
-    const auto reason = index_copy_refuses(id);
+  method.skip_reason = [here = method.skip_reason](const reports::Identity& id) {
+    const auto reason = index_copy_skip_reason(id);
     return reason.empty() ? here(id) : reason;
   };
   return method;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/errors.h"
 
@@ -33,7 +33,7 @@ Options on_host() {
 
 std::vector<std::string> sentences(const MemoryPlan& plan) {
   std::vector<std::string> all;
-  for (const auto& id : plan.cases) all.push_back(sentence_of(id));
+  for (const auto& id : plan.cases) all.push_back(case_id_of(id));
   return all;
 }
 
@@ -71,34 +71,34 @@ TEST(MemoryPlanTest, RefusesRowsThatWereAskedForAndSaysWhatFits) {
 }
 
 TEST(MemoryPlanTest, LibTorchsPinnedAllocatorIsKnownToRoundUp) {
-  const auto& holder = holder_named("libtorch");
-  EXPECT_EQ(holder.needs("pinned", 5'120'000'000), std::int64_t{8} << 30);
-  EXPECT_EQ(holder.needs("pinned", std::int64_t{4} << 30), std::int64_t{4} << 30);
-  EXPECT_EQ(holder.needs("libtorch", 5'120'000'000), 5'120'000'000);
-  EXPECT_EQ(holder_named("speedtorch").needs("pinned", 5'120'000'000), 5'120'000'000);
+  const auto& allocator = allocator_named("libtorch");
+  EXPECT_EQ(allocator.needs("pinned", 5'120'000'000), std::int64_t{8} << 30);
+  EXPECT_EQ(allocator.needs("pinned", std::int64_t{4} << 30), std::int64_t{4} << 30);
+  EXPECT_EQ(allocator.needs("libtorch", 5'120'000'000), 5'120'000'000);
+  EXPECT_EQ(allocator_named("speedtorch").needs("pinned", 5'120'000'000), 5'120'000'000);
 }
 
 TEST(MemoryPlanTest, OneCaseIsThatCaseAlone) {
   Options options;
   options.suites = {"memory"};
-  options.case_sentence = "memory in mapped -> speedtorch -> cpu int8 1k×7 touched=0.5";
-  EXPECT_THAT(sentences(plan_memory(options, machine())), ElementsAre(options.case_sentence));
+  options.case_id = "memory in mapped -> speedtorch -> cpu int8 1k×7 touched=0.5";
+  EXPECT_THAT(sentences(plan_memory(options, machine())), ElementsAre(options.case_id));
 }
 
 TEST(MemoryPlanTest, EachHolderIsInItsOwnPlacements) {
-  for (const auto& holder : holders()) {
+  for (const auto& allocator : allocators()) {
     auto options = on_host();
-    options.methods = {holder.name};
-    const bool host = std::ranges::any_of(holder.placements, [](const std::string& placement) {
+    options.methods = {allocator.name};
+    const bool host = std::ranges::any_of(allocator.placements, [](const std::string& placement) {
       return placement != "pinned" && placement != "device";
     });
     if (!host) {
-      EXPECT_THROW(plan_memory(options, machine()), UsageError) << holder.name;
+      EXPECT_THROW(plan_memory(options, machine()), UsageError) << allocator.name;
       continue;
     }
     for (const auto& id : plan_memory(options, machine()).cases) {
-      EXPECT_EQ(id.method, holder.name);
-      EXPECT_THAT(holder.placements, testing::Contains(id.placement));
+      EXPECT_EQ(id.method, allocator.name);
+      EXPECT_THAT(allocator.placements, testing::Contains(id.placement));
     }
   }
 }

@@ -35,8 +35,8 @@ std::shared_ptr<const IndexSets> every_third(std::int64_t rows, std::int64_t bat
 constexpr std::uint64_t seed = 42;
 
 /// The named rows and all others.
-harness::Check check_table(Arena& arena, Pattern pattern, int set, std::uint64_t epoch) {
-  auto check = arena.check_named(pattern, set, epoch);
+harness::Check check_table(Arena& arena, Pattern pattern, int set, std::uint64_t generation) {
+  auto check = arena.check_named(pattern, set, generation);
   merge(check, arena.check_others(pattern, set));
   return check;
 }

@@ -52,16 +52,16 @@ TEST(FilesEnvironment, SaysWhichWayAGpuTakesAndWhy) {
 TEST(InPlace, IsPlannedForWarmFilesOnAGpuAndWaivedWithTheReasonWhereRowsAreStaged) {
   const auto& method = *std::ranges::find(methods(), "in_place", &Method::name);
   const auto id = rows_of_a_file("cuda:0", "in_place");
-  EXPECT_TRUE(method.applies(id));
+  EXPECT_TRUE(method.supports(id));
   auto other = id;
   other.device = "cpu";
-  EXPECT_FALSE(method.applies(other));
+  EXPECT_FALSE(method.supports(other));
   other = id, other.direction = "from";
-  EXPECT_FALSE(method.applies(other)) << "the file is registered for reading";
+  EXPECT_FALSE(method.supports(other)) << "the file is registered for reading";
   other = id, other.placement = "pinned";
-  EXPECT_FALSE(method.applies(other));
-  EXPECT_EQ(method.refuses(id), speedtorch::in_place_refusal(1000 * 16 * 4, at::Device("cuda:0")));
-  EXPECT_TRUE(speedtorch::cuda_status().available || !method.refuses(id).empty());
+  EXPECT_FALSE(method.supports(other));
+  EXPECT_EQ(method.skip_reason(id), speedtorch::in_place_refusal(1000 * 16 * 4, at::Device("cuda:0")));
+  EXPECT_TRUE(speedtorch::cuda_status().available || !method.skip_reason(id).empty());
 }
 
 TEST(InPlace, IsAskedOfGpusOnly) {

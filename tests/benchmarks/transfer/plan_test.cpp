@@ -9,8 +9,8 @@
 #include "benchmarks/transfer/case.h"
 #include "benchmarks/transfer/method.h"
 #include "benchmarks/transfer/plan.h"
+#include "harness/case_id.h"
 #include "harness/errors.h"
-#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench::plan_test {
@@ -110,17 +110,17 @@ TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
 TEST(Plan, BothWaysAtOnceNeedTwoDistinctRows) {
   reports::Identity id;
   id.direction = "both", id.rows = 100, id.batch = 2, id.distribution = "unique";
-  EXPECT_EQ(direction_refuses(id), "");
+  EXPECT_EQ(direction_skip_reason(id), "");
   id.batch = 1;
-  EXPECT_THAT(direction_refuses(id), HasSubstr("--batch 2"));
+  EXPECT_THAT(direction_skip_reason(id), HasSubstr("--batch 2"));
   id.batch = 100, id.distribution = "sequential";
-  EXPECT_EQ(direction_refuses(id), "");
+  EXPECT_EQ(direction_skip_reason(id), "");
   id.batch = 101;
-  EXPECT_THAT(direction_refuses(id), HasSubstr("--distribution unique"));
+  EXPECT_THAT(direction_skip_reason(id), HasSubstr("--distribution unique"));
   id.batch = 2, id.distribution = "uniform";
-  EXPECT_THAT(direction_refuses(id), HasSubstr("--distribution unique"));
+  EXPECT_THAT(direction_skip_reason(id), HasSubstr("--distribution unique"));
   id.direction = "from";
-  EXPECT_EQ(direction_refuses(id), "");
+  EXPECT_EQ(direction_skip_reason(id), "");
 }
 
 TEST(Plan, AxesMultiply) {
@@ -197,7 +197,7 @@ TEST(Plan, KernelsMeasuresEachCaseOnceAndOnePlacementAfterTheOther) {
   for (const auto& group : planned.groups) {
     seconds += group.seconds;
     for (const auto& id : group.cases) {
-      EXPECT_TRUE(sentences.insert(sentence_of(id)).second) << sentence_of(id);
+      EXPECT_TRUE(sentences.insert(case_id_of(id)).second) << case_id_of(id);
       EXPECT_EQ(id.placement, group.cases.front().placement);
     }
     if (placements.empty() || placements.back() != group.cases.front().placement)
@@ -280,7 +280,7 @@ TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
     for (const auto& id : group.cases) EXPECT_TRUE(id.same_cell(group.cases.front()));
     auto cell = group.cases.front();
     cell.method.clear();
-    EXPECT_TRUE(cells.insert(harness::to_sentence(cell, {})).second) << sentence_of(group.cases.front());
+    EXPECT_TRUE(cells.insert(harness::format_case(cell, {})).second) << case_id_of(group.cases.front());
   }
   const auto with = groups_with(planned, "gather");
   ASSERT_EQ(with.size(), 13U * 2);
@@ -317,7 +317,7 @@ TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
   const auto of = [&](const char* direction, const char* distribution, std::int64_t callers) {
     id.direction = direction, id.distribution = distribution;
     std::ranges::find(id.axes, "callers", &reports::Columns::value_type::first)->second = callers;
-    return direction_refuses(id);
+    return direction_skip_reason(id);
   };
   for (const char* distribution : {"unique", "uniform", "zipf:1.1", "sequential"}) {
     EXPECT_EQ(of("to", distribution, 8), "") << "reading one row is no trouble";
@@ -413,8 +413,7 @@ TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
 
 TEST(Plan, ACaseBringsWhatItIsJudgedAgainst) {
   Options options;
-  options.case_sentence =
-      "transfer to hugepage -> speedtorch -> cpu float32 2k×16 batch 100 uniform int32 cores=2";
+  options.case_id = "transfer to hugepage -> speedtorch -> cpu float32 2k×16 batch 100 uniform int32 cores=2";
   const auto one = plan(options_for_case(options));
   ASSERT_EQ(one.groups.size(), 1U);
   EXPECT_EQ(values(one, &reports::Identity::method),
@@ -441,8 +440,8 @@ reports::Identity case_of(const std::string& placement, const std::string& devic
 TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
   for (const char* name : {"cub_batched", "memcpy_batch"}) {
     for (const auto& placement : transfer_axes::placements()) {
-      EXPECT_FALSE(method(name).applies(case_of(placement, "cpu"))) << name << " " << placement;
-      EXPECT_EQ(method(name).applies(case_of(placement, "cuda:0")),
+      EXPECT_FALSE(method(name).supports(case_of(placement, "cpu"))) << name << " " << placement;
+      EXPECT_EQ(method(name).supports(case_of(placement, "cuda:0")),
                 placement == "pinned" || placement == "device")
           << name << " " << placement;
     }
@@ -453,11 +452,11 @@ TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
 TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
   const auto& hybrid = method("hybrid");
   for (const auto& placement : transfer_axes::placements())
-    EXPECT_EQ(hybrid.applies(case_of(placement, "cuda:0")), placement == "pinned") << placement;
-  EXPECT_FALSE(hybrid.applies(case_of("pinned", "cpu")));
-  EXPECT_EQ(hybrid.refuses(case_of("pinned", "cuda:0")), "");
+    EXPECT_EQ(hybrid.supports(case_of(placement, "cuda:0")), placement == "pinned") << placement;
+  EXPECT_FALSE(hybrid.supports(case_of("pinned", "cpu")));
+  EXPECT_EQ(hybrid.skip_reason(case_of("pinned", "cuda:0")), "");
   for (const char* direction : {"from", "round_trip"})
-    EXPECT_THAT(hybrid.refuses(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
+    EXPECT_THAT(hybrid.skip_reason(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
 }
 
 TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
@@ -468,8 +467,8 @@ TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
     EXPECT_TRUE(one.asked_only);
     EXPECT_EQ(one.role, harness::Role::ours);
     for (const auto& placement : transfer_axes::placements()) {
-      EXPECT_FALSE(one.applies(case_of(placement, "cpu")));
-      EXPECT_EQ(one.applies(case_of(placement, "cuda:0")), placement == "pinned" || placement == "device");
+      EXPECT_FALSE(one.supports(case_of(placement, "cpu")));
+      EXPECT_EQ(one.supports(case_of(placement, "cuda:0")), placement == "pinned" || placement == "device");
     }
   }
   ASSERT_GE(names.size(), 3U);
