@@ -48,7 +48,7 @@ const std::vector<ModelShape>& model_shapes() {
 }
 
 std::vector<Shape> parameter_shapes(const reports::Identity& id) {
-  const auto& name = std::get<std::string>(*reports::find(id.axes, "shape"));
+  const auto& name = axis<std::string>(id, "shape");
   const auto model = std::ranges::find(model_shapes(), name, &ModelShape::name);
   if (model != model_shapes().end()) return model->parameters;
   return std::vector<Shape>(static_cast<std::size_t>(id.rows), Shape{id.dim});
@@ -58,9 +58,9 @@ ContiguousFixture::ContiguousFixture(const reports::Identity& cell, const StepTe
     : id(cell),
       device(cell.device),
       seed(terms.seed),
-      options(optimizer_named(std::get<std::string>(*reports::find(id.axes, "optimizer")))),
+      options(optimizer_named(axis<std::string>(id, "optimizer"))),
       state_names(speedtorch::state_names(options)),
-      clip(std::get<double>(*reports::find(id.axes, "clip"))),
+      clip(axis<double>(id, "clip")),
       shapes(parameter_shapes(id)) {
   for (const auto& shape : shapes) firsts.push_back(std::exchange(elements, elements + elements_of(shape)));
   gradient = at::empty({elements});
@@ -178,7 +178,7 @@ void ContiguousStepper::check_zeroed(harness::Check& check) const {
   }
 }
 
-std::string ContiguousStepper::mark(int /*set*/) {
+std::string ContiguousStepper::fingerprint(int /*set*/) {
   constexpr std::int64_t enough = 64;  // elements
   const auto values = first().detach().flatten();
   const auto seen = values.narrow(0, 0, std::min(enough, values.numel())).to(at::kCPU);

@@ -72,7 +72,7 @@ class ContiguousStepper : public Stepper {
 
   void remember(int set) override;
   harness::Check check(int set) override;
-  std::string mark(int set) override;
+  std::string fingerprint(int set) override;
   [[nodiscard]] std::int64_t payload_bytes() const override { return fixture_.step_bytes(); }
 
  protected:

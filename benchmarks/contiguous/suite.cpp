@@ -8,9 +8,8 @@
 #include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/suite/axes.h"
 #include "harness/errors.h"
-#include "harness/suggest.h"
 #include "reports/columns.h"
 #include "speedtorch/optim/sparse_rows.h"
 
@@ -21,8 +20,8 @@ using reports::Identity;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
-/// The seed clipped to this norm.
-constexpr double seeds_clip = 0.1;
+/// The norm that SpeedTorch's program clipped to.
+constexpr double speedtorch_clip = 0.1;
 
 /// SparseAdam is of rows.
 Names optimizers() {
@@ -53,21 +52,23 @@ struct ContiguousPreset {
 ContiguousPreset preset(const std::string& name, bool on_gpu) {
   const Size small{"even", 160, 256}, many{"even", 1000, 1000}, large{"even", 160, 162'500};
   const Size ten{"even", 10, 1024 * 1024};
-  if (name == "quick") return {{"Adam", "SGD"}, {many, {"linears"}}, {0, seeds_clip}, 4};
+  if (name == "quick") return {{"Adam", "SGD"}, {many, {"linears"}}, {0, speedtorch_clip}, 4};
   if (name == "steps" && on_gpu)
     return {{"Adam"}, {ten, large, {"resnet-50"}, {"bert-base"}, {"gpt2-small"}}, {0}, 6};
   if (name == "steps")
     return {optimizers(), {small, many, large, {"resnet-50"}, {"bert-base"}, {"gpt2-small"}}, {0}, 6};
-  if (name == "full") return {optimizers(), {small, many, {"linears"}, {"resnet-50"}}, {0, seeds_clip}, 10};
+  if (name == "full")
+    return {optimizers(), {small, many, {"linears"}, {"resnet-50"}}, {0, speedtorch_clip}, 10};
   return {{"Adam", "AdamW", "SGD", "Momentum", "Adagrad", "RMSprop"},
           {small, many, {"linears"}, {"resnet-50"}},
-          {0, seeds_clip},
+          {0, speedtorch_clip},
           5};
 }
 
-template <class T>
-const T& axis(const Identity& id, const char* name) {
-  return std::get<T>(*reports::find(id.axes, name));
+harness::AxisDefaults axes() {
+  return {{"clip", *reports::find(reports::known_axes(), "clip")},
+          {"optimizer", *reports::find(reports::known_axes(), "optimizer")},
+          {"shape", *reports::find(reports::known_axes(), "shape")}};
 }
 
 /// The case's rows and dim are those of its model: the parameters, and the elements of each on average.
@@ -78,20 +79,14 @@ void fill_size(Identity& id) {
   id.dim = model->elements() / id.rows;
 }
 
-void require(const std::string& text, const std::string& option, const Names& known) {
-  if (!contains(known, text)) throw UsageError(harness::unknown_name(text, option, known));
-}
-
 /// @throws UsageError where a value of the cell cannot be
 void require_cell(const Identity& id) {
-  require(axis<std::string>(id, "optimizer"), "--suite contiguous: --optimizer", optimizers());
-  require(axis<std::string>(id, "shape"), "--shape", shape_names());
+  require_known(axis<std::string>(id, "optimizer"), "--suite contiguous: --optimizer", optimizers());
+  require_known(axis<std::string>(id, "shape"), "--shape", shape_names());
   if (!(axis<double>(id, "clip") >= 0) || !std::isfinite(axis<double>(id, "clip")))
     throw UsageError(
         fmt::format("clip={}: a norm, or 0 for no clipping, is needed", axis<double>(id, "clip")));
-  for (const auto& [name, value] : {std::pair{"--rows", id.rows}, std::pair{"--dim", id.dim}}) {
-    if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
-  }
+  require_positive({{"--rows", id.rows}, {"--dim", id.dim}});
 }
 
 std::vector<Size> sizes_of(const Options& options, const ContiguousPreset& standard) {
@@ -111,33 +106,32 @@ std::vector<Size> sizes_of(const Options& options, const ContiguousPreset& stand
 }
 
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
-  std::vector<StepCell> all;
-  if (!options.directions.empty() && !contains(options.directions, "step")) return all;
-  if (!options.placements.empty() && !contains(options.placements, "libtorch")) return all;
-  int group = 0;
-  for (const auto& device : step_devices(options)) {
-    const auto standard = preset(options.preset, device != "cpu");
-    for (const auto cores : cores_of(options, machine)) {
-      for (const auto& size : sizes_of(options, standard)) {
-        for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
-          for (const double clip : given_or(options.clips, standard.clips)) {
-            Identity id{.suite = "contiguous",
-                        .direction = "step",
-                        .placement = "libtorch",
-                        .device = device,
-                        .dtype = "float32",
-                        .rows = size.rows,
-                        .dim = size.dim,
-                        .cores = cores,
-                        .axes = {{"clip", clip}, {"optimizer", optimizer}, {"shape", size.shape}}};
-            require_cell(size.shape == "even" ? id : (fill_size(id), id));
-            all.push_back({id, group++, standard.seconds});
-          }
-        }
-      }
-    }
-  }
-  return all;
+  if (!options.directions.empty() && !contains(options.directions, "step")) return {};
+  if (!options.placements.empty() && !contains(options.placements, "libtorch")) return {};
+  const auto standard = [&](const Identity& id) { return preset(options.preset, on_gpu(id)); };
+  std::vector<Identity> all{{.suite = "contiguous",
+                             .direction = "step",
+                             .placement = "libtorch",
+                             .dtype = "float32",
+                             .axes = axes()}};
+  cross(all, step_devices(options), &Identity::device);
+  cross(all, cores_of(options, machine), &Identity::cores);
+  cross(
+      all, [&](const Identity& id) { return sizes_of(options, standard(id)); },
+      [](Identity& id, const Size& size) {
+        id.rows = size.rows, id.dim = size.dim;
+        reports::set(id.axes, "shape", size.shape);
+      });
+  cross(
+      all, [&](const Identity& id) { return given_or(options.optimizers, standard(id).optimizers); },
+      further_axis("optimizer"));
+  cross(
+      all, [&](const Identity& id) { return given_or(options.clips, standard(id).clips); },
+      further_axis("clip"));
+  for (auto& id : all) fill_size(id), require_cell(id);
+  auto cells = cells_of(all, 0);
+  for (auto& cell : cells) cell.seconds = standard(cell.id).seconds;
+  return cells;
 }
 
 StepCell cell_of_case(const Identity& given, const Options& /*options*/) {
@@ -157,9 +151,7 @@ std::int64_t needs_of_device(const Identity& id) {
   return bytes_or_most(id, 4 * (1 + 5 * (2 + states)));
 }
 
-std::int64_t needs(const Identity& id) {
-  return id.device == "cpu" ? needs_of_device(id) : bytes_or_most(id, 4 * 2);
-}
+std::int64_t needs(const Identity& id) { return on_gpu(id) ? bytes_or_most(id, 4 * 2) : needs_of_device(id); }
 
 std::vector<AxisInfo> describe() {
   return {{"optimizer", fmt::format("{}", fmt::join(optimizers(), " ")),
@@ -184,9 +176,7 @@ const RegisterStepSuite registration{{
     .name = "contiguous",
     .summary = "an optimizer's step on all parameters of a model",
     .kind = harness::CaseKind::works,
-    .axes = {{"clip", *reports::find(reports::known_axes(), "clip")},
-             {"optimizer", *reports::find(reports::known_axes(), "optimizer")},
-             {"shape", *reports::find(reports::known_axes(), "shape")}},
+    .axes = axes(),
     .presets = {"quick", "standard", "full", "steps"},
     .describe = describe,
     .more = model_lines,

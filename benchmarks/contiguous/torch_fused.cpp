@@ -71,7 +71,7 @@ const RegisterStepMethod registration(
                       .role = harness::Role::libtorch,
                       .skip_reason =
                           [](const auto& id) {
-                            const auto& name = std::get<std::string>(*reports::find(id.axes, "optimizer"));
+                            const auto& name = axis<std::string>(id, "optimizer");
                             const bool has = std::visit(
                                 [](const auto& one) { return has_kernel<std::decay_t<decltype(one)>>; },
                                 optimizer_named(name));

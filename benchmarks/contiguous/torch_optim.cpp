@@ -68,7 +68,7 @@ class FlatStep final : public ListStepper {
 };
 
 std::string refusal(const reports::Identity& id) {
-  return libtorch_lacks(std::get<std::string>(*reports::find(id.axes, "optimizer")));
+  return libtorch_lacks(axis<std::string>(id, "optimizer"));
 }
 
 const RegisterStepMethod per_tensor("contiguous", {

@@ -51,7 +51,7 @@ std::shared_ptr<const Corpus> corpus_of(const std::string& path, std::int64_t ro
 }
 
 word2vec::DrawOptions draw_options(const reports::Identity& id) {
-  return {.pairs = id.batch, .negatives = std::get<std::int64_t>(*reports::find(id.axes, "negatives"))};
+  return {.pairs = id.batch, .negatives = axis<std::int64_t>(id, "negatives")};
 }
 
 constexpr std::int64_t heldout_pairs = 10'000;
@@ -180,7 +180,7 @@ std::vector<at::Tensor> EmbeddingFixture::Side::all() const {
 EmbeddingFixture::EmbeddingFixture(const reports::Identity& cell, const StepTerms& terms)
     : id(cell),
       seed(terms.seed),
-      options(training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")), id.batch)),
+      options(training_options(axis<std::string>(id, "optimizer"), id.batch)),
       corpus(corpus_of(text_in_use().path, id.rows)),
       training(*corpus, corpus->training(), draw_options(id), seed),
       heldout(heldout_batch(*this)),
@@ -259,7 +259,7 @@ harness::Check EmbeddingStepper::check(int /*set*/) {
   return check;
 }
 
-std::string EmbeddingStepper::mark(int set) {
+std::string EmbeddingStepper::fingerprint(int set) {
   const auto row = rows_on_host(fixture_.contexts.table, batch(set).contexts.flatten().narrow(0, 0, 1));
   return {static_cast<const char*>(row.const_data_ptr()), row.nbytes()};
 }

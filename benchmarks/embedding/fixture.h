@@ -78,7 +78,7 @@ class EmbeddingStepper : public Stepper {
   void step(int set) override { train(fixture_.device_batches[static_cast<std::size_t>(set)]), ++steps_; }
   void remember(int set) override;
   harness::Check check(int set) override;
-  std::string mark(int set) override;
+  std::string fingerprint(int set) override;
   void conclude(reports::Record& record) override;
   [[nodiscard]] std::int64_t payload_bytes() const override { return payload_; }
   [[nodiscard]] std::int64_t index_bytes() const override;

@@ -41,9 +41,7 @@ class LibtorchTraining : public EmbeddingStepper {
   std::optional<LibtorchOptimizer> optimizer_;
 };
 
-const std::string& optimizer_of(const reports::Identity& id) {
-  return std::get<std::string>(*reports::find(id.axes, "optimizer"));
-}
+const std::string& optimizer_of(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
 
 std::string dense_refusal(const reports::Identity& id) {
   const auto& text = text_in_use().refusal;

@@ -95,15 +95,10 @@ double times_plain_of_single_sums(std::int64_t samples) {
   return 2 + std::sqrt(static_cast<double>(samples)) / 8;
 }
 
-bool finds_size(const reports::Identity& id) {
-  return std::get<std::string>(*reports::find(id.axes, "micro_batch")) == "auto";
-}
+bool finds_size(const reports::Identity& id) { return axis<std::string>(id, "micro_batch") == "auto"; }
 
 TrainingFixture::TrainingFixture(const reports::Identity& cell, const StepTerms& terms)
-    : id(cell),
-      net(net_named(std::get<std::string>(*reports::find(id.axes, "model")))),
-      device(id.device),
-      cap(device) {
+    : id(cell), net(net_named(axis<std::string>(id, "model"))), device(id.device), cap(device) {
   auto random = at::detail::createCPUGenerator(terms.seed);
   initial = first_values(net, random);
   const auto count = std::max(id.rows, batches * id.batch);  // a smaller batch than fits is a part of one
@@ -232,7 +227,7 @@ harness::Check Trainer::check(int set) {
   return check;
 }
 
-std::string Trainer::mark(int /*set*/) {
+std::string Trainer::fingerprint(int /*set*/) {
   constexpr std::size_t enough = 256;
   const auto values = parameters_.front().detach().to(at::kCPU);
   return {static_cast<const char*>(values.const_data_ptr()), std::min(enough, values.nbytes())};

@@ -80,7 +80,7 @@ class Trainer : public Stepper {
   void step(int set) final;
   void remember(int /*set*/) override {}
   harness::Check check(int set) override;
-  std::string mark(int set) override;
+  std::string fingerprint(int set) override;
   void conclude(reports::Record& record) override;
   [[nodiscard]] std::int64_t payload_bytes() const override;
   [[nodiscard]] std::int64_t index_bytes() const override;

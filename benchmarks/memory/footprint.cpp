@@ -11,7 +11,7 @@
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/peers/peers.h"
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/row_shape.h"
 #include "harness/process_memory.h"
 #include "reports/style.h"
 #include "speedtorch/system/pages.h"

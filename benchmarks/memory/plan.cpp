@@ -8,12 +8,12 @@
 
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/row_shape.h"
 #include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/suggest.h"
 #include "reports/columns.h"
 #include "speedtorch/cuda.h"
 
@@ -58,15 +58,11 @@ Identity case_of(const std::string& sentence) {
   Names methods, dtypes = transfer_axes::dtypes();
   for (const auto& allocator : allocators()) methods.push_back(allocator.name);
   dtypes.emplace_back("bytes");
-  const auto require = [](const std::string& text, const char* part, const Names& known) {
-    if (!contains(known, text))
-      throw UsageError(harness::unknown_name(text, std::string("--case: ") + part, known));
-  };
-  require(id.suite, "suite", {"memory"});
-  require(id.direction, "direction", {"in"});
-  require(id.placement, "placement", transfer_axes::placements());
-  require(id.method, "method", methods);
-  require(id.dtype, "dtype", dtypes);
+  require_known(id.suite, "--case: suite", {"memory"});
+  require_known(id.direction, "--case: direction", {"in"});
+  require_known(id.placement, "--case: placement", transfer_axes::placements());
+  require_known(id.method, "--case: method", methods);
+  require_known(id.dtype, "--case: dtype", dtypes);
   if (const double touched = touched_of(id); !(touched > 0 && touched <= 1))
     throw UsageError(fmt::format("--case: touched={} is no part of a table; use 1 or less", touched));
   return id;
@@ -74,10 +70,7 @@ Identity case_of(const std::string& sentence) {
 
 /// @throws UsageError where the table has no row, no column or more than 2^63 bytes
 std::int64_t bytes_of(const Identity& shape) {
-  for (const auto& [name, value] : {std::pair{"--rows", shape.rows},
-                                    std::pair{shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim}}) {
-    if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
-  }
+  require_positive({{"--rows", shape.rows}, {shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim}});
   std::int64_t width = 0, bytes = 0;
   if (__builtin_mul_overflow(shape.dim, shape_of({.dtype = shape.dtype, .rows = 1, .dim = 1}).row_bytes(),
                              &width) ||
@@ -155,24 +148,21 @@ class Planner {
     if (!options_.row_bytes.empty() && (!options_.dims.empty() || !options_.dtypes.empty()))
       throw UsageError("--row-bytes gives the width of a row by itself; leave out --dim and --dtype");
     const bool bytes = !options_.row_bytes.empty();
-    std::vector<Identity> all;
-    for (const auto& dtype : bytes ? Names{"bytes"} : given_or(options_.dtypes, {"float32"})) {
-      for (const auto dim : bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim})) {
-        Identity shape{
-            .suite = "memory", .direction = "in", .dtype = dtype, .dim = dim, .axes = memory_axes()};
-        for (const auto rows : given_or(options_.rows, {rows_that_fit(shape)})) {
-          shape.rows = rows;
-          all.push_back(shape);
-        }
-      }
-    }
+    std::vector<Identity> all{{.suite = "memory", .direction = "in", .axes = memory_axes()}};
+    cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, {"float32"}), &Identity::dtype);
+    cross(all, bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim}), &Identity::dim);
+    cross(
+        all,
+        [&](const Identity& shape) {
+          return options_.rows.empty() ? std::vector{rows_that_fit(shape)} : options_.rows;
+        },
+        &Identity::rows);
     return all;
   }
 
   /// The preset's rows, halved until the memory has room for them.
   std::int64_t rows_that_fit(Identity shape) {
     shape.rows = options_.preset == "quick" ? quick_rows : standard_rows;
-    if (!options_.rows.empty()) return shape.rows;
     const auto wanted = shape.rows;
     const auto room =
         static_cast<std::int64_t>(static_cast<double>(machine_.memory_available) * most_of_memory);

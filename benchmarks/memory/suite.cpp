@@ -8,7 +8,7 @@
 #include "benchmarks/memory/plan.h"
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/suite/suite.h"
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/row_shape.h"
 #include "benchmarks/transfer/axes.h"
 
 namespace stbench::memory_suite {

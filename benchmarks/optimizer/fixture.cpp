@@ -7,6 +7,7 @@
 
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/suite/devices.h"
+#include "benchmarks/tables/table_store.h"
 #include "harness/distribution.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/system/pages.h"
@@ -37,7 +38,7 @@ std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uin
 at::Tensor as_tensor(const std::vector<std::int64_t>& index, const reports::Identity& id) {
   auto tensor = at::empty({static_cast<std::int64_t>(index.size())}, at::kLong);
   std::ranges::copy(index, tensor.data_ptr<std::int64_t>());
-  return tensor.to(at::Device(id.device), id.index_dtype == "int32" ? at::kInt : at::kLong);
+  return tensor.to(at::Device(id.device), dtype_named(id.index_dtype).value());
 }
 
 reports::Value pages_of(const speedtorch::Memory& memory) {
@@ -47,9 +48,7 @@ reports::Value pages_of(const speedtorch::Memory& memory) {
 
 }  // namespace
 
-const std::string& optimizer_of(const reports::Identity& id) {
-  return std::get<std::string>(*reports::find(id.axes, "optimizer"));
-}
+const std::string& optimizer_of(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
 
 OptimizerFixture::OptimizerFixture(const reports::Identity& id, const StepTerms& terms)
     : options(optimizer_named(optimizer_of(id))),
@@ -92,7 +91,7 @@ ReadRows RowStepper::reader() {
 
 Check RowStepper::check(int /*set*/) { return check_.check(reader(), steps_, moves_all()); }
 
-std::string RowStepper::mark(int set) {
+std::string RowStepper::fingerprint(int set) {
   const auto row = reader()({named(set).front()});
   return {reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float)};
 }
@@ -100,18 +99,18 @@ std::string RowStepper::mark(int set) {
 StateFixture::StateFixture(const reports::Identity& id, const StepTerms& terms) {
   const auto sets = draw_sets(id, terms.seed);
   const auto names = speedtorch::state_names(optimizer_named(optimizer_of(id)));
+  const auto one = transfer_case(id);
   for (std::uint64_t k = 0; k < names.size(); ++k) {
-    memories.push_back(
-        speedtorch::allocate(placement_of(id.placement), shape_of(id).bytes(), at::Device(id.device)));
-    fill_memory(*memories.back(), 0, memories.back()->bytes(), terms.seed + k);
-    arenas.push_back(std::make_shared<Arena>(id, memories.back(), sets, terms.seed + k));
+    const auto memory = speedtorch::allocate(one.placement, one.shape().bytes(), one.device);
+    fill_memory(*memory, 0, memory->bytes(), terms.seed + k);
+    tables.push_back(std::make_unique<TransferFixture>(one, memory, sets, terms.seed + k));
   }
-  pages = pages_of(*memories.front());
+  pages = pages_of(*tables.front()->operands.memory());
 }
 
 Check StateFixture::last_check() {
   Check all;
-  for (const auto& arena : arenas) merge(all, arena->close(/*trusted=*/true, /*whole=*/true));
+  for (const auto& table : tables) merge(all, table->verifier.close(/*trusted=*/true, /*whole=*/true));
   if (all.mismatches > 0) all.first = "a case of this cell damaged a state table: " + all.first;
   return all;
 }

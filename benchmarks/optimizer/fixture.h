@@ -12,7 +12,7 @@
 
 #include "benchmarks/steps/row_step_check.h"
 #include "benchmarks/steps/step_suite.h"
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/fixture.h"
 #include "harness/sampler.h"
 #include "speedtorch/kernels/steps/update_options.h"
 #include "speedtorch/tables/table.h"
@@ -59,7 +59,7 @@ class RowStepper : public Stepper {
 
   void remember(int set) override { check_.remember(reader(), named(set), fixture_.host_grad); }
   harness::Check check(int set) override;
-  std::string mark(int set) override;
+  std::string fingerprint(int set) override;
   [[nodiscard]] std::int64_t payload_bytes() const override { return payload_; }
   [[nodiscard]] std::int64_t index_bytes() const override {
     return static_cast<std::int64_t>(fixture_.index[0].nbytes());
@@ -90,8 +90,7 @@ struct StateFixture final : StepFixture {
   harness::Check last_check() override;
   [[nodiscard]] reports::Columns columns() const override { return {{"pages_got", pages}}; }
 
-  std::vector<std::shared_ptr<speedtorch::Memory>> memories;
-  std::vector<std::shared_ptr<Arena>> arenas;
+  std::vector<std::unique_ptr<TransferFixture>> tables;
   reports::Value pages;
 };
 

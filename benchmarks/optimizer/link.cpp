@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "benchmarks/optimizer/fixture.h"
+#include "benchmarks/suite/devices.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/memory/memory.h"
 
@@ -30,9 +31,9 @@ class LinkBidirectional final : public Stepper {
       bytes_[static_cast<std::size_t>(set)] = fixture.moved_bytes(set);
   }
 
-  void step(int set) override { seconds(set); }
-  [[nodiscard]] bool elsewhere() const override { return true; }
-  double seconds(int set) override {
+  void step(int set) override { timed_step(set); }
+  [[nodiscard]] bool self_timed() const override { return true; }
+  double timed_step(int set) override {
     const double there = seconds_of(part(here_, set), part(read_, set));
     return std::max(there, seconds_of(part(written_, set), part(here_, set)));
   }
@@ -67,13 +68,15 @@ class LinkBidirectional final : public Stepper {
 };
 
 const RegisterStepMethod registration(
-    "optimizer", {
-                     .name = "link",
-                     .summary = "the ceiling: the rows over the link, the slower of the two ways",
-                     .role = harness::Role::ceiling,
-                     .supports = [](const auto& id) { return id.placement == "pinned"; },
-                     .open = step_in<OptimizerFixture, LinkBidirectional>,
-                 });
+    "optimizer",
+    {
+        .name = "link",
+        .summary = "the ceiling: the rows over the link, the slower of the two ways",
+        .role = harness::Role::ceiling,
+        .supports =
+            [](const auto& id) { return placement_of(id.placement) == speedtorch::Placement::pinned; },
+        .open = step_in<OptimizerFixture, LinkBidirectional>,
+    });
 
 }  // namespace
 }  // namespace stbench

@@ -8,6 +8,7 @@
 
 #include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/devices.h"
 #include "speedtorch/memory/shared_memory.h"
 
 namespace stbench {
@@ -63,9 +64,9 @@ class TorchSparseStep final : public RowStepper {
     }
   }
 
-  void step(int set) override { seconds(set); }
-  [[nodiscard]] bool elsewhere() const override { return true; }
-  double seconds(int set) override {
+  void step(int set) override { timed_step(set); }
+  [[nodiscard]] bool self_timed() const override { return true; }
+  double timed_step(int set) override {
     const auto text = process_->ask(fmt::format("sample {} {} 1", cell_, set), "seconds");
     double seconds = 0;
     std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -119,16 +120,20 @@ std::string refusal(const reports::Identity& id) {
   return Peers::of_this_run().refusal(std::string(peer));
 }
 
-const RegisterStepMethod registration(
-    "optimizer", {
-                     .name = std::string(peer),
-                     .summary = "Python torch's optimizer on a sparse gradient",
-                     .role = harness::Role::peer,
-                     .asked_only = true,
-                     .supports = [](const auto& id) { return id.placement == "libtorch"; },
-                     .skip_reason = refusal,
-                     .open = step_in<OptimizerFixture, TorchSparseStep>,
-                 });
+const RegisterStepMethod registration("optimizer",
+                                      {
+                                          .name = std::string(peer),
+                                          .summary = "Python torch's optimizer on a sparse gradient",
+                                          .role = harness::Role::peer,
+                                          .asked_only = true,
+                                          .supports =
+                                              [](const auto& id) {
+                                                return placement_of(id.placement) ==
+                                                       speedtorch::Placement::libtorch;
+                                              },
+                                          .skip_reason = refusal,
+                                          .open = step_in<OptimizerFixture, TorchSparseStep>,
+                                      });
 
 }  // namespace
 }  // namespace stbench

@@ -47,13 +47,13 @@ class Stepper {
   virtual void prepare(int /*set*/) {}  ///< untimed, before each step
   virtual void step(int set) = 0;       ///< timed; the engine then waits for the GPU of the case
   /// True where step() has a clock of its own, such as that of another process: then seconds() does it.
-  [[nodiscard]] virtual bool elsewhere() const { return false; }
-  virtual double seconds(int set) { return step(set), 0; }
+  [[nodiscard]] virtual bool self_timed() const { return false; }
+  virtual double timed_step(int set) { return step(set), 0; }
 
   virtual void remember(int set) = 0;  ///< untimed, before a checked step: what the reference begins from
   virtual harness::Check check(int set) = 0;  ///< the step since then against the reference
   /// Bytes of something that each step must change, asked before and after every sample; empty: nothing is.
-  virtual std::string mark(int /*set*/) { return {}; }
+  virtual std::string fingerprint(int /*set*/) { return {}; }
 
   [[nodiscard]] virtual std::int64_t payload_bytes() const = 0;  ///< read and written by a step at the least
   [[nodiscard]] virtual std::int64_t index_bytes() const { return 0; }
@@ -104,6 +104,19 @@ struct StepCell {
   std::vector<std::string> methods = {};  ///< all but those that must be asked for, where empty
 };
 
+/// The value of a further axis of the case.
+template <class T>
+const T& axis(const reports::Identity& id, const char* name) {
+  return std::get<T>(*reports::find(id.axes, name));
+}
+/// For cross(): sets a further axis of the case.
+inline auto further_axis(const char* name) {
+  return [name](reports::Identity& id, const auto& value) {
+    reports::set(id.axes, name, reports::Value(value));
+  };
+}
+inline bool on_gpu(const reports::Identity& id) { return id.device != "cpu"; }
+
 struct StepTerms {
   std::uint64_t seed = 1;
 };
@@ -138,6 +151,17 @@ struct StepSuite {
   std::function<void(std::vector<reports::Record>&, const Options&)> derive =
       [](std::vector<reports::Record>&, const Options&) {};
 };
+
+/// A cell of each case, each in its own group.
+std::vector<StepCell> cells_of(const std::vector<reports::Identity>& cases, double seconds);
+
+/// For cross(): sets the placement of a cell.
+inline void placement_axis(StepCell& cell, const std::string& placement) { cell.id.placement = placement; }
+/// For cross(): the placements of a cell that the options ask for, of those possible on its device. Without
+/// --placement, the standard ones on the host and all on a GPU.
+std::function<std::vector<std::string>(const StepCell&)> placements_asked_for(
+    const Options& options, const std::vector<std::string>& standard, const std::vector<std::string>& host,
+    const std::vector<std::string>& gpu);
 
 /// The numbers of cores that the options ask for, all of them where they do not say. @throws UsageError
 std::vector<std::int64_t> cores_of(const Options& options, const harness::Machine& machine,

@@ -19,17 +19,6 @@
 
 namespace stbench {
 
-/// Where and how a shape's rows lie.
-struct RowShape {
-  std::int64_t rows = 0;
-  std::int64_t row_elements = 0;
-  at::ScalarType dtype = at::kFloat;
-  [[nodiscard]] std::int64_t row_bytes() const {
-    return row_elements * static_cast<std::int64_t>(c10::elementSize(dtype));
-  }
-  [[nodiscard]] std::int64_t bytes() const { return rows * row_bytes(); }
-};
-
 /// Bytes [begin, end) of `memory` become the seed's fill, in parallel; through LibTorch's copy for device
 /// memory.
 void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, std::uint64_t seed);

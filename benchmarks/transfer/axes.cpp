@@ -284,35 +284,10 @@ Names preset_names() {
   return names;
 }
 
-bool is_cold(const reports::Identity& id) {
-  return *reports::find(id.axes, "cache") == reports::Value("cold");
-}
-
 Names directions_of(const Options& options) {
   if (contains(options.directions, "step"))
     throw UsageError("--direction step is none of --suite transfer; to, from, sum, round_trip and both are");
   return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
-}
-
-bool is_usual_axis(const reports::Identity& id, std::string_view axis) {
-  return *reports::find(id.axes, axis) == *reports::find(transfer_axes::further(), axis);
-}
-
-bool direction_supported(const reports::Identity& id) {
-  return id.direction != "both" || rows_cross_the_link(id);
-}
-
-std::string direction_skip_reason(const reports::Identity& id) {
-  const bool both = id.direction == "both", several = callers_of(id) > 1;
-  if (both && several) return "both ways at once are one caller's; use --callers 1";
-  if (both && id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";
-  const bool distinct =
-      id.distribution == "unique" || (id.distribution == "sequential" && rows_moved(id) <= id.rows);
-  if (both && !distinct)
-    return "a row that is read and written at once is neither old nor new; use --distribution unique";
-  if (several && id.direction != "to" && !distinct)
-    return "two callers must not write one row at once; use --distribution unique";
-  return {};
 }
 
 Names placements_of(const Options& options) {

@@ -1,10 +1,10 @@
 /// The axes of the transfer suite: the values of the closed ones, and what each preset takes.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/options.h"
 #include "harness/case_id.h"
 #include "reports/record.h"
@@ -60,32 +60,10 @@ struct Preset {
 const Preset& preset_of(const Options& options);
 std::vector<std::string> preset_names();
 
-/// True where the case's caches are made cold before each sample.
-bool is_cold(const reports::Identity& id);
-
 /// The directions asked for, `sum` among them where it is wanted.
 std::vector<std::string> directions_of(const Options& options);
 
-/// Whether the case has the default of one of the further axes.
-bool is_usual_axis(const reports::Identity& id, std::string_view axis);
-
-/// Where an operation of the case's direction has a meaning: both ways at once are over the link to a GPU.
-bool direction_supported(const reports::Identity& id);
-
-/// Why its direction cannot be measured with such batches, with the cure; empty where it can.
-std::string direction_skip_reason(const reports::Identity& id);
-
 /// The placements asked for, those of all blocks together.
 std::vector<std::string> placements_of(const Options& options);
-
-/// What the user gave, else the standard.
-template <class T>
-std::vector<T> given_or(const std::vector<T>& given, std::vector<T> standard) {
-  return given.empty() ? standard : given;
-}
-
-inline bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 }  // namespace stbench

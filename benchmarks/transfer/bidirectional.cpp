@@ -2,23 +2,29 @@
 
 namespace stbench {
 
-Bidirectional::Bidirectional(Arena& arena, const Method& method)
-    : arena_(arena), method_(method), beside_(arena.model().device()) {}
+Bidirectional::Bidirectional(TransferFixture& fixture, const Method& method)
+    : fixture_(fixture),
+      method_(method),
+      there_(*fixture.slices.front()),
+      back_(*fixture.slices.back()),
+      beside_(fixture.operands.model().device()) {}
 
 void Bidirectional::run(int set) {
-  beside_.run([&] { method_.from(*arena_.parts().back(), set); });
-  method_.to(*arena_.parts().front(), set);
+  beside_.run([&] { method_.from(back_, set); });
+  method_.to(there_, set);
   beside_.join();
 }
 
 void Bidirectional::poison(int set) {
-  arena_.parts().front()->poison_model();
-  arena_.parts().back()->poison_rows(method_.pattern, set);
+  there_.forget_result();
+  stbench::poison(there_.model());
+  fixture_.verifier.poison_rows(back_, method_.pattern, set);
 }
 
 harness::Check Bidirectional::verify(int set) {
-  auto check = arena_.parts().front()->check_model(method_.pattern, set, 0, method_.equality);
-  merge(check, arena_.check_named(method_.pattern, set, 0));
+  auto& verifier = fixture_.verifier;
+  auto check = verifier.check_model(there_, method_.pattern, set, 0, method_.equality);
+  merge(check, verifier.check_named(method_.pattern, set, 0));
   return check;
 }
 

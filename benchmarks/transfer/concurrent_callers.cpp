@@ -4,17 +4,18 @@
 
 namespace stbench {
 
-ConcurrentCallers::ConcurrentCallers(Arena& arena, std::shared_ptr<CallerThreads> callers)
-    : arena_(arena), callers_(std::move(callers)) {
-  for (std::size_t k = 0; k < arena.parts().size(); ++k) streams_.emplace_back(arena.model().device());
+ConcurrentCallers::ConcurrentCallers(TransferFixture& fixture, std::shared_ptr<CallerThreads> threads)
+    : fixture_(fixture), threads_(std::move(threads)) {
+  for (std::size_t k = 0; k < fixture.slices.size(); ++k)
+    streams_.emplace_back(fixture.operands.model().device());
 }
 
 double ConcurrentCallers::run(int first, int rounds, const Operation& operation) {
-  return callers_->run(rounds, [&](int caller, int round) {
+  return threads_->run(rounds, [&](int caller, int round) {
     const auto k = static_cast<std::size_t>(caller);
-    auto& part = *arena_.parts()[k];
-    streams_[k].run([&] { operation(part, (first + round) % harness::index_sets); });
-    part.finish();
+    auto& slice = *fixture_.slices[k];
+    streams_[k].run([&] { operation(slice, (first + round) % harness::index_sets); });
+    slice.finish();
   });
 }
 

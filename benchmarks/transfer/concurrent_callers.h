@@ -1,33 +1,32 @@
-/// The operation of a case with several callers: each moves its own rows of the batch, in a thread of its
-/// own.
+/// The operation of a case with several callers: each moves its own rows of the batch, in its own thread.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "benchmarks/transfer/arena.h"
 #include "benchmarks/transfer/caller_threads.h"
+#include "benchmarks/transfer/fixture.h"
 #include "benchmarks/transfer/own_stream.h"
 
 namespace stbench {
 
 class ConcurrentCallers {
  public:
-  /// One caller's operation, on its part of the arena.
-  using Operation = std::function<void(Arena& part, int set)>;
+  /// One caller's operation, on its slice of the operands.
+  using Operation = std::function<void(Operands& slice, int set)>;
 
-  /// @param arena has a part for each caller
-  ConcurrentCallers(Arena& arena, std::shared_ptr<CallerThreads> callers);
+  /// @param fixture has a slice for each caller
+  ConcurrentCallers(TransferFixture& fixture, std::shared_ptr<CallerThreads> threads);
 
-  /// Rounds over rotating sets from `first` on, all callers on the same set at a time: so they never write
-  /// the same row at once. Returns the seconds of all rounds. On a GPU each caller has a stream and waits for
-  /// it.
+  /// Rounds over rotating sets from `first` on. In each round all callers are on the same set, so that they
+  /// never write the same row at the same time. On a GPU each caller has a stream and waits for it.
+  /// @returns the seconds of all rounds
   double run(int first, int rounds, const Operation& operation);
 
  private:
-  Arena& arena_;
-  std::shared_ptr<CallerThreads> callers_;
+  TransferFixture& fixture_;
+  std::shared_ptr<CallerThreads> threads_;
   std::vector<OwnStream> streams_;
 };
 

@@ -1,10 +1,10 @@
-/// The CUDA toolkit's own ways to copy many rows, on the arena of a cell whose rows move on the GPU. Not yet
+/// The CUDA toolkit's own ways to copy many rows, for cells whose rows move on the GPU. Not yet
 /// run on a GPU.
 #pragma once
 
 #include <memory>
 
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/operands.h"
 
 namespace stbench {
 
@@ -12,9 +12,9 @@ namespace stbench {
 class CubRows {
  public:
   /// Allocates its scratch memory. @throws PlacementError without CUDA
-  explicit CubRows(Arena& arena);
-  void gather(Arena& arena, int set);
-  void scatter(Arena& arena, int set);
+  explicit CubRows(Operands& operands);
+  void gather(Operands& operands, int set);
+  void scatter(Operands& operands, int set);
 
  private:
   at::Tensor scratch_;
@@ -24,9 +24,9 @@ class CubRows {
 class MemcpyBatchRows {
  public:
   /// Makes its stream, since the call refuses the default one. @throws PlacementError without CUDA
-  explicit MemcpyBatchRows(Arena& arena);
-  void gather(Arena& arena, int set);
-  void scatter(Arena& arena, int set);
+  explicit MemcpyBatchRows(Operands& operands);
+  void gather(Operands& operands, int set);
+  void scatter(Operands& operands, int set);
 
  private:
   struct Batch;

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/write_log.h"
+#include "benchmarks/transfer/transfer_case.h"
 #include "harness/distribution.h"
-#include "reports/record.h"
 
 namespace stbench {
 
@@ -20,11 +20,11 @@ class TransferIndices {
 
   /// @throws UsageError where a case whose `distribution` add() returned cannot be drawn: a unique batch
   /// above the rows, a trace that names a row which the table does not have.
-  void require(const reports::Identity& id) const;
+  void require(const TransferCase& one) const;
 
   /// The eight sets of a case, each for all of its callers: one draw, of which every caller has consecutive
   /// rows. So those of a unique or sequential draw are nobody else's.
-  std::shared_ptr<const IndexSets> sets(const reports::Identity& id, std::uint64_t seed);
+  std::shared_ptr<const IndexSets> sets(const TransferCase& one, std::uint64_t seed);
 
  private:
   std::map<std::string, std::shared_ptr<const harness::IndexSource>> sources_;

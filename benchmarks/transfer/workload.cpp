@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/row_shape.h"
 #include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
@@ -97,9 +97,7 @@ std::vector<std::pair<std::int64_t, Options>> widths_of(const Workload& workload
       widths.emplace_back(row_bytes, one);
     }
     for (const auto& dtype : options.dtypes) {
-      reports::Identity element;
-      element.dtype = dtype, element.rows = element.dim = 1;
-      const auto bytes = shape_of(element).row_bytes();
+      const auto bytes = row_shape(dtype_named(dtype), 1, 1).row_bytes();
       if (row_bytes % bytes != 0) {
         throw UsageError(
             fmt::format("--workload {} has rows of {} bytes, which {} does not divide; leave out --dtype",

@@ -1,4 +1,4 @@
-/// Holders with one fault each, for the memory suite of stbench_planted: what a wasteful, lazy or broken
+/// Allocators with one fault each, for the memory suite of stbench_planted: what a wasteful, lazy or broken
 /// allocator would do. Those that differ for the small table of the warm-up do so from `first_real_bytes` on.
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "benchmarks/tables/table_store.h"
 #include "speedtorch/error.h"
 
-namespace stbench::planted_holders {
+namespace stbench::planted_allocators {
 namespace {
 
 using speedtorch::Memory;
@@ -108,4 +108,4 @@ const RegisterAllocator never_ends{planted_fill("never_ends", [](const Memory&, 
 })};
 
 }  // namespace
-}  // namespace stbench::planted_holders
+}  // namespace stbench::planted_allocators

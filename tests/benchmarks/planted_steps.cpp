@@ -81,11 +81,11 @@ class OnlyWhenWatched final : public FaultyStep {
 class Awaited final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override { rows_.step(index, grad); }
-  std::string mark(int set) override {
+  std::string fingerprint(int set) override {
     const auto device = fixture_.grad.device();
     const c10::impl::VirtualGuardImpl gpu(device.type());
     if (!gpu.queryStream(gpu.getStream(device))) throw std::runtime_error("the sample ended before the step");
-    return FaultyStep::mark(set);
+    return FaultyStep::fingerprint(set);
   }
 };
 

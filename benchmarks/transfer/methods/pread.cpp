@@ -4,7 +4,7 @@
 namespace stbench {
 namespace {
 
-/// The system call that reads a piece of a file, once a row.
+/// One system call per row.
 const RegisterMethod registration{{
     .name = "pread",
     .summary = "peer: a pread a row, on all threads, to only",

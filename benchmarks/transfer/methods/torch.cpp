@@ -1,4 +1,4 @@
-#include "benchmarks/peers/peers.h"
+#include "benchmarks/transfer/peer_cell.h"
 
 namespace stbench {
 namespace {
@@ -6,9 +6,9 @@ namespace {
 /// LibTorch's best known way as Python calls it: what its interpreter and its own wheel cost or gain.
 const RegisterMethod registration{[] {
   auto method = peer_method("torch", "peer: Python's torch, index_select(out=), index_copy_");
-  method.skip_reason = [here = method.skip_reason](const reports::Identity& id) {
-    const auto reason = index_copy_skip_reason(id);
-    return reason.empty() ? here(id) : reason;
+  method.skip_reason = [here = method.skip_reason](const TransferCase& one) {
+    const auto reason = index_copy_skip_reason(one);
+    return reason.empty() ? here(one) : reason;
   };
   return method;
 }()};

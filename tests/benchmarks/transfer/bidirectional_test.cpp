@@ -13,12 +13,14 @@ namespace {
 constexpr std::uint64_t seed = 42;
 constexpr std::int64_t rows = 300, batch = 41;
 
-reports::Identity both_ways_cell() {
-  reports::Identity id;
-  id.suite = "transfer", id.direction = "both", id.placement = "pageable", id.device = "cpu",
-  id.dtype = "float32", id.index_dtype = "int64", id.distribution = "unique", id.rows = rows, id.dim = 5,
-  id.batch = batch, id.cores = 1;
-  return id;
+TransferCase bidirectional_cell() {
+  return {.direction = Direction::both,
+          .placement = speedtorch::Placement::pageable,
+          .distribution = "unique",
+          .rows = rows,
+          .dim = 5,
+          .batch = batch,
+          .cores = 1};
 }
 
 /// Set s names rows s, s + 7, s + 14 ...: distinct ones, since 41 sevens are fewer than the rows.
@@ -36,9 +38,9 @@ class BidirectionalTest : public testing::Test {
  protected:
   /// What a run of the method leaves, as the suite would see it.
   harness::Check check_of(const Method& method, int set) {
-    Bidirectional both(arena_, method);
+    Bidirectional both(fixture_, method);
     both.poison(set);
-    arena_.prepare_values(method.pattern, set, 0);
+    fixture_.prepare_values(method.pattern, set, 0);
     both.run(set);
     return both.verify(set);
   }
@@ -46,31 +48,32 @@ class BidirectionalTest : public testing::Test {
   TableStore store_{seed};
   std::shared_ptr<speedtorch::Memory> memory_ =
       store_.filled(speedtorch::Placement::pageable, rows * 20, at::kCPU);
-  Arena arena_{both_ways_cell(), memory_, every_seventh(), seed};
+  TransferFixture fixture_{bidirectional_cell(), memory_, every_seventh(), seed};
 };
 
 Method by_libtorch() {
   Method method;
   method.name = "by_libtorch", method.role = harness::Role::libtorch;
-  method.to = [](Arena& arena, int set) {
-    at::index_select_out(arena.model(), arena.table(), 0, arena.index(set));
+  method.to = [](Operands& operands, int set) {
+    at::index_select_out(operands.model(), operands.table(), 0, operands.index(set));
   };
-  method.from = [](Arena& arena, int set) {
-    arena.table().index_copy_(0, arena.index(set), arena.values(set));
+  method.from = [](Operands& operands, int set) {
+    operands.table().index_copy_(0, operands.index(set), operands.values(set));
   };
   return method;
 }
 
 TEST_F(BidirectionalTest, TheHalvesAreTheBatch) {
-  ASSERT_EQ(arena_.parts().size(), 2U);
-  auto &there = *arena_.parts().front(), &back = *arena_.parts().back();
+  ASSERT_EQ(fixture_.slices.size(), 2U);
+  auto& whole = fixture_.operands;
+  auto &there = *fixture_.slices.front(), &back = *fixture_.slices.back();
   EXPECT_EQ(there.model().size(0), batch / 2);
   EXPECT_EQ(back.model().size(0), batch - batch / 2);
   for (int set = 0; set < harness::index_sets; ++set) {
-    EXPECT_TRUE(at::equal(at::cat({there.index(set), back.index(set)}), arena_.index(set)));
-    EXPECT_EQ(back.values(set).data_ptr(), arena_.values(set)[batch / 2].data_ptr());
+    EXPECT_TRUE(at::equal(at::cat({there.index(set), back.index(set)}), whole.index(set)));
+    EXPECT_EQ(back.values(set).data_ptr(), whole.values(set)[batch / 2].data_ptr());
   }
-  EXPECT_EQ(there.payload_bytes() + back.payload_bytes(), arena_.payload_bytes());
+  EXPECT_EQ(there.payload_bytes() + back.payload_bytes(), whole.payload_bytes());
 }
 
 TEST_F(BidirectionalTest, OneThatDoesBothPassesAndLeavesTheTableAsItWas) {
@@ -85,21 +88,21 @@ TEST_F(BidirectionalTest, OneThatDoesBothPassesAndLeavesTheTableAsItWas) {
 TEST_F(BidirectionalTest, TheCeilingsPiecesAreHalvesToo) {
   auto method = by_libtorch();
   method.pattern = Pattern::contiguous;
-  method.to = [](Arena& arena, int set) {
-    for (auto& piece : arena.pieces(set)) piece.model.copy_(piece.table);
+  method.to = [](Operands& operands, int set) {
+    for (auto& piece : operands.pieces(set)) piece.model.copy_(piece.table);
   };
-  method.from = [](Arena& arena, int set) {
-    for (auto& piece : arena.pieces(set)) piece.table.copy_(piece.values);
+  method.from = [](Operands& operands, int set) {
+    for (auto& piece : operands.pieces(set)) piece.table.copy_(piece.values);
   };
   for (int set = 0; set < harness::index_sets; ++set) EXPECT_EQ(check_of(method, set).mismatches, 0) << set;
 }
 
 TEST_F(BidirectionalTest, EachHalfThatIsNotDoneIsSeen) {
   auto method = by_libtorch();
-  method.to = [](Arena&, int) {};
+  method.to = [](Operands&, int) {};
   EXPECT_EQ(check_of(method, 1).mismatches, batch / 2);
   method = by_libtorch();
-  method.from = [](Arena&, int) {};
+  method.from = [](Operands&, int) {};
   EXPECT_EQ(check_of(method, 1).mismatches, batch - batch / 2);
   EXPECT_EQ(check_of(by_libtorch(), 1).mismatches, 0) << "what differed was mended";
 }
@@ -107,19 +110,21 @@ TEST_F(BidirectionalTest, EachHalfThatIsNotDoneIsSeen) {
 TEST_F(BidirectionalTest, RowsThatWereOnlyToBeReadMustNotChange) {
   auto method = by_libtorch();
   const auto honest = method.to;
-  method.to = [honest](Arena& arena, int set) {
-    honest(arena, set);
-    arena.table()[arena.index(set)[3].item<std::int64_t>()].zero_();
+  method.to = [honest](Operands& operands, int set) {
+    honest(operands, set);
+    operands.table()[operands.index(set)[3].item<std::int64_t>()].zero_();
   };
   EXPECT_EQ(check_of(method, 2).mismatches, 1);
 }
 
 TEST_F(BidirectionalTest, AResultOfItsOwnIsWhatIsChecked) {
   auto method = by_libtorch();
-  method.to = [](Arena& arena, int set) { arena.deliver(arena.table().index_select(0, arena.index(set))); };
+  method.to = [](Operands& operands, int set) {
+    operands.deliver(operands.table().index_select(0, operands.index(set)));
+  };
   EXPECT_EQ(check_of(method, 0).mismatches, 0);
-  arena_.forget_result();
-  method.to = [](Arena&, int) {};
+  fixture_.forget_results();
+  method.to = [](Operands&, int) {};
   EXPECT_EQ(check_of(method, 0).mismatches, batch / 2);
 }
 

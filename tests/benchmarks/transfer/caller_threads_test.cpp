@@ -131,12 +131,15 @@ TEST(CallerThreads, EachHasItsCoresAndAsManyThreads) {
 constexpr std::uint64_t seed = 42;
 constexpr std::int64_t rows = 1000, batch = 60, several = 3;
 
-reports::Identity cell(const std::string& direction) {
-  reports::Identity id;
-  id.suite = "transfer", id.direction = direction, id.placement = "pageable", id.device = "cpu",
-  id.dtype = "float32", id.index_dtype = "int64", id.distribution = "unique", id.rows = rows, id.dim = 5,
-  id.batch = batch, id.cores = 1, id.axes = {{"callers", several}};
-  return id;
+TransferCase there_and_back_cell() {
+  return {.direction = Direction::round_trip,
+          .placement = speedtorch::Placement::pageable,
+          .distribution = "unique",
+          .rows = rows,
+          .dim = 5,
+          .batch = batch,
+          .cores = 1,
+          .callers = several};
 }
 
 /// Set s names rows s, s + 5, s + 10 ...
@@ -154,33 +157,34 @@ class ConcurrentCallersTest : public testing::Test {
   /// What a round leaves, as the suite would see it: the model's rows, then the table's.
   std::pair<harness::Check, harness::Check> checks_of(const ConcurrentCallers::Operation& operation,
                                                       int set) {
-    arena_.poison_model();
-    arena_.poison_rows(Pattern::indexed, set);
-    arena_.prepare_values(Pattern::indexed, set, 1);
-    at_once_.run(set, 1, operation);
-    return {arena_.check_model(Pattern::indexed, set, 1), arena_.check_named(Pattern::indexed, set, 1)};
+    fixture_.poison_model();
+    fixture_.verifier.poison_rows(fixture_.operands, Pattern::indexed, set);
+    fixture_.prepare_values(Pattern::indexed, set, 1);
+    callers_.run(set, 1, operation);
+    return {fixture_.check_model(Pattern::indexed, set, 1),
+            fixture_.verifier.check_named(Pattern::indexed, set, 1)};
   }
 
   TableStore store_{seed};
   std::shared_ptr<speedtorch::Memory> memory_ =
       store_.filled(speedtorch::Placement::pageable, rows * 20, at::kCPU);
-  Arena arena_{cell("round_trip"), memory_, every_fifth(), seed};
-  ConcurrentCallers at_once_{arena_, std::make_shared<CallerThreads>(several, std::vector<int>{})};
+  TransferFixture fixture_{there_and_back_cell(), memory_, every_fifth(), seed};
+  ConcurrentCallers callers_{fixture_, std::make_shared<CallerThreads>(several, std::vector<int>{})};
 };
 
-void there_and_back(Arena& part, int set) {
-  speedtorch::scatter_rows(part.table(), part.index(set), part.values(set));
-  speedtorch::gather_rows(part.table(), part.index(set), part.model());
+void there_and_back(Operands& slice, int set) {
+  speedtorch::scatter_rows(slice.table(), slice.index(set), slice.values(set));
+  speedtorch::gather_rows(slice.table(), slice.index(set), slice.model());
 }
 
 TEST_F(ConcurrentCallersTest, EachHasItsOwnRowsOfTheBatch) {
-  ASSERT_EQ(std::ssize(arena_.parts()), several);
-  EXPECT_EQ(arena_.payload_bytes(), several * batch * 20) << "of all callers";
+  ASSERT_EQ(std::ssize(fixture_.slices), several);
+  EXPECT_EQ(fixture_.operands.payload_bytes(), several * batch * 20) << "of all callers";
   std::set<std::int64_t> seen;
-  for (const auto& part : arena_.parts()) {
-    ASSERT_EQ(part->index(3).numel(), batch);
+  for (const auto& slice : fixture_.slices) {
+    ASSERT_EQ(slice->index(3).numel(), batch);
     for (std::int64_t i = 0; i < batch; ++i)
-      EXPECT_TRUE(seen.insert(part->index(3)[i].item<std::int64_t>()).second) << "a row of two callers";
+      EXPECT_TRUE(seen.insert(slice->index(3)[i].item<std::int64_t>()).second) << "a row of two callers";
   }
   EXPECT_EQ(std::ssize(seen), several * batch);
 }
@@ -195,9 +199,9 @@ TEST_F(ConcurrentCallersTest, RightResultsOfAllPass) {
 }
 
 TEST_F(ConcurrentCallersTest, OneCallersWrongResultIsSeenAndNamed) {
-  const auto faulty = [this](Arena& part, int set) {
-    there_and_back(part, set);
-    if (&part == arena_.parts()[2].get()) part.model()[batch - 1].zero_();
+  const auto faulty = [this](Operands& slice, int set) {
+    there_and_back(slice, set);
+    if (&slice == fixture_.slices[2].get()) slice.model()[batch - 1].zero_();
   };
   const auto [model, table] = checks_of(faulty, 1);
   EXPECT_EQ(model.mismatches, 1);
@@ -206,8 +210,8 @@ TEST_F(ConcurrentCallersTest, OneCallersWrongResultIsSeenAndNamed) {
 }
 
 TEST_F(ConcurrentCallersTest, OneCallersMissingWritesAreSeen) {
-  const auto faulty = [this](Arena& part, int set) {
-    if (&part != arena_.parts()[1].get()) there_and_back(part, set);
+  const auto faulty = [this](Operands& slice, int set) {
+    if (&slice != fixture_.slices[1].get()) there_and_back(slice, set);
   };
   const auto [model, table] = checks_of(faulty, 1);
   EXPECT_EQ(model.mismatches, batch);
@@ -215,14 +219,14 @@ TEST_F(ConcurrentCallersTest, OneCallersMissingWritesAreSeen) {
 }
 
 TEST_F(ConcurrentCallersTest, ResultsOfTheirOwnAreChecked) {
-  const auto delivers = [this](Arena& part, int set) {
-    there_and_back(part, set);
-    auto result = part.model().clone();
-    if (&part == arena_.parts()[0].get()) result[7].zero_();
-    part.deliver(result);
+  const auto delivers = [this](Operands& slice, int set) {
+    there_and_back(slice, set);
+    auto result = slice.model().clone();
+    if (&slice == fixture_.slices[0].get()) result[7].zero_();
+    slice.deliver(result);
   };
   EXPECT_EQ(checks_of(delivers, 1).first.mismatches, 1);
-  arena_.forget_result();
+  fixture_.forget_results();
   EXPECT_EQ(checks_of(there_and_back, 1).first.mismatches, 0);
 }
 

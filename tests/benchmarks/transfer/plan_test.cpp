@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <set>
 
+#include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/case.h"
+#include "benchmarks/transfer/fit.h"
 #include "benchmarks/transfer/method.h"
 #include "benchmarks/transfer/plan.h"
-#include "harness/case_id.h"
 #include "harness/errors.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench::plan_test {
 namespace {
 
+using speedtorch::Placement;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -44,7 +46,7 @@ Options on_host() {
 std::set<std::string> values(const TransferPlan& plan, std::string reports::Identity::*axis) {
   std::set<std::string> seen;
   for (const auto& group : plan.groups) {
-    for (const auto& id : group.cases) seen.insert(id.*axis);
+    for (const auto& one : group.cases) seen.insert(identity_of(one).*axis);
   }
   return seen;
 }
@@ -59,7 +61,8 @@ TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
   double seconds = 0;
   for (const auto& group : standard.groups) {
     seconds += group.seconds;
-    for (const auto& id : group.cases) {
+    for (const auto& one : group.cases) {
+      const auto id = identity_of(one);
       EXPECT_EQ(id.rows, 1'000'000);
       EXPECT_EQ(id.dim, 128);
       EXPECT_EQ(id.batch, 131'072);
@@ -108,19 +111,19 @@ TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
 }
 
 TEST(Plan, BothWaysAtOnceNeedTwoDistinctRows) {
-  reports::Identity id;
-  id.direction = "both", id.rows = 100, id.batch = 2, id.distribution = "unique";
-  EXPECT_EQ(direction_skip_reason(id), "");
-  id.batch = 1;
-  EXPECT_THAT(direction_skip_reason(id), HasSubstr("--batch 2"));
-  id.batch = 100, id.distribution = "sequential";
-  EXPECT_EQ(direction_skip_reason(id), "");
-  id.batch = 101;
-  EXPECT_THAT(direction_skip_reason(id), HasSubstr("--distribution unique"));
-  id.batch = 2, id.distribution = "uniform";
-  EXPECT_THAT(direction_skip_reason(id), HasSubstr("--distribution unique"));
-  id.direction = "from";
-  EXPECT_EQ(direction_skip_reason(id), "");
+  TransferCase one;
+  one.direction = Direction::both, one.rows = 100, one.batch = 2, one.distribution = "unique";
+  EXPECT_EQ(direction_skip_reason(one), "");
+  one.batch = 1;
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--batch 2"));
+  one.batch = 100, one.distribution = "sequential";
+  EXPECT_EQ(direction_skip_reason(one), "");
+  one.batch = 101;
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--distribution unique"));
+  one.batch = 2, one.distribution = "uniform";
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--distribution unique"));
+  one.direction = Direction::from;
+  EXPECT_EQ(direction_skip_reason(one), "");
 }
 
 TEST(Plan, AxesMultiply) {
@@ -153,8 +156,8 @@ using reports::Identity;
 std::set<std::int64_t> numbers(const TransferPlan& plan, std::int64_t Identity::*axis, auto chosen) {
   std::set<std::int64_t> seen;
   for (const auto& group : plan.groups) {
-    for (const auto& id : group.cases) {
-      if (chosen(id)) seen.insert(id.*axis);
+    for (const auto& one : group.cases) {
+      if (chosen(identity_of(one))) seen.insert(identity_of(one).*axis);
     }
   }
   return seen;
@@ -191,19 +194,20 @@ TEST(Plan, KernelsHasEveryCellOfItsGoals) {
 
 TEST(Plan, KernelsMeasuresEachCaseOnceAndOnePlacementAfterTheOther) {
   const auto planned = plan(kernels());
-  std::set<std::string> sentences;
-  std::vector<std::string> placements;
+  std::set<std::string> case_ids;
+  Placements placements;
   double seconds = 0;
   for (const auto& group : planned.groups) {
     seconds += group.seconds;
-    for (const auto& id : group.cases) {
-      EXPECT_TRUE(sentences.insert(case_id_of(id)).second) << case_id_of(id);
-      EXPECT_EQ(id.placement, group.cases.front().placement);
+    for (const auto& one : group.cases) {
+      const auto id = case_id_of(identity_of(one));
+      EXPECT_TRUE(case_ids.insert(id).second) << id;
+      EXPECT_EQ(one.placement, group.cases.front().placement);
     }
     if (placements.empty() || placements.back() != group.cases.front().placement)
       placements.push_back(group.cases.front().placement);
   }
-  EXPECT_EQ(placements, (std::vector<std::string>{"pageable", "hugepage"}));
+  EXPECT_EQ(placements, (Placements{Placement::pageable, Placement::hugepage}));
   EXPECT_LT(seconds, 300);
 }
 
@@ -245,7 +249,7 @@ TEST(Plan, GivenAxesReplaceThoseOfEachBlock) {
 std::vector<const TransferPlan::Cases*> groups_with(const TransferPlan& planned, const std::string& method) {
   std::vector<const TransferPlan::Cases*> found;
   for (const auto& group : planned.groups) {
-    const auto is_its = [&](const Identity& id) { return id.method == method; };
+    const auto is_its = [&](const TransferCase& one) { return one.method->name == method; };
     if (std::ranges::any_of(group.cases, is_its)) found.push_back(&group);
   }
   return found;
@@ -258,11 +262,11 @@ TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
   const auto planned = plan(options);
   EXPECT_EQ(groups_with(planned, "gather").size(), 13U * 2) << "widths, placements";
   for (const auto* group : groups_with(planned, "gather")) {
-    for (const auto& id : group->cases) {
-      EXPECT_EQ(id.cores, 1);
-      EXPECT_EQ(id.direction, "to");
-      EXPECT_EQ(id.index_dtype, "int64");
-      EXPECT_EQ(id.batch, 131'072);
+    for (const auto& one : group->cases) {
+      EXPECT_EQ(one.cores, 1);
+      EXPECT_EQ(one.direction, Direction::to);
+      EXPECT_EQ(one.index_dtype, at::kLong);
+      EXPECT_EQ(one.batch, 131'072);
     }
   }
   EXPECT_EQ(values(planned, &Identity::method),
@@ -275,12 +279,11 @@ TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
   auto options = kernels();
   options.cores = {2}, options.peers = {"gather"};  // so all blocks have the same cells
   const auto planned = plan(options);
-  std::set<std::string> cells;
+  std::set<TransferCase> cells;
   for (const auto& group : planned.groups) {
-    for (const auto& id : group.cases) EXPECT_TRUE(id.same_cell(group.cases.front()));
-    auto cell = group.cases.front();
-    cell.method.clear();
-    EXPECT_TRUE(cells.insert(harness::format_case(cell, {})).second) << case_id_of(group.cases.front());
+    const auto& first = group.cases.front();
+    for (const auto& one : group.cases) EXPECT_EQ(one.cell(), first.cell());
+    EXPECT_TRUE(cells.insert(first.cell()).second) << case_id_of(identity_of(first));
   }
   const auto with = groups_with(planned, "gather");
   ASSERT_EQ(with.size(), 13U * 2);
@@ -303,21 +306,21 @@ TEST(Plan, CallersAreAnAxisWithASmallerBatch) {
   options.callers = {1, 8};
   const auto planned = plan(options);
   ASSERT_EQ(planned.groups.size(), 2U);
-  EXPECT_EQ(callers_of(planned.groups[0].cases.front()), 1);
-  EXPECT_EQ(callers_of(planned.groups[1].cases.front()), 8);
+  EXPECT_EQ(planned.groups[0].cases.front().callers, 1);
+  EXPECT_EQ(planned.groups[1].cases.front().callers, 8);
   for (const auto& group : planned.groups) EXPECT_EQ(group.cases.front().batch * 8, 131'072);
   options.batches = {100};
   EXPECT_EQ(plan(options).groups[1].cases.front().batch, 100);
-  EXPECT_EQ(rows_moved(plan(options).groups[1].cases.front()), 800);
+  EXPECT_EQ(plan(options).groups[1].cases.front().rows_moved(), 800);
 }
 
 TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
-  reports::Identity id;
-  id.rows = 1000, id.batch = 100, id.axes = transfer_axes::further();
-  const auto of = [&](const char* direction, const char* distribution, std::int64_t callers) {
-    id.direction = direction, id.distribution = distribution;
-    std::ranges::find(id.axes, "callers", &reports::Columns::value_type::first)->second = callers;
-    return direction_skip_reason(id);
+  const auto of = [](const char* direction, const char* distribution, std::int64_t callers) {
+    return direction_skip_reason({.direction = direction_of(direction),
+                                  .distribution = distribution,
+                                  .rows = 1000,
+                                  .batch = 100,
+                                  .callers = callers});
   };
   for (const char* distribution : {"unique", "uniform", "zipf:1.1", "sequential"}) {
     EXPECT_EQ(of("to", distribution, 8), "") << "reading one row is no trouble";
@@ -363,8 +366,8 @@ TEST(Plan, AnInstructionSetIsAnAxis) {
   options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {1};
   const auto planned = plan(options);
   ASSERT_EQ(planned.groups.size(), 2U);
-  EXPECT_EQ(std::get<std::string>(*reports::find(planned.groups[0].cases.front().axes, "isa")), "best");
-  EXPECT_EQ(std::get<std::string>(*reports::find(planned.groups[1].cases.front().axes, "isa")), "baseline");
+  EXPECT_EQ(planned.groups[0].cases.front().isa, "best");
+  EXPECT_EQ(planned.groups[1].cases.front().isa, "baseline");
   EXPECT_EQ(transfer_axes::isas().front(), "best");
   EXPECT_EQ(transfer_axes::isas().back(), "baseline");
 }
@@ -418,44 +421,38 @@ TEST(Plan, ACaseBringsWhatItIsJudgedAgainst) {
   ASSERT_EQ(one.groups.size(), 1U);
   EXPECT_EQ(values(one, &reports::Identity::method),
             (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy", "stream"}));
-  for (const auto& id : one.groups[0].cases) {
-    EXPECT_EQ(id.placement, "hugepage");
-    EXPECT_EQ(id.rows, 2000);
-    EXPECT_EQ(id.index_dtype, "int32");
-    EXPECT_EQ(id.cores, 2);
+  for (const auto& found : one.groups[0].cases) {
+    EXPECT_EQ(found.placement, Placement::hugepage);
+    EXPECT_EQ(found.rows, 2000);
+    EXPECT_EQ(found.index_dtype, at::kInt);
+    EXPECT_EQ(found.cores, 2);
   }
 }
 
-const Method& method(const std::string& name) {
-  return *std::find_if(methods().begin(), methods().end(), [&](const Method& m) { return m.name == name; });
-}
-
-reports::Identity case_of(const std::string& placement, const std::string& device,
-                          const std::string& direction = "to") {
-  reports::Identity id;
-  id.placement = placement, id.device = device, id.direction = direction;
-  return id;
+TransferCase case_of(const std::string& placement, const std::string& device,
+                     Direction direction = Direction::to) {
+  return {.direction = direction, .placement = placement_of(placement), .device = at::Device(device)};
 }
 
 TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
   for (const char* name : {"cub_batched", "memcpy_batch"}) {
     for (const auto& placement : transfer_axes::placements()) {
-      EXPECT_FALSE(method(name).supports(case_of(placement, "cpu"))) << name << " " << placement;
-      EXPECT_EQ(method(name).supports(case_of(placement, "cuda:0")),
+      EXPECT_FALSE(method_named(name).supports(case_of(placement, "cpu"))) << name << " " << placement;
+      EXPECT_EQ(method_named(name).supports(case_of(placement, "cuda:0")),
                 placement == "pinned" || placement == "device")
           << name << " " << placement;
     }
-    EXPECT_EQ(method(name).role, harness::Role::peer);
+    EXPECT_EQ(method_named(name).role, harness::Role::peer);
   }
 }
 
 TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
-  const auto& hybrid = method("hybrid");
+  const auto& hybrid = method_named("hybrid");
   for (const auto& placement : transfer_axes::placements())
     EXPECT_EQ(hybrid.supports(case_of(placement, "cuda:0")), placement == "pinned") << placement;
   EXPECT_FALSE(hybrid.supports(case_of("pinned", "cpu")));
   EXPECT_EQ(hybrid.skip_reason(case_of("pinned", "cuda:0")), "");
-  for (const char* direction : {"from", "round_trip"})
+  for (const auto direction : {Direction::from, Direction::round_trip})
     EXPECT_THAT(hybrid.skip_reason(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
 }
 
@@ -489,7 +486,7 @@ TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
     EXPECT_EQ(block.devices, Block::Devices::gpu);
     EXPECT_EQ(block.placements, std::vector<std::string>{"pinned"});
     EXPECT_EQ(block.row_bytes, std::vector<std::int64_t>{512});
-    for (const auto& name : block.methods) EXPECT_EQ(method(name).name, name);
+    for (const auto& name : block.methods) EXPECT_EQ(method_named(name).name, name);
     for (const auto& one : methods()) {
       const bool budget = one.name.starts_with("speedtorch_");
       EXPECT_TRUE(!budget || contains(block.methods, one.name)) << one.name;
