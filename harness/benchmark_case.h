@@ -1,4 +1,4 @@
-/// One case, ready to run: what the sampler needs of it.
+/// A case that the sampler can run.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,18 @@
 
 namespace stbench::harness {
 
-/// What a check found.
+/// The result of a check.
 struct Check {
   std::int64_t rows = 0;        ///< rows compared with the reference
   std::int64_t mismatches = 0;  ///< rows that differ
-  std::string first;            ///< the first of them in words, empty where none
+  std::string first;            ///< the first of them in words; empty if none
 };
 
-/// How a case is judged against the others of its cell.
+/// How a case is compared with the others of its cell.
 enum class Role { ours, libtorch, ceiling, peer };
 
-/// A case that can be run. Every step is told which of the rotating index sets it works on. The verifier is a
-/// constructor argument, so that no case without one compiles.
+/// Every step gets the number of the index set that it works on; sets rotate. The verifier is a constructor
+/// argument, so that no case compiles without one.
 struct BenchmarkCase {
   using Step = std::function<void(int set)>;
   using Verifier = std::function<Check(int set)>;
@@ -36,19 +36,20 @@ struct BenchmarkCase {
   Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
   Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
-  /// Untimed, after each sample: a quick look whether its last operation did anything; empty where nothing is
-  /// to be seen. What differs ends the case as `wrong`.
+  /// Untimed, after each sample: looks quickly whether its last operation did anything. A mismatch ends the
+  /// case as `wrong`. Empty if there is nothing to see.
   Verifier quick_check;
-  /// Where the work is done in another process or in threads that start together, whose clock it is then
-  /// (asking costs tens of microseconds): runs `repeat` operations over rotating sets from `first` on,
-  /// returns the seconds of all of them. Empty: the sampler takes the time around `run` and `finish`.
+  /// For work in another process or in threads that start together: runs `repeat` operations over rotating
+  /// sets from `first` on and returns the seconds of all of them by their own clock (asking them costs tens
+  /// of microseconds). Empty: the sampler takes the time around `run` and `finish`.
   std::function<double(int first, int repeat)> self_timed;
   std::int64_t payload_bytes = 0;  ///< of one operation
   std::int64_t index_bytes = 0;    ///< of one operation
-  bool judged_by_ceiling = false;  ///< a speed above the ceiling would be an error: no cache can explain it
-  bool latency = false;            ///< single runs are timed, too: the latency of one operation
-  bool repeatable = true;          ///< back-to-back runs over several sets keep their meaning
-  reports::Columns more;           ///< plain columns of the suite
+  bool judged_by_ceiling =
+      false;               ///< no cache can explain a speed above the ceiling, so that it would be an error
+  bool latency = false;    ///< single runs are timed, too, for the latency of one operation
+  bool repeatable = true;  ///< back-to-back runs over several sets keep their meaning
+  reports::Columns more;   ///< plain columns of the suite
 };
 
 }  // namespace stbench::harness

@@ -30,7 +30,7 @@ constexpr std::string_view kRightWork =
     "contiguous step libtorch -> contiguous -> cpu float32 1k×1k cores=2 optimizer=SGD";
 constexpr std::string_view kRightHold = "memory in pinned -> speedtorch -> cuda:0 float32 10M×128";
 
-/// What is wrong with a sentence; the right form is added where its kind is known.
+/// What is wrong with a case ID; the right form is added where its kind is known.
 class BadCaseId : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -45,10 +45,10 @@ struct Word {
   bool is_arrow = false;
 };
 
-/// Reads one word after another off a sentence.
+/// Reads one word after another off a case ID.
 class Words {
  public:
-  explicit Words(std::string_view sentence) : rest_(sentence) {}
+  explicit Words(std::string_view text) : rest_(text) {}
 
   std::optional<Word> next() {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
@@ -160,8 +160,8 @@ class Reader {
     id_.axes = defaults;
   }
 
-  Identity read(std::string_view sentence) {
-    Words words(sentence);
+  Identity read(std::string_view text) {
+    Words words(text);
     while (const auto word = words.next()) {
       if (word->equals == 0) {
         words_.push_back(*word);
@@ -267,7 +267,7 @@ bool moves_rows(const Identity& id) {
   return id.batch != 0 || !id.distribution.empty() || !id.index_dtype.empty();
 }
 
-std::string_view right_sentence(CaseKind kind) {
+std::string_view right_form(CaseKind kind) {
   if (kind == CaseKind::moves) return kRightMove;
   return kind == CaseKind::holds ? kRightHold : kRightWork;
 }
@@ -275,28 +275,27 @@ std::string_view right_sentence(CaseKind kind) {
 }  // namespace
 
 std::string format_case(const Identity& id, const AxisDefaults& defaults) {
-  std::string sentence = fmt::format(
-      "{} {} {} -> {} -> {} {} {}×{}", as_word(id.suite), as_word(id.direction), as_word(id.placement),
-      as_word(id.method), as_word(id.device), as_word(id.dtype), short_count(id.rows), short_count(id.dim));
+  std::string text = fmt::format("{} {} {} -> {} -> {} {} {}×{}", as_word(id.suite), as_word(id.direction),
+                                 as_word(id.placement), as_word(id.method), as_word(id.device),
+                                 as_word(id.dtype), short_count(id.rows), short_count(id.dim));
   if (moves_rows(id)) {
-    sentence += fmt::format(" batch {} {} {}", short_count(id.batch), as_word(id.distribution),
-                            as_word(id.index_dtype));
+    text += fmt::format(" batch {} {} {}", short_count(id.batch), as_word(id.distribution),
+                        as_word(id.index_dtype));
   }
-  if (moves_rows(id) || id.cores != 0) sentence += fmt::format(" cores={}", id.cores);
+  if (moves_rows(id) || id.cores != 0) text += fmt::format(" cores={}", id.cores);
   for (const auto& [name, value] : id.axes) {
     const auto axis = std::ranges::find(defaults, name, &AxisDefaults::value_type::first);
     const Value like = axis == defaults.end() ? Value() : axis->second;
-    if (axis == defaults.end() || like != value)
-      sentence += fmt::format(" {}={}", name, as_text(value, like));
+    if (axis == defaults.end() || like != value) text += fmt::format(" {}={}", name, as_text(value, like));
   }
-  return sentence;
+  return text;
 }
 
-Identity parse_case(std::string_view sentence, const AxisDefaults& defaults, CaseKind kind) {
+Identity parse_case(std::string_view text, const AxisDefaults& defaults, CaseKind kind) {
   try {
-    return Reader(defaults, kind).read(sentence);
+    return Reader(defaults, kind).read(text);
   } catch (const BadCaseId& bad) {
-    throw UsageError(fmt::format("{}: {}\nright: {}", kOption, bad.what(), right_sentence(kind)));
+    throw UsageError(fmt::format("{}: {}\nright: {}", kOption, bad.what(), right_form(kind)));
   }
 }
 

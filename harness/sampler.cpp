@@ -52,7 +52,7 @@ std::string interval_too_wide(double half_width) {
 struct Entry {
   BenchmarkCase* one_case;
   Record record;
-  std::string sentence;  ///< the case in words, for spans
+  std::string case_id;  ///< the case in words, for spans
   std::optional<std::int64_t>
       throttled;  ///< samples while the device was throttled; nothing where that is not known
   int repeat = 1;
@@ -65,7 +65,7 @@ struct Entry {
     record.payload_bytes = of.payload_bytes;
     record.index_bytes = of.index_bytes;
     record.more = of.more;
-    sentence = format_case(of.id, {});
+    case_id = format_case(of.id, {});
   }
 
   void drop(Status status, const std::string& reason) {
@@ -115,7 +115,7 @@ class Sampling {
   template <class Action>
   void attempt(Entry& entry, std::string_view phase, Action action) {
     if (hooks_.enter) hooks_.enter(*entry.one_case, phase);
-    STBENCH_SPAN(span, phase, entry.sentence);
+    STBENCH_SPAN(span, phase, entry.case_id);
     try {
       action();
     } catch (const std::exception& error) {
@@ -147,7 +147,7 @@ class Sampling {
   }
 
   void compare(Entry& entry, int set) {
-    STBENCH_SPAN(span, "verify", entry.sentence);
+    STBENCH_SPAN(span, "verify", entry.case_id);
     judge(entry, entry.one_case->verify(set));
   }
 
@@ -182,7 +182,7 @@ class Sampling {
 
   /// Fresh values and evicted caches for the sets that a sample works on.
   void prepare(Entry& entry, int first, int sets) {
-    STBENCH_SPAN(span, "prepare", entry.sentence);
+    STBENCH_SPAN(span, "prepare", entry.case_id);
     for (int k = 0; k < sets; ++k) entry.one_case->prepare((first + k) % index_sets);
     entry.one_case->finish();  // what was queued here is not the sample's
   }
@@ -192,7 +192,7 @@ class Sampling {
     auto* const current = Trace::current();
     if (current == nullptr) return;
     if (entry.one_case->self_timed) begin = hooks_.now_s() - seconds;
-    current->add("timed", entry.sentence, begin, begin + seconds, repeat);
+    current->add("timed", entry.case_id, begin, begin + seconds, repeat);
   }
 
   /// Seconds of `repeat` operations, from set `first` on, with the closing synchronise.

@@ -6,8 +6,8 @@
 namespace stbench {
 namespace {
 
-/// This library: one buffer for all parameters, one pass over parameters, gradients and states, clipping and
-/// zeroing in it.
+/// This library: one buffer for all parameters, and one pass over parameters, gradients and states that also
+/// clips and zeroes.
 class ContiguousStep final : public ContiguousStepper {
  public:
   ContiguousStep(const reports::Identity& id, ContiguousFixture& fixture)
@@ -28,7 +28,7 @@ class ContiguousStep final : public ContiguousStepper {
   }
 
   void prepare(int /*set*/) override {
-    if (filled_ && fixture_.clip == 0) return;  // they stay, and count as used
+    if (filled_ && fixture_.clip == 0) return;  // the step leaves them as they are
     const auto& parameters = optimizer_.parameters().original();
     for (std::size_t k = 0; k < parameters.size(); ++k) parameters[k].grad().copy_(fixture_.gradients[k]);
     filled_ = true;

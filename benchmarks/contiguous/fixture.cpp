@@ -107,7 +107,7 @@ std::vector<ParameterPlace> ContiguousFixture::places(bool flat) const {
   return places;
 }
 
-/// The first and the last elements of each parameter and some evenly between: all of a small model.
+/// The first and the last element of each parameter and some evenly between; all elements of a small model.
 std::vector<std::int64_t> ContiguousStepper::looked_at(std::size_t parameter) const {
   constexpr std::int64_t most = 200'000;
   const auto count = elements_of(fixture_.shapes[parameter]);
@@ -130,7 +130,8 @@ std::vector<double> ContiguousStepper::look(const std::vector<ParameterPlace>& p
   return values;
 }
 
-/// Of what is read once and written once; a norm reads the gradients once more, and zeroing writes them.
+/// A step reads parameters, gradients and states and writes parameters and states. A norm reads the gradients
+/// once more, and zeroing writes them.
 std::int64_t ContiguousFixture::step_bytes() const {
   const auto states = static_cast<std::int64_t>(state_names.size());
   return elements * static_cast<std::int64_t>(sizeof(float)) * (3 + 2 * states + (clip > 0 ? 2 : 0));

@@ -1,5 +1,5 @@
-/// What the contestants of a cell of the contiguous suite step: the parameters of a model, each of them with
-/// copies of its own, all with the same values.
+/// The fixture of a cell of the contiguous suite: the parameters of a model. Each method has its own copies
+/// with the same values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,10 +24,10 @@ struct ModelShape {
 };
 const std::vector<ModelShape>& model_shapes();
 
-/// Those of a case: `even` ones of `dim` elements, or a model's.
+/// The parameters of a case: `even` ones of `dim` elements each, or a model's.
 std::vector<std::vector<std::int64_t>> parameter_shapes(const reports::Identity& id);
 
-/// A parameter and what belongs to it.
+/// A parameter with its gradient and states.
 struct ParameterPlace {
   at::Tensor param, grad;
   std::vector<at::Tensor> states;
@@ -36,15 +36,15 @@ struct ParameterPlace {
 struct ContiguousFixture final : StepFixture {
   ContiguousFixture(const reports::Identity& id, const StepTerms& terms);
 
-  /// Memory for float32 numbers on the device.
+  /// Allocates float32 numbers on the device.
   [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes) const;
-  /// Parameters, gradients and states in memory of their own, or as views of one tensor each.
+  /// Parameters, gradients and states in separate memory each, or as views of one flat tensor per kind.
   [[nodiscard]] std::vector<ParameterPlace> places(bool flat) const;
-  /// Values by their position among all elements.
+  /// Fills values by their position among all elements.
   void fill_param(at::Tensor tensor, std::int64_t first) const;
   void fill_state(at::Tensor tensor, std::int64_t first, std::uint64_t state) const;
 
-  /// Bytes that a step reads and writes at the least.
+  /// Bytes that a step must read and write.
   [[nodiscard]] std::int64_t step_bytes() const;
 
   static constexpr std::int64_t steps_before = 10;
@@ -54,16 +54,16 @@ struct ContiguousFixture final : StepFixture {
   std::uint64_t seed;
   speedtorch::UpdateOptions options;
   std::vector<std::string> state_names;
-  double clip;  ///< the largest norm of all gradients; 0: they are not clipped
+  double clip;  ///< the largest norm of all gradients; 0: no clipping
   std::vector<std::vector<std::int64_t>> shapes;
-  std::vector<std::int64_t> firsts;  ///< of each parameter, its first element's position
+  std::vector<std::int64_t> firsts;  ///< the position of each parameter's first element
   std::int64_t elements = 0;
-  at::Tensor gradient;                ///< of all elements, in order, on the host
-  std::vector<at::Tensor> gradients;  ///< the same on the device, one a parameter
-  double scale = 1;                   ///< that clipping multiplies the gradients by
+  at::Tensor gradient;                ///< all elements, in order, on the host
+  std::vector<at::Tensor> gradients;  ///< the same on the device, one per parameter
+  double scale = 1;                   ///< the factor by which clipping scales the gradients
 };
 
-/// A contestant. A step is clipping (where the case has it, and then also zeroing the gradients) and the
+/// A method. A step clips the gradients and zeroes them afterwards (if the case clips), and does the
 /// optimizer's step.
 class ContiguousStepper : public Stepper {
  public:
@@ -76,17 +76,17 @@ class ContiguousStepper : public Stepper {
   [[nodiscard]] std::int64_t payload_bytes() const override { return fixture_.step_bytes(); }
 
  protected:
-  /// Does a part of a step: a span in a trace.
+  /// Does a part of a step, as a span in a trace.
   template <class Part>
   void part(std::string_view name, const Part& do_it) const {
     const harness::Span span(name, method_);
     do_it();
   }
-  /// The gradients that a step with clipping must leave at zero; those of the others are set to none.
+  /// The gradients that a step with clipping must leave at zero.
   [[nodiscard]] virtual std::vector<at::Tensor> zeroed() const { return {}; }
-  /// Where the parameters and their states are now.
+  /// The parameters and their states as they are now.
   [[nodiscard]] virtual std::vector<ParameterPlace> now() = 0;
-  /// The first parameter, without making copies of anything.
+  /// The first parameter, not a copy.
   [[nodiscard]] virtual at::Tensor first() = 0;
 
   ContiguousFixture& fixture_;
@@ -94,7 +94,7 @@ class ContiguousStepper : public Stepper {
 
  private:
   void check_zeroed(harness::Check& check) const;
-  /// Values of the elements that are looked at: the parameter's, then its states'.
+  /// The values of the checked elements: the parameter's, then its states'.
   [[nodiscard]] std::vector<double> look(const std::vector<ParameterPlace>& places) const;
   [[nodiscard]] std::vector<std::int64_t> looked_at(std::size_t parameter) const;
 
@@ -102,13 +102,13 @@ class ContiguousStepper : public Stepper {
   std::vector<double> before_;
 };
 
-/// One of those that work on the list of parameters as LibTorch allocates them.
+/// A method on the list of parameters as LibTorch allocates them.
 class ListStepper : public ContiguousStepper {
  public:
   ListStepper(const reports::Identity& id, ContiguousFixture& fixture, bool flat = false)
       : ContiguousStepper(id, fixture), places_(fixture.places(flat)) {}
 
-  /// The gradients as they were, after a step that scaled or zeroed them.
+  /// Restores the gradients after a step that scaled or zeroed them.
   void prepare(int set) override;
 
  protected:
@@ -121,7 +121,7 @@ class ListStepper : public ContiguousStepper {
   std::vector<ParameterPlace> places_;
 };
 
-/// Python torch's way to clip a list by its norm, in foreach operations.
+/// Clips a list by its norm as Python torch does, with foreach operations.
 void foreach_clip(at::TensorList grads, double max_norm);
 
 }  // namespace stbench

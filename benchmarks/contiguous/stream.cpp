@@ -10,12 +10,11 @@
 namespace stbench {
 namespace {
 
-/// The ceiling: as many bytes as a step reads and writes, copied from one end of memory to another: on a GPU
-/// as cudaMemcpy does it.
+/// The ceiling: copies as many bytes as a step reads and writes; on a GPU by cudaMemcpy.
 class StreamPass final : public Stepper {
  public:
   StreamPass(const reports::Identity& /*id*/, ContiguousFixture& fixture) : bytes_(fixture.step_bytes()) {
-    constexpr std::int64_t most = 256 << 20;  // far above every cache; more would only take memory
+    constexpr std::int64_t most = 256 << 20;  // far above every cache
     const auto kind = at::TensorOptions(fixture.device).dtype(at::kByte);
     from_ = at::empty({std::min(most, bytes_ / 2)}, kind).fill_(1);
     to_ = at::empty_like(from_);

@@ -1,4 +1,4 @@
-/// The contiguous suite: an optimizer's step on all parameters of a model. Contestants are files in
+/// The contiguous suite: an optimizer's step on all parameters of a model. Its methods are files in
 /// benchmarks/contiguous/, the parameters of real models files in benchmarks/steps/shapes/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@ using Counts = std::vector<std::int64_t>;
 /// The norm that SpeedTorch's program clipped to.
 constexpr double speedtorch_clip = 0.1;
 
-/// SparseAdam is of rows.
+/// All optimizers but SparseAdam, which works on rows.
 Names optimizers() {
   auto names = optimizer_names();
   std::erase(names, "SparseAdam");
@@ -36,7 +36,7 @@ Names shape_names() {
   return names;
 }
 
-/// Parameters of one cell: as many even ones of so many elements, or a model's.
+/// The parameters of one cell: `rows` even ones of `dim` elements each, or a model's.
 struct Size {
   std::string shape = "even";
   std::int64_t rows = 0, dim = 0;
@@ -71,7 +71,7 @@ harness::AxisDefaults axes() {
           {"shape", *reports::find(reports::known_axes(), "shape")}};
 }
 
-/// The case's rows and dim are those of its model: the parameters, and the elements of each on average.
+/// Sets the case's rows and dim by its model: the number of parameters, and their average number of elements.
 void fill_size(Identity& id) {
   const auto model = std::ranges::find(model_shapes(), axis<std::string>(id, "shape"), &ModelShape::name);
   if (model == model_shapes().end()) return;
@@ -79,7 +79,7 @@ void fill_size(Identity& id) {
   id.dim = model->elements() / id.rows;
 }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
   require_known(axis<std::string>(id, "optimizer"), "--suite contiguous: --optimizer", optimizers());
   require_known(axis<std::string>(id, "shape"), "--shape", shape_names());
@@ -143,8 +143,9 @@ StepCell cell_of_case(const Identity& given, const Options& /*options*/) {
   return {id, 0, 60};
 }
 
-/// Five copies of parameters, gradients and states: the three lists', the flat one's and ours; and gradients
-/// to begin with. They lie on the case's device; the host has the gradients, and what is read of a parameter.
+/// Bytes of five copies of parameters, gradients and states (three lists, a flat one, ours) and of the
+/// initial gradients, on the case's device. The host has the gradients and what the check reads of a
+/// parameter.
 std::int64_t needs_of_device(const Identity& id) {
   const auto states =
       std::ssize(speedtorch::state_names(optimizer_named(axis<std::string>(id, "optimizer"))));

@@ -16,7 +16,7 @@ namespace {
 
 using namespace speedtorch;
 
-/// LibTorch's fused kernels on the list of parameters, which C++ has as operations only. There are four.
+/// LibTorch's fused kernels on the list of parameters. C++ has them as operations only, for four optimizers.
 class TorchFusedStep final : public ListStepper {
  public:
   TorchFusedStep(const reports::Identity& id, ContiguousFixture& fixture)

@@ -6,7 +6,7 @@
 namespace stbench {
 namespace {
 
-/// torch::optim, a loop over the parameters: what a C++ training loop has today.
+/// torch::optim, which loops over the parameters: the usual C++ training loop.
 class TorchOptimStep final : public ListStepper {
  public:
   TorchOptimStep(const reports::Identity& id, ContiguousFixture& fixture)
@@ -37,7 +37,7 @@ class TorchOptimStep final : public ListStepper {
   LibtorchOptimizer optimizer_;
 };
 
-/// The same on one flat tensor of all parameters: what the seed does with the stock optimizer.
+/// The same on one flat tensor of all parameters, as SpeedTorch does it.
 class FlatStep final : public ListStepper {
  public:
   FlatStep(const reports::Identity& id, ContiguousFixture& fixture)
@@ -58,7 +58,7 @@ class FlatStep final : public ListStepper {
   [[nodiscard]] std::vector<at::Tensor> zeroed() const override { return {leaf_.grad()}; }
 
  private:
-  /// The buffer that the first parameter is a view of.
+  /// The flat buffer: the first parameter is a view of it.
   [[nodiscard]] at::Tensor whole(const at::Tensor& first) const {
     return first.as_strided({fixture_.elements}, {1}, 0);
   }

@@ -35,7 +35,7 @@ Text& text_slot() {
   return text;
 }
 
-/// Of the latest cell: those of one vocabulary follow each other.
+/// The corpus of the latest cell: cells of one vocabulary follow each other.
 std::shared_ptr<const Corpus> corpus_of(const std::string& path, std::int64_t rows) {
   static std::pair<std::string, std::int64_t> key;
   static std::shared_ptr<const Corpus> corpus;
@@ -90,7 +90,7 @@ std::int64_t distinct(const at::Tensor& index) {
 /// The gradients of a batch, by plain loops in double precision.
 struct Gradients {
   at::Tensor centers, contexts;
-  at::Tensor center_sizes;  ///< of the numbers that a center's was summed of
+  at::Tensor center_sizes;  ///< the absolute values that each center's gradient was summed of
 };
 
 void add_pair(const float* center, const float* context, double target, std::int64_t dim, double* to_center,
@@ -162,8 +162,8 @@ const std::vector<std::string>& training_optimizers() {
 }
 
 speedtorch::UpdateOptions training_options(const std::string& optimizer, std::int64_t batch) {
-  // A word's gradients of one batch are added up, of a frequent one's hundreds: what SGD bears falls with
-  // the batch. Of 4096 pairs it bears 0.05, and at 0.07 some vectors grow without end.
+  // A frequent word has hundreds of gradients in one batch, which are added up. The rate that SGD bears falls
+  // with the batch. Of 4096 pairs it bears 0.05, and at 0.07 some vectors grow without end.
   const double pairs = static_cast<double>(std::max<std::int64_t>(batch, 1024));
   if (optimizer == "SGD") return speedtorch::SGDOptions{.lr = 0.035 * 4096 / pairs};
   if (optimizer == "Adagrad") return speedtorch::AdagradOptions{.lr = 0.1};
@@ -190,7 +190,7 @@ EmbeddingFixture::EmbeddingFixture(const reports::Identity& cell, const StepTerm
       contexts(side_of(*this)) {
   heldout = on_device(heldout);
   for (std::size_t set = 0; set < batches.size(); ++set) {
-    batches[set] = training.draw(-1 - static_cast<std::int64_t>(set));  // none that is trained on later
+    batches[set] = training.draw(-1 - static_cast<std::int64_t>(set));  // later training uses other batches
     device_batches[set] = on_device(batches[set]);
   }
   reset();
@@ -210,7 +210,7 @@ reports::Columns EmbeddingFixture::columns() const {
 }
 
 void EmbeddingFixture::reset() {
-  const double most = 0.5 / static_cast<double>(id.dim);  // as word2vec's own program begins
+  const double most = 0.5 / static_cast<double>(id.dim);  // as in word2vec's program
   speedtorch::fill(centers.table, speedtorch::Uniform{-most, most, seed});
   speedtorch::fill(contexts.table, speedtorch::Uniform{-most, most, seed + 1});
   for (auto* side : {&centers, &contexts}) {
@@ -272,9 +272,9 @@ std::int64_t steps_to_train(const EmbeddingFixture& fixture) {
   return std::clamp(pairs_to_train / fixture.id.batch, fewest_steps, most_steps);
 }
 
-/// Whether a case can show in half a minute that it learns: a dense optimizer moves some 40 bytes of the two
-/// tables for each element and step; large batches take as long; of a shorter text there is too little, and
-/// small batches are too few pairs.
+/// True if a case can show in half a minute that it learns. A dense optimizer moves some 40 bytes of the two
+/// tables per element and step, large batches take as long, a short text has too few pairs, and so have small
+/// batches.
 bool can_show_learning(const EmbeddingFixture& fixture) {
   constexpr std::int64_t most_elements = 8'000'000'000;  // of all steps
   constexpr std::int64_t fewest_words = 100'000, least_batch = 512, largest_batch = 8192;
@@ -299,7 +299,7 @@ void EmbeddingStepper::conclude(reports::Record& record) {
     set_rate(first * (1 - static_cast<double>(step) / static_cast<double>(steps)));  // as word2vec's program
     train(fixture_.on_device(fixture_.training.draw(step)));
     if ((step + 1) % std::max<std::int64_t>(1, steps / points) != 0) continue;
-    if (harness::interrupted_by() != 0) return;  // what is not trained to its end shows nothing
+    if (harness::interrupted_by() != 0) return;  // unfinished training shows nothing
     curve += fmt::format(" {}:{:.4f}", step + 1, fixture_.heldout_loss());
   }
   const double loss = fixture_.heldout_loss();

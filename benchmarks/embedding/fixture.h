@@ -1,5 +1,4 @@
-/// What the contestants of a cell of the embedding suite train: two tables of word vectors, on pairs of a
-/// text.
+/// The fixture of a cell of the embedding suite: two tables of word vectors, and pairs of a text.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,40 +17,41 @@
 
 namespace stbench {
 
-/// The text of a run: the user's, or that of the Debian package bible-kjv, which the build makes a file of.
+/// The text of a run: the user's, or that of the Debian package bible-kjv, which the build writes to a file.
 struct Text {
   std::string path;
   std::string name;     ///< as reports have it: `text:<base name>@<8 hex digits of its SHA-256>`
-  std::string refusal;  ///< why there is none, with the cure; empty where there is one
+  std::string refusal;  ///< why there is none, with the cure; empty if there is one
 };
-/// @param given the value of --text; empty: the standard one. Read once. @throws UsageError where a given one
+/// @param given the value of --text; empty: the standard text. Reads a file once. @throws UsageError if it
 /// cannot be read
 const Text& text_of_run(const std::string& given);
 /// The text that text_of_run() was last asked for.
 const Text& text_in_use();
 
-/// Learning rates that suit the loss, which is summed over a batch's pairs; of a training, the first one.
+/// The options of an optimizer. Its learning rate suits the loss, which is summed over the pairs of a batch;
+/// training starts with it.
 speedtorch::UpdateOptions training_options(const std::string& optimizer, std::int64_t batch);
-/// Of these the suite has options.
+/// The optimizers of the suite.
 const std::vector<std::string>& training_optimizers();
 
 struct EmbeddingFixture final : StepFixture {
   EmbeddingFixture(const reports::Identity& id, const StepTerms& terms);
   [[nodiscard]] reports::Columns columns() const override;
 
-  /// Both tables and their states as they were at first.
+  /// Sets both tables and their states to their initial values.
   void reset();
   /// The mean loss of a held-out pair.
   [[nodiscard]] double heldout_loss() const;
 
-  /// A batch whose numbers are where the training is.
+  /// The batch on the case's device.
   [[nodiscard]] word2vec::Batch on_device(const word2vec::Batch& batch) const;
 
-  /// One of the two: word vectors, or vectors of words as neighbours.
+  /// One of the two tables: word vectors, or vectors of words as neighbours.
   struct Side {
     speedtorch::Table rows;
     std::vector<speedtorch::Table> state_rows;
-    at::Tensor table;  ///< the same memory, as the case's device sees it
+    at::Tensor table;  ///< the same memory as the case's device sees it
     std::vector<at::Tensor> states;
     [[nodiscard]] std::vector<at::Tensor> all() const;
   };
@@ -67,11 +67,11 @@ struct EmbeddingFixture final : StepFixture {
   Side centers, contexts;
 };
 
-/// A way to train. After the samples each trains anew from the same start on the same pairs, its learning
-/// rate falling evenly to nothing: what it learned must be better than what is known without the word beside.
+/// A training method. After the samples, each method trains again from the same start on the same pairs, with
+/// a learning rate that falls linearly to zero. Its loss must be below that of word frequencies alone.
 class EmbeddingStepper : public Stepper {
  public:
-  /// @param reference what a step of its optimizers must equal
+  /// @param reference the optimizer that its steps must equal
   EmbeddingStepper(const reports::Identity& id, EmbeddingFixture& fixture,
                    const speedtorch::UpdateOptions& reference);
 
@@ -84,10 +84,10 @@ class EmbeddingStepper : public Stepper {
   [[nodiscard]] std::int64_t index_bytes() const override;
 
  protected:
-  /// Makes the optimizers, for tables and states that are as at first.
+  /// Makes the optimizers, for tables and states at their initial values.
   virtual void begin() = 0;
   virtual void train(const word2vec::Batch& batch) = 0;
-  /// The learning rate of the batches that follow.
+  /// Sets the learning rate of the following batches.
   virtual void set_rate(double rate) = 0;
   [[nodiscard]] virtual bool moves_all() const { return false; }
 

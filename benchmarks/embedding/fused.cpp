@@ -7,7 +7,7 @@
 namespace stbench {
 namespace {
 
-/// This library: rows gathered for the forward pass, and updated in place by SparseRows.
+/// This library: gathers rows for the forward pass and updates them in place by SparseRows.
 class FusedTraining final : public EmbeddingStepper {
  public:
   FusedTraining(const reports::Identity& id, EmbeddingFixture& fixture)

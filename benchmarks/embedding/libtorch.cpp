@@ -10,9 +10,9 @@
 namespace stbench {
 namespace {
 
-/// LibTorch alone: the operation of nn::Embedding on the whole tables, and torch::optim on them. With dense
-/// gradients the backward pass makes one as large as each table, and the optimizer goes through all of it;
-/// with sparse ones both keep to the rows of the batch.
+/// LibTorch alone: nn::Embedding on the whole tables, and torch::optim. With dense gradients the backward
+/// pass makes one as large as each table, and the optimizer steps all of it. With sparse gradients both touch
+/// only the rows of the batch.
 class LibtorchTraining : public EmbeddingStepper {
  public:
   LibtorchTraining(const reports::Identity& id, EmbeddingFixture& fixture)

@@ -1,5 +1,5 @@
-/// The embedding suite: word2vec (skip-gram with negative sampling) on a real text, a whole training step at
-/// a time: forward pass, gradients, and the update of two tables. Contestants are files in
+/// The embedding suite: training steps of word2vec (skip-gram with negative sampling) on a real text. A step
+/// is the forward pass, the gradients, and the update of two tables. Its methods are files in
 /// benchmarks/embedding/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,9 +20,9 @@ using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
 const Names host_placements{"libtorch", "pageable", "hugepage", "mapped"};
-/// A GPU trains tables that it reads and writes by itself.
+/// A GPU trains tables that its kernels can read and write.
 const Names gpu_placements{"pinned", "device"};
-/// The standard text has 12,762 different words, of which the rarest stand there once.
+/// The standard text has 12,762 different words, the rarest of which occur once.
 constexpr std::int64_t text_rows = 10'000;
 
 struct EmbeddingPreset {
@@ -43,7 +43,7 @@ harness::AxisDefaults axes() {
           {"optimizer", *reports::find(reports::known_axes(), "optimizer")}};
 }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
   require_known(axis<std::string>(id, "optimizer"), "--suite embedding: --optimizer", training_optimizers());
   if (id.rows < 2) throw UsageError(fmt::format("--rows {}: at least 2 is needed", id.rows));
@@ -85,8 +85,8 @@ StepCell cell_of_case(const Identity& id, const Options& options) {
   return {id, 0, 60};
 }
 
-/// Of both tables and their states, and of a dense gradient of each on the case's device, those in the memory
-/// of the GPU or of the host.
+/// Bytes of both tables, their states, and a dense gradient of each on the case's device, that are in the
+/// GPU's memory or in the host's.
 std::int64_t needed_in(bool gpu, const Identity& id) {
   const auto states =
       std::ssize(speedtorch::state_names(training_options(axis<std::string>(id, "optimizer"), id.batch)));

@@ -13,8 +13,8 @@
 namespace stbench {
 namespace {
 
-/// One table of SpeedTorch's way: the rows of a batch, each once, and their states as small tensors of
-/// an optimizer: LibTorch's, or ours of those that it lacks.
+/// One table in SpeedTorch's way: the distinct rows of a batch and their states are small tensors of an
+/// optimizer (LibTorch's, or ours if it has none).
 class SwappedRows {
  public:
   SwappedRows(const EmbeddingFixture::Side& side, const speedtorch::UpdateOptions& options)
@@ -23,7 +23,7 @@ class SwappedRows {
         rows_(leaf_, side.rows),
         states_(*optimizer_, leaf_, side.state_rows) {}
 
-  /// The rows that an index names, as a function of the small weight.
+  /// The rows that an index names, as a function of the small weights.
   at::Tensor look_up(const at::Tensor& index) {
     rows_.before_forward_pass(index);
     states_.before_forward_pass(rows_);
@@ -45,7 +45,7 @@ class SwappedRows {
   speedtorch::OptimizerFactory states_;
 };
 
-/// SpeedTorch's way: rows and states there and back around an optimizer of small tensors.
+/// SpeedTorch's way: gathers rows and states, steps small tensors, and scatters them back.
 class SwapTraining final : public EmbeddingStepper {
  public:
   SwapTraining(const reports::Identity& id, EmbeddingFixture& fixture)

@@ -5,7 +5,8 @@
 namespace stbench {
 namespace {
 
-/// Written by hand: micro-batches of one size, whose weighted gradients LibTorch adds up in `.grad`.
+/// Gradient accumulation by hand: micro-batches of one size, whose weighted gradients LibTorch adds up in
+/// `.grad`.
 class AccumulatingTrainer final : public Trainer {
  public:
   explicit AccumulatingTrainer(TrainingFixture& fixture)
@@ -21,7 +22,7 @@ class AccumulatingTrainer final : public Trainer {
       fixture_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
     }
   }
-  /// Where the size is free, what its writer would do once: an eighth less until it fits.
+  /// If the size is free, shrinks it by an eighth until a step fits, as an author would do once.
   bool take_smaller() override {
     const auto less = size_ - std::max<std::int64_t>(1, fixture_.id.rows / 8);
     if (!finds_size(fixture_.id) || less < 1) return false;

@@ -47,7 +47,7 @@ Tensors leafs_of(const Tensors& values, at::Device device, at::ScalarType dtype)
   return leafs;
 }
 
-/// Also where the library says that nothing is left to be tried.
+/// False also if the library reports that it has nothing left to try.
 template <class Work>
 bool fits_in_memory(Work work) {
   try {
@@ -61,7 +61,7 @@ at::Tensor exactly(const at::Tensor& tensor) { return tensor.detach().to(at::kCP
 
 double squared(const at::Tensor& tensor) { return tensor.square().sum().item<double>(); }
 
-/// The distance of gradients to the exact ones, as a part of the exact ones' norm, of all parameters.
+/// The distance of all gradients from the exact ones, relative to the norm of the exact ones.
 double difference(const Tensors& gradients, const Tensors& exact) {
   double apart = 0, norm = 0;
   for (std::size_t k = 0; k < exact.size(); ++k) {
@@ -71,7 +71,7 @@ double difference(const Tensors& gradients, const Tensors& exact) {
   return std::sqrt(apart / norm);
 }
 
-/// How many elements are not what one step of SGD by the gradient makes of those before.
+/// The number of elements that are not the result of one SGD step.
 std::int64_t not_stepped(const at::Tensor& before, const at::Tensor& parameter) {
   constexpr double rounding = 1e-6;
   const auto from = exactly(before), change = exactly(parameter.grad()).mul(TrainingFixture::rate);
@@ -101,12 +101,12 @@ TrainingFixture::TrainingFixture(const reports::Identity& cell, const StepTerms&
     : id(cell), net(net_named(axis<std::string>(id, "model"))), device(id.device), cap(device) {
   auto random = at::detail::createCPUGenerator(terms.seed);
   initial = first_values(net, random);
-  const auto count = std::max(id.rows, batches * id.batch);  // a smaller batch than fits is a part of one
+  const auto count = std::max(id.rows, batches * id.batch);  // at least one batch that fits
   all.samples = at::randn(with_samples(count, net.sample), random, at::kFloat);
   all.classes = at::randint(net.classes, {count}, random, at::kLong);
   for (const auto& value : initial) held += static_cast<std::int64_t>(value.nbytes());
   const auto taken = taken_by_a_plain_batch_that_fits();
-  room = taken + taken / 32;  // for what is not the batch's: states of random generators, losses
+  room = taken + taken / 32;  // for states of random generators and losses
 }
 
 std::int64_t TrainingFixture::taken_by_a_plain_batch_that_fits() {
@@ -196,7 +196,7 @@ void Trainer::rehearse() {
     const bool fits = fits_in_memory([&] { step(0); });
     if (fits && !still_searching()) break;
     if (fits || take_smaller()) continue;
-    prepare(0);  // what a failed step left
+    prepare(0);  // frees what a failed step left
     throw CannotRun(
         fmt::format("out of memory under the cap of {}, which is what a batch of {} takes; a batch of "
                     "any size goes through in micro-batches",

@@ -1,9 +1,9 @@
-/// What the contestants of a cell of the infinitybatch suite train: a net, on batches of so many samples,
-/// under a cap in which a plain batch of the case's `rows` samples fits.
+/// The fixture of a cell of the infinitybatch suite: a net, batches of samples, and a memory cap that a plain
+/// batch of the case's `rows` samples fits.
 ///
-/// A step is the gradients of the whole batch, by whichever way, and SGD's update by them. It begins from the
-/// same parameters each time, so that the gradients are known: in float64, by LibTorch's own autograd on
-/// parts of the batch.
+/// A step computes the gradients of the whole batch and does SGD's update. It starts from the same parameters
+/// each time, so that the gradients are known: LibTorch's autograd computes them in float64 on parts of the
+/// batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,14 +24,14 @@ class Optimizer;
 
 namespace stbench {
 
-/// Of the batches of a fixture.
+/// Samples and their classes.
 struct Examples {
   at::Tensor samples, classes;
 };
 
-/// The gradients of a batch in float64, and how far those of the plain batch in float32 are from them.
+/// The gradients of a batch in float64, and the relative difference of the plain float32 gradients.
 struct ExactGradients {
-  std::vector<at::Tensor> of;  ///< each parameter
+  std::vector<at::Tensor> of;  ///< one per parameter
   double plain_difference = 0;
 };
 
@@ -39,16 +39,16 @@ struct TrainingFixture final : StepFixture {
   TrainingFixture(const reports::Identity& id, const StepTerms& terms);
   [[nodiscard]] reports::Columns columns() const override;
 
-  /// `count` samples of a set's batch from the `first` on, where they lie: on the host.
+  /// `count` samples of a set's batch from `first` on, on the host.
   [[nodiscard]] Examples examples(int set, std::int64_t first, std::int64_t count) const;
   [[nodiscard]] at::Tensor loss(const std::vector<at::Tensor>& parameters, const Examples& of) const;
-  /// Leafs of their own, as at first.
+  /// New leafs with the initial values.
   [[nodiscard]] std::vector<at::Tensor> parameters() const;
-  /// Made when it is first asked for: untimed, and without a cap.
+  /// Computed at the first call, untimed and without a cap.
   const ExactGradients& exact(int set);
 
   static constexpr double rate = 0.01;
-  static constexpr int batches = 2;  ///< that the sets rotate over
+  static constexpr int batches = 2;  ///< the sets rotate over these
 
   reports::Identity id;
   const Net& net;
@@ -57,21 +57,21 @@ struct TrainingFixture final : StepFixture {
   std::vector<at::Tensor> initial;  ///< on the host
   Examples all;
   std::int64_t held = 0;  ///< bytes of parameters
-  std::int64_t room = 0;  ///< bytes that a step may take beside them
+  std::int64_t room = 0;  ///< bytes that a step may take besides
 
  private:
   [[nodiscard]] std::int64_t taken_by_a_plain_batch_that_fits();
   std::array<std::optional<ExactGradients>, batches> exact_;
 };
 
-/// The loss of a batch, or its part of one: the mean over `of` samples.
+/// The mean loss of a batch, or of a part of it.
 at::Tensor mean_loss(const at::Tensor& scores, const at::Tensor& classes);
 
-/// What is allowed to those who add up gradients sample by sample, each time with a rounding: 2.1 times as
-/// far as the plain batch's were found for 1024 samples, 3.6 times for 4096.
+/// The allowed difference for methods that add up gradients sample by sample, with one rounding each, in
+/// units of the plain batch's (found: 2.1 for 1024 samples, 3.6 for 4096).
 double times_plain_of_single_sums(std::int64_t samples);
 
-/// A way to train.
+/// A training method.
 class Trainer : public Stepper {
  public:
   explicit Trainer(TrainingFixture& fixture);
@@ -85,20 +85,20 @@ class Trainer : public Stepper {
   [[nodiscard]] std::int64_t payload_bytes() const override;
   [[nodiscard]] std::int64_t index_bytes() const override;
 
-  /// Steps under the cap until there is nothing left to find out. @throws CannotRun where memory runs out
+  /// Steps under the cap until the micro-batch size is final. @throws CannotRun if memory runs out
   void rehearse();
 
  protected:
-  /// Leaves the gradients of the batch in the parameters' `.grad`, where there are none before.
+  /// Leaves the gradients of the batch in the parameters' `.grad`, which is empty before.
   virtual void gradients(int set) = 0;
   virtual void update();
-  /// After a step that ran out of memory: true where a smaller micro-batch is to be tried.
+  /// After a step that ran out of memory: true to try a smaller micro-batch.
   virtual bool take_smaller() { return false; }
-  /// After a step that worked: true where the next one may do otherwise.
+  /// After a step that fit: true if the next one may use another micro-batch size.
   virtual bool still_searching() { return false; }
   /// Samples that go through the model at a time.
   [[nodiscard]] virtual std::int64_t at_once() const = 0;
-  /// How many times as far from the exact gradients as the plain batch's they may be.
+  /// The allowed difference from the exact gradients, in units of the plain batch's.
   [[nodiscard]] virtual double most_times_plain() const { return 2; }
 
   [[nodiscard]] std::int64_t samples() const { return fixture_.id.batch; }
@@ -110,12 +110,12 @@ class Trainer : public Stepper {
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
 
  private:
-  double difference_ = 0;  ///< that was checked: the largest of the plain batch's
+  double difference_ = 0;  ///< the largest that was checked, relative to the plain batch's
   double plain_difference_ = 0;
-  std::int64_t taken_ = 0;  ///< bytes, likewise
+  std::int64_t taken_ = 0;  ///< bytes, the most
 };
 
-/// `open` of a Trainer: rehearsed.
+/// `open` for a Trainer: makes and rehearses it.
 template <class OneTrainer>
 std::unique_ptr<Stepper> trainer_in(const reports::Identity& /*id*/, StepFixture& fixture) {
   auto trainer = std::make_unique<OneTrainer>(static_cast<TrainingFixture&>(fixture));
@@ -123,7 +123,8 @@ std::unique_ptr<Stepper> trainer_in(const reports::Identity& /*id*/, StepFixture
   return trainer;
 }
 
-/// True where the case leaves the size of micro-batches to who trains; those that have none are only there.
+/// True for `micro_batch=auto`: the method chooses its own micro-batch size. Methods without micro-batches
+/// run only in such cases.
 bool finds_size(const reports::Identity& id);
 
 }  // namespace stbench

@@ -5,7 +5,7 @@
 namespace stbench {
 namespace {
 
-/// What the seed does: one sample at a time forward, all graphs kept until the one backward pass.
+/// SpeedTorch's way: the forward pass of one sample at a time, keeping all graphs until one backward pass.
 class GraphsKeptTrainer final : public Trainer {
  public:
   using Trainer::Trainer;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace speedtorch::infinity;  // NOLINT(google-build-using-namespace)
 
-/// This library. A warning of anything that makes gradients wrong ends the case.
+/// This library. A warning that gradients are wrong ends the case.
 class InfinityTrainer final : public Trainer {
  public:
   explicit InfinityTrainer(TrainingFixture& fixture) : Trainer(fixture), infinity_(options(fixture)) {
@@ -40,7 +40,7 @@ class InfinityTrainer final : public Trainer {
     last_ = infinity_.backward(speedtorch::infinity::Batch(samples, classes));
   }
   void update() override { infinity_.step(); }
-  /// The size has found itself when a step did as the one before.
+  /// The size is final when a step did the same as the one before.
   bool still_searching() override {
     return finds_size(fixture_.id) && (last_.micro_batches != before_.micro_batches || last_.refusals > 0);
   }

@@ -3,7 +3,7 @@
 namespace stbench {
 namespace {
 
-/// One sample after another, forward and backward, its gradient added to those before.
+/// Forward and backward of one sample at a time, adding up the gradients.
 class OneByOneTrainer final : public Trainer {
  public:
   using Trainer::Trainer;

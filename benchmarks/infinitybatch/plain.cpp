@@ -3,7 +3,7 @@
 namespace stbench {
 namespace {
 
-/// The whole batch at once, as everybody does while it fits.
+/// The whole batch at once, as usual if it fits.
 class PlainTrainer final : public Trainer {
  public:
   using Trainer::Trainer;

@@ -1,5 +1,5 @@
-/// The infinitybatch suite: a training step by batches larger than what fits, under a cap on memory.
-/// Contestants are files in benchmarks/infinitybatch/, models files in benchmarks/steps/nets/.
+/// The infinitybatch suite: training steps on batches that are larger than memory, under a memory cap. Its
+/// methods are files in benchmarks/infinitybatch/, its models files in benchmarks/steps/nets/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,12 +21,12 @@ using Counts = std::vector<std::int64_t>;
 const Names policies{"auto", "fixed"};
 
 struct BatchPreset {
-  Counts times;  ///< what fits
+  Counts times;  ///< multiples of the batch that fits
   Names policies;
-  double seconds = 0;  ///< for one group: a model
+  double seconds = 0;  ///< for one group: all batches of a model
   bool slow_ways_once =
       true;            ///< one sample at a time only where the plain batch fits: its speed is the same
-  Names methods = {};  ///< all where empty
+  Names methods = {};  ///< empty: all
 };
 
 BatchPreset preset(const std::string& name) {
@@ -43,14 +43,14 @@ harness::AxisDefaults axes() {
 
 const Net& net_of(const Identity& id) { return net_named(axis<std::string>(id, "model")); }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
   require_known(axis<std::string>(id, "model"), "--model", net_names());
   require_known(axis<std::string>(id, "micro_batch"), "--micro-batch", policies);
   require_positive({{"--rows", id.rows}, {"--batch", id.batch}});
 }
 
-/// Samples of the batches: those that were given, or as many times as many as fit.
+/// Samples of the batches: the given ones, or multiples of the batch that fits.
 Counts batches_of(const Options& options, const BatchPreset& standard, std::int64_t fits) {
   if (!options.batches.empty()) return options.batches;
   Counts batches;
@@ -125,8 +125,8 @@ StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   return {id, 0, 60};
 }
 
-/// Examples of all batches; and to know how far the plain batch is from the exact gradients, its graph
-/// without a cap, with what its backward pass takes besides.
+/// Bytes of the samples of all batches, and of a plain batch without a cap, forward and backward, which tells
+/// its difference from the exact gradients.
 std::int64_t needs(const Identity& id) {
   const auto& net = net_of(id);
   const auto numbers = TrainingFixture::batches * net.sample_elements() + 2 * net.activity;

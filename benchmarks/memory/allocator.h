@@ -1,5 +1,5 @@
-/// A method of the memory suite: who makes the memory of a table. Ours and LibTorch's do it in a child of
-/// this program, peers in a process of their own.
+/// Methods of the memory suite: allocators of a table's memory. Ours and LibTorch's run in a child of this
+/// program, peers in their own process.
 #pragma once
 
 #include <functional>
@@ -16,21 +16,21 @@ struct TableAllocator {
   std::string name;
   std::string summary;  ///< one line for `list`
   harness::Role role;
-  std::vector<std::string> placements;  ///< in which it can hold a table
-  bool asked_only = false;              ///< planned only where --peers or --method names it
-  /// What it takes for a table of `bytes` bytes, as far as that is known before.
+  std::vector<std::string> placements;  ///< that it can allocate in
+  bool asked_only = false;              ///< planned only if --peers or --method names it
+  /// Bytes that it takes for a table of `bytes` bytes, as far as known in advance.
   std::function<std::int64_t(const std::string& placement, std::int64_t bytes)> needs =
       [](const std::string&, std::int64_t bytes) { return bytes; };
 
   /// The memory of one table. @throws speedtorch::MemoryError, speedtorch::PlacementError
   using Allocate = std::function<std::shared_ptr<speedtorch::Memory>(speedtorch::Placement placement,
                                                                      std::int64_t bytes, at::Device device)>;
-  Allocate allocate;  ///< empty: the peer of its name does it
+  Allocate allocate;  ///< empty: the peer of its name allocates
   /// Writes the seed's fill into the first `bytes` bytes.
   std::function<void(const speedtorch::Memory& memory, std::int64_t bytes, std::uint64_t seed)> fill;
 };
 
-/// All holders: ours, LibTorch's, peers.
+/// All allocators: ours, LibTorch's, peers.
 const std::vector<TableAllocator>& allocators();
 
 /// @throws std::out_of_range for a name that the command line would refuse.

@@ -23,8 +23,8 @@ using reports::Record;
 using reports::Status;
 using reports::Value;
 
-/// A host table of which less is resident than was touched lost pages to the system, which the figures of a
-/// table that is in memory must not be taken from.
+/// If less of a host table is resident than was touched, the system took pages back, and the figures are not
+/// those of a resident table.
 constexpr double enough_resident = 0.99;
 
 PeerTerms terms_of_child(const FootprintTerms& terms) {
@@ -54,7 +54,7 @@ FootprintRequest request_of(const reports::Identity& id, const FootprintTerms& t
           .cpus = terms.cpus};
 }
 
-/// What was seen at one moment: from outside, and what the process says of the device.
+/// Figures at one moment: the process seen from outside, and its own figures of the device.
 struct Look {
   harness::ProcessMemory host;
   nlohmann::json device;
@@ -64,7 +64,7 @@ struct Look {
     if (found == device.end() || !found->is_number_integer()) return std::nullopt;
     return found->get<std::int64_t>();
   }
-  /// Of the side that the table is on.
+  /// Bytes on the side that the table is on.
   [[nodiscard]] std::int64_t in_use(bool on_device) const {
     return on_device ? figure("device_bytes").value_or(0) : host.resident;
   }
@@ -75,7 +75,7 @@ class FootprintCase {
   FootprintCase(const reports::Identity& id, const FootprintTerms& terms)
       : request_(request_of(id, terms)), process_(start(allocator_named(id.method), terms)) {
     harness::end_first_for_memory(process_->pid());
-    before_ = look("hold " + to_json(request_).dump(), "ready");
+    before_ = look("hold " + nlohmann::json(request_).dump(), "ready");
     harness::reset_peak(process_->pid());  // the start's own peak is not the table's
   }
 
@@ -85,7 +85,7 @@ class FootprintCase {
   [[nodiscard]] std::int64_t checked(const char* name) const { return held_.figure(name).value_or(0); }
   [[nodiscard]] std::string first_difference() const { return held_.device.value("first", ""); }
 
-  /// How much of what was touched is resident; 1 for a table on a device, of which that cannot be told.
+  /// The resident part of what was touched; 1 for a table on a device, where it is unknown.
   [[nodiscard]] double resident_part() const {
     if (on_device()) return 1;
     const auto touched = static_cast<double>(request_.touched_rows * request_.row_bytes);
@@ -121,8 +121,8 @@ class FootprintCase {
  private:
   [[nodiscard]] bool on_device() const { return request_.placement == "device"; }
 
-  /// Of a device the driver tells no peak: the allocator's, on top of what is not its own. That of a process
-  /// is put together from counters that lag some pages behind.
+  /// The driver reports no peak of a device, so this adds the allocator's peak to what others use. The
+  /// kernel's counters of a process lag some pages behind.
   [[nodiscard]] std::optional<std::int64_t> peak() const {
     if (!on_device() && !after_.host.peak) return std::nullopt;
     if (!on_device()) return std::max(*after_.host.peak, held_.host.resident);

@@ -1,4 +1,4 @@
-/// One case of the memory suite: a process that holds a table, looked at from outside.
+/// One case of the memory suite: the footprint of a process that holds a table, measured from outside.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace stbench {
 
-/// How the processes are started and waited for.
+/// How processes are started and waited for.
 struct FootprintTerms {
   std::uint64_t seed = 1;
   double timeout_s = 0;   ///< for each answer; 0 = none
@@ -18,9 +18,9 @@ struct FootprintTerms {
   std::function<bool()> stop = [] { return false; };
 };
 
-/// Starts a process, lets it hold the case's table, and reads what the process takes: before it allocates,
-/// while it holds, and after it freed. A process that cannot, ends, hangs or is killed is a `failed` record
-/// with the reason; one whose table is not what it should be a `wrong` one.
+/// Starts a process that holds the case's table, and reads its memory before it allocates, while it holds the
+/// table, and after it freed it. The record is `failed` with the reason if the process cannot allocate, ends,
+/// hangs or is killed, and `wrong` if its table has wrong bytes.
 reports::Record measure_footprint(const reports::Identity& id, const FootprintTerms& terms);
 
 /// The plain columns of the memory suite, all empty.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <iostream>
 #include <stdexcept>
+#include <utility>
 
 #include "benchmarks/peers/peer_process.h"
 #include "benchmarks/suite/devices.h"
@@ -18,9 +19,9 @@
 namespace stbench {
 namespace {
 
-/// What every thread has to do once before the baseline is honest: fill_memory gives each a MiB.
+/// Every thread must work once before the baseline is read; fill_memory gives each a MiB.
 constexpr std::int64_t warm_bytes_a_thread = std::int64_t{1} << 20;
-/// On a GPU as little as there is: LibTorch's allocators keep what was freed, and would give it to the table.
+/// On a GPU the least possible: LibTorch's allocators keep freed memory and would reuse it for the table.
 constexpr std::int64_t warm_bytes_of_cuda = 512;
 
 /// Fills and checks the first rows of a table.
@@ -30,7 +31,7 @@ harness::Check fill_and_check(const TableAllocator& allocator, const speedtorch:
   return RowBytes(memory, rows, row_bytes).check_all(seed, "row of the table");
 }
 
-/// The standard output for the answers alone: what a library prints goes where its errors go.
+/// Keeps the standard output for the answers: what libraries print goes to standard error.
 class Answers {
  public:
   Answers() : file_(::fdopen(::dup(STDOUT_FILENO), "w")) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
@@ -52,37 +53,17 @@ class Answers {
 
 }  // namespace
 
-nlohmann::json to_json(const FootprintRequest& request) {
-  return {{"method", request.method},       {"placement", request.placement},
-          {"device", request.device},       {"rows", request.rows},
-          {"row_bytes", request.row_bytes}, {"touched_rows", request.touched_rows},
-          {"seed", request.seed},           {"cpus", request.cpus}};
-}
-
-FootprintRequest footprint_request(const nlohmann::json& json) {
-  FootprintRequest request;
-  json.at("method").get_to(request.method);
-  json.at("placement").get_to(request.placement);
-  json.at("device").get_to(request.device);
-  json.at("rows").get_to(request.rows);
-  json.at("row_bytes").get_to(request.row_bytes);
-  json.at("touched_rows").get_to(request.touched_rows);
-  json.at("seed").get_to(request.seed);
-  json.at("cpus").get_to(request.cpus);
-  return request;
-}
-
 std::string FootprintWorker::answer(const std::string& line) {
-  if (line.starts_with("hold ")) return get_ready(nlohmann::json::parse(line.substr(5)));
+  if (line.starts_with("hold "))
+    return get_ready(nlohmann::json::parse(line.substr(5)).get<FootprintRequest>());
   if (line == "allocate") return allocate();
   if (line == "free") return free();
   throw std::invalid_argument(fmt::format("unknown request '{}'", line));
 }
 
-/// Everything once, with a small table: what libraries and threads take for themselves is then there before
-/// the baseline is read.
-std::string FootprintWorker::get_ready(const nlohmann::json& json) {
-  request_ = footprint_request(json);
+/// Does everything once with a small table, so that memory of libraries and threads is part of the baseline.
+std::string FootprintWorker::get_ready(FootprintRequest request) {
+  request_ = std::move(request);
   memory_.reset();
   speedtorch::set_threads(static_cast<int>(request_.cpus.size()), request_.cpus);
   const auto& allocator = allocator_named(request_.method);
@@ -110,7 +91,7 @@ std::string FootprintWorker::free() {
   return "freed " + figures().dump();
 }
 
-/// What of the device is in use; nothing for a table of the host, which does without CUDA altogether.
+/// Bytes in use on the device; nothing for a table on the host, which does not initialise CUDA.
 nlohmann::json FootprintWorker::figures() const {
   if (request_.device == "cpu") return nlohmann::json::object();
   const auto memory = speedtorch::cuda_memory(at::Device(request_.device));

@@ -1,5 +1,5 @@
-/// The child's side of the memory suite: a table is made, filled, checked, held and freed, each when it is
-/// asked for, so that the parent can look at the process in between. The lines are those of a peer's
+/// The child process of the memory suite: allocates, fills, checks, holds and frees a table, one step per
+/// request, so that the parent can read the process's memory in between. Requests are lines as of a peer
 /// (docs/peers.md).
 #pragma once
 
@@ -12,25 +12,24 @@
 
 namespace stbench {
 
-/// How the program is told to be such a child: not for users.
+/// The internal command that starts such a child.
 inline constexpr const char* footprint_command = "internal-hold";
 
-/// A table to be held, as the request `hold` has it.
+/// The table of a request `hold`.
 struct FootprintRequest {
   std::string method, placement, device;
   std::int64_t rows = 0, row_bytes = 0;
-  std::int64_t touched_rows = 0;  ///< from the first on, which are filled and checked
+  std::int64_t touched_rows = 0;  ///< filled and checked, from the first row on
   std::uint64_t seed = 0;
   std::vector<int> cpus;  ///< of its threads
 
   [[nodiscard]] std::int64_t bytes() const { return rows * row_bytes; }
 };
 
-nlohmann::json to_json(const FootprintRequest& request);
-/// @throws nlohmann::json::exception for what to_json did not write
-FootprintRequest footprint_request(const nlohmann::json& json);
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FootprintRequest, method, placement, device, rows, row_bytes, touched_rows,
+                                   seed, cpus)
 
-/// What the requests do.
+/// Answers the requests.
 class FootprintWorker {
  public:
   /// The answer to a line: `ready` to hold, `held` to allocate, `freed` to free, each with figures.
@@ -38,7 +37,7 @@ class FootprintWorker {
   std::string answer(const std::string& line);
 
  private:
-  std::string get_ready(const nlohmann::json& json);
+  std::string get_ready(FootprintRequest request);
   std::string allocate();
   std::string free();
   [[nodiscard]] nlohmann::json figures() const;
@@ -47,7 +46,7 @@ class FootprintWorker {
   std::shared_ptr<speedtorch::Memory> memory_;
 };
 
-/// Answers on the standard output until the input ends. @returns the exit status
+/// Answers requests on the standard output until the input ends. @returns the exit status
 int serve_footprint();
 
 }  // namespace stbench

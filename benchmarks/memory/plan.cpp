@@ -25,16 +25,16 @@ using reports::Record;
 using reports::Status;
 using Names = std::vector<std::string>;
 
-/// The seed's table.
+/// SpeedTorch's table.
 constexpr std::int64_t standard_rows = 10'000'000, quick_rows = 1'000'000, standard_dim = 128;
-/// A standard table leaves so much of the free memory to others.
+/// A standard table leaves the rest of the free memory to others.
 constexpr double most_of_memory = 0.8;
-/// Of a mapped file that much is touched in a case of its own: its resident part follows what was touched.
+/// A further case touches only this part of a mapped file, whose resident part follows what was touched.
 constexpr double part_of_a_file = 0.25;
 
 /// Options of other suites that would be ignored.
 void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;  // they are the other's
+  if (options.suites.size() > 1) return;  // another suite may use them
   const std::pair<const char*, bool> given[] = {{"--direction", !options.directions.empty()},
                                                 {"--batch", !options.batches.empty()},
                                                 {"--index-dtype", !options.index_dtypes.empty()},
@@ -52,9 +52,9 @@ void refuse_idle_options(const Options& options) {
 
 double touched_of(const Identity& id) { return std::get<double>(*reports::find(id.axes, "touched")); }
 
-/// @throws UsageError naming the part of the sentence that is not known
-Identity case_of(const std::string& sentence) {
-  const auto id = harness::parse_case(sentence, memory_axes(), harness::CaseKind::holds);
+/// @throws UsageError naming the part of the case ID that is not known
+Identity case_of(const std::string& text) {
+  const auto id = harness::parse_case(text, memory_axes(), harness::CaseKind::holds);
   Names methods, dtypes = transfer_axes::dtypes();
   for (const auto& allocator : allocators()) methods.push_back(allocator.name);
   dtypes.emplace_back("bytes");
@@ -68,7 +68,7 @@ Identity case_of(const std::string& sentence) {
   return id;
 }
 
-/// @throws UsageError where the table has no row, no column or more than 2^63 bytes
+/// @throws UsageError if the table has no row, no column or more than 2^63 bytes
 std::int64_t bytes_of(const Identity& shape) {
   require_positive({{"--rows", shape.rows}, {shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim}});
   std::int64_t width = 0, bytes = 0;
@@ -103,7 +103,7 @@ class Planner {
   }
 
  private:
-  /// `pinned` and `device` are of the device given; of all others the device is the processor.
+  /// `pinned` and `device` belong to the given device, all other placements to the processor.
   void read_devices() {
     const auto given = only_ ? Names{only_->device} : options_.devices;
     for (const auto& name : given) {
@@ -130,7 +130,7 @@ class Planner {
     return options_.methods.empty() && !allocator.asked_only;
   }
 
-  /// Empty: where there is no GPU, its placements are waived.
+  /// Empty if there is no GPU: its placements are then waived.
   [[nodiscard]] Names devices_for(const std::string& placement) const {
     Names devices = devices_;
     if (devices.empty()) {
@@ -175,7 +175,7 @@ class Planner {
     return shape.rows;
   }
 
-  /// What the hungriest of the cases of a shape takes of the host's memory.
+  /// Bytes of the host's memory that the largest case of a shape takes.
   [[nodiscard]] std::int64_t most_needed(const Identity& shape) const {
     const auto bytes = bytes_of(shape);
     std::int64_t most = 0;
@@ -228,7 +228,7 @@ class Planner {
                                  harness::human_bytes(free), cure));
   }
 
-  /// Nothing where the user chose the devices.
+  /// No-op if the user chose the devices.
   void waive_without_gpu(Identity id) {
     if (!devices_.empty()) return;
     const auto& cuda = speedtorch::cuda_status();
@@ -237,8 +237,8 @@ class Planner {
         reports::unmeasured(id, Status::waived, fmt::format("missing: {}; {}", cuda.missing, cuda.cure)));
   }
 
-  /// One line for each peer that was asked for and holds nothing here. Beside another suite it has its part
-  /// there.
+  /// One line for each peer that was asked for and allocates nothing here. With another suite it may take
+  /// part there.
   void waive_absent_peers() {
     if (options_.suites.size() > 1) return;
     for (const auto& name : options_.peers) {
@@ -270,7 +270,7 @@ class Planner {
   const Options& options_;
   const harness::Machine& machine_;
   std::optional<Identity> only_;  ///< the case of --case
-  Names devices_;                 ///< those asked for; empty: whatever is there
+  Names devices_;                 ///< given; empty: all there are
   MemoryPlan plan_;
 };
 

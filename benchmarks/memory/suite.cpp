@@ -1,5 +1,5 @@
-/// The memory suite: what holding a table costs, by who makes its memory and where. One process a case, and
-/// nothing is timed.
+/// The memory suite: the memory that a table costs, by allocator and placement. Each case has its own
+/// process; nothing is timed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@
 namespace stbench::memory_suite {
 namespace {
 
-/// Filling, checking and freeing a table on the slowest of machines; only the progress line uses it.
+/// Speed of filling, checking and freeing a table on slow machines; only for the progress line.
 constexpr double bytes_a_second = 1e9, start_seconds = 1;
 
 class MemoryGroup final : public Group {
@@ -25,7 +25,7 @@ class MemoryGroup final : public Group {
     seconds = start_seconds + static_cast<double>(shape_of(id).bytes()) / bytes_a_second;
   }
 
-  /// A case that is interrupted is not finished, and is none of the report.
+  /// An interrupted case is unfinished and not reported.
   std::vector<reports::Record> measure(Bench& bench) override {
     terms_.stop = [&bench] { return bench.stop(); };
     auto record = measure_footprint(cases.front(), terms_);

@@ -6,8 +6,8 @@
 namespace stbench {
 namespace {
 
-/// LibTorch's optimizer on the whole table, as after a backward of nn::Embedding: the gradient is as large as
-/// the table, and ready; making it is not in the time. It moves every row that has a momentum, not only the
+/// LibTorch's optimizer on the whole table, as after the backward pass of nn::Embedding. The gradient is as
+/// large as the table and is made before the timed step. Every row that has a momentum moves, not only the
 /// batch's.
 class DenseStep final : public RowStepper {
  public:

@@ -1,5 +1,4 @@
-/// What the contestants of a cell of the optimizer suite work on: one set of tables, and what is checked of a
-/// step.
+/// The fixture of a cell of the optimizer suite: one set of tables, and the check of a step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,18 +18,17 @@
 
 namespace stbench {
 
-/// The optimizer of a case, by its axis.
+/// The value of the axis `optimizer`.
 const std::string& optimizer_of(const reports::Identity& id);
 
-/// The parameter table, its state tables, eight index sets and a gradient for each of a batch's positions.
-/// All contestants step the same tables, one after the other, as if training had begun `steps_before` steps
-/// ago.
+/// The parameter table, its state tables, eight index sets and a gradient for each position of a batch. All
+/// methods step the same tables, one after the other, as if training had begun `steps_before` steps ago.
 struct OptimizerFixture final : StepFixture {
   OptimizerFixture(const reports::Identity& id, const StepTerms& terms);
   [[nodiscard]] reports::Columns columns() const override { return {{"pages_got", pages}}; }
-  /// Bytes of the distinct rows of a set, of all tables: a step reads as many and writes as many.
+  /// Bytes of the distinct rows of a set in all tables. A step reads and writes as many.
   [[nodiscard]] std::int64_t moved_bytes(int set) const;
-  /// Bytes that a step reads and writes at the least, the gradient among them.
+  /// Bytes that a step must read and write, the gradient included.
   [[nodiscard]] std::int64_t step_bytes() const;
 
   static constexpr std::int64_t steps_before = 10;
@@ -39,21 +37,21 @@ struct OptimizerFixture final : StepFixture {
   std::vector<std::string> state_names;
   speedtorch::Table param_table;                ///< [rows, dim]
   std::vector<speedtorch::Table> state_tables;  ///< likewise; above zero, so that no step is degenerate
-  at::Tensor param;                             ///< the same memory, as the case's device sees it
+  at::Tensor param;                             ///< the same memory as the case's device sees it
   std::vector<at::Tensor> states;
-  at::Tensor grad;       ///< [batch, dim]; of one sign in each column, so that no sum cancels out
+  at::Tensor grad;       ///< [batch, dim]; one sign in each column, so that no sum cancels
   at::Tensor host_grad;  ///< the same numbers on the host
   std::array<at::Tensor, harness::index_sets> index;
   std::shared_ptr<const IndexSets> sets;
   reports::Value pages;
 };
 
-/// A contestant that steps the world's tables, or, where `read` is replaced, its own.
+/// A method that steps the fixture's tables, or its own if it overrides reader().
 class RowStepper : public Stepper {
  public:
   RowStepper(const reports::Identity& id, OptimizerFixture& fixture)
       : RowStepper(id, fixture, fixture.options) {}
-  /// @param reference what it must equal, where that is not quite the world's optimizer
+  /// @param reference the optimizer that it must equal, if that is not the fixture's
   RowStepper(const reports::Identity& id, OptimizerFixture& fixture,
              const speedtorch::UpdateOptions& reference);
 
@@ -66,7 +64,7 @@ class RowStepper : public Stepper {
   }
 
  protected:
-  /// Of the optimizer that it stands for: dense ones move rows that have no gradient, too.
+  /// True for dense optimizers, which also change rows without a gradient.
   [[nodiscard]] virtual bool moves_all() const { return false; }
   [[nodiscard]] virtual ReadRows reader();
   [[nodiscard]] const std::vector<std::int64_t>& named(int set) const {
@@ -77,14 +75,14 @@ class RowStepper : public Stepper {
   }
 
   OptimizerFixture& fixture_;
-  std::int64_t steps_ = OptimizerFixture::steps_before;  ///< that were done, the world's included
+  std::int64_t steps_ = OptimizerFixture::steps_before;  ///< steps so far, steps_before included
 
  private:
   RowStepCheck check_;
   std::int64_t payload_;
 };
 
-/// The state tables of an optimizer, whose rows are moved: each is a table of the transfer suite.
+/// The state tables of an optimizer whose rows are moved. Each is a table of the transfer suite.
 struct StateFixture final : StepFixture {
   StateFixture(const reports::Identity& id, const StepTerms& terms);
   harness::Check last_check() override;

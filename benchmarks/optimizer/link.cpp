@@ -12,9 +12,9 @@
 namespace stbench {
 namespace {
 
-/// The ceiling of tables in pinned memory: the link carries the batch's distinct rows of all tables to the
-/// GPU and back. Each way is timed alone, by the copy engine and from one block, and the slower way counts: a
-/// step whose reads and writes overlap needs as long.
+/// The ceiling for tables in pinned memory: the link carries the batch's distinct rows of all tables to the
+/// GPU and back. The copy engine copies one block each way, timed alone, and the slower way counts, because a
+/// step can overlap its reads and writes.
 class LinkBidirectional final : public Stepper {
  public:
   LinkBidirectional(const reports::Identity& id, OptimizerFixture& fixture)
@@ -46,7 +46,7 @@ class LinkBidirectional final : public Stepper {
     const bool same = at::equal(part(written_, set), part(read_, set));
     return {1, same ? 0 : 1, same ? "" : "the copy differs"};
   }
-  /// As a step's, so that their rates are as their times.
+  /// The bytes of a step, so that rates compare as times do.
   [[nodiscard]] std::int64_t payload_bytes() const override { return fixture_.step_bytes(); }
 
  private:

@@ -4,8 +4,7 @@
 namespace stbench {
 namespace {
 
-/// This library's fused step: parameter and states updated in place where they lie, copies of a row summed
-/// first.
+/// This library's fused step: sums duplicates of a row first, then updates parameter and states in place.
 class SparseRowsStep final : public RowStepper {
  public:
   SparseRowsStep(const reports::Identity& id, OptimizerFixture& fixture)

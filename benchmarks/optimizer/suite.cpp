@@ -1,7 +1,5 @@
-/// The optimizer suite: what a step on the rows of a batch costs, and what moving their states there and back
-/// does.
-///
-/// Contestants are files in benchmarks/optimizer/.
+/// The optimizer suite: the cost of a step on the rows of a batch, and of moving their states there and back.
+/// Its methods are files in benchmarks/optimizer/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,10 +24,10 @@ using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
 const Names host_placements{"libtorch", "pageable", "hugepage", "mapped"};
-/// A GPU steps tables that it reads and writes by itself.
+/// A GPU steps tables that its kernels can read and write.
 const Names gpu_placements{"pinned", "device"};
 
-/// What a preset takes where the user names nothing.
+/// The values of a preset for axes that the user does not give.
 struct OptimizerPreset {
   Names directions, optimizers, distributions, placed;
   std::int64_t rows = 0, batch = 0;
@@ -82,7 +80,7 @@ std::int64_t states_of(const Identity& id) {
   return std::ssize(speedtorch::state_names(optimizer_named(optimizer_of(id))));
 }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
   if (id.dtype != "float32")
     throw UsageError(fmt::format("--dtype {}: --suite optimizer has float32 only", id.dtype));
@@ -142,8 +140,8 @@ std::unique_ptr<StepFixture> fixture(const Identity& id, const StepTerms& terms)
   return std::make_unique<OptimizerFixture>(id, terms);
 }
 
-/// Of the tables, and of a dense gradient beside them on the case's device, those in the memory of the GPU or
-/// of the host.
+/// Bytes of the tables, and of a dense gradient on the case's device, that are in the GPU's memory or in the
+/// host's.
 std::int64_t needed_in(bool gpu, const Identity& id) {
   const bool steps = !moves_states(id), on_device = placement_of(id.placement) == Placement::device;
   const auto tables = on_device == gpu ? states_of(id) + (steps ? 1 : 0) : 0;

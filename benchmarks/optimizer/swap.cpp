@@ -11,9 +11,9 @@
 namespace stbench {
 namespace {
 
-/// SpeedTorch's way: the batch's rows and their states are gathered, an optimizer (LibTorch's, or ours of
-/// those that it lacks) steps the small tensors, and they are scattered back. Copies of a row are summed
-/// first, or each would be trained by itself.
+/// SpeedTorch's way: gathers the batch's rows and their states, steps the small tensors with an optimizer
+/// (LibTorch's, or ours if it has none), and scatters them back. Duplicates of a row are summed first, or
+/// each would be trained by itself.
 class SwapStep final : public RowStepper {
  public:
   SwapStep(const reports::Identity& id, OptimizerFixture& fixture)

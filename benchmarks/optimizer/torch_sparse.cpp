@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view peer = "torch_sparse";
 
-/// A tensor that the peer maps, too.
+/// A tensor that the peer maps as well.
 struct SharedTensor {
   std::shared_ptr<speedtorch::Memory> memory;
   at::Tensor tensor;
@@ -41,9 +41,9 @@ struct SharedTensor {
   }
 };
 
-/// Python torch's optimizer on a sparse gradient, in a process of its own, with tables of its own that it
-/// allocates as its users do. The gradient is wrapped before, not yet coalesced, as autograd hands it over;
-/// the time is that of step().
+/// Python torch's optimizer on a sparse gradient, in its own process and on its own tables, which it
+/// allocates as its users do. The gradient is not coalesced yet, as autograd returns it. The time is that of
+/// step().
 class TorchSparseStep final : public RowStepper {
  public:
   TorchSparseStep(const reports::Identity& id, OptimizerFixture& fixture)

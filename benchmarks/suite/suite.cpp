@@ -14,10 +14,10 @@ std::vector<Suite>& registered() {
 }  // namespace
 
 std::vector<reports::Record> TimedGroup::measure(Bench& bench) {
-  std::vector<harness::BenchmarkCase> contestants;
+  std::vector<harness::BenchmarkCase> runnable;
   bench.progress("preparation", 0);
-  bench.limited("preparation", [&] { contestants = prepare(); });
-  auto records = bench.sample(contestants);
+  bench.limited("preparation", [&] { runnable = prepare(); });
+  auto records = bench.sample(runnable);
   bench.progress("last checks", 1);
   if (concludes())
     for (auto& record : records) bench.limited(record.id, "conclusion", [&] { conclude(record); });

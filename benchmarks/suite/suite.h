@@ -27,8 +27,8 @@ class Bench {
   virtual void limited(const char* phase, const std::function<void()>& step) = 0;
   /// Does a step of one case under the time limit of a step.
   virtual void limited(const reports::Identity& id, const char* phase, const std::function<void()>& step) = 0;
-  /// Samples contestants in rounds.
-  virtual std::vector<reports::Record> sample(std::vector<harness::BenchmarkCase>& contestants) = 0;
+  /// Samples runnable in rounds.
+  virtual std::vector<reports::Record> sample(std::vector<harness::BenchmarkCase>& runnable) = 0;
   /// Shows what is done now, as a part of the group from 0 to 1.
   virtual void progress(std::string_view what, double fraction) = 0;
   /// True where the user wants the run to end.
@@ -110,7 +110,7 @@ const std::vector<Suite>& suites();
 /// A suite by its name. @throws std::out_of_range for a name that parse_command_line would refuse.
 const Suite& suite_named(const std::string& name);
 
-/// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
+/// The case ID of a record. A record of a suite that this program does not know shows all its axes.
 std::string case_id_of(const reports::Identity& id);
 
 /// Registers a suite at start-up: one object a suite's file.

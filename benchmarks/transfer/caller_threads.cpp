@@ -24,13 +24,13 @@ std::vector<int> cpus_of_caller(std::span<const int> cpus, int callers, int call
   return {first, cpus.begin() + std::ptrdiff_t{caller + 1} * cores / callers};
 }
 
-/// What all callers do together.
+/// One call of run(), which all callers do together.
 struct CallerThreads::Job {
-  /// When a caller began the round and ended it, on a line of its own.
+  /// When a caller began and ended the round, on its own cache line.
   struct alignas(cache_line) Turn {
     Clock::time_point begin, end;
   };
-  /// Called by the last to arrive, before any goes on: adds the round that has just ended.
+  /// Called by the last to arrive, before any continues: adds the round that has just ended.
   struct Tally {
     Job* job;
     void operator()() noexcept { job->tally(); }
@@ -59,7 +59,7 @@ struct CallerThreads::Job {
       try {
         if (well) work(caller, round);
       } catch (...) {
-        well = false;  // the others wait for it at the barrier all the same
+        well = false;  // the others still wait for it at the barrier
         const std::lock_guard guard(mutex);
         if (!error) error = std::current_exception();
       }
@@ -83,7 +83,7 @@ CallerThreads::CallerThreads(int count, std::vector<int> cpus) : count_(count), 
   try {
     for (int caller = 0; caller < count; ++caller) threads_.emplace_back([this, caller] { serve(caller); });
   } catch (...) {
-    end();  // the system has no more threads, and those that it gave wait for work
+    end();  // no more threads; ends those that exist
     throw;
   }
 }

@@ -1,5 +1,5 @@
-/// Several threads that call at once, as loaders do: each waits at a barrier, does its own work, and the time
-/// of a round is that from the first one's start to the last one's end.
+/// Concurrent callers, such as loader threads: each waits at a barrier and does its own work. The time of a
+/// round is from the first start to the last end.
 #pragma once
 
 #include <condition_variable>
@@ -13,23 +13,22 @@
 
 namespace stbench {
 
-/// The cores of caller `caller` of so many: together they have all of `cpus`, in turn where there are fewer
-/// cores than callers.
+/// The cores of one of several callers. Together they have all of `cpus`; with fewer cores than callers they
+/// share in turn.
 std::vector<int> cpus_of_caller(std::span<const int> cpus, int callers, int caller);
 
 class CallerThreads {
  public:
-  /// Starts `count` threads, each with a part of the cores. What LibTorch and our kernels do inside one runs
-  /// on as many threads as it has cores, so all callers together have those of a case with one caller.
-  /// @param cpus the cell's cores; empty: nothing is pinned, and each caller has one thread
-  /// @throws std::system_error where the system has no more threads
+  /// Starts `count` threads, each with a part of the cores. LibTorch and our kernels run on as many threads
+  /// in each as it has cores, so that all callers together use the cores of a case with one caller.
+  /// @param cpus the cell's cores; empty: no affinity, and one thread per caller
+  /// @throws std::system_error if the system has no more threads
   CallerThreads(int count, std::vector<int> cpus);
   ~CallerThreads();
   CallerThreads(const CallerThreads&) = delete;
 
-  /// Every caller does work(caller, round) for each round from 0 on, all of them starting a round together.
-  /// Returns the seconds of all rounds. @throws the first exception of any of them; its caller does nothing
-  /// more.
+  /// Every caller does work(caller, round) for each round from 0 on. All start a round together. Returns the
+  /// seconds of all rounds. @throws the first exception of a caller, which does no further round.
   double run(int rounds, const std::function<void(int caller, int round)>& work);
 
   [[nodiscard]] int count() const { return count_; }

@@ -38,9 +38,9 @@ std::string taken(const reports::Identity& id, const std::string& axis, const Na
 }
 
 /// The further axes of the case, as options; of one of them there is one value so far.
-void take_further(Options& one, const reports::Identity& id, const std::string& sentence) {
+void take_further(Options& one, const reports::Identity& id, const std::string& text) {
   if (*reports::find(id.axes, "index_home") != *reports::find(transfer_axes::further(), "index_home"))
-    throw UsageError(fmt::format("--case '{}': index_home has no other value yet", sentence));
+    throw UsageError(fmt::format("--case '{}': index_home has no other value yet", text));
   one.isas = {taken(id, "isa", transfer_axes::isas())};
   one.caches = {taken(id, "cache", transfer_axes::caches())};
   one.callers = {std::get<std::int64_t>(*reports::find(id.axes, "callers"))};

@@ -191,8 +191,7 @@ BenchmarkCase runnable_case(const TransferCase& one, const std::shared_ptr<Trans
   runnable.latency = one.batch <= small_batch && !one.bidirectional() && !threads && !cold;
   // A second run in a cold sample would find what the first has brought into the caches.
   runnable.repeatable = (!one.writes() || operands.rotates_values()) && !cold;
-  // Rows that are named twice come from a cache and are faster than a copy, and so may small payloads be: the
-  // ceiling judges neither.
+  // Duplicate rows and small payloads may come from a cache, which is faster than a copy.
   const bool distinct = one.distribution == "unique" || one.distribution == "sequential";
   runnable.judged_by_ceiling =
       indexed && distinct && operands.payload_bytes() > cache_bytes(one, host_cache_bytes);

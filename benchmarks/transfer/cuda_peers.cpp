@@ -28,7 +28,7 @@ kernels::Rows rows_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.size(0), row_bytes, row_bytes};
 }
 
-/// Calls `move` with the index as its type has it.
+/// Calls `move` with a pointer to the index of its dtype.
 template <class Move>
 void with_index(const at::Tensor& index, Move move) {
   if (index.scalar_type() == at::kInt) {
@@ -64,7 +64,7 @@ void CubRows::scatter(Operands& operands, int set) {
   });
 }
 
-/// A blocking stream: it and the default stream, on which the other methods work, wait for each other.
+/// A blocking stream: it and the default stream of the other methods wait for each other.
 struct MemcpyBatchRows::Batch {
   explicit Batch(at::Device on) : device(on) {
     const c10::cuda::CUDAGuard guard(device);

@@ -1,5 +1,5 @@
-/// The CUDA toolkit's own ways to copy many rows, for cells whose rows move on the GPU. Not yet
-/// run on a GPU.
+/// The CUDA toolkit's functions that copy many rows, for cells whose rows move on the GPU. Not yet run on a
+/// GPU.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace stbench {
 
-/// cub::DeviceMemcpy::Batched, one buffer a row.
+/// cub::DeviceMemcpy::Batched, one buffer per row.
 class CubRows {
  public:
   /// Allocates its scratch memory. @throws PlacementError without CUDA
@@ -20,10 +20,10 @@ class CubRows {
   at::Tensor scratch_;
 };
 
-/// cudaMemcpyBatchAsync, one copy a row, with pointers made from the host's index.
+/// cudaMemcpyBatchAsync, one copy per row, with pointers made from the index on the host.
 class MemcpyBatchRows {
  public:
-  /// Makes its stream, since the call refuses the default one. @throws PlacementError without CUDA
+  /// Creates a stream, because the call refuses the default stream. @throws PlacementError without CUDA
   explicit MemcpyBatchRows(Operands& operands);
   void gather(Operands& operands, int set);
   void scatter(Operands& operands, int set);
@@ -33,7 +33,7 @@ class MemcpyBatchRows {
   std::shared_ptr<Batch> batch_;
 };
 
-/// Why this build or driver has no cudaMemcpyBatchAsync, with the cure; empty where it has.
+/// Why this build or driver has no cudaMemcpyBatchAsync, with the cure; empty if it has.
 std::string memcpy_batch_skip_reason();
 
 }  // namespace stbench

@@ -1,4 +1,4 @@
-/// What of the transfer suite this machine has room for.
+/// Checks whether this machine has room for the cases of the transfer suite.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// What the cases of one cell of the transfer suite share: the operands, a slice of them for each operation
-/// that runs at the same time, and the verifier of the table.
+/// The fixture of a cell of the transfer suite: the operands, a slice of them for each concurrent operation,
+/// and the verifier of the table.
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ class TransferGroup final : public TimedGroup {
                   [&](const auto& one) { return std::ranges::find(cases, identity_of(one)) == cases.end(); });
     const auto& first = typed_.front();
     const bool several = first.callers > 1;
-    // Callers have their own pools; on which node a CPU of the usual one is does not matter to theirs.
+    // Callers have their own pools, so the usual one needs no affinity.
     speedtorch::set_threads(static_cast<int>(first.cores), several ? std::vector<int>{} : cpus_);
     std::shared_ptr<CallerThreads> threads;
     if (several) {
@@ -120,7 +120,7 @@ class TransferGroup final : public TimedGroup {
   }
 
  private:
-  /// What the cases of one placement share.
+  /// The part of one placement, which its cases share.
   struct Cell {
     std::shared_ptr<speedtorch::Memory> memory;
     std::shared_ptr<TransferFixture> fixture;  ///< null if the placement cannot be had
@@ -159,7 +159,7 @@ class TransferGroup final : public TimedGroup {
     cell.memory = memory;
     if (one.is_cold()) {
       cell.cold = std::make_shared<Cold>(memory, one.device, run_->cache_walk());
-      cell.cold->evict();  // if that cannot be done it is said before anything is measured
+      cell.cold->evict();  // throws before anything is measured if it cannot
     } else if (one.placement == Placement::mapped) {
       make_warm(*memory);
       confirm_resident(*memory, bytes);

@@ -15,7 +15,7 @@
 
 namespace stbench {
 
-/// What the groups of one run share: filled tables and drawn index sets.
+/// Filled tables and drawn index sets, which all groups of a run share.
 struct TransferRun {
   TransferRun(std::uint64_t seed, const harness::Machine& machine)
       : tables(seed, machine.memory_available), last_level_cache(machine.last_level_cache_bytes) {}

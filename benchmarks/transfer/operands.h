@@ -1,5 +1,5 @@
-/// What a method of the transfer suite moves rows between: the table, the model tensor, the index sets and
-/// the values to write.
+/// The operands of a method of the transfer suite: the table, the model tensor, the index sets and the values
+/// to write.
 ///
 /// All methods of a cell work on the same operands, so that all of them see the same rows, the same pages and
 /// the same allocated tensors.
@@ -38,7 +38,6 @@ struct RawRows {
   /// Bytes from the table's start to that row.
   [[nodiscard]] std::int64_t offset_at(std::int64_t i) const { return index_at(i) * row_bytes; }
   [[nodiscard]] std::byte* model_row(std::int64_t i) const { return model + i * row_bytes; }
-  [[nodiscard]] const std::byte* value_row(std::int64_t i) const { return values + i * row_bytes; }
   [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(row_bytes); }
 };
 
@@ -66,7 +65,7 @@ class Operands {
   /// The same as raw bytes. Only if table, model and index() are on the host.
   [[nodiscard]] RawRows rows(int set);
 
-  /// Of the table.
+  /// The table's memory.
   [[nodiscard]] const std::shared_ptr<speedtorch::Memory>& memory() const { return memory_; }
   /// The descriptor of a mapped table's file, whose first byte is the table's; -1 for other tables.
   [[nodiscard]] int table_fd() const { return memory_->file_fd(); }
@@ -94,7 +93,7 @@ class Operands {
   void deliver(at::Tensor result);
   /// [batch, dim] pinned host memory, for CUDA models.
   at::Tensor& staging() { return staging_; }
-  /// What a method keeps from call to call on these operands: made by `make()`, a T, at its first call, which
+  /// Keeps a T for a method from call to call on these operands. `make()` makes it in the first call, which
   /// is a verified run and not timed.
   template <class T, class Make>
   T& kept(Make make) {
@@ -109,14 +108,14 @@ class Operands {
   [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
 
   // For the verifier.
-  /// What the last operation delivered, else the model tensor.
+  /// The tensor that the last operation delivered, else the model tensor.
   [[nodiscard]] const at::Tensor& result() const { return delivered_.defined() ? delivered_ : model_; }
   /// Frees the delivered tensor, outside the timed window.
   void forget_result() { delivered_.reset(); }
   /// True if each set and pattern has its own values, so that back-to-back runs can rotate over sets.
   [[nodiscard]] bool rotates_values() const { return values_.size() > 1; }
   [[nodiscard]] std::size_t values_slot(Pattern pattern, int set) const;
-  /// Of a slice: its first row in the whole batch.
+  /// A slice's first row in the whole batch.
   [[nodiscard]] std::int64_t first() const { return first_; }
   [[nodiscard]] std::int64_t count() const { return model_.size(0); }
 

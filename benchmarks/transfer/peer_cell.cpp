@@ -53,7 +53,7 @@ PeerCell::~PeerCell() {
   try {
     process_->ask(fmt::format("release {}", number_), "released");
   } catch (const PeerError&) {
-    // It ended on the way, and its mappings with it; a case of the next group starts it anew.
+    // It ended, and its mappings with it. A case of the next group starts it again.
   }
 }
 

@@ -23,9 +23,9 @@ class PeerCell {
   PeerCell& operator=(const PeerCell&) = delete;
 
   /// Runs `repeat` operations over rotating sets from `first` on; the first call hands the cell over.
-  /// @returns their seconds by the peer's clock (CLOCK_MONOTONIC around the operations, the closing
-  /// synchronise inside); requests, answers and what a device needs brought to the host and back are outside
-  /// @throws PeerError, also where the seconds cannot be true
+  /// @returns their seconds by the peer's clock (CLOCK_MONOTONIC around the operations and the closing
+  /// synchronise). Requests, answers and copies between device and host are not included
+  /// @throws PeerError, also if the seconds cannot be true
   double run(int first, int repeat);
 
  private:

@@ -33,7 +33,8 @@ using Dtypes = std::vector<std::optional<at::ScalarType>>;
 /// The case of SpeedTorch's README.
 constexpr const char* standard_dtype = "float32";
 constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_batch = 131'072;
-/// Of each of several callers, so that eight of them move a standard batch; the table has no room for eight.
+/// The batch of each of several callers: eight of them move a standard batch. The table has no room for eight
+/// standard batches.
 constexpr std::int64_t caller_batch = standard_batch / 8;
 constexpr std::int64_t most_callers = 1024;
 
@@ -181,7 +182,7 @@ class TransferPlanner {
   [[nodiscard]] Counts cores_of(const Block& block) const {
     using Cores = Block::Cores;
     const std::int64_t most = machine_.allowed_cores;
-    if (block.cores == Cores::doubled && most <= 2) return {};  // the other blocks have both
+    if (block.cores == Cores::doubled && most <= 2) return {};  // other blocks have both
     Counts cores;
     if (block.cores == Cores::doubled) {
       for (std::int64_t some = 1; some < most; some *= 2) cores.push_back(some);
@@ -281,7 +282,7 @@ class TransferPlanner {
     const bool together = fit_.fit_together(cell, placements.size());
     TransferPlan::Cases group;
     for (const auto placement : placements) {
-      if (cell.on_gpu() && cell.isa != "best") continue;  // --isa is of the host's kernels
+      if (cell.on_gpu() && cell.isa != "best") continue;  // --isa selects host kernels
       cell.placement = placement;
       if (const auto reason = fit_.warm_skip_reason(cell); !reason.empty()) {
         auto one = cell;
@@ -330,8 +331,7 @@ class TransferPlanner {
 
   [[nodiscard]] static std::string skip_reason(const TransferCase& one) {
     if (auto reason = direction_skip_reason(one); !reason.empty()) return reason;
-    if (one.method->open && one.callers > 1)
-      return "a peer in a process of its own is one caller; use --callers 1";
+    if (one.method->open && one.callers > 1) return "a peer process has one caller; use --callers 1";
     return one.method->skip_reason(one);
   }
 

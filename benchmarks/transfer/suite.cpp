@@ -24,7 +24,7 @@ namespace {
 
 using reports::Record;
 
-/// What is waived and warned of, each once a placement, method and device: workloads have the same to say.
+/// Adds waived cases and warnings once per placement, method and device, because workloads repeat them.
 void add_new(Plan& plan, TransferPlan& more) {
   const auto said = [&](const Record& record) {
     return std::ranges::any_of(plan.waived, [&](const Record& other) {
@@ -77,8 +77,7 @@ Plan plan(const Options& given, const harness::Machine& machine) {
 
 void add_sums_asked_for(std::vector<Record>& records, const Options& given) {
   const auto options = options_for_case(given);
-  if (!options.workloads.empty() && options.directions.empty())
-    return;  // to and from are what workloads have
+  if (!options.workloads.empty() && options.directions.empty()) return;  // workloads have to and from only
   const auto directions = directions_of(options);
   if (std::find(directions.begin(), directions.end(), "sum") != directions.end())
     add_sums(records, "transfer");

@@ -56,7 +56,7 @@ void TableVerifier::prepare_values(Pattern pattern, int set, std::uint64_t gener
   if (operands_.memory()->placement() == speedtorch::Placement::mapped) bytes_.dirty(rows);
   const Held wanted{generation, set, pattern};
   auto& held = held_[operands_.values_slot(pattern, set)];
-  // One buffer for all sets is filled before every sample, so that none finds it warmer than another.
+  // One buffer for all sets is filled before every sample, so that all samples find it equally warm.
   if (held == wanted && operands_.rotates_values()) return;
   const auto seed = [this, generation](std::int64_t) { return seed_of(generation); };
   auto& values = operands_.values(pattern, set);
@@ -107,7 +107,7 @@ void TableVerifier::repair_all() {
   if (log_.fresh()) bytes_.write_fill(log_.written_rows(), last_written());
 }
 
-/// What each row should hold.
+/// The fill that each row should hold.
 SeedOf TableVerifier::last_written() {
   if (!log_.fresh()) return [this](std::int64_t) { return seed_; };
   log_.index();

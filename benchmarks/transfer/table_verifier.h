@@ -57,7 +57,7 @@ class TableVerifier {
   harness::Check check_whole(bool trusted);
   void repair_all();
 
-  /// What a values tensor of the operands holds.
+  /// The content of a values tensor of the operands.
   struct Held {
     std::uint64_t generation = 0;
     int set = -1;

@@ -19,7 +19,7 @@ struct Method;
 
 /// Table rows into the model tensor, back, one after the other, or half of the batch each way at a time.
 enum class Direction { to, from, round_trip, both };
-/// Whether the table's rows are in the caches before each sample.
+/// The state of the caches before each sample.
 enum class Cache { warm, cold };
 
 struct TransferCase {

@@ -1,4 +1,4 @@
-/// Contestants of the infinitybatch suite with one fault each, in stbench_planted: its check must catch every
+/// Methods of the infinitybatch suite with one fault each, in stbench_planted: its check must catch every
 /// one of them.
 #include <ATen/ops/randn_like.h>
 #include <torch/optim/optimizer.h>

@@ -7,7 +7,7 @@
 
 namespace stbench {
 
-/// A contestant with a fault, for stbench_planted: it runs only where it is asked for.
+/// A method with a fault, for stbench_planted: it runs only where it is asked for.
 template <class Fixture, class Fault>
 StepMethod planted(const std::string& name) {
   return {.name = name,

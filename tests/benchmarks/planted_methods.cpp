@@ -95,7 +95,7 @@ const RegisterMethod too_narrow{planted("too_narrow", [](const Move& move) {
     std::memcpy(move.destination(i), move.source(i), move.row_bytes() - 1);
 })};
 
-/// One byte more of each row, from the last row to the first, so that no later row mends it. Bytes past an
+/// One byte more of each row, from the last row to the first, so that no later row repairs it. Bytes past an
 /// end of the memory are left alone: the check has to see this, not the operating system.
 const RegisterMethod too_wide{planted("too_wide", [](const Move& move) {
   for (auto i = move.rows(); i-- > 0;) {
@@ -249,7 +249,7 @@ class SharedBuffer {
 const RegisterMethod shared_buffer{
     planted("shared_buffer", [one = std::make_shared<SharedBuffer>()](const Move& move) { (*one)(move); })};
 
-/// Of several callers, every second one leaves out its last row.
+/// Every second of several callers leaves out its last row.
 const RegisterMethod every_second_caller{[] {
   struct Number {
     int value;

@@ -1,4 +1,4 @@
-/// Contestants of the contiguous suite with one fault each, in stbench_planted: its check must catch every
+/// Methods of the contiguous suite with one fault each, in stbench_planted: its check must catch every
 /// one.
 #include <utility>
 #include <vector>

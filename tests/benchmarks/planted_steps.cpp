@@ -1,4 +1,4 @@
-/// Contestants of the optimizer suite with one fault each, in stbench_planted: its check must catch every
+/// Methods of the optimizer suite with one fault each, in stbench_planted: its check must catch every
 /// one.
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

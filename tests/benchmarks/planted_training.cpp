@@ -1,4 +1,4 @@
-/// Contestants of the embedding suite with one fault each, in stbench_planted: its checks must catch every
+/// Methods of the embedding suite with one fault each, in stbench_planted: its checks must catch every
 /// one.
 #include <optional>
 #include <variant>

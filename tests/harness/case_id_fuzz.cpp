@@ -1,5 +1,5 @@
-/// The fuzz target of the sentences of `--case`. The first byte chooses the kind of case. Any text gives a
-/// case or a UsageError, and the sentence of a case that was read is read as the same case.
+/// The fuzz target of the case IDs of `--case`. The first byte chooses the kind of case. Any text gives a
+/// case or a UsageError, and the case ID of a case that was read is read as the same case.
 #include "harness/case_id.h"
 #include "harness/errors.h"
 #include "tests/fuzz.h"
@@ -15,15 +15,15 @@ const AxisDefaults& defaults() {
   return all;
 }
 
-void check_sentence(std::string_view sentence, CaseKind kind) {
-  const auto id = parse_case(sentence, defaults(), kind);
+void check_case_id(std::string_view case_id, CaseKind kind) {
+  const auto id = parse_case(case_id, defaults(), kind);
   require(id.rows > 0 && id.dim > 0 && id.cores >= 0, "counts are none below zero");
   require((kind == CaseKind::moves) == (id.batch > 0), "a case that moves has a batch");
   require(id.axes.size() == defaults().size(), "a case has all axes");
   const auto written = format_case(id, defaults());
   const auto again = parse_case(written, defaults(), kind);
-  require(again == id, "a sentence that was written is read as the same case");
-  require(format_case(again, defaults()) == written, "the same case has the same sentence");
+  require(again == id, "a case_id that was written is read as the same case");
+  require(format_case(again, defaults()) == written, "the same case has the same case_id");
 }
 
 }  // namespace
@@ -32,10 +32,10 @@ void check_sentence(std::string_view sentence, CaseKind kind) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace stbench;
   if (size == 0) return 0;
-  const auto sentence = test::text_of(data + 1, size - 1);
-  const auto lines = std::count(sentence.begin(), sentence.end(), '\n');
+  const auto case_id = test::text_of(data + 1, size - 1);
+  const auto lines = std::count(case_id.begin(), case_id.end(), '\n');
   try {
-    harness::check_sentence(sentence, static_cast<harness::CaseKind>(data[0] % 3));
+    harness::check_case_id(case_id, static_cast<harness::CaseKind>(data[0] % 3));
   } catch (const UsageError& error) {
     test::check_message(error.what(), 2 + lines);
   }

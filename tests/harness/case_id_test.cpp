@@ -25,50 +25,50 @@ Identity example() {
           "unique",   10000000, 128,      131072,       2,        kTransferAxes};
 }
 
-TEST(CaseId, IsTheOneOfTheDesign) {
+TEST(CaseId, FormatIsTheOneOfTheDesign) {
   EXPECT_EQ(format_case(example(), kTransferAxes), kExample);
   EXPECT_EQ(parse_case(kExample, kTransferAxes), example());
 }
 
-TEST(CaseId, NamesAxesThatAreNotAtTheirDefault) {
+TEST(CaseId, FormatNamesAxesThatAreNotAtTheirDefault) {
   Identity id = example();
   id.axes[0].second = "cold";
   id.axes[1].second = std::int64_t{4};
-  const std::string sentence = format_case(id, kTransferAxes);
-  EXPECT_EQ(sentence, std::string(kExample) + " cache=cold callers=4");
-  EXPECT_EQ(parse_case(sentence, kTransferAxes), id);
+  const std::string case_id = format_case(id, kTransferAxes);
+  EXPECT_EQ(case_id, std::string(kExample) + " cache=cold callers=4");
+  EXPECT_EQ(parse_case(case_id, kTransferAxes), id);
 }
 
-TEST(CaseId, OfATableThatIsHeldHasNoBatchAndNoCores) {
+TEST(CaseId, FootprintCaseHasNoBatchAndNoCores) {
   const AxisDefaults axes{{"touched", 1.0}};
   Identity id{"memory", "in", "hugepage", "speedtorch", "cpu", "float32", "", "", 10'000'000,
               128,      0,    0,          axes};
-  const std::string sentence = "memory in hugepage -> speedtorch -> cpu float32 10M×128";
-  EXPECT_EQ(format_case(id, axes), sentence);
-  EXPECT_EQ(parse_case(sentence, axes, CaseKind::holds), id);
+  const std::string case_id = "memory in hugepage -> speedtorch -> cpu float32 10M×128";
+  EXPECT_EQ(format_case(id, axes), case_id);
+  EXPECT_EQ(parse_case(case_id, axes, CaseKind::holds), id);
   id.axes[0].second = 0.25;
-  EXPECT_EQ(format_case(id, axes), sentence + " touched=0.25");
-  EXPECT_EQ(parse_case(sentence + " touched=0.25", axes, CaseKind::holds), id);
+  EXPECT_EQ(format_case(id, axes), case_id + " touched=0.25");
+  EXPECT_EQ(parse_case(case_id + " touched=0.25", axes, CaseKind::holds), id);
   for (const char* more : {" batch 5", " cores=2", " touched=half", " unique"}) {
-    EXPECT_THAT(message_of<UsageError>([&] { parse_case(sentence + more, axes, CaseKind::holds); }),
+    EXPECT_THAT(message_of<UsageError>([&] { parse_case(case_id + more, axes, CaseKind::holds); }),
                 HasSubstr("right: memory in pinned -> speedtorch -> cuda:0 float32 10M×128"))
         << more;
   }
-  EXPECT_THAT(message_of<UsageError>([&] { parse_case(sentence, axes); }),
+  EXPECT_THAT(message_of<UsageError>([&] { parse_case(case_id, axes); }),
               AllOf(HasSubstr("'batch' is missing"), HasSubstr("right: transfer to")));
 }
 
-TEST(CaseId, OfAStepOnEverythingHasCoresAndNoBatch) {
+TEST(CaseId, CaseWithoutIndicesHasCoresAndNoBatch) {
   const AxisDefaults axes{{"clip", 0.0}, {"optimizer", "Adam"}};
   Identity id{"contiguous", "step", "libtorch", "flat", "cpu", "float32", "", "", 1000, 256, 0, 2, axes};
-  const std::string sentence = "contiguous step libtorch -> flat -> cpu float32 1k×256 cores=2";
-  EXPECT_EQ(format_case(id, axes), sentence);
-  EXPECT_EQ(parse_case(sentence, axes, CaseKind::works), id);
+  const std::string case_id = "contiguous step libtorch -> flat -> cpu float32 1k×256 cores=2";
+  EXPECT_EQ(format_case(id, axes), case_id);
+  EXPECT_EQ(parse_case(case_id, axes, CaseKind::works), id);
   id.axes = {{"clip", 0.1}, {"optimizer", "SGD"}};
-  EXPECT_EQ(format_case(id, axes), sentence + " clip=0.1 optimizer=SGD");
-  EXPECT_EQ(parse_case(sentence + " optimizer=SGD clip=0.1", axes, CaseKind::works), id);
+  EXPECT_EQ(format_case(id, axes), case_id + " clip=0.1 optimizer=SGD");
+  EXPECT_EQ(parse_case(case_id + " optimizer=SGD clip=0.1", axes, CaseKind::works), id);
   for (const std::string& wrong :
-       {sentence + " batch 5", sentence + " unique", sentence.substr(0, sentence.size() - 8)}) {
+       {case_id + " batch 5", case_id + " unique", case_id.substr(0, case_id.size() - 8)}) {
     EXPECT_THAT(
         message_of<UsageError>([&] { parse_case(wrong, axes, CaseKind::works); }),
         HasSubstr("right: contiguous step libtorch -> contiguous -> cpu float32 1k×1k cores=2 optimizer=SGD"))
@@ -76,7 +76,7 @@ TEST(CaseId, OfAStepOnEverythingHasCoresAndNoBatch) {
   }
 }
 
-TEST(CaseId, TakesWhatPeopleType) {
+TEST(CaseId, ParserTakesXAndBlanks) {
   for (const char* typed :
        {"transfer to pinned -> speedtorch -> cuda:0 float32 10Mx128 batch 131072 unique int64 cores=2",
         "  transfer  to\tpinned->speedtorch->cuda:0 float32 10000k×128 batch 128Ki unique int64   cores=2\n",
@@ -87,7 +87,7 @@ TEST(CaseId, TakesWhatPeopleType) {
   }
 }
 
-TEST(CaseId, TakesKeysInAnyOrder) {
+TEST(CaseId, ParserTakesKeysInAnyOrder) {
   Identity id = example();
   id.axes[0].second = "cold";
   id.axes[3].second = "avx2";
@@ -98,7 +98,7 @@ TEST(CaseId, TakesKeysInAnyOrder) {
       id);
 }
 
-TEST(CaseId, TakesBytesZipfAndTraces) {
+TEST(CaseId, ParserTakesBytesZipfAndTraces) {
   Identity id = example();
   id.dtype = "bytes";
   for (const char* distribution :
@@ -108,7 +108,7 @@ TEST(CaseId, TakesBytesZipfAndTraces) {
   }
 }
 
-TEST(CaseId, ReadsAnAxisWithoutDefaultByItsLooks) {
+TEST(CaseId, ParserReadsAnAxisWithoutDefaultByItsLooks) {
   const AxisDefaults unknown{{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}};
   const Identity id = parse_case(std::string(kExample) + " a=3 b=0.5 c=left", unknown);
   EXPECT_EQ(id.axes[0].second, Value(std::int64_t{3}));
@@ -118,19 +118,19 @@ TEST(CaseId, ReadsAnAxisWithoutDefaultByItsLooks) {
 }
 
 /// `isa="5"` was written as `isa=5`, which is a number.
-TEST(CaseId, OfAnAxisWithoutDefaultKeepsTheKindOfItsValue) {
+TEST(CaseId, AxisWithoutDefaultKeepsTheTypeOfItsValue) {
   const AxisDefaults unknown{{"a", {}}};
   Identity id = parse_case(kExample, unknown);
   for (const Value& value : {Value("5"), Value("5.0"), Value("1e3"), Value(5.0), Value(1e300), Value(-2.5),
                              Value(std::int64_t{4000}), Value("4k"), Value("nan"), Value("")}) {
     id.axes[0].second = value;
-    const auto sentence = format_case(id, unknown);
-    EXPECT_EQ(parse_case(sentence, unknown), id) << sentence;
+    const auto case_id = format_case(id, unknown);
+    EXPECT_EQ(parse_case(case_id, unknown), id) << case_id;
   }
 }
 
-/// `clip=nan` is how the fuzzer of sentences began.
-TEST(CaseId, HasNoNumbersThatAreNotFinite) {
+/// `clip=nan` is how the fuzzer of case IDs began.
+TEST(CaseId, ParserRejectsNumbersThatAreNotFinite) {
   const AxisDefaults axes{{"clip", 0.0}};
   for (const std::string text : {"nan", "inf", "-inf", "1e999"}) {
     EXPECT_THAT(message_of([&] { parse_case(std::string(kExample) + " clip=" + text, axes); }),
@@ -151,7 +151,7 @@ std::int64_t random_count(std::mt19937_64& engine) {
   return std::max<std::int64_t>(1, engine() % 2 == 0 ? count : count / 1'000'000 * 1000);
 }
 
-TEST(CaseId, RoundTripsWhateverTheWords) {
+TEST(CaseId, EveryCaseIdRoundTrips) {
   std::mt19937_64 engine(7);
   const AxisDefaults defaults{{"text", "t"}, {"count", std::int64_t{1}}, {"real", 0.5}};
   for (int i = 0; i < 20'000; ++i) {
@@ -164,24 +164,24 @@ TEST(CaseId, RoundTripsWhateverTheWords) {
     if (engine() % 2 == 0) id.axes[1].second = count();
     if (engine() % 2 == 0) id.axes[2].second = static_cast<double>(engine()) / 3e7;
     if (engine() % 4 == 0) id.axes[engine() % 3].second = Value();
-    const std::string sentence = format_case(id, defaults);
-    ASSERT_EQ(parse_case(sentence, defaults), id) << sentence;
+    const std::string case_id = format_case(id, defaults);
+    ASSERT_EQ(parse_case(case_id, defaults), id) << case_id;
   }
 }
 
-TEST(CaseId, ThrowsNothingButUsageErrorsOnDamage) {
+TEST(CaseId, ParserThrowsUsageErrorsOnly) {
   std::mt19937_64 engine(11);
   int refused = 0;
   for (int i = 0; i < 20'000; ++i) {
-    std::string sentence = kExample;
+    std::string case_id = kExample;
     for (auto left = 1 + engine() % 4; left > 0; --left) {
-      const std::size_t at = engine() % sentence.size();
-      if (engine() % 2 == 0) sentence.erase(at, 1 + engine() % 8);
-      if (engine() % 2 == 0) sentence.insert(std::min(at, sentence.size()), random_text(engine));
-      if (sentence.empty()) sentence = "-";
+      const std::size_t at = engine() % case_id.size();
+      if (engine() % 2 == 0) case_id.erase(at, 1 + engine() % 8);
+      if (engine() % 2 == 0) case_id.insert(std::min(at, case_id.size()), random_text(engine));
+      if (case_id.empty()) case_id = "-";
     }
     try {
-      parse_case(sentence, kTransferAxes);
+      parse_case(case_id, kTransferAxes);
     } catch (const UsageError&) {
       ++refused;
     }
@@ -190,14 +190,14 @@ TEST(CaseId, ThrowsNothingButUsageErrorsOnDamage) {
 }
 
 struct Bad {
-  const char* sentence;
+  const char* case_id;
   const char* named;  ///< what the message must name
 };
 
 class BadCaseId : public testing::TestWithParam<Bad> {};
 
-TEST_P(BadCaseId, NamesTheWordThatDoesNotFit) {
-  const std::string message = message_of([] { parse_case(GetParam().sentence, kTransferAxes); });
+TEST_P(BadCaseId, ErrorNamesTheWordThatDoesNotFit) {
+  const std::string message = message_of([] { parse_case(GetParam().case_id, kTransferAxes); });
   EXPECT_THAT(message, AllOf(HasSubstr("--case"), HasSubstr(GetParam().named)));
 }
 
@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"transfer to pinned -> a -> cuda:0 float32 9x128 batch 1 unique int64 cores=2 callers=x", "'x'"},
         Bad{"transfer to \"pinned -> a", "quote"}));
 
-TEST(CaseId, ShowsTheRightForm) {
+TEST(CaseId, ErrorShowsTheRightForm) {
   EXPECT_THAT(message_of([] { parse_case("transfer", kTransferAxes); }),
               HasSubstr(std::string("right: ") + kExample));
 }

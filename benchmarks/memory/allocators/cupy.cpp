@@ -3,7 +3,7 @@
 namespace stbench {
 namespace {
 
-/// CuPy's arrays: on the GPU, and SpeedTorch's way over memory of cudaHostAlloc. Not yet run on a GPU.
+/// CuPy's arrays on the GPU, and over memory of cudaHostAlloc as in SpeedTorch. Not yet run on a GPU.
 const RegisterAllocator registration{{
     .name = "cupy",
     .summary = "peer: Python's CuPy, on the GPU and over pinned memory, as SpeedTorch did it (needs a GPU)",

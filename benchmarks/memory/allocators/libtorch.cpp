@@ -8,7 +8,7 @@
 namespace stbench {
 namespace {
 
-/// Pinned memory of LibTorch's own caching allocator. Not yet run on a GPU.
+/// Pinned memory of LibTorch's caching allocator. Not yet run on a GPU.
 class PinnedTensor final : public speedtorch::Memory {
  public:
   PinnedTensor(std::int64_t bytes, at::Device device)

@@ -6,7 +6,7 @@
 namespace stbench {
 namespace {
 
-/// Where each bag begins, when each has one row; the same for all sets of an operands.
+/// The first row of each bag, if each has one row; the same for all sets.
 struct BagsOfOne {
   at::Tensor begins;
 };

@@ -5,7 +5,7 @@
 namespace stbench {
 namespace {
 
-/// The row numbers as an index of every element, without a copy.
+/// Expands the row numbers to an index of every element, without a copy.
 at::Tensor of_every_element(const at::Tensor& index, const at::Tensor& rows) {
   return index.unsqueeze(1).expand(rows.sizes());
 }

@@ -6,8 +6,9 @@ namespace {
 
 std::string hybrid_skip_reason(const TransferCase& one) {
   if (one.direction == Direction::to) return "";
-  return "hybrid only goes to the GPU: kernels write host memory at 0.96 of the copy engine's rate, so "
-         "nothing is left to share; use --direction to, or --method speedtorch";
+  return "hybrid only gathers to the GPU, because kernels write host memory at 0.96 of the copy engine's "
+         "rate; "
+         "use --direction to, or --method speedtorch";
 }
 
 /// Kernels and the copy engine move rows from pinned memory at the same time. The first call measures the

@@ -3,7 +3,7 @@
 namespace stbench {
 namespace {
 
-/// LibTorch's best known way as Python calls it: what its interpreter and its own wheel cost or gain.
+/// LibTorch's best known way, called from Python: shows what the interpreter and its wheel cost or gain.
 const RegisterMethod registration{[] {
   auto method = peer_method("torch", "peer: Python's torch, index_select(out=), index_copy_");
   method.skip_reason = [here = method.skip_reason](const TransferCase& one) {

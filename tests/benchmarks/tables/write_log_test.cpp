@@ -20,7 +20,7 @@ std::shared_ptr<const IndexSets> random_sets(std::mt19937& random, int batch) {
   return sets;
 }
 
-TEST(WriteLog, SaysOfEachRowWhatAPlainListOfWritesSays) {
+TEST(WriteLog, LookupEqualsAPlainListOfWrites) {
   std::mt19937 random(5);
   const auto indexed = random_sets(random, 40), contiguous = random_sets(random, 40);
   WriteLog ledger(indexed, contiguous);
@@ -44,7 +44,7 @@ TEST(WriteLog, SaysOfEachRowWhatAPlainListOfWritesSays) {
   EXPECT_EQ(ledger.written_rows(), all);
 }
 
-TEST(WriteLog, ForgetsWhatItIsToldToForget) {
+TEST(WriteLog, ClearForgetsAllWrites) {
   std::mt19937 random(6);
   WriteLog ledger(random_sets(random, 4), random_sets(random, 4));
   EXPECT_FALSE(ledger.fresh());

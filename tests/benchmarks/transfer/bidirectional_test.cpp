@@ -36,7 +36,7 @@ std::shared_ptr<const IndexSets> every_seventh() {
 /// On the host the two halves run one after the other: streams are a GPU's.
 class BidirectionalTest : public testing::Test {
  protected:
-  /// What a run of the method leaves, as the suite would see it.
+  /// Checks what a run of the method leaves, as the suite does.
   harness::Check check_of(const Method& method, int set) {
     Bidirectional both(fixture_, method);
     both.poison(set);
@@ -63,7 +63,7 @@ Method by_libtorch() {
   return method;
 }
 
-TEST_F(BidirectionalTest, TheHalvesAreTheBatch) {
+TEST_F(BidirectionalTest, SlicesCoverTheBatch) {
   ASSERT_EQ(fixture_.slices.size(), 2U);
   auto& whole = fixture_.operands;
   auto &there = *fixture_.slices.front(), &back = *fixture_.slices.back();
@@ -76,7 +76,7 @@ TEST_F(BidirectionalTest, TheHalvesAreTheBatch) {
   EXPECT_EQ(there.payload_bytes() + back.payload_bytes(), whole.payload_bytes());
 }
 
-TEST_F(BidirectionalTest, OneThatDoesBothPassesAndLeavesTheTableAsItWas) {
+TEST_F(BidirectionalTest, HonestMethodPassesAndLeavesTheTableUnchanged) {
   for (const int set : {0, 3, 7}) {
     const auto check = check_of(by_libtorch(), set);
     EXPECT_EQ(check.mismatches, 0) << check.first;
@@ -85,7 +85,7 @@ TEST_F(BidirectionalTest, OneThatDoesBothPassesAndLeavesTheTableAsItWas) {
   EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, rows * 20, seed), -1);
 }
 
-TEST_F(BidirectionalTest, TheCeilingsPiecesAreHalvesToo) {
+TEST_F(BidirectionalTest, PiecesOfTheCeilingAreHalvesToo) {
   auto method = by_libtorch();
   method.pattern = Pattern::contiguous;
   method.to = [](Operands& operands, int set) {
@@ -97,17 +97,17 @@ TEST_F(BidirectionalTest, TheCeilingsPiecesAreHalvesToo) {
   for (int set = 0; set < harness::index_sets; ++set) EXPECT_EQ(check_of(method, set).mismatches, 0) << set;
 }
 
-TEST_F(BidirectionalTest, EachHalfThatIsNotDoneIsSeen) {
+TEST_F(BidirectionalTest, VerifierDetectsSkippedHalf) {
   auto method = by_libtorch();
   method.to = [](Operands&, int) {};
   EXPECT_EQ(check_of(method, 1).mismatches, batch / 2);
   method = by_libtorch();
   method.from = [](Operands&, int) {};
   EXPECT_EQ(check_of(method, 1).mismatches, batch - batch / 2);
-  EXPECT_EQ(check_of(by_libtorch(), 1).mismatches, 0) << "what differed was mended";
+  EXPECT_EQ(check_of(by_libtorch(), 1).mismatches, 0) << "what differed was repaired";
 }
 
-TEST_F(BidirectionalTest, RowsThatWereOnlyToBeReadMustNotChange) {
+TEST_F(BidirectionalTest, VerifierDetectsAWriteToRowsThatAreOnlyRead) {
   auto method = by_libtorch();
   const auto honest = method.to;
   method.to = [honest](Operands& operands, int set) {
@@ -117,7 +117,7 @@ TEST_F(BidirectionalTest, RowsThatWereOnlyToBeReadMustNotChange) {
   EXPECT_EQ(check_of(method, 2).mismatches, 1);
 }
 
-TEST_F(BidirectionalTest, AResultOfItsOwnIsWhatIsChecked) {
+TEST_F(BidirectionalTest, DeliveredResultIsChecked) {
   auto method = by_libtorch();
   method.to = [](Operands& operands, int set) {
     operands.deliver(operands.table().index_select(0, operands.index(set)));

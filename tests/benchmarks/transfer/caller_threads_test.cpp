@@ -27,7 +27,7 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-TEST(CpusOfCaller, AreDividedAndSharedInTurnWhereThereAreTooFew) {
+TEST(CpusOfCaller, CallersDivideTheCpusOrShareThemInTurn) {
   using Cpus = std::vector<int>;
   const Cpus five{10, 11, 12, 13, 14};
   EXPECT_EQ(cpus_of_caller(five, 1, 0), five);
@@ -46,7 +46,7 @@ TEST(CpusOfCaller, AreDividedAndSharedInTurnWhereThereAreTooFew) {
   EXPECT_TRUE(cpus_of_caller({}, 3, 1).empty());
 }
 
-TEST(CallerThreads, EachDoesEveryRoundOnceInAThreadOfItsOwn) {
+TEST(CallerThreads, EachCallerDoesEveryRoundOnceInItsOwnThread) {
   constexpr int count = 5, rounds = 7;
   CallerThreads callers(count, {});
   std::atomic<int> done[count][rounds] = {};
@@ -66,7 +66,7 @@ TEST(CallerThreads, EachDoesEveryRoundOnceInAThreadOfItsOwn) {
   EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
 }
 
-TEST(CallerThreads, ARoundBeginsWhenAllHaveEndedTheOneBefore) {
+TEST(CallerThreads, RoundStartsWhenAllHaveFinishedThePreviousOne) {
   constexpr int count = 4;
   CallerThreads callers(count, {});
   std::atomic<int> ended{0};
@@ -81,7 +81,7 @@ TEST(CallerThreads, ARoundBeginsWhenAllHaveEndedTheOneBefore) {
 
 /// One sleeps longest; of two that came one after the other the sum would be longer, of the first to end the
 /// time shorter.
-TEST(CallerThreads, TheTimeIsThatOfTheLast) {
+TEST(CallerThreads, RunReturnsTheTimeOfTheLastCaller) {
   CallerThreads callers(3, {});
   const double seconds =
       callers.run(2, [](int caller, int) { std::this_thread::sleep_for(caller == 1 ? 60ms : 5ms); });
@@ -92,7 +92,7 @@ TEST(CallerThreads, TheTimeIsThatOfTheLast) {
   EXPECT_GE(again, 0.020);
 }
 
-TEST(CallerThreads, TheFirstErrorIsThrownAndTheNextRunIsWell) {
+TEST(CallerThreads, RunThrowsTheFirstErrorAndTheNextRunWorks) {
   CallerThreads callers(3, {});
   std::atomic<int> after{0};
   const auto fails = [&](int caller, int round) {
@@ -106,7 +106,7 @@ TEST(CallerThreads, TheFirstErrorIsThrownAndTheNextRunIsWell) {
   EXPECT_EQ(done, 6);
 }
 
-TEST(CallerThreads, EachHasItsCoresAndAsManyThreads) {
+TEST(CallerThreads, EachCallerHasItsCoresAndAsManyThreads) {
   const auto cpus = allowed_cpus();
   const auto before = at::get_num_threads();
   for (const int count : {1, 2, 3}) {
@@ -154,7 +154,7 @@ std::shared_ptr<const IndexSets> every_fifth() {
 
 class ConcurrentCallersTest : public testing::Test {
  protected:
-  /// What a round leaves, as the suite would see it: the model's rows, then the table's.
+  /// Checks what a round leaves, as the suite does: the model's rows, then the table's.
   std::pair<harness::Check, harness::Check> checks_of(const ConcurrentCallers::Operation& operation,
                                                       int set) {
     fixture_.poison_model();
@@ -177,7 +177,7 @@ void there_and_back(Operands& slice, int set) {
   speedtorch::gather_rows(slice.table(), slice.index(set), slice.model());
 }
 
-TEST_F(ConcurrentCallersTest, EachHasItsOwnRowsOfTheBatch) {
+TEST_F(ConcurrentCallersTest, CallersHaveDisjointSlicesOfTheBatch) {
   ASSERT_EQ(std::ssize(fixture_.slices), several);
   EXPECT_EQ(fixture_.operands.payload_bytes(), several * batch * 20) << "of all callers";
   std::set<std::int64_t> seen;
@@ -189,7 +189,7 @@ TEST_F(ConcurrentCallersTest, EachHasItsOwnRowsOfTheBatch) {
   EXPECT_EQ(std::ssize(seen), several * batch);
 }
 
-TEST_F(ConcurrentCallersTest, RightResultsOfAllPass) {
+TEST_F(ConcurrentCallersTest, RightResultsOfAllCallersPass) {
   for (const int set : {0, 5}) {
     const auto [model, table] = checks_of(there_and_back, set);
     EXPECT_EQ(model.mismatches + table.mismatches, 0) << model.first << table.first;
@@ -198,7 +198,7 @@ TEST_F(ConcurrentCallersTest, RightResultsOfAllPass) {
   }
 }
 
-TEST_F(ConcurrentCallersTest, OneCallersWrongResultIsSeenAndNamed) {
+TEST_F(ConcurrentCallersTest, VerifierNamesTheCallerWithAWrongResult) {
   const auto faulty = [this](Operands& slice, int set) {
     there_and_back(slice, set);
     if (&slice == fixture_.slices[2].get()) slice.model()[batch - 1].zero_();
@@ -209,7 +209,7 @@ TEST_F(ConcurrentCallersTest, OneCallersWrongResultIsSeenAndNamed) {
   EXPECT_EQ(table.mismatches, 0);
 }
 
-TEST_F(ConcurrentCallersTest, OneCallersMissingWritesAreSeen) {
+TEST_F(ConcurrentCallersTest, VerifierDetectsOneCallersMissingWrites) {
   const auto faulty = [this](Operands& slice, int set) {
     if (&slice != fixture_.slices[1].get()) there_and_back(slice, set);
   };
@@ -218,7 +218,7 @@ TEST_F(ConcurrentCallersTest, OneCallersMissingWritesAreSeen) {
   EXPECT_EQ(table.mismatches, batch);
 }
 
-TEST_F(ConcurrentCallersTest, ResultsOfTheirOwnAreChecked) {
+TEST_F(ConcurrentCallersTest, DeliveredResultsAreChecked) {
   const auto delivers = [this](Operands& slice, int set) {
     there_and_back(slice, set);
     auto result = slice.model().clone();

@@ -28,19 +28,19 @@ TransferCase rows_of_a_file(const char* device, const char* method) {
           .cores = 1};
 }
 
-TEST(FilesEnvironment, SaysNothingOfOtherTables) {
+TEST(FilesEnvironment, IsEmptyForOtherTables) {
   auto one = rows_of_a_file("cuda:0", "speedtorch");
   one.placement = speedtorch::Placement::pinned;
   EXPECT_TRUE(files_environment({one}).empty());
   EXPECT_TRUE(files_environment({rows_of_a_file("cpu", "speedtorch")}).empty());
 }
 
-TEST(FilesEnvironment, SaysHowFileRowsReads) {
+TEST(FilesEnvironment, TellsHowFileRowsReads) {
   const auto found = files_environment({rows_of_a_file("cpu", "file_rows")});
   EXPECT_EQ(found.contains("reason"), found.at("reads") == "advice");
 }
 
-TEST(FilesEnvironment, SaysWhichWayAGpuTakesAndWhy) {
+TEST(FilesEnvironment, TellsHowAGpuReadsAndWhy) {
   const auto found = files_environment({rows_of_a_file("cuda:0", "staged"), rows_of_a_file("cpu", "mmap")});
   ASSERT_EQ(found.size(), 1U);
   const auto way = found.at("to_cuda:0").get<std::string>();
@@ -52,7 +52,7 @@ TEST(FilesEnvironment, SaysWhichWayAGpuTakesAndWhy) {
   }
 }
 
-TEST(InPlace, IsPlannedForWarmFilesOnAGpuAndWaivedWithTheReasonWhereRowsAreStaged) {
+TEST(InPlace, SupportsWarmFilesOnAGpuAndGivesTheReasonForStaging) {
   const auto& method = method_named("in_place");
   const auto one = rows_of_a_file("cuda:0", "in_place");
   EXPECT_TRUE(method.supports(one));
@@ -67,7 +67,7 @@ TEST(InPlace, IsPlannedForWarmFilesOnAGpuAndWaivedWithTheReasonWhereRowsAreStage
   EXPECT_TRUE(speedtorch::cuda_status().available || !method.skip_reason(one).empty());
 }
 
-TEST(InPlace, IsAskedOfGpusOnly) {
+TEST(InPlace, RefusalThrowsForTheCpu) {
   EXPECT_THROW((void)speedtorch::in_place_refusal(1, at::kCPU), speedtorch::PlacementError);
 }
 

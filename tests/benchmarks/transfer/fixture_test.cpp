@@ -60,7 +60,7 @@ class TransferFixtureTest : public testing::Test {
   std::shared_ptr<speedtorch::Memory> memory_;
 };
 
-TEST_F(TransferFixtureTest, TheTableHoldsTheFillAtEveryByte) {
+TEST_F(TransferFixtureTest, TableHoldsTheFillAtEveryByte) {
   const auto fixture = fixture_of(cell(at::kChar, 101, 13, 20));
   for (std::int64_t byte = 0; byte < 101 * 13; ++byte) {
     const auto word = harness::word(seed, static_cast<std::uint64_t>(byte) / 8);
@@ -68,7 +68,7 @@ TEST_F(TransferFixtureTest, TheTableHoldsTheFillAtEveryByte) {
   }
 }
 
-TEST_F(TransferFixtureTest, AGatherDoneByLibTorchPassesForEveryTypeAndWidth) {
+TEST_F(TransferFixtureTest, LibTorchsGatherPassesForEveryDtypeAndWidth) {
   for (const char* name : {"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bytes"}) {
     for (const std::int64_t dim : {1, 3, 129}) {
       for (const auto index_dtype : {at::kLong, at::kInt}) {
@@ -87,7 +87,7 @@ TEST_F(TransferFixtureTest, AGatherDoneByLibTorchPassesForEveryTypeAndWidth) {
   }
 }
 
-TEST_F(TransferFixtureTest, BytesRowsAreTheWidestIntegersThatDivideThem) {
+TEST_F(TransferFixtureTest, RowsOfBytesUseTheWidestIntegersThatDivideThem) {
   EXPECT_EQ(cell(std::nullopt, 1, 512, 1).shape().dtype, at::kLong);
   EXPECT_EQ(cell(std::nullopt, 1, 516, 1).shape().dtype, at::kInt);
   EXPECT_EQ(cell(std::nullopt, 1, 90, 1).shape().dtype, at::kShort);
@@ -96,7 +96,7 @@ TEST_F(TransferFixtureTest, BytesRowsAreTheWidestIntegersThatDivideThem) {
     EXPECT_EQ(cell(std::nullopt, 1, width, 1).shape().row_bytes(), width);
 }
 
-TEST_F(TransferFixtureTest, AScatterIsCheckedInItsRowsBesideThemAndElsewhere) {
+TEST_F(TransferFixtureTest, ScatterIsCheckedInNamedNeighbouringAndSampledRows) {
   const auto fixture = fixture_of(cell(at::kFloat, 300, 8, 40));
   fixture->prepare_values(Pattern::indexed, 2, 1);
   fixture->verifier.poison_rows(fixture->operands, Pattern::indexed, 2);
@@ -110,10 +110,10 @@ TEST_F(TransferFixtureTest, AScatterIsCheckedInItsRowsBesideThemAndElsewhere) {
   const auto stray = check_table(*fixture, Pattern::indexed, 2, 1);
   EXPECT_GT(stray.mismatches, 0);
   EXPECT_NE(stray.first.find("not named"), std::string::npos);
-  EXPECT_EQ(check_table(*fixture, Pattern::indexed, 2, 1).mismatches, 0) << "what differed was mended";
+  EXPECT_EQ(check_table(*fixture, Pattern::indexed, 2, 1).mismatches, 0) << "what differed was repaired";
 }
 
-TEST_F(TransferFixtureTest, UnexplainedDamageIsOfTheLastCheckUnlessACaseIsKnownToBeWrong) {
+TEST_F(TransferFixtureTest, CloseReportsUnexplainedDamageUnlessACaseIsKnownToBeWrong) {
   for (const bool trusted : {true, false}) {
     const auto fixture = fixture_of(cell(at::kFloat, 300, 8, 40));
     fixture->verifier.remember({10, 3, "table row 7"});
@@ -122,7 +122,7 @@ TEST_F(TransferFixtureTest, UnexplainedDamageIsOfTheLastCheckUnlessACaseIsKnownT
   }
 }
 
-TEST_F(TransferFixtureTest, StaleValuesOfAnEarlierEpochDoNotPass) {
+TEST_F(TransferFixtureTest, StaleValuesOfAnEarlierGenerationFail) {
   const auto fixture = fixture_of(cell(at::kFloat, 300, 8, 40));
   fixture->prepare_values(Pattern::indexed, 0, 1);
   scatter_values(*fixture, 0);
@@ -131,7 +131,7 @@ TEST_F(TransferFixtureTest, StaleValuesOfAnEarlierEpochDoNotPass) {
   EXPECT_EQ(check_table(*fixture, Pattern::indexed, 0, 2).mismatches, 40);
 }
 
-TEST_F(TransferFixtureTest, ClosingChecksTheWholeTableAndFillsItAgain) {
+TEST_F(TransferFixtureTest, CloseChecksTheWholeTableAndRestoresIt) {
   const auto id = cell(at::kFloat, 1000, 8, 40);
   auto fixture = fixture_of(id);
   fixture->prepare_values(Pattern::indexed, 0, 1);
@@ -146,7 +146,7 @@ TEST_F(TransferFixtureTest, ClosingChecksTheWholeTableAndFillsItAgain) {
   EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, 1000 * 32, seed), -1);
 }
 
-TEST_F(TransferFixtureTest, ALargeTableIsCheckedInTheRowsThatWereWrittenAndFilledAgainThere) {
+TEST_F(TransferFixtureTest, CloseOfALargeTableChecksAndRestoresWrittenRows) {
   const auto fixture = fixture_of(cell(at::kFloat, 1000, 8, 40));
   fixture->prepare_values(Pattern::indexed, 0, 1);
   scatter_values(*fixture, 0);
@@ -157,7 +157,7 @@ TEST_F(TransferFixtureTest, ALargeTableIsCheckedInTheRowsThatWereWrittenAndFille
   EXPECT_EQ(fixture->verifier.close(false, false).mismatches, 1) << "but at once where a case failed";
 }
 
-TEST_F(TransferFixtureTest, ValuesOfEpochZeroLeaveTheTableAsItWasFilled) {
+TEST_F(TransferFixtureTest, ValuesOfGenerationZeroLeaveTheFill) {
   const auto fixture = fixture_of(cell(at::kFloat, 300, 8, 40));
   for (const auto pattern : {Pattern::indexed, Pattern::contiguous}) {
     fixture->prepare_values(pattern, 2, 0);
@@ -174,7 +174,7 @@ TEST_F(TransferFixtureTest, ValuesOfEpochZeroLeaveTheTableAsItWasFilled) {
   EXPECT_EQ(harness::first_mismatch(memory_->data(), 0, 300 * 32, seed), -1);
 }
 
-TEST_F(TransferFixtureTest, AStrayWriteIntoARowThatAnotherSetWroteIsSeen) {
+TEST_F(TransferFixtureTest, StrayWriteIntoARowOfAnotherSetIsDetected) {
   const auto fixture = fixture_of(cell(at::kFloat, 1000, 8, 40));
   for (const int set : {0, 1}) {
     fixture->prepare_values(Pattern::indexed, set, 1);
@@ -186,7 +186,7 @@ TEST_F(TransferFixtureTest, AStrayWriteIntoARowThatAnotherSetWroteIsSeen) {
   EXPECT_EQ(fixture->verifier.close(true, true).mismatches, 1);
 }
 
-TEST_F(TransferFixtureTest, WhereACaseFailedOnlyRowsThatNobodyWroteAreJudged) {
+TEST_F(TransferFixtureTest, FailedCaseLimitsTheLastCheckToUnwrittenRows) {
   const auto fixture = fixture_of(cell(at::kFloat, 1000, 8, 40));
   fixture->prepare_values(Pattern::indexed, 0, 1);
   fixture->verifier.poison_rows(fixture->operands, Pattern::indexed, 0);  // and then it broke off
@@ -195,7 +195,7 @@ TEST_F(TransferFixtureTest, WhereACaseFailedOnlyRowsThatNobodyWroteAreJudged) {
   EXPECT_EQ(check.rows, 1000 - 40);
 }
 
-TEST_F(TransferFixtureTest, AResultOfAnotherShapeOrTypeIsWrongInEveryRow) {
+TEST_F(TransferFixtureTest, ResultOfAnotherShapeOrDtypeIsWrongInEveryRow) {
   const auto fixture = fixture_of(cell(at::kFloat, 300, 8, 40));
   const auto right = fixture->operands.table().index_select(0, fixture->operands.index(0));
   for (const auto& wrong : {right.narrow(1, 0, 4).contiguous(), right.narrow(1, 0, 0), right.narrow(0, 0, 39),
@@ -205,7 +205,7 @@ TEST_F(TransferFixtureTest, AResultOfAnotherShapeOrTypeIsWrongInEveryRow) {
   }
 }
 
-TEST_F(TransferFixtureTest, PiecesCoverTheBatchAndWrapRoundATableThatIsSmaller) {
+TEST_F(TransferFixtureTest, PiecesCoverTheBatchAndWrapAroundSmallTables) {
   auto id = cell(at::kFloat, 30, 8, 100);
   id.distribution = "uniform";
   const auto fixture = fixture_of(id);
@@ -216,7 +216,7 @@ TEST_F(TransferFixtureTest, PiecesCoverTheBatchAndWrapRoundATableThatIsSmaller) 
   }
 }
 
-TEST_F(TransferFixtureTest, LargeValuesShareOneBufferAndAreMadeAnewForEachSet) {
+TEST_F(TransferFixtureTest, LargeValuesShareOneBufferThatEachSetRefills) {
   const auto fixture = fixture_of(cell(at::kFloat, 40'000, 128, 10'000));  // 5 MB a set
   EXPECT_EQ(fixture->operands.values(0).data_ptr(), fixture->operands.values(7).data_ptr());
   for (const int set : {0, 5}) {
@@ -226,7 +226,7 @@ TEST_F(TransferFixtureTest, LargeValuesShareOneBufferAndAreMadeAnewForEachSet) {
   }
 }
 
-TEST_F(TransferFixtureTest, ADeliveredTensorIsWhatIsChecked) {
+TEST_F(TransferFixtureTest, DeliveredTensorIsChecked) {
   const auto fixture = fixture_of(cell(at::kFloat, 300, 8, 40));
   fixture->poison_model();
   fixture->operands.deliver(fixture->operands.table().index_select(0, fixture->operands.index(1)));
@@ -249,7 +249,7 @@ struct Kept {
   int value;
 };
 
-TEST_F(TransferFixtureTest, WhatAMethodKeepsIsMadeOnce) {
+TEST_F(TransferFixtureTest, KeptObjectIsMadeOnce) {
   const auto fixture = fixture_of(cell(at::kFloat, 40, 4, 10));
   int made = 0;
   const auto keep = [&]() -> Kept& { return fixture->operands.kept<Kept>([&] { return Kept(++made); }); };

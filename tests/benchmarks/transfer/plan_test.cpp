@@ -51,7 +51,7 @@ std::set<std::string> values(const TransferPlan& plan, std::string reports::Iden
   return seen;
 }
 
-TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
+TEST(Plan, StandardPresetPlansSpeedTorchsCaseInEveryHostPlacement) {
   const auto standard = plan(on_host());
   EXPECT_EQ(standard.groups.size(), 6U);  // to, from, round_trip on 1 core and on 4
   EXPECT_EQ(values(standard, &reports::Identity::placement),
@@ -75,7 +75,7 @@ TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
   EXPECT_LE(seconds, 270);  // "within five minutes", preparation included
 }
 
-TEST(Plan, WithoutAGpuEachPlacementOnItIsWaivedInOneLine) {
+TEST(Plan, MissingGpuWaivesEachPlacementOnce) {
   if (speedtorch::cuda_status().available) GTEST_SKIP() << "there is a GPU";
   const Options given;  // named: of a temporary g++ 12 takes a member's text for uninitialized
   const auto standard = plan(given);
@@ -88,13 +88,13 @@ TEST(Plan, WithoutAGpuEachPlacementOnItIsWaivedInOneLine) {
   EXPECT_TRUE(plan(on_host()).waived.empty());
 }
 
-TEST(Plan, TheSumNeedsItsPartsAndAddsNoGroupOfItsOwn) {
+TEST(Plan, SumPlansItsPartsOnly) {
   auto options = on_host();
   options.directions = {"sum"};
   EXPECT_EQ(values(plan(options), &reports::Identity::direction), (std::set<std::string>{"to", "from"}));
 }
 
-TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
+TEST(Plan, BidirectionalTransfersNeedPinnedMemoryAndAGpu) {
   auto options = on_host();
   options.directions = {"both"};
   EXPECT_THAT([&] { plan(options); },
@@ -110,7 +110,7 @@ TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
   EXPECT_THAT(waived[0].reason, HasSubstr("missing"));
 }
 
-TEST(Plan, BothWaysAtOnceNeedTwoDistinctRows) {
+TEST(Plan, BidirectionalTransfersNeedTwoDistinctRows) {
   TransferCase one;
   one.direction = Direction::both, one.rows = 100, one.batch = 2, one.distribution = "unique";
   EXPECT_EQ(direction_skip_reason(one), "");
@@ -136,7 +136,7 @@ TEST(Plan, AxesMultiply) {
   for (const auto& group : crossed.groups) EXPECT_EQ(group.cases.size(), 1U);
 }
 
-TEST(Plan, FullTakesEveryValueOfTheClosedAxes) {
+TEST(Plan, FullPresetTakesEveryValueOfTheClosedAxes) {
   auto options = on_host();
   options.preset = "full";
   const auto full = plan(options);
@@ -163,7 +163,7 @@ std::set<std::int64_t> numbers(const TransferPlan& plan, std::int64_t Identity::
   return seen;
 }
 
-TEST(Plan, KernelsHasEveryCellOfItsGoals) {
+TEST(Plan, KernelsPresetHasEveryCellOfItsGoals) {
   const auto planned = plan(kernels());
   const std::set<std::int64_t> widths{16, 32, 64, 128, 160, 256, 264, 512, 516, 656, 1024, 1152, 4096};
   for (const char* direction : {"to", "from"}) {
@@ -192,7 +192,7 @@ TEST(Plan, KernelsHasEveryCellOfItsGoals) {
   EXPECT_EQ(numbers(planned, &Identity::cores, at_512), (std::set<std::int64_t>{1, 2, 4}));
 }
 
-TEST(Plan, KernelsMeasuresEachCaseOnceAndOnePlacementAfterTheOther) {
+TEST(Plan, KernelsPresetPlansEachCaseOnceByPlacement) {
   const auto planned = plan(kernels());
   std::set<std::string> case_ids;
   Placements placements;
@@ -211,7 +211,7 @@ TEST(Plan, KernelsMeasuresEachCaseOnceAndOnePlacementAfterTheOther) {
   EXPECT_LT(seconds, 300);
 }
 
-TEST(Plan, KernelsTablesHaveFiveGigabytesOrWhatTheMemoryHasRoomFor) {
+TEST(Plan, KernelsPresetTablesHaveFiveGigabytesOrWhatFits) {
   const auto bytes = [](const TransferPlan& planned) {
     std::set<std::int64_t> seen;
     for (const auto& group : planned.groups) seen.insert(group.cases.front().rows * group.cases.front().dim);
@@ -255,7 +255,7 @@ std::vector<const TransferPlan::Cases*> groups_with(const TransferPlan& planned,
   return found;
 }
 
-TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
+TEST(Plan, KernelsPresetHasPeersOnOneCoreOnly) {
   auto options = kernels();
   EXPECT_TRUE(groups_with(plan(options), "gather").empty()) << "nobody asked for it";
   options.peers = {"gather"};
@@ -275,7 +275,7 @@ TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
   EXPECT_EQ(groups_with(plan(options), "gather").size(), 13U * 2) << "beside the methods that were given";
 }
 
-TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
+TEST(Plan, LaterBlocksAddMethodsToTheGroupOfACell) {
   auto options = kernels();
   options.cores = {2}, options.peers = {"gather"};  // so all blocks have the same cells
   const auto planned = plan(options);
@@ -290,7 +290,7 @@ TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
   for (const auto* group : with) EXPECT_GE(group->cases.size(), 5U);
 }
 
-TEST(Plan, APeerWithoutACellIsWaivedOnce) {
+TEST(Plan, PeerWithoutACellIsWaivedOnce) {
   auto options = kernels();
   options.peers = {"embedding_bag"};  // of floating dtypes, and rows of bytes are none
   const auto planned = plan(options);
@@ -300,7 +300,7 @@ TEST(Plan, APeerWithoutACellIsWaivedOnce) {
   EXPECT_THAT(std::ranges::find_if(planned.waived, its)->reason, HasSubstr("none is among the cells"));
 }
 
-TEST(Plan, CallersAreAnAxisWithASmallerBatch) {
+TEST(Plan, CallersAxisUsesASmallerBatch) {
   auto options = on_host();
   options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {2};
   options.callers = {1, 8};
@@ -314,7 +314,7 @@ TEST(Plan, CallersAreAnAxisWithASmallerBatch) {
   EXPECT_EQ(plan(options).groups[1].cases.front().rows_moved(), 800);
 }
 
-TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
+TEST(Plan, ConcurrentScattersNeedDistinctRows) {
   const auto of = [](const char* direction, const char* distribution, std::int64_t callers) {
     return direction_skip_reason({.direction = direction_of(direction),
                                   .distribution = distribution,
@@ -338,7 +338,7 @@ TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
   EXPECT_THAT(of("both", "unique", 2), HasSubstr("--callers 1"));
 }
 
-TEST(Plan, SmallIsTheWholeOfTablesOfAFewRowsThereAndBack) {
+TEST(Plan, SmallPresetPlansRoundTripsOfWholeSmallTables) {
   auto options = on_host();
   options.preset = "small";
   const auto planned = plan(options);
@@ -360,7 +360,7 @@ TEST(Plan, SmallIsTheWholeOfTablesOfAFewRowsThereAndBack) {
   EXPECT_EQ(waived.size(), 4U) << "a line a placement";
 }
 
-TEST(Plan, AnInstructionSetIsAnAxis) {
+TEST(Plan, InstructionSetIsAnAxis) {
   auto options = on_host();
   options.isas = {"best", "baseline"};
   options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {1};
@@ -372,7 +372,7 @@ TEST(Plan, AnInstructionSetIsAnAxis) {
   EXPECT_EQ(transfer_axes::isas().back(), "baseline");
 }
 
-TEST(Plan, WhatLibTorchRefusesIsWaivedWithTheCure) {
+TEST(Plan, UnsupportedIndexDtypeIsWaivedWithTheCure) {
   auto options = on_host();
   options.index_dtypes = {"int32"}, options.directions = {"from"}, options.placements = {"libtorch"},
   options.cores = {1};
@@ -383,7 +383,7 @@ TEST(Plan, WhatLibTorchRefusesIsWaivedWithTheCure) {
   EXPECT_EQ(values(refused, &reports::Identity::method).count("index_select"), 0U);
 }
 
-TEST(Plan, TablesTooLargeToLieTogetherAreMeasuredOneByOne) {
+TEST(Plan, TablesThatDoNotFitTogetherHaveSeparateGroups) {
   auto options = on_host();
   options.directions = {"to"}, options.cores = {1};
   EXPECT_EQ(plan(options).groups.size(), 1U);
@@ -391,7 +391,7 @@ TEST(Plan, TablesTooLargeToLieTogetherAreMeasuredOneByOne) {
   EXPECT_EQ(plan(options).groups.size(), 4U);
 }
 
-TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
+TEST(Plan, ImpossibleOptionsThrowBeforeAnythingIsAllocated) {
   const auto refused = [](auto change, const char* text) {
     auto options = on_host();
     change(options);
@@ -414,7 +414,7 @@ TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
   refused([](Options& o) { o.methods = {"staged"}; }, "nothing to measure");
 }
 
-TEST(Plan, ACaseBringsWhatItIsJudgedAgainst) {
+TEST(Plan, CaseOptionAddsLibTorchsMethodsAndCeilings) {
   Options options;
   options.case_id = "transfer to hugepage -> speedtorch -> cpu float32 2k×16 batch 100 uniform int32 cores=2";
   const auto one = plan(options_for_case(options));
@@ -434,7 +434,7 @@ TransferCase case_of(const std::string& placement, const std::string& device,
   return {.direction = direction, .placement = placement_of(placement), .device = at::Device(device)};
 }
 
-TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
+TEST(Methods, GpuMethodsNeedGpuPlacement) {
   for (const char* name : {"cub_batched", "memcpy_batch"}) {
     for (const auto& placement : transfer_axes::placements()) {
       EXPECT_FALSE(method_named(name).supports(case_of(placement, "cpu"))) << name << " " << placement;
@@ -446,7 +446,7 @@ TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
   }
 }
 
-TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
+TEST(Methods, HybridGathersFromPinnedMemoryAndGivesTheReasonForNoScatter) {
   const auto& hybrid = method_named("hybrid");
   for (const auto& placement : transfer_axes::placements())
     EXPECT_EQ(hybrid.supports(case_of(placement, "cuda:0")), placement == "pinned") << placement;
@@ -456,7 +456,7 @@ TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
     EXPECT_THAT(hybrid.skip_reason(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
 }
 
-TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
+TEST(Methods, BudgetMethodsNeedAGpuAndMustBeAskedFor) {
   std::vector<std::string> names;
   for (const auto& one : methods()) {
     if (!one.name.starts_with("speedtorch_")) continue;
@@ -475,7 +475,7 @@ TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
   EXPECT_EQ(std::ranges::count(peers, names.front()), 0);
 }
 
-TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
+TEST(Methods, KernelsPresetHasBudgetsAndBidirectionalTransfersOnAGpuOnly) {
   Options options;
   options.preset = "kernels";
   std::size_t with_budgets = 0, both = 0;
@@ -496,7 +496,7 @@ TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
   EXPECT_EQ(both, 1U);
 }
 
-TEST(Methods, OursComesFirstAndTheCeilingsLast) {
+TEST(Methods, MethodsAreSortedOursFirstCeilingsLast) {
   ASSERT_FALSE(methods().empty());
   EXPECT_EQ(methods().front().name, "speedtorch");
   EXPECT_EQ(methods().back().role, harness::Role::ceiling);
