@@ -98,6 +98,7 @@ class TransferPlanner {
         preset_(preset_of(options)),
         indices_(indices),
         devices_(devices_of(options)) {
+    (void)directions_of(options);  // refuses the directions of other suites
     for (const auto cores : options.cores) require_cores(cores);
     require_callers(options);
     for (const auto& block : preset_.blocks) {

@@ -123,7 +123,7 @@ class PeersTest(ProgramTest):
         for case in self.with_fault("last row", status=1):
             self.assertEqual((case["status"], case["mismatches"] > 0, case["median_s"]), ("wrong", True, None), case)
 
-    def test_write_outside_its_rows_is_laid_to_it(self):
+    def test_out_of_bounds_write_fails_that_case(self):
         to, back = self.with_fault("stray", "--rows", "20k", status=1)
         self.assertIn(to["status"], MEASURED, to)
         self.assertEqual(back["status"], "wrong", back)

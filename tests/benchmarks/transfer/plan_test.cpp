@@ -412,6 +412,7 @@ TEST(Plan, ImpossibleOptionsThrowBeforeAnythingIsAllocated) {
   refused([](Options& o) { o.devices = {"tpu"}; }, "unknown");
   refused([](Options& o) { o.distributions = {"file:/no/such/trace"}; }, "/no/such/trace");
   refused([](Options& o) { o.methods = {"staged"}; }, "nothing to measure");
+  refused([](Options& o) { o.directions = {"step"}, o.devices.clear(); }, "no --direction step");
 }
 
 TEST(Plan, CaseOptionAddsLibTorchsMethodsAndCeilings) {
