@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reports/record.h"
+#include "reports/statistics/role.h"
 
 namespace stbench::harness {
 
@@ -17,7 +18,7 @@ struct Check {
 };
 
 /// How a case is judged against the others of its cell.
-enum class Role { ours, libtorch, ceiling, peer };
+using reports::Role;
 
 /// A case that can be run. Every step is told which of the rotating index sets it works on. The verifier is a
 /// constructor argument, so that no case without one compiles.
@@ -40,8 +41,8 @@ struct Contestant {
   /// to be seen. What differs ends the case as `wrong`.
   Verifier witness;
   /// Where the work is done in another process or in threads that start together, whose clock it is then
-  /// (asking costs tens of microseconds): runs `repeat` operations over rotating sets from `first` on, returns
-  /// the seconds of all of them. Empty: the sampler takes the time around `run` and `finish`.
+  /// (asking costs tens of microseconds): runs `repeat` operations over rotating sets from `first` on,
+  /// returns the seconds of all of them. Empty: the sampler takes the time around `run` and `finish`.
   std::function<double(int first, int repeat)> own_clock;
   std::int64_t payload_bytes = 0;  ///< of one operation
   std::int64_t index_bytes = 0;    ///< of one operation

@@ -70,11 +70,19 @@ std::vector<AxisInfo> describe() {
           {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}};
 }
 
+std::vector<MethodInfo> method_list() {
+  std::vector<MethodInfo> list;
+  for (const auto& holder : holders())
+    list.push_back({holder.name, holder.summary, holder.role, holder.asked_only});
+  return list;
+}
+
 const RegisterSuite registration{{
     .name = "memory",
     .summary = "what holding a table costs, by who makes its memory and where",
     .axes = memory_axes(),
     .describe = describe,
+    .methods = method_list,
     .plan = plan,
 }};
 

@@ -277,6 +277,13 @@ class StepPlanner {
   Plan plan_;
 };
 
+std::vector<MethodInfo> method_list(const std::string& suite) {
+  std::vector<MethodInfo> list;
+  for (const auto& method : methods_by_suite()[suite])
+    list.push_back({method.name, method.summary, method.role, method.asked_only});
+  return list;
+}
+
 /// The closed axes of a suite with who takes part in it.
 std::vector<AxisInfo> described(const StepSuite& suite) {
   auto axes = suite.describe();
@@ -345,6 +352,7 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
       .summary = one->summary,
       .axes = one->axes,
       .describe = [one] { return described(*one); },
+      .methods = [one] { return method_list(one->name); },
       .more = one->more,
       .runs_last = one->runs_last,
       .plan =

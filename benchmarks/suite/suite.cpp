@@ -34,6 +34,12 @@ const Suite& suite_named(const std::string& name) {
   throw std::out_of_range("no suite is called '" + name + "'");
 }
 
+void add_role(reports::Record& record) {
+  for (const auto& method : suite_named(record.id.suite).methods()) {
+    if (method.name == record.id.method) return reports::set_role(record, method.role);
+  }
+}
+
 std::string sentence_of(const reports::Identity& id) {
   const auto known = std::any_of(registered().begin(), registered().end(),
                                  [&](const Suite& suite) { return suite.name == id.suite; });

@@ -81,6 +81,16 @@ struct Plan {
   std::function<void(std::vector<reports::Record>&)> settle = [](std::vector<reports::Record>&) {};
 };
 
+/// A method as the program knows it: for `--method`, `--peers`, `list`, the help, and the column `role`.
+struct MethodInfo {
+  std::string name;
+  std::string summary;  ///< one line
+  harness::Role role = harness::Role::ours;
+  bool asked_only = false;  ///< runs only where --peers, --method or a preset names it
+
+  [[nodiscard]] bool is_peer() const { return asked_only && role == harness::Role::peer; }
+};
+
 /// One axis as `list` shows it.
 struct AxisInfo {
   std::string name;
@@ -93,6 +103,7 @@ struct Suite {
   std::string summary;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
   std::function<std::vector<AxisInfo>()> describe;
+  std::function<std::vector<MethodInfo>()> methods;  ///< all, in the order of `list`
   /// Further lines of `list`, indented.
   std::function<std::string()> more = [] { return std::string(); };
   /// It changes the process (its allocator), which would be measured with the suites after it.
@@ -109,6 +120,9 @@ const std::vector<Suite>& suites();
 
 /// A suite by its name. @throws std::out_of_range for a name that parse_command_line would refuse.
 const Suite& suite_named(const std::string& name);
+
+/// Writes the column `role` of the record, as its suite's method has it.
+void add_role(reports::Record& record);
 
 /// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
 std::string sentence_of(const reports::Identity& id);

@@ -501,6 +501,13 @@ std::vector<AxisInfo> describe() {
           {"isa", list(isas()), "best"}};
 }
 
+std::vector<MethodInfo> method_list() {
+  std::vector<MethodInfo> list;
+  for (const auto& method : methods())
+    list.push_back({method.name, method.summary, method.role, method.asked_only});
+  return list;
+}
+
 std::string workload_lines() {
   std::string lines = "  workloads:\n";
   for (const auto& workload : workloads())
@@ -513,6 +520,7 @@ const RegisterSuite registration{{
     .summary = "rows of a table into a LibTorch tensor and back",
     .axes = transfer_axes::further(),
     .describe = describe,
+    .methods = method_list,
     .more = workload_lines,
     .plan = plan,
     .derive = add_sums_asked_for,

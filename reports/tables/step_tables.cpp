@@ -54,8 +54,8 @@ bool times_steps(const Record& record) {
   return std::ranges::find(suites, record.id.suite) != suites.end();
 }
 
-std::string step_tables(const Rows& rows, Style style, const Roles& roles) {
-  std::string text = transfer_tables(rows, style, roles);
+std::string step_tables(const Rows& rows, Style style) {
+  std::string text = transfer_tables(rows, style);
   Rows trained;
   for (const Record* row : rows) {
     if (measured_real(*row, "heldout_loss")) trained.push_back(row);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reports/record.h"
-#include "reports/statistics/statistics.h"
+#include "reports/statistics/role.h"
 #include "reports/style.h"
 
 namespace stbench::reports {
@@ -22,17 +22,17 @@ SweepRows split_sweeps(const std::vector<const Record*>& rows);
 
 /// A table for each direction, placement, number of cores and kind of index; in it a row a width: GB/s of
 /// each method, and of ours also the share of the ceiling and the ratio against LibTorch's best.
-std::string width_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
+std::string width_tables(const std::vector<const Record*>& rows, Style style);
 
 /// "Latency of small batches": a table for each direction, placement and number of cores; in it a row a width
 /// and batch: median and 99 % quantile of single runs of each method but the ceilings, and our median against
 /// LibTorch's best.
 /// Rows without single runs, and those that go there and back, are left out; empty where there are no others.
-std::string latency_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
+std::string latency_tables(const std::vector<const Record*>& rows, Style style);
 
 /// "Round trips of small tables": a table for each device and number of cores; in it a row a size and way:
 /// how many a second, the median and 99 % quantile of single ones, against LibTorch's best and the plain
 /// copy. Empty where nothing went there and back in single runs.
-std::string round_trip_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
+std::string round_trip_tables(const std::vector<const Record*>& rows, Style style);
 
 }  // namespace stbench::reports
