@@ -6,7 +6,8 @@
 
 #include "benchmarks/embedding/world.h"
 #include "benchmarks/steps/step_suite.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
 #include "harness/suggest.h"
 #include "reports/columns.h"
@@ -132,11 +133,21 @@ std::vector<AxisInfo> describe() {
           {"cores", "1 to what the process may use", "all"}};
 }
 
+const RegisterOption negatives_option{"--negatives LIST",
+                                      "words drawn for each pair of --suite embedding (5)",
+                                      option_reader::counts(&Options::negatives)};
+
+const RegisterOption text_option{"--text FILE",
+                                 "what --suite embedding trains on (King James Bible)",
+                                 option_reader::text(&Options::text),
+                                 {},
+                                 {},
+                                 /*rules=*/0};
+
 const RegisterStepSuite registration{{
     .name = "embedding",
     .summary = "word2vec on a real text: a training step, and whether it learns",
-    .axes = {{"negatives", *reports::find(reports::known_axes(), "negatives")},
-             {"optimizer", *reports::find(reports::known_axes(), "optimizer")}},
+    .axes = {{"negatives", std::int64_t{5}}, {"optimizer", "Adam"}},
     .presets = {"quick", "standard", "full"},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,

@@ -7,10 +7,12 @@
 
 #include "benchmarks/infinitybatch/world.h"
 #include "benchmarks/steps/step_suite.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
 #include "harness/suggest.h"
 #include "reports/columns.h"
+#include "reports/tables/training_table.h"
 
 namespace stbench::infinitybatch_suite {
 namespace {
@@ -70,29 +72,8 @@ Names methods_of(const Identity& id, const BatchPreset& standard) {
   return methods;
 }
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;
-  if (!options.dims.empty())
-    throw UsageError(
-        "--suite infinitybatch: --dim: a sample is as large as its model says\n"
-        "use --rows for how many fit under the cap, --batch for how many a batch has");
-  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--dtype", !options.dtypes.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--workload", !options.workloads.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present) throw UsageError(fmt::format("{} has no meaning for --suite infinitybatch", name));
-  }
-}
-
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
   const auto standard = preset(options.preset);
-  refuse_idle_options(options);
   std::vector<StepCell> all;
   if (!options.directions.empty() && !contains(options.directions, "step")) return all;
   if (!options.placements.empty() && !contains(options.placements, "libtorch")) return all;
@@ -165,12 +146,22 @@ std::string model_lines() {
   return lines;
 }
 
+const RegisterOption model_option{"--model LIST", "what --suite infinitybatch trains: mlp, conv, transformer",
+                                  option_reader::names(&Options::models), net_names};
+
+const RegisterOption micro_batch_option{
+    "--micro-batch LIST", "auto, fixed: whether its micro-batches find their size",
+    option_reader::names(&Options::micro_batches), [] { return policies; }};
+
 const RegisterStepSuite registration{{
     .name = "infinitybatch",
     .summary = "a training step by batches larger than memory",
-    .axes = {{"micro_batch", *reports::find(reports::known_axes(), "micro_batch")},
-             {"model", *reports::find(reports::known_axes(), "model")}},
-    .presets = {"quick", "standard", "full", "batches"},
+    .axes = {{"micro_batch", "auto"}, {"model", "mlp"}},
+    .presets = {"quick", "standard", "full", {"batches", "Judged by scripts/goals."}},
+    .instead = {{"--dim",
+                 "a sample is as large as its model says; --rows: how many samples fit under the cap, "
+                 "--batch: how many a batch has"}},
+    .tables = {reports::training_tables, /*waived_too=*/true},
     .runs_last = true,
     .describe = describe,
     .more = model_lines,

@@ -8,9 +8,10 @@
 
 #include "benchmarks/memory/holder.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/transfer/arena.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "harness/suggest.h"
@@ -32,30 +33,12 @@ constexpr double most_of_memory = 0.8;
 /// Of a mapped file that much is touched in a case of its own: its resident part follows what was touched.
 constexpr double part_of_a_file = 0.25;
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;  // they are the other's
-  const std::pair<const char*, bool> given[] = {{"--direction", !options.directions.empty()},
-                                                {"--batch", !options.batches.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--cores", !options.cores.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--workload", !options.workloads.empty()},
-                                                {"--samples", options.samples.has_value()}};
-  for (const auto& [name, present] : given) {
-    if (present)
-      throw UsageError(
-          fmt::format("{} has no meaning for --suite memory: a table is held, nothing is moved", name));
-  }
-}
-
 double touched_of(const Identity& id) { return std::get<double>(*reports::find(id.axes, "touched")); }
 
 /// @throws UsageError naming the part of the sentence that is not known
 Identity case_of(const std::string& sentence) {
   const auto id = harness::from_sentence(sentence, memory_axes(), harness::CaseKind::holds);
-  Names methods, dtypes = transfer_axes::dtypes();
+  Names methods, dtypes = closed_axes::dtypes();
   for (const auto& holder : holders()) methods.push_back(holder.name);
   dtypes.emplace_back("bytes");
   const auto require = [](const std::string& text, const char* part, const Names& known) {
@@ -64,7 +47,7 @@ Identity case_of(const std::string& sentence) {
   };
   require(id.suite, "suite", {"memory"});
   require(id.direction, "direction", {"in"});
-  require(id.placement, "placement", transfer_axes::placements());
+  require(id.placement, "placement", closed_axes::placements());
   require(id.method, "method", methods);
   require(id.dtype, "dtype", dtypes);
   if (const double touched = touched_of(id); !(touched > 0 && touched <= 1))
@@ -127,7 +110,7 @@ class Planner {
 
   [[nodiscard]] Names placements() const {
     if (only_) return {only_->placement};
-    return given_or(options_.placements, transfer_axes::placements());
+    return given_or(options_.placements, closed_axes::placements());
   }
 
   [[nodiscard]] bool takes_part(const Holder& holder) const {
@@ -286,12 +269,11 @@ class Planner {
 }  // namespace
 
 const harness::AxisDefaults& memory_axes() {
-  static const harness::AxisDefaults axes{{"touched", *reports::find(reports::known_axes(), "touched")}};
+  static const harness::AxisDefaults axes{{"touched", 1.0}};
   return axes;
 }
 
 MemoryPlan plan_memory(const Options& options, const harness::Machine& machine) {
-  refuse_idle_options(options);
   return Planner(options, machine).plan();
 }
 

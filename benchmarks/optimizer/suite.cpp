@@ -8,8 +8,9 @@
 #include "benchmarks/optimizer/world.h"
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/sums.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/distribution.h"
 #include "harness/errors.h"
 #include "harness/suggest.h"
@@ -62,19 +63,6 @@ void require(const std::string& text, const std::string& option, const Names& kn
   if (!contains(known, text)) throw UsageError(harness::unknown_name(text, option, known));
 }
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;
-  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--workload", !options.workloads.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present) throw UsageError(fmt::format("{} has no meaning for --suite optimizer", name));
-  }
-}
-
 std::int64_t states_of(const Identity& id) {
   return std::ssize(speedtorch::state_names(optimizer_named(optimizer_of(id))));
 }
@@ -99,7 +87,10 @@ Names methods_of(const Options& options, const Identity& id) {
 /// Every combination, those that differ in nothing but placement (and so have tables of their own) in one
 /// group.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
-  refuse_idle_options(options);
+  for (const auto& dtype : options.dtypes) {
+    if (dtype != "float32")
+      throw UsageError(fmt::format("--dtype {}: --suite optimizer has float32 only", dtype));
+  }
   const auto standard = preset(options.preset);
   const auto distributions = given_or(options.distributions, standard.distributions);
   std::vector<StepCell> all;
@@ -112,8 +103,11 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
     for (const auto& placement : given_or(options.placements, on_host ? standard.placed : gpu_placements)) {
       if (!contains(placements, placement)) continue;
       id.placement = placement;
-      require_cell(id);
-      all.push_back({id, group, standard.seconds, methods_of(options, id)});
+      for (const auto& index_dtype : given_or(options.index_dtypes, {"int64"})) {
+        id.index_dtype = index_dtype;
+        require_cell(id);
+        all.push_back({id, group, standard.seconds, methods_of(options, id)});
+      }
     }
     ++group;
   };
@@ -129,8 +123,7 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
                   add({.suite = "optimizer",
                        .direction = direction,
                        .device = device,
-                       .dtype = given_or(options.dtypes, {"float32"}).front(),
-                       .index_dtype = given_or(options.index_dtypes, {"int64"}).front(),
+                       .dtype = "float32",
                        .distribution = distribution,
                        .rows = rows,
                        .dim = dim,
@@ -150,7 +143,7 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   require(optimizer_of(id), "--case: optimizer", optimizer_names());
-  require(id.index_dtype, "--case: index dtype", transfer_axes::index_dtypes());
+  require(id.index_dtype, "--case: index dtype", closed_axes::index_dtypes());
   require_cell(id);
   if (id.direction != "step" && states_of(id) == 0)
     throw UsageError(fmt::format("--case: {} has no states to move", optimizer_of(id)));
@@ -176,6 +169,7 @@ std::vector<AxisInfo> describe() {
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
+          {"dtype", "float32", "float32"},
           {"index-dtype", "int64 int32", "int64"},
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
@@ -193,9 +187,9 @@ void derive(std::vector<reports::Record>& records, const Options& options) {
 const RegisterStepSuite registration{{
     .name = "optimizer",
     .summary = "a step on the rows of a batch, and its states there and back",
-    .axes = {{"optimizer", *reports::find(reports::known_axes(), "optimizer")}},
+    .axes = {{"optimizer", "Adam"}},
     .directions = {"to", "from", "step"},
-    .presets = {"quick", "standard", "full", "steps"},
+    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite contiguous."}},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
     .describe = describe,

@@ -284,7 +284,7 @@ class Run {
     harness::SamplingRules rules;
     rules.warmup = options_.warmup;
     rules.seconds = group.seconds;
-    rules.verify_every = options_.verify_every;
+    rules.verify_every = options_.verify == "every";
     rules.clock_step_s = machine_.clock_step_s;
     rules.seed = options_.seed;
     if (options_.samples) {

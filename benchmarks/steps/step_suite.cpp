@@ -10,11 +10,14 @@
 #include <stdexcept>
 
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/steps/reference_step.h"
+#include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/option_spec.h"
 #include "benchmarks/suite/plainly.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "harness/sampler.h"
 #include "harness/suggest.h"
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
@@ -176,7 +179,6 @@ class StepPlanner {
       : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.name]) {}
 
   Plan plan() {
-    require_possible();
     for (auto& cell : cells()) add_cell(std::move(cell));
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
     for (auto& group : plan_.groups) static_cast<StepGroup&>(*group).name_it();
@@ -186,13 +188,6 @@ class StepPlanner {
   }
 
  private:
-  void require_possible() const {
-    if (!contains(suite_.presets, options_.preset)) {
-      throw UsageError(fmt::format("--suite {} has no preset {}; use {}", suite_.name, options_.preset,
-                                   fmt::join(suite_.presets, ", ")));
-    }
-  }
-
   std::vector<StepCell> cells() {
     if (options_.case_sentence.empty()) return suite_.cells(options_, machine_);
     auto id = harness::from_sentence(options_.case_sentence, suite_.axes, suite_.kind);
@@ -284,6 +279,10 @@ std::vector<MethodInfo> method_list(const std::string& suite) {
   return list;
 }
 
+const RegisterOption optimizer_option{
+    "--optimizer LIST", "SparseAdam, Adagrad, SGD, ...; stbench list says which suite has which",
+    option_reader::names(&Options::optimizers), optimizer_names};
+
 /// The closed axes of a suite with who takes part in it.
 std::vector<AxisInfo> described(const StepSuite& suite) {
   auto axes = suite.describe();
@@ -292,6 +291,12 @@ std::vector<AxisInfo> described(const StepSuite& suite) {
   axes.insert(axes.begin(), {"method", fmt::format("{}", fmt::join(names_of(methods, false), " ")), "all"});
   if (!peers.empty())
     axes.insert(axes.begin() + 1, {"peers", fmt::format("{}", fmt::join(peers, " ")), "none"});
+  const auto add = [&](const char* name, const Names& values) {
+    if (std::ranges::find(axes, name, &AxisInfo::name) == axes.end())
+      axes.push_back({name, fmt::format("{}", fmt::join(values, " ")), "all"});
+  };
+  add("direction", suite.directions);
+  add("placement", suite.host_placements);
   return axes;
 }
 
@@ -325,26 +330,6 @@ std::int64_t bytes_or_most(const Identity& id, std::int64_t factor) {
   return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
 }
 
-std::vector<std::string> step_method_names() {
-  Names names;
-  for (const auto& [suite, methods] : methods_by_suite()) {
-    for (const auto& method : methods) {
-      if (!contains(names, method.name)) names.push_back(method.name);
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> step_peer_names() {
-  Names names;
-  for (const auto& [suite, methods] : methods_by_suite()) {
-    for (const auto& name : names_of(methods, true)) {
-      if (!contains(names, name)) names.push_back(name);
-    }
-  }
-  return names;
-}
-
 RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
   const auto one = std::make_shared<const StepSuite>(std::move(suite));
   const RegisterSuite registered{{
@@ -353,6 +338,10 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
       .axes = one->axes,
       .describe = [one] { return described(*one); },
       .methods = [one] { return method_list(one->name); },
+      .directions = one->directions,
+      .presets = one->presets,
+      .instead = one->instead,
+      .tables = one->tables,
       .more = one->more,
       .runs_last = one->runs_last,
       .plan =

@@ -19,6 +19,7 @@
 #include "harness/machine.h"
 #include "harness/sentence.h"
 #include "reports/record.h"
+#include "reports/tables/step_tables.h"
 
 namespace stbench {
 
@@ -118,11 +119,13 @@ struct StepSuite {
   harness::CaseKind kind = harness::CaseKind::moves;
   harness::AxisDefaults axes;
   std::vector<std::string> directions = {"step"};
-  std::vector<std::string> presets = {"quick", "standard", "full"};
+  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
+  std::vector<std::pair<std::string, std::string>> instead;  ///< as Suite has it
   /// Where the tables or parameters of a case lie, by its device.
   std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
-  bool runs_last = false;                                            ///< as Suite has it
-  std::function<std::vector<AxisInfo>()> describe;                   ///< methods and peers are added
+  reports::SuiteTables tables = {reports::step_tables};  ///< as Suite has it
+  bool runs_last = false;                                ///< as Suite has it
+  std::function<std::vector<AxisInfo>()> describe;  ///< directions, placements, methods and peers are added
   std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
   /// @throws UsageError
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
@@ -148,10 +151,6 @@ std::vector<std::string> step_devices(const Options& options);
 
 /// rows × dim × factor; the largest number where they do not fit 63 bits.
 std::int64_t bytes_or_most(const reports::Identity& id, std::int64_t factor);
-
-/// The names of all contestants of all such suites; of those that must be asked for.
-std::vector<std::string> step_method_names();
-std::vector<std::string> step_peer_names();
 
 struct RegisterStepSuite {
   explicit RegisterStepSuite(StepSuite suite);

@@ -5,13 +5,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/suite/options.h"
+#include "benchmarks/suite/preset.h"
 #include "harness/contestant.h"
 #include "harness/machine.h"
 #include "harness/sentence.h"
 #include "reports/record.h"
+#include "reports/tables/plain_table.h"
+#include "reports/tables/table.h"
 
 namespace stbench {
 
@@ -86,9 +90,7 @@ struct MethodInfo {
   std::string name;
   std::string summary;  ///< one line
   harness::Role role = harness::Role::ours;
-  bool asked_only = false;  ///< runs only where --peers, --method or a preset names it
-
-  [[nodiscard]] bool is_peer() const { return asked_only && role == harness::Role::peer; }
+  bool peer = false;  ///< --peers takes it, and it runs only if it is named
 };
 
 /// One axis as `list` shows it.
@@ -102,8 +104,18 @@ struct Suite {
   std::string name;
   std::string summary;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
+  /// Its axes. It takes the options of their names, and refuses other options of suites.
   std::function<std::vector<AxisInfo>()> describe;
   std::function<std::vector<MethodInfo>()> methods;  ///< all, in the order of `list`
+  std::vector<std::string> directions;
+  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
+  bool times_cases = true;  ///< it takes --samples, --warmup and --verify
+  /// A peer of another suite gets a waived row that says where it goes, instead of a refusal.
+  bool waives_strange_peers = false;
+  /// What to use instead of an option that it does not take: the option's name, and a sentence.
+  std::vector<std::pair<std::string, std::string>> instead;
+  /// How `show` and a run show its records.
+  reports::SuiteTables tables = {reports::plain_table};
   /// Further lines of `list`, indented.
   std::function<std::string()> more = [] { return std::string(); };
   /// It changes the process (its allocator), which would be measured with the suites after it.
@@ -120,6 +132,17 @@ const std::vector<Suite>& suites();
 
 /// A suite by its name. @throws std::out_of_range for a name that parse_command_line would refuse.
 const Suite& suite_named(const std::string& name);
+
+/// The tables of a suite; plain ones of a suite that this program does not know.
+reports::SuiteTables tables_of(const std::string& suite);
+
+/// True if the suite takes an option with the rule `of_suites`.
+bool takes(const Suite& suite, std::string_view option);
+
+/// Values of options, of all suites: each once.
+std::vector<std::string> direction_names();
+std::vector<std::string> preset_names();
+std::vector<std::string> method_names(bool only_peers);
 
 /// Writes the column `role` of the record, as its suite's method has it.
 void add_role(reports::Record& record);

@@ -1,25 +1,21 @@
-/// The axes of the transfer suite: the values of the closed ones, and what each preset takes.
+/// The axes of the transfer suite, and what each preset takes.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/options.h"
+#include "benchmarks/suite/preset.h"
 #include "harness/sentence.h"
 #include "reports/record.h"
 
 namespace stbench {
 
-/// The closed axes: every value they can have, in the order of reports.
+/// The axes that this suite shares with others, and those of its own.
 namespace transfer_axes {
-const std::vector<std::string>& directions();
-const std::vector<std::string>& placements();
-const std::vector<std::string>& dtypes();
-const std::vector<std::string>& index_dtypes();
-/// `best`, and the instruction sets that the host kernels were compiled for and this machine has.
-const std::vector<std::string>& isas();
-const std::vector<std::string>& caches();
+using namespace closed_axes;
 /// The further axes and their defaults.
 const harness::AxisDefaults& further();
 }  // namespace transfer_axes
@@ -50,6 +46,7 @@ struct Block {
 /// What a preset takes where the user names nothing.
 struct Preset {
   std::string name;
+  std::string help;  ///< a sentence or two
   std::vector<Block>
       blocks;  ///< planned one after the other; a case of two blocks is measured with the first
   /// All blocks of one placement come before those of the next, so that one table at a time serves every
@@ -58,7 +55,7 @@ struct Preset {
 };
 
 const Preset& preset_of(const Options& options);
-std::vector<std::string> preset_names();
+std::vector<PresetInfo> preset_list();
 
 /// True where the case's caches are made cold before each sample.
 bool is_cold(const reports::Identity& id);
@@ -77,15 +74,5 @@ std::string direction_refuses(const reports::Identity& id);
 
 /// The placements asked for, those of all blocks together.
 std::vector<std::string> placements_of(const Options& options);
-
-/// What the user gave, else the standard.
-template <class T>
-std::vector<T> given_or(const std::vector<T>& given, std::vector<T> standard) {
-  return given.empty() ? standard : given;
-}
-
-inline bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 }  // namespace stbench

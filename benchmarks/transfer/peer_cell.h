@@ -9,6 +9,7 @@
 
 #include "benchmarks/peers/peer_process.h"
 #include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/method.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {
@@ -45,5 +46,8 @@ class PeerCell {
   std::array<at::Tensor, harness::index_sets> values_;
   std::vector<std::shared_ptr<speedtorch::Memory>> buffers_;
 };
+
+/// A method whose rows the peer NAME moves in its own process.
+Method peer_method(const std::string& name, const std::string& summary);
 
 }  // namespace stbench

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -48,11 +47,6 @@ std::string learning_table(const Rows& rows, Style style) {
 }
 
 }  // namespace
-
-bool times_steps(const Record& record) {
-  constexpr std::array<std::string_view, 3> suites = {"optimizer", "embedding", "contiguous"};
-  return std::ranges::find(suites, record.id.suite) != suites.end();
-}
 
 std::string step_tables(const Rows& rows, Style style) {
   std::string text = transfer_tables(rows, style);

@@ -10,9 +10,6 @@
 
 namespace stbench::reports {
 
-/// True for a record of such a suite: optimizer, embedding, contiguous.
-bool times_steps(const Record& record);
-
 /// A table a workload and direction as the transfer suite has (transfer_table.h); below them, of a suite that
 /// trains, words a second and what was learned.
 std::string step_tables(const std::vector<const Record*>& rows, Style style);

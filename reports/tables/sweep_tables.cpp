@@ -232,6 +232,17 @@ std::string trip_table(const Rows& rows, Style style) {
 
 }  // namespace
 
+std::string movement_tables(const Rows& rows, Style style) {
+  const SweepRows split = split_sweeps(rows);
+  std::string text;
+  for (const std::string& section :
+       {transfer_tables(split.others, style), width_tables(split.widths, style), latency_tables(rows, style),
+        reason_lines(split.batches, style), round_trip_tables(split.trips, style)}) {
+    if (!section.empty()) text += (text.empty() ? "" : "\n") + section;
+  }
+  return text;
+}
+
 SweepRows split_sweeps(const Rows& rows) {
   constexpr std::array<std::string_view, 7> kOneBatch = {"direction",   "placement", "method", "cores",
                                                          "index_dtype", "rows",      "batch"};

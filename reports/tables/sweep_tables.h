@@ -10,7 +10,10 @@
 
 namespace stbench::reports {
 
-/// The rows of a transfer suite, by the kind of table that shows them best.
+/// All tables of rows that were moved: of single workloads, and compact ones of many that differ in one axis.
+std::string movement_tables(const std::vector<const Record*>& rows, Style style);
+
+/// Rows that were moved, by the kind of table that shows them best.
 struct SweepRows {
   std::vector<const Record*> widths;   ///< of three or more row widths of the same operation
   std::vector<const Record*> batches;  ///< with single runs, of three or more batches

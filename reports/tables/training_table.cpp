@@ -117,8 +117,6 @@ std::string table_of_model(const Rows& rows, Style style) {
 
 }  // namespace
 
-bool trains_batches(const Record& record) { return record.id.suite == "infinitybatch"; }
-
 std::string training_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 3> within = {"batch", "method", "micro_batch"};
   std::string text;

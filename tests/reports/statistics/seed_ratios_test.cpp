@@ -10,6 +10,7 @@
 #include "reports/style.h"
 #include "reports/tables/table.h"
 #include "tests/reports/sample_report.h"
+#include "tests/reports/suites.h"
 
 namespace stbench::reports {
 namespace {
@@ -59,7 +60,7 @@ TEST(SeedRatios, ItsTablesComeOutOfOurs) {
     report.records.push_back(row(published, "advanced", published.pytorch_s));
   }
   derive(report.records);
-  const std::string screen = render_tables(report, Style::plain);
+  const std::string screen = render_tables(report, Style::plain, tables_of);
   for (const Published& published : kPublished) {
     EXPECT_NE(screen.find(published.speedtorch_ratio), std::string::npos) << published.speedtorch_ratio;
   }
