@@ -193,7 +193,7 @@ void check_together(const Given& given, const Options& options) {
                  {"--events", options.events},
                  {"--trace", options.trace},
                  {"--markdown", options.comparison.markdown}});
-  if (!options.case_sentence.empty()) check_case_alone(given);
+  if (!options.case_id.empty()) check_case_alone(given);
 }
 
 bool is_common_command(const std::string& word) {
@@ -211,8 +211,8 @@ std::string suite_of_case(const std::string& sentence) {
 /// The suites that the options are about, if --suite does not say.
 void complete_suites(Options& options, bool list_tests) {
   if (!options.suites.empty()) return;
-  if (!options.case_sentence.empty()) {
-    options.suites = {suite_of_case(options.case_sentence)};
+  if (!options.case_id.empty()) {
+    options.suites = {suite_of_case(options.case_id)};
   } else if (!options.workloads.empty()) {
     options.suites = {"transfer"};
   } else if (list_tests) {

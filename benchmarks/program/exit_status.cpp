@@ -28,7 +28,7 @@ std::vector<std::string> unmet(const std::vector<Expectation>& expectations, con
   for (const auto& expectation : expectations) {
     bool any = false;
     for (const auto& record : report.records) {
-      const auto sentence = sentence_of(record.id);
+      const auto sentence = case_id_of(record.id);
       if (!record.gb_per_s || !expectation.filter.is_in(sentence)) continue;
       any = true;
       if (*record.gb_per_s < expectation.gb_per_s)

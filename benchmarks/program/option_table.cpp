@@ -109,7 +109,7 @@ Specs of_plan() {
       {what, 0, "--preset NAME", listed(preset_names()) + " (standard)", one_of_values(&Options::preset),
        preset_names},
       {what, 0, "--case 'SENTENCE'", "one case, as reports name it, and what it is compared with",
-       text(&Options::case_sentence)},
+       text(&Options::case_id)},
       {what, chooses_cases, "--filter REGEX", "only cases whose sentence matches", read_filter},
       {what, 0, "--dry-run", "print the cases and stop", flag(&Options::dry_run)},
       {axes, axis, "--direction LIST", listed(direction_names()), names(&Options::directions),

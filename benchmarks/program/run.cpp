@@ -47,7 +47,7 @@ using reports::Status;
 /// Drops the cases that --filter does not match. @returns true where some are left
 bool filter(Plan& plan, const std::string& expression) {
   const harness::Pattern pattern(expression, "--filter");
-  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(sentence_of(id)); };
+  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(case_id_of(id)); };
   for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
   std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
   std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
@@ -218,9 +218,9 @@ class Run {
       const harness::Span span(phase, group_.title);
       run_.limited(id, watchdog_, phase, step);
     }
-    std::vector<Record> sample(std::vector<harness::Contestant>& contestants) override {
+    std::vector<Record> sample(std::vector<harness::BenchmarkCase>& cases) override {
       auto clocks_before = run_.clocks_of(group_);
-      auto records = harness::measure(contestants, run_.rules(group_), run_.hooks(*this, watchdog_));
+      auto records = harness::measure(cases, run_.rules(group_), run_.hooks(*this, watchdog_));
       for (auto& record : records) record.more.emplace_back("group", run_.groups_);
       run_.keep_clocks(std::move(clocks_before), run_.clocks_of(group_));
       ++run_.groups_;
@@ -298,12 +298,12 @@ class Run {
   harness::SamplerHooks hooks(GroupBench& bench, harness::Watchdog& watchdog) {
     harness::SamplerHooks hooks;
     hooks.stop = [&bench] { return bench.stop(); };
-    hooks.enter = [this, &watchdog](const harness::Contestant& contestant, std::string_view phase) {
-      enter(contestant.id, phase, watchdog);
+    hooks.enter = [this, &watchdog](const harness::BenchmarkCase& one_case, std::string_view phase) {
+      enter(one_case.id, phase, watchdog);
     };
     hooks.leave = [&watchdog] { watchdog.disarm(); };
-    hooks.throttle_count = [this](const harness::Contestant& contestant) {
-      return clocks_.throttle_count(contestant.id.device);
+    hooks.throttle_count = [this](const harness::BenchmarkCase& one_case) {
+      return clocks_.throttle_count(one_case.id.device);
     };
     hooks.progress = [&bench](double fraction, std::string_view what) { bench.progress(what, fraction); };
     return hooks;
@@ -338,7 +338,7 @@ class Run {
         "the run broke off: tables above 1 GiB did not get their last check as a whole");
     finish(report);
     progress_.clear();
-    std::fprintf(stderr, "stbench: %s: %s\n", sentence_of(record.id).c_str(), record.reason.c_str());
+    std::fprintf(stderr, "stbench: %s: %s\n", case_id_of(record.id).c_str(), record.reason.c_str());
     if (const auto unwritten = sink_.write(report); !unwritten.empty())
       std::fprintf(stderr, "stbench: %s\n", unwritten.c_str());
     std::fflush(nullptr);
@@ -366,10 +366,10 @@ void write_cases(const Options& options, const harness::Machine& machine) {
   for (const auto& plan : plans_of(options, machine)) {
     for (const auto& group : plan.groups) {
       seconds += group->seconds;
-      for (const auto& id : group->cases) text += sentence_of(id) + "\n", ++cases;
+      for (const auto& id : group->cases) text += case_id_of(id) + "\n", ++cases;
     }
     for (const auto& record : plan.waived)
-      text += fmt::format("waived: {}: {}\n", sentence_of(record.id), record.reason);
+      text += fmt::format("waived: {}: {}\n", case_id_of(record.id), record.reason);
     for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
   }
   reports::write_standard_output(text);

@@ -11,7 +11,7 @@
 
 namespace stbench {
 
-/// What the user gave, else the standard.
+/// The values that the user gave, else the standard ones.
 template <class T>
 std::vector<T> given_or(const std::vector<T>& given, std::vector<T> standard) {
   return given.empty() ? standard : given;

@@ -22,10 +22,10 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 std::vector<reports::Record> TimedGroup::measure(Bench& bench) {
-  std::vector<harness::Contestant> contestants;
+  std::vector<harness::BenchmarkCase> runnable;
   bench.progress("preparation", 0);
-  bench.limited("preparation", [&] { contestants = prepare(); });
-  auto records = bench.sample(contestants);
+  bench.limited("preparation", [&] { runnable = prepare(); });
+  auto records = bench.sample(runnable);
   bench.progress("last checks", 1);
   if (concludes())
     for (auto& record : records) bench.limited(record.id, "conclusion", [&] { conclude(record); });
@@ -87,10 +87,10 @@ void add_role(reports::Record& record) {
   }
 }
 
-std::string sentence_of(const reports::Identity& id) {
+std::string case_id_of(const reports::Identity& id) {
   const auto known = std::any_of(registered().begin(), registered().end(),
                                  [&](const Suite& suite) { return suite.name == id.suite; });
-  return harness::to_sentence(id, known ? suite_named(id.suite).axes : harness::AxisDefaults{});
+  return harness::format_case(id, known ? suite_named(id.suite).axes : harness::AxisDefaults{});
 }
 
 RegisterSuite::RegisterSuite(Suite suite) {

@@ -10,9 +10,9 @@
 
 #include "benchmarks/suite/options.h"
 #include "benchmarks/suite/preset.h"
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
 #include "reports/tables/plain_table.h"
 #include "reports/tables/table.h"
@@ -31,8 +31,8 @@ class Bench {
   virtual void limited(const char* phase, const std::function<void()>& step) = 0;
   /// Does a step of one case under the time limit of a step.
   virtual void limited(const reports::Identity& id, const char* phase, const std::function<void()>& step) = 0;
-  /// Samples contestants in rounds.
-  virtual std::vector<reports::Record> sample(std::vector<harness::Contestant>& contestants) = 0;
+  /// Samples runnable in rounds.
+  virtual std::vector<reports::Record> sample(std::vector<harness::BenchmarkCase>& runnable) = 0;
   /// Shows what is done now, as a part of the group from 0 to 1.
   virtual void progress(std::string_view what, double fraction) = 0;
   /// True where the user wants the run to end.
@@ -59,7 +59,7 @@ class Group {
 class TimedGroup : public Group {
  public:
   /// Allocates and fills what the cases need. Untimed.
-  virtual std::vector<harness::Contestant> prepare() = 0;
+  virtual std::vector<harness::BenchmarkCase> prepare() = 0;
   /// Whether anything follows the samples of a case.
   [[nodiscard]] virtual bool concludes() const { return false; }
   /// What follows the samples of one case, each under a limit of time of its own; of an interrupted run's
@@ -147,8 +147,8 @@ std::vector<std::string> method_names(bool only_peers);
 /// Writes the column `role` of the record, as its suite's method has it.
 void add_role(reports::Record& record);
 
-/// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
-std::string sentence_of(const reports::Identity& id);
+/// The case ID of a record. A record of a suite that this program does not know shows all its axes.
+std::string case_id_of(const reports::Identity& id);
 
 /// Registers a suite at start-up: one object a suite's file.
 struct RegisterSuite {

@@ -340,8 +340,8 @@ class PeersTest(ProgramTest):
 
     def test_one_case_is_run_again(self):
         self.require("numpy")
-        sentence = "transfer to pageable -> numpy -> cpu float32 3k×16 batch 500 unique int64 cores=1"
-        cases = self.measure("--case", sentence, "--samples", "3", STBENCH_PYTHON=sys.executable)[0]["cases"]
+        case_id = "transfer to pageable -> numpy -> cpu float32 3k×16 batch 500 unique int64 cores=1"
+        cases = self.measure("--case", case_id, "--samples", "3", STBENCH_PYTHON=sys.executable)[0]["cases"]
         self.assertIn("numpy", {case["method"] for case in cases if case["status"] in MEASURED})
 
     def test_peers_in_this_process_are_verified(self):

@@ -80,9 +80,9 @@ std::string planned(const Words& words) {
   for (const auto& name : options.suites) {
     const auto plan = suite_named(name).plan(options, machine);
     for (const auto& group : plan.groups) {
-      for (const auto& id : group->cases) text += sentence_of(id) + "\n";
+      for (const auto& id : group->cases) text += case_id_of(id) + "\n";
     }
-    for (const auto& record : plan.waived) text += sentence_of(record.id) + ": " + record.reason + "\n";
+    for (const auto& record : plan.waived) text += case_id_of(record.id) + ": " + record.reason + "\n";
   }
   return text;
 }

@@ -242,7 +242,7 @@ class ReportContentTest(ProgramTest):
         screen = below_machine(done.stdout)
         self.assertIn("--seed 77", screen)
         self.assertEqual(self.run_program("show", "r.json").stdout, done.stdout)
-        # Without samples and seed the tables are the same, and the sentences below them say less.
+        # Without samples and seed the tables are the same, and the case IDs below them say less.
         tables = without_warnings(screen[:screen.index("\nKeep such a table")])
         from_csv = self.run_program("show", "r.csv").stdout
         self.assertEqual(from_csv[:len(tables)], tables)

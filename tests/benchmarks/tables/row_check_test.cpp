@@ -21,7 +21,7 @@ at::Tensor filled(at::ScalarType dtype, std::span<const std::int64_t> rows) {
   return tensor;
 }
 
-TEST(RowCheck, WhatWasAddedToZeroIsTheSameAsANumberAndNotAlwaysInItsBits) {
+TEST(RowCheck, RowsAddedToZeroAreEqualAsNumbersNotInEveryBit) {
   std::vector<std::int64_t> rows(count);
   std::iota(rows.begin(), rows.end(), 0);
   std::int64_t other_bits = 0;
@@ -79,7 +79,7 @@ class Blocks : public testing::TestWithParam<std::tuple<bool, TableShape>> {
   SeedOf seed_of_ = [](std::int64_t) { return seed; };
 };
 
-TEST_P(Blocks, FilledAreRightAndEachDamagedRowIsCountedAndTheFirstNamed) {
+TEST_P(Blocks, CheckCountsDamagedRowsAndNamesTheFirst) {
   bytes_.write_fill(all_rows(), seed_of_);
   const auto right = bytes_.check_all(seed, "table");
   EXPECT_EQ(right.rows, rows());
@@ -98,7 +98,7 @@ TEST_P(Blocks, FilledAreRightAndEachDamagedRowIsCountedAndTheFirstNamed) {
   }
 }
 
-TEST_P(Blocks, PoisonedAreTheNamedRowsAndNoOthers) {
+TEST_P(Blocks, PoisonOverwritesTheNamedRowsOnly) {
   bytes_.write_fill(all_rows(), seed_of_);
   const std::vector<std::int64_t> named{rows() - 1, 0, rows() / 2};
   bytes_.poison(named);
@@ -112,7 +112,7 @@ TEST_P(Blocks, PoisonedAreTheNamedRowsAndNoOthers) {
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
 }
 
-TEST_P(Blocks, DirtiedKeepTheirBytes) {
+TEST_P(Blocks, DirtyKeepsTheBytes) {
   if (!memory_->on_host()) return;  // only files have pages that are clean
   bytes_.write_fill(all_rows(), seed_of_);
   bytes_.dirty(all_rows());
