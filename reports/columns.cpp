@@ -208,6 +208,13 @@ Value cell_of(const Columns& columns, std::string_view name) {
   return real != nullptr && !std::isfinite(*real) ? Value() : *value;
 }
 
+std::optional<double> number_of(const Columns& columns, std::string_view name) {
+  const Value value = cell_of(columns, name);
+  if (const auto* const real = std::get_if<double>(&value)) return *real;
+  if (const auto* const whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
 std::string cell_text(const Value& value) {
   struct {
     std::string operator()(std::monostate) const { return {}; }

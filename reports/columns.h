@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,9 @@ Layout layout_of(const Report& report);
 
 /// The cell of that name with null for one that is absent or not finite.
 Value cell_of(const Columns& columns, std::string_view name);
+
+/// The number of that name, integer or real; nothing if there is none.
+std::optional<double> number_of(const Columns& columns, std::string_view name);
 
 /// The case in words that group and tell apart: "name=value" of every part of the identity that is not in
 /// `without`. Equal texts mean equal parts.

@@ -11,14 +11,15 @@ namespace {
 constexpr std::string_view role_column = "role";
 constexpr std::array<std::string_view, 4> role_names = {"ours", "libtorch", "ceiling", "peer"};
 
-constexpr std::pair<std::string_view, Role> roles_before_1_4[] = {
+constexpr std::pair<Role, std::string_view> roles_before_1_4[] = {
 #include "reports/statistics/roles_before_1_4.inc"
 };
 
 Role role_before_1_4(std::string_view method) {
   if (method.starts_with("speedtorch_")) return Role::ours;  // with a budget of multiprocessors
-  for (const auto& [name, role] : roles_before_1_4) {
-    if (name == method) return role;
+  const auto word = " " + std::string(method) + " ";
+  for (const auto& [role, names] : roles_before_1_4) {
+    if (names.find(word) != std::string_view::npos) return role;
   }
   return Role::peer;
 }

@@ -18,9 +18,7 @@ namespace {
 using Rows = std::vector<const Record*>;
 
 std::optional<double> measured_real(const Record& row, std::string_view name) {
-  const Value* const value = find(row.more, name);
-  const auto* const number = value == nullptr ? nullptr : std::get_if<double>(value);
-  return number == nullptr ? std::nullopt : std::optional(*number);
+  return number_of(row.more, name);
 }
 
 GridCell number_cell(const Record& row, std::string_view name, int digits) {

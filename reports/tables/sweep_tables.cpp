@@ -11,6 +11,7 @@
 
 #include "reports/columns.h"
 #include "reports/group.h"
+#include "reports/statistics/statistics.h"
 #include "reports/tables/grid.h"
 #include "reports/tables/notes.h"
 #include "reports/tables/transfer_table.h"
@@ -24,13 +25,7 @@ constexpr std::size_t kSweep = 3;
 constexpr double kMicrosecond = 1e-6;
 constexpr std::string_view kOurs = "speedtorch";
 
-std::optional<double> real(const Record& row, std::string_view name) {
-  const Value* const value = find(row.more, name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto* const number = std::get_if<double>(value)) return *number;
-  if (const auto* const whole = std::get_if<std::int64_t>(value)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
+std::optional<double> real(const Record& row, std::string_view name) { return number_of(row.more, name); }
 
 std::optional<double> median_latency(const Record& row) { return real(row, "latency_p50_s"); }
 

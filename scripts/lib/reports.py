@@ -53,7 +53,8 @@ def read(path):
 
 @functools.cache
 def roles_before_1_4():
-    return dict(re.findall(r'^\{"(\w+)", Role::(\w+)\},$', BEFORE_1_4.read_text(encoding="utf-8"), re.MULTILINE))
+    lines = re.findall(r'^\{Role::(\w+), "(.*)"\},$', BEFORE_1_4.read_text(encoding="utf-8"), re.MULTILINE)
+    return {method: role for role, methods in lines for method in methods.split()}
 
 
 def role_before_1_4(method):
