@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reports/record.h"
+#include "reports/statistics/role.h"
 
 namespace stbench::harness {
 
@@ -17,7 +18,7 @@ struct Check {
 };
 
 /// How a case is compared with the others of its cell.
-enum class Role { ours, libtorch, ceiling, peer };
+using reports::Role;
 
 /// Every step gets the number of the index set that it works on; sets rotate. The verifier is a constructor
 /// argument, so that no case compiles without one.

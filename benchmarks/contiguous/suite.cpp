@@ -9,8 +9,11 @@
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
+#include "harness/suggest.h"
 #include "reports/columns.h"
+#include "reports/number.h"
 #include "speedtorch/optim/sparse_rows.h"
 
 namespace stbench::contiguous_suite {
@@ -65,11 +68,7 @@ ContiguousPreset preset(const std::string& name, bool on_gpu) {
           5};
 }
 
-harness::AxisDefaults axes() {
-  return {{"clip", *reports::find(reports::known_axes(), "clip")},
-          {"optimizer", *reports::find(reports::known_axes(), "optimizer")},
-          {"shape", *reports::find(reports::known_axes(), "shape")}};
-}
+harness::AxisDefaults axes() { return {{"clip", 0.0}, {"optimizer", "Adam"}, {"shape", "even"}}; }
 
 /// Sets the case's rows and dim by its model: the number of parameters, and their average number of elements.
 void fill_size(Identity& id) {
@@ -92,6 +91,8 @@ void require_cell(const Identity& id) {
 std::vector<Size> sizes_of(const Options& options, const ContiguousPreset& standard) {
   const bool even = !options.rows.empty() || !options.dims.empty();
   if (options.shapes.empty() && !even) return standard.sizes;
+  if (even && !options.shapes.empty() && !contains(options.shapes, "even"))
+    throw UsageError("--rows and --dim are of --shape even; a model has its own shape");
   std::vector<Size> sizes;
   for (const auto& name : given_or(options.shapes, {"even"})) {
     if (name != "even") {
@@ -173,12 +174,30 @@ std::string model_lines() {
   return lines;
 }
 
+/// Norms, and 0 for no clipping. @throws UsageError
+void read_norms(Options& options, const std::string& text, const OptionSpec& spec) {
+  options.clips.clear();
+  for (const auto item : harness::split_list(text, spec.name)) {
+    const auto norm = reports::real_from(item);
+    if (!norm || !(*norm >= 0) || *norm > 1e30)
+      throw UsageError(fmt::format("{} {}: a norm is needed, or 0 for no clipping", spec.name, item));
+    options.clips.push_back(*norm);
+  }
+}
+
+const RegisterOption clip_option{
+    "--clip LIST", "norms that --suite contiguous clips to; 0: not at all (0, 0.1)", read_norms};
+
+const RegisterOption shape_option{"--shape LIST",
+                                  "models of --suite contiguous: resnet-50, ...; even: --rows × --dim",
+                                  option_reader::names(&Options::shapes), shape_names};
+
 const RegisterStepSuite registration{{
     .name = "contiguous",
     .summary = "an optimizer's step on all parameters of a model",
     .kind = harness::CaseKind::works,
     .axes = axes(),
-    .presets = {"quick", "standard", "full", "steps"},
+    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite optimizer."}},
     .describe = describe,
     .more = model_lines,
     .cells = cells,

@@ -8,6 +8,7 @@
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
 #include "reports/columns.h"
 #include "speedtorch/optim/sparse_rows.h"
@@ -38,10 +39,7 @@ EmbeddingPreset preset(const std::string& name) {
   return {training_optimizers(), {"libtorch", "hugepage"}, {text_rows, 200'000}, {128}, 8};
 }
 
-harness::AxisDefaults axes() {
-  return {{"negatives", *reports::find(reports::known_axes(), "negatives")},
-          {"optimizer", *reports::find(reports::known_axes(), "optimizer")}};
-}
+harness::AxisDefaults axes() { return {{"negatives", std::int64_t{5}}, {"optimizer", "Adam"}}; }
 
 /// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
@@ -108,6 +106,17 @@ std::vector<AxisInfo> describe() {
           {"device", "cpu cuda:N", "cpu"},
           {"cores", "1 to what the process may use", "all"}};
 }
+
+const RegisterOption negatives_option{"--negatives LIST",
+                                      "words drawn for each pair of --suite embedding (5)",
+                                      option_reader::counts(&Options::negatives)};
+
+const RegisterOption text_option{"--text FILE",
+                                 "what --suite embedding trains on (King James Bible)",
+                                 option_reader::text(&Options::text),
+                                 {},
+                                 {},
+                                 /*rules=*/0};
 
 const RegisterStepSuite registration{{
     .name = "embedding",

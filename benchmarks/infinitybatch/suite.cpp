@@ -8,8 +8,10 @@
 #include "benchmarks/infinitybatch/fixture.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
 #include "reports/columns.h"
+#include "reports/tables/training_table.h"
 
 namespace stbench::infinitybatch_suite {
 namespace {
@@ -36,10 +38,7 @@ BatchPreset preset(const std::string& name) {
   return {{1, 2, 4, 8, 32}, policies, 25};
 }
 
-harness::AxisDefaults axes() {
-  return {{"micro_batch", *reports::find(reports::known_axes(), "micro_batch")},
-          {"model", *reports::find(reports::known_axes(), "model")}};
-}
+harness::AxisDefaults axes() { return {{"micro_batch", "auto"}, {"model", "mlp"}}; }
 
 const Net& net_of(const Identity& id) { return net_named(axis<std::string>(id, "model")); }
 
@@ -66,30 +65,9 @@ Names methods_of(const Identity& id, const BatchPreset& standard) {
   return methods;
 }
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;
-  if (!options.dims.empty())
-    throw UsageError(
-        "--suite infinitybatch: --dim: a sample is as large as its model says\n"
-        "use --rows for how many fit under the cap, --batch for how many a batch has");
-  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--dtype", !options.dtypes.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--workload", !options.workloads.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present) throw UsageError(fmt::format("{} has no meaning for --suite infinitybatch", name));
-  }
-}
-
 /// Every combination. All batches of a model share rounds: they are compared with the one that fits.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
   const auto standard = preset(options.preset);
-  refuse_idle_options(options);
   if (!options.directions.empty() && !contains(options.directions, "step")) return {};
   if (!options.placements.empty() && !contains(options.placements, "libtorch")) return {};
   std::vector<Identity> all{{.suite = "infinitybatch",
@@ -152,11 +130,22 @@ std::string model_lines() {
   return lines;
 }
 
+const RegisterOption model_option{"--model LIST", "what --suite infinitybatch trains: mlp, conv, transformer",
+                                  option_reader::names(&Options::models), net_names};
+
+const RegisterOption micro_batch_option{
+    "--micro-batch LIST", "auto, fixed: whether its micro-batches find their size",
+    option_reader::names(&Options::micro_batches), [] { return policies; }};
+
 const RegisterStepSuite registration{{
     .name = "infinitybatch",
     .summary = "a training step by batches larger than memory",
     .axes = axes(),
-    .presets = {"quick", "standard", "full", "batches"},
+    .presets = {"quick", "standard", "full", {"batches", "Judged by scripts/goals."}},
+    .instead = {{"--dim",
+                 "a sample is as large as its model says; --rows: how many samples fit under the cap, "
+                 "--batch: how many a batch has"}},
+    .tables = {reports::training_tables, /*waived_too=*/true},
     .runs_last = true,
     .describe = describe,
     .more = model_lines,

@@ -20,7 +20,8 @@ const std::vector<TableAllocator>& allocators() { return registered_allocators()
 
 const TableAllocator& allocator_named(const std::string& name) {
   const auto found = std::ranges::find(registered_allocators(), name, &TableAllocator::name);
-  if (found == registered_allocators().end()) throw std::out_of_range("no allocator is called '" + name + "'");
+  if (found == registered_allocators().end())
+    throw std::out_of_range("no allocator is called '" + name + "'");
   return *found;
 }
 

@@ -9,9 +9,9 @@
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/tables/row_shape.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "reports/columns.h"
@@ -32,35 +32,17 @@ constexpr double most_of_memory = 0.8;
 /// A further case touches only this part of a mapped file, whose resident part follows what was touched.
 constexpr double part_of_a_file = 0.25;
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;  // another suite may use them
-  const std::pair<const char*, bool> given[] = {{"--direction", !options.directions.empty()},
-                                                {"--batch", !options.batches.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--cores", !options.cores.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--workload", !options.workloads.empty()},
-                                                {"--samples", options.samples.has_value()}};
-  for (const auto& [name, present] : given) {
-    if (present)
-      throw UsageError(
-          fmt::format("{} has no meaning for --suite memory: a table is held, nothing is moved", name));
-  }
-}
-
 double touched_of(const Identity& id) { return std::get<double>(*reports::find(id.axes, "touched")); }
 
 /// @throws UsageError naming the part of the case ID that is not known
 Identity case_of(const std::string& text) {
   const auto id = harness::parse_case(text, memory_axes(), harness::CaseKind::holds);
-  Names methods, dtypes = transfer_axes::dtypes();
+  Names methods, dtypes = closed_axes::dtypes();
   for (const auto& allocator : allocators()) methods.push_back(allocator.name);
   dtypes.emplace_back("bytes");
   require_known(id.suite, "--case: suite", {"memory"});
   require_known(id.direction, "--case: direction", {"in"});
-  require_known(id.placement, "--case: placement", transfer_axes::placements());
+  require_known(id.placement, "--case: placement", closed_axes::placements());
   require_known(id.method, "--case: method", methods);
   require_known(id.dtype, "--case: dtype", dtypes);
   if (const double touched = touched_of(id); !(touched > 0 && touched <= 1))
@@ -121,7 +103,7 @@ class Planner {
 
   [[nodiscard]] Names placements() const {
     if (only_) return {only_->placement};
-    return given_or(options_.placements, transfer_axes::placements());
+    return given_or(options_.placements, closed_axes::placements());
   }
 
   [[nodiscard]] bool takes_part(const TableAllocator& allocator) const {
@@ -277,12 +259,11 @@ class Planner {
 }  // namespace
 
 const harness::AxisDefaults& memory_axes() {
-  static const harness::AxisDefaults axes{{"touched", *reports::find(reports::known_axes(), "touched")}};
+  static const harness::AxisDefaults axes{{"touched", 1.0}};
   return axes;
 }
 
 MemoryPlan plan_memory(const Options& options, const harness::Machine& machine) {
-  refuse_idle_options(options);
   return Planner(options, machine).plan();
 }
 

@@ -7,9 +7,11 @@
 #include "benchmarks/memory/footprint.h"
 #include "benchmarks/memory/plan.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/tables/row_shape.h"
-#include "benchmarks/transfer/axes.h"
+#include "reports/tables/memory_table.h"
 
 namespace stbench::memory_suite {
 namespace {
@@ -59,15 +61,22 @@ std::vector<AxisInfo> describe() {
   };
   std::vector<std::string> usual, peers;
   for (const auto& allocator : allocators()) (allocator.asked_only ? peers : usual).push_back(allocator.name);
-  return {{"placement", list(transfer_axes::placements()), "all"},
+  return {{"placement", list(closed_axes::placements()), "all"},
           {"method", list(usual), "all"},
           {"peers", list(peers), "none"},
           {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
-          {"dtype", list(transfer_axes::dtypes()), "float32"},
+          {"dtype", list(closed_axes::dtypes()), "float32"},
           {"row-bytes", "any number, instead of dim and dtype", "-"},
           {"rows", "any number", "10M, or what the memory has room for"},
           {"dim", "any number", "128"},
           {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}};
+}
+
+std::vector<MethodInfo> method_list() {
+  std::vector<MethodInfo> list;
+  for (const auto& allocator : allocators())
+    list.push_back({allocator.name, allocator.summary, allocator.role, allocator.asked_only});
+  return list;
 }
 
 const RegisterSuite registration{{
@@ -75,6 +84,10 @@ const RegisterSuite registration{{
     .summary = "what holding a table costs, by who makes its memory and where",
     .axes = memory_axes(),
     .describe = describe,
+    .methods = method_list,
+    .times_cases = false,
+    .waives_strange_peers = true,
+    .tables = {reports::memory_tables, /*waived_too=*/true},
     .plan = plan,
 }};
 

@@ -7,9 +7,9 @@
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/sums.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/distribution.h"
 #include "harness/errors.h"
 #include "reports/columns.h"
@@ -58,20 +58,7 @@ OptimizerPreset preset(const std::string& name) {
   return {{"to", "from", "sum", "step"}, all, {"uniform"}, {"libtorch", "hugepage"}, 1'000'000, 131'072, 8};
 }
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;
-  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--workload", !options.workloads.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present) throw UsageError(fmt::format("{} has no meaning for --suite optimizer", name));
-  }
-}
-
-harness::AxisDefaults axes() { return {{"optimizer", *reports::find(reports::known_axes(), "optimizer")}}; }
+harness::AxisDefaults axes() { return {{"optimizer", "Adam"}}; }
 
 /// The case moves the states' rows; otherwise it is a step.
 bool moves_states(const Identity& id) { return id.direction != "step"; }
@@ -99,15 +86,15 @@ Names methods_of(const Options& options, const Identity& id) {
 
 /// Every combination. Those that differ in placement only, and so have their own tables, share rounds.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
-  refuse_idle_options(options);
+  for (const auto& dtype : options.dtypes) {
+    if (dtype != "float32")
+      throw UsageError(fmt::format("--dtype {}: --suite optimizer has float32 only", dtype));
+  }
   const auto standard = preset(options.preset);
   const auto distributions = given_or(options.distributions, standard.distributions);
   auto directions = given_or(options.directions, standard.directions);
   std::erase_if(directions, [](const auto& name) { return !contains({"to", "from", "step"}, name); });
-  std::vector<Identity> all{{.suite = "optimizer",
-                             .dtype = given_or(options.dtypes, {"float32"}).front(),
-                             .index_dtype = given_or(options.index_dtypes, {"int64"}).front(),
-                             .axes = axes()}};
+  std::vector<Identity> all{{.suite = "optimizer", .dtype = "float32", .axes = axes()}};
   cross(all, step_devices(options), &Identity::device);
   cross(all, cores_of(options, machine), &Identity::cores);
   cross(all, given_or(options.optimizers, standard.optimizers), further_axis("optimizer"));
@@ -122,13 +109,15 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   auto cells = cells_of(all, standard.seconds);
   cross(cells, placements_asked_for(options, standard.placed, host_placements, gpu_placements),
         placement_axis);
+  cross(cells, given_or(options.index_dtypes, {"int64"}),
+        [](StepCell& cell, const std::string& dtype) { cell.id.index_dtype = dtype; });
   for (auto& cell : cells) require_cell(cell.id), cell.methods = methods_of(options, cell.id);
   return cells;
 }
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   require_known(optimizer_of(id), "--case: optimizer", optimizer_names());
-  require_known(id.index_dtype, "--case: index dtype", transfer_axes::index_dtypes());
+  require_known(id.index_dtype, "--case: index dtype", closed_axes::index_dtypes());
   require_cell(id);
   if (moves_states(id) && states_of(id) == 0)
     throw UsageError(fmt::format("--case: {} has no states to move", optimizer_of(id)));
@@ -154,6 +143,7 @@ std::vector<AxisInfo> describe() {
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
+          {"dtype", "float32", "float32"},
           {"index-dtype", "int64 int32", "int64"},
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
@@ -173,7 +163,7 @@ const RegisterStepSuite registration{{
     .summary = "a step on the rows of a batch, and its states there and back",
     .axes = axes(),
     .directions = {"to", "from", "step"},
-    .presets = {"quick", "standard", "full", "steps"},
+    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite contiguous."}},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
     .describe = describe,

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "benchmarks/program/exit_status.h"
+#include "benchmarks/program/option_table.h"
 #include "harness/interrupt.h"
 #include "reports/error.h"
 #include "reports/files/file.h"
@@ -27,14 +27,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// What belongs to the parent: the processes only measure.
-constexpr std::array<std::string_view, 11> with_value = {
-    "--save-baseline", "--baseline", "--baselines", "--processes", "--effect",       "--metric",
-    "--across",        "--markdown", "--csv",       "--json",      "--benchmark_out"};
-constexpr std::array<std::string_view, 2> without_value = {"--allow-missing", "--all"};
-
-bool is_in(std::string_view word, auto names) {
-  return std::find(names.begin(), names.end(), word) != names.end();
+/// Options of the process that starts the others, which only measure.
+const OptionSpec* not_measured(std::string_view name) {
+  for (const auto& spec : option_table()) {
+    if (spec.name == name && spec.has(option_rule::not_measured)) return &spec;
+  }
+  return nullptr;
 }
 
 /// The arguments of one process: the measurement's, and where to write the report.
@@ -43,10 +41,10 @@ Words arguments_for(const Options& options, const std::string& report) {
   bool skip = false;
   for (const auto& word : options.measuring_words) {
     const bool was_skipped = std::exchange(skip, false);
-    if (was_skipped || is_in(word, without_value)) continue;
+    if (was_skipped) continue;
     const auto name = word.substr(0, word.find('='));
-    if (is_in(name, with_value)) {
-      skip = name == word;
+    if (const auto* spec = not_measured(name)) {
+      skip = name == word && !spec->value.empty();
       continue;
     }
     words.push_back(word);

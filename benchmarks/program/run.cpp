@@ -284,7 +284,7 @@ class Run {
     harness::SamplingRules rules;
     rules.warmup = options_.warmup;
     rules.seconds = group.seconds;
-    rules.verify_every = options_.verify_every;
+    rules.verify_every = options_.verify == "every";
     rules.clock_step_s = machine_.clock_step_s;
     rules.seed = options_.seed;
     if (options_.samples) {
@@ -313,6 +313,7 @@ class Run {
     if (speedtorch::cuda_status().emulated)
       for (auto& record : records)
         if (is_on_gpu(record.id)) reports::forget_times(record);
+    std::ranges::for_each(records, add_role);
     const std::lock_guard lock(mutex_);
     report_.records.insert(report_.records.end(), records.begin(), records.end());
   }
@@ -328,9 +329,10 @@ class Run {
   void give_up(const std::string& phase) {
     const std::lock_guard lock(mutex_);
     auto report = report_;
-    const auto record = reports::unmeasured(
+    auto record = reports::unmeasured(
         current_, Status::failed,
         fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase));
+    add_role(record);
     report.records.push_back(record);
     report.warnings.emplace_back(
         "the run broke off: tables above 1 GiB did not get their last check as a whole");

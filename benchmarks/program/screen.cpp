@@ -100,7 +100,7 @@ std::string machine_line(const reports::Report& report) {
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {
-  std::string text = "\n" + reports::render_tables(report, style);
+  std::string text = "\n" + reports::render_tables(report, style, tables_of);
   if (const auto answer = reports::answer(report); !answer.empty()) text += "\n" + answer;
   if (const auto hint = rerun_hint(report); !hint.empty()) text += "\n" + hint;
   return text;

@@ -10,8 +10,10 @@
 #include <stdexcept>
 
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/steps/reference_step.h"
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/option_spec.h"
 #include "benchmarks/suite/plainly.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
@@ -178,7 +180,6 @@ class StepPlanner {
       : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.name]) {}
 
   Plan plan() {
-    require_possible();
     for (auto& cell : cells()) add_cell(std::move(cell));
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
     if (auto peers = Peers::of_this_run().versions(); !peers.empty())
@@ -187,13 +188,6 @@ class StepPlanner {
   }
 
  private:
-  void require_possible() const {
-    if (!contains(suite_.presets, options_.preset)) {
-      throw UsageError(fmt::format("--suite {} has no preset {}; use {}", suite_.name, options_.preset,
-                                   fmt::join(suite_.presets, ", ")));
-    }
-  }
-
   std::vector<StepCell> cells() {
     if (options_.case_id.empty()) return suite_.cells(options_, machine_);
     auto id = harness::parse_case(options_.case_id, suite_.axes, suite_.kind);
@@ -269,6 +263,17 @@ class StepPlanner {
   Plan plan_;
 };
 
+std::vector<MethodInfo> method_list(const std::string& suite) {
+  std::vector<MethodInfo> list;
+  for (const auto& method : methods_by_suite()[suite])
+    list.push_back({method.name, method.summary, method.role, method.asked_only});
+  return list;
+}
+
+const RegisterOption optimizer_option{
+    "--optimizer LIST", "SparseAdam, Adagrad, SGD, ...; stbench list says which suite has which",
+    option_reader::names(&Options::optimizers), optimizer_names};
+
 /// The axes of a suite, and its methods and peers.
 std::vector<AxisInfo> described(const StepSuite& suite) {
   auto axes = suite.describe();
@@ -277,6 +282,12 @@ std::vector<AxisInfo> described(const StepSuite& suite) {
   axes.insert(axes.begin(), {"method", fmt::format("{}", fmt::join(names_of(methods, false), " ")), "all"});
   if (!peers.empty())
     axes.insert(axes.begin() + 1, {"peers", fmt::format("{}", fmt::join(peers, " ")), "none"});
+  const auto add = [&](const char* name, const Names& values) {
+    if (std::ranges::find(axes, name, &AxisInfo::name) == axes.end())
+      axes.push_back({name, fmt::format("{}", fmt::join(values, " ")), "all"});
+  };
+  add("direction", suite.directions);
+  add("placement", suite.host_placements);
   return axes;
 }
 
@@ -326,26 +337,6 @@ std::int64_t bytes_or_most(const Identity& id, std::int64_t factor) {
   return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
 }
 
-std::vector<std::string> step_method_names() {
-  Names names;
-  for (const auto& [suite, methods] : methods_by_suite()) {
-    for (const auto& method : methods) {
-      if (!contains(names, method.name)) names.push_back(method.name);
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> step_peer_names() {
-  Names names;
-  for (const auto& [suite, methods] : methods_by_suite()) {
-    for (const auto& name : names_of(methods, true)) {
-      if (!contains(names, name)) names.push_back(name);
-    }
-  }
-  return names;
-}
-
 RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
   const auto one = std::make_shared<const StepSuite>(std::move(suite));
   const RegisterSuite registered{{
@@ -353,6 +344,11 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
       .summary = one->summary,
       .axes = one->axes,
       .describe = [one] { return described(*one); },
+      .methods = [one] { return method_list(one->name); },
+      .directions = one->directions,
+      .presets = one->presets,
+      .instead = one->instead,
+      .tables = one->tables,
       .more = one->more,
       .runs_last = one->runs_last,
       .plan =

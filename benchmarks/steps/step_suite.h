@@ -18,6 +18,7 @@
 #include "harness/case_id.h"
 #include "harness/machine.h"
 #include "reports/record.h"
+#include "reports/tables/step_tables.h"
 
 namespace stbench {
 
@@ -131,11 +132,13 @@ struct StepSuite {
   harness::CaseKind kind = harness::CaseKind::moves;
   harness::AxisDefaults axes;
   std::vector<std::string> directions = {"step"};
-  std::vector<std::string> presets = {"quick", "standard", "full"};
+  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
+  std::vector<std::pair<std::string, std::string>> instead;  ///< see Suite
   /// Placements of the tables or parameters of a case, by its device.
   std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
-  bool runs_last = false;                                            ///< see Suite
-  std::function<std::vector<AxisInfo>()> describe;                   ///< methods and peers are added
+  reports::SuiteTables tables = {reports::step_tables};  ///< see Suite
+  bool runs_last = false;                                ///< see Suite
+  std::function<std::vector<AxisInfo>()> describe;  ///< directions, placements, methods and peers are added
   std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
   /// @throws UsageError
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
@@ -172,10 +175,6 @@ std::vector<std::string> step_devices(const Options& options);
 
 /// rows × dim × factor; the largest number if that does not fit 63 bits.
 std::int64_t bytes_or_most(const reports::Identity& id, std::int64_t factor);
-
-/// The names of the methods of all such suites; of those that must be asked for.
-std::vector<std::string> step_method_names();
-std::vector<std::string> step_peer_names();
 
 struct RegisterStepSuite {
   explicit RegisterStepSuite(StepSuite suite);

@@ -7,7 +7,6 @@
 #include "benchmarks/transfer/method.h"
 #include "harness/errors.h"
 #include "reports/columns.h"
-#include "speedtorch/kernels/isa.h"
 
 namespace stbench {
 namespace {
@@ -195,15 +194,22 @@ Block small_table(std::int64_t rows) {
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
-      {"quick", {quick()}},
-      {"standard", {standard()}},
+      {"quick", "libtorch and hugepage tables, all cores: a minute.", {quick()}},
+      {"standard", "Every placement and direction, on one core and on all: five minutes.", {standard()}},
       {"kernels",
+       "Judged by scripts/goals: 13 row widths of a table of 5 GB, and small batches with their latency. "
+       "Below ten minutes.",
        {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
         kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_bidirectional()},
        /*by_placement=*/true},
-      {"files", {files_warm(), files_cold(), memory_cold()}},
-      {"full", {full()}},
-      {"small", {small_table(6), small_table(12), small_table(20)}},
+      {"files",
+       "Judged by scripts/goals: warm and cold rows of 64 B, 512 B and 4 KiB from mapped tables. About five "
+       "minutes.",
+       {files_warm(), files_cold(), memory_cold()}},
+      {"full", "Every value of the closed axes, warm: hours; --dry-run says how many.", {full()}},
+      {"small",
+       "Tables of 6×3 to 20×3 elements there and back, and how often a second.",
+       {small_table(6), small_table(12), small_table(20)}},
   };
   return all;
 }
@@ -222,47 +228,9 @@ Names of_all_blocks(const Preset& preset, Names Block::*axis) {
 
 namespace transfer_axes {
 
-const Names& directions() {
-  static const Names names{"to", "from", "sum", "round_trip", "both"};
-  return names;
-}
-
-const Names& placements() {
-  static const Names names{"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"};
-  return names;
-}
-
-const Names& dtypes() {
-  static const Names names{"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64"};
-  return names;
-}
-
-const Names& index_dtypes() {
-  static const Names names{"int64", "int32"};
-  return names;
-}
-
-const Names& isas() {
-  static const Names names = [] {
-    Names all{"best"};
-    for (const auto isa : speedtorch::kernels::supported_isas()) all.emplace_back(isa);
-    return all;
-  }();
-  return names;
-}
-
-const Names& caches() {
-  static const Names names{"warm", "cold"};
-  return names;
-}
-
 const harness::AxisDefaults& further() {
-  static const harness::AxisDefaults axes = [] {
-    harness::AxisDefaults some;
-    for (const char* name : {"cache", "callers", "index_home", "isa"})
-      some.emplace_back(name, *reports::find(reports::known_axes(), name));
-    return some;
-  }();
+  static const harness::AxisDefaults axes{
+      {"cache", "warm"}, {"callers", std::int64_t{1}}, {"index_home", "ready"}, {"isa", "best"}};
   return axes;
 }
 
@@ -270,17 +238,14 @@ const harness::AxisDefaults& further() {
 
 const Preset& preset_of(const Options& options) {
   const auto found = std::ranges::find(presets(), options.preset, &Preset::name);
-  if (found == presets().end())
-    throw UsageError(fmt::format("--suite transfer has no preset {}; --suite {} has", options.preset,
-                                 options.preset == "batches" ? "infinitybatch" : "optimizer,contiguous"));
+  if (found == presets().end()) throw UsageError("--suite transfer has no preset " + options.preset);
   return *found;
 }
 
-Names preset_names() {
-  Names names;
-  for (const auto& preset : presets()) names.push_back(preset.name);
-  names.insert(names.end(), {"steps", "batches"});  // of the suites that time a step
-  return names;
+std::vector<PresetInfo> preset_list() {
+  std::vector<PresetInfo> list;
+  for (const auto& preset : presets()) list.emplace_back(preset.name, preset.help);
+  return list;
 }
 
 Names directions_of(const Options& options) {

@@ -1,25 +1,21 @@
-/// The axes of the transfer suite: the values of closed axes, and the presets.
+/// The axes of the transfer suite, and what each preset takes.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/options.h"
+#include "benchmarks/suite/preset.h"
 #include "harness/case_id.h"
 #include "reports/record.h"
 
 namespace stbench {
 
-/// Every value of the closed axes, in the order of reports.
+/// The axes that this suite shares with others, and those of its own.
 namespace transfer_axes {
-const std::vector<std::string>& directions();
-const std::vector<std::string>& placements();
-const std::vector<std::string>& dtypes();
-const std::vector<std::string>& index_dtypes();
-/// `best`, and the instruction sets that the host kernels were compiled for and this machine has.
-const std::vector<std::string>& isas();
-const std::vector<std::string>& caches();
+using namespace closed_axes;
 /// The further axes and their defaults.
 const harness::AxisDefaults& further();
 }  // namespace transfer_axes
@@ -50,13 +46,14 @@ struct Block {
 /// The values of a preset for axes that the user does not give.
 struct Preset {
   std::string name;
+  std::string help;           ///< a sentence or two
   std::vector<Block> blocks;  ///< planned in order; a case of two blocks is measured with the first
   /// Plans one placement after the other, so that one table at a time serves all groups.
   bool by_placement = false;
 };
 
 const Preset& preset_of(const Options& options);
-std::vector<std::string> preset_names();
+std::vector<PresetInfo> preset_list();
 
 /// The directions asked for, `sum` included.
 std::vector<std::string> directions_of(const Options& options);

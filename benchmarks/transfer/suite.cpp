@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/option_spec.h"
 #include "benchmarks/suite/plainly.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/suite/sums.h"
@@ -18,6 +20,7 @@
 #include "benchmarks/transfer/method.h"
 #include "benchmarks/transfer/plan.h"
 #include "benchmarks/transfer/workload.h"
+#include "reports/tables/sweep_tables.h"
 
 namespace stbench {
 namespace {
@@ -107,7 +110,16 @@ std::vector<AxisInfo> describe() {
           {"cores", "1 to what the process may use", "1 and all"},
           {"cache", list(caches()), "warm"},
           {"callers", "1 to 1024", "1"},
-          {"isa", list(isas()), "best"}};
+          {"isa", list(isas()), "best"},
+          {"workload", "one of those below, instead of axes", "none"}};
+}
+
+std::vector<MethodInfo> method_list() {
+  std::vector<MethodInfo> list;
+  for (const auto& method : methods())
+    list.push_back(
+        {method.name, method.summary, method.role, method.asked_only && method.role == harness::Role::peer});
+  return list;
 }
 
 std::string workload_lines() {
@@ -117,11 +129,22 @@ std::string workload_lines() {
   return lines;
 }
 
+const RegisterOption workload_option{
+    "--workload LIST", "shapes of today's programs: engram-v41, kv-page, ...",
+    option_reader::names(&Options::workloads), workload_names,
+    R"(stbench list names them. Each sets rows, row bytes, batches, distributions and directions; an axis that is given wins.
+       Rows are halved until the tables fit a quarter of the memory and half of what is free. Batches have at most as many
+       rows as the table. The report says what was scaled; the width of a row never is.)"};
+
 const RegisterSuite registration{{
     .name = "transfer",
     .summary = "rows of a table into a LibTorch tensor and back",
     .axes = transfer_axes::further(),
     .describe = describe,
+    .methods = method_list,
+    .directions = transfer_axes::directions(),
+    .presets = preset_list(),
+    .tables = {reports::movement_tables},
     .more = workload_lines,
     .plan = plan,
     .derive = add_sums_asked_for,

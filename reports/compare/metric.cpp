@@ -6,6 +6,7 @@
 #include <map>
 
 #include "reports/columns.h"
+#include "reports/statistics/role.h"
 
 namespace stbench::reports {
 namespace {
@@ -80,24 +81,26 @@ double sum_of_logs(const JoinedCase& joined) {
 
 using Ceilings = std::map<std::string, const JoinedCase*>;
 
+/// The role is of the method, so any of the records tells it.
+bool of_ceiling(const JoinedCase& joined) {
+  for (const SideOfOne* side : {&joined.base, &joined.now}) {
+    for (const Record* record : *side) {
+      if (record != nullptr) return is_ceiling(*record);
+    }
+  }
+  return false;
+}
+
 /// Of each cell that has one in every report.
-Ceilings ceilings_of(const std::vector<JoinedCase>& cases, const Roles& roles) {
+Ceilings ceilings_of(const std::vector<JoinedCase>& cases) {
   Ceilings ceilings;
   for (const JoinedCase& joined : cases) {
-    Record record;
-    record.id = joined.id;
-    if (!roles.is_ceiling(record)) continue;
+    if (!of_ceiling(joined)) continue;
     if (!measured_everywhere(joined.base) || !measured_everywhere(joined.now)) continue;
     const JoinedCase*& ceiling = ceilings[cell_key(joined.id)];
     if (ceiling == nullptr || sum_of_logs(joined) < sum_of_logs(*ceiling)) ceiling = &joined;
   }
   return ceilings;
-}
-
-bool is_ceiling(const JoinedCase& joined, const Roles& roles) {
-  Record record;
-  record.id = joined.id;
-  return roles.is_ceiling(record);
 }
 
 std::vector<Measured> times(const SideOfOne& side, const SideOfOne* ceiling, bool samples) {
@@ -151,17 +154,16 @@ bool follows_from_others(const JoinedCase& joined) {
          std::none_of(now.begin(), now.end(), timed);
 }
 
-std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric,
-                                         const Roles& roles) {
+std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric) {
   const bool samples = have_samples(cases);
-  const Ceilings ceilings = metric == "auto" ? ceilings_of(cases, roles) : Ceilings{};
+  const Ceilings ceilings = metric == "auto" ? ceilings_of(cases) : Ceilings{};
   std::vector<MeasuredCase> all;
   for (const JoinedCase& joined : cases) {
     if (metric != "auto" && metric != "time") {
       all.push_back({metric, column_values(joined.base, metric), column_values(joined.now, metric)});
       continue;
     }
-    const auto found = is_ceiling(joined, roles) ? ceilings.end() : ceilings.find(cell_key(joined.id));
+    const auto found = of_ceiling(joined) ? ceilings.end() : ceilings.find(cell_key(joined.id));
     const JoinedCase* const ceiling = found == ceilings.end() ? nullptr : found->second;
     all.push_back({ceiling == nullptr ? "time" : "ceiling",
                    times(joined.base, ceiling == nullptr ? nullptr : &ceiling->base, samples),

@@ -32,8 +32,7 @@ struct MeasuredCase {
 /// The ceiling of a cell is the same method in all reports, the one that is fastest over all. Rounds are
 /// paired where both were measured in the same ones. Where one report has no samples (CSV), those of the
 /// others are not looked at: a median of ratios and a ratio of medians are not the same.
-std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric,
-                                         const Roles& roles = {});
+std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric);
 
 /// True where every measured row of the cases has its samples.
 bool have_samples(const std::vector<JoinedCase>& cases);

@@ -4,11 +4,13 @@
 scripts rely on is checked before, so that none of them has to ask again whether a number is one.
 """
 
+import functools
 import json
+import re
 from pathlib import Path
 
-OURS, LIBTORCH, CEILING = ("speedtorch", "hybrid"), ("index_select", "advanced", "staged"), ("copy", "stream")
-STEP_LIBTORCH = ("torch_optim", "torch_fused", "foreach", "flat")  # who steps all parameters of a model
+ROLES = ("ours", "libtorch", "ceiling", "peer")
+BEFORE_1_4 = Path(__file__).resolve().parents[2] / "reports/statistics/roles_before_1_4.inc"  # the program's own list
 IDENTITY = ("suite", "direction", "placement", "method", "device", "dtype", "index_dtype", "distribution", "rows",
             "dim", "batch", "cores")
 STATUSES = ("ok", "unstable", "waived", "wrong", "failed")
@@ -28,7 +30,7 @@ OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
                              "after_free_bytes", "cap_bytes", "micro_batch_samples"), "integer"),
             **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "model",
-                             "micro_batch"), "text")}
+                             "micro_batch", "role"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
 SMALLEST, GREATEST = 1e-15, 1e15  # of what is measured: beyond them figures and axes would overflow
 
@@ -43,9 +45,21 @@ def read(path):
     check_head(path, report)
     for position, case in enumerate(report["cases"]):
         check_case(path, f"cases[{position}]", case)
+        case["role"] = case["role"] or role_before_1_4(case["method"])
     if report["environment"].get("gpu", {}).get("emulated") is True or EMULATED in (case["reason"] for case in report["cases"]):
         raise ReportError(f"{path}: was made on an emulated GPU, where nothing is timed; a report of a real one would be right")
     return report
+
+
+@functools.cache
+def roles_before_1_4():
+    lines = re.findall(r'^\{Role::(\w+), "(.*)"\},$', BEFORE_1_4.read_text(encoding="utf-8"), re.MULTILINE)
+    return {method: role for role, methods in lines for method in methods.split()}
+
+
+def role_before_1_4(method):
+    """Of a method whose report has no column `role`."""
+    return "ours" if method.startswith("speedtorch_") else roles_before_1_4().get(method, "peer")
 
 
 def content_of(path):
@@ -158,6 +172,8 @@ def check_case(path, place, case):
             refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}, or null")
     if case["status"] not in STATUSES:
         refuse(f"{place}.status is {shown(case['status'])}; it must be one of {', '.join(STATUSES)}")
+    if case["role"] not in (None, *ROLES):
+        refuse(f"{place}.role is {shown(case['role'])}; it must be one of {', '.join(ROLES)}")
     untimed = case["suite"] == "memory" or (case["status"], case["reason"]) == ("ok", EMULATED)
     if case["status"] in MEASURED and case["median_s"] is None and not untimed:
         refuse(f'{place}.median_s is null; a row that was measured needs a time; only reason "{EMULATED}" would be right'

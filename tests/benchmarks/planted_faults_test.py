@@ -50,6 +50,15 @@ class PlantedFaultsTest(ProgramTest):
             self.assertGreaterEqual(seen, {*faults, *HONEST})
         self.assertIn("WRONG: ", done.stdout)
 
+    def test_new_methods_get_their_ratios_by_their_role(self):
+        cases, _ = self.planted(["speedtorch", "new_libtorch", "new_ceiling"], "--direction", "to,from", status=0)
+        self.assertEqual(len(cases), 6)
+        for case in cases:
+            others = {other["method"]: other for other in cases if other["direction"] == case["direction"]}
+            self.assertEqual(case["role"], {"speedtorch": "ours", "new_libtorch": "libtorch", "new_ceiling": "ceiling"}[case["method"]])
+            self.assertAlmostEqual(case["speedup"], others["new_libtorch"]["median_s"] / case["median_s"])
+            self.assertAlmostEqual(case["copy_fraction"], others["new_ceiling"]["median_s"] / case["median_s"])
+
     def test_each_fault_is_caught_in_rows_of_one_byte(self):
         cases, _ = self.planted([*HONEST, *FAULTS], "--row-bytes", "1", status=1)
         self.check_caught(cases, FAULTS)

@@ -34,6 +34,10 @@ class Measured:
         return self.cases[0]["payload_bytes"] // (parts * max(1, self.batch))
 
     @property
+    def role(self):
+        return self.cases[0]["role"]
+
+    @property
     def payload(self):
         return self.cases[0]["payload_bytes"]
 

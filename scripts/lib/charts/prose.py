@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import reports
 from charts.slices import main_shape, of_shape
 from charts.words import PAGES, clean, counted, listed, listed_case, percent, rank, rate, times
 
@@ -31,7 +30,7 @@ def fastest(cases, wanted):
 def gain(cases, ours):
     """How many times as fast ours is as LibTorch's best in the tensor that it would use by itself, else in ours."""
     for placement in ("libtorch", ours.placement):
-        theirs = fastest(cases, lambda case: case.method in reports.LIBTORCH and case.direction == ours.direction
+        theirs = fastest(cases, lambda case: case.role == "libtorch" and case.direction == ours.direction
                          and case.placement == placement)  # noqa: B023
         if theirs:
             return theirs.seconds / ours.seconds
@@ -43,7 +42,7 @@ def best_place(cases):
     simpler one that is as good as that."""
     places = {}
     for case in cases:
-        if case.method in reports.OURS and case.direction in VERBS:
+        if case.role == "ours" and case.direction in VERBS:
             there = places.setdefault((case.device, case.placement), {})
             if case.direction not in there or case.seconds < there[case.direction].seconds:
                 there[case.direction] = case

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import reports
+from charts import theme
 from charts.machines import AXES, KEY
 from charts.words import DIRECTIONS, PLACEMENTS, counted, rank
 
@@ -74,9 +75,9 @@ def panels_of(panels, fewest):
     kept = []
     for key, lines in panels.items():
         whole = {name: [widest(cases) for _, cases in sorted(line.items())] for name, line in lines.items()
-                 if len(line) >= fewest or name[1] in reports.CEILING}
-        if any(method not in reports.CEILING for _, method in whole):
-            kept.append(Panel(key, dict(sorted(whole.items(), key=lambda one: (one[0][0], method_rank(one[0][1]))))))
+                 if len(line) >= fewest or role_of(line) == "ceiling"}
+        if any(cases[0].role != "ceiling" for cases in whole.values()):
+            kept.append(Panel(key, dict(sorted(whole.items(), key=lambda one: (one[0][0], method_rank(one[1][0]))))))
     return sorted(kept, key=lambda panel: panel_rank(panel.key))
 
 
@@ -90,8 +91,13 @@ def panel_rank(key):
     return (suite, device != "cpu", device, rank(direction, DIRECTIONS), rank(placement, PLACEMENTS))
 
 
-def method_rank(method):
-    return rank(method, (*reports.OURS, *reports.LIBTORCH, *reports.CEILING))
+def role_of(line):
+    """Of {x: cases} of one method."""
+    return next(iter(line.values()))[0].role
+
+
+def method_rank(case):
+    return (reports.ROLES.index(case.role), rank(case.method, tuple(theme.LOOKS)))
 
 
 def order(one):
@@ -108,7 +114,7 @@ def main_shape(machine):
     counts, payload, ceilings = Counter(), {}, set()
     for case in machine.cases:
         key = tuple(getattr(case, name) for name in names)
-        if case.suite == "transfer" and case.method not in reports.CEILING:
+        if case.suite == "transfer" and case.role != "ceiling":
             counts[key] += 1
             payload[key] = case.payload
         else:
@@ -125,5 +131,5 @@ def of_shape(machine, wanted):
     """The cases of one shape on the most cores that a method which moves rows was measured with."""
     cases = [case for case in machine.cases
              if case.suite == "transfer" and all(getattr(case, name) == value for name, value in wanted.items())]
-    cores = max((case.cores for case in cases if case.method not in reports.CEILING), default=0)
+    cores = max((case.cores for case in cases if case.role != "ceiling"), default=0)
     return [case for case in cases if case.cores == cores]

@@ -7,8 +7,6 @@ colour that a figure uses stands in DARK.
 
 from dataclasses import dataclass
 
-import reports
-
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # vl-convert brings it, so that texts measure the same anywhere
 SMALL, TEXT = 10, 11  # sizes of letters, px
 
@@ -50,10 +48,6 @@ class Looks:
 
     def __getitem__(self, method):
         return self.looks[method]
-
-
-def is_ceiling(method):
-    return method in reports.CEILING
 
 
 def config():

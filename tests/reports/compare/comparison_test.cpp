@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/compare/calibration.h"
 #include "reports/compare/metric.h"
 #include "reports/error.h"
 #include "reports/files/case_join.h"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import reports
 from charts import theme
 from charts.words import percent, rate, span, times
 
@@ -45,9 +44,9 @@ def tip(case, letter="", head=""):
     if low is not None and high is not None:
         kind = "95 % interval" if len(case.cases) == 1 else f"{len(case.cases)} processes"
         parts.append(f"{kind} {rate(low)[:-5]}–{rate(high)}")
-    if (share := case.middle("copy_fraction")) is not None and not theme.is_ceiling(case.method):
+    if (share := case.middle("copy_fraction")) is not None and case.role != "ceiling":
         parts.append(f"{percent(share)} of the ceiling")
-    if (ratio := case.middle("speedup")) and case.method not in reports.LIBTORCH:
+    if (ratio := case.middle("speedup")) and case.role != "libtorch":
         parts.append(f"{times(ratio)} than LibTorch's best")
     if case.is_unstable:
         parts.append("unstable")

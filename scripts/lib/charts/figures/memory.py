@@ -17,7 +17,7 @@ HOST, DEVICE = "resident_bytes", "device_bytes"
 def chosen(machines):
     """[(machine, case)] of the memory suite, in the order to show."""
     found = [(machine, case) for machine in machines for case in machine.cases if case.suite == "memory"]
-    return sorted(found, key=lambda one: (rank(one[1].placement, PLACEMENTS), method_rank(one[1].method),
+    return sorted(found, key=lambda one: (rank(one[1].placement, PLACEMENTS), method_rank(one[1]),
                                           one[1].device, str(one[1].key), one[0].letter))
 
 

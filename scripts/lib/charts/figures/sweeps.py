@@ -16,7 +16,7 @@ def ceilings_joined(panel):
     """The lines of a panel: of the ceilings only the faster one at each x, under the name `ceiling`."""
     lines, ceilings = {}, {}
     for (letter, method), cases in panel.lines.items():
-        if theme.is_ceiling(method):
+        if cases[0].role == "ceiling":
             ceilings.setdefault(letter, []).append(cases)
         else:
             lines[letter, method] = cases
@@ -71,7 +71,7 @@ def table_of(one, x, heading, at):
                     mark(case) + significant(case.gb_per_s),
                     "" if low is None or high is None else f"{significant(low)}–{significant(high)}",
                     "" if share is None else percent(share),
-                    "" if ratio is None or theme.is_ceiling(method) else f"{significant(ratio)}×", span(case.seconds)])
+                    "" if ratio is None or case.role == "ceiling" else f"{significant(ratio)}×", span(case.seconds)])
     return Table(headings, rows)
 
 
@@ -85,12 +85,12 @@ def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis, width=lay
 
 
 def fastest(one):
-    return max(case.gb_per_s if theme.is_ceiling(case.method) else max(case.gb_per_s, case.speeds()[1] or 0)
+    return max(case.gb_per_s if case.role == "ceiling" else max(case.gb_per_s, case.speeds()[1] or 0)
                for case in one.cases)
 
 
 def slowest(one):
-    return min(case.gb_per_s if theme.is_ceiling(case.method) else min(case.gb_per_s, case.speeds()[0] or case.gb_per_s)
+    return min(case.gb_per_s if case.role == "ceiling" else min(case.gb_per_s, case.speeds()[0] or case.gb_per_s)
                for case in one.cases)
 
 
@@ -157,7 +157,7 @@ def latency_lines(panel, machines, looks, unit):
     lines = []
     for (letter, method), cases in panel.lines.items():
         found = latency_points(cases, letter, unit)
-        if len(found) >= 3 and not theme.is_ceiling(method):
+        if len(found) >= 3 and cases[0].role != "ceiling":
             lines.append(layout.Line(named(method, letter), looks[method], found, dash_of(machines, letter)))
     return lines
 
