@@ -5,7 +5,6 @@
 #include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 
 #include "speedtorch/system/mapping.h"
 #include "speedtorch/system/new_file.h"
+#include "speedtorch/system/parallel_read.h"
 
 namespace speedtorch {
 namespace {
@@ -83,14 +83,12 @@ class Archive {
   }
 
   void read(std::uint64_t offset, char* to, std::uint64_t bytes) const {
-    while (bytes > 0) {
-      const auto got = ::pread(file_.get(), to, bytes, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) refuse_file(name_, "cannot be read");
-      if (got == 0) refuse("it was cut off while it was read");
-      const auto count = static_cast<std::uint64_t>(got);
-      to += count, offset += count, bytes -= count;
-    }
+    const auto [count, error] =
+        read_bytes(file_.get(), static_cast<std::int64_t>(offset), reinterpret_cast<std::byte*>(to),
+                   static_cast<std::int64_t>(bytes));
+    errno = error;
+    if (error != 0) refuse_file(name_, "cannot be read");
+    if (static_cast<std::uint64_t>(count) < bytes) refuse("it was cut off while it was read");
   }
 
   [[nodiscard]] std::string read(std::uint64_t offset, std::uint64_t bytes) const {

@@ -1,13 +1,12 @@
 #include "speedtorch/files/file_reads.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "speedtorch/error.h"
+#include "speedtorch/system/parallel_read.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
@@ -20,16 +19,6 @@ constexpr std::int64_t page = 4096;
 bool joins(const FileRead& read, std::int64_t offset, std::int64_t row_bytes) {
   const auto end = std::max(read.offset + read.bytes, offset + row_bytes);
   return offset / page <= (read.offset + read.bytes - 1) / page + 1 && end - read.offset <= most_joined_bytes;
-}
-
-/// Reads all of it or throws.
-void read_whole(int fd, std::byte* to, std::int64_t offset, std::int64_t bytes) {
-  for (std::int64_t done = 0; done < bytes;) {
-    const auto got = ::pread(fd, to + done, static_cast<std::size_t>(bytes - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) refuse_read(offset + done, bytes - done, got < 0 ? errno : 0);
-    done += got;
-  }
 }
 
 class AdviceReader final : public FileReader {
@@ -59,7 +48,8 @@ class AdviceReader final : public FileReader {
         const auto& one = job.plan->reads[static_cast<std::size_t>(i)];
         auto* to = job.first_place(one);
         if (!job.is_direct(one)) room.resize(most_joined_bytes), to = room.data();
-        read_whole(job.table.fd, to, one.offset, one.bytes);
+        const auto [count, error] = read_bytes(job.table.fd, one.offset, to, one.bytes);
+        if (count < one.bytes) refuse_read(one.offset + count, one.bytes - count, error);
         job.deliver(one, to);
       }
     });

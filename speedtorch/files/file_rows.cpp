@@ -191,11 +191,7 @@ void FileRows::gather(const at::Tensor& index, at::Tensor& out) {
   if (is_lazy(index)) return gather(resolved(index), out);
   check_operands(index, out, table_.row_bytes);
   auto* to = static_cast<std::byte*>(out.data_ptr());
-  if (index.scalar_type() == at::kLong) {
-    gather_into(index.const_data_ptr<std::int64_t>(), index.numel(), to);
-  } else {
-    gather_into(index.const_data_ptr<std::int32_t>(), index.numel(), to);
-  }
+  with_index(index, [&](const auto* indices) { gather_into(indices, index.numel(), to); });
   bump_version(out);
 }
 

@@ -13,6 +13,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/files/npy_elements.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/system/parallel_read.h"
 
 namespace speedtorch {
 namespace {
@@ -49,15 +50,10 @@ std::int64_t size_of(int fd, const std::string& name) {
 
 std::vector<std::byte> read_beginning(int fd, const std::string& name, std::int64_t file_bytes) {
   std::vector<std::byte> beginning(static_cast<std::size_t>(std::min(file_bytes, kNpyHeaderBytes)));
-  std::size_t have = 0;
-  while (have < beginning.size()) {
-    const auto got = ::pread(fd, beginning.data() + have, beginning.size() - have, static_cast<off_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse_file(name, "cannot be read");
-    if (got == 0) break;  // it was shrunk since its size was asked for
-    have += static_cast<std::size_t>(got);
-  }
-  beginning.resize(have);
+  const auto [count, error] = read_bytes(fd, 0, beginning.data(), std::ssize(beginning));
+  errno = error;
+  if (error != 0) refuse_file(name, "cannot be read");
+  beginning.resize(static_cast<std::size_t>(count));  // fewer if it was shrunk since its size was asked for
   return beginning;
 }
 

@@ -12,7 +12,7 @@
 
 #include "speedtorch/files/npy_array.h"
 #include "speedtorch/files/pinned_file.h"
-#include "speedtorch/memory/memory.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/system/mapping.h"
 #include "speedtorch/system/new_file.h"
 

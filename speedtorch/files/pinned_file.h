@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "speedtorch/memory/memory.h"
+#include "speedtorch/memory/block.h"
 
 namespace speedtorch {
 

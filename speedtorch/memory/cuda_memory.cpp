@@ -9,6 +9,7 @@
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/memory/cuda_registration.h"
+#include "speedtorch/memory/host_memory.h"
 #include "speedtorch/system/limits.h"
 #include "speedtorch/system/mapping.h"
 
@@ -71,7 +72,7 @@ class DeviceMemory final : public Memory {
 std::shared_ptr<Memory> allocate_pinned(std::int64_t bytes, at::Device device) {
   device = gpu_of(device, "pinned memory");
   require_memory("pinned memory", bytes, MemoryUse::locked);
-  auto pages = allocate(Placement::hugepage, bytes);
+  auto pages = allocate_pages(Placement::hugepage, bytes);
   prefault(pages->data(), bytes);
   return pin(std::move(pages), device);
 }

@@ -2,7 +2,7 @@
 /// they throw PlacementError.
 #pragma once
 
-#include "speedtorch/memory/memory.h"
+#include "speedtorch/memory/block.h"
 
 namespace speedtorch {
 

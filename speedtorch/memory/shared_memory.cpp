@@ -3,12 +3,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "speedtorch/error.h"
 #include "speedtorch/memory/cuda_memory.h"
 #include "speedtorch/system/limits.h"
 #include "speedtorch/system/mapping.h"
+#include "speedtorch/system/system_files.h"
 
 namespace speedtorch {
 namespace {
@@ -61,12 +60,7 @@ std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes,
 }
 
 std::string huge_shared_pages_refusal(const std::string& setting) {
-  std::string mode;
-  std::getline(std::ifstream(setting), mode);
-  const auto begin = mode.find('['), end = mode.find(']');
-  const auto chosen = begin == std::string::npos || end == std::string::npos || end < begin
-                          ? std::string()
-                          : mode.substr(begin + 1, end - begin - 1);
+  const auto chosen = SystemFiles().choice(setting).value_or("");
   if (chosen.empty())
     return "this kernel has no huge pages for memory that processes share; pageable memory can be shared";
   if (chosen != "never" && chosen != "deny") return {};

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "speedtorch/memory/memory.h"
+#include "speedtorch/memory/block.h"
 
 namespace speedtorch {
 

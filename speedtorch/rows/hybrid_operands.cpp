@@ -5,6 +5,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/rows/row_operands.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch {
@@ -64,11 +65,8 @@ void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at
 void check_hybrid_indices(const at::Tensor& host_index, std::int64_t first, std::int64_t rows) {
   const auto count = host_index.numel() - first;
   try {
-    if (host_index.scalar_type() == at::kInt) {
-      kernels::check_indices(host_index.const_data_ptr<std::int32_t>() + first, count, rows);
-    } else {
-      kernels::check_indices(host_index.const_data_ptr<std::int64_t>() + first, count, rows);
-    }
+    with_index(host_index,
+               [&](const auto* numbers) { kernels::check_indices(numbers + first, count, rows); });
   } catch (const IndexError& error) {
     throw IndexError(first + error.position(), error.index(), error.rows());
   }

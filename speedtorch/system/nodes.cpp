@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
+
+#include "speedtorch/system/system_files.h"
 
 namespace speedtorch {
 namespace {
@@ -22,25 +22,6 @@ constexpr std::size_t kMostRanges = 16;
 
 /// Asking where the rows lie and sorting the index take some 100 us; what takes less is moved as it comes.
 constexpr std::int64_t kByNodeBytes = std::int64_t{8} << 20;
-
-/// The kernel's lists: "0-3,8,10-11", empty for none.
-std::vector<int> read_list(const std::filesystem::path& file) {
-  std::vector<int> numbers;
-  std::ifstream stream(file);
-  std::string text;
-  std::getline(stream, text);
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    std::istringstream range(part);
-    int first = 0;
-    int last = 0;
-    char dash = 0;
-    if (!(range >> first)) continue;
-    if (!(range >> dash >> last)) last = first;
-    for (int number = first; number <= last; ++number) numbers.push_back(number);
-  }
-  return numbers;
-}
 
 /// On which node of `nodes` each page lies; empty where one is unknown.
 std::vector<int> ask(std::span<void* const> pages, const Nodes& nodes, AskNodes ask_nodes) {
@@ -88,11 +69,15 @@ std::optional<kernels::RowOwners> find_turns(kernels::ConstRows table, std::int6
 }  // namespace
 
 Nodes read_nodes(const std::filesystem::path& root) {
-  const auto folder = root / "sys/devices/system/node";
+  const SystemFiles files(root);
+  const std::string folder = "/sys/devices/system/node/";
+  const auto list = [&](const std::string& path) {
+    return number_list(files.first_line(folder + path).value_or(""));
+  };
   Nodes nodes;
-  nodes.numbers = read_list(folder / "has_memory");
+  nodes.numbers = list("has_memory");
   for (std::size_t node = 0; node < nodes.numbers.size(); ++node) {
-    for (const int cpu : read_list(folder / ("node" + std::to_string(nodes.numbers[node])) / "cpulist")) {
+    for (const int cpu : list("node" + std::to_string(nodes.numbers[node]) + "/cpulist")) {
       const auto place = static_cast<std::size_t>(cpu);
       if (nodes.node_of_cpu.size() <= place) nodes.node_of_cpu.resize(place + 1, -1);
       nodes.node_of_cpu[place] = static_cast<int>(node);

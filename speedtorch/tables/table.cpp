@@ -127,14 +127,16 @@ Table Table::copied_from_file(const std::string& path, const Home& home) {
               [&](at::Tensor& elements) { read_array(elements, source); });
 }
 
+void Table::require_fits(at::IntArrayRef shape, at::ScalarType type, const std::string& source) const {
+  if (shape == sizes() && type == dtype_) return;
+  throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
+                   " and cannot be set to " + source + c10::toString(type) + " " + c10::str(shape));
+}
+
 void Table::load(const std::string& path) {
   const auto source = open_npy(path, Access::read_only);
   const auto dtype = dtype_of(source.array.element);
-  if (sizes() != at::IntArrayRef(source.array.shape) || dtype != dtype_) {
-    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
-                     " and cannot be set to '" + source.name + "', which is " + c10::toString(dtype) + " " +
-                     c10::str(at::IntArrayRef(source.array.shape)));
-  }
+  require_fits(source.array.shape, dtype, "'" + source.name + "', which is ");
   require_writable();
   wait_for_gpu(*this);
   auto elements = settable(*this);
@@ -165,10 +167,9 @@ void Table::fill(const Fill& with) {
 }
 
 void Table::set(const at::Tensor& array) {
-  if (array.sizes() != sizes() || array.scalar_type() != dtype_ || array.layout() != at::kStrided) {
-    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
-                     " and cannot be set to " + shape_of(array));
-  }
+  if (array.layout() != at::kStrided)
+    throw ShapeError("a table is set to a strided tensor, and this one is sparse");
+  require_fits(array.sizes(), array.scalar_type());
   require_writable();
   wait_for_gpu(*this);
   auto elements = settable(*this);

@@ -78,6 +78,8 @@ class Table {
   [[nodiscard]] std::shared_ptr<MappedFile> file() const;
 
  private:
+  void require_fits(at::IntArrayRef shape, at::ScalarType type, const std::string& source = {}) const;
+
   std::shared_ptr<Memory> memory_;
   std::vector<std::int64_t> sizes_;
   at::ScalarType dtype_;

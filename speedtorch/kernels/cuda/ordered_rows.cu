@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
-#include <limits>
-#include <string>
 
+#include "speedtorch/kernels/cuda/launch_over.cuh"
 #include "speedtorch/kernels/cuda/memory_access.cuh"
 #include "speedtorch/kernels/cuda/move.h"
 #include "speedtorch/kernels/cuda/rows.h"
 #include "speedtorch/kernels/cuda/runs.h"
-#include "speedtorch/kernels/cuda/workspace_layout.h"
 
 namespace speedtorch::kernels {
 namespace {
@@ -87,14 +85,6 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
     place_run(runs, i, count, rows, errors, memory);
 }
 
-template <auto kKernel, class... Arguments>
-void launch_small(std::int64_t count, const CudaLaunch& launch, cudaStream_t stream, const char* name,
-                  Arguments... arguments) {
-  const LaunchShape shape = plan_launch(count, 1, device_shape<kKernel>(), launch.max_sms);
-  kKernel<<<shape.blocks, shape.threads, 0, stream>>>(arguments...);
-  check_cuda(cudaGetLastError(), name);
-}
-
 /// Bits that tell the table's rows apart; only they are sorted by. Bad indices may then stand anywhere, which
 /// costs nothing but order.
 int bits_of_rows(std::int64_t rows) {
@@ -106,8 +96,8 @@ int bits_of_rows(std::int64_t rows) {
 template <class Index>
 void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts<Index>& parts,
                 const CudaLaunch& launch, cudaStream_t stream) {
-  launch_small<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
-                                count);
+  launch_over<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
+                               count);
   const int bits = std::min(bits_of_rows(rows), static_cast<int>(sizeof(Index)) * 8);
   check_cuda(cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, index, parts.runs.sorted,
                                              parts.runs.numbers, parts.runs.positions,
@@ -118,14 +108,14 @@ void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts
 template <class Index>
 void find_unique(std::int64_t count, std::int64_t rows, Parts<Index>& parts, const CudaLaunch& launch,
                  cudaStream_t stream) {
-  launch_small<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel", parts.runs,
-                                        count);
+  launch_over<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel", parts.runs,
+                                       count);
   check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, parts.runs.numbers,
                                            parts.runs.numbers, static_cast<int>(count), stream),
              "cub::DeviceScan::InclusiveSum");
   IndexErrors* const errors = launch.check_indices ? launch.errors : nullptr;
-  launch_small<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts.runs,
-                                         count, rows, errors);
+  launch_over<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts.runs,
+                                        count, rows, errors);
 }
 
 /// Each row once over the link into the workspace, and from there to all its places.
@@ -154,16 +144,8 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
   check_gather_shapes(table, count, out);
   require_bytes_in_rows(table);
   if (count == 0) return;
-  if (address_bits(workspace.data) % WorkspaceLayout::kAlignment != 0) {
-    throw ShapeError("the workspace starts " +
-                     std::to_string(address_bits(workspace.data) % WorkspaceLayout::kAlignment) +
-                     " bytes past a multiple of " + std::to_string(WorkspaceLayout::kAlignment));
-  }
-  const auto needed = ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes);
-  if (workspace.data == nullptr || workspace.bytes < needed) {
-    throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; this gather needs " +
-                     std::to_string(needed));
-  }
+  check_workspace(workspace, ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes),
+                  "this gather");
   WorkspaceLayout layout(workspace.data);
   auto parts = lay_out<Index>(layout, order, count, table.row_bytes);
   sort_index(index, count, table.rows, parts, launch, stream);
@@ -181,9 +163,7 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
 std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int index_bytes,
                                      std::int64_t row_bytes) {
   if (order == IndexOrder::as_given || count == 0) return 0;
-  if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
-    throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
-  }
+  check_sortable(count);
   WorkspaceLayout layout(nullptr);
   if (index_bytes == sizeof(std::int32_t)) {
     lay_out<std::int32_t>(layout, order, count, row_bytes);

@@ -6,21 +6,14 @@
 /// on a GPU.
 #pragma once
 
-#include <cstddef>
-
 #include "speedtorch/kernels/cuda/launch.h"
+#include "speedtorch/kernels/cuda/workspace_layout.h"
 #include "speedtorch/kernels/row_view.h"
 #include "speedtorch/kernels/rows/index_order.h"
 
 struct CUstream_st;
 
 namespace speedtorch::kernels {
-
-/// Device memory that a caller lends.
-struct Workspace {
-  std::byte* data = nullptr;  ///< aligned to 256 bytes, as allocators give it
-  std::int64_t bytes = 0;
-};
 
 /// Bytes of workspace for `count` indices of `index_bytes` (4 or 8) into rows of `row_bytes`; 0 for
 /// `as_given`.

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "speedtorch/kernels/cuda/launch.h"
-#include "speedtorch/kernels/cuda/ordered_rows.h"
+#include "speedtorch/kernels/cuda/workspace_layout.h"
 #include "speedtorch/kernels/steps/step_tables.h"
 
 struct CUstream_st;

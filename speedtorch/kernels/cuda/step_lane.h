@@ -7,9 +7,9 @@
 ///   step_lane: of each distinct row the gradients summed, parameter and states updated
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
+#include "speedtorch/kernels/cuda/fused_math.h"
 #include "speedtorch/kernels/cuda/lane.h"
 #include "speedtorch/kernels/index_errors.h"
 #include "speedtorch/kernels/steps/step_tables.h"
@@ -51,14 +51,6 @@ SPEEDTORCH_HOST_DEVICE inline void place_key(const StepKeys& keys, std::int64_t 
   keys.begins[keys.numbers[i]] = static_cast<std::int32_t>(count);
   *keys.distinct = keys.numbers[i];
 }
-
-/// The arithmetic of the bodies: fused where they say so, and (compiled with -fmad=false) nowhere else.
-struct FusedMath {
-  static SPEEDTORCH_INLINE float mul_add(float a, float b, float c) { return ::fmaf(a, b, c); }
-  static SPEEDTORCH_INLINE double mul_add(double a, double b, double c) { return ::fma(a, b, c); }
-  static SPEEDTORCH_INLINE float square_root(float a) { return ::sqrtf(a); }
-  static SPEEDTORCH_INLINE double square_root(double a) { return ::sqrt(a); }
-};
 
 /// Copies of a row that one group of threads adds up. A row of c copies takes 64 and c / 64 additions in turn
 /// then, and not c: the most frequent row of 131,072 draws of Zipf 1.05 has about 12,000.

@@ -3,8 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
+
+#include "speedtorch/kernels/error.h"
 
 namespace speedtorch::kernels {
+
+/// Device memory that a caller lends.
+struct Workspace {
+  std::byte* data = nullptr;  ///< aligned to 256 bytes, as allocators give it
+  std::int64_t bytes = 0;
+};
 
 /// Hands out parts of a block. Without a block it hands out null and only adds up, so that one piece of code
 /// says both how much is needed and what lies where.
@@ -31,5 +41,24 @@ class WorkspaceLayout {
   std::byte* data_;
   std::int64_t bytes_ = 0;
 };
+
+/// @throws ShapeError if CUB cannot sort so many indices
+inline void check_sortable(std::int64_t count) {
+  if (count < 0 || count > std::numeric_limits<std::int32_t>::max())
+    throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
+}
+
+/// @param call as in "this gather" @throws ShapeError if the workspace is misaligned or too small
+inline void check_workspace(const Workspace& workspace, std::int64_t needed, const std::string& call) {
+  const auto past = reinterpret_cast<std::uintptr_t>(workspace.data) % WorkspaceLayout::kAlignment;
+  if (past != 0) {
+    throw ShapeError("the workspace starts " + std::to_string(past) + " bytes past a multiple of " +
+                     std::to_string(WorkspaceLayout::kAlignment));
+  }
+  if (workspace.data == nullptr || workspace.bytes < needed) {
+    throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; " + call + " needs " +
+                     std::to_string(needed));
+  }
+}
 
 }  // namespace speedtorch::kernels

@@ -181,20 +181,16 @@ void sum_blocks(const FlatTask<T>& task, std::int64_t n, double* sums, std::int6
     sums[k] = block_sum(task.tables, k * kSumBlock, std::min((k + 1) * kSumBlock, n), change);
 }
 
-void UpdateFloats(const FlatTask<float>& task, std::int64_t begin, std::int64_t end) {
-  update_runs(task, begin, end);
-}
-void UpdateDoubles(const FlatTask<double>& task, std::int64_t begin, std::int64_t end) {
-  update_runs(task, begin, end);
-}
-void SumFloats(const FlatTask<float>& task, std::int64_t n, double* sums, std::int64_t begin,
-               std::int64_t end) {
-  sum_blocks(task, n, sums, begin, end);
-}
-void SumDoubles(const FlatTask<double>& task, std::int64_t n, double* sums, std::int64_t begin,
-                std::int64_t end) {
-  sum_blocks(task, n, sums, begin, end);
-}
+#define SPEEDTORCH_PASSES(T, Update, Sum)                                                                 \
+  void Update(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {                            \
+    update_runs(task, begin, end);                                                                        \
+  }                                                                                                       \
+  void Sum(const FlatTask<T>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) { \
+    sum_blocks(task, n, sums, begin, end);                                                                \
+  }
+SPEEDTORCH_PASSES(float, UpdateFloats, SumFloats)
+SPEEDTORCH_PASSES(double, UpdateDoubles, SumDoubles)
+#undef SPEEDTORCH_PASSES
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -204,23 +200,18 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-HWY_EXPORT(UpdateFloats);
-HWY_EXPORT(UpdateDoubles);
-HWY_EXPORT(SumFloats);
-HWY_EXPORT(SumDoubles);
-
-void update(const FlatTask<float>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateFloats)(task, begin, end);
-}
-void update(const FlatTask<double>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateDoubles)(task, begin, end);
-}
-void sum(const FlatTask<float>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(SumFloats)(task, n, sums, begin, end);
-}
-void sum(const FlatTask<double>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(SumDoubles)(task, n, sums, begin, end);
-}
+#define SPEEDTORCH_DISPATCH(T, Update, Sum)                                                               \
+  HWY_EXPORT(Update);                                                                                     \
+  HWY_EXPORT(Sum);                                                                                        \
+  void update(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {                            \
+    HWY_DYNAMIC_DISPATCH(Update)(task, begin, end);                                                       \
+  }                                                                                                       \
+  void sum(const FlatTask<T>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) { \
+    HWY_DYNAMIC_DISPATCH(Sum)(task, n, sums, begin, end);                                                 \
+  }
+SPEEDTORCH_DISPATCH(float, UpdateFloats, SumFloats)
+SPEEDTORCH_DISPATCH(double, UpdateDoubles, SumDoubles)
+#undef SPEEDTORCH_DISPATCH
 
 /// As rows.cpp: below this much memory touched a second thread is not worth waking.
 constexpr std::int64_t kGrainBytes = 192 << 10;

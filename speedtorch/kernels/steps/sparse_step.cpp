@@ -204,46 +204,33 @@ void update_rows(const StepTask<T>& task, const Update& update, std::int64_t beg
   }
 }
 
+/// The distinct rows [begin, end).
 template <class T>
-struct Visitor {
-  const StepTask<T>& task;
-  std::int64_t begin;
-  std::int64_t end;
+void update_some(const StepTask<T>& task, std::int64_t begin, std::int64_t end) {
+  std::visit([&](const auto& update) { update_rows(task, update, begin, end); }, *task.update);
+}
 
-  template <class Update>
-  void operator()(const Update& update) const {
-    update_rows(task, update, begin, end);
-  }
-};
-
+/// The elements [begin, end).
 template <class T>
-struct WholeVisitor {
-  const WholeTask<T>& task;
-  std::int64_t begin;
-  std::int64_t end;
-
-  template <class Update>
-  void operator()(const Update& update) const {
-    T* tables[1 + kMostStates] = {task.tables.param + begin};
-    for (std::size_t s = 0; s < Update::kStates; ++s) tables[s + 1] = task.tables.states[s] + begin;
-    update_columns(update, update.at(task.step), tables, task.grad + begin, end - begin,
-                   std::make_index_sequence<Update::kStates>());
-  }
-};
-
-void UpdateAllFloats(const WholeTask<float>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(WholeVisitor<float>{task, begin, end}, *task.update);
-}
-void UpdateAllDoubles(const WholeTask<double>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(WholeVisitor<double>{task, begin, end}, *task.update);
+void update_some(const WholeTask<T>& task, std::int64_t begin, std::int64_t end) {
+  std::visit(
+      [&](const auto& update) {
+        using Update = std::decay_t<decltype(update)>;
+        T* tables[1 + kMostStates] = {task.tables.param + begin};
+        for (std::size_t s = 0; s < Update::kStates; ++s) tables[s + 1] = task.tables.states[s] + begin;
+        update_columns(update, update.at(task.step), tables, task.grad + begin, end - begin,
+                       std::make_index_sequence<Update::kStates>());
+      },
+      *task.update);
 }
 
-void UpdateFloats(const StepTask<float>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(Visitor<float>{task, begin, end}, *task.update);
-}
-void UpdateDoubles(const StepTask<double>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(Visitor<double>{task, begin, end}, *task.update);
-}
+#define SPEEDTORCH_PASS(Task, Name) \
+  void Name(const Task& task, std::int64_t begin, std::int64_t end) { update_some(task, begin, end); }
+SPEEDTORCH_PASS(StepTask<float>, UpdateFloats)
+SPEEDTORCH_PASS(StepTask<double>, UpdateDoubles)
+SPEEDTORCH_PASS(WholeTask<float>, UpdateAllFloats)
+SPEEDTORCH_PASS(WholeTask<double>, UpdateAllDoubles)
+#undef SPEEDTORCH_PASS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -253,23 +240,16 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-HWY_EXPORT(UpdateFloats);
-HWY_EXPORT(UpdateDoubles);
-HWY_EXPORT(UpdateAllFloats);
-HWY_EXPORT(UpdateAllDoubles);
-
-void update(const StepTask<float>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateFloats)(task, begin, end);
-}
-void update(const StepTask<double>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateDoubles)(task, begin, end);
-}
-void update(const WholeTask<float>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateAllFloats)(task, begin, end);
-}
-void update(const WholeTask<double>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateAllDoubles)(task, begin, end);
-}
+#define SPEEDTORCH_DISPATCH(Task, Name)                                 \
+  HWY_EXPORT(Name);                                                     \
+  void update(const Task& task, std::int64_t begin, std::int64_t end) { \
+    HWY_DYNAMIC_DISPATCH(Name)(task, begin, end);                       \
+  }
+SPEEDTORCH_DISPATCH(StepTask<float>, UpdateFloats)
+SPEEDTORCH_DISPATCH(StepTask<double>, UpdateDoubles)
+SPEEDTORCH_DISPATCH(WholeTask<float>, UpdateAllFloats)
+SPEEDTORCH_DISPATCH(WholeTask<double>, UpdateAllDoubles)
+#undef SPEEDTORCH_DISPATCH
 
 template <class T>
 std::int64_t states_of(const AnyUpdate<T>& update) {
