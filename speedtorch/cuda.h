@@ -18,8 +18,9 @@ const CudaStatus& cuda_status();
 /// Whether LibTorch's error is of CUDA's memory: of its caching allocator or of the runtime.
 bool is_cuda_out_of_memory(const c10::Error& error);
 
-/// The GPU that `device` names, with its number: the current one for `cuda`, and for `cpu`, which a Home
-/// names by default. @throws PlacementError naming `what` and `device` where there is no such GPU
+/// The GPU that `device` names, with its number: the current one for `cuda`, and for `cpu`, which a
+/// TableOptions names by default. @throws PlacementError naming `what` and `device` where there is no such
+/// GPU
 at::Device gpu_of(at::Device device, const std::string& what);
 
 /// One sentence: what needs CUDA, what was found, what is missing, and the cure.

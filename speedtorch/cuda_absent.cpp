@@ -70,7 +70,7 @@ kernels::IndexErrors take_cuda_index_errors(at::Device) { return {}; }
 
 // rows/hybrid.h
 
-class HybridGather::Ways {};
+class HybridGather::Impl {};
 
 HybridGather::HybridGather(const at::Tensor&, const at::Tensor&, std::int64_t, std::optional<double>) {
   refuse("the hybrid gather");

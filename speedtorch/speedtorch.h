@@ -8,7 +8,7 @@
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
 #include "speedtorch/memory/capped_allocator.h"
-#include "speedtorch/memory/home.h"
+#include "speedtorch/memory/table_options.h"
 #include "speedtorch/optim/optimizer_factory.h"
 #include "speedtorch/optim/optimizers.h"
 #include "speedtorch/optim/sparse_rows.h"

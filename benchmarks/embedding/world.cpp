@@ -63,8 +63,8 @@ Batch heldout_batch(const EmbeddingWorld& world) {
 }
 
 EmbeddingWorld::Side side_of(const EmbeddingWorld& world) {
-  const speedtorch::Home home{.placement = placement_of(world.id.placement),
-                              .device = at::Device(world.id.device)};
+  const speedtorch::TableOptions home{.placement = placement_of(world.id.placement),
+                                      .device = at::Device(world.id.device)};
   const auto table = [&] {
     return speedtorch::Table::empty({world.id.rows, world.id.dim}, at::kFloat, home);
   };

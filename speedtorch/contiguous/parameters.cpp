@@ -127,7 +127,7 @@ class Collected {
       }
       for (std::size_t k = 0; k < tensors.size(); ++k) add(tensors[k], given.empty() ? "" : given[k], g);
     }
-    check_apart();
+    check_no_overlap();
   }
 
   std::vector<at::Tensor> parameters;
@@ -177,7 +177,7 @@ class Collected {
   }
 
   /// Frozen ones, which stay where they are, may overlap each other.
-  void check_apart() {
+  void check_no_overlap() {
     std::sort(extents_.begin(), extents_.end(),
               [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
     const Extent* farthest = nullptr;  // of those before: which ends last, and which of the trained ones

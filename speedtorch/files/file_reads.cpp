@@ -43,11 +43,11 @@ class AdviceReader final : public FileReader {
   static void take(const ReadJob& job, std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t grain = 16;
     parallel_for(end - begin, grain, [&](std::int64_t first, std::int64_t last) {
-      std::vector<std::byte> room;
+      std::vector<std::byte> buffer;
       for (auto i = begin + first; i < begin + last; ++i) {
         const auto& one = job.plan->reads[static_cast<std::size_t>(i)];
         auto* to = job.first_place(one);
-        if (!job.is_direct(one)) room.resize(most_joined_bytes), to = room.data();
+        if (!job.is_direct(one)) buffer.resize(most_joined_bytes), to = buffer.data();
         const auto [count, error] = read_bytes(job.table.fd, one.offset, to, one.bytes);
         if (count < one.bytes) refuse_read(one.offset + count, one.bytes - count, error);
         job.deliver(one, to);

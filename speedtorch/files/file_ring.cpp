@@ -72,14 +72,14 @@ class Ring {
   void start(const FileRead& read) {
     const auto slot = free_.back();
     free_.pop_back();
-    slots_[slot] = {&read, job_->is_direct(read) ? job_->first_place(read) : room(slot), 0};
+    slots_[slot] = {&read, job_->is_direct(read) ? job_->first_place(read) : buffer(slot), 0};
     request(slot);
   }
 
   /// Where a read of several rows goes first.
-  std::byte* room(unsigned slot) {
-    room_.resize(std::max(room_.size(), depth_ * most_joined_bytes));
-    return room_.data() + slot * static_cast<std::size_t>(most_joined_bytes);
+  std::byte* buffer(unsigned slot) {
+    buffers_.resize(std::max(buffers_.size(), depth_ * most_joined_bytes));
+    return buffers_.data() + slot * static_cast<std::size_t>(most_joined_bytes);
   }
 
   /// There are as many entries as slots, so one is always free.
@@ -133,7 +133,7 @@ class Ring {
   int error_ = 0;
   std::vector<Slot> slots_;
   std::vector<unsigned> free_;
-  std::vector<std::byte> room_;
+  std::vector<std::byte> buffers_;
   const ReadJob* job_ = nullptr;
   std::size_t depth_ = 0;
   std::size_t lost_ = 0;  ///< requests that a broken ring did not take

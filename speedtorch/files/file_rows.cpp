@@ -22,14 +22,14 @@ namespace speedtorch {
 namespace {
 
 constexpr int most_depth = 4096;
-/// Of a batch so many rows are asked after, and it counts as cached where at most one is not. A row that
+/// Of a batch so many rows are queried after, and it counts as cached where at most one is not. A row that
 /// faults costs some 35 us on two threads and a read one 7 us, where a cached row takes 0.1 us to copy and
 /// 0.9 us to read (512 B): reading all pays from 1 cold row in 40 on.
-constexpr std::int64_t asked_rows = 64;
+constexpr std::int64_t queried_rows = 64;
 constexpr std::int64_t most_cold = 1;
 /// So many without bringing their pages: a batch that is cold as a whole is known by then. The other way is
-/// quicker: where all were asked like this, a batch of 64 warm rows took 1.6 times as long.
-constexpr std::int64_t asked_gently = most_cold + 1;
+/// quicker: where all were queried like this, a batch of 64 warm rows took 1.6 times as long.
+constexpr std::int64_t quiet_queries = most_cold + 1;
 constexpr std::int64_t check_grain = 1 << 16;
 
 [[noreturn]] void refuse_reads(const std::string& call) {
@@ -106,7 +106,7 @@ FileRows::FileRows(const FileTable& table, const FileRowsOptions& options)
   if (reader_) {
     engine_ = FileEngine::io_uring;
   } else if (options.engine == FileEngine::io_uring) {
-    throw FileError("io_uring was asked for: " + why_not_ring_);
+    throw FileError("io_uring was queried for: " + why_not_ring_);
   } else {
     reader_ = make_advice_reader(options.depth);
   }
@@ -127,11 +127,11 @@ void FileRows::check_size() const {
   }
 }
 
-/// Whether a byte of the file is in memory. To be asked by a read that must not wait has the kernel fetch the
-/// page, and a quick disk has it there before the answer, so that cold rows pass for cached: gently, it is
-/// mincore that is asked, where the file is the caller's own.
-bool FileRows::is_resident(std::int64_t offset, bool gently) {
-  if (gently && owned_ && map_rows()) return is_in_memory(mapped_rows() - table_.offset + offset);
+/// Whether a byte of the file is in memory. To be queried by a read that must not wait has the kernel fetch
+/// the page, and a quick disk has it there before the answer, so that cold rows pass for cached:
+/// without_fetch, it is mincore that is queried, where the file is the caller's own.
+bool FileRows::is_resident(std::int64_t offset, bool without_fetch) {
+  if (without_fetch && owned_ && map_rows()) return is_in_memory(mapped_rows() - table_.offset + offset);
   std::byte byte{};
   const iovec to{&byte, 1};
   if (::preadv2(table_.fd, &to, 1, offset, RWF_NOWAIT) == 1) return true;
@@ -158,12 +158,12 @@ const std::byte* FileRows::mapped_rows() {
 
 template <class Index>
 bool FileRows::mostly_cached(const Index* index, std::int64_t count) {
-  const auto asked = std::min(count, asked_rows);
+  const auto queried = std::min(count, queried_rows);
   std::int64_t cold = 0;
-  for (std::int64_t k = 0; k < asked; ++k) {
-    const auto row = static_cast<std::int64_t>(index[count * k / asked]);
-    if (!is_resident(table_.offset + row * table_.row_bytes, k < asked_gently) &&
-        ++cold > most_cold * asked / asked_rows)
+  for (std::int64_t k = 0; k < queried; ++k) {
+    const auto row = static_cast<std::int64_t>(index[count * k / queried]);
+    if (!is_resident(table_.offset + row * table_.row_bytes, k < quiet_queries) &&
+        ++cold > most_cold * queried / queried_rows)
       return false;
   }
   return true;

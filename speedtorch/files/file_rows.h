@@ -1,8 +1,8 @@
 /// Rows of a file that may be larger than memory, read in batches.
 ///
-/// A plain mapping reads a cold row when it is touched, one at a time, and reads ahead what nobody asked for.
-/// Here the rows of a batch are sorted, each is asked for once, neighbours with one read, and hundreds of
-/// reads are in flight at once. docs/cold-reads.md has what was tried, with figures.
+/// A plain mapping reads a cold row when it is touched, one at a time, and reads ahead what nobody queried
+/// for. Here the rows of a batch are sorted, each is queried for once, neighbours with one read, and hundreds
+/// of reads are in flight at once. docs/cold-reads.md has what was tried, with figures.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,7 +39,7 @@ class FileRows {
  public:
   /// @param table its descriptor is duplicated; the caller may close it
   /// @throws ShapeError for a shape that no table has or a depth out of range; FileError where the file
-  /// cannot be used or does not have the rows, or where the engine that was asked for is not there
+  /// cannot be used or does not have the rows, or where the engine that was queried for is not there
   explicit FileRows(const FileTable& table, const FileRowsOptions& options = {});
   ~FileRows();
   FileRows(const FileRows&) = delete;
@@ -70,7 +70,7 @@ class FileRows {
 
  private:
   void check_size() const;
-  [[nodiscard]] bool is_resident(std::int64_t offset, bool gently);
+  [[nodiscard]] bool is_resident(std::int64_t offset, bool without_fetch);
   [[nodiscard]] bool map_rows();
   [[nodiscard]] const std::byte* mapped_rows();
   template <class Index>

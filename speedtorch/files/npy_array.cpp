@@ -68,7 +68,7 @@ std::string beginning(std::size_t length) {
          static_cast<char>(length >> 8);
 }
 
-constexpr std::size_t kRoomForRows = 21;  // NumPy's: the digits of the first extent may grow to as many
+constexpr std::size_t kDigitsForRows = 21;  // NumPy's: the digits of the first extent may grow to as many
 
 /// The header promised `bytes` bytes of elements from `offset` on.
 void check_size(std::int64_t file_bytes, std::int64_t offset, std::int64_t bytes) {
@@ -129,7 +129,7 @@ std::string npy_header(NpyElement element, std::span<const std::int64_t> shape) 
 std::string numpys_header(NpyElement element, std::span<const std::int64_t> shape) {
   npy_bytes(element, shape);
   auto words = words_of(element, shape);
-  if (!shape.empty()) words.append(kRoomForRows - std::to_string(shape.front()).size(), ' ');
+  if (!shape.empty()) words.append(kDigitsForRows - std::to_string(shape.front()).size(), ' ');
   words.append(64 - (10 + words.size() + 1) % 64, ' ');
   return beginning(words.size() + 1) + words + '\n';
 }

@@ -22,7 +22,7 @@
 #include "speedtorch/infinity/state_host.h"
 #include "speedtorch/infinity/step_guard.h"
 #include "speedtorch/infinity/warnings.h"
-#include "speedtorch/memory/home.h"
+#include "speedtorch/memory/table_options.h"
 
 namespace speedtorch {
 
@@ -60,7 +60,7 @@ struct InfinityBatchOptions {
   std::int64_t offload_at_least = 0;
   /// Where the optimizers' states lie instead of the device's memory (speedtorch/infinity/state_host.h);
   /// empty: where they are.
-  std::optional<Home> states_home;
+  std::optional<TableOptions> states_home;
   /// Fetch the next micro-batch (from a mapped file, or over the link to a GPU) while this one is at work.
   bool prefetch = false;
   infinity::WarningPlan warnings = infinity::WarningPlan::normal();

@@ -45,7 +45,7 @@ std::vector<at::Device> gpus_in_use(const Job& job) {
 Job with_side_stream(Job job) {
   if (!job.inputs.is_cuda() && !job.targets.is_cuda()) return job;
   job.side = side_stream(gpus_in_use(job), 1);
-  job.side->note_caller(0);
+  job.side->record_caller(0);
   return job;
 }
 
@@ -74,13 +74,13 @@ Tensors pinned(const Tensors& tensors) {
 
 Fetched to_gpu(const Job& job) {
   Fetched fetched{.samples = {}, .side = job.side};
-  job.side->follow_caller(0);
+  job.side->wait_for_caller(0);
   job.side->run([&] {
     const Samples samples = job.batch.samples(job.first, job.count);
     fetched.samples = {on_device(pinned(samples.inputs), job.inputs),
                        on_device(pinned(samples.targets), job.targets)};
   });
-  job.side->mark(0);
+  job.side->record(0);
   return fetched;
 }
 

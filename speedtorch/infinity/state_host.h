@@ -9,7 +9,7 @@
 
 #include "speedtorch/infinity/batch.h"
 #include "speedtorch/infinity/optimizer.h"
-#include "speedtorch/memory/home.h"
+#include "speedtorch/memory/table_options.h"
 
 namespace speedtorch::infinity {
 
@@ -22,7 +22,7 @@ namespace speedtorch::infinity {
 /// dense step is of all rows.
 class StateHost {
  public:
-  explicit StateHost(Home home) : home_(std::move(home)) {}
+  explicit StateHost(TableOptions home) : home_(std::move(home)) {}
 
   /// States that are missing are begun, as the optimizer begins them; those that are elsewhere (after the
   /// first step of SGD, which makes its momentum itself, or a load) move into a table. Cheap where all are
@@ -41,7 +41,7 @@ class StateHost {
   [[nodiscard]] bool is_here(const at::Tensor& tensor) const;
   Tensors place(const std::vector<Wanted>& wanted);
 
-  Home home_;
+  TableOptions home_;
   std::unordered_map<const void*, at::Tensor> here_;  ///< by storage
 };
 

@@ -41,7 +41,7 @@ class AnonymousMemory final : public Memory {
       : Memory(bytes),
         placement_(placement),
         mapping_(std::string(to_string(placement)), bytes, PROT_READ | PROT_WRITE) {
-    wish_pages(placement, data(), bytes);
+    advise_pages(placement, data(), bytes);
   }
   [[nodiscard]] Placement placement() const override { return placement_; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
@@ -54,7 +54,7 @@ class AnonymousMemory final : public Memory {
 /// Of its owner alone: what is in memory is nobody else's.
 Descriptor open_unnamed(const std::string& folder) {
   const std::string place = folder + "/stbench-memory";  // what its name is made of where it must have one
-  remove_and_name_leftovers(place);
+  remove_leftovers_and_warn(place);
   const UnfinishedFile file(place, Temporary::unnamed_where_possible, 0600);
   errno = file.error();
   return Descriptor(errno != 0 ? -1 : ::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));

@@ -33,7 +33,7 @@ class SharedMemory final : public Memory {
     if (::mmap(data(), static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                file_.get(), 0) == MAP_FAILED)
       refuse_memory(kind(), bytes, "mmap");
-    wish_pages(placement, data(), bytes);
+    advise_pages(placement, data(), bytes);
   }
   [[nodiscard]] Placement placement() const override { return placement_; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data(); }

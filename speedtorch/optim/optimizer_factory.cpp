@@ -98,7 +98,7 @@ OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at:
 }
 
 OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter,
-                                   std::int64_t rows, const Home& home, StepCount count)
+                                   std::int64_t rows, const TableOptions& home, StepCount count)
     : OptimizerFactory(optimizer, parameter, count) {
   if (rows < 0) throw ShapeError("the tables cannot have " + std::to_string(rows) + " rows");
   table_rows_ = rows;
@@ -108,7 +108,7 @@ OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at:
 }
 
 OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
-                                   const std::string& variable, std::int64_t rows, const Home& home,
+                                   const std::string& variable, std::int64_t rows, const TableOptions& home,
                                    StepCount count)
     : OptimizerFactory(optimizer, parameter_named(model, variable), rows, home, count) {}
 

@@ -63,13 +63,13 @@ class OptimizerFactory {
   /// without dimensions; FileError where the folder is there; what Table throws. Nothing is left then, in
   /// memory or on disk.
   OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, std::int64_t rows,
-                   const Home& home = current_home(), StepCount count = StepCount::shared);
+                   const TableOptions& home = default_table_options(), StepCount count = StepCount::shared);
 
   /// The same for the model's parameter of that name: "decoder.embedding.weight", or without ".weight".
   /// @throws OptimizerError, listing the names, where there is none
   OptimizerFactory(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
-                   const std::string& variable, std::int64_t rows, const Home& home = current_home(),
-                   StepCount count = StepCount::shared);
+                   const std::string& variable, std::int64_t rows,
+                   const TableOptions& home = default_table_options(), StepCount count = StepCount::shared);
 
   /// Over tables that are there, each in a placement of its own (as plan_memory() has it), or those of a run
   /// that goes on (set_steps()): in the order of state_names(), and with counts by row the rows' behind them.

@@ -46,7 +46,7 @@ kernels::ConstRows block_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), bytes > 0 ? 1 : 0, bytes, bytes};
 }
 
-void check_apart(const at::Tensor& a, const at::Tensor& b, const std::string& names) {
+void check_no_overlap(const at::Tensor& a, const at::Tensor& b, const std::string& names) {
   if (overlap(block_of(a), block_of(b))) throw ShapeError(names + " overlap; each needs its own memory");
 }
 
@@ -157,7 +157,8 @@ class SparseRows::Steps {
   DeviceStep on_gpu_;
 };
 
-SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states, StepCount count)
+SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const TableOptions& states,
+                       StepCount count)
     : table_(std::move(table)) {
   check_table(table_);
   if (count == StepCount::by_row) check_counts(table_);
@@ -173,7 +174,7 @@ SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, std::vect
   prepare(options);
 }
 
-void SparseRows::make_states(const UpdateOptions& options, const Home& home, StepCount count) {
+void SparseRows::make_states(const UpdateOptions& options, const TableOptions& home, StepCount count) {
   if (table_.is_cuda() && home.placement == Placement::libtorch) {  // LibTorch's memory of that GPU
     const auto like = table_.options().requires_grad(false);
     for (const auto& begin : state_begins(options))
@@ -201,9 +202,9 @@ void SparseRows::prepare(const UpdateOptions& options) {
   }
   for (std::size_t k = 0; k < states_.size(); ++k) {
     check_state(states_[k], names_[k], table_);
-    check_apart(table_, states_[k], "the table and the state " + names_[k]);
+    check_no_overlap(table_, states_[k], "the table and the state " + names_[k]);
     for (std::size_t other = 0; other < k; ++other)
-      check_apart(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
+      check_no_overlap(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
   }
   options_ = options;
   run_ = std::make_unique<Steps>(options, table_, states_);
@@ -228,9 +229,9 @@ void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
         "table " + shape_of(table_) + ", index " + shape_of(index) + " and grad " + shape_of(grad) +
         " do not fit: grad needs one contiguous row of the table's shape and dtype for each index");
   }
-  check_apart(table_, grad, "the table and grad");
+  check_no_overlap(table_, grad, "the table and grad");
   for (std::size_t k = 0; k < states_.size(); ++k)
-    check_apart(states_[k], grad, "the state " + names_[k] + " and grad");
+    check_no_overlap(states_[k], grad, "the state " + names_[k] + " and grad");
   run_->run(index, grad, row_steps_, steps_ + 1);
   ++steps_;
   bump_version(table_);

@@ -33,8 +33,8 @@ class SparseRows {
   /// @throws OptionError for a number that the optimizer cannot have; PlacementError for a home that the
   /// table's device does not reach, or counts by row on a GPU; ShapeError for a table that is not as above;
   /// what Table throws. No file is left then.
-  SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = current_home(),
-             StepCount count = StepCount::shared);
+  SparseRows(at::Tensor table, const UpdateOptions& options,
+             const TableOptions& states = default_table_options(), StepCount count = StepCount::shared);
 
   /// With given states, in the order of state_names(): those of a run that is resumed, or of any placement.
   /// `row_steps`, where it is defined, counts each row's own steps: int32 or int64, one for each row, which
@@ -71,7 +71,7 @@ class SparseRows {
  private:
   class Steps;  // of one dtype
 
-  void make_states(const UpdateOptions& options, const Home& home, StepCount count);
+  void make_states(const UpdateOptions& options, const TableOptions& home, StepCount count);
   void prepare(const UpdateOptions& options);
 
   at::Tensor table_;

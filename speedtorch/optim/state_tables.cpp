@@ -19,11 +19,12 @@ std::string state_file(const std::string& folder, const std::string& name) {
 }
 
 std::vector<StateTable> new_state_tables(at::IntArrayRef sizes, at::ScalarType dtype,
-                                         const UpdateOptions& options, StepCount count, const Home& home) {
+                                         const UpdateOptions& options, StepCount count,
+                                         const TableOptions& home) {
   std::optional<NewFolder> folder;
   if (!home.file.empty()) folder.emplace(home.file);
   const auto home_of = [&](const std::string& name) {
-    Home one = home;
+    TableOptions one = home;
     if (folder) one.file = state_file(folder->path(), name);
     return one;
   };

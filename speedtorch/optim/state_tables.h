@@ -29,6 +29,7 @@ std::string state_file(const std::string& folder, const std::string& name);
 /// @throws FileError where the folder is there; what Table throws. Nothing is left then, in memory or on
 /// disk.
 std::vector<StateTable> new_state_tables(at::IntArrayRef sizes, at::ScalarType dtype,
-                                         const UpdateOptions& options, StepCount count, const Home& home);
+                                         const UpdateOptions& options, StepCount count,
+                                         const TableOptions& home);
 
 }  // namespace speedtorch

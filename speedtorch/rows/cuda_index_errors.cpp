@@ -46,7 +46,7 @@ IndexErrors* new_counter() {
 
 struct Counter {
   IndexErrors* on_device = nullptr;
-  unsigned long long told = 0;  // of its count; the one that takes has it to himself
+  unsigned long long reported = 0;  // of its count; the one that takes has it to himself
 };
 
 /// The counter of the current device; its place stays as long as the process.
@@ -61,7 +61,7 @@ Counter& current_counter(const c10::DeviceGuard& guard) {
 
 /// Looks for the smallest position anew in all calls from now on: a copy from pageable memory may return
 /// before it has arrived, and other streams do not wait for it.
-void set_back_position(IndexErrors* counter) {
+void reset_position(IndexErrors* counter) {
   const auto none = IndexErrors{}.first_position;
   check_cuda(cudaMemcpy(&counter->first_position, &none, sizeof none, cudaMemcpyHostToDevice), "cudaMemcpy");
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -82,9 +82,9 @@ IndexErrors take_cuda_index_errors(at::Device device) {
   IndexErrors taken;
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check_cuda(cudaMemcpy(&taken, counter.on_device, sizeof taken, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  if (taken.count == counter.told) return {};
-  set_back_position(counter.on_device);
-  taken.count -= std::exchange(counter.told, taken.count);
+  if (taken.count == counter.reported) return {};
+  reset_position(counter.on_device);
+  taken.count -= std::exchange(counter.reported, taken.count);
   // All were counted while the last call set the position back, and theirs went with it.
   if (taken.first_position == IndexErrors{}.first_position)
     taken.first_position = static_cast<unsigned long long>(taken.seen_position);

@@ -138,7 +138,7 @@ void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tens
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
   const auto to = writable_rows_of(table, "the table");
-  check_apart(from, to, "values and the table");
+  check_no_overlap(from, to, "values and the table");
   const auto found = found_in(index, table.size(0));
   if (duplicates == Duplicates::reject) require_distinct(found);
   if (duplicates != Duplicates::accumulate && found.unique() == index.numel())

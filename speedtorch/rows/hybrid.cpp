@@ -121,9 +121,9 @@ class Joint {
 
 }  // namespace
 
-class HybridGather::Ways {
+class HybridGather::Impl {
  public:
-  Ways(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch, std::optional<double> given)
+  Impl(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch, std::optional<double> given)
       : share(given.value_or(0)),
         is_given_(given.has_value()),
         table_(table),
@@ -251,18 +251,18 @@ HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table
         "a hybrid gather needs the two views of one pinned memory: tensor() on a GPU and host_tensor()");
   }
   const c10::cuda::CUDAGuard guard(table.device());
-  ways_ = std::make_unique<Ways>(table, host_table, batch, share);
+  impl_ = std::make_unique<Impl>(table, host_table, batch, share);
 }
 
 HybridGather::~HybridGather() = default;
 
 void HybridGather::gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
-  const c10::cuda::CUDAGuard guard(ways_->device());
-  ways_->gather(index, host_index, out);
+  const c10::cuda::CUDAGuard guard(impl_->device());
+  impl_->gather(index, host_index, out);
 }
 
-const HybridRates& HybridGather::rates() const { return ways_->rates; }
+const HybridRates& HybridGather::rates() const { return impl_->rates; }
 
-double HybridGather::share() const { return ways_->share; }
+double HybridGather::share() const { return impl_->share; }
 
 }  // namespace speedtorch

@@ -45,8 +45,8 @@ class HybridGather {
   [[nodiscard]] double share() const;
 
  private:
-  class Ways;
-  std::unique_ptr<Ways> ways_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace speedtorch

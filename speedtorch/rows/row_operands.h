@@ -35,7 +35,8 @@ inline void check_untracked(const at::Tensor& tensor, const char* name) {
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_overlap(const char* names);
 
 /// @throws ShapeError where they share bytes
-inline void check_apart(const kernels::ConstRows& from, const kernels::ConstRows& to, const char* names) {
+inline void check_no_overlap(const kernels::ConstRows& from, const kernels::ConstRows& to,
+                             const char* names) {
   if (overlap(from, to)) refuse_overlap(names);
 }
 

@@ -58,7 +58,7 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
   check_operands(table, index, out, "out");
   const auto from = rows_of(table, "the table");
   const auto to = writable_rows_of(out, "out");
-  check_apart(from, to, "out and the table");
+  check_no_overlap(from, to, "out and the table");
   if (table.is_cuda())
     gather_on_gpu(table, from, index, to, options);
   else
@@ -78,7 +78,7 @@ void scatter_rows(at::Tensor& table, const at::Tensor& index, const at::Tensor& 
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
   const auto to = writable_rows_of(table, "the table");
-  check_apart(from, to, "values and the table");
+  check_no_overlap(from, to, "values and the table");
   if (table.is_cuda())
     scatter_on_gpu(from, index, to, table, options);
   else
@@ -117,7 +117,7 @@ void stream_copy(const at::Tensor& from, at::Tensor& to) {
   auto* target = static_cast<std::byte*>(to.data_ptr());
   const auto* source = static_cast<const std::byte*>(from.const_data_ptr());
   const auto bytes = static_cast<std::int64_t>(from.nbytes());
-  check_apart({source, 1, bytes, bytes}, {target, 1, bytes, bytes}, "the two sides of a copy");
+  check_no_overlap({source, 1, bytes, bytes}, {target, 1, bytes, bytes}, "the two sides of a copy");
   if (from.is_cuda())
     stream_copy_on_gpu(target, source, bytes, from.device());
   else

@@ -78,7 +78,7 @@ FileMapping::FileMapping(int fd, std::int64_t bytes, int protection)
 
 FileMapping::~FileMapping() { ::munmap(data_, length_); }
 
-void wish_pages(Placement placement, std::byte* data, std::int64_t bytes) {
+void advise_pages(Placement placement, std::byte* data, std::int64_t bytes) {
   ::madvise(data, static_cast<std::size_t>(bytes),
             placement == Placement::hugepage ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }

@@ -50,7 +50,7 @@ class FileMapping {
 
 /// Asks for the placement's kind of pages. A wish: where the kernel was built without transparent huge pages
 /// it fails, and pages_got() reports what came.
-void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
+void advise_pages(Placement placement, std::byte* data, std::int64_t bytes);
 
 /// Has the system give every page of fresh memory now, on LibTorch's threads (2 GiB of 4 KiB pages: 0.70 s on
 /// one thread, 0.60 s on two of a shared machine), where a registration with CUDA would use one. Contents

@@ -38,12 +38,12 @@ std::string require_replaceable(const std::string& path) {
   } else if (!S_ISREG(old.st_mode)) {
     throw FileError("'" + base_name(path) + "' is no regular file, so none replaces it");
   }
-  return behind_links(path);
+  return resolve_links(path);
 }
 
 }  // namespace
 
-void remove_and_name_leftovers(const std::string& path) {
+void remove_leftovers_and_warn(const std::string& path) {
   for (const auto& name : remove_leftovers(path))
     TORCH_WARN("removed '", name, "', which a process left that was killed");
 }
@@ -52,7 +52,7 @@ NewFile::NewFile(const std::string& path, Temporary temporary, OverAny)
     : name_(base_name(path)), folder_path_(parent_folder(path)), file_(path, temporary) {
   errno = file_.error();
   if (errno != 0) refuse_file(name_, "cannot be made");
-  remove_and_name_leftovers(path);
+  remove_leftovers_and_warn(path);
 }
 
 NewFile::NewFile(const std::string& path, Temporary temporary)
@@ -110,7 +110,7 @@ void NewFile::publish() { publish_by(&UnfinishedFile::publish, "cannot be given 
 Replacement::Replacement(const std::string& path, Temporary temporary)
     : file_(require_replaceable(path), temporary, NewFile::OverAny{}) {
   struct stat old {};
-  if (::stat(path.c_str(), &old) == 0) take_access(file_.file_.get(), old);
+  if (::stat(path.c_str(), &old) == 0) copy_access(file_.file_.get(), old);
 }
 
 void Replacement::publish() { file_.publish_by(&UnfinishedFile::replace, "cannot be replaced"); }

@@ -16,7 +16,7 @@ namespace speedtorch {
 
 /// Removes what killed processes left that were writing `path`. A warning of LibTorch's (TORCH_WARN) names
 /// what was removed.
-void remove_and_name_leftovers(const std::string& path);
+void remove_leftovers_and_warn(const std::string& path);
 
 /// Until publish() the file has no name, or a temporary one in the same folder that the destructor removes.
 /// All functions throw FileError.

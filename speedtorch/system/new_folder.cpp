@@ -31,7 +31,7 @@ void sync_folder(const std::string& folder, const std::string& name) {
 NewFolder::NewFolder(const std::string& path) : path_(require_free(path)), folder_(path_) {
   errno = folder_.error();
   if (errno != 0) refuse_file(base_name(path_), "cannot be made");
-  remove_and_name_leftovers(path_);
+  remove_leftovers_and_warn(path_);
 }
 
 void NewFolder::publish() {

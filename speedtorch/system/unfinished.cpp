@@ -102,7 +102,7 @@ std::string parent_folder(const std::string& path) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::string behind_links(const std::string& path) {
+std::string resolve_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // as many as the system follows
   fs::path file = path;
   std::error_code error;
@@ -114,7 +114,7 @@ std::string behind_links(const std::string& path) {
   return file.string();
 }
 
-void take_access(int fd, const struct stat& old) {
+void copy_access(int fd, const struct stat& old) {
   constexpr mode_t kAccess = 0777, kGroup = 0070;
   mode_t mode = old.st_mode & kAccess;
   if (::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0) mode &= ~kGroup | (mode & S_IRWXO) << 3;

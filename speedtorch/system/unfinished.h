@@ -27,11 +27,11 @@ std::string parent_folder(const std::string& path);
 std::string base_name(const std::string& path);
 
 /// The file at the end of symbolic links, which need not exist yet.
-std::string behind_links(const std::string& path);
+std::string resolve_links(const std::string& path);
 
 /// Gives a file the mode, group and owner of `old`, as far as this process may. A group that cannot be kept
 /// does not lend its rights to another.
-void take_access(int fd, const struct stat& old);
+void copy_access(int fd, const struct stat& old);
 
 /// Removes what killed processes left that were writing `path`, and returns the names. Left alone: what a
 /// living process writes, what this process may not open or remove, and everything where the file system has

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int64_t kPairsOfAThread = 4096;
 
-Home on_host(const Home& home) {
-  if (home.placement == Placement::device)
+TableOptions on_host(const TableOptions& options) {
+  if (options.placement == Placement::device)
     throw PlacementError("a co-occurrence table is counted on the host; `pinned` is what a GPU reads of it");
-  return home;
+  return options;
 }
 
 /// @throws IndexError
@@ -30,8 +30,8 @@ const std::int64_t* checked(const at::Tensor& index, std::int64_t rows) {
 
 }  // namespace
 
-CoOccurrence::CoOccurrence(std::int64_t classes, const Home& home)
-    : table_(Table::filled({classes, classes}, at::kLong, Zeros{}, on_host(home))) {}
+CoOccurrence::CoOccurrence(std::int64_t classes, const TableOptions& options)
+    : table_(Table::filled({classes, classes}, at::kLong, Zeros{}, on_host(options))) {}
 
 CoOccurrence::CoOccurrence(Table table) : table_(std::move(table)) {
   const auto sizes = table_.sizes();
@@ -40,8 +40,8 @@ CoOccurrence::CoOccurrence(Table table) : table_(std::move(table)) {
                      c10::toString(table_.dtype()) + " " + c10::str(sizes));
 }
 
-CoOccurrence CoOccurrence::from_file(const std::string& path, const Home& home) {
-  return CoOccurrence(Table::from_file(path, on_host(home), Access::read_write));
+CoOccurrence CoOccurrence::from_file(const std::string& path, const TableOptions& options) {
+  return CoOccurrence(Table::from_file(path, on_host(options), Access::read_write));
 }
 
 void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) {

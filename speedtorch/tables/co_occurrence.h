@@ -17,10 +17,11 @@ class CoOccurrence {
  public:
   /// All counts 0. @throws what Table::filled() throws, LimitError above all: the table takes 8 classes^2
   /// bytes
-  explicit CoOccurrence(std::int64_t classes, const Home& home = current_home());
-  /// What save() or np.save() of an int64 [classes, classes] wrote; for a `mapped` home the file itself, to
-  /// be counted on. @throws ShapeError where the array is another; FileError, NpyError
-  static CoOccurrence from_file(const std::string& path, const Home& home = current_home());
+  explicit CoOccurrence(std::int64_t classes, const TableOptions& options = default_table_options());
+  /// What save() or np.save() of an int64 [classes, classes] wrote; for a `mapped` options the file itself,
+  /// to be counted on. @throws ShapeError where the array is another; FileError, NpyError
+  static CoOccurrence from_file(const std::string& path,
+                                const TableOptions& options = default_table_options());
 
   /// Adds 1 to count (first[i], second[i]) for each i, on LibTorch's threads. int32 or int64, one shape.
   /// @throws IndexError, ShapeError naming both shapes; nothing was counted then

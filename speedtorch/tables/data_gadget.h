@@ -24,17 +24,20 @@ namespace speedtorch {
 class DataGadget {
  public:
   /// A `.npy` file: read into the placement, or, for `mapped`, the file itself.
-  static DataGadget from_file(const std::string& path, const Home& home = current_home(),
+  static DataGadget from_file(const std::string& path, const TableOptions& options = default_table_options(),
                               at::Device model = at::kCPU, Access access = Access::read_only);
   /// A copy of a tensor on any device.
-  static DataGadget from_tensor(const at::Tensor& tensor, const Home& home = current_home(),
+  static DataGadget from_tensor(const at::Tensor& tensor,
+                                const TableOptions& options = default_table_options(),
                                 at::Device model = at::kCPU);
   /// A copy of an array: `values` in C order, of that shape.
   /// @throws ShapeError where there are more or fewer of them than the shape has
   template <class T>
   static DataGadget from_array(std::span<const T> values, at::IntArrayRef sizes,
-                               const Home& home = current_home(), at::Device model = at::kCPU) {
-    return from_memory(values.data(), values.size(), c10::CppTypeToScalarType<T>::value, sizes, home, model);
+                               const TableOptions& options = default_table_options(),
+                               at::Device model = at::kCPU) {
+    return from_memory(values.data(), values.size(), c10::CppTypeToScalarType<T>::value, sizes, options,
+                       model);
   }
   explicit DataGadget(Table table, at::Device model = at::kCPU);
 
@@ -75,7 +78,7 @@ class DataGadget {
 
  private:
   static DataGadget from_memory(const void* values, std::size_t count, at::ScalarType dtype,
-                                at::IntArrayRef sizes, const Home& home, at::Device model);
+                                at::IntArrayRef sizes, const TableOptions& options, at::Device model);
 
   Table table_;
   at::Device model_;

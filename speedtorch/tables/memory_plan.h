@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "speedtorch/error.h"
-#include "speedtorch/memory/home.h"
+#include "speedtorch/memory/table_options.h"
 
 namespace speedtorch {
 

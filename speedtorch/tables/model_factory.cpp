@@ -58,8 +58,12 @@ Samples variable_transformer(std::int64_t batch, std::int64_t positives, std::in
   return samples;
 }
 
-ModelFactory::ModelFactory(at::Tensor weight, std::int64_t rows, const Home& home, Duplicates duplicates)
-    : weight_(std::move(weight)), sizes_(table_shape(weight_, rows)), home_(home), duplicates_(duplicates) {
+ModelFactory::ModelFactory(at::Tensor weight, std::int64_t rows, const TableOptions& options,
+                           Duplicates duplicates)
+    : weight_(std::move(weight)),
+      sizes_(table_shape(weight_, rows)),
+      options_(options),
+      duplicates_(duplicates) {
   if (duplicates == Duplicates::last || duplicates == Duplicates::none)
     throw OptionError(
         "duplicates is `last` or `none`, by which gradients are lost; it must be accumulate or reject");
@@ -89,7 +93,7 @@ void ModelFactory::init(const Fill& with) {
   if (table_)
     table_->fill(with);
   else
-    table_ = Table::filled(sizes_, weight_.scalar_type(), with, home_);
+    table_ = Table::filled(sizes_, weight_.scalar_type(), with, options_);
 }
 
 void ModelFactory::zeros_init() { init(Zeros{}); }
@@ -122,7 +126,7 @@ void ModelFactory::load_npy(const std::string& path) {
   if (table_)
     table_->load(path);
   else
-    table_ = Table::copied_from_file(path, home_);
+    table_ = Table::copied_from_file(path, options_);
 }
 
 void ModelFactory::load_torch(const std::string& path) {
@@ -131,7 +135,7 @@ void ModelFactory::load_torch(const std::string& path) {
   if (table_)
     table_->set(array);
   else
-    table_ = Table::from_array(array, home_);
+    table_ = Table::from_array(array, options_);
 }
 
 /// Lets the parameter be the first `count` rows of the buffer, which is made larger where it must.

@@ -42,7 +42,7 @@ class ModelFactory {
   ///                   indices, and variable_transformer() gives the model's constant inputs
   /// @throws ShapeError for a weight that is not as above; OptionError for the other Duplicates, by which
   /// all but one of a row's gradients would be lost
-  ModelFactory(at::Tensor weight, std::int64_t rows, const Home& home = current_home(),
+  ModelFactory(at::Tensor weight, std::int64_t rows, const TableOptions& options = default_table_options(),
                Duplicates duplicates = Duplicates::accumulate);
   /// Over a table that is there, as that of a file that a run goes on with (Table::from_file()), or one that
   /// others use too.
@@ -110,7 +110,7 @@ class ModelFactory {
 
   at::Tensor weight_;
   std::vector<std::int64_t> sizes_;
-  Home home_;
+  TableOptions options_;
   Duplicates duplicates_;
   std::optional<Table> table_;
   at::Tensor buffer_;  ///< the parameter's memory; grows and stays

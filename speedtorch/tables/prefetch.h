@@ -18,8 +18,9 @@
 
 namespace speedtorch {
 
-/// How a Prefetcher's rows go, and what its buffers are made of. ways_to() knows it; tests give their own.
-struct PrefetchWays {
+/// How a Prefetcher's rows go, and what its buffers are made of. prefetch_setup() knows it; tests give their
+/// own.
+struct PrefetchSetup {
   using NewTensor = std::function<at::Tensor(at::IntArrayRef sizes, at::ScalarType dtype)>;
   Route route = Route::host;
   std::unique_ptr<SideStream> side;  ///< null for Route::host
@@ -29,7 +30,7 @@ struct PrefetchWays {
 };
 
 /// @param depth as the Prefetcher's
-PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth);
+PrefetchSetup prefetch_setup(const Table& table, at::Device model, std::size_t depth);
 
 /// Used by one thread at a time. Its end waits for what is in flight. In a process that is forked from its
 /// own, each call is an OrderError.
@@ -39,7 +40,7 @@ class Prefetcher {
   /// @throws ShapeError for a depth of 0; PlacementError for a GPU that is not there; ThreadError where no
   /// thread can be started
   explicit Prefetcher(const Table& table, at::Device model = at::kCPU, std::size_t depth = 2);
-  Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth);
+  Prefetcher(const Table& table, PrefetchSetup setup, std::size_t depth);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;

@@ -112,9 +112,9 @@ void save_torch(const Table& table, const std::string& path) {
   file.publish();
 }
 
-Table load_torch(const std::string& path, const Home& home) {
+Table load_torch(const std::string& path, const TableOptions& options) {
   const auto array = read_tensor(path);
-  return Table::from_array(array, home);
+  return Table::from_array(array, options);
 }
 
 }  // namespace speedtorch

@@ -25,6 +25,6 @@ void save_torch(const Table& table, const std::string& path);
 /// The tensor that torch.save(), torch::pickle_save() or save_torch() wrote, as a table: a file with one
 /// tensor of any device, which is read to the host first (once its size in memory beside the table).
 /// @throws FileError where the file is none of that kind or holds something else
-Table load_torch(const std::string& path, const Home& home = current_home());
+Table load_torch(const std::string& path, const TableOptions& options = default_table_options());
 
 }  // namespace speedtorch

@@ -17,13 +17,13 @@ class SideStream {
  public:
   virtual ~SideStream() = default;
   /// By the caller: notes what the caller's stream has queued until now, beside what was noted before.
-  virtual void note_caller(std::size_t slot) = 0;
+  virtual void record_caller(std::size_t slot) = 0;
   /// What is queued from now on comes after what was noted.
-  virtual void follow_caller(std::size_t slot) = 0;
+  virtual void wait_for_caller(std::size_t slot) = 0;
   /// Queues what `work` queues.
   virtual void run(const std::function<void()>& work) = 0;
   /// Notes what was queued until now.
-  virtual void mark(std::size_t slot) = 0;
+  virtual void record(std::size_t slot) = 0;
   /// By the caller: what the caller's stream gets from now on comes after the mark.
   virtual void make_caller_wait(std::size_t slot) = 0;
   /// Returns when all before the mark is done; at once where nothing was marked.

@@ -38,15 +38,15 @@ at::Tensor settable(const Table& table) {
 
 using Set = std::function<void(at::Tensor&)>;
 
-Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const Set& set) {
+Table make(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& options, const Set& set) {
   const auto bytes = bytes_of(sizes, dtype);
-  if (!home.file.empty()) {
-    if (home.placement != Placement::mapped)
+  if (!options.file.empty()) {
+    if (options.placement != Placement::mapped)
       throw ShapeError("a file is for a mapped table, and this one is " +
-                       std::string(to_string(home.placement)));
-    return {MappedFile::create(home.file, sizes, dtype, set, home.space), sizes, dtype};
+                       std::string(to_string(options.placement)));
+    return {MappedFile::create(options.file, sizes, dtype, set, options.space), sizes, dtype};
   }
-  Table table(allocate(home.placement, std::max<std::int64_t>(1, bytes), home.device), sizes, dtype);
+  Table table(allocate(options.placement, std::max<std::int64_t>(1, bytes), options.device), sizes, dtype);
   if (set) {
     auto elements = settable(table);
     set(elements);
@@ -97,33 +97,34 @@ Table::Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarTy
                      std::to_string(memory_->bytes()));
 }
 
-Table Table::empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home) {
-  return make(sizes, dtype, home, {});
+Table Table::empty(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& options) {
+  return make(sizes, dtype, options, {});
 }
 
-Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with, const Home& home) {
-  return make(sizes, dtype, home, [&](at::Tensor& elements) { speedtorch::fill(elements, with); });
+Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
+                    const TableOptions& options) {
+  return make(sizes, dtype, options, [&](at::Tensor& elements) { speedtorch::fill(elements, with); });
 }
 
-Table Table::from_array(const at::Tensor& array, const Home& home) {
+Table Table::from_array(const at::Tensor& array, const TableOptions& options) {
   if (array.layout() != at::kStrided)
     throw ShapeError("a table is made of a strided tensor, and this one is sparse");
   const auto source = array.detach();
-  return make(source.sizes(), source.scalar_type(), home,
+  return make(source.sizes(), source.scalar_type(), options,
               [&](at::Tensor& elements) { copy_array(elements, source); });
 }
 
-Table Table::from_file(const std::string& path, const Home& home, Access access) {
-  if (home.placement != Placement::mapped) return copied_from_file(path, home);
-  if (!home.file.empty())
+Table Table::from_file(const std::string& path, const TableOptions& options, Access access) {
+  if (options.placement != Placement::mapped) return copied_from_file(path, options);
+  if (!options.file.empty())
     throw ShapeError("a mapped table from a file is that file itself; it cannot go to another file too");
   const auto file = MappedFile::open(path, access);
   return {file, file->shape(), file->dtype()};
 }
 
-Table Table::copied_from_file(const std::string& path, const Home& home) {
+Table Table::copied_from_file(const std::string& path, const TableOptions& options) {
   const auto source = open_npy(path, Access::read_only);
-  return make(source.array.shape, dtype_of(source.array.element), home,
+  return make(source.array.shape, dtype_of(source.array.element), options,
               [&](at::Tensor& elements) { read_array(elements, source); });
 }
 

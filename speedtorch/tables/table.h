@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "speedtorch/files/mapped_file.h"
-#include "speedtorch/memory/home.h"
 #include "speedtorch/memory/memory.h"
+#include "speedtorch/memory/table_options.h"
 #include "speedtorch/tables/fills.h"
 
 namespace speedtorch {
@@ -26,25 +26,27 @@ class Table {
  public:
   /// Contents are unspecified; in the named file of a `mapped` table, zero.
   /// @param sizes the number of rows, then the shape of one
-  static Table empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home = current_home());
+  static Table empty(at::IntArrayRef sizes, at::ScalarType dtype,
+                     const TableOptions& options = default_table_options());
 
   /// @throws FillError where the dtype cannot hold such numbers; what a custom fill throws
   static Table filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
-                      const Home& home = current_home());
+                      const TableOptions& options = default_table_options());
 
   /// A copy of any strided tensor, on any device: its shape and dtype, rows of one block. Its elements go
   /// straight into place; between a host and a GPU, 64 MiB at a time. @throws ShapeError for a sparse tensor
-  static Table from_array(const at::Tensor& array, const Home& home = current_home());
+  static Table from_array(const at::Tensor& array, const TableOptions& options = default_table_options());
 
   /// The array of a `.npy` file (speedtorch/files/mapped_file.h says which are read): read straight into
   /// place on LibTorch's threads, for a GPU 64 MiB at a time; `mapped` maps the file itself, with that
   /// access.
-  /// @throws ShapeError where `home` names another file to be made; NpyError, FileError
-  static Table from_file(const std::string& path, const Home& home = current_home(),
+  /// @throws ShapeError where `options` names another file to be made; NpyError, FileError
+  static Table from_file(const std::string& path, const TableOptions& options = default_table_options(),
                          Access access = Access::read_only);
 
-  /// The same as a copy in any home, a new `mapped` file too.
-  static Table copied_from_file(const std::string& path, const Home& home = current_home());
+  /// The same as a copy in any options, a new `mapped` file too.
+  static Table copied_from_file(const std::string& path,
+                                const TableOptions& options = default_table_options());
 
   /// Over memory that is there. @throws ShapeError where it is too small
   Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarType dtype);

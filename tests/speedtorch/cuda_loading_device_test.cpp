@@ -15,7 +15,7 @@ void begin_as_users_do() {
   (void)weight.is_pinned();
 }
 
-TEST(CudaIsLoaded, BeforeAUserCanSpoilIt) {
+TEST(CudaIsLoaded, BeforeLibTorchLooksForIt) {
   begin_as_users_do();
   const auto& status = cuda_status();
   if (status.devices == 0) GTEST_SKIP() << status.found << "; missing: " << status.missing;

@@ -62,7 +62,7 @@ class FullDisk : public testing::Test {
     });
   }
   [[nodiscard]] std::string folder() const { return folder_.path().string(); }
-  [[nodiscard]] Home home(Space space) const {
+  [[nodiscard]] TableOptions home(Space space) const {
     return {.placement = Placement::mapped, .file = folder() + "/table.npy", .space = space};
   }
   /// What others write meanwhile: all that is left. Returns its bytes.
@@ -81,7 +81,7 @@ class FullDisk : public testing::Test {
   if (std::string_view(answer).starts_with("no disk")) \
   GTEST_SKIP() << "no file system can be mounted: " << (answer)
 
-TEST_F(FullDisk, ThatFillsDuringAFillLeavesTheTableWhole) {
+TEST_F(FullDisk, LeavesTheTableWholeIfItFillsDuringAFill) {
   const auto answer = on_small_disk([&] {
     bool is_first = true;
     const ByPieces fill = [&](at::Tensor& rows, std::int64_t) {
@@ -119,7 +119,7 @@ TEST_F(FullDisk, RefusesATableThatDoesNotFitAndKeepsNothingOfIt) {
 TEST_F(FullDisk, IsTakenAtOnceUnlessTheCallerAsksForASparseFile) {
   const auto blocks = [&](std::optional<Space> space) {
     return on_small_disk([&] {
-      Home where{.placement = Placement::mapped, .file = folder() + "/table.npy"};
+      TableOptions where{.placement = Placement::mapped, .file = folder() + "/table.npy"};
       if (space) where.space = *space;
       (void)Table::empty({kTableRows, kTableDim}, at::kFloat, where);
       struct stat found {};

@@ -56,7 +56,7 @@ TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
   }).join();
 }
 
-TEST(Threads, OfACallerAreItsOwn) {
+TEST(Threads, ACallersThreadsAreItsOwn) {
   std::thread([] {
     cpu_set_t allowed;
     ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);

@@ -49,18 +49,18 @@ DeviceShape device_shape() {
 }
 
 /// Where memory is, by the caller's word or the runtime's. Memory that CUDA does not know is the host's.
-inline Home home_of(Home said, const void* data) {
-  if (said != Home::ask) return said;
+inline MemoryKind memory_kind_of(MemoryKind said, const void* data) {
+  if (said != MemoryKind::ask) return said;
   cudaPointerAttributes attributes{};
   check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
   const bool device = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-  return device ? Home::device : Home::host;
+  return device ? MemoryKind::device : MemoryKind::host;
 }
 
 /// The side of a movement that goes over the link; what is read where both do, for reads wait.
 inline Link link_of(const CudaLaunch& launch, const void* from, const void* to) {
-  if (home_of(launch.from, from) == Home::host) return Link::from;
-  return home_of(launch.to, to) == Home::host ? Link::to : Link::none;
+  if (memory_kind_of(launch.from, from) == MemoryKind::host) return Link::from;
+  return memory_kind_of(launch.to, to) == MemoryKind::host ? Link::to : Link::none;
 }
 
 }  // namespace speedtorch::kernels

@@ -11,17 +11,17 @@ namespace speedtorch::kernels {
 
 /// Where memory is: the GPU's own, or the host's, which kernels reach over the link. `ask` lets the call ask
 /// the CUDA runtime (below a microsecond, allowed while a graph is captured).
-enum class Home { ask, device, host };
+enum class MemoryKind { ask, device, host };
 
 /// What a caller may ask of a launch; the defaults suit a caller who has the device to himself.
 struct CudaLaunch {
   /// Streaming multiprocessors to use at most; 0: all. A link needs few. Of a sorted or deduplicated gather
   /// (ordered_rows.h) CUB's sort and scan do not keep to it: they offer no limit.
   int max_sms = 0;
-  bool check_indices = true;      ///< false: the caller vouches for them; a bad one is then a wild access
-  IndexErrors* errors = nullptr;  ///< where bad indices are counted; null: they are only kept from harm
-  Home from = Home::ask;          ///< of what is read
-  Home to = Home::ask;            ///< of what is written
+  bool check_indices = true;          ///< false: the caller vouches for them; a bad one is then a wild access
+  IndexErrors* errors = nullptr;      ///< where bad indices are counted; null: they are only kept from harm
+  MemoryKind from = MemoryKind::ask;  ///< of what is read
+  MemoryKind to = MemoryKind::ask;    ///< of what is written
 };
 
 constexpr int kBlockThreads = 256;

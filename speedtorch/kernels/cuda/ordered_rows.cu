@@ -125,14 +125,14 @@ void gather_unique(ConstRows table, std::int64_t count, Rows out, const Parts<In
   const Rows rows{parts.rows, count, table.row_bytes, word_stride(table.row_bytes)};
   CudaLaunch over_link = launch;
   over_link.errors = nullptr;  // they are counted already
-  over_link.to = Home::device;
+  over_link.to = MemoryKind::device;
   auto once = plan_move<Index>(table, rows, parts.runs.unique, count, Direction::gather, over_link);
   once.count_on_device = parts.runs.unique_count;
   launch_move(once, over_link, stream);
 
   CudaLaunch in_device = launch;
   in_device.check_indices = false;  // they are our own
-  in_device.from = Home::device;
+  in_device.from = MemoryKind::device;
   launch_move(plan_move<std::int32_t>(rows, out, parts.runs.place_of, count, Direction::gather, in_device),
               in_device, stream);
 }

@@ -154,7 +154,7 @@ TEST_F(Archives, SizesThatTheFileCannotHoldAreRefusedBeforeTheyAreAllocated) {
 }
 
 /// Python's own files, with its checksums and without.
-TEST_F(Archives, OfPythonAreReadWithAndWithoutChecksums) {
+TEST_F(Archives, ReadsPythonsArchivesWithAndWithoutChecksums) {
   if (std::string_view(STBENCH_PYTHON).empty())
     GTEST_SKIP() << "STBENCH_PYTHON is not set (a Python with torch)";
   const auto script = folder_.write("script.py",

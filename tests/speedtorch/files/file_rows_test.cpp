@@ -337,7 +337,7 @@ TEST(FileRowsTest, FillsTensorsOfAnyDtypeAndTellsAutograd) {
   EXPECT_TRUE(at::equal(tracked, out));
 }
 
-TEST(FileRowsTest, RefusesWhatDoesNotFit) {
+TEST(FileRowsTest, RefusesOperandsThatDoNotFit) {
   const auto file = empty_file();
   write_bytes(file.get(), 0, 100 * 32);
   const auto make = [&](FileTable table, FileRowsOptions options = {}) {
@@ -367,7 +367,7 @@ TEST(FileRowsTest, RefusesWhatDoesNotFit) {
 }
 
 /// A read that fails: the descriptor is open for writing only, which fstat does not mind.
-TEST(FileRowsTest, AReadThatFailsIsAnErrorWithTheSystemsWords) {
+TEST(FileRowsTest, AFailedReadIsAnErrorWithTheSystemsMessage) {
   const auto file = empty_file();
   write_bytes(file.get(), 0, 1000 * 512);
   const auto path = "/proc/self/fd/" + std::to_string(file.get());
@@ -508,7 +508,7 @@ TEST(FileRowsDeathTest, ReadsWhereTheSystemDoesNotSayWhatIsInMemory) {
   EXPECT_EXIT(gather_without_mincore(file.get()), testing::ExitedWithCode(0), "");
 }
 
-TEST(FileRows, OfNoBytesAreGatheredAndChecked) {
+TEST(FileRows, RowsOfNoBytesAreGatheredAndChecked) {
   const auto file = empty_file();
   FileRows rows({file.get(), 0, 5, 0});
   auto none = at::empty({0, 0}), two = at::empty({2, 0});

@@ -343,7 +343,7 @@ TEST_F(PowerFailure, IsKeptOutByTheRowsPagesAndNoOthers) {
   }
 }
 
-TEST_F(PowerFailure, ThatTheDiskReportsIsAnError) {
+TEST_F(PowerFailure, IsAnErrorIfTheDiskReportsIt) {
   on_msync = [](MsyncCall) { return -1; };
   for (const auto& flush_it :
        {std::function<void()>([&] { file_->flush(); }), {[&] { file_->flush(3, 1); }}}) {

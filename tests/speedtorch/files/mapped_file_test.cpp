@@ -138,7 +138,7 @@ TEST_F(MappedFiles, KeepEachDtypeAndShape) {
   }
 }
 
-TEST_F(MappedFiles, OfADtypeThatNumPyLacksAreRefused) {
+TEST_F(MappedFiles, RefuseDtypesThatNumPyLacks) {
   for (const auto dtype : {at::kComplexHalf, at::kFloat8_e4m3fn, at::kQInt8}) {
     EXPECT_THAT(message_of<NpyError>([&] { MappedFile::create(path(), {3}, dtype); }),
                 AllOf(StartsWith("'table.npy'"), HasSubstr(c10::toString(dtype))));
@@ -155,7 +155,7 @@ TEST_F(MappedFiles, AppearWhenTheyAreFilledAndNotBefore) {
   EXPECT_TRUE(MappedFile::open(path(), Access::read_only)->array().eq(7).all().item<bool>());
 }
 
-TEST_F(MappedFiles, WhoseFillFailsLeaveNothing) {
+TEST_F(MappedFiles, LeaveNothingIfTheFillFails) {
   at::Tensor kept;
   EXPECT_THROW(MappedFile::create(path(), {10, 4}, at::kInt,
                                   [&](at::Tensor& array) {
@@ -181,7 +181,7 @@ TEST_F(MappedFiles, NeverReplaceAnother) {
   EXPECT_THAT(names(), ElementsAre("table.npy"));
 }
 
-TEST_F(MappedFiles, ThatAreNotThereOrNoFilesAreRefused) {
+TEST_F(MappedFiles, RefuseMissingAndIrregularFiles) {
   EXPECT_THAT(refused<FileError>(path()), AllOf(HasSubstr("'table.npy'"), HasSubstr("No such file"),
                                                 Not(HasSubstr(folder_.path().string()))));
   std::filesystem::create_directory(path("folder"));
@@ -193,7 +193,7 @@ TEST_F(MappedFiles, ThatAreNotThereOrNoFilesAreRefused) {
 }
 
 /// Of the superuser nothing is refused by permission: then the test asks as somebody else.
-TEST_F(MappedFiles, ThatMayOnlyBeReadAreNotOpenedForWriting) {
+TEST_F(MappedFiles, DoNotOpenUnwritableFilesForWriting) {
   const auto file = counted();
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0555));
   std::filesystem::permissions(file, std::filesystem::perms(0444));
@@ -210,7 +210,7 @@ TEST_F(MappedFiles, ThatMayOnlyBeReadAreNotOpenedForWriting) {
   EXPECT_GT(sum, 0);
 }
 
-TEST_F(MappedFiles, ThatAreOpenReadOnlyTakeNoRows) {
+TEST_F(MappedFiles, RefuseRowsIfOpenReadOnly) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_THAT(message_of<FileError>([&] {
                 scatter_rows(*file, at::zeros({1}, at::kLong), at::zeros({1, 33}));
@@ -220,7 +220,7 @@ TEST_F(MappedFiles, ThatAreOpenReadOnlyTakeNoRows) {
   EXPECT_EQ(file->array()[99][32].item<float>(), 3299);
 }
 
-TEST_F(MappedFiles, ThatAreDamagedAreRefusedByName) {
+TEST_F(MappedFiles, RefuseDamagedFilesByName) {
   const auto write = [&](const std::string& descr, const std::string& shape, std::size_t bytes) {
     std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize(117, ' ');
@@ -238,7 +238,7 @@ TEST_F(MappedFiles, ThatAreDamagedAreRefusedByName) {
     EXPECT_THAT(refused<NpyError>(folder_.write("bad.npy", content)), StartsWith("'bad.npy': the"));
 }
 
-TEST_F(MappedFiles, ThatAreShrunkAreFoundByEachCheckedOperation) {
+TEST_F(MappedFiles, EachCheckedOperationDetectsAShrunkFile) {
   const auto file = MappedFile::open(counted(), Access::read_write);
   const auto index = at::zeros({1}, at::kLong);
   auto row = at::zeros({1, 33});
@@ -274,7 +274,7 @@ TEST_F(MappedFiles, MoveRowsInPlaceToTheLast) {
   EXPECT_THROW(scatter_rows(*file, index, at::zeros({3, 32})), ShapeError);
 }
 
-TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
+TEST_F(MappedFiles, TellAutogradOfWrites) {
   const auto file = MappedFile::open(counted(), Access::read_write);
   const auto index = at::tensor({99, 0, 50}, at::kLong);
   auto rows = at::empty({3, 33});
@@ -282,7 +282,7 @@ TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
   EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(*file, index, rows); }));
 }
 
-TEST_F(MappedFiles, OfOneProcessAreSeenByAllWhoHaveThemOpen) {
+TEST_F(MappedFiles, ShowWritesToAllWhoHaveThemOpen) {
   const auto writer = MappedFile::open(counted(), Access::read_write);
   const auto reader = MappedFile::open(path(), Access::read_only);
   writer->array()[7].fill_(5);
@@ -307,7 +307,7 @@ TEST_F(MappedFiles, FlushOnlyRowsThatTheyHave) {
 }
 
 /// The boundaries of 2^31 elements and bytes, and the last row of all.
-TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
+TEST_F(MappedFiles, MoveEachRowOfMoreThan31BitsOfElements) {
   const std::int64_t rows = (1 << 22) + 3;
   const auto file = MappedFile::create(path(), {rows, 512}, at::kByte, {}, Space::sparse);
   ASSERT_GT(file->bytes(), std::int64_t{1} << 31);
@@ -338,7 +338,7 @@ rlim_t taken_bytes() {
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(MappedFiles, ThatDoNotFitTheAddressSpaceAreRefusedAndLeaveNothing) {
+TEST_F(MappedFiles, RefuseSizesBeyondTheAddressSpaceAndLeaveNothing) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const struct rlimit small { taken_bytes() + (1U << 30), before.rlim_max };
@@ -418,13 +418,13 @@ TEST_F(MappedFiles, MayBeOpenedAndReadByManyThreads) {
 }
 
 /// io_uring answers "try again" instead of waiting for the disk where the descriptor says so.
-TEST_F(MappedFiles, ReadThroughTheirDescriptorWaits) {
+TEST_F(MappedFiles, ReadsThroughTheirDescriptorWait) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_EQ(::fcntl(file->fd(), F_GETFL) & O_NONBLOCK, 0);
   EXPECT_NE(::fcntl(file->fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST_F(MappedFiles, AreStagedForAGpuThatIsNotThere) {
+TEST_F(MappedFiles, AreStagedForAMissingGpu) {
   if (cuda_status().available) GTEST_SKIP() << "there is a GPU: pinned_file_device_test covers it";
   const auto file = MappedFile::open(counted(), Access::read_only);
   const auto pinned = file->pin(at::Device("cuda:0"));
@@ -448,7 +448,7 @@ class MappedFilesAndNumPy : public MappedFiles {
   }
 };
 
-TEST_F(MappedFilesAndNumPy, OfEachDtypeAndVersionAreReadAsNumPyWroteThem) {
+TEST_F(MappedFilesAndNumPy, ReadEachDtypeAndVersionAsNumPyWroteIt) {
   run_numpy("write 2>/dev/null");  // NumPy warns of version 2.0
   for (const auto& [kind, dtype] : kKinds) {
     for (const char* version : {"1", "2", "3"}) {
@@ -459,7 +459,7 @@ TEST_F(MappedFilesAndNumPy, OfEachDtypeAndVersionAreReadAsNumPyWroteThem) {
   }
 }
 
-TEST_F(MappedFilesAndNumPy, OfEachDtypeAreReadAndMappedByNumPy) {
+TEST_F(MappedFilesAndNumPy, NumPyReadsAndMapsEachDtype) {
   auto kinds = kKinds;
   kinds.emplace_back("bfloat16", at::kBFloat16);
   for (const auto& [kind, dtype] : kinds) {

@@ -100,7 +100,7 @@ TEST(NpyHeader, RefusesTooManyDimensions) {
   EXPECT_THAT(refused_header(file_of(header_of("<i8", shape + ")"))), HasSubstr("64 dimensions"));
 }
 
-TEST(NpyHeader, ThatIsDeeplyNestedIsRefused) {
+TEST(NpyHeader, RefusesDeepNesting) {
   for (const char* open : {"(", "[", "{"}) {
     std::string deep;
     for (int i = 0; i < 20'000; ++i) deep += open;
@@ -115,7 +115,7 @@ TEST(NpyHeader, IsBounded) {
   EXPECT_THAT(refused_header(file), HasSubstr("64 KiB"));
 }
 
-TEST(NpyHeader, OfAFileThatIsCutIsRefused) {
+TEST(NpyHeader, RefusesACutFile) {
   for (const int major : {1, 2}) {
     const std::string file = file_of(header_of("<i8", "(3,)"), "", major);
     for (std::size_t length = 0; length < file.size(); ++length) {
@@ -124,7 +124,7 @@ TEST(NpyHeader, OfAFileThatIsCutIsRefused) {
   }
 }
 
-TEST(NpyHeader, OfAnotherFormatIsRefused) {
+TEST(NpyHeader, RefusesOtherFormats) {
   EXPECT_THAT(refused_header("not numpy at all"), HasSubstr("does not begin"));
   EXPECT_THAT(refused_header(file_of(header_of("<i8", "(3,)"), "", 4)), HasSubstr("version 4.0"));
   EXPECT_FALSE(is_npy(bytes("\x93NUMP")));
@@ -139,7 +139,7 @@ TEST(NpyIntegers, AreWidened) {
   EXPECT_THAT(npy_integers(bytes(file_of(header_of("<i8", "(0,)")))), ElementsAre());
 }
 
-TEST(NpyIntegers, OfAnotherKindAreRefused) {
+TEST(NpyIntegers, RefuseOtherKindsOfArrays) {
   for (const char* descr : {"<f4", "<f8", ">i8", "<u8", "|b1", "<c8", "<U4", "|S8", "|V8", "|O"}) {
     EXPECT_THAT(refused_integers(file_of(header_of(descr, "(1,)"), "12345678")), HasSubstr(descr));
   }
@@ -157,7 +157,7 @@ TEST(NpyIntegers, MustBeAllThereAndNoMore) {
 }
 
 /// Its header, longer by a byte, takes the first of the data, and what the data loses makes up for it.
-TEST(NpyIntegers, CopiedAsTextToTheRightLengthAreRefused) {
+TEST(NpyIntegers, RefuseAFileCopiedAsTextToTheRightLength) {
   const std::string whole = file_of(header_of("<i4", "(2,)"), "\x01\x02\x03\x04\r\n\x05\x06");
   std::string copied = whole;
   copied.insert(copied.find('\n'), 1, '\r');
@@ -167,7 +167,7 @@ TEST(NpyIntegers, CopiedAsTextToTheRightLengthAreRefused) {
   EXPECT_THAT(refused_integers(copied), HasSubstr("copied as text"));
 }
 
-TEST(NpyIntegers, ThatCannotBeReadAreRefused) {
+TEST(NpyIntegers, RefuseUnreadableFiles) {
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("/dev/zero"); }),
               HasSubstr("'/dev/zero' is no regular"));
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("no-such-file.npy"); }),

@@ -27,7 +27,7 @@ struct Way {
   std::int64_t micro_batch = 7;
   bool prefetch = false;
   std::int64_t offload_at_least = 0;
-  std::optional<Home> states_home = {};
+  std::optional<TableOptions> states_home = {};
   std::optional<at::Device> backward_device = {};
 };
 
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
     InfinityBatch, OnDevice,
     testing::Values(Way{"plain"}, Way{"whole", 50}, Way{.name = "prefetched", .prefetch = true},
                     Way{.name = "offloaded", .offload_at_least = 1},
-                    Way{.name = "pinned_states", .states_home = Home{.placement = Placement::pinned}},
+                    Way{.name = "pinned_states", .states_home = TableOptions{.placement = Placement::pinned}},
                     Way{.name = "loss_on_the_host", .backward_device = at::Device(at::kCPU)}),
     [](const auto& way) { return way.param.name; });
 
@@ -81,7 +81,7 @@ TEST_F(InfinityBatchOnDevice, ShufflesSamplesOfTheGpu) {
 
 /// Pinned memory is seen from both: each state is on its parameter's side, also after a move.
 TEST_F(InfinityBatchOnDevice, KeepsPinnedStatesWhereTheParametersAre) {
-  const auto run = [](at::Device begin, at::Device end, std::optional<Home> home) {
+  const auto run = [](at::Device begin, at::Device end, std::optional<TableOptions> home) {
     auto net = mlp(at::kDouble);
     net->to(begin);
     torch::optim::Adam optimizer(net->parameters(), 0.01);
@@ -96,12 +96,12 @@ TEST_F(InfinityBatchOnDevice, KeepsPinnedStatesWhereTheParametersAre) {
     return infinity::on_device(parameters_of(net), at::kCPU);
   };
   const auto wanted = run(at::kCPU, at::kCPU, {});
-  const Home pinned{.placement = Placement::pinned};
+  const TableOptions pinned{.placement = Placement::pinned};
   for (const auto begin : {at::Device(at::kCPU), gpu})
     for (const auto end : {at::Device(at::kCPU), gpu})
       EXPECT_LE(distance(run(begin, end, pinned), wanted), 1e-9) << begin << " to " << end;
   EXPECT_THAT(
-      [&] { run(at::kCPU, at::kCPU, Home{.placement = Placement::device}); },
+      [&] { run(at::kCPU, at::kCPU, TableOptions{.placement = Placement::device}); },
       testing::ThrowsMessage<infinity::InfinityBatchError>(testing::HasSubstr("options.states_home")));
 }
 

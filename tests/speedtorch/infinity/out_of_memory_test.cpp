@@ -341,7 +341,7 @@ TEST(BeyondTheCap, ThreeSamplesWithBatchNormalisationThatDoNotFitAreAnError) {
 
 /// Adam's states are twice the parameters: in a table they are none of the device's memory.
 TEST(BeyondTheCap, StatesInATableTakeNoneOfTheDevices) {
-  const auto held_by = [](std::optional<Home> home) {
+  const auto held_by = [](std::optional<TableOptions> home) {
     auto net = wide();
     torch::optim::Adam optimizer(net->parameters(), 0.001);
     const auto [inputs, classes] = wide_data(64);
@@ -355,7 +355,7 @@ TEST(BeyondTheCap, StatesInATableTakeNoneOfTheDevices) {
     return std::pair(memory().allocated() - before, memory().peak() - before);
   };
   const auto own = held_by(std::nullopt);
-  const auto hosted = held_by(Home{.placement = Placement::mapped});
+  const auto hosted = held_by(TableOptions{.placement = Placement::mapped});
   const std::int64_t of_states = 2 * 4 * (64 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10);
   EXPECT_EQ(own.first - hosted.first, of_states);
   EXPECT_GE(own.second - hosted.second, of_states);
@@ -458,7 +458,8 @@ Outcome trained(const Storm& storm, std::int64_t kth) {
   options.warnings.of[infinity::Warning::smaller] = infinity::WarningAction::always;
   options.warning_sink = [&](infinity::Warning, const std::string& text) { outcome.shrunk.push_back(text); };
   if (storm.exact_batch_norm) options.batch_norm = infinity::BatchNorm::exact;
-  if (storm.steps == Storm::Steps::hosted) options.states_home = Home{.placement = Placement::pageable};
+  if (storm.steps == Storm::Steps::hosted)
+    options.states_home = TableOptions{.placement = Placement::pageable};
   const Criterion criterion =
       storm.coupled ? Criterion(&coupling, Reduction::coupled) : Criterion(torch::nn::CrossEntropyLoss());
   InfinityBatch ib(net, optimizers.all, criterion, Data(std::vector<Batch>{{data.inputs, data.classes}}),

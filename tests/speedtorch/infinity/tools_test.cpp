@@ -512,7 +512,7 @@ TEST(Offload, GivesTheSameGradientsAndPacksWhatItUnpacks) {
 
 /// Two epochs, then a checkpoint into a new process's objects, and two more.
 template <class MakeOptimizer>
-Tensors trained_with(MakeOptimizer make, std::optional<Home> home, bool by_checkpoint) {
+Tensors trained_with(MakeOptimizer make, std::optional<TableOptions> home, bool by_checkpoint) {
   const TemporaryFolder folder;
   const Examples data = examples(40);
   const Data source = Data::of_tensors({data.inputs}, {data.classes}, {.batch = 20});
@@ -543,7 +543,8 @@ TEST(States, InATableStepAsTheOptimizersOwn) {
   const auto compare = [&](auto make) {
     const Tensors wanted = trained_with(make, std::nullopt, false);
     EXPECT_TRUE(bitwise_equal(trained_with(make, std::nullopt, true), wanted));
-    for (const Home& home : {Home{.placement = Placement::hugepage}, Home{.placement = Placement::mapped}})
+    for (const TableOptions& home :
+         {TableOptions{.placement = Placement::hugepage}, TableOptions{.placement = Placement::mapped}})
       for (const bool by_checkpoint : {false, true})
         EXPECT_TRUE(bitwise_equal(trained_with(make, home, by_checkpoint), wanted));
   };
@@ -562,7 +563,7 @@ TEST(States, OfAnOptimizerOfOnesOwnAreItsOwnMatter) {
   auto net = mlp();
   ContiguousOptimizer optimizer(net->parameters(), AdamOptions{});
   auto options = quiet(8);
-  options.states_home = Home{};
+  options.states_home = TableOptions{};
   const Examples data = examples(20);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
                    Data(std::vector<Batch>{{data.inputs, data.classes}}), options);

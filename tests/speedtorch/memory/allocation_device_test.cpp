@@ -30,7 +30,7 @@ bool is_registered(const std::byte* address) {
   return attributes.type == cudaMemoryTypeHost;
 }
 
-TEST_F(GpuAllocation, OfPinnedMemoryRegistersItsPagesAndNoOthers) {
+TEST_F(GpuAllocation, PinnedMemoryRegistersItsPagesAndNoOthers) {
   const std::int64_t bytes = 3 * mebibyte + 8;  // LibTorch's own pinned allocator would take 4 MiB
   std::byte* first = nullptr;
   {
@@ -48,7 +48,7 @@ TEST_F(GpuAllocation, OfPinnedMemoryRegistersItsPagesAndNoOthers) {
   EXPECT_FALSE(is_registered(first + bytes - 1));
 }
 
-TEST_F(GpuAllocation, OfTheDeviceTakesTheBytesThatWereAskedAndGivesThemBack) {
+TEST_F(GpuAllocation, DeviceMemoryTakesTheBytesAskedForAndGivesThemBack) {
   constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto requested = [] {
     return c10::cuda::CUDACachingAllocator::getDeviceStats(0).requested_bytes[all].current;
@@ -86,7 +86,7 @@ TEST_F(GpuAllocation, GoesOnAfterACallThatFailed) {
 }
 
 /// Rows that 32 bits of an offset in bytes or in elements would take for one another.
-TEST_F(GpuAllocation, OfMoreThan32BitsOfElementsMovesEachRow) {
+TEST_F(GpuAllocation, MovesEachRowOfMoreThan32BitsOfElements) {
   constexpr std::int64_t width = 64, rows = (std::int64_t{1} << 32) / width + 1000;
   const auto table =
       Table::empty({rows, width}, at::kByte, {.placement = Placement::device, .device = first_gpu});

@@ -32,32 +32,33 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 const at::Device the_gpu("cuda:0");
 const at::Device no_gpu("cuda:9");
 
-TEST_F(GpuMemory, IsOfTheCurrentGpuWhereNoneIsNamed) {
+TEST_F(GpuMemory, IsOnTheCurrentGpuByDefault) {
   for (const auto placement : {Placement::pinned, Placement::device}) {
     for (const auto device : {at::Device(at::kCPU), at::Device(at::kCUDA), the_gpu}) {
       const auto memory = allocate(placement, kMiB, device);
       EXPECT_EQ(memory->device(), the_gpu) << device;
       EXPECT_EQ(memory->tensor({8}, at::kFloat).device(), the_gpu) << device;
     }
-    EXPECT_EQ(Table::empty({3, 2}, at::kFloat, Home{.placement = placement}).memory()->device(), the_gpu);
+    EXPECT_EQ(Table::empty({3, 2}, at::kFloat, TableOptions{.placement = placement}).memory()->device(),
+              the_gpu);
   }
   EXPECT_GT(cuda_cache_bytes(at::Device(at::kCUDA)), 0);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-TEST_F(GpuMemoryOfTwo, IsOfTheCurrentGpuOfTheThread) {
+TEST_F(GpuMemoryOfTwo, IsOnTheThreadsCurrentGpu) {
   const c10::cuda::CUDAGuard guard(1);
   EXPECT_EQ(allocate(Placement::device, kMiB)->device(), at::Device("cuda:1"));
   EXPECT_EQ(allocate(Placement::pinned, kMiB)->device(), at::Device("cuda:1"));
 }
 
 /// Work on the other GPU, by tables that a scope sends there.
-TEST_F(GpuMemoryOfTwo, OfAScopeIsOnItsGpuAndTheThreadStaysOnItsOwn) {
+TEST_F(GpuMemoryOfTwo, AGuardsTablesAreOnItsGpuAndTheThreadStaysOnItsOwn) {
   const at::Device other("cuda:1");
   const auto values = at::arange(40).view({10, 4}).to(at::kFloat);
   const auto index = at::tensor({7, 0, 3});
   for (const auto placement : {Placement::device, Placement::pinned}) {
-    const HomeScope scope({.placement = placement, .device = other});
+    const DefaultTableOptionsGuard scope({.placement = placement, .device = other});
     const auto table = Table::from_array(values);
     EXPECT_EQ(table.memory()->device(), other);
     for (const auto model : {other, the_gpu, at::Device(at::kCPU)}) {
@@ -70,17 +71,18 @@ TEST_F(GpuMemoryOfTwo, OfAScopeIsOnItsGpuAndTheThreadStaysOnItsOwn) {
     check_index_errors(other);
     EXPECT_EQ(c10::cuda::current_device(), 0);
   }
-  EXPECT_EQ(Table::empty({3}, at::kFloat, Home{.placement = Placement::device}).memory()->device(), the_gpu);
+  EXPECT_EQ(Table::empty({3}, at::kFloat, TableOptions{.placement = Placement::device}).memory()->device(),
+            the_gpu);
 }
 
 /// A table where the host counts and the GPU reads.
 TEST_F(GpuMemory, CountsPairsInPinnedMemory) {
   const auto first = at::randint(0, 20, {3000}, at::kLong), second = at::randint(0, 20, {3000}, at::kLong);
-  CoOccurrence here(20), there(20, Home{.placement = Placement::pinned, .device = the_gpu});
+  CoOccurrence here(20), there(20, TableOptions{.placement = Placement::pinned, .device = the_gpu});
   here.add_pairs(first, second);
   there.add_pairs(first, second);
   EXPECT_TRUE(at::equal(there.table().tensor().cpu(), here.counts()));
-  EXPECT_THROW(CoOccurrence(20, Home{.placement = Placement::device, .device = the_gpu}), Error);
+  EXPECT_THROW(CoOccurrence(20, TableOptions{.placement = Placement::device, .device = the_gpu}), Error);
 }
 
 /// What goes into the GPU's memory by plan can be had there, and what does not is left for pinned memory.
@@ -98,7 +100,7 @@ TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
 }
 
 /// To wait for a device is refused while one of its streams is captured.
-TEST_F(GpuMemory, AWaitThatFailsIsTold) {
+TEST_F(GpuMemory, AFailedWaitIsReported) {
   const auto stream = c10::cuda::getStreamFromPool(false, 0);
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
@@ -109,7 +111,7 @@ TEST_F(GpuMemory, AWaitThatFailsIsTold) {
   if (graph != nullptr) cudaGraphDestroy(graph);
 }
 
-TEST_F(GpuMemory, OfAGpuThatIsNotThereIsRefused) {
+TEST_F(GpuMemory, RefusesAMissingGpu) {
   const auto table = Table::filled({10, 4}, at::kFloat, Zeros{}, {.placement = Placement::pinned});
   const auto index = at::zeros({2}, at::kLong);
   const auto refuses = ThrowsMessage<PlacementError>(HasSubstr("cuda:9"));

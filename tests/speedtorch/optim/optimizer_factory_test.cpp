@@ -326,7 +326,7 @@ TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
 
 TEST(OptimizerFactory, ItsTablesGoWhereTheScopeSays) {
   Model model;
-  const HomeScope scope({.placement = Placement::pageable});
+  const DefaultTableOptionsGuard scope({.placement = Placement::pageable});
   const OptimizerFactory states(model.adam, model.weight, kRows);
   EXPECT_EQ(states.tables().at(0).table.placement(), Placement::pageable);
 }
@@ -386,7 +386,7 @@ TEST(OptimizerFactory, NothingIsHalfBuilt) {
   Model model;
   TemporaryFolder folder;
   const auto home = folder.path() / "states";
-  const Home mapped{.placement = Placement::mapped, .file = home.string()};
+  const TableOptions mapped{.placement = Placement::mapped, .file = home.string()};
   torch::optim::LBFGS lbfgs({model.weight});
   EXPECT_THAT(refusal<OptimizerError>([&] { OptimizerFactory(lbfgs, model.weight, kRows, mapped); }),
               HasSubstr("LBFGS is not supported"));

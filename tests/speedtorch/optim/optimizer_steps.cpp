@@ -220,7 +220,7 @@ class Swapped {
           std::visit([&](const auto& o) { return libtorchs(weight_, o); }, named_options(name, given));
     else
       optimizer_ = ours(name, {{{weight_}, given}});
-    Home home;
+    TableOptions home;
     for (const auto known : host_placements)
       if (to_string(known) == placement) home.placement = known;
     factory_.emplace(*optimizer_, weight_, table_.size(0), home, count);

@@ -28,7 +28,7 @@ const at::Device gpu("cuda:0");
 
 class OptimizersDevice : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  [[nodiscard]] Home home() const { return {.placement = GetParam(), .device = gpu}; }
+  [[nodiscard]] TableOptions home() const { return {.placement = GetParam(), .device = gpu}; }
 };
 
 void expect_same(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
@@ -108,7 +108,7 @@ TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {
 /// resumed.
 class TrainedRows {
  public:
-  TrainedRows(at::Tensor vectors, const Home& where)
+  TrainedRows(at::Tensor vectors, const TableOptions& where)
       : vectors_(std::move(vectors)),
         weight_(at::zeros({1, kColumns}, gpu).requires_grad_(true)),
         optimizer_({weight_}, {.lr = 0.1}),

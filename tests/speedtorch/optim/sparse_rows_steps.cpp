@@ -65,7 +65,7 @@ class Session {
     words >> name;
     auto given = read_options(words);
     const bool by_row = given.erase("count") > 0;
-    rows_.emplace(table_, named_options(name, given), current_home(),
+    rows_.emplace(table_, named_options(name, given), default_table_options(),
                   by_row ? StepCount::by_row : StepCount::shared);
     std::string names;
     for (const auto& state : rows_->states()) names += state.name + " ";

@@ -54,11 +54,11 @@ TEST(SparseRows, StatesAreNamedAndBeginAsTorchs) {
 }
 
 TEST(SparseRows, AreTheSameInEveryPlacementOfTheHost) {
-  SparseRows plain(some_rows(), AdamOptions{.lr = 0.1}, Home{.placement = Placement::libtorch});
+  SparseRows plain(some_rows(), AdamOptions{.lr = 0.1}, TableOptions{.placement = Placement::libtorch});
   step_some(plain, 0, 5);
   EXPECT_FALSE(at::equal(plain.table(), some_rows()));
   for (const auto placement : {Placement::pageable, Placement::hugepage, Placement::mapped}) {
-    const Home home{.placement = placement};
+    const TableOptions home{.placement = placement};
     const auto table = Table::from_array(some_rows(), home);
     SparseRows rows(table.host_tensor(), AdamOptions{.lr = 0.1}, home);
     step_some(rows, 0, 5);
@@ -89,8 +89,8 @@ TEST(SparseRows, ResumeBitForBit) {
 
 TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
   const stbench::test::TemporaryFolder folder;
-  const Home home{.placement = Placement::mapped, .file = (folder.path() / "states").string()};
-  SparseRows whole(some_rows(), AdamOptions{.lr = 0.1}, Home{}, StepCount::by_row);
+  const TableOptions home{.placement = Placement::mapped, .file = (folder.path() / "states").string()};
+  SparseRows whole(some_rows(), AdamOptions{.lr = 0.1}, TableOptions{}, StepCount::by_row);
   step_some(whole, 0, 9);
   at::Tensor table = some_rows();
   {
@@ -112,7 +112,8 @@ TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
 
 TEST(SparseRows, TheirStatesGoWhereTheScopeSays) {
   const stbench::test::TemporaryFolder folder;
-  const HomeScope scope({.placement = Placement::mapped, .file = (folder.path() / "here").string()});
+  const DefaultTableOptionsGuard scope(
+      {.placement = Placement::mapped, .file = (folder.path() / "here").string()});
   const SparseRows rows(some_rows(), AdagradOptions{});
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "here/sum.npy"));
 }
@@ -212,7 +213,7 @@ TEST(SparseRows, SayWhereTheyWork) {
               HasSubstr("the table is on cpu, grad on meta"));
   EXPECT_THAT(refusal<PlacementError>([] {
                 SparseRows(some_rows(), AdamOptions{},
-                           Home{.placement = Placement::device, .device = at::kCUDA});
+                           TableOptions{.placement = Placement::device, .device = at::kCUDA});
               }),
               HasSubstr("states in device memory, and the table is on cpu"));
 }

@@ -73,7 +73,7 @@ TEST(Gather, RangesAreTheirRows) {
   EXPECT_THROW(gather_rows(table, RowRange{0, 3, 0}), ShapeError);
 }
 
-TEST(Gather, RefusesWhatIsNoIndexOrNoTable) {
+TEST(Gather, RefusesInvalidIndicesAndTables) {
   const auto table = at::ones({5, 4});
   EXPECT_THAT([&] { gather_rows(table, at::ones({2})); }, ThrowsMessage<ShapeError>(HasSubstr("Float [2]")));
   EXPECT_THROW(gather_rows(table, at::Tensor()), ShapeError);

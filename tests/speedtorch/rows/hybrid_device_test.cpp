@@ -81,7 +81,7 @@ TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
     ASSERT_TRUE(at::equal(outs[round].cpu(), host_table.index_select(0, indices[round]))) << round;
 }
 
-TEST_F(HybridDevice, MayGoWhileItsCopiesRun) {
+TEST_F(HybridDevice, MayBeDestroyedWhileItsCopiesRun) {
   for (int round = 0; round < 5; ++round) {
     const auto index = at::randint(rows, {batch}, at::kLong), on_device = index.to(table.device());
     auto out = at::zeros({batch, dim}, table.options());
@@ -98,7 +98,7 @@ TEST_F(HybridDevice, LeavesTheCallersRandomNumbersAlone) {
   EXPECT_TRUE(at::equal(at::rand({10}), expected));
 }
 
-TEST_F(HybridDevice, RefusesWhatDoesNotFit) {
+TEST_F(HybridDevice, RefusesOperandsThatDoNotFit) {
   HybridGather hybrid(table, host_table, 10);
   const auto index = at::zeros({11}, at::kLong);
   auto out = at::zeros({11, dim}, table.options());

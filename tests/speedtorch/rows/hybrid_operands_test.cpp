@@ -26,7 +26,7 @@ struct Operands {
   void check() const { check_hybrid_operands(table, 10, index, host_index, out); }
 };
 
-TEST(HybridOperands, ThatFitPass) {
+TEST(HybridOperands, AcceptsOperandsThatFit) {
   Operands fit;
   EXPECT_NO_THROW(fit.check());
   fit.host_index = at::zeros({5}, at::kInt);

@@ -24,7 +24,7 @@ bool share_a_byte(ConstRows a, ConstRows b) {
   return std::any_of(of_b.begin(), of_b.end(), [&](const auto* byte) { return of_a.count(byte) > 0; });
 }
 
-TEST(RowOverlap, IsThatOfTheBytes) {
+TEST(RowOverlap, EqualsTheOverlapOfTheBytes) {
   const std::vector<std::byte> memory(200);
   int apart = 0, shared = 0;
   for (const std::int64_t width : {1, 3, 5}) {

@@ -72,7 +72,7 @@ TEST_P(DeviceRows, EveryOptionMovesTheSame) {
   }
 }
 
-TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
+TEST_P(DeviceRows, BadIndicesAreReportedOnRequestAndOnce) {
   const at::Device device("cuda:0");
   const auto memory = allocate(GetParam(), 1000 * 4, device);
   auto table = memory->tensor({100, 10}, at::kFloat);
@@ -100,7 +100,7 @@ TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
 }
 
 /// Of a device without a number, and each time those since the last, with their own position and value.
-TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
+TEST_P(DeviceRows, EachCheckReportsItsOwnBadIndices) {
   const at::Device device("cuda:0");
   const auto memory = allocate(GetParam(), 1000 * 4, device);
   auto table = memory->tensor({100, 10}, at::kFloat);
@@ -125,7 +125,7 @@ TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
   }
 }
 
-TEST_P(DeviceRows, AWorkspaceWithGapsOrOffTheGridIsRefused) {
+TEST_P(DeviceRows, AStridedOrUnalignedWorkspaceIsRefused) {
   const auto memory = allocate(GetParam(), 1000 * 4, at::Device("cuda:0"));
   auto table = memory->tensor({100, 10}, at::kInt);
   const auto index = at::arange(50, at::kLong).to(table.device());

@@ -107,7 +107,7 @@ TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion1Leaves) {
   EXPECT_THAT(refusal(200'001), StartsWith("200000 the control group's memory"));
 }
 
-TEST_F(DescribedMachine, ThatTellsNothingLimitsNothing) {
+TEST_F(DescribedMachine, LimitsNothingIfItReportsNothing) {
   folder_.write("proc/meminfo", "");
   EXPECT_EQ(refusal(std::int64_t{1} << 50), "none");
 }
@@ -141,13 +141,13 @@ std::string free_below(__rlimit_resource resource, const char* used, MemoryUse u
   });
 }
 
-TEST(Limits, OfTheAddressSpaceAreWhatMmapGives) {
+TEST(Limits, TheAddressSpacesLimitIsWhatMmapGives) {
   for (const auto use : {MemoryUse::anonymous, MemoryUse::locked, MemoryUse::shared, MemoryUse::file})
     EXPECT_THAT(free_below(RLIMIT_AS, "VmSize", use, PROT_READ),
                 AllOf(StartsWith("true: "), HasSubstr("68157440 bytes"), HasSubstr("RLIMIT_AS")));
 }
 
-TEST(Limits, OfPrivateDataAreWhatMmapGives) {
+TEST(Limits, TheLimitOfPrivateDataIsWhatMmapGives) {
   for (const auto use : {MemoryUse::anonymous, MemoryUse::locked})
     EXPECT_THAT(free_below(RLIMIT_DATA, "VmData", use, PROT_READ | PROT_WRITE),
                 AllOf(StartsWith("true: "), HasSubstr("68157440 bytes"), HasSubstr("RLIMIT_DATA")));
@@ -162,7 +162,7 @@ TEST(Limits, OfPrivateDataAreWhatMmapGives) {
 /// Past AddressSanitizer, whose mlock() does nothing.
 bool lock(void* pages, std::int64_t bytes) { return ::syscall(SYS_mlock, pages, bytes) == 0; }
 
-TEST(Limits, OfLockedMemoryAreWhatMlockGives) {
+TEST(Limits, TheLimitOfLockedMemoryIsWhatMlockGives) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can take the right to lock away again";
   EXPECT_TRUE(locked_memory_limit().empty());
   EXPECT_EQ(in_child([] {
@@ -182,7 +182,7 @@ TEST(Limits, OfLockedMemoryAreWhatMlockGives) {
             "RLIMIT_MEMLOCK (ulimit -l) 1048576 fits, twice does not, then 0");
 }
 
-TEST(Limits, OfFileSizesAreRefusedWithoutTheSignal) {
+TEST(Limits, FileSizesBeyondTheLimitAreRefusedWithoutTheSignal) {
   const TemporaryFolder folder;
   const auto refused = in_child([&] {
     set_limit(RLIMIT_FSIZE, MiB);
@@ -194,14 +194,14 @@ TEST(Limits, OfFileSizesAreRefusedWithoutTheSignal) {
                              HasSubstr("RLIMIT_FSIZE (ulimit -f)")));
 }
 
-TEST(Limits, OfADiskAreItsFreeBytes) {
+TEST(Limits, ADisksLimitIsItsFreeBytes) {
   const TemporaryFolder folder;
   require_disk("mapped memory", folder.path().string(), 4096);
   EXPECT_THROW(require_disk("mapped memory", folder.path().string(), std::int64_t{1} << 60), LimitError);
   require_disk("mapped memory", "/no/such/folder", 4096);  // whoever makes the file says why it cannot
 }
 
-TEST(Limits, OfASmallDiskAreFound) {
+TEST(Limits, ASmallDisksLimitIsFound) {
   const TemporaryFolder folder;
   const auto answer = in_child([&] {
     const std::string path = folder.path().string();
@@ -252,7 +252,7 @@ class OwnGroup {
   std::string path_;
 };
 
-TEST(Limits, OfARealControlGroupAreFound) {
+TEST(Limits, ARealControlGroupsLimitIsFound) {
   const OwnGroup group;
   if (group.path().empty()) GTEST_SKIP() << "no control group with a limit on memory can be made here";
   const auto answer = in_child([&] {

@@ -37,7 +37,7 @@ TEST(AlignedMapping, HasNoMoreInMemoryThanItsPages) {
     for (const auto bytes : sizes_in_bytes) {
       (void)test::resident_bytes();  // what it needs itself is in memory from here on
       const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
-      wish_pages(placement, mapping.data(), bytes);
+      advise_pages(placement, mapping.data(), bytes);
       const auto before = test::resident_bytes();
       std::memset(mapping.data(), 1, static_cast<std::size_t>(bytes));
       const auto taken = test::resident_bytes() - before;
@@ -71,7 +71,7 @@ TEST(AlignedMapping, EndsTheProcessThatWritesBehindIt) {
 TEST(Prefault, GivesEveryPageAndKeepsWhatIsThere) {
   const std::int64_t bytes = 100 * (std::int64_t{1} << 20) + 5;
   const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
-  wish_pages(Placement::pageable, mapping.data(), bytes);
+  advise_pages(Placement::pageable, mapping.data(), bytes);
   mapping.data()[bytes - 1] = std::byte{7};
   prefault(mapping.data(), bytes);
   EXPECT_DOUBLE_EQ(resident_fraction(mapping.data(), bytes), 1.0);

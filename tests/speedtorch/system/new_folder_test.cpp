@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-TEST(NewFolder, IsThereWhenItIsWholeAndNotBefore) {
+TEST(NewFolder, AppearsOnceItIsWhole) {
   const stbench::test::TemporaryFolder folder;
   const auto path = folder.path() / "made";
   NewFolder made(path.string() + "//");  // slashes at the end are no matter
@@ -28,7 +28,7 @@ TEST(NewFolder, IsThereWhenItIsWholeAndNotBefore) {
   EXPECT_TRUE(fs::exists(path / "file"));
 }
 
-TEST(NewFolder, LeavesNothingWhereItIsNotPublished) {
+TEST(NewFolder, LeavesNothingIfUnpublished) {
   const stbench::test::TemporaryFolder folder;
   try {
     const NewFolder made((folder.path() / "made").string());

@@ -78,7 +78,7 @@ TEST(PageCache, PagesThatAnotherMappingHasTouchedAreEvicted) {
   EXPECT_EQ(other.data()[cached_bytes - 1], cached_byte(cached_bytes - 1));
 }
 
-TEST(PageCache, WhatAPrivateMappingHasWrittenIsKept) {
+TEST(PageCache, WritesOfAPrivateMappingSurvive) {
   const auto memory = written_file();
   const OtherMapping other(memory->file_fd(), MAP_PRIVATE);
   other.data()[4096] = std::byte{0x77};

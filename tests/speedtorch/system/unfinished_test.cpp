@@ -114,7 +114,7 @@ TEST_F(Unfinished, AFileWithoutANameIsLockedBeforeItGetsATemporaryOne) {
   EXPECT_THAT(names(), ElementsAre(name));
 }
 
-TEST_F(Unfinished, OnlyWhatHasSuchANameIsRemoved) {
+TEST_F(Unfinished, OnlyTemporaryNamesAreRemoved) {
   const std::string digits = "0123456789abcdef";
   const std::vector<std::string> others = {".t.new-" + digits + "0", ".t.new-0123456789ABCDEF", ".t.new-123",
                                            ".tt.new-" + digits,      "t.new-" + digits,         "t"};
@@ -137,7 +137,7 @@ TEST_P(UnfinishedFiles, HaveTheirNameWhenTheyArePublishedAndReplaceNothing) {
   EXPECT_EQ(content_of(path("t")), "first");
 }
 
-TEST_P(UnfinishedFiles, TakeThePlaceOfAnother) {
+TEST_P(UnfinishedFiles, ReplaceAnother) {
   folder_.write("t", "old");
   {
     UnfinishedFile file(path("t"), GetParam());
@@ -150,7 +150,7 @@ TEST_P(UnfinishedFiles, TakeThePlaceOfAnother) {
   EXPECT_THAT(names(), ElementsAre("t"));
 }
 
-TEST_P(UnfinishedFiles, LeaveNothingWhereTheyAreNotPublished) {
+TEST_P(UnfinishedFiles, LeaveNothingIfUnpublished) {
   { const UnfinishedFile file(path("t"), GetParam()); }
   EXPECT_THAT(names(), IsEmpty());
 }
@@ -171,7 +171,7 @@ TEST_P(UnfinishedFiles, MayHaveTheLongestName) {
   EXPECT_THAT(names(), ElementsAre(name));
 }
 
-TEST_P(UnfinishedFiles, ThatCannotBeSayWhy) {
+TEST_P(UnfinishedFiles, RefusalsSayWhy) {
   EXPECT_EQ(UnfinishedFile(path("no/t"), GetParam()).error(), ENOENT);
   folder_.write("file", "");
   EXPECT_EQ(UnfinishedFile(path("file/t"), GetParam()).error(), ENOTDIR);
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Both, UnfinishedFiles,
                            return test.param == Temporary::named ? "Named" : "Unnamed";
                          });
 
-TEST_F(Unfinished, AFolderTakesThePlaceOfAnother) {
+TEST_F(Unfinished, AFolderReplacesAnother) {
   folder_.write("t/old", "old");
   {
     UnfinishedFolder made(path("t"));

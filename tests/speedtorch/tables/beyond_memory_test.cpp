@@ -108,13 +108,13 @@ TEST_F(Capped, TheHostedTableTrainsAndLearns) {
   }
 }
 
-TEST_F(Capped, TheSeedsRouteTrainsTheHostedTableAndLearns) {
+TEST_F(Capped, SpeedTorchsRouteTrainsTheHostedTableAndLearns) {
   for (const auto placement : {Placement::hugepage, Placement::mapped}) {
-    const Home home{.placement = placement};
+    const TableOptions options{.placement = placement};
     const auto weight = at::zeros({1, dim}).requires_grad_();
     torch::optim::Adam optimizer({weight}, torch::optim::AdamOptions(0.1));
-    ModelFactory vectors(weight, rows, home);
-    OptimizerFactory states(optimizer, weight, rows, home);
+    ModelFactory vectors(weight, rows, options);
+    OptimizerFactory states(optimizer, weight, rows, options);
     vectors.zeros_init();
     ASSERT_EQ(states.bytes(), 2 * table_bytes);
     EXPECT_LT(left_after(100, [&] { return swapped_step(vectors, states, optimizer); }), 0.1)
@@ -159,13 +159,13 @@ class OwnMemoryLimit {
   rlimit before_{};
 };
 
-TEST(BeyondALimit, ATableInAFileIsNoneOfTheProcessesOwnMemory) {
+TEST(BeyondALimit, ATableInAFileDoesNotCountAsTheProcessesMemory) {
   constexpr std::int64_t limit = 128 * megabyte, large_rows = 2 * limit / (dim * 4);
   const OwnMemoryLimit lowered(limit);
   EXPECT_THROW(Table::filled({large_rows, dim}, at::kFloat, Zeros{}, {.placement = Placement::hugepage}),
                MemoryError);
 
-  const Home file{.placement = Placement::mapped};
+  const TableOptions file{.placement = Placement::mapped};
   const auto table = Table::filled({large_rows, dim}, at::kFloat, Zeros{}, file);
   SparseRows side(table.host_tensor(), AdamaxOptions{.lr = 0.05}, file);
   const auto index = at::randint(0, large_rows, {4096}, at::kLong);

@@ -76,7 +76,7 @@ TEST(Fill, IsTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST(Fill, SetsEveryElementOfThePlacesItWasGivenAndNoOther) {
+TEST(Fill, SetsEveryElementOfItsWindowAndNoOther) {
   for (const auto& [with, dtype] : all_fills()) {
     if (std::holds_alternative<Normal>(with)) continue;
     auto around = at::full({1002, 67}, 120, at::TensorOptions().dtype(at::kByte)).to(dtype);
@@ -88,7 +88,7 @@ TEST(Fill, SetsEveryElementOfThePlacesItWasGivenAndNoOther) {
   }
 }
 
-TEST(Fill, OfAWindowIsThatPartOfTheTable) {
+TEST(Fill, AWindowEqualsThatPartOfTheTable) {
   for (const auto& [with, dtype] : all_fills()) {
     const auto whole = filled({40'000, 9}, dtype, with);
     for (const auto& [row, rows] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {17, 3}, {20'001, 19'999}})
@@ -98,13 +98,13 @@ TEST(Fill, OfAWindowIsThatPartOfTheTable) {
   }
 }
 
-TEST(Fill, OfAnotherSeedIsAnother) {
+TEST(Fill, AnotherSeedGivesOtherNumbers) {
   const auto a = filled({1000}, at::kDouble, Uniform{0, 1, 1}),
              b = filled({1000}, at::kDouble, Uniform{0, 1, 2});
   EXPECT_FALSE((a == b).any().item<bool>());
 }
 
-TEST(Fill, OfManyCallersAtOnceIsThatOfOne) {
+TEST(Fill, ConcurrentFillsEqualASingleOne) {
   const auto expected = filled({100'000}, at::kFloat, Normal{0, 1, 9});
   std::vector<std::thread> callers;
   std::atomic<int> equal = 0;
@@ -143,7 +143,7 @@ TEST(UniformFill, ReachesBothEndsOfIntegersAndNotTheBound) {
   EXPECT_GT((all > std::int64_t{1} << 62).sum().item<std::int64_t>(), 150);
 }
 
-TEST(Fill, WithNumbersThatTheDtypeCannotHoldIsRefused) {
+TEST(Fill, RefusesNumbersThatTheDtypeCannotHold) {
   const auto refused = [](at::ScalarType dtype, const Fill& with, const std::string& text) {
     auto tensor = at::zeros({10}, dtype);
     EXPECT_THAT([&] { fill(tensor, with); }, ThrowsMessage<FillError>(HasSubstr(text)));
@@ -171,7 +171,7 @@ TEST(Fill, WithNumbersThatTheDtypeCannotHoldIsRefused) {
   refused(at::kFloat, Uniform{c10::complex<double>(1, 1), 2}, "complex");
 }
 
-TEST(Fill, OfWhatIsNoPlainTableIsRefused) {
+TEST(Fill, RefusesOtherTensors) {
   auto strided = at::zeros({4, 4}).t();
   EXPECT_THAT([&] { fill(strided, Zeros{}); }, ThrowsMessage<ShapeError>(HasSubstr("contiguous")));
   auto table = at::zeros({4, 4});
@@ -230,7 +230,7 @@ TEST(CustomFill, WorksInInferenceMode) {
   EXPECT_TRUE((table == 3).all().item<bool>());
 }
 
-TEST(Fill, OfAParameterThatRequiresGradientsIsPossible) {
+TEST(Fill, AcceptsAParameterThatRequiresGradients) {
   auto parameter = at::zeros({10, 10}).requires_grad_();
   fill(parameter, Uniform{1, 2, 0});
   EXPECT_GE(parameter.min().item<float>(), 1.0F);

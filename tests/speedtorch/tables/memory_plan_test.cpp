@@ -34,7 +34,7 @@ TEST(MemoryPlan, GivesEachTableTheFirstPlacementThatHasRoom) {
               ThrowsMessage<NameError>(HasSubstr("no table 'books'")));
 }
 
-TEST(MemoryPlan, ANameIsOneTables) {
+TEST(MemoryPlan, NamesAreUnique) {
   const auto plan = [](const std::vector<PlannedTable>& tables) {
     return plan_memory(tables, {.device = 400, .pinned = kGiB, .host = kGiB});
   };
@@ -89,7 +89,7 @@ TEST(MemoryPlan, NamesWhatDoesNotFit) {
   }
 }
 
-TEST(MemoryPlan, RefusesTablesThatCannotBe) {
+TEST(MemoryPlan, RefusesImpossibleTables) {
   const auto plan = [](PlannedTable table) { (void)plan_memory({table}, {.host = kGiB}); };
   EXPECT_THROW(plan({.name = "t", .rows = -1, .dim = 1}), ShapeError);
   EXPECT_THROW(plan({.name = "t", .rows = 1, .dim = 1, .states = -1}), ShapeError);
@@ -101,7 +101,7 @@ TEST(MemoryPlan, RefusesTablesThatCannotBe) {
 
 /// What the seed published: 2,829,853 books with Adam on a GPU of 12 GB, at 496 numbers a book where the GPU
 /// alone allowed 255 to 260.
-TEST(MemoryPlan, TheSeedsBooks) {
+TEST(MemoryPlan, FitsSpeedTorchsBooks) {
   const auto books = [](std::int64_t dim, std::vector<Placement> wanted) {
     return PlannedTable{
         .name = "books", .rows = 2'829'853, .dim = dim, .states = 2, .wanted = std::move(wanted)};
@@ -125,7 +125,7 @@ TEST(MemoryPlan, TheSeedsBooks) {
 
 /// 14,886,544 papers at 188 numbers with SGD: one table on the GPU, one in pinned memory; on the GPU
 /// alone 94.
-TEST(MemoryPlan, TheSeedsPapers) {
+TEST(MemoryPlan, FitsSpeedTorchsPapers) {
   const auto papers = [](const char* name, std::int64_t dim, std::vector<Placement> wanted) {
     return PlannedTable{.name = name, .rows = 14'886'544, .dim = dim, .wanted = std::move(wanted)};
   };

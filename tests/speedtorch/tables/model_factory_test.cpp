@@ -93,7 +93,7 @@ TEST(ModelFactory, ACustomInitGetsTheWholeTableOnceOnTheCallingThread) {
   }
 }
 
-TEST(ModelFactory, TablesWithoutASeedDifferAndComeAgainByLibTorchs) {
+TEST(ModelFactory, TablesWithoutASeedDifferAndLibTorchsSeedRepeatsThem) {
   const auto made = [](bool normal) {
     ModelFactory factory(parameter({1, 8}), 50, {.placement = Placement::pageable});
     normal ? factory.normal_init(0, 1) : factory.uniform_init(0, 1);
@@ -112,7 +112,7 @@ TEST(ModelFactory, TablesWithoutASeedDifferAndComeAgainByLibTorchs) {
   }
 }
 
-TEST(ModelFactory, NamesTheRowThatIsAnother) {
+TEST(ModelFactory, NamesTheFirstRowThatDiffers) {
   ModelFactory factory(parameter({1, 4}), 10);
   factory.zeros_init();
   factory.before_forward_pass(at::tensor({3, 1, 4}, at::kLong));
@@ -149,7 +149,7 @@ TEST(ModelFactory, TheBatchsDistinctRowsAreInTheParameterOnce) {
   }
 }
 
-TEST(ModelFactory, WithoutDuplicatesTheDummiesOfTheSeedLookRowsUp) {
+TEST(ModelFactory, WithoutDuplicatesSpeedTorchsConstantInputsLookRowsUp) {
   auto weight = parameter({1, 4});
   ModelFactory factory(weight, 100, {}, Duplicates::reject);
   factory.uniform_init(0, 1, 3);
@@ -300,7 +300,7 @@ TEST(ModelFactory, TheTableIsNotSetWhileRowsAreOut) {
   factory.zeros_init();
 }
 
-TEST(ModelFactory, WorksOnATableThatIsThere) {
+TEST(ModelFactory, WorksOnAnExistingTable) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "t.npy").string();
   DataGadget::from_tensor(at::zeros({10, 4})).save(path);
@@ -427,7 +427,7 @@ TEST(ModelFactory, MixedPlacementsTrainEqually) {
     std::vector<at::Tensor> weights{parameter({1, 8}), parameter({1, 8}), parameter({1, 8})};
     std::vector<ModelFactory> factories;
     for (std::size_t t = 0; t < 3; ++t) {
-      factories.emplace_back(weights[t], 100, Home{.placement = placements[t]});
+      factories.emplace_back(weights[t], 100, TableOptions{.placement = placements[t]});
       factories[t].normal_init(0, 0.5, t);
     }
     torch::optim::SGD sgd(weights, 0.05);

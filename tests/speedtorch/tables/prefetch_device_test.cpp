@@ -66,7 +66,7 @@ TEST_F(PrefetcherOnGpu, SeesWhatIsWrittenOnAStreamOfTheCallers) {
       expect_current_rows(table_in(placement, gpu_0), model, gpu_0);
 }
 
-TEST_F(PrefetcherOnGpu, TellsWhatItsWorkerThrew) {
+TEST_F(PrefetcherOnGpu, RethrowsWhatItsWorkerThrew) {
   Prefetcher prefetcher(table_in(Placement::pageable, gpu_0), gpu_0);
   prefetcher.submit(at::tensor({kTableRows}, at::kLong));
   EXPECT_THROW(prefetcher.take(), IndexError);

@@ -33,15 +33,15 @@ class LazyStream final : public SideStream {
   };
   explicit LazyStream(std::shared_ptr<Log> log) : log_(std::move(log)) {}
 
-  void note_caller(std::size_t slot) override { say("note_caller", slot); }
-  void follow_caller(std::size_t slot) override { say("follow_caller", slot); }
+  void record_caller(std::size_t slot) override { say("record_caller", slot); }
+  void wait_for_caller(std::size_t slot) override { say("wait_for_caller", slot); }
   void run(const std::function<void()>& work) override {
     say("run", 99);
     const std::lock_guard lock(mutex_);
     queue_.push_back(work);
   }
-  void mark(std::size_t slot) override {
-    say("mark", slot);
+  void record(std::size_t slot) override {
+    say("record", slot);
     const std::lock_guard lock(mutex_);
     marks_[slot] = queued_before_ + queue_.size();
   }
@@ -97,10 +97,10 @@ class HeldStream final : public SideStream {
   };
   explicit HeldStream(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
 
-  void note_caller(std::size_t /*slot*/) override {}
-  void follow_caller(std::size_t /*slot*/) override {}
+  void record_caller(std::size_t /*slot*/) override {}
+  void wait_for_caller(std::size_t /*slot*/) override {}
   void run(const std::function<void()>& work) override { work(); }
-  void mark(std::size_t /*slot*/) override {}
+  void record(std::size_t /*slot*/) override {}
   void make_caller_wait(std::size_t /*slot*/) override {}
   void make_host_wait(std::size_t /*slot*/) override {
     gate_->set(gate_->reached);
@@ -114,7 +114,7 @@ class HeldStream final : public SideStream {
 at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType dtype) { return at::empty(sizes, dtype); }
 
 /// As for a model on a GPU, but all memory the host's.
-PrefetchWays lazy_ways(Route route, const std::shared_ptr<LazyStream::Log>& log) {
+PrefetchSetup lazy_setup(Route route, const std::shared_ptr<LazyStream::Log>& log) {
   return {route, std::make_unique<LazyStream>(log), new_tensor, new_tensor, at::kCPU};
 }
 
@@ -167,7 +167,7 @@ TEST(Prefetch, WaitsForTheSideStreamWhereItMust) {
     for (const std::size_t depth : {1U, 2U, 3U}) {
       const auto table = random_table();
       const auto log = std::make_shared<LazyStream::Log>();
-      Prefetcher prefetcher(table, lazy_ways(route, log), depth);
+      Prefetcher prefetcher(table, lazy_setup(route, log), depth);
       const auto batches = random_batches(15);
       std::size_t submitted = 0;
       for (std::size_t k = 0; k < batches.size(); ++k) {
@@ -182,31 +182,31 @@ TEST(Prefetch, WaitsForTheSideStreamWhereItMust) {
 /// Meta, a device that needs no hardware, is the model's: what is taken is there, not where the table is.
 TEST(Prefetch, GivesRowsOnTheModelsDevice) {
   const auto table = random_table();
-  EXPECT_EQ(ways_to(table, at::kCPU, 2).results({2}, at::kFloat).device(), at::kCPU);
-  auto ways = lazy_ways(Route::staged, std::make_shared<LazyStream::Log>());
-  ways.results = [](at::IntArrayRef sizes, at::ScalarType dtype) {
+  EXPECT_EQ(prefetch_setup(table, at::kCPU, 2).results({2}, at::kFloat).device(), at::kCPU);
+  auto setup = lazy_setup(Route::staged, std::make_shared<LazyStream::Log>());
+  setup.results = [](at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::empty(sizes, at::TensorOptions().dtype(dtype).device(at::kMeta));
   };
-  Prefetcher prefetcher(table, std::move(ways), 1);
+  Prefetcher prefetcher(table, std::move(setup), 1);
   prefetcher.submit(at::tensor({1, 2, 3, 4}, at::kLong).view({2, 2}));
   const auto rows = prefetcher.take();
   EXPECT_EQ(rows.device(), at::kMeta);
   EXPECT_EQ(rows.sizes(), (at::IntArrayRef{2, 2, 3, 4}));
 }
 
-TEST(Prefetch, QueuesEachBatchBetweenTheCallersNoteAndTheMark) {
+TEST(Prefetch, QueuesEachBatchBetweenTheCallersRecordAndItsOwn) {
   const auto log = std::make_shared<LazyStream::Log>();
   {
-    Prefetcher prefetcher(random_table(), lazy_ways(Route::staged, log), 1);
+    Prefetcher prefetcher(random_table(), lazy_setup(Route::staged, log), 1);
     for (int k = 0; k < 3; ++k) {
       prefetcher.submit(at::tensor({k}, at::kLong));
       (void)prefetcher.take();
     }
   }
   const std::vector<std::string> expected{
-      "note_caller 0",    "make_host_wait 0", "follow_caller 0", "run", "mark 0", "make_caller_wait 0",
-      "note_caller 1",    "make_host_wait 1", "follow_caller 1", "run", "mark 1", "make_caller_wait 1",
-      "note_caller 0",    "make_host_wait 0", "follow_caller 0", "run", "mark 0", "make_caller_wait 0",
+      "record_caller 0",  "make_host_wait 0", "wait_for_caller 0", "run", "record 0", "make_caller_wait 0",
+      "record_caller 1",  "make_host_wait 1", "wait_for_caller 1", "run", "record 1", "make_caller_wait 1",
+      "record_caller 0",  "make_host_wait 0", "wait_for_caller 0", "run", "record 0", "make_caller_wait 0",
       "make_host_wait 0", "make_host_wait 1"};  // the last two before the buffers go
   EXPECT_EQ(log->lines, expected);
 }
@@ -239,8 +239,8 @@ TEST(Prefetch, RowsThatAreWrittenMeanwhileAreNew) {
   for (const auto route : {Route::host, Route::staged, Route::in_place}) {
     const auto table = random_table();
     const auto log = std::make_shared<LazyStream::Log>();
-    Prefetcher prefetcher(table, route == Route::host ? ways_to(table, at::kCPU, 2) : lazy_ways(route, log),
-                          2);
+    Prefetcher prefetcher(
+        table, route == Route::host ? prefetch_setup(table, at::kCPU, 2) : lazy_setup(route, log), 2);
     for (int k = 0; k < 30; ++k) {
       prefetcher.submit(at::tensor({1, 2, 3}, at::kLong));
       prefetcher.submit(at::tensor({7, 8}, at::kLong));
@@ -276,7 +276,7 @@ TEST(Prefetch, AScatterWaitsForTheGatherThatIsUnderWay) {
   EXPECT_TRUE((prefetcher.take() == 7).all().item<bool>());
 }
 
-TEST(Prefetch, MistakesAreToldAndTheNextBatchComes) {
+TEST(Prefetch, ErrorsAreRethrownAndTheNextBatchComes) {
   const auto table = random_table();
   Prefetcher prefetcher(table);
   EXPECT_EQ(prefetcher.depth(), 2U);

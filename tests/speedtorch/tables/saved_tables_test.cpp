@@ -114,7 +114,7 @@ TEST_F(SavedTables, TorchFormatRoundTripsBetweenPlacements) {
   }
 }
 
-TEST_F(SavedTables, ReplaceWhatHadTheName) {
+TEST_F(SavedTables, ReplaceTheFileOfThatName) {
   for (const auto& save : {&save_npy, &save_torch}) {
     save(Table::from_array(at::zeros({5, 2})), path("t"));
     save(Table::from_array(at::ones({6, 2})), path("t"));
@@ -135,7 +135,7 @@ TEST_F(SavedTables, AMappedTableIsNotSavedOverItself) {
   EXPECT_EQ(Table::from_file(path("other.npy")).tensor().sum().item<float>(), 302);
 }
 
-TEST_F(SavedTables, WhatIsNoTensorFileIsRefused) {
+TEST_F(SavedTables, RefuseOtherFiles) {
   folder_.write("text.pt", "no zip file, but long enough to look into it for one");
   folder_.write("empty.pt", "");
   for (const char* name : {"text.pt", "empty.pt", "none.pt", "."})

@@ -66,7 +66,7 @@ TEST_P(TableRowsIn, GatherGivesEachRowInTheIndexsShape) {
   }
 }
 
-TEST_P(TableRowsIn, ScatterDoesWhatItWasToldWithDuplicates) {
+TEST_P(TableRowsIn, ScatterTreatsDuplicatesAsRequested) {
   const auto index = at::tensor({7, 3, 7}, at::kLong);
   const auto values = at::randn({3, 5});
   for (const auto duplicates : {Duplicates::last, Duplicates::accumulate}) {
@@ -161,7 +161,7 @@ TEST_P(TableRowsIn, ShapesThatDoNotFitAreNamed) {
   EXPECT_THROW(gather_rows(table, at::tensor({20}, at::kLong), at::kCPU), IndexError);
 }
 
-TEST_P(TableRowsIn, OfNoColumnsAreMovedAndChecked) {
+TEST_P(TableRowsIn, RowsOfNoColumnsAreMovedAndChecked) {
   const auto table = Table::empty({5, 0}, at::kFloat, {.placement = GetParam()});
   const auto none = at::empty({0}, at::kLong), two = at::tensor({4, 1}, at::kLong),
              bad = at::tensor({1, 5}, at::kLong);
@@ -240,7 +240,7 @@ TEST(TableRows, AReadOnlyFileIsNotWritten) {
   EXPECT_EQ(gather_rows(table, RowRange{0, 10}, at::kCPU).sum().item<double>(), 0);
 }
 
-TEST(TableRows, AModelThatRowsDoNotReachIsRefused) {
+TEST(TableRows, RefuseAnUnreachableModel) {
   const auto table = Table::filled({10, 2}, at::kFloat, Zeros{});
   const auto index = at::tensor({3}, at::kLong);
   auto out = at::empty({1, 2}, at::TensorOptions().device(at::kMeta));

@@ -215,7 +215,7 @@ TYPED_TEST(CudaLane, ScatterLeavesOutTheRowsOfBadIndices) {
   }
 }
 
-TYPED_TEST(CudaLane, TellsOneBadIndexWithItsValue) {
+TYPED_TEST(CudaLane, ReportsOneBadIndexWithItsValue) {
   const RowBuffer table({kRows, 64, 0, 0}, 1);
   RowBuffer out({kCount, 64, 0, 0}, 2);
   auto index = scattered_index<TypeParam>(kCount, kRows);

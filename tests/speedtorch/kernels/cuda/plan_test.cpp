@@ -101,7 +101,7 @@ TEST(PlanLanes, ReadsTheLinkByWordsWhereTheOtherSideTakesBytes) {
   EXPECT_EQ(plan_for(31, {.link = Link::from}).from_width, 1) << "one instruction";
 }
 
-TEST(PlanLanes, TellsTheCachesWhatComes) {
+TEST(PlanLanes, GivesTheCachesHints) {
   EXPECT_EQ(plan_for(64).access, Access::sectors);
   EXPECT_EQ(plan_for(128).access, Access::lines);
   EXPECT_EQ(plan_for(64, {.link = Link::from}).access, Access::link_read);

@@ -243,13 +243,13 @@ TEST(UpdateAll, IsThePlainLoopsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(UpdateAll, OfNothingIsNothing) {
+TEST(UpdateAll, NoElementsChangeNothing) {
   const auto update = make_update<double>(AdamOptions{});
   EXPECT_NO_THROW(
       update_all(update, StepTables<double>{}, static_cast<const double*>(nullptr), 1, serial_for));
 }
 
-TEST(SparseStep, OfNoIndexWritesNothing) {
+TEST(SparseStep, AnEmptyIndexWritesNothing) {
   Tables<float> found(8, 5, 1);
   const Tables<float> before(8, 5, 1);
   SparseStep<float> step(make_update<float>(AdamOptions{}), found.views());
@@ -257,7 +257,7 @@ TEST(SparseStep, OfNoIndexWritesNothing) {
   EXPECT_TRUE(found == before);
 }
 
-TEST(SparseStep, OfABadIndexWritesNothing) {
+TEST(SparseStep, ABadIndexWritesNothing) {
   Tables<float> found(8, 5, 1);
   const Tables<float> before(8, 5, 1);
   Batch<float> batch(6, 8, 5, 1);

@@ -185,18 +185,18 @@ class Update : public ::testing::TestWithParam<Case> {};
 
 // ASGD's step size is a float32 in torch and so here, Rprop's is grown from a rounded one: not the last bits
 // of doubles.
-TEST_P(Update, OfDoublesIsTheTextbooks) {
+TEST_P(Update, DoublesFollowTheTextbook) {
   const bool steps_by_float = GetParam().name.starts_with("ASGD") || GetParam().name == "Rprop";
   EXPECT_LT(furthest<double>(GetParam()),
             steps_by_float ? 3e-8 : 1e-10);  // SparseAdam, whose eps is 1e-12: 2.5e-11
 }
 
-TEST_P(Update, OfFloatsIsTheTextbooksRounded) { EXPECT_LT(furthest<float>(GetParam()), 1e-4); }
+TEST_P(Update, FloatsFollowTheTextbookRounded) { EXPECT_LT(furthest<float>(GetParam()), 1e-4); }
 
 INSTANTIATE_TEST_SUITE_P(Every, Update, ::testing::ValuesIn(cases()),
                          [](const auto& one) { return one.param.name; });
 
-TEST(Update, PassesOnWhatIsNotANumber) {
+TEST(Update, PropagatesNaN) {
   const double nan = std::nan("");
   for (const auto& one : cases()) {
     if (one.name == "Rprop") continue;  // goes by the gradient's sign, of which this has none
@@ -220,7 +220,7 @@ std::string refusal(const UpdateOptions& options) {
   return "";
 }
 
-TEST(UpdateOptions, WhatTorchRefusesIsRefused) {
+TEST(UpdateOptions, RefuseWhatTorchRefuses) {
   EXPECT_EQ(refusal(AdamOptions{.lr = -1}), "Adam: lr is -1; 0 or more is needed");
   EXPECT_EQ(refusal(AdamWOptions{.betas = {0.9, 1}}),
             "AdamW: betas.second is 1; a number from 0 to below 1 is needed");

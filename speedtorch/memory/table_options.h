@@ -10,29 +10,29 @@
 namespace speedtorch {
 
 /// Where a new table goes.
-struct Home {
+struct TableOptions {
   Placement placement = Placement::hugepage;
   c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table; `cpu`: the current GPU
   std::string file = {};  ///< the `.npy` file that becomes a `mapped` table; empty: one without a name
   Space space = Space::reserved;  ///< of that file's disk; one without a name is always reserved
 };
 
-/// Where the tables go for which the calling thread names no home: the innermost HomeScope's, else huge
-/// pages.
-const Home& current_home();
+/// Where the tables go for which the calling thread names no options: the innermost
+/// DefaultTableOptionsGuard's, else huge pages.
+const TableOptions& default_table_options();
 
 /// The calling thread's tables go there until the end of the scope, however that comes; other threads and
 /// LibTorch's own allocations are not concerned. Scopes nest.
-class HomeScope {
+class DefaultTableOptionsGuard {
  public:
-  explicit HomeScope(Home home);
-  ~HomeScope();
-  HomeScope(const HomeScope&) = delete;
-  HomeScope& operator=(const HomeScope&) = delete;
+  explicit DefaultTableOptionsGuard(TableOptions options);
+  ~DefaultTableOptionsGuard();
+  DefaultTableOptionsGuard(const DefaultTableOptionsGuard&) = delete;
+  DefaultTableOptionsGuard& operator=(const DefaultTableOptionsGuard&) = delete;
 
  private:
-  Home home_;
-  const Home* outer_;
+  TableOptions options_;
+  const TableOptions* outer_;
 };
 
 }  // namespace speedtorch
