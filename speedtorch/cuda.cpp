@@ -25,7 +25,7 @@ void require_cuda(const std::string& what) {
 }
 
 bool is_cuda_out_of_memory(const c10::Error& error) {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8  // since then an error of the runtime has its number
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8  // from here on runtime errors carry their number
   constexpr std::int32_t memory_allocation = 2;          // cudaErrorMemoryAllocation
   if (const auto* numbered = dynamic_cast<const c10::AcceleratorError*>(&error))
     return numbered->get_error_code() == memory_allocation;
@@ -38,8 +38,7 @@ at::Device gpu_of(at::Device device, const std::string& what) {
   const auto refuse = [&](const std::string& why) {
     throw PlacementError(what + " on " + device.str() + ": " + why);
   };
-  if (!device.is_cuda() && !device.is_cpu())
-    refuse("that is no GPU of CUDA; cuda, or cuda:0, would be right");
+  if (!device.is_cuda() && !device.is_cpu()) refuse("that is not a CUDA GPU; use cuda or cuda:0");
   if (!cuda_status().available)
     throw PlacementError(cuda_refusal(device.is_cuda() ? what + " on " + device.str() : what));
   const int devices = cuda_status().devices;

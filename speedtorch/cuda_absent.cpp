@@ -1,5 +1,5 @@
-/// The library's CUDA half in a build without CUDA: each function says what is missing, or does nothing where
-/// no GPU means nothing to do.
+/// The library's CUDA half in a build without CUDA. Each function says what is missing. Callers check
+/// cuda_status() or the placement first, so most are never called.
 #include <torch/version.h>
 
 #include "speedtorch/cuda.h"

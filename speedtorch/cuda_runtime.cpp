@@ -20,7 +20,8 @@ namespace {
 
 using kernels::check_cuda;
 
-/// The folder of the LibTorch that this process runs on. Empty if unknown: then the loader searches.
+/// Returns the folder of the LibTorch that this process runs on, or an empty path if unknown: then the loader
+/// searches.
 std::filesystem::path libtorch_folder() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr)
@@ -55,7 +56,7 @@ std::string load_libtorch_cuda() {
   return ::dlerror();
 }
 
-/// The loader knows the driver by its name alone, so this initialises nothing.
+/// dlopen() finds the driver by its name alone, so this initialises nothing.
 bool has_driver() {
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver != nullptr) ::dlclose(driver);
@@ -132,7 +133,7 @@ std::int64_t free_bytes(at::Device gpu) {
 }
 
 CudaMemory memory(at::Device gpu) {
-  at::globalContext().lazyInitDevice(at::kCUDA);  // the allocator has no figures before
+  at::globalContext().lazyInitDevice(at::kCUDA);  // before this the allocator has no figures
   const c10::DeviceGuard guard(gpu);
   const auto [free, total] = memory_info();
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(gpu.index());

@@ -1,5 +1,5 @@
-/// All public headers of the library but those of InfinityBatch (speedtorch/infinity/infinity_batch.h), which
-/// take LibTorch's modules and optimizers and belong to the target speedtorch::infinity.
+/// Includes all public headers except InfinityBatch's (speedtorch/infinity/infinity_batch.h), which needs
+/// LibTorch's modules and optimizers and the target speedtorch::infinity.
 #pragma once
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/contiguous/parameters.h"

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t page = 4096;
 
-/// Whether the row from `offset` on is fetched with a read at no cost in pages: the read's last page, or the
-/// one behind it.
+/// True if the row at `offset` starts on the read's last page or the next one, so that the read fetches it
+/// without a further page.
 bool joins(const FileRead& read, std::int64_t offset, std::int64_t row_bytes) {
   const auto end = std::max(read.offset + read.bytes, offset + row_bytes);
   return offset / page <= (read.offset + read.bytes - 1) / page + 1 && end - read.offset <= most_joined_bytes;
@@ -35,7 +35,7 @@ class AdviceReader final : public FileReader {
   }
 
  private:
-  /// Starts the read of its pages. A wish: where it fails, pread waits a little longer.
+  /// Starts reading the pages. Best effort: if it fails, pread waits a little longer.
   static void advise(int fd, const FileRead& read) {
     ::posix_fadvise(fd, read.offset, read.bytes, POSIX_FADV_WILLNEED);
   }

@@ -22,13 +22,13 @@ namespace speedtorch {
 namespace {
 
 constexpr int most_depth = 4096;
-/// Of a batch so many rows are queried after, and it counts as cached where at most one is not. A row that
-/// faults costs some 35 us on two threads and a read one 7 us, where a cached row takes 0.1 us to copy and
-/// 0.9 us to read (512 B): reading all pays from 1 cold row in 40 on.
+/// Rows of a batch whose residency is queried. The batch counts as cached if at most `most_cold` of them are
+/// not resident. Reading everything pays from 1 cold row in 40. (Per row of 512 B: a page fault costs about
+/// 35 us on two threads, a read of a cold row 7 us, a copy of a cached row 0.1 us, a read of it 0.9 us.)
 constexpr std::int64_t queried_rows = 64;
 constexpr std::int64_t most_cold = 1;
-/// So many without bringing their pages: a batch that is cold as a whole is known by then. The other way is
-/// quicker: where all were queried like this, a batch of 64 warm rows took 1.6 times as long.
+/// The queries that must not fetch pages. They suffice to recognise a batch that is all cold. The other query
+/// is faster: with this one alone, a batch of 64 warm rows took 1.6 times as long.
 constexpr std::int64_t quiet_queries = most_cold + 1;
 constexpr std::int64_t check_grain = 1 << 16;
 
@@ -43,13 +43,13 @@ int duplicate(int fd) {
   return copy;
 }
 
-/// mincore tells a file's owner which of its pages are in memory; anyone else is told that all are.
+/// mincore tells a file's owner which pages are resident. It tells other users that all are.
 bool is_owned(int fd) {
   struct stat file {};
   return ::fstat(fd, &file) == 0 && file.st_uid == ::geteuid();
 }
 
-/// By mincore, where the system says; what it does not say is read.
+/// Asks mincore. Rows count as cold if the system does not answer.
 bool is_in_memory(const std::byte* byte) {
   try {
     return resident_fraction(byte, 1) > 0;
@@ -58,7 +58,7 @@ bool is_in_memory(const std::byte* byte) {
   }
 }
 
-/// @throws ShapeError where the table's end does not fit 63 bits, too.
+/// @throws ShapeError, also if the table's end does not fit into 63 bits
 void check_table(const FileTable& table, const FileRowsOptions& options) {
   std::int64_t bytes = 0;
   const bool fits = table.offset >= 0 && table.rows >= 0 && table.row_bytes >= 0 &&
@@ -119,17 +119,17 @@ FileRows::~FileRows() {
 void FileRows::check_size() const {
   struct stat found {};
   if (::fstat(table_.fd, &found) != 0) refuse_reads("fstat");
-  if (!S_ISREG(found.st_mode)) throw FileError("cannot read rows of what is no regular file");
+  if (!S_ISREG(found.st_mode)) throw FileError("cannot read rows: this is not a regular file");
   if (found.st_size < table_.end()) {
     throw FileError("the file has " + std::to_string(found.st_size) + " bytes, its " +
                     std::to_string(table_.rows) + " rows end at " + std::to_string(table_.end()) +
-                    "; it was shrunk, or is not that table's");
+                    "; it was shrunk, or is another table's");
   }
 }
 
-/// Whether a byte of the file is in memory. To be queried by a read that must not wait has the kernel fetch
-/// the page, and a quick disk has it there before the answer, so that cold rows pass for cached:
-/// without_fetch, it is mincore that is queried, where the file is the caller's own.
+/// True if a byte of the file is resident. A read with RWF_NOWAIT makes the kernel fetch the page, and a fast
+/// disk delivers it before the answer, so cold rows pass for cached. `without_fetch` therefore asks mincore,
+/// if the file is the caller's own.
 bool FileRows::is_resident(std::int64_t offset, bool without_fetch) {
   if (without_fetch && owned_ && map_rows()) return is_in_memory(mapped_rows() - table_.offset + offset);
   std::byte byte{};
@@ -137,10 +137,10 @@ bool FileRows::is_resident(std::int64_t offset, bool without_fetch) {
   if (::preadv2(table_.fd, &to, 1, offset, RWF_NOWAIT) == 1) return true;
   if (errno != EOPNOTSUPP) return false;
   return map_rows() &&
-         is_in_memory(mapped_rows() - table_.offset + offset);  // file systems without such reads
+         is_in_memory(mapped_rows() - table_.offset + offset);  // for file systems without such reads
 }
 
-/// A mapping of its own, because it is advised not to read ahead. False, with errno, where it cannot be had.
+/// Creates a mapping of its own, which is advised not to read ahead. Returns false, with errno, if it cannot.
 bool FileRows::map_rows() {
   if (mapping_ != nullptr) return true;
   const auto bytes = static_cast<std::size_t>(table_.end());

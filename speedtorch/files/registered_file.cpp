@@ -14,8 +14,8 @@
 namespace speedtorch {
 namespace {
 
-/// The registrations of files, each with the number of its users: CUDA takes the same pages once, whatever
-/// the GPU.
+/// Counts the users of each file's registration, because CUDA takes the same pages only once, whatever the
+/// GPU.
 class Registrations {
  public:
   void take(std::span<std::byte> pages, at::Device device) {
@@ -43,7 +43,7 @@ class Registrations {
   std::map<const std::byte*, Shared> all_;
 };
 
-/// Never destroyed: files may be held by static objects.
+/// Never destroyed, because static objects may hold files.
 Registrations& registrations() {
   static auto* const all = new Registrations;
   return *all;
@@ -55,7 +55,7 @@ class RegisteredFile final : public Memory {
       : Memory(file), file_(std::move(file)), pages_(mapping.data()), device_(device) {
     registrations().take(mapping, device);
   }
-  /// Kernels may still be at the pages. Nobody is there to hear of an error.
+  /// Kernels may still use the pages. A destructor cannot report errors.
   ~RegisteredFile() override {
     try {
       synchronize_cuda(device_);
@@ -84,8 +84,8 @@ std::string registration_refusal(std::int64_t bytes, at::Device gpu) {
     cudaGetLastError();
     return "this driver cannot register memory that is only read";
   }
-  // Registered pages stay in memory. The kernel would first throw out everybody else's and then end the
-  // process.
+  // Registered pages stay resident. Without this check the kernel would first evict all other pages and then
+  // end the process.
   const auto limits = memory_limits(MemoryUse::resident);
   if (limits.empty() || bytes <= limits.front().free) return {};
   return "the whole file, " + std::to_string(bytes) + " bytes, would stay in memory; " +

@@ -22,8 +22,8 @@ at::Tensor Memory::view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device 
     throw ShapeError("a tensor of " + sizes_text(sizes) + " needs " + std::to_string(needed) +
                      " bytes, the memory has " + std::to_string(bytes_));
   }
-  // The memory outlives a caller's inference mode, whose tensors count no versions: what was written there
-  // would be unseen by the graphs outside.
+  // The memory outlives a caller's inference mode. Tensors of that mode count no versions, so graphs outside
+  // would not see writes to them.
   const c10::InferenceMode counted(false);
   auto seen = new_view(sizes, dtype, on);
   seen.unsafeGetTensorImpl()->set_version_counter(version_);

@@ -1,4 +1,4 @@
-/// A block of memory in one placement: exact in bytes, freed by scope, seen as a tensor.
+/// A block of memory in one placement: exact in bytes, freed by its owner, viewed as tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +13,12 @@
 
 namespace speedtorch {
 
-/// A block of memory with one owner. Tensors made by `tensor()` share the ownership, and one version counter:
-/// a write through any of them is seen by autograd in all, whichever a graph has saved. Unlike LibTorch's own
-/// memory, `pinned` memory knows nothing of streams: keep it until the streams that use it are done. Its end
-/// waits for its device, so it must not come while a graph is captured there, and not for other devices.
+/// A block of memory with shared ownership. The tensors of `tensor()` own it too, and share one version
+/// counter: autograd sees a write through any of them, whichever tensor a graph has saved.
+///
+/// Unlike LibTorch's memory, `pinned` memory does not know streams. Keep it until the streams that use it are
+/// done. Its destructor waits for its device, so do not destroy it while a graph is captured there. It does
+/// not wait for other devices.
 class Memory : public std::enable_shared_from_this<Memory> {
  public:
   Memory(const Memory&) = delete;
@@ -25,39 +27,40 @@ class Memory : public std::enable_shared_from_this<Memory> {
 
   [[nodiscard]] virtual Placement placement() const = 0;
   [[nodiscard]] virtual std::byte* data() const = 0;
-  /// The device that a tensor on this memory names: `cpu`, or `cuda:N` for `device` memory and the zero-copy
-  /// alias of `pinned` memory.
+  /// The device of tensors on this memory: `cpu`, or `cuda:N` for `device` memory and the zero-copy alias of
+  /// `pinned` memory.
   [[nodiscard]] virtual at::Device device() const { return at::kCPU; }
-  /// The descriptor by which another process can map the same bytes (allocate_shared); -1 for private memory.
+  /// The descriptor through which another process can map the same bytes (allocate_shared); -1 for private
+  /// memory.
   [[nodiscard]] virtual int shared_fd() const { return -1; }
-  /// The descriptor of the file behind `mapped` memory, which begins at the file's first byte; -1 for others.
+  /// The descriptor of the file behind `mapped` memory, which starts at the file's first byte; -1 for others.
   [[nodiscard]] virtual int file_fd() const { return -1; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
-  /// True where the processor can follow `data()`.
+  /// True if the CPU can access `data()`.
   [[nodiscard]] bool on_host() const { return placement() != Placement::device; }
 
-  /// A contiguous tensor of shape `sizes` on the first bytes of this memory; the memory lives as long as the
+  /// A contiguous tensor of shape `sizes` on the first bytes of this memory. The memory lives as long as the
   /// tensor.
-  /// @throws ShapeError where the shape needs more than `bytes()`.
+  /// @throws ShapeError if the shape needs more than `bytes()`
   [[nodiscard]] at::Tensor tensor(at::IntArrayRef sizes, at::ScalarType dtype) const {
     return view(sizes, dtype, device());
   }
-  /// The same memory as a CPU tensor: host placements only. @throws PlacementError for `device` memory.
+  /// The same memory as a CPU tensor, for host placements only. @throws PlacementError for `device` memory
   [[nodiscard]] at::Tensor host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) const;
 
  protected:
   explicit Memory(std::int64_t bytes) : bytes_(bytes) {}
-  /// The bytes of `beneath` once more, as another device sees them: with its version counter.
+  /// The bytes of `beneath` as another device sees them, with the same version counter.
   explicit Memory(const std::shared_ptr<Memory>& beneath)
       : bytes_(beneath->bytes_), version_(beneath->version_) {}
 
  private:
   [[nodiscard]] at::Tensor view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
-  /// A tensor on the first bytes, of which there are enough, that keeps them alive.
+  /// Returns a tensor on the first bytes that keeps them alive. The caller has checked that they suffice.
   [[nodiscard]] virtual at::Tensor new_view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
   std::int64_t bytes_;
-  /// Never written after construction: views copy the pointer to the counter, which is atomic, so any thread
-  /// may make one.
+  /// Never written after construction. Views copy the pointer to the counter, which is atomic, so any thread
+  /// may create one.
   c10::VariableVersion version_{0};
 };
 

@@ -10,7 +10,7 @@
 namespace speedtorch {
 namespace {
 
-/// Not destroyed: tensors in static storage are freed after anything here would be.
+/// Never destroyed, because tensors in static storage are freed later than any object here.
 std::atomic<CappedAllocator*> the_one{nullptr};
 
 /// Above that of LibTorch's own registration, which is 0.
@@ -74,8 +74,8 @@ void CappedAllocator::reset_peak() {
   peak_ = allocated_;
 }
 
-/// Counts `bytes` as out, or throws. Asked for before the memory is taken, so that two threads cannot pass
-/// the cap together.
+/// Counts `bytes` as in use, or throws. Comes before the allocation, so that two threads cannot pass the cap
+/// together.
 void CappedAllocator::reserve(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const bool refused = refuse_in_ > 0 && --refuse_in_ == 0;

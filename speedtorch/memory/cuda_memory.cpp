@@ -16,8 +16,8 @@
 namespace speedtorch {
 namespace {
 
-/// Pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a power
-/// of two).
+/// Pages registered with CUDA, exactly as many bytes as asked for. (LibTorch's pinned allocator rounds up to
+/// a power of two.)
 class PinnedMemory final : public Memory {
  public:
   PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)
@@ -47,7 +47,7 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] at::Device device() const override { return tensor_.device(); }
 
  private:
-  /// On LibTorch's own storage: record_stream() of another would do nothing, without a word.
+  /// On LibTorch's own storage, because record_stream() silently does nothing on another.
   [[nodiscard]] at::Tensor new_view(at::IntArrayRef sizes, at::ScalarType dtype,
                                     at::Device /*on*/) const override {
     auto seen = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor_.storage()),
@@ -87,7 +87,7 @@ std::shared_ptr<Memory> allocate_device(std::int64_t bytes, at::Device device) {
     return std::make_shared<DeviceMemory>(bytes, device);
   } catch (const c10::Error& error) {
     if (!is_cuda_out_of_memory(error)) throw;
-    cudaGetLastError();  // of the runtime's own, where LibTorch caches nothing
+    cudaGetLastError();  // the runtime's own error, where LibTorch does not cache
     refuse_device_memory(bytes, device, error);
   }
 }

@@ -25,7 +25,7 @@ class LibTorchMemory final : public Memory {
   static at::Tensor make(std::int64_t bytes) {
     try {
       return at::empty({bytes}, at::kByte);
-    } catch (const c10::Error& error) {  // of its allocator, or of one that caps it
+    } catch (const c10::Error& error) {  // from LibTorch's allocator, or from one that caps it
       throw MemoryError("cannot allocate " + std::to_string(bytes) +
                         " bytes of libtorch memory: " + error.what_without_backtrace());
     }
@@ -34,7 +34,7 @@ class LibTorchMemory final : public Memory {
   at::Tensor tensor_;
 };
 
-/// Anonymous pages of the asked kind.
+/// Anonymous pages of one kind.
 class AnonymousMemory final : public Memory {
  public:
   AnonymousMemory(Placement placement, std::int64_t bytes)
@@ -51,22 +51,22 @@ class AnonymousMemory final : public Memory {
   AlignedMapping mapping_;
 };
 
-/// Of its owner alone: what is in memory is nobody else's.
+/// Readable by its owner alone, because memory is private.
 Descriptor open_unnamed(const std::string& folder) {
-  const std::string place = folder + "/stbench-memory";  // what its name is made of where it must have one
+  const std::string place = folder + "/stbench-memory";  // the base of its temporary name, where it needs one
   remove_leftovers_and_warn(place);
   const UnfinishedFile file(place, Temporary::unnamed_where_possible, 0600);
   errno = file.error();
   return Descriptor(errno != 0 ? -1 : ::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
 }
 
-/// A file of exactly `bytes`, its blocks reserved, without a name: nothing is left when the process dies.
+/// A file of exactly `bytes` without a name, its blocks reserved. Nothing is left if the process dies.
 Descriptor make_unnamed(const std::string& folder, std::int64_t bytes) {
   require_memory("mapped memory", bytes, MemoryUse::file);
   require_disk("mapped memory", folder, bytes);
   Descriptor file = open_unnamed(folder);
   if (!file.valid()) refuse_memory("mapped", bytes, "cannot create a file in '" + folder + "'");
-  // Reserved now, because a full disk would be a SIGBUS at some later write through the mapping.
+  // Reserve now: a full disk would be a SIGBUS at some later write through the mapping.
   if (const int error = ::posix_fallocate(file.get(), 0, bytes); error != 0) {
     errno = error;
     refuse_memory("mapped", bytes, "posix_fallocate");

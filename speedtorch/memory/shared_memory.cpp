@@ -12,7 +12,7 @@
 namespace speedtorch {
 namespace {
 
-/// A file of `bytes` bytes in memory, without a name.
+/// Creates an unnamed file of `bytes` bytes in memory.
 int open_memory(const std::string& kind, std::int64_t bytes) {
   require_file_size(kind + " memory", bytes);
   require_memory(kind + " memory", bytes, MemoryUse::shared);
@@ -21,7 +21,7 @@ int open_memory(const std::string& kind, std::int64_t bytes) {
   return fd;
 }
 
-/// A memfd, mapped at a multiple of 2 MiB: elsewhere its huge pages could not be mapped as such.
+/// A memfd, mapped at a multiple of 2 MiB, which huge pages need.
 class SharedMemory final : public Memory {
  public:
   SharedMemory(Placement placement, std::int64_t bytes)
@@ -55,7 +55,7 @@ std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes,
     return std::make_shared<SharedMemory>(placement, bytes);
   if (placement == Placement::pinned)
     return pin(std::make_shared<SharedMemory>(Placement::hugepage, bytes), device);
-  throw PlacementError("memory of another process can be pageable, hugepage or pinned, not " +
+  throw PlacementError("shared memory can be pageable, hugepage or pinned, not " +
                        std::string(to_string(placement)));
 }
 

@@ -1,4 +1,4 @@
-/// Where new tables go, and a scope in which they go elsewhere.
+/// Options for new tables, and a guard that sets their defaults.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,20 +9,21 @@
 
 namespace speedtorch {
 
-/// Where a new table goes.
+/// Where a new table lives.
 struct TableOptions {
   Placement placement = Placement::hugepage;
-  c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table; `cpu`: the current GPU
-  std::string file = {};  ///< the `.npy` file that becomes a `mapped` table; empty: one without a name
-  Space space = Space::reserved;  ///< of that file's disk; one without a name is always reserved
+  c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table; `cpu` means the current GPU
+  std::string file = {};  ///< the `.npy` file that a `mapped` table creates; empty: a file without a name
+  Space space =
+      Space::reserved;  ///< how that file takes disk space; a file without a name is always reserved
 };
 
-/// Where the tables go for which the calling thread names no options: the innermost
-/// DefaultTableOptionsGuard's, else huge pages.
+/// The options for tables for which the calling thread names none: those of its innermost
+/// DefaultTableOptionsGuard, else huge pages.
 const TableOptions& default_table_options();
 
-/// The calling thread's tables go there until the end of the scope, however that comes; other threads and
-/// LibTorch's own allocations are not concerned. Scopes nest.
+/// Sets the default options of the calling thread until the end of the scope. Other threads and LibTorch's
+/// own allocations are not affected. Guards nest.
 class DefaultTableOptionsGuard {
  public:
   explicit DefaultTableOptionsGuard(TableOptions options);

@@ -33,7 +33,7 @@ at::Tensor new_rows(const at::Tensor& table, const at::Tensor& index) {
   return index.dim() == 1 ? out : out.view(joined(index.sizes(), row));
 }
 
-/// The gather's derivative, and the other way round.
+/// Gather and Accumulate are each other's derivative.
 struct Accumulate;
 
 struct Gather : Function<Gather> {
@@ -49,7 +49,7 @@ struct Gather : Function<Gather> {
   }
 };
 
-/// Zeros of `rows` rows, to which the rows of `values` are added where the index says.
+/// Adds the rows of `values` to zeros of `rows` rows, where the index says.
 struct Accumulate : Function<Accumulate> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& values, const at::Tensor& index,
                             std::int64_t rows) {

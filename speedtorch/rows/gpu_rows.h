@@ -1,4 +1,5 @@
-/// Row movement on a GPU, of operands that are checked, on the current stream. For the library's own files.
+/// Moves rows on a GPU, on the current stream. The caller has checked the operands. For the library's own
+/// files.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +17,7 @@ void gather_on_gpu(const at::Tensor& table, kernels::ConstRows from, const at::T
 void scatter_on_gpu(kernels::ConstRows from, const at::Tensor& index, kernels::Rows to,
                     const at::Tensor& table, const RowsOptions& options);
 
-/// Bytes that gather_on_gpu() needs of workspace. @throws ShapeError, CudaError
+/// The bytes of workspace that gather_on_gpu() needs. @throws ShapeError, CudaError
 std::int64_t workspace_bytes_on_gpu(const at::Tensor& table, const at::Tensor& index, IndexOrder order);
 
 /// @throws CudaError

@@ -34,8 +34,9 @@ void check_index(const char* name, const at::Tensor& index, at::Device device) {
 
 void check_hybrid_table(const at::Tensor& table, std::int64_t batch) {
   if (table.dim() == 0 || table.numel() == 0)
-    throw ShapeError("a hybrid gather from a table of " + in_words(table) + ", which has no rows to gather");
-  if (batch < 1) throw ShapeError("a hybrid gather of batches of " + std::to_string(batch) + " rows");
+    throw ShapeError("a hybrid gather needs a table with rows, not " + in_words(table));
+  if (batch < 1)
+    throw ShapeError("a hybrid gather needs batches of 1 row or more, not " + std::to_string(batch));
 }
 
 void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at::Tensor& index,

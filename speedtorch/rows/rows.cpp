@@ -14,7 +14,7 @@
 namespace speedtorch {
 namespace {
 
-/// Moves by node where the machine has several and it pays (`move(plan)`); false where not.
+/// Calls `move(plan)` if the machine has several nodes and moving by node pays. Returns false otherwise.
 template <class Move>
 bool moved_by_node(kernels::ConstRows table, std::int64_t bytes, Move move) {
   static const Nodes nodes = read_nodes();

@@ -1,4 +1,4 @@
-/// How rows move on a GPU.
+/// Options of row movement on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,18 +9,18 @@ namespace speedtorch {
 
 using kernels::IndexOrder;
 
-/// How rows are moved on a GPU; the host's kernels take no notice of it.
+/// Options of row movement on a GPU. The host's kernels ignore them.
 struct RowsOptions {
-  /// Streaming multiprocessors to use at most, so that others keep theirs; 0: all. With `sorted` and `unique`
-  /// the sort and the scan (CUB's kernels, which offer no limit) take what they find; the rows keep to
-  /// it.
+  /// The maximum number of streaming multiprocessors, so that other work keeps the rest; 0: all. With
+  /// `sorted` and `unique` it limits the movement, but not the sort and the scan: CUB's kernels offer no
+  /// limit.
   int max_sms = 0;
-  bool check_indices = true;  ///< false: the caller vouches for them; a bad one is then a wild access
-  /// Of a gather from pinned memory: sorted or deduplicated first (speedtorch/kernels/rows/index_order.h has
-  /// the rule).
+  bool check_indices = true;  ///< false: the caller guarantees valid indices; an invalid one is a wild access
+  /// For a gather from pinned memory: sorts or deduplicates the index first
+  /// (speedtorch/kernels/rows/index_order.h says when).
   IndexOrder order = IndexOrder::as_given;
-  /// For an order: of gather_workspace_bytes() bytes at least on the table's GPU, contiguous, starting at a
-  /// multiple of 256 bytes as LibTorch's allocations do; one for each stream.
+  /// For an order: at least gather_workspace_bytes() bytes on the table's GPU, contiguous and aligned to 256
+  /// bytes as LibTorch's allocations are. One per stream.
   at::Tensor workspace;
 };
 

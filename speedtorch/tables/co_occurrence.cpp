@@ -16,7 +16,8 @@ constexpr std::int64_t kPairsOfAThread = 4096;
 
 TableOptions on_host(const TableOptions& options) {
   if (options.placement == Placement::device)
-    throw PlacementError("a co-occurrence table is counted on the host; `pinned` is what a GPU reads of it");
+    throw PlacementError(
+        "a co-occurrence table is counted on the host; use `pinned` for a table that a GPU reads");
   return options;
 }
 
@@ -48,8 +49,8 @@ void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) 
   const auto from = RowIndex(first).numbers(classes(), at::kCPU).to(at::kLong);
   const auto to = RowIndex(second).numbers(classes(), at::kCPU).to(at::kLong);
   if (from.sizes() != to.sizes())
-    throw ShapeError("the pairs are of " + shape_of(first) + " and " + shape_of(second) +
-                     "; both need the same shape");
+    throw ShapeError("the pairs have shapes " + shape_of(first) + " and " + shape_of(second) +
+                     "; both must be equal");
   const auto* const rows = checked(from, classes());
   const auto* const columns = checked(to, classes());
   wait_for_gpu(table_);

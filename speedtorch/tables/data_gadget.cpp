@@ -26,7 +26,7 @@ DataGadget DataGadget::from_memory(const void* values, std::size_t count, at::Sc
     throw ShapeError("an array of " + std::to_string(count) + " elements is not of shape " + c10::str(sizes) +
                      ", which has " + std::to_string(c10::multiply_integers(sizes)));
   }
-  // Only read from: the table is a copy.
+  // The table is a copy, so the values are only read.
   return from_tensor(at::from_blob(const_cast<void*>(values), sizes, at::TensorOptions().dtype(dtype)),
                      options, model);
 }

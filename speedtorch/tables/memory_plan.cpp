@@ -17,12 +17,13 @@ std::int64_t bytes_of(const PlannedTable& table) {
   if (table.rows < 0 || table.dim < 0 || table.states < 0 || too_many)
     throw ShapeError("'" + table.name + "' of " + std::to_string(table.rows) + " rows of " +
                      std::to_string(table.dim) + " and " + std::to_string(table.states) +
-                     " states cannot be");
-  if (table.wanted.empty()) throw ShapeError("'" + table.name + "' names no placement that it may have");
+                     " states is impossible");
+  if (table.wanted.empty())
+    throw ShapeError("'" + table.name + "' names no placement; `wanted` needs at least one");
   return bytes;
 }
 
-/// The budgets that a placement comes out of.
+/// The budgets that a placement draws on.
 std::vector<std::int64_t*> budgets_of(MemoryBudgets& budgets, Placement placement) {
   switch (placement) {
     case Placement::device:
@@ -50,7 +51,7 @@ void take(MemoryBudgets& left, MemoryBudgets& used, Placement placement, std::in
   for (auto* budget : budgets_of(used, placement)) *budget += bytes;
 }
 
-/// A table that looks for a place.
+/// A table that needs a placement.
 struct Request {
   std::string name;
   std::int64_t bytes;
@@ -66,7 +67,7 @@ std::vector<Request> requests_of(const std::vector<PlannedTable>& tables) {
   return requests;
 }
 
-/// @throws NameError where a name would not say which of two is meant
+/// @throws NameError if two tables have one name
 void require_names(const std::vector<Request>& requests) {
   std::map<std::string, std::int64_t> bytes;
   for (const auto& request : requests) {
@@ -74,7 +75,7 @@ void require_names(const std::vector<Request>& requests) {
     if (!is_new)
       throw NameError("two tables of the plan are called '" + request.name + "', one of " +
                       std::to_string(other->second) + " bytes and one of " + std::to_string(request.bytes) +
-                      "; give each a name of its own (a table's states are called 'NAME state 1' and so on)");
+                      "; give each its own name (a table's states are called 'NAME state 1' and so on)");
   }
 }
 

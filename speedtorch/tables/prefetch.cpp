@@ -23,7 +23,7 @@
 namespace speedtorch {
 namespace {
 
-/// The batched reader of a table that lives in a file; null for others.
+/// The batched reader of a table that lives in a file; null for other tables.
 std::unique_ptr<FileRows> reader_of(const Table& table) {
   const int fd =
       table.memory()->file_fd() >= 0 ? table.memory()->file_fd() : (table.file() ? table.file()->fd() : -1);
@@ -56,8 +56,8 @@ PrefetchSetup prefetch_setup(const Table& table, at::Device model, std::size_t d
   return setup;
 }
 
-/// The batches in flight, each in a slot of a ring one longer than they are: the slot that take() gave last
-/// stays the caller's.
+/// The batches in flight, each in a slot of a ring. The ring has one slot more than the depth, because the
+/// slot that take() returned last stays the caller's.
 class Prefetcher::Work {
  public:
   Work(const Table& table, PrefetchSetup setup, std::size_t depth)
@@ -98,21 +98,21 @@ class Prefetcher::Work {
   std::vector<Slot> slots_;
   std::vector<int> cpus_{pinned_cpus().begin(), pinned_cpus().end()};
   std::unique_ptr<FileRows> reader_;
-  std::size_t submitted_ = 0, taken_ = 0;  ///< the caller's
-  std::mutex mutex_;                       ///< of what follows
+  std::size_t submitted_ = 0, taken_ = 0;  ///< used by the caller alone
+  std::mutex mutex_;                       ///< guards the members below
   std::condition_variable changed_;
-  std::size_t waiting_ = 0, gathered_ = 0;  ///< how many were handed to the worker, and came back
+  std::size_t waiting_ = 0, gathered_ = 0;  ///< batches handed to the worker, and those that it has done
   bool ends_ = false;
-  std::mutex rows_;  ///< held by who reads or writes the table's rows
+  std::mutex rows_;  ///< held while the table's rows are read or written
   const pid_t owner_ = ::getpid();
   std::thread worker_;
 };
 
-/// A child that was forked has no copy of the worker: it would be waited for without end.
+/// A forked child has no copy of the worker and would wait for it for ever.
 void Prefetcher::Work::require_worker() const {
   if (!is_of_parent()) return;
   throw OrderError("this Prefetcher belongs to process " + std::to_string(owner_) + ", and process " +
-                   std::to_string(::getpid()) + " was forked from it; make one there");
+                   std::to_string(::getpid()) + " was forked from it; create one there");
 }
 
 Prefetcher::Work::~Work() {
@@ -158,8 +158,8 @@ void Prefetcher::Work::submit(const RowIndex& index) {
   changed_.notify_all();
 }
 
-/// A thread begins with the affinity of who made it: one CPU, where set_threads() pinned that. The worker's
-/// own pool is spread as the caller's is. Where the system refuses that, it is slower and right all the same.
+/// A thread inherits its creator's affinity, which is one CPU if set_threads() pinned the creator. This
+/// spreads the worker's own pool as the caller's is. If the system refuses, the worker is slower but correct.
 void Prefetcher::Work::spread_threads() const {
   if (cpus_.empty()) return;
   try {
@@ -205,7 +205,7 @@ void Prefetcher::Work::gather(std::size_t number) {
   if (setup_.route == Route::host) return gather_on_host(index, out);
   auto& side = *setup_.side;
   if (setup_.route == Route::staged) {
-    side.make_host_wait(number);  // the staging memory's last copy
+    side.make_host_wait(number);  // for the last copy from this staging memory
     reserve(slot.staging, slot.count, setup_.staging);
     auto staged = slot.staging.narrow(0, 0, slot.count);
     gather_on_host(index, staged);
@@ -247,11 +247,12 @@ void Prefetcher::Work::scatter(const RowIndex& index, const at::Tensor& values, 
     for (auto k = taken_; k < gathered; ++k) setup_.side->make_caller_wait(k % slots_.size());
   }
   scatter_rows(table_, index, values, duplicates);
-  if (setup_.route == Route::host) wait_for_gpu(table_);  // for a batch that the worker is to begin
+  if (setup_.route == Route::host) wait_for_gpu(table_);  // for the batches that the worker has yet to start
   if (setup_.side)
     for (auto k = gathered; k < submitted_; ++k) setup_.side->record_caller(k % slots_.size());
   const auto written = index.numbers(table_.rows(), setup_.index_device).flatten();
-  for (auto k = taken_; k < gathered; ++k) {  // those that the worker has not begun read the new rows
+  for (auto k = taken_; k < gathered;
+       ++k) {  // batches that the worker has not started will read the new rows
     auto& slot = slots_[k % slots_.size()];
     if (!slot.stale) slot.stale = at::isin(slot.index, written).any().item<bool>();
   }
@@ -263,8 +264,8 @@ Prefetcher::Prefetcher(const Table& table, at::Device model, std::size_t depth)
 Prefetcher::Prefetcher(const Table& table, PrefetchSetup setup, std::size_t depth)
     : work_(std::make_unique<Work>(table, std::move(setup), depth)) {}
 
-/// In a forked child nobody can be joined, the mutex may be the worker's for ever, and the end of a condition
-/// variable waits for whoever waited there: all that is kept.
+/// In a forked child there is no thread to join, the worker may hold the mutex for ever, and a condition
+/// variable's destructor waits for its waiters. So the child leaks all of it.
 Prefetcher::~Prefetcher() {
   if (work_ && work_->is_of_parent()) static_cast<void>(work_.release());
 }

@@ -9,7 +9,7 @@
 namespace speedtorch {
 namespace {
 
-using Events = std::vector<c10::Event>;  // one for each GPU
+using Events = std::vector<c10::Event>;  // one per GPU
 
 class StreamsOfGpus final : public SideStream {
  public:
@@ -24,7 +24,7 @@ class StreamsOfGpus final : public SideStream {
 
   void record_caller(std::size_t slot) override {
     const auto streams = callers();
-    hold(streams, caller_events_[slot]);  // of other streams than these, perhaps
+    hold(streams, caller_events_[slot]);  // which may be of other streams
     record_all(caller_events_[slot], streams);
   }
   void wait_for_caller(std::size_t slot) override { hold(sides_, caller_events_[slot]); }
@@ -48,7 +48,7 @@ class StreamsOfGpus final : public SideStream {
   static void record_all(Events& events, const std::vector<c10::Stream>& streams) {
     for (std::size_t k = 0; k < events.size(); ++k) events[k].record(streams[k]);
   }
-  /// Each of the streams waits for all events.
+  /// Makes each of the streams wait for all events.
   static void hold(const std::vector<c10::Stream>& streams, Events& events) {
     for (auto& event : events)
       for (const auto& stream : streams) event.block(stream);
@@ -57,7 +57,7 @@ class StreamsOfGpus final : public SideStream {
   std::vector<at::Device> gpus_;
   c10::impl::VirtualGuardImpl streams_;
   std::vector<c10::Stream> sides_;
-  std::vector<Events> caller_events_, side_events_;  // of each slot
+  std::vector<Events> caller_events_, side_events_;  // per slot
 };
 
 }  // namespace

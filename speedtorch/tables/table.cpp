@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t staged_bytes = std::int64_t{64} << 20;
 
-/// Bytes of a table. @throws ShapeError where none can have that shape or dtype
+/// Bytes of a table. @throws ShapeError for an impossible shape or dtype
 std::int64_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
   if (at::isQIntType(dtype) || at::isBitsType(dtype) || dtype == at::ScalarType::Undefined)
     throw ShapeError(std::string("a table cannot hold elements of type ") + c10::toString(dtype));
@@ -31,7 +31,7 @@ std::int64_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
   return is_empty ? 0 : bytes;
 }
 
-/// What a new table is set by: a tensor on the host where there is one.
+/// The tensor through which a table is set: on the host if possible.
 at::Tensor settable(const Table& table) {
   return table.memory()->on_host() ? table.host_tensor() : table.tensor();
 }
@@ -42,7 +42,7 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& opti
   const auto bytes = bytes_of(sizes, dtype);
   if (!options.file.empty()) {
     if (options.placement != Placement::mapped)
-      throw ShapeError("a file is for a mapped table, and this one is " +
+      throw ShapeError("only a mapped table takes a file, and this one is " +
                        std::string(to_string(options.placement)));
     return {MappedFile::create(options.file, sizes, dtype, set, options.space), sizes, dtype};
   }
@@ -54,8 +54,8 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& opti
   return table;
 }
 
-/// Between a host and a GPU, LibTorch copies what is not contiguous through whole copies: so by some rows
-/// each.
+/// Between a host and a GPU, LibTorch copies non-contiguous tensors through whole copies. So this copies some
+/// rows at a time.
 void copy_array(at::Tensor& target, const at::Tensor& array) {
   if (target.device() == array.device()) {
     target.copy_(array);
@@ -108,7 +108,7 @@ Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& wit
 
 Table Table::from_array(const at::Tensor& array, const TableOptions& options) {
   if (array.layout() != at::kStrided)
-    throw ShapeError("a table is made of a strided tensor, and this one is sparse");
+    throw ShapeError("a table copies a strided tensor, and this one is sparse");
   const auto source = array.detach();
   return make(source.sizes(), source.scalar_type(), options,
               [&](at::Tensor& elements) { copy_array(elements, source); });
@@ -117,7 +117,7 @@ Table Table::from_array(const at::Tensor& array, const TableOptions& options) {
 Table Table::from_file(const std::string& path, const TableOptions& options, Access access) {
   if (options.placement != Placement::mapped) return copied_from_file(path, options);
   if (!options.file.empty())
-    throw ShapeError("a mapped table from a file is that file itself; it cannot go to another file too");
+    throw ShapeError("a mapped table from a file is that file itself; it cannot also create another file");
   const auto file = MappedFile::open(path, access);
   return {file, file->shape(), file->dtype()};
 }

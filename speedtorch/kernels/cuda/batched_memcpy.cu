@@ -11,7 +11,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Row `i` of the side that the index names.
+/// Row `i` of the side that the index selects.
 template <class Index>
 struct NamedRow {
   std::byte* data;
@@ -37,7 +37,7 @@ void run_batched(void* scratch, std::size_t& scratch_bytes, From from, To to, st
              "cub::DeviceMemcpy::Batched");
 }
 
-/// The iterators' types read and write through `void*`; what is read is not written.
+/// The iterators' types read and write through `void*`; the source is never written.
 std::byte* readable(const std::byte* data) { return const_cast<std::byte*>(data); }
 
 template <class Index>

@@ -1,4 +1,4 @@
-// The thin part: launch and arithmetic. What a thread does is in flat_lane.h.
+// Launches and errors only. flat_lane.h has the work of a thread.
 
 #include "speedtorch/kernels/cuda/flat_step.h"
 
@@ -31,7 +31,7 @@ void launch(const FlatLane<T, Update>& lane, cudaStream_t stream) {
   check_cuda(cudaGetLastError(), "the launch of flat_step_kernel");
 }
 
-/// A block of threads for each block of elements.
+/// One thread block per block of elements.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     flat_square_sums_kernel(const FlatTables<T> tables, std::int64_t n, const Change<T> change,

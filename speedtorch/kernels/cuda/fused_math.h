@@ -1,4 +1,4 @@
-/// The arithmetic that the CUDA kernels give to the bodies of updates.h. C++17, and no CUDA header.
+/// The arithmetic that the CUDA kernels pass to the bodies of updates.h. C++17, and no CUDA header.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace speedtorch::kernels {
 
-/// The arithmetic of the bodies: fused where they say so, and (compiled with -fmad=false) nowhere else.
+/// Fuses where the bodies ask for it and (compiled with -fmad=false) nowhere else.
 struct FusedMath {
   static SPEEDTORCH_INLINE float mul_add(float a, float b, float c) { return ::fmaf(a, b, c); }
   static SPEEDTORCH_INLINE double mul_add(double a, double b, double c) { return ::fma(a, b, c); }

@@ -1,4 +1,4 @@
-/// Launches of kernels whose threads stride over their work.
+/// Launches kernels whose threads stride over their work.
 #pragma once
 
 #include "speedtorch/kernels/cuda/device.h"

@@ -1,4 +1,5 @@
-// Sorted and deduplicated gathers: CUB sorts and scans, small kernels in between, the row kernels move.
+// Sorted and deduplicated gathers: CUB sorts and scans, small kernels run in between, and the row kernels
+// move.
 
 #include "speedtorch/kernels/cuda/ordered_rows.h"
 
@@ -15,16 +16,16 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Where everything lies in the workspace.
+/// The parts of the workspace.
 template <class Index>
 struct Parts {
   Runs<Index> runs;
-  std::byte* rows = nullptr;     ///< the rows that `runs.unique` names
+  std::byte* rows = nullptr;     ///< the rows that `runs.unique` selects
   std::byte* scratch = nullptr;  ///< CUB's
   std::size_t scratch_bytes = 0;
 };
 
-/// Rows of the workspace start at words, so that they are copied on by whole words where `out` allows it.
+/// The workspace's rows start at words, so that whole words can be copied from them if `out` allows it.
 std::int64_t word_stride(std::int64_t row_bytes) { return (row_bytes + 15) / 16 * 16; }
 
 template <class Index>
@@ -85,8 +86,8 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
     place_run(runs, i, count, rows, errors, memory);
 }
 
-/// Bits that tell the table's rows apart; only they are sorted by. Bad indices may then stand anywhere, which
-/// costs nothing but order.
+/// The number of bits that tell the table's rows apart; the sort uses only these. Invalid indices may then be
+/// anywhere in the order, which does no harm.
 int bits_of_rows(std::int64_t rows) {
   int bits = 1;
   while (bits < 62 && (std::int64_t{1} << bits) < rows) ++bits;
@@ -118,7 +119,7 @@ void find_unique(std::int64_t count, std::int64_t rows, Parts<Index>& parts, con
                                         count, rows, errors);
 }
 
-/// Each row once over the link into the workspace, and from there to all its places.
+/// Gathers each row once over the link into the workspace, and from there to all its positions.
 template <class Index>
 void gather_unique(ConstRows table, std::int64_t count, Rows out, const Parts<Index>& parts,
                    const CudaLaunch& launch, cudaStream_t stream) {
@@ -131,7 +132,7 @@ void gather_unique(ConstRows table, std::int64_t count, Rows out, const Parts<In
   launch_move(once, over_link, stream);
 
   CudaLaunch in_device = launch;
-  in_device.check_indices = false;  // they are our own
+  in_device.check_indices = false;  // they are computed here, so valid
   in_device.from = MemoryKind::device;
   launch_move(plan_move<std::int32_t>(rows, out, parts.runs.place_of, count, Direction::gather, in_device),
               in_device, stream);

@@ -1,5 +1,4 @@
-// The thin part of the CUDA kernels: launches and errors. The plan is in plan.h, the body in
-// lane.h.
+// Launches and errors only. The plan is in plan.h, the body in lane.h.
 
 #include "speedtorch/kernels/cuda/rows.h"
 
@@ -12,7 +11,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Bounds of the largest block, so that a launch with a budget can use it: 64 registers a thread.
+/// Bounded for the largest block, so that a launch with a budget can use it: 64 registers per thread.
 template <class FromWord, class ToWord, class Index, Access kAccess>
 __global__ void __launch_bounds__(kBudgetBlockThreads) move_rows_kernel(LaneMove<Index> move) {
   constexpr bool kLinked = kAccess == Access::link_read || kAccess == Access::link_write;
@@ -47,8 +46,7 @@ void launch_kernel(const LaneMove<Index>& move, const CudaLaunch& launch, cudaSt
   kernel<<<dim3(shape.blocks, shape.parts), dim3(shape.threads, shape.block_parts), 0, stream>>>(move);
 }
 
-/// The accesses of a plan's narrower side go by `Word`; the link's side by kLinkWidth bytes where it is
-/// wider.
+/// The plan's narrower side is accessed by `Word`; the link's side by kLinkWidth bytes if that is wider.
 template <class Word, class Index>
 void launch_words(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream) {
   const LanePlan& plan = move.plan;

@@ -1,4 +1,4 @@
-// CUB sorts and sums, small kernels in between, one kernel an update does the step.
+// CUB sorts and sums, small kernels run in between, and one kernel per update does the step.
 
 #include "speedtorch/kernels/cuda/sparse_step.h"
 
@@ -14,7 +14,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Where everything lies in the workspace.
+/// The parts of the workspace.
 struct Parts {
   StepKeys unsorted;
   StepKeys keys;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
   update_all_lane(tables, grad, update, now, thread_number(), thread_count());
 }
 
-/// Bits of the keys, of which the largest is the number of rows.
+/// Bits of the keys, the largest of which is the number of rows.
 int key_bits(std::int64_t rows) {
   int bits = 1;
   while (bits < 63 && (std::int64_t{1} << bits) <= rows) ++bits;

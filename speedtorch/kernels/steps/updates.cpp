@@ -8,7 +8,7 @@
 namespace speedtorch {
 namespace {
 
-/// `right` is a comparison that holds, so that what is not a number is refused too.
+/// `right` is a comparison that holds for valid values, so that NaN fails too.
 void require(bool right, const char* optimizer, const char* option, double value, const char* wanted) {
   if (right) return;
   std::ostringstream text;

@@ -49,14 +49,14 @@ const std::vector<std::pair<std::string, at::ScalarType>> kKinds{{"bool", at::kB
                                                                  {"complex64", at::kComplexFloat},
                                                                  {"complex128", at::kComplexDouble}};
 
-/// 3 x 5 elements as tests/speedtorch/files/numpy_files.py has them.
+/// The 3 x 5 elements of tests/speedtorch/files/numpy_files.py.
 at::Tensor expected(at::ScalarType dtype) {
   const auto numbers = at::arange(15, at::kDouble).reshape({3, 5});
   if (dtype == at::kBool) return numbers.remainder(2).to(dtype);
   return c10::isComplexType(dtype) ? at::complex(numbers, 2 * numbers).to(dtype) : numbers.to(dtype);
 }
 
-/// By the bytes: LibTorch compares no uint16 to uint64.
+/// Compares bytes, because LibTorch does not compare uint16 to uint64.
 bool same(const at::Tensor& one, const at::Tensor& other) {
   return one.scalar_type() == other.scalar_type() && one.sizes() == other.sizes() &&
          std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) == 0;
@@ -67,7 +67,7 @@ class MappedFiles : public testing::Test {
   [[nodiscard]] std::string path(const std::string& name = "table.npy") const {
     return (folder_.path() / name).string();
   }
-  /// A file of 100 x 33 floats, element i being i.
+  /// A file of 100 x 33 floats, where element i is i.
   [[nodiscard]] std::string counted() const {
     MappedFile::create(path(), {100, 33}, at::kFloat, [](at::Tensor& array) {
       array.copy_(at::arange(3300).reshape({100, 33}));
@@ -103,10 +103,9 @@ TEST_F(MappedFiles, AreZerosUntilTheyAreFilled) {
   EXPECT_LE(made.st_blocks * 512, 16384) << "sparse: but for its header it has no blocks";
 }
 
-/// What makes it a table that may be larger than memory: reading two rows brings no more than what is around
-/// them.
+/// This makes it a table that may be larger than memory: reading two rows brings only the pages around them.
 TEST_F(MappedFiles, AreInMemoryOnlyWhereRowsWereRead) {
-  constexpr std::int64_t rows = 1 << 19;  // of 128 bytes: 64 MiB, more than two reads ahead
+  constexpr std::int64_t rows = 1 << 19;  // of 128 bytes: 64 MiB, more than two readaheads
   const Uniform numbers{0, 1, 3};
   const auto table = Table::filled({rows, 32}, at::kFloat, numbers, {.placement = Placement::mapped});
   const auto& memory = *table.memory();
@@ -188,11 +187,12 @@ TEST_F(MappedFiles, RefuseMissingAndIrregularFiles) {
   EXPECT_THAT(refused<FileError>(path("folder")), HasSubstr("'folder' is a folder"));
   EXPECT_THAT(refused<FileError>(path("folder"), Access::read_write), HasSubstr("Is a directory"));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(refused<FileError>(path("pipe")), HasSubstr("'pipe' is no regular file")) << "and did not wait";
-  EXPECT_THAT(refused<FileError>("/dev/zero"), HasSubstr("'zero' is no regular file"));
+  EXPECT_THAT(refused<FileError>(path("pipe")), HasSubstr("'pipe' is not a regular file"))
+      << "and did not wait";
+  EXPECT_THAT(refused<FileError>("/dev/zero"), HasSubstr("'zero' is not a regular file"));
 }
 
-/// Of the superuser nothing is refused by permission: then the test asks as somebody else.
+/// Permissions do not restrict root, so the test asks as another user.
 TEST_F(MappedFiles, DoNotOpenUnwritableFilesForWriting) {
   const auto file = counted();
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0555));
@@ -306,7 +306,7 @@ TEST_F(MappedFiles, FlushOnlyRowsThatTheyHave) {
   MappedFile::create(path("empty"), {0, 5}, at::kInt)->flush(0, 0);
 }
 
-/// The boundaries of 2^31 elements and bytes, and the last row of all.
+/// The boundaries of 2^31 elements and bytes, and the last row.
 TEST_F(MappedFiles, MoveEachRowOfMoreThan31BitsOfElements) {
   const std::int64_t rows = (1 << 22) + 3;
   const auto file = MappedFile::create(path(), {rows, 512}, at::kByte, {}, Space::sparse);
@@ -331,7 +331,7 @@ TEST_F(MappedFiles, MoveEachRowOfMoreThan31BitsOfElements) {
   EXPECT_LT(made.st_blocks * 512, 1 << 20) << "only what was written has blocks";
 }
 
-/// Bytes of address space that the process has taken.
+/// Address space that the process uses, bytes.
 rlim_t taken_bytes() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -417,7 +417,7 @@ TEST_F(MappedFiles, MayBeOpenedAndReadByManyThreads) {
   EXPECT_THAT(right, testing::Each(50));
 }
 
-/// io_uring answers "try again" instead of waiting for the disk where the descriptor says so.
+/// On an O_NONBLOCK descriptor, io_uring answers "try again" instead of waiting for the disk.
 TEST_F(MappedFiles, ReadsThroughTheirDescriptorWait) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_EQ(::fcntl(file->fd(), F_GETFL) & O_NONBLOCK, 0);
@@ -433,7 +433,7 @@ TEST_F(MappedFiles, AreStagedForAMissingGpu) {
   EXPECT_THAT(message_of<PlacementError>([&] { (void)file->pin(at::kCPU); }), HasSubstr("not for cpu"));
 }
 
-/// NumPy on the other side.
+/// Files exchanged with NumPy.
 class MappedFilesAndNumPy : public MappedFiles {
  protected:
   void SetUp() override {

@@ -14,7 +14,7 @@ using Shape = std::vector<std::int64_t>;
 
 std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-/// A file of format 1.0 with that dictionary; its elements begin at byte `offset`.
+/// A file of format 1.0 with that dictionary, whose elements start at byte `offset`.
 std::string file_of(const std::string& descr, const std::string& shape, std::size_t offset = 128,
                     const std::string& order = "False") {
   std::string header = "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryElement, testing::Range(0, static_cast<int>(N
 TEST(NpyArray, HasSpaceForTheLongestShapeAndNoMore) {
   EXPECT_EQ(npy_header(NpyElement::int8, Shape(64, 1)).size(), 4096U);
   Shape longest(64, std::numeric_limits<std::int64_t>::max());
-  longest.back() = 0;  // or there were too many elements
+  longest.back() = 0;  // otherwise there are too many elements
   const auto header = npy_header(NpyElement::complex128, longest);
   EXPECT_EQ(header.size(), 4096U);
   EXPECT_EQ(npy_array(bytes(header), 4096).shape, longest);

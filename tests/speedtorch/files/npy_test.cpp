@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Shape = std::vector<std::int64_t>;
 
-/// A file of that version with that header, as it stands, and those elements.
+/// A file of that version with exactly that header and those elements.
 std::string file_of(const std::string& header, const std::string& data = "", int major = 1) {
   std::string file("\x93NUMPY");
   file += static_cast<char>(major);
@@ -156,7 +156,7 @@ TEST(NpyIntegers, MustBeAllThereAndNoMore) {
               HasSubstr("promises"));
 }
 
-/// Its header, longer by a byte, takes the first of the data, and what the data loses makes up for it.
+/// Its header, longer by a byte, takes the first byte of the data, so that the lengths match again.
 TEST(NpyIntegers, RefuseAFileCopiedAsTextToTheRightLength) {
   const std::string whole = file_of(header_of("<i4", "(2,)"), "\x01\x02\x03\x04\r\n\x05\x06");
   std::string copied = whole;
@@ -169,7 +169,7 @@ TEST(NpyIntegers, RefuseAFileCopiedAsTextToTheRightLength) {
 
 TEST(NpyIntegers, RefuseUnreadableFiles) {
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("/dev/zero"); }),
-              HasSubstr("'/dev/zero' is no regular"));
+              HasSubstr("'/dev/zero' is not a regular"));
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("no-such-file.npy"); }),
               HasSubstr("cannot be read"));
 }
@@ -191,7 +191,7 @@ TEST(Npy, ThrowsNothingButNpyErrorOnDamage) {
   EXPECT_GT(refused, 15'000);
 }
 
-/// Files that NumPy itself wrote.
+/// Files that NumPy wrote.
 class FromNumPy : public testing::Test {
  protected:
   void SetUp() override {
@@ -199,7 +199,7 @@ class FromNumPy : public testing::Test {
       GTEST_SKIP() << "STBENCH_PYTHON is not set (a Python with NumPy)";
   }
 
-  /// The path of a file that the Python expression, an array, was saved to.
+  /// The path of a file with the array of this Python expression.
   [[nodiscard]] std::string saved(const std::string& array, const std::string& version = "None") const {
     const std::string path = (folder_.path() / "a.npy").string();
     const std::string command = std::string(STBENCH_PYTHON) + " -c \"import numpy as np; f = open('" + path +

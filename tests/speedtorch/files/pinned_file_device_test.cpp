@@ -72,7 +72,7 @@ TEST_P(DevicePinnedFiles, LiveAsLongAsTheirLastTensor) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-/// Of the same pages the driver takes one registration: with two callers the second was an error.
+/// The driver accepts one registration of the same pages: without sharing, the second caller got an error.
 TEST_P(DevicePinnedFiles, ShareOneRegistrationOfTheSamePages) {
   const auto file = MappedFile::open(path(), GetParam());
   auto first = file->pin(at::Device("cuda:0"));
@@ -84,7 +84,7 @@ TEST_P(DevicePinnedFiles, ShareOneRegistrationOfTheSamePages) {
   EXPECT_TRUE(at::equal(table.cpu(), values_));
 }
 
-/// Pages that somebody else registered: the driver refuses them, and nothing of ours is left.
+/// Someone else has registered the pages: the driver refuses them, and nothing of ours is left.
 TEST_P(DevicePinnedFiles, AreStagedIfTheDriverRefuses) {
   const auto file = MappedFile::open(path(), GetParam());
   auto* const pages = file->data() - reinterpret_cast<std::uintptr_t>(file->data()) % 4096;

@@ -1,4 +1,4 @@
-/// Which GPU memory is of, how long it lives, and what its errors leave behind. Needs a GPU, or two.
+/// The GPU that memory is on, how long it lives, and what its errors leave behind. Needs one or two GPUs.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -52,7 +52,7 @@ TEST_F(GpuMemoryOfTwo, IsOnTheThreadsCurrentGpu) {
   EXPECT_EQ(allocate(Placement::pinned, kMiB)->device(), at::Device("cuda:1"));
 }
 
-/// Work on the other GPU, by tables that a scope sends there.
+/// Works on the other GPU, with tables that a guard puts there.
 TEST_F(GpuMemoryOfTwo, AGuardsTablesAreOnItsGpuAndTheThreadStaysOnItsOwn) {
   const at::Device other("cuda:1");
   const auto values = at::arange(40).view({10, 4}).to(at::kFloat);
@@ -75,7 +75,7 @@ TEST_F(GpuMemoryOfTwo, AGuardsTablesAreOnItsGpuAndTheThreadStaysOnItsOwn) {
             the_gpu);
 }
 
-/// A table where the host counts and the GPU reads.
+/// The host counts in the table and the GPU reads it.
 TEST_F(GpuMemory, CountsPairsInPinnedMemory) {
   const auto first = at::randint(0, 20, {3000}, at::kLong), second = at::randint(0, 20, {3000}, at::kLong);
   CoOccurrence here(20), there(20, TableOptions{.placement = Placement::pinned, .device = the_gpu});
@@ -85,7 +85,7 @@ TEST_F(GpuMemory, CountsPairsInPinnedMemory) {
   EXPECT_THROW(CoOccurrence(20, TableOptions{.placement = Placement::device, .device = the_gpu}), Error);
 }
 
-/// What goes into the GPU's memory by plan can be had there, and what does not is left for pinned memory.
+/// What the plan puts on the GPU can be allocated there; the rest goes to pinned memory.
 TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
   const auto budgets = free_budgets(the_gpu, ".");
   EXPECT_GT(budgets.device, 0);
@@ -99,7 +99,7 @@ TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
   EXPECT_EQ(plan.placement_of("b"), Placement::pinned);
 }
 
-/// To wait for a device is refused while one of its streams is captured.
+/// CUDA refuses to wait for a device while one of its streams is captured.
 TEST_F(GpuMemory, AFailedWaitIsReported) {
   const auto stream = c10::cuda::getStreamFromPool(false, 0);
   cudaGraph_t graph = nullptr;
@@ -123,7 +123,7 @@ TEST_F(GpuMemory, RefusesAMissingGpu) {
   EXPECT_THAT([] { (void)cuda_free_bytes(no_gpu); }, refuses);
 }
 
-/// The tensor goes, and its memory is taken by another while a stream that was recorded still reads it.
+/// The tensor is freed and its memory reused while a recorded stream still reads it.
 TEST_F(GpuMemory, WaitsForTheStreamsThatWereRecorded) {
   const auto stream = c10::cuda::getStreamFromPool(false, 0);
   at::Tensor seen;
@@ -158,7 +158,7 @@ TEST_F(GpuMemory, SumsEveryTypeThatTheHostSums) {
     scatter_rows(host, index, values, Duplicates::accumulate);
     auto there = start.to(the_gpu);
     scatter_rows(there, index, values.to(the_gpu), Duplicates::accumulate);
-    // Halves are beyond their range: both are infinite.
+    // The sums of halves are out of range: both are infinite.
     EXPECT_TRUE(at::equal(there.cpu().view(at::kByte), host.view(at::kByte))) << dtype;
   }
 }

@@ -418,7 +418,7 @@ TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
                 OptimizerFactory(model.adam, model.weight, kRows,
                                  {.placement = Placement::mapped, .file = home});
               }),
-              HasSubstr("'states' cannot be made"));
+              HasSubstr("'states' cannot be created"));
   EXPECT_TRUE(std::filesystem::exists(home + "/exp_avg.npy"));
 }
 
@@ -428,11 +428,11 @@ TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
   const OptimizerFactory states(model.adam, model.weight, kRows);
   const auto kept = (folder.path() / "kept").string();
   states.save(kept);
-  EXPECT_THAT(refusal<FileError>([&] { states.save(kept); }), HasSubstr("'kept' cannot be made"));
-  EXPECT_THAT(refusal<FileError>([&] { states.save(kept + "/none/kept"); }), HasSubstr("cannot be made"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(kept); }), HasSubstr("'kept' cannot be created"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(kept + "/none/kept"); }), HasSubstr("cannot be created"));
   const auto empty = (folder.path() / "empty").string();
   std::filesystem::create_directory(empty);
-  EXPECT_THAT(refusal<FileError>([&] { states.save(empty); }), HasSubstr("'empty' cannot be made"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(empty); }), HasSubstr("'empty' cannot be created"));
   EXPECT_TRUE(std::filesystem::is_empty(empty));
   std::filesystem::remove(empty);
   std::vector<std::string> left;

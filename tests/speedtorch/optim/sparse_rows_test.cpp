@@ -107,7 +107,7 @@ TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
   EXPECT_TRUE(at::equal(table, whole.table()));
   EXPECT_TRUE(at::equal(second.row_steps(), whole.row_steps()));
   EXPECT_THAT(refusal<FileError>([&] { SparseRows(some_rows(), AdamOptions{}, home); }),
-              HasSubstr("'states' cannot be made"));
+              HasSubstr("'states' cannot be created"));
 }
 
 TEST(SparseRows, TheirStatesGoWhereTheScopeSays) {
@@ -170,7 +170,7 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("with strides [1, 2]"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
-  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
+  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is undefined");
   EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
   EXPECT_EQ(step(at::arange(4), rows.states().at(1).table),

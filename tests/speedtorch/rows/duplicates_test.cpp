@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// The reference: place after place, by LibTorch's own operations on one row.
+/// The reference: one position after the other, by LibTorch's own operations on one row.
 at::Tensor one_by_one(at::Tensor table, const at::Tensor& values, const at::Tensor& index,
                       Duplicates duplicates) {
   const auto flat = index.flatten().to(at::kLong);
@@ -112,7 +112,7 @@ TEST(Duplicates, RejectReportsRowAndPositions) {
     require_distinct(at::tensor({2, 5, 5, 2}, at::kLong), 10);
     FAIL() << "nothing was thrown";
   } catch (const DuplicateError& error) {
-    EXPECT_EQ(error.row(), 5);  // not the smallest row: that whose second place comes first
+    EXPECT_EQ(error.row(), 5);  // not the smallest row: the one whose second position comes first
     EXPECT_EQ(error.second(), 2);
   }
   const auto distinct = at::tensor({7, 3, 9}, at::kInt);

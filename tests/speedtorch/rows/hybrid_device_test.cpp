@@ -48,7 +48,7 @@ TEST_F(HybridDevice, GathersAsTheHostDoes) {
   }
 }
 
-/// Whatever the machine's rates are, on an emulated GPU for one, both ways are taken.
+/// Uses both ways whatever the machine's rates are, also on an emulated GPU.
 TEST_F(HybridDevice, GathersByEachWayAndBoth) {
   for (const double share : {0.0, 0.3, 1.0}) {
     HybridGather hybrid(table, host_table, batch, share);
@@ -65,7 +65,7 @@ TEST_F(HybridDevice, GathersByEachWayAndBoth) {
   EXPECT_THROW(HybridGather(table, host_table, batch, std::nan("")), OptionError);
 }
 
-/// All of them are enqueued before one is looked at.
+/// Enqueues all of them before it checks one.
 TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
   HybridGather hybrid(table, host_table, batch, 0.5);
   constexpr int rounds = 12;

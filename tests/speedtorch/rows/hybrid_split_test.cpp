@@ -61,7 +61,7 @@ TEST(HybridShareOf, IsNoneIfNoneWasBest) {
   EXPECT_EQ(hybrid_share_of({25 * kGb, 30 * kGb, 25 * kGb, 0}, 0, kBatch, kBatch), 0);
 }
 
-/// No share on a grid is faster by the model than the one it gives.
+/// By the model, no share on a grid is faster than the returned one.
 TEST(HybridShare, IsTheFastestOfAll) {
   for (const double host : {2.0, 10.0, 20.0, 40.0}) {
     for (const double start : {0.0, 20e-6, 200e-6}) {

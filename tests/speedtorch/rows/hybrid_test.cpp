@@ -1,4 +1,4 @@
-/// What the hybrid gather and the options say where there is no GPU, or no use for one.
+/// The messages of the hybrid gather and its options without a GPU.
 #include "speedtorch/rows/hybrid.h"
 
 #include <ATen/ATen.h>

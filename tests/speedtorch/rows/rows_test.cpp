@@ -166,11 +166,11 @@ TEST(Rows, RefuseOutputRowsThatOverlap) {
   auto sliding = at::zeros({6}).as_strided({4, 3}, {1, 1});
   EXPECT_THROW(scatter_rows(sliding, at::tensor({0, 3}), at::ones({2, 3})), ShapeError);
   auto out = at::zeros({2, 3});
-  gather_rows(at::ones({1, 3}).expand({4, 3}), at::tensor({0, 3}), out);  // read, they may
+  gather_rows(at::ones({1, 3}).expand({4, 3}), at::tensor({0, 3}), out);  // valid for reading
   EXPECT_EQ(out.sum().item<float>(), 6);
 }
 
-/// Or a gradient would go to what was overwritten.
+/// Otherwise a gradient would flow to overwritten values.
 TEST(Rows, RefuseAnOutThatAutogradTracks) {
   const auto table = at::ones({4, 3});
   const auto index = at::tensor({0, 3});

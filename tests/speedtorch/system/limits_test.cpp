@@ -25,7 +25,7 @@ using testing::StartsWith;
 
 constexpr std::int64_t MiB = std::int64_t{1} << 20;
 
-/// A machine that is described by files: 1000 kB of memory, and no limits.
+/// A machine described by files: 1000 kB of memory, and no limits.
 class DescribedMachine : public testing::Test {
  protected:
   void SetUp() override { write_memory(500, 0); }
@@ -76,7 +76,7 @@ TEST_F(DescribedMachine, PromisesNoMoreThanItsCommitLimitInModeTwoOnly) {
   folder_.write("proc/sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(refusal(200 * 1024), "none");
   EXPECT_EQ(refusal(200 * 1024 + 1), "204800 CommitLimit (vm.overcommit_memory is 2)");
-  EXPECT_EQ(refusal(200 * 1024 + 1, MemoryUse::resident), "none");  // was promised when it was mapped
+  EXPECT_EQ(refusal(200 * 1024 + 1, MemoryUse::resident), "none");  // it was promised when it was mapped
 }
 
 TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion2Leaves) {
@@ -84,7 +84,7 @@ TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion2Leaves) {
   folder_.write("sys/fs/cgroup/a/memory.max", "300000\n");
   folder_.write("sys/fs/cgroup/a/memory.current", "200000\n");
   folder_.write("sys/fs/cgroup/a/memory.stat", "anon 1\nactive_file 20000\ninactive_file 30000\n");
-  EXPECT_EQ(refusal(150'000), "none");  // the files' pages can be taken back
+  EXPECT_EQ(refusal(150'000), "none");  // the kernel can reclaim the files' pages
   EXPECT_THAT(refusal(150'001), StartsWith("150000 the control group's memory"));
   write_memory(500, 200);
   folder_.write("sys/fs/cgroup/a/memory.swap.max", "40000\n");
@@ -125,7 +125,8 @@ bool can_map(std::int64_t bytes, int protection) {
   return true;
 }
 
-/// Below the process's own use plus 64 MiB: what is said to be free is what mmap() then gives, and no more.
+/// Sets the limit to the process's own use plus 64 MiB: mmap() must give what is reported as free, and no
+/// more.
 std::string free_below(__rlimit_resource resource, const char* used, MemoryUse use, int protection) {
   return in_child([=] {
     set_limit(resource, *SystemFiles().bytes("/proc/self/status", used) + 64 * MiB);
@@ -159,7 +160,7 @@ TEST(Limits, TheLimitOfPrivateDataIsWhatMmapGives) {
             "shared memory is no such data");
 }
 
-/// Past AddressSanitizer, whose mlock() does nothing.
+/// By a system call, because AddressSanitizer's mlock() does nothing.
 bool lock(void* pages, std::int64_t bytes) { return ::syscall(SYS_mlock, pages, bytes) == 0; }
 
 TEST(Limits, TheLimitOfLockedMemoryIsWhatMlockGives) {
@@ -198,7 +199,8 @@ TEST(Limits, ADisksLimitIsItsFreeBytes) {
   const TemporaryFolder folder;
   require_disk("mapped memory", folder.path().string(), 4096);
   EXPECT_THROW(require_disk("mapped memory", folder.path().string(), std::int64_t{1} << 60), LimitError);
-  require_disk("mapped memory", "/no/such/folder", 4096);  // whoever makes the file says why it cannot
+  require_disk("mapped memory", "/no/such/folder",
+               4096);  // the call that creates the file says why it cannot
 }
 
 TEST(Limits, ASmallDisksLimitIsFound) {
@@ -218,7 +220,7 @@ TEST(Limits, ASmallDisksLimitIsFound) {
               AllOf(HasSubstr("524288 bytes are free"), HasSubstr("the space on the disk of its folder")));
 }
 
-/// A control group below the process's own, gone with the test; none where none can be made.
+/// A control group below the process's own, removed after the test; none if it cannot be created.
 class OwnGroup {
  public:
   OwnGroup() {

@@ -64,7 +64,7 @@ TEST_P(NewFiles, LeaveNothingIfUnpublished) {
 
 TEST_P(NewFiles, NeverReplaceAnother) {
   folder_.write("new.npy", "the other's");
-  EXPECT_THAT(refused(path()), AllOf(StartsWith("'new.npy' cannot be made"), HasSubstr("File exists")));
+  EXPECT_THAT(refused(path()), AllOf(StartsWith("'new.npy' cannot be created"), HasSubstr("File exists")));
   EXPECT_EQ(content_of(path()), "the other's");
   std::filesystem::remove(path());
   {
@@ -223,7 +223,7 @@ TEST_F(Replacements, RemoveWhatAKilledProcessLeftAndWarnOfIt) {
 TEST_F(Replacements, ReplaceRegularFilesOnly) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(message_of<FileError>([&] { replace_file(path("pipe"), "new"); }),
-              HasSubstr("'pipe' is no regular file"));
+              HasSubstr("'pipe' is not a regular file"));
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
 }
 

@@ -1,4 +1,4 @@
-// Made-up machines of several nodes, and what this one says of its own.
+// Invented machines of several nodes, and this machine.
 
 #include "speedtorch/system/nodes.h"
 
@@ -12,7 +12,7 @@
 namespace speedtorch {
 namespace {
 
-/// A /sys of made-up nodes in a folder of its own.
+/// A /sys of invented nodes in its own folder.
 class MadeSystem {
  public:
   void write(const std::string& name, const std::string& text) const {
@@ -55,12 +55,12 @@ TEST(Nodes, TheMachinesNodesHoldEachTouchedPage) {
   }
 }
 
-/// Rows that are never read: only where they lie matters.
+/// Rows that are never read; only their addresses matter.
 kernels::ConstRows table_of(std::int64_t rows, std::int64_t row_bytes, std::uintptr_t at = 0x100000) {
   return {reinterpret_cast<const std::byte*>(at), rows, row_bytes, row_bytes};
 }
 
-/// Answers by a rule for each address.
+/// Answers by a rule per address.
 template <class Rule>
 auto by_rule(Rule rule) {
   return [rule](std::span<void* const> pages, std::span<int> numbers) {

@@ -102,8 +102,8 @@ TEST_F(Unfinished, AKilledProcessesFolderIsRemovedWithAllInItAndALivingOnesIsNot
   EXPECT_THAT(names(), IsEmpty());
 }
 
-// Between the link to its temporary name and the rename, a process holds what the next one must not take for
-// a dead one's.
+// Between the link to its temporary name and the rename, the next process must not take a living process's
+// file for a leftover.
 TEST_F(Unfinished, AFileWithoutANameIsLockedBeforeItGetsATemporaryOne) {
   const UnfinishedFile file(path("t"), Temporary::unnamed_where_possible);
   ASSERT_EQ(file.error(), 0);
@@ -155,7 +155,7 @@ TEST_P(UnfinishedFiles, LeaveNothingIfUnpublished) {
   EXPECT_THAT(names(), IsEmpty());
 }
 
-// A mapped table's file stays open for as long as the table lives.
+// A mapped table's file stays open as long as the table lives.
 TEST_P(UnfinishedFiles, AreNotLockedOnceTheyHaveTheirName) {
   UnfinishedFile file(path("t"), GetParam());
   const Descriptor mapped(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));

@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// What has no table cannot be had, so nothing can be asked of it.
+// A DataGadget without a table does not compile, so it has no uninitialised state.
 static_assert(!std::is_default_constructible_v<DataGadget>);
 static_assert(!std::is_copy_constructible_v<DataGadget> && std::is_move_constructible_v<DataGadget>);
 
@@ -129,7 +129,7 @@ TEST(DataGadget, OverAFileWritesIntoIt) {
   {
     auto gadget = DataGadget::from_file(path, {.placement = Placement::mapped}, at::kCPU, Access::read_write);
     gadget.insert_data(at::ones({2, 4}), at::tensor({3, 5}, at::kLong));
-    gadget.save(path);  // itself: brought to the disk
+    gadget.save(path);  // flushes the file itself
   }
   const auto again = DataGadget::from_file(path, {.placement = Placement::mapped});
   EXPECT_EQ(again.host_copy().sum().item<float>(), 8);

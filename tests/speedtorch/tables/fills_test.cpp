@@ -24,7 +24,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// The pool's size, given back at the end.
+/// Restores the pool's size at its end.
 class PoolSize {
  public:
   ~PoolSize() { at::set_num_threads(before_); }
@@ -39,7 +39,7 @@ at::Tensor filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
   return tensor;
 }
 
-/// numpy.random.Philox(key=7).random_raw(5), and philox4x64 of its authors' known answers for zeros.
+/// numpy.random.Philox(key=7).random_raw(5), and the authors' known answers of philox4x64 for zeros.
 TEST(Philox, GivesThePublishedWords) {
   EXPECT_EQ(random_block(7, 0),
             (PhiloxBlock{0xdf4034b829e9fba4, 0x4b9d10cdf8e64087, 0x6b8b857e506aac98, 0x67c7c945b1ba6e52}));
@@ -48,7 +48,7 @@ TEST(Philox, GivesThePublishedWords) {
             (PhiloxBlock{0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b}));
 }
 
-/// Every fill of every dtype that takes it.
+/// Every fill with every dtype that supports it.
 std::vector<std::pair<Fill, at::ScalarType>> all_fills() {
   std::vector<std::pair<Fill, at::ScalarType>> all;
   const ByPieces numbers = [](at::Tensor& rows, std::int64_t first) {
@@ -157,14 +157,14 @@ TEST(Fill, RefusesNumbersThatTheDtypeCannotHold) {
   refused(at::kFloat, Uniform{1, 1}, "from 1 to below 1");
   refused(at::kFloat, Uniform{2, 1}, "from 2 to below 1");
   refused(at::kBFloat16, Uniform{1.001, 1.002}, "no number from 1.001 to below 1.002");
-  refused(at::kByte, Uniform{-1, 10}, "Byte has no even choice from -1 to below 10");
+  refused(at::kByte, Uniform{-1, 10}, "Byte has no integers from -1 to below 10");
   refused(at::kByte, Uniform{0, 257}, "to below 257");
   refused(at::kInt, Uniform{0.5, 2}, "0.5 is no whole number");
   refused(at::kInt, Uniform{0, none}, "nan is no whole number");
   refused(at::kInt, Uniform{3, 3}, "from 3 to below 3");
-  refused(at::kInt, Normal{}, "Int holds no normal distribution");
+  refused(at::kInt, Normal{}, "Int cannot hold a normal distribution");
   refused(at::kFloat, Normal{0, -1}, "-1 is below 0");
-  refused(at::kFloat, Normal{0, none}, "nan is below 0 or no number");
+  refused(at::kFloat, Normal{0, none}, "nan is negative or NaN");
   refused(at::kFloat, Normal{none, 1}, "does not hold nan");
   refused(at::kHalf, Normal{0, 1e4}, "Half does not hold 86000");
   refused(at::kComplexFloat, Uniform{}, "dtype ComplexFloat");
@@ -180,7 +180,7 @@ TEST(Fill, RefusesOtherTensors) {
               ThrowsMessage<FillError>(HasSubstr("position 6 is inside one")));
   for (const Fill& unseeded : {Fill(Uniform{}), Fill(Normal{})})
     EXPECT_THAT([&] { fill(table, unseeded, 6); },
-                ThrowsMessage<FillError>(HasSubstr("go on only by a seed")));
+                ThrowsMessage<FillError>(HasSubstr("a window needs the table's seed")));
   EXPECT_THAT([&] { fill(table, ByPieces([](at::Tensor&, std::int64_t) {}), 6); },
               ThrowsMessage<ShapeError>(HasSubstr("position 6")));
   auto scalar = at::zeros({});

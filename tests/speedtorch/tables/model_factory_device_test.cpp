@@ -17,7 +17,7 @@ class DeviceModelFactory : public test::NeedsGpu, public testing::WithParamInter
   }
 };
 
-/// The seed's tables on the host left the model's weight on the host.
+/// With its tables on the host, SpeedTorch left the model's weight on the host.
 TEST_P(DeviceModelFactory, TheParameterIsOnTheModelsDeviceAndTrains) {
   auto weight = at::zeros({1, 6}, at::TensorOptions().device("cuda:0")).requires_grad_();
   ModelFactory factory(weight, 40, options());

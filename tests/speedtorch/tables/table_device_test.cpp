@@ -18,7 +18,7 @@ class DeviceTables : public test::NeedsGpu, public testing::WithParamInterface<P
 };
 
 TEST_P(DeviceTables, HoldTheNumbersOfTheHost) {
-  // More than the block that a GPU's memory is filled through, and no multiple of it.
+  // More than the block through which a GPU's memory is filled, and not a multiple of it.
   constexpr std::int64_t rows = 300'001, row = 77;
   for (const Fill& with :
        {Fill(Zeros{}), Fill(Uniform{-1, 1, 3}), Fill(Normal{0, 1, 3}),

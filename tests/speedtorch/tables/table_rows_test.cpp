@@ -27,7 +27,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// No machine is needed to see which way rows would go.
+/// Needs no machine with a GPU to see which route rows would take.
 TEST(Route, IsTheShortestForEachPairOfPlacementAndModel) {
   const at::Device cpu("cpu"), first("cuda:0"), second("cuda:1");
   for (const auto placement : host_placements) {
@@ -219,7 +219,7 @@ TEST(TableRows, PiecesTakeNoMemoryBesideTheTable) {
     return sum;
   };
   const auto first =
-      sum_of_pieces();  // pages of LibTorch's code, threads and their arenas come with a first use
+      sum_of_pieces();  // the first call loads pages of LibTorch's code, threads and their arenas
   EXPECT_GT(first, 0);
   test::forget_peak();
   const auto before = test::peak_bytes();

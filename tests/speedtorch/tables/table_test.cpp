@@ -30,7 +30,7 @@ using testing::ThrowsMessage;
 
 constexpr std::int64_t MiB = std::int64_t{1} << 20;
 
-/// What NumPy and LibTorch share, and bfloat16.
+/// The dtypes that NumPy and LibTorch share, and bfloat16.
 const std::vector<at::ScalarType> dtypes{at::kBool,         at::kByte,          at::kChar,    at::kShort,
                                          at::kUInt16,       at::kInt,           at::kUInt32,  at::kLong,
                                          at::kUInt64,       at::kHalf,          at::kFloat,   at::kDouble,
@@ -177,7 +177,7 @@ TEST_P(HostTables, TakeNoSecondTable) {
                       : Table::from_file(path, options());
   };
   for (int way = 0; way < 4; ++way) {
-    (void)made(way);  // pages of LibTorch's code, threads and their arenas come with a first use
+    (void)made(way);  // the first call loads pages of LibTorch's code, threads and their arenas
     test::forget_peak();
     const auto before = test::resident_bytes();
     const auto table = made(way);
@@ -238,7 +238,7 @@ TEST(Table, IsRefusedBeforeAnythingIsTakenWhereMemoryIsShort) {
 
 TEST(Table, MayOutliveMain) {
   GTEST_FLAG_SET(death_test_style,
-                 "threadsafe");  // in a process that begins anew, and so has LibTorch's threads
+                 "threadsafe");  // in a process that starts afresh, and so has LibTorch's threads
   EXPECT_EXIT(
       {
         static const Table table = Table::filled({1000, 10}, at::kFloat, Uniform{});
@@ -248,7 +248,7 @@ TEST(Table, MayOutliveMain) {
       testing::ExitedWithCode(0), "");
 }
 
-/// Its pages are mapped to be read: a write would end the process.
+/// Its pages are mapped read-only: a write would end the process.
 TEST(Table, RefusesToSetAReadOnlyFile) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "t.npy").string();
@@ -284,7 +284,7 @@ TEST(Table, InANamedFileIsWholeOrNotThere) {
   EXPECT_TRUE((again.tensor()[7] == 7).all().item<bool>());
   again.tensor()[8].fill_(8);
   EXPECT_TRUE((Table::from_file(path).tensor()[8] == 8).all().item<bool>());  // the same bytes, in huge pages
-  EXPECT_THROW((void)Table::empty({1}, at::kFloat, options), FileError);      // never in the place of another
+  EXPECT_THROW((void)Table::empty({1}, at::kFloat, options), FileError);      // never replaces another
   EXPECT_THROW((void)Table::from_file(path, options), ShapeError);
   EXPECT_THROW((void)Table::empty({1}, at::kFloat, {.placement = Placement::pageable, .file = path}),
                ShapeError);
@@ -308,7 +308,7 @@ class TablesAndNumPy : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Headers that NumPy reads, of any length: their elements lie askew, and only a mapping needs them aligned.
+/// NumPy reads headers of any length, which leave the elements unaligned; only a mapping needs them aligned.
 TEST_F(TablesAndNumPy, ReadUnalignedElements) {
   run("for pad in range(9):\n"
       "  head = \"{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 2), }\".replace('L', '' if pad else "

@@ -18,8 +18,8 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// A copy of host bytes where kernels can reach it, at the same alignment to a cache line. It ends with its
-/// allocation: memory behind it would hide a read past the end.
+/// A copy of host bytes in memory that kernels reach, with the same alignment to a cache line. It ends with
+/// its allocation, because memory behind it would hide a read past the end.
 class DeviceBytes {
  public:
   DeviceBytes(const void* from, std::size_t bytes, MemoryKind home) : home_(home), bytes_(bytes) {
@@ -57,8 +57,8 @@ class DeviceBytes {
   std::byte* data_ = nullptr;
 };
 
-/// A RowBuffer's twin, gaps and the first margin included. The last one is kept on the host: nothing is there
-/// on the device.
+/// A copy of a RowBuffer with its gaps and the first margin. The last margin is kept on the host, because the
+/// device has nothing there.
 class DeviceRows {
  public:
   DeviceRows(const RowBuffer& rows, MemoryKind home)
@@ -87,7 +87,7 @@ class DeviceRows {
   ConstRows shape_;
 };
 
-/// A workspace of so many bytes, and not one more.
+/// A workspace of exactly that many bytes.
 class Lent {
  public:
   explicit Lent(std::int64_t bytes) : bytes_(bytes) {
@@ -238,7 +238,7 @@ TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
   }
 }
 
-/// A call that was captured runs again with what the operands then hold, in each order of the index.
+/// A captured call runs again with the operands' new content, in each order of the index.
 TEST_P(CudaRowsDevice, ACapturedCallReplays) {
   for (const IndexOrder order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
     const RowBuffer table({kRows, 64, 0, 0}, 1);
@@ -265,7 +265,7 @@ TEST_P(CudaRowsDevice, ACapturedCallReplays) {
   }
 }
 
-/// No launch on the default stream is allowed while a stream that waits for it is captured.
+/// CUDA forbids launches on the default stream while a stream that waits for it is captured.
 TEST_P(CudaRowsDevice, AFailedLaunchIsReported) {
   const RowBuffer table({kRows, 64, 0, 0}, 1);
   const RowBuffer out({1, 64, 0, 0}, 2);
@@ -331,7 +331,7 @@ TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
   }
 }
 
-/// A reader who leaves the count alone and sets the position back sees the next bad index.
+/// A reader that leaves the count alone and resets the position sees the next invalid index.
 TEST_P(CudaRowsDevice, ReportedIndicesAreNotReportedAgain) {
   const RowBuffer table({kRows, 64, 0, 0}, 1);
   const RowBuffer out({1, 64, 0, 0}, 2);

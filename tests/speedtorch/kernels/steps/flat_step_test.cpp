@@ -1,5 +1,5 @@
-// The fused pass against plain loops, element by element: unscale, clamp, clip, the body, round, zero. The
-// bodies themselves are tested in updates_test.cpp.
+// The fused pass against plain loops, element by element: unscale, clamp, clip, update, round, zero.
+// updates_test.cpp tests the updates themselves.
 
 #include "speedtorch/kernels/steps/flat_step.h"
 
