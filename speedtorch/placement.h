@@ -1,6 +1,7 @@
 /// Where a table lives.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace speedtorch {
@@ -14,21 +15,8 @@ namespace speedtorch {
 enum class Placement { libtorch, pageable, hugepage, mapped, pinned, device };
 
 constexpr std::string_view to_string(Placement placement) {
-  switch (placement) {
-    case Placement::libtorch:
-      return "libtorch";
-    case Placement::pageable:
-      return "pageable";
-    case Placement::hugepage:
-      return "hugepage";
-    case Placement::mapped:
-      return "mapped";
-    case Placement::pinned:
-      return "pinned";
-    case Placement::device:
-      return "device";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"};
+  return names[static_cast<std::size_t>(placement)];
 }
 
 /// How a new file takes space on the disk. `reserved` takes all blocks at once, so that no write meets a full

@@ -4,8 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 namespace speedtorch {
+
+/// The dimensions of `first`, then those of `then`.
+std::vector<std::int64_t> joined_sizes(at::IntArrayRef first, at::IntArrayRef then);
 
 /// Dtype and shape for messages: "Float [5, 4]".
 std::string shape_of(const at::Tensor& tensor);

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/rows.h"
@@ -86,11 +85,8 @@ void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t
   const bool fits = out.is_contiguous() && out.dim() > 0 && out.size(0) == index.numel() &&
                     static_cast<std::int64_t>(out.nbytes()) == index.numel() * row_bytes;
   if (fits) return;
-  std::ostringstream text;
-  text << "out is " << out.scalar_type() << " " << out.sizes()
-       << (out.is_contiguous() ? "" : ", not contiguous") << "; " << index.numel() << " contiguous rows of "
-       << row_bytes << " bytes are needed";
-  throw ShapeError(text.str());
+  throw ShapeError("out is " + layout_of(out) + "; " + std::to_string(index.numel()) +
+                   " contiguous rows of " + std::to_string(row_bytes) + " bytes are needed");
 }
 
 }  // namespace

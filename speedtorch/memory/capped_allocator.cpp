@@ -34,39 +34,9 @@ void CappedAllocator::set_cap(std::int64_t bytes) {
   cap_ = bytes;
 }
 
-std::int64_t CappedAllocator::cap() const {
-  const std::lock_guard lock(mutex_);
-  return cap_;
-}
-
 void CappedAllocator::refuse(std::int64_t nth) {
   const std::lock_guard lock(mutex_);
   refuse_in_ = nth;
-}
-
-bool CappedAllocator::refusal_pending() const {
-  const std::lock_guard lock(mutex_);
-  return refuse_in_ > 0;
-}
-
-std::int64_t CappedAllocator::allocated() const {
-  const std::lock_guard lock(mutex_);
-  return allocated_;
-}
-
-std::int64_t CappedAllocator::peak() const {
-  const std::lock_guard lock(mutex_);
-  return peak_;
-}
-
-std::int64_t CappedAllocator::allocations() const {
-  const std::lock_guard lock(mutex_);
-  return allocations_;
-}
-
-std::int64_t CappedAllocator::refusals() const {
-  const std::lock_guard lock(mutex_);
-  return refusals_;
 }
 
 void CappedAllocator::reset_peak() {

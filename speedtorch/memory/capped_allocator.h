@@ -24,17 +24,21 @@ class CappedAllocator final : public c10::Allocator {
 
   /// Sets the maximum of bytes in use; 0 (as after install()) means no cap. Bytes in use already count.
   void set_cap(std::int64_t bytes);
-  [[nodiscard]] std::int64_t cap() const;
+  [[nodiscard]] std::int64_t cap() const { return locked(cap_); }
 
   /// Makes the `nth` allocation from now (1 is the next) fail once, whatever the cap; 0 cancels that.
   void refuse(std::int64_t nth);
   /// True until the allocation that refuse() names has been requested.
-  [[nodiscard]] bool refusal_pending() const;
+  [[nodiscard]] bool refusal_pending() const { return locked(refuse_in_) > 0; }
 
-  [[nodiscard]] std::int64_t allocated() const;    ///< bytes in use
-  [[nodiscard]] std::int64_t peak() const;         ///< the maximum since the last reset_peak()
-  [[nodiscard]] std::int64_t allocations() const;  ///< granted since the process began
-  [[nodiscard]] std::int64_t refusals() const;     ///< since the process began
+  /// Bytes in use.
+  [[nodiscard]] std::int64_t allocated() const { return locked(allocated_); }
+  /// The maximum since the last reset_peak().
+  [[nodiscard]] std::int64_t peak() const { return locked(peak_); }
+  /// Allocations granted since the process began.
+  [[nodiscard]] std::int64_t allocations() const { return locked(allocations_); }
+  /// Allocations refused since the process began.
+  [[nodiscard]] std::int64_t refusals() const { return locked(refusals_); }
   void reset_peak();
 
   c10::DataPtr allocate(std::size_t bytes) override;
@@ -44,6 +48,10 @@ class CappedAllocator final : public c10::Allocator {
 
  private:
   CappedAllocator() = default;
+  [[nodiscard]] std::int64_t locked(const std::int64_t& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
   static void release(void* address);
   void reserve(std::int64_t bytes);
   void forget(void* address);

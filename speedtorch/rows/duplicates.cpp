@@ -67,28 +67,16 @@ void write_last(kernels::ConstRows values, const DuplicateRows& found, kernels::
 
 /// The type in which to add elements: float32 for half precision, unsigned for integers, which may wrap.
 template <class T>
-struct SumOf {
-  using type = T;
-};
-template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct SumOf<T> {
-  using type = std::uint64_t;
-};
-template <>
-struct SumOf<c10::Half> {
-  using type = float;
-};
-template <>
-struct SumOf<c10::BFloat16> {
-  using type = float;
-};
+using SumOf = std::conditional_t<
+    std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>, float,
+    std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::uint64_t, T>>;
 
 /// Adds a block of columns at a time, so that the sums stay in the first-level cache whatever the row's
 /// width.
 template <class T>
 void add_to_row(T* row, std::int64_t columns, const std::byte* values, std::int64_t stride,
                 std::span<const std::int64_t> named) {
-  using Sum = typename SumOf<T>::type;
+  using Sum = SumOf<T>;
   constexpr std::int64_t block = 256;
   std::array<Sum, block> sums;
   for (std::int64_t from = 0; from < columns; from += block) {
@@ -167,16 +155,9 @@ at::Tensor last_places(const DuplicateRows& found) {
 /// The type in which LibTorch sums on a GPU. It lacks sums of wider unsigned integers, whose bits are those
 /// of the signed ones.
 at::ScalarType summed_as(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kUInt16:
-      return at::kShort;
-    case at::kUInt32:
-      return at::kInt;
-    case at::kUInt64:
-      return at::kLong;
-    default:
-      return dtype;
-  }
+  if (dtype == at::kUInt16) return at::kShort;
+  if (dtype == at::kUInt32) return at::kInt;
+  return dtype == at::kUInt64 ? at::kLong : dtype;
 }
 
 void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,

@@ -19,6 +19,7 @@
 #include "speedtorch/rows/hybrid_operands.h"
 #include "speedtorch/rows/row_overlap.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
@@ -172,9 +173,7 @@ class HybridGather::Impl {
   }
 
   [[nodiscard]] std::vector<std::int64_t> with_rows(std::int64_t rows) const {
-    auto sizes = table_.sizes().vec();
-    sizes[0] = rows;
-    return sizes;
+    return joined_sizes({rows}, table_.sizes().slice(1));
   }
 
   /// Sends one piece through staging memory `slot`, once its last copy has left it.

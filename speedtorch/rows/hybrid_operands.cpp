@@ -1,6 +1,5 @@
 #include "speedtorch/rows/hybrid_operands.h"
 
-#include <sstream>
 #include <string>
 
 #include "speedtorch/error.h"
@@ -11,12 +10,6 @@
 namespace speedtorch {
 namespace {
 
-std::string in_words(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes() << (tensor.is_contiguous() ? "" : ", not contiguous");
-  return text.str();
-}
-
 void check_index(const char* name, const at::Tensor& index, at::Device device) {
   if (index.device() != device) {
     throw PlacementError(std::string(name) + " of a hybrid gather is on " + index.device().str() +
@@ -25,7 +18,7 @@ void check_index(const char* name, const at::Tensor& index, at::Device device) {
   check_in_memory(index, name);
   const bool integers = index.scalar_type() == at::kInt || index.scalar_type() == at::kLong;
   if (!integers || !index.is_contiguous()) {
-    throw ShapeError(std::string(name) + " of a hybrid gather is " + in_words(index) +
+    throw ShapeError(std::string(name) + " of a hybrid gather is " + layout_of(index) +
                      "; contiguous int32 or int64 is needed");
   }
 }
@@ -34,7 +27,7 @@ void check_index(const char* name, const at::Tensor& index, at::Device device) {
 
 void check_hybrid_table(const at::Tensor& table, std::int64_t batch) {
   if (table.dim() == 0 || table.numel() == 0)
-    throw ShapeError("a hybrid gather needs a table with rows, not " + in_words(table));
+    throw ShapeError("a hybrid gather needs a table with rows, not " + layout_of(table));
   if (batch < 1)
     throw ShapeError("a hybrid gather needs batches of 1 row or more, not " + std::to_string(batch));
 }
@@ -58,8 +51,8 @@ void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at
                     out.sizes().slice(1) == table.sizes().slice(1) &&
                     out.scalar_type() == table.scalar_type();
   if (!fits) {
-    throw ShapeError("out of a hybrid gather is " + in_words(out) + "; it needs " + std::to_string(count) +
-                     " rows like those of the table, " + in_words(table) + ", and to be contiguous");
+    throw ShapeError("out of a hybrid gather is " + layout_of(out) + "; it needs " + std::to_string(count) +
+                     " rows like those of the table, " + layout_of(table) + ", and to be contiguous");
   }
 }
 

@@ -97,12 +97,8 @@ void check_operands(const at::Tensor& table, const at::Tensor& index, const at::
 at::Tensor flat_rows(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& table) {
   if (table.dim() == 0 || !rows.is_contiguous()) return rows;
   const auto row = table.sizes().slice(1);
-  auto shaped = index.sizes().vec();
-  shaped.insert(shaped.end(), row.begin(), row.end());
-  if (rows.sizes() != shaped) return rows;
-  auto flat = row.vec();
-  flat.insert(flat.begin(), index.numel());
-  return rows.detach().view(flat);
+  if (rows.sizes() != joined_sizes(index.sizes(), row)) return rows;
+  return rows.detach().view(joined_sizes({index.numel()}, row));
 }
 
 }  // namespace speedtorch

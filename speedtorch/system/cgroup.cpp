@@ -18,6 +18,11 @@ void lower(std::optional<T>& least, std::optional<T> value) {
   if (value) least = std::min(least.value_or(*value), *value);
 }
 
+void lower_cpus(CgroupLimits& limits, std::optional<std::int64_t> quota, std::optional<std::int64_t> period) {
+  if (quota && period && *period > 0)
+    lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
+}
+
 /// One line of /proc/self/cgroup: "4:memory:/a/b", and for version 2 "0::/a/b".
 struct Membership {
   std::string controllers;
@@ -68,11 +73,7 @@ void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& 
   std::istringstream cpu(files.first_line(folder + "/cpu.max").value_or("max"));
   std::string quota_text, period_text;
   cpu >> quota_text >> period_text;
-  const auto quota = leading_number(quota_text);
-  const auto period = leading_number(period_text);
-  if (quota && period && *period > 0) {
-    lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
-  }
+  lower_cpus(limits, leading_number(quota_text), leading_number(period_text));
   if (const auto limit = files.number(folder + "/memory.swap.max")) {
     lower(limits.swap_available, left(*limit, files.number(folder + "/memory.swap.current").value_or(0)));
   }
@@ -84,11 +85,7 @@ void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& 
 }
 
 void read_v1_cpu(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {
-  const auto quota = files.number(folder + "/cpu.cfs_quota_us");
-  const auto period = files.number(folder + "/cpu.cfs_period_us");
-  if (quota && period && *period > 0) {
-    lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
-  }
+  lower_cpus(limits, files.number(folder + "/cpu.cfs_quota_us"), files.number(folder + "/cpu.cfs_period_us"));
 }
 
 void read_v1_memory(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "speedtorch/error.h"
+#include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table_rows.h"
 #include "speedtorch/tensors.h"
@@ -19,14 +20,6 @@ TableOptions on_host(const TableOptions& options) {
     throw PlacementError(
         "a co-occurrence table is counted on the host; use `pinned` for a table that a GPU reads");
   return options;
-}
-
-/// @throws IndexError
-const std::int64_t* checked(const at::Tensor& index, std::int64_t rows) {
-  const auto* const numbers = index.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < index.numel(); ++i)
-    if (numbers[i] < 0 || numbers[i] >= rows) throw IndexError(i, numbers[i], rows);
-  return numbers;
 }
 
 }  // namespace
@@ -51,8 +44,9 @@ void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) 
   if (from.sizes() != to.sizes())
     throw ShapeError("the pairs have shapes " + shape_of(first) + " and " + shape_of(second) +
                      "; both must be equal");
-  const auto* const rows = checked(from, classes());
-  const auto* const columns = checked(to, classes());
+  const auto* const rows = from.const_data_ptr<std::int64_t>();
+  const auto* const columns = to.const_data_ptr<std::int64_t>();
+  for (const auto* const numbers : {rows, columns}) kernels::check_indices(numbers, from.numel(), classes());
   wait_for_gpu(table_);
   const auto counts = table_.host_tensor();
   auto* const all = counts.mutable_data_ptr<std::int64_t>();

@@ -1,5 +1,6 @@
 #include "speedtorch/tables/fills.h"
 
+#include <ATen/Dispatch_v2.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -210,36 +211,12 @@ Writer writer(const Normal& with, at::ScalarType dtype) {
 
 template <class Numbers>
 Writer writer_of(const Numbers& with, at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kBool:
-      return writer<bool>(with, dtype);
-    case at::kByte:
-      return writer<std::uint8_t>(with, dtype);
-    case at::kChar:
-      return writer<std::int8_t>(with, dtype);
-    case at::kShort:
-      return writer<std::int16_t>(with, dtype);
-    case at::kUInt16:
-      return writer<std::uint16_t>(with, dtype);
-    case at::kInt:
-      return writer<std::int32_t>(with, dtype);
-    case at::kUInt32:
-      return writer<std::uint32_t>(with, dtype);
-    case at::kLong:
-      return writer<std::int64_t>(with, dtype);
-    case at::kUInt64:
-      return writer<std::uint64_t>(with, dtype);
-    case at::kHalf:
-      return writer<at::Half>(with, dtype);
-    case at::kBFloat16:
-      return writer<at::BFloat16>(with, dtype);
-    case at::kFloat:
-      return writer<float>(with, dtype);
-    case at::kDouble:
-      return writer<double>(with, dtype);
-    default:
-      refuse(std::string("random numbers of dtype ") + c10::toString(dtype) + " are not supported");
-  }
+  constexpr std::array floating{at::kHalf, at::kBFloat16, at::kFloat, at::kDouble};
+  if (!at::isIntegralType(dtype, true) && std::ranges::find(floating, dtype) == floating.end())
+    refuse(std::string("random numbers of dtype ") + c10::toString(dtype) + " are not supported");
+  return AT_DISPATCH_V2(dtype, "fill", AT_WRAP([&]() -> Writer { return writer<scalar_t>(with, dtype); }),
+                        AT_EXPAND(AT_ALL_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
+                        at::kBFloat16, at::kBool);
 }
 
 /// `numbers` with a seed; without one each table gets another. LibTorch's generator locks itself.

@@ -25,18 +25,9 @@ std::int64_t bytes_of(const PlannedTable& table) {
 
 /// The budgets that a placement draws on.
 std::vector<std::int64_t*> budgets_of(MemoryBudgets& budgets, Placement placement) {
-  switch (placement) {
-    case Placement::device:
-      return {&budgets.device};
-    case Placement::pinned:
-      return {&budgets.pinned, &budgets.host};
-    case Placement::mapped:
-      return {&budgets.file};
-    case Placement::libtorch:
-    case Placement::pageable:
-    case Placement::hugepage:
-      break;
-  }
+  if (placement == Placement::device) return {&budgets.device};
+  if (placement == Placement::pinned) return {&budgets.pinned, &budgets.host};
+  if (placement == Placement::mapped) return {&budgets.file};
   return {&budgets.host};
 }
 

@@ -18,6 +18,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
@@ -90,7 +91,9 @@ class Prefetcher::Work {
   void serve();
   void gather(std::size_t number);
   void gather_on_host(const at::Tensor& index, at::Tensor& out);
-  [[nodiscard]] std::vector<std::int64_t> shape(at::IntArrayRef places) const;
+  [[nodiscard]] std::vector<std::int64_t> shape(at::IntArrayRef places) const {
+    return joined_sizes(places, table_.sizes().slice(1));
+  }
   void reserve(at::Tensor& buffer, std::int64_t count, const PrefetchSetup::NewTensor& make) const;
 
   Table table_;
@@ -124,12 +127,6 @@ Prefetcher::Work::~Work() {
   worker_.join();
   if (!setup_.side) return;
   for (std::size_t number = 0; number < slots_.size(); ++number) setup_.side->make_host_wait(number);
-}
-
-std::vector<std::int64_t> Prefetcher::Work::shape(at::IntArrayRef places) const {
-  auto sizes = places.vec();
-  sizes.insert(sizes.end(), table_.sizes().begin() + 1, table_.sizes().end());
-  return sizes;
 }
 
 void Prefetcher::Work::reserve(at::Tensor& buffer, std::int64_t count,

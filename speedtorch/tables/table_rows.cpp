@@ -15,9 +15,7 @@ namespace speedtorch {
 namespace {
 
 std::vector<std::int64_t> rows_shape(const Table& table, at::IntArrayRef places) {
-  auto shape = places.vec();
-  shape.insert(shape.end(), table.sizes().begin() + 1, table.sizes().end());
-  return shape;
+  return joined_sizes(places, table.sizes().slice(1));
 }
 
 at::Device device_of(const Table& table) { return table.memory()->device(); }
@@ -75,17 +73,8 @@ at::Device index_device(const Table& table, Route route) {
 }  // namespace
 
 std::string_view to_string(Route route) {
-  switch (route) {
-    case Route::host:
-      return "host";
-    case Route::in_place:
-      return "in_place";
-    case Route::staged:
-      return "staged";
-    case Route::fetched:
-      return "fetched";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"host", "in_place", "staged", "fetched"};
+  return names[static_cast<std::size_t>(route)];
 }
 
 Route route_of(Placement placement, at::Device on, at::Device model) {

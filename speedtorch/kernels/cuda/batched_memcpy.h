@@ -17,13 +17,11 @@ namespace speedtorch::kernels {
 /// arguments are those of gather_rows_cuda and scatter_rows_cuda.
 /// @param scratch cub_rows_scratch_bytes() bytes
 /// @throws CudaError
-void gather_rows_cub(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                     std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream);
-void gather_rows_cub(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                     std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream);
-void scatter_rows_cub(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
-                      std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream);
-void scatter_rows_cub(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
+template <class Index>
+void gather_rows_cub(ConstRows table, const Index* index, std::int64_t count, Rows out, std::byte* scratch,
+                     std::int64_t scratch_bytes, CUstream_st* stream);
+template <class Index>
+void scatter_rows_cub(ConstRows values, const Index* index, std::int64_t count, Rows table,
                       std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream);
 
 /// The bytes of device memory that these functions need for `count` rows. @throws CudaError

@@ -138,9 +138,25 @@ void gather_unique(ConstRows table, std::int64_t count, Rows out, const Parts<In
               in_device, stream);
 }
 
+}  // namespace
+
+std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int index_bytes,
+                                     std::int64_t row_bytes) {
+  if (order == IndexOrder::as_given || count == 0) return 0;
+  check_sortable(count);
+  WorkspaceLayout layout(nullptr);
+  if (index_bytes == sizeof(std::int32_t)) {
+    lay_out<std::int32_t>(layout, order, count, row_bytes);
+  } else {
+    lay_out<std::int64_t>(layout, order, count, row_bytes);
+  }
+  return layout.bytes();
+}
+
 template <class Index>
-void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Rows out, cudaStream_t stream,
-                    IndexOrder order, Workspace workspace, const CudaLaunch& launch) {
+void gather_rows_ordered_cuda(ConstRows table, const Index* index, std::int64_t count, Rows out,
+                              CUstream_st* stream, IndexOrder order, Workspace workspace,
+                              const CudaLaunch& launch) {
   if (order == IndexOrder::as_given) return gather_rows_cuda(table, index, count, out, stream, launch);
   check_gather_shapes(table, count, out);
   require_bytes_in_rows(table);
@@ -159,31 +175,9 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
   launch_move(move, launch, stream);
 }
 
-}  // namespace
-
-std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int index_bytes,
-                                     std::int64_t row_bytes) {
-  if (order == IndexOrder::as_given || count == 0) return 0;
-  check_sortable(count);
-  WorkspaceLayout layout(nullptr);
-  if (index_bytes == sizeof(std::int32_t)) {
-    lay_out<std::int32_t>(layout, order, count, row_bytes);
-  } else {
-    lay_out<std::int64_t>(layout, order, count, row_bytes);
-  }
-  return layout.bytes();
-}
-
-void gather_rows_ordered_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                              CUstream_st* stream, IndexOrder order, Workspace workspace,
-                              const CudaLaunch& launch) {
-  gather_ordered(table, index, count, out, stream, order, workspace, launch);
-}
-
-void gather_rows_ordered_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                              CUstream_st* stream, IndexOrder order, Workspace workspace,
-                              const CudaLaunch& launch) {
-  gather_ordered(table, index, count, out, stream, order, workspace, launch);
-}
+template void gather_rows_ordered_cuda(ConstRows, const std::int32_t*, std::int64_t, Rows, CUstream_st*,
+                                       IndexOrder, Workspace, const CudaLaunch&);
+template void gather_rows_ordered_cuda(ConstRows, const std::int64_t*, std::int64_t, Rows, CUstream_st*,
+                                       IndexOrder, Workspace, const CudaLaunch&);
 
 }  // namespace speedtorch::kernels

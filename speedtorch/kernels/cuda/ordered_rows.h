@@ -22,10 +22,8 @@ std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int i
 
 /// Does what gather_rows_cuda does, in that order: the same rows at the same positions.
 /// @throws as gather_rows_cuda; ShapeError if the workspace is misaligned or too small
-void gather_rows_ordered_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                              CUstream_st* stream, IndexOrder order, Workspace workspace,
-                              const CudaLaunch& launch = {});
-void gather_rows_ordered_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
+template <class Index>
+void gather_rows_ordered_cuda(ConstRows table, const Index* index, std::int64_t count, Rows out,
                               CUstream_st* stream, IndexOrder order, Workspace workspace,
                               const CudaLaunch& launch = {});
 

@@ -77,24 +77,6 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
   copy_lane<Word>(to, from, plan, thread_number(), thread_count(), memory);
 }
 
-template <class Index>
-void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, cudaStream_t stream,
-            const CudaLaunch& launch) {
-  check_gather_shapes(table, count, out);
-  require_bytes_in_rows(table);
-  if (count == 0) return;
-  launch_move(plan_move(table, out, index, count, Direction::gather, launch), launch, stream);
-}
-
-template <class Index>
-void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, cudaStream_t stream,
-             const CudaLaunch& launch) {
-  check_scatter_shapes(values, count, table);
-  require_bytes_in_rows(table);
-  if (count == 0) return;
-  launch_move(plan_move(values, table, index, count, Direction::scatter, launch), launch, stream);
-}
-
 }  // namespace
 
 template <class Index>
@@ -107,25 +89,32 @@ void launch_move(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStre
 template void launch_move(const LaneMove<std::int32_t>&, const CudaLaunch&, cudaStream_t);
 template void launch_move(const LaneMove<std::int64_t>&, const CudaLaunch&, cudaStream_t);
 
-void gather_rows_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, const CudaLaunch& launch) {
-  gather(table, index, count, out, stream, launch);
+template <class Index>
+void gather_rows_cuda(ConstRows table, const Index* index, std::int64_t count, Rows out, CUstream_st* stream,
+                      const CudaLaunch& launch) {
+  check_gather_shapes(table, count, out);
+  require_bytes_in_rows(table);
+  if (count == 0) return;
+  launch_move(plan_move(table, out, index, count, Direction::gather, launch), launch, stream);
 }
 
-void gather_rows_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, const CudaLaunch& launch) {
-  gather(table, index, count, out, stream, launch);
-}
-
-void scatter_rows_cuda(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
+template <class Index>
+void scatter_rows_cuda(ConstRows values, const Index* index, std::int64_t count, Rows table,
                        CUstream_st* stream, const CudaLaunch& launch) {
-  scatter(values, index, count, table, stream, launch);
+  check_scatter_shapes(values, count, table);
+  require_bytes_in_rows(table);
+  if (count == 0) return;
+  launch_move(plan_move(values, table, index, count, Direction::scatter, launch), launch, stream);
 }
 
-void scatter_rows_cuda(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
-                       CUstream_st* stream, const CudaLaunch& launch) {
-  scatter(values, index, count, table, stream, launch);
-}
+#define SPEEDTORCH_ROWS(Index)                                                               \
+  template void gather_rows_cuda(ConstRows, const Index*, std::int64_t, Rows, CUstream_st*,  \
+                                 const CudaLaunch&);                                         \
+  template void scatter_rows_cuda(ConstRows, const Index*, std::int64_t, Rows, CUstream_st*, \
+                                  const CudaLaunch&);
+SPEEDTORCH_ROWS(std::int32_t)
+SPEEDTORCH_ROWS(std::int64_t)
+#undef SPEEDTORCH_ROWS
 
 void stream_copy_cuda(std::byte* to, const std::byte* from, std::int64_t bytes, CUstream_st* stream,
                       int max_sms) {

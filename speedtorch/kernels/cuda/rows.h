@@ -22,21 +22,20 @@ struct CUstream_st;  // what a cudaStream_t points to
 
 namespace speedtorch::kernels {
 
-/// out[i] = table[index[i]] for i in [0, count). An invalid index is not followed: its row of `out` gets all
-/// bits set (NaN in every floating-point type), and `launch.errors`, if given, counts it.
+/// out[i] = table[index[i]] for i in [0, count); int32 or int64 indices. An invalid index is not followed:
+/// its row of `out` gets all bits set (NaN in every floating-point type), and `launch.errors`, if given,
+/// counts it.
 /// @throws ShapeError as gather_rows; CudaError if the launch fails (errors of the run appear at a later
 /// call)
-void gather_rows_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, const CudaLaunch& launch = {});
-void gather_rows_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, const CudaLaunch& launch = {});
+template <class Index>
+void gather_rows_cuda(ConstRows table, const Index* index, std::int64_t count, Rows out, CUstream_st* stream,
+                      const CudaLaunch& launch = {});
 
 /// table[index[i]] = values[i] for i in [0, count). The value of an invalid index is left out and counted
 /// likewise. A row that the index repeats ends as an unspecified mix of its values.
 /// @throws ShapeError as scatter_rows; CudaError as above
-void scatter_rows_cuda(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
-                       CUstream_st* stream, const CudaLaunch& launch = {});
-void scatter_rows_cuda(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
+template <class Index>
+void scatter_rows_cuda(ConstRows values, const Index* index, std::int64_t count, Rows table,
                        CUstream_st* stream, const CudaLaunch& launch = {});
 
 /// Copies `bytes` between contiguous blocks by a kernel that bypasses the caches: the ceiling for the kernels
