@@ -1,6 +1,7 @@
 /// Includes all public headers except InfinityBatch's (speedtorch/infinity/infinity_batch.h), which needs
 /// LibTorch's modules and optimizers and the target speedtorch::infinity.
 #pragma once
+#include "speedtorch/contiguous/elementwise.h"
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/cuda.h"

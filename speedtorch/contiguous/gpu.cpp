@@ -4,7 +4,8 @@
 
 #include <numeric>
 
-#include "speedtorch/contiguous/state.h"
+#include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/kernels/cuda/device.h"
 #include "speedtorch/kernels/cuda/flat_step.h"
 

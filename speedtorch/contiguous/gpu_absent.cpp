@@ -1,6 +1,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 
-#include "speedtorch/contiguous/state.h"
+#include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/error.h"
 
 namespace speedtorch {

@@ -3,16 +3,16 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <sstream>
-#include <unordered_map>
 #include <utility>
 
 #include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/contiguous/parameter_list.h"
+#include "speedtorch/contiguous/views.h"
 #include "speedtorch/kernels/steps/flat_step.h"
 #include "speedtorch/tensors.h"
 
@@ -25,181 +25,7 @@ std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
   return at::infer_dense_strides(tensor.sizes(), tensor.strides());
 }
 
-/// Why a tensor cannot be laid out; empty where it can.
-std::string obstacle(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "is not defined; a module's parameters are";
-  if (!tensor.requires_grad()) return {};  // stays where it is
-  if (tensor.layout() != at::kStrided)
-    return "is not strided; sparse parameters are for SparseRows or an optimizer of their own";
-  const auto dtype = tensor.scalar_type();
-  const bool known = dtype == at::kFloat || dtype == at::kDouble || is_half(dtype);
-  std::ostringstream text;
-  if (!known)
-    text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
-  else if (is_lazy(tensor))
-    text << "is a negation or zeros that LibTorch has not computed yet; give its clone()";
-  else if (!tensor.is_leaf())
-    text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
-  else if (tensor.is_inference())
-    text << "was made in inference mode, where nothing can be trained";
-  return text.str();
-}
-
-}  // namespace
-
-/// What was put where, to be compared with what is there. Each step asks it of each parameter: LibTorch's
-/// fields are read themselves and each tensor is found from here at once, since grad(), requires_grad() and
-/// the comparison of two shapes are calls (docs/contiguous.md has the figures).
-class ContiguousParameters::Views {
- public:
-  struct View {
-    at::Tensor gradient;  ///< of the parameter's strides
-    const c10::TensorImpl* parameter;
-    std::size_t bucket;
-    std::int64_t begin;
-    std::uint32_t version = 0;  ///< when it was last zeroed
-  };
-  std::vector<View> of;                        ///< each place
-  std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
-  SumScratch scratch;
-
-  /// Whether the parameter itself is where it was put.
-  [[nodiscard]] static bool data_stays(const View& view, const Bucket& bucket) {
-    const auto& was = *view.gradient.unsafeGetTensorImpl();
-    const auto& is = *view.parameter;
-    const auto* const autograd = autograd_of(is);
-    return lies_in(is, bucket.data, view.begin) && same(is.sizes(), was.sizes()) &&
-           same(is.strides(), was.strides()) && autograd != nullptr &&
-           (autograd->requires_grad_ || autograd->grad_fn_ != nullptr);
-  }
-  [[nodiscard]] static bool gradient_stays(const View& view, const Bucket& bucket) {
-    const auto* const autograd = autograd_of(*view.parameter);
-    const auto* const gradient = view.gradient.unsafeGetTensorImpl();
-    return autograd != nullptr && autograd->grad_.unsafeGetTensorImpl() == gradient &&
-           lies_in(*gradient, bucket.gradient, view.begin);
-  }
-
-  /// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
-  /// small tensors, they are much of a step (docs/contiguous.md).
-  void prefetch(std::size_t place) const {
-    constexpr std::size_t kAhead = 8;
-    if (place + kAhead >= of.size()) return;
-    for (const auto* const impl :
-         {of[place + kAhead].parameter,
-          static_cast<const c10::TensorImpl*>(of[place + kAhead].gradient.unsafeGetTensorImpl())})
-      for (int line = 0; line < 3; ++line)
-        __builtin_prefetch(reinterpret_cast<const char*>(impl) + 64 * line);
-    const auto& nearer = of[place + kAhead / 2];
-    __builtin_prefetch(nearer.parameter->autograd_meta());
-    __builtin_prefetch(counter_of(*nearer.gradient.unsafeGetTensorImpl()));
-  }
-
- private:
-  static const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
-    return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
-  }
-  /// Where the version is counted: all that a VariableVersion holds is the pointer to it.
-  static const void* counter_of(const c10::TensorImpl& tensor) {
-    static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
-    return *reinterpret_cast<const void* const*>(&tensor.version_counter());
-  }
-  static bool same(at::IntArrayRef one, at::IntArrayRef other) {
-    if (one.size() != other.size()) return false;
-    for (std::size_t d = 0; d < one.size(); ++d)
-      if (one[d] != other[d]) return false;
-    return true;
-  }
-};
-
-namespace {
-
 using Place = ContiguousParameters::Place;
-
-/// Takes the distinct parameters of the groups into one list.
-class Collected {
- public:
-  explicit Collected(std::vector<ParameterGroup> from) {
-    for (std::size_t g = 0; g < from.size(); ++g) {
-      auto& [tensors, given, options] = from[g];
-      if (!given.empty() && given.size() != tensors.size()) {
-        throw BufferError("a group of " + std::to_string(tensors.size()) + " parameters has " +
-                          std::to_string(given.size()) + " names; none or as many are needed");
-      }
-      for (std::size_t k = 0; k < tensors.size(); ++k) add(tensors[k], given.empty() ? "" : given[k], g);
-    }
-    check_no_overlap();
-  }
-
-  std::vector<at::Tensor> parameters;
-  std::vector<std::string> names;
-  std::vector<std::size_t> groups;
-
- private:
-  struct Extent {
-    std::uintptr_t begin, end;
-    std::size_t parameter;
-    bool trained;
-  };
-
-  void add(const at::Tensor& tensor, const std::string& name, std::size_t group) {
-    const auto called = name.empty() ? "parameter " + std::to_string(parameters.size()) : name;
-    if (const auto why = obstacle(tensor); !why.empty()) throw BufferError(called + " " + why);
-    const auto [known, is_new] = numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters.size());
-    if (!is_new) {
-      if (groups[known->second] == group) return;
-      throw BufferError(called + " is in two groups; it can be updated in one way only");
-    }
-    parameters.push_back(tensor);
-    names.push_back(called);
-    groups.push_back(group);
-    if (tensor.numel() > 0 && tensor.has_storage()) add_extent(tensor);
-  }
-
-  void add_extent(const at::Tensor& tensor) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // with the sizes
-    for (std::int64_t d = 0; d < tensor.dim(); ++d)
-      if (tensor.size(d) > 1) strides.emplace_back(tensor.stride(d), tensor.size(d));
-    std::sort(strides.begin(), strides.end());
-    std::int64_t last = 0;  // the offset of the last element, of the dimensions so far
-    for (const auto& [stride, size] : strides) {
-      if (tensor.requires_grad() && stride <= last)
-        throw BufferError(names.back() + (stride == 0
-                                              ? " is expanded: several of its elements are one; give "
-                                                "the tensor before expand()"
-                                              : " has strides by which its elements may overlap; give "
-                                                "its contiguous() clone"));
-      last += (size - 1) * stride;
-    }
-    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
-    if (begin == 0) return;  // of the meta device, which frozen ones may be on
-    extents_.push_back({begin, begin + static_cast<std::uintptr_t>((last + 1) * tensor.element_size()),
-                        parameters.size() - 1, tensor.requires_grad()});
-  }
-
-  /// Frozen ones, which stay where they are, may overlap each other.
-  void check_no_overlap() {
-    std::sort(extents_.begin(), extents_.end(),
-              [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-    const Extent* farthest = nullptr;  // of those before: which ends last, and which of the trained ones
-    const Extent* farthest_trained = nullptr;
-    for (const auto& extent : extents_) {
-      const auto* const before = extent.trained ? farthest : farthest_trained;
-      if (before != nullptr && extent.begin < before->end) refuse_shared(*before, extent);
-      const auto later = [&](const Extent* one) { return one == nullptr || one->end < extent.end; };
-      if (later(farthest)) farthest = &extent;
-      if (extent.trained && later(farthest_trained)) farthest_trained = &extent;
-    }
-  }
-
-  [[noreturn]] void refuse_shared(const Extent& first, const Extent& second) const {
-    throw BufferError(names[first.parameter] + " and " + names[second.parameter] +
-                      " are two tensors that share memory: apart, they would no longer be tied. Register "
-                      "one tensor under both names, or clone() one of them");
-  }
-
-  std::unordered_map<const void*, std::size_t> numbers_;
-  std::vector<Extent> extents_;
-};
 
 /// Buckets in the order in which their first parameters come.
 struct Layout {
@@ -250,10 +76,10 @@ ContiguousParameters::ContiguousParameters(std::vector<at::Tensor> parameters, C
 
 ContiguousParameters::ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options)
     : group_count_(groups.size()), options_(options), views_(std::make_unique<Views>()) {
-  Collected collected(std::move(groups));
-  parameters_ = std::move(collected.parameters);
-  names_ = std::move(collected.names);
-  groups_ = std::move(collected.groups);
+  ParameterList list(std::move(groups));
+  parameters_ = std::move(list.parameters);
+  names_ = std::move(list.names);
+  groups_ = std::move(list.groups);
   lay_out();
 }
 
@@ -314,7 +140,8 @@ void ContiguousParameters::lay_out() {
 
 void ContiguousParameters::rebuild() {
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    if (const auto why = obstacle(parameters_[k]); !why.empty()) throw BufferError(names_[k] + " " + why);
+    if (const auto why = layout_obstacle(parameters_[k]); !why.empty())
+      throw BufferError(names_[k] + " " + why);
   }
   lay_out();
 }
@@ -599,43 +426,6 @@ void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
     const auto& of_bucket = buckets_[place.bucket].*buffer;
     const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
     if (rest > 0) place_in(of_bucket, end, {rest}, {1}).zero_();  // not a use: the buffer's version stays
-  }
-}
-
-void check_elementwise(const std::string& optimizer, const MakeStep& make_step) {
-  const auto numbers = [](std::int64_t seed, at::IntArrayRef shape) {
-    auto tensor = at::zeros(shape, at::kDouble);
-    for (std::int64_t k = 0; k < tensor.numel(); ++k) {
-      const double angle = static_cast<double>(17 * seed + k);
-      tensor.data_ptr<double>()[k] = static_cast<double>(seed) * std::sin(angle * angle);
-    }
-    return tensor;
-  };
-  const std::vector<std::vector<std::int64_t>> shapes = {{4, 3}, {5}, {2, 2, 2}};
-  std::vector<at::Tensor> apart;
-  std::vector<at::Tensor> together;
-  for (std::size_t k = 0; k < shapes.size(); ++k) {
-    for (auto* list : {&apart, &together})
-      list->push_back(numbers(static_cast<std::int64_t>(k) + 1, shapes[k]).set_requires_grad(true));
-  }
-  ContiguousParameters flat(together);
-  const auto step_apart = make_step(apart);
-  const auto step_together = make_step(flat.contiguous());
-  for (std::int64_t step = 1; step <= 3; ++step) {
-    for (std::size_t k = 0; k < shapes.size(); ++k) {
-      const auto gradient = numbers(static_cast<std::int64_t>(k) + 4 * step, shapes[k]);
-      apart[k].mutable_grad() = gradient;
-      together[k].grad().copy_(gradient);
-    }
-    step_apart();
-    step_together();
-  }
-  for (std::size_t k = 0; k < shapes.size(); ++k) {
-    if (apart[k].allclose(together[k], 1e-9, 1e-12)) continue;
-    throw BufferError(optimizer +
-                      " looks at the shapes or the norms of single parameters: on one buffer it does "
-                      "something else. Give it original() instead of contiguous(); the gradients stay in "
-                      "their buffer, and clipping and zeroing them stays one operation");
   }
 }
 

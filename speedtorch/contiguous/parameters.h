@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -162,7 +161,7 @@ class ContiguousParameters {
   void gradients_used();
 
  private:
-  friend class ContiguousOptimizer;
+  friend class OptimizerState;
   class Views;
 
   void lay_out();
@@ -192,13 +191,5 @@ class ContiguousParameters {
 
 /// The seed's name for it.
 using ContiguousParams = ContiguousParameters;
-
-/// Given parameters with gradients, returns what does one step of an optimizer on them.
-using MakeStep = std::function<std::function<void()>(std::vector<at::Tensor> parameters)>;
-
-/// Tries whether an optimizer does the same to each element whatever the shapes around it, so that it may be
-/// given contiguous(): small parameters of three shapes are stepped as they are and flat.
-/// @throws BufferError where the results differ (LAMB, LARS, Adafactor, ...), with the way out: original().
-void check_elementwise(const std::string& optimizer, const MakeStep& make_step);
 
 }  // namespace speedtorch

@@ -11,22 +11,18 @@
 #include <vector>
 
 #include "speedtorch/contiguous/flat_buffers.h"
-#include "speedtorch/contiguous/optimizer.h"
+#include "speedtorch/contiguous/flat_plan.h"
+#include "speedtorch/contiguous/options.h"
+#include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/kernels/steps/flat_step.h"
+#include "speedtorch/kernels/steps/update_options.h"
 
 namespace speedtorch {
 
-/// A bucket, ready for the kernel: T is the type that its update is done in.
-template <class T>
-struct FlatPlan {
-  kernels::FlatTables<T> tables{};
-  std::vector<kernels::AnyUpdate<T>> updates = {};  ///< of each group
-  std::vector<kernels::FlatRun<T>> runs = {};       ///< of this step; room for one a parameter
-};
-
-class ContiguousOptimizer::State {
+class OptimizerState {
  public:
-  State(std::vector<ParameterGroup> groups, const UpdateOptions& defaults, const OptimizerOptions& more);
+  OptimizerState(std::vector<ParameterGroup> groups, const UpdateOptions& defaults,
+                 const OptimizerOptions& more);
 
   bool step(const StepOptions& asked);
   void rebuild();
@@ -76,10 +72,5 @@ class ContiguousOptimizer::State {
   bool keeps_zero_ = true;  ///< these options leave the padding at zero
   bool spoiled_ = false;    ///< there is a NaN in the states' padding
 };
-
-/// Steps the runs of a bucket that is on a GPU, on its current stream.
-template <class T>
-void step_on_gpu(at::Device device, const FlatPlan<T>& plan, const kernels::GradientChange& change,
-                 bool zero);
 
 }  // namespace speedtorch

@@ -1,6 +1,7 @@
 #include "speedtorch/infinity/batch.h"
 
 #include <ATen/ops/alias.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/narrow.h>
 
 #include <string_view>
@@ -80,6 +81,17 @@ Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count) 
     rows.push_back(count == tensor.size(0) && first == 0 ? at::alias(tensor)  // the caller's keeps its shape
                                                          : at::narrow(tensor, 0, first, count));
   return rows;
+}
+
+Tensors concatenated(const std::vector<Tensors>& parts) {
+  if (parts.size() == 1) return parts.front();
+  Tensors whole;
+  for (std::size_t i = 0; i < parts.front().size(); ++i) {
+    Tensors of_one;
+    for (const Tensors& part : parts) of_one.push_back(part[i]);
+    whole.push_back(at::cat(of_one));
+  }
+  return whole;
 }
 
 Tensors on_device(const Tensors& tensors, at::Device device) {

@@ -50,6 +50,9 @@ std::string shape_of_a_sample(const Tensors& tensors);
 /// `count` rows of each tensor from the `first` on, without a copy; all of them are the tensor itself.
 Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count);
 
+/// The tensors of consecutive parts of a batch as those of the whole: parts[k][i] are rows of tensor i.
+Tensors concatenated(const std::vector<Tensors>& parts);
+
 /// Each tensor on `device`; what is there already is not copied. Copies from pinned memory do not wait.
 Tensors on_device(const Tensors& tensors, at::Device device);
 

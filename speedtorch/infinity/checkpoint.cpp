@@ -14,7 +14,6 @@
 #include "speedtorch/error.h"
 #include "speedtorch/files/archive.h"
 #include "speedtorch/infinity/errors.h"
-#include "speedtorch/infinity/infinity_batch.h"
 #include "speedtorch/system/new_file.h"
 
 namespace speedtorch::infinity {
@@ -232,16 +231,6 @@ TrainingState load_checkpoint(const std::string& path, const Model& model,
     move_states(optimizers[i]);
   }
   return std::move(loaded.state);
-}
-
-CheckpointEvery::CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps)
-    : training_(training), path_(std::move(path)), steps_(steps) {
-  if (steps < 1)
-    throw InfinityBatchError("a checkpoint every " + std::to_string(steps) + " steps; take 1 or more");
-}
-
-void CheckpointEvery::stepped(const Place& place) {
-  if (place.step % steps_ == 0) training_.save(path_);
 }
 
 }  // namespace speedtorch::infinity

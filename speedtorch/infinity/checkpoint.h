@@ -12,10 +12,6 @@
 #include "speedtorch/infinity/model.h"
 #include "speedtorch/infinity/optimizer.h"
 
-namespace speedtorch {
-class InfinityBatch;
-}
-
 namespace speedtorch::infinity {
 
 /// Where training was, besides parameters and states.
@@ -41,18 +37,5 @@ void save_checkpoint(const std::string& path, const Model& model, const std::vec
 /// dtypes) or of other optimizers
 TrainingState load_checkpoint(const std::string& path, const Model& model,
                               const std::vector<Optimizer>& optimizers);
-
-/// Saves after each so many steps.
-class CheckpointEvery final : public Listener {
- public:
-  /// @throws InfinityBatchError for less than one
-  CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps);
-  void stepped(const Place& place) override;
-
- private:
-  InfinityBatch& training_;
-  std::string path_;
-  std::int64_t steps_;
-};
 
 }  // namespace speedtorch::infinity

@@ -96,34 +96,32 @@ InfinityBatch::InfinityBatch(Model model, std::vector<Optimizer> optimizers, Cri
 
 /// Outputs whose gradients are still to come hold the micro-batches, which must not call what is gone.
 InfinityBatch::~InfinityBatch() {
-  if (!micro_batches_) return;
-  micro_batches_->on_micro_batch = {};
-  micro_batches_->on_gradients = {};
-  micro_batches_->other_bytes = {};
+  if (micro_batches_) micro_batches_->set_hooks({});
 }
 
 void InfinityBatch::set_model(Model model) {
   if (model_) return warnings_->warn(Warning::set_twice, "the model was set before; the first one stays");
-  micro_batches_ =
-      std::make_shared<MicroBatches>(model,
-                                     MicroBatchesOptions{.micro_batch = options_.micro_batch,
-                                                         .memory_budget = options_.memory_budget,
-                                                         .output_device = options_.backward_device,
-                                                         .check_criterion = options_.check_criterion,
-                                                         .batch_norm = options_.batch_norm,
-                                                         .offload_at_least = options_.offload_at_least,
-                                                         .prefetch = options_.prefetch},
-                                     warnings_);
+  micro_batches_.emplace(model,
+                         MicroBatchesOptions{.micro_batch = options_.micro_batch,
+                                             .memory_budget = options_.memory_budget,
+                                             .output_device = options_.backward_device,
+                                             .check_criterion = options_.check_criterion,
+                                             .batch_norm = options_.batch_norm,
+                                             .offload_at_least = options_.offload_at_least,
+                                             .prefetch = options_.prefetch},
+                         warnings_);
   model_ = std::move(model);
-  micro_batches_->on_micro_batch = [this](const MicroBatches::Progress& progress) {
-    tell([&](Listener& listener) { listener.micro_batch(place_, progress); });
-  };
-  micro_batches_->on_gradients = [this] { monitor_.gradients_made(); };
-  micro_batches_->other_bytes = [this] {
+  const auto other_bytes = [this] {
     std::int64_t bytes = 0;
     for (const Optimizer& optimizer : optimizers_) bytes += state_host_ ? 0 : state_bytes(optimizer);
     return bytes;
   };
+  micro_batches_->set_hooks({.on_micro_batch =
+                                 [this](const MicroBatchProgress& progress) {
+                                   tell([&](Listener& listener) { listener.micro_batch(place_, progress); });
+                                 },
+                             .on_gradients = [this] { monitor_.gradients_made(); },
+                             .other_bytes = other_bytes});
 }
 
 void InfinityBatch::set_optimizer(Optimizer optimizer) { set_optimizers({std::move(optimizer)}); }

@@ -202,7 +202,7 @@ class InfinityBatch {
   std::vector<infinity::Optimizer> optimizers_;
   std::optional<infinity::Criterion> criterion_;
   std::optional<infinity::Data> data_;
-  std::shared_ptr<infinity::MicroBatches> micro_batches_;
+  std::optional<infinity::MicroBatches> micro_batches_;
   infinity::StepGuard guard_;
   std::optional<infinity::StateHost> state_host_;
   std::vector<std::shared_ptr<infinity::Listener>> listeners_;

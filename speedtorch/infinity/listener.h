@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "speedtorch/infinity/micro_batches.h"
+#include "speedtorch/infinity/batch_result.h"
 
 namespace speedtorch::infinity {
 
@@ -46,7 +46,7 @@ class Listener {
   virtual void epoch_begins(const Place&) {}
   virtual void batch_begins(const Place&, const Batch&) {}
   /// Also of eval() and of batch(). It must not begin a batch itself.
-  virtual void micro_batch(const Place&, const MicroBatches::Progress&) {}
+  virtual void micro_batch(const Place&, const MicroBatchProgress&) {}
   /// The gradients are there and the step comes next: the place to clip them.
   virtual void batch_ends(const BatchRecord&) {}
   virtual void stepped(const Place&) {}

@@ -31,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "speedtorch/contiguous/elementwise.h"
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/kernels/isa.h"
 #include "tests/worse.h"

@@ -7,6 +7,7 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/optim/adagrad.h>
 
+#include "speedtorch/infinity/gradient_sum.h"
 #include "speedtorch/optim/optimizers.h"
 #include "tests/speedtorch/infinity/models.h"
 
@@ -507,7 +508,7 @@ TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
       if (where == at && ++times == 2) throw std::runtime_error("enough");
     }
     void batch_begins(const infinity::Place&, const Batch&) override { now(1); }
-    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { now(2); }
+    void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override { now(2); }
     void batch_ends(const infinity::BatchRecord&) override { now(3); }
     void stepped(const infinity::Place&) override { now(4); }
     int at;
@@ -601,7 +602,7 @@ struct Recorder : infinity::Listener {
   void train_begins(const infinity::Place&) override { calls += "T"; }
   void epoch_begins(const infinity::Place&) override { calls += "E"; }
   void batch_begins(const infinity::Place&, const Batch&) override { calls += "b"; }
-  void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { calls += "m"; }
+  void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override { calls += "m"; }
   void batch_ends(const infinity::BatchRecord& record) override {
     calls += "B";
     EXPECT_EQ(record.result->samples, record.batch->size());
@@ -705,7 +706,7 @@ TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
               refused("micro_batch.fixed is -2; take 0 or more"));
   struct Nested : infinity::Listener {
     explicit Nested(InfinityBatch& training) : ib(training) {}
-    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override {
+    void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override {
       ib.eval(Data(three_batches()));
     }
     InfinityBatch& ib;

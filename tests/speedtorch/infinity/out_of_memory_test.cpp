@@ -222,7 +222,7 @@ TEST(BeyondTheCap, ABatchIsCutIntoEqualParts) {
   struct Counts final : infinity::Listener {
     std::vector<std::int64_t> of_batch;
     void micro_batch(const infinity::Place& /*place*/,
-                     const infinity::MicroBatches::Progress& progress) override {
+                     const infinity::MicroBatchProgress& progress) override {
       of_batch.push_back(progress.count);
     }
   };

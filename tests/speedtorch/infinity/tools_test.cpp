@@ -23,6 +23,7 @@
 #include <thread>
 
 #include "speedtorch/files/mapped_file.h"
+#include "speedtorch/infinity/checkpoint_every.h"
 #include "speedtorch/infinity/comparison.h"
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/memory_history.h"
@@ -433,7 +434,7 @@ TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
   int calls = 0;
   struct Counter : infinity::Listener {
     explicit Counter(int& count) : calls(count) {}
-    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { ++calls; }
+    void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override { ++calls; }
     int& calls;
   };
   ib.listen(std::make_shared<Counter>(calls));
