@@ -1,11 +1,15 @@
 /// The library's CUDA half in a build without CUDA. Each function says what is missing. Callers check
 /// cuda_status() or the placement first, so most are never called.
+#include <ATen/ops/linalg_vector_norm.h>
 #include <torch/version.h>
 
+#include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/files/registered_file.h"
 #include "speedtorch/memory/cuda_memory.h"
+#include "speedtorch/optim/device_step.h"
 #include "speedtorch/rows/cuda_index_errors.h"
 #include "speedtorch/rows/gpu_rows.h"
 #include "speedtorch/rows/hybrid.h"
@@ -36,6 +40,8 @@ void synchronize(at::Device) { refuse("a GPU"); }
 CudaMemory memory(at::Device) { refuse("a GPU"); }
 std::int64_t free_bytes(at::Device) { refuse("a GPU"); }
 std::int64_t cache_bytes(at::Device) { refuse("a GPU"); }
+
+void empty_cache() {}
 
 }  // namespace cuda_runtime
 
@@ -79,5 +85,42 @@ HybridGather::~HybridGather() = default;
 void HybridGather::gather(const at::Tensor&, const at::Tensor&, at::Tensor&) { refuse("the hybrid gather"); }
 const HybridRates& HybridGather::rates() const { refuse("the hybrid gather"); }
 double HybridGather::share() const { refuse("the hybrid gather"); }
+
+// contiguous/flat_buffers.h and contiguous/flat_plan.h
+
+/// Computed by LibTorch, because clipping serves other optimizers too. Copies the gradient in float64.
+double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch&) {
+  const auto unscaled = gradient.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true)
+                            .mul_(change.inv_scale)
+                            .clamp_(-change.max_value, change.max_value);
+  const auto norm = at::linalg_vector_norm(unscaled).item<double>();
+  return norm * norm;
+}
+
+template <class T>
+void step_on_gpu(at::Device, const FlatPlan<T>&, const kernels::GradientChange&, bool) {
+  refuse("an optimizer's step on a GPU");
+}
+template void step_on_gpu(at::Device, const FlatPlan<float>&, const kernels::GradientChange&, bool);
+template void step_on_gpu(at::Device, const FlatPlan<double>&, const kernels::GradientChange&, bool);
+
+// optim/device_step.h
+
+void DeviceStep::rows(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&, const at::Tensor&,
+                      const at::Tensor&, std::int64_t) {
+  refuse("an optimizer's step on a GPU");
+}
+void DeviceStep::rows(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
+                      const at::Tensor&, const at::Tensor&, std::int64_t) {
+  refuse("an optimizer's step on a GPU");
+}
+void DeviceStep::all(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&, const at::Tensor&,
+                     std::int64_t) {
+  refuse("an optimizer's step on a GPU");
+}
+void DeviceStep::all(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&, const at::Tensor&,
+                     std::int64_t) {
+  refuse("an optimizer's step on a GPU");
+}
 
 }  // namespace speedtorch

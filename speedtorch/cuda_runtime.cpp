@@ -148,5 +148,7 @@ std::int64_t cache_bytes(at::Device gpu) {
   return bytes;
 }
 
+void empty_cache() { c10::cuda::CUDACachingAllocator::emptyCache(); }
+
 }  // namespace cuda_runtime
 }  // namespace speedtorch

@@ -55,6 +55,8 @@ void synchronize(at::Device gpu);
 CudaMemory memory(at::Device gpu);
 std::int64_t free_bytes(at::Device gpu);
 std::int64_t cache_bytes(at::Device gpu);
+/// Returns the unused blocks of LibTorch's caching allocator to the driver. Does nothing without CUDA.
+void empty_cache();
 
 }  // namespace cuda_runtime
 }  // namespace speedtorch

@@ -9,9 +9,6 @@
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
-#ifdef SPEEDTORCH_HAS_CUDA
-#include <c10/cuda/CUDACachingAllocator.h>
-#endif
 
 namespace speedtorch::infinity {
 
@@ -32,10 +29,8 @@ bool is_out_of_memory(const std::exception& error) {
   return std::any_of(words.begin(), words.end(), [&](auto word) { return what.find(word) != what.npos; });
 }
 
-void free_cached_memory([[maybe_unused]] at::Device device) {
-#ifdef SPEEDTORCH_HAS_CUDA
-  if (device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
-#endif
+void free_cached_memory(at::Device device) {
+  if (device.is_cuda()) cuda_runtime::empty_cache();
 }
 
 }  // namespace speedtorch::infinity
