@@ -93,7 +93,7 @@ std::vector<bool> ContiguousParameters::written() const {
   for (const auto& parameter : parameters_) all.push_back(parameter.grad().defined());
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto* const gradient = parameters_[places_[k].parameter].grad().unsafeGetTensorImpl();
-    if (gradient == views_->of[k].gradient.unsafeGetTensorImpl() && !used(k))
+    if (gradient == views_->entries[k].gradient.unsafeGetTensorImpl() && !used(k))
       all[places_[k].parameter] = false;
   }
   return all;
@@ -134,8 +134,8 @@ void ContiguousParameters::lay_out() {
   }
   buckets_ = std::move(buckets);
   places_ = std::move(layout.places);
-  views_->of = std::move(views);
-  end_marks_of_buffers();  // each was asked above
+  views_->entries = std::move(views);
+  reset_buffer_versions();  // each was asked above
 }
 
 void ContiguousParameters::rebuild() {
@@ -155,7 +155,7 @@ std::vector<at::Tensor> ContiguousParameters::contiguous() const {
 std::string ContiguousParameters::name_of(std::size_t parameter) const { return names_.at(parameter); }
 
 /// Frozen ones that are to be trained now have no place.
-bool ContiguousParameters::frozen_stay() const {
+bool ContiguousParameters::frozen_unchanged() const {
   if (places_.size() == parameters_.size()) return true;
   const auto trained = std::count_if(parameters_.begin(), parameters_.end(),
                                      [](const at::Tensor& tensor) { return tensor.requires_grad(); });
@@ -164,13 +164,13 @@ bool ContiguousParameters::frozen_stay() const {
 
 /// Whether each parameter and its gradient is where it was put: what is looked at comes from outside the
 /// caches.
-bool ContiguousParameters::all_stay() const {
+bool ContiguousParameters::is_intact() const {
   std::atomic<bool> all = true;
   for_each_tensor(places_.size(), [&](std::size_t k) {
     views_->prefetch(k);
-    const auto& view = views_->of[k];
+    const auto& view = views_->entries[k];
     const auto& bucket = buckets_[view.bucket];
-    if (!Views::data_stays(view, bucket) || !Views::gradient_stays(view, bucket))
+    if (!Views::data_in_place(view, bucket) || !Views::gradient_in_place(view, bucket))
       all.store(false, std::memory_order_relaxed);
   });
   return all.load(std::memory_order_relaxed);
@@ -178,13 +178,13 @@ bool ContiguousParameters::all_stay() const {
 
 bool ContiguousParameters::buffer_is_valid() const noexcept {
   try {
-    return frozen_stay() &&
+    return frozen_unchanged() &&
            std::all_of(buckets_.begin(), buckets_.end(),
                        [](const Bucket& bucket) {
                          return bucket.data.grad().unsafeGetTensorImpl() ==
                                 bucket.gradient.unsafeGetTensorImpl();
                        }) &&
-           all_stay();
+           is_intact();
   } catch (...) {
     return false;
   }
@@ -195,7 +195,8 @@ void ContiguousParameters::assert_buffer_is_valid() const {
   refuse_moved_data();
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (!Views::gradient_stays(views_->of[k], buckets_[place.bucket])) refuse_gradient(place.parameter);
+    if (!Views::gradient_in_place(views_->entries[k], buckets_[place.bucket]))
+      refuse_gradient(place.parameter);
   }
   refuse_buffer_gradient();
 }
@@ -223,8 +224,8 @@ void ContiguousParameters::refuse_moved_data() const {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& [number, group, bucket, begin, count] = places_[k];
     const auto& parameter = parameters_[number];
-    if (Views::data_stays(views_->of[k], buckets_[bucket])) continue;
-    const auto& was = views_->of[k].gradient;
+    if (Views::data_in_place(views_->entries[k], buckets_[bucket])) continue;
+    const auto& was = views_->entries[k].gradient;
     std::ostringstream text;
     text << names_[number];
     if (!parameter.requires_grad())
@@ -241,7 +242,7 @@ void ContiguousParameters::refuse_moved_data() const {
     throw BufferError(text.str() + "; rebuild() takes the parameters as they are now");
   }
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    if (frozen_stay()) break;
+    if (frozen_unchanged()) break;
     const bool placed =
         std::any_of(places_.begin(), places_.end(), [&](const Place& place) { return place.parameter == k; });
     if (!placed && parameters_[k].requires_grad())
@@ -251,33 +252,33 @@ void ContiguousParameters::refuse_moved_data() const {
 
 void ContiguousParameters::prepare_step() {
   if (buffer_is_valid()) return;
-  if (!frozen_stay()) refuse_moved_data();
+  if (!frozen_unchanged()) refuse_moved_data();
   for (const auto& bucket : buckets_) {
     if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
       refuse_buffer_gradient();
   }
-  bool strayed = false;
+  bool detached = false;
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    const auto& view = views_->of[k];
+    const auto& view = views_->entries[k];
     const auto& bucket = buckets_[view.bucket];
-    if (!Views::data_stays(view, bucket)) refuse_moved_data();
-    if (Views::gradient_stays(view, bucket)) continue;
-    if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(places_[k].parameter);
-    if (!std::exchange(strayed, true)) mark_each();
+    if (!Views::data_in_place(view, bucket)) refuse_moved_data();
+    if (Views::gradient_in_place(view, bucket)) continue;
+    if (options_.detached_gradient == DetachedGradient::refuse) refuse_gradient(places_[k].parameter);
+    if (!std::exchange(detached, true)) record_use_per_gradient();
     reattach(k);
   }
 }
 
 /// Makes what is marked of whole buffers marks of each gradient: those that strayed leave theirs behind.
-void ContiguousParameters::mark_each() {
+void ContiguousParameters::record_use_per_gradient() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    auto& view = views_->of[k];
+    auto& view = views_->entries[k];
     view.version = version_of(view.gradient) - (used(k) ? 1 : 0);
   }
-  end_marks_of_buffers();
+  reset_buffer_versions();
 }
 
-void ContiguousParameters::end_marks_of_buffers() {
+void ContiguousParameters::reset_buffer_versions() {
   all_used_ = false;
   views_->buffer_versions.resize(buckets_.size());
   for (std::size_t k = 0; k < buckets_.size(); ++k)
@@ -287,15 +288,15 @@ void ContiguousParameters::end_marks_of_buffers() {
 void ContiguousParameters::reattach(std::size_t k) {
   const at::NoGradGuard no_grad;
   const auto& place = places_[k];
-  auto& view = views_->of[k];
+  auto& view = views_->entries[k];
   at::Tensor parameter = parameters_[place.parameter];
   if (!lies_in(*view.gradient.unsafeGetTensorImpl(), buckets_[place.bucket].gradient,
                place.begin)) {  // by set_data()
     view.gradient =
         place_in(buckets_[place.bucket].gradient, place.begin, parameter.sizes(), parameter.strides());
   }
-  if (const auto stray = dense_gradient(parameter); stray.defined()) {
-    view.gradient.copy_(stray);
+  if (const auto found = dense_gradient(parameter); found.defined()) {
+    view.gradient.copy_(found);
   } else {
     view.gradient.zero_();
     view.version = version_of(view.gradient);
@@ -310,7 +311,7 @@ void ContiguousParameters::zero_grad() {
   }
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
+    if (Views::gradient_in_place(views_->entries[k], buckets_[place.bucket])) continue;
     parameters_[place.parameter].mutable_grad() = at::Tensor();
     reattach(k);
   }
@@ -318,7 +319,7 @@ void ContiguousParameters::zero_grad() {
 }
 
 bool ContiguousParameters::used(std::size_t place) const {
-  const auto& view = views_->of[place];
+  const auto& view = views_->entries[place];
   const auto bucket = places_[place].bucket;
   return all_used_ || version_of(view.gradient) != view.version ||
          version_of(buckets_[bucket].gradient) != views_->buffer_versions[bucket];
@@ -327,7 +328,7 @@ bool ContiguousParameters::used(std::size_t place) const {
 void ContiguousParameters::gradients_written() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
+    if (Views::gradient_in_place(views_->entries[k], buckets_[place.bucket])) continue;
     throw BufferError("the gradient of " + names_[place.parameter] +
                       " was not in the buffer when that was written to: it was set to none, or made anew by "
                       "backward. Call prepare_step() first, which takes it in");
@@ -336,8 +337,8 @@ void ContiguousParameters::gradients_written() {
 }
 
 void ContiguousParameters::gradients_used() {
-  for (auto& view : views_->of) view.version = version_of(view.gradient);
-  end_marks_of_buffers();
+  for (auto& view : views_->entries) view.version = version_of(view.gradient);
+  reset_buffer_versions();
 }
 
 /// An operation on the gradients of a bucket that uses none of them.
@@ -387,7 +388,7 @@ std::vector<at::Tensor> ContiguousParameters::split(const std::vector<at::Tensor
   std::vector<at::Tensor> parts(parameters_.size());
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    const auto& like = views_->of[k].gradient;
+    const auto& like = views_->entries[k].gradient;
     parts[place.parameter] = place_in(flat[place.bucket], place.begin, like.sizes(), like.strides());
   }
   return parts;
@@ -402,7 +403,7 @@ std::vector<at::Tensor> ContiguousParameters::join(const std::vector<at::Tensor>
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
     const auto& part = parts[place.parameter];
-    const auto& like = views_->of[k].gradient;
+    const auto& like = views_->entries[k].gradient;
     if (!part.defined() || part.sizes() != like.sizes()) {
       std::ostringstream text;
       text << "what was given for " << names_[place.parameter] << " is ";

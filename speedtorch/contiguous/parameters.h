@@ -42,7 +42,7 @@ ParameterGroup named(const Items& parameters, std::optional<UpdateOptions> optio
 
 /// What happens to a gradient that is not the one that was attached: none, after zero_grad() with its default
 /// of setting them to none, or another tensor, as backward makes it then.
-enum class StrayGradient {
+enum class DetachedGradient {
   reattach,  ///< its values are copied into the buffer, and the buffer's view takes its place
   refuse,    ///< BufferError
 };
@@ -51,7 +51,7 @@ struct ContiguousOptions {
   /// Of buffers on the host of 2 MiB or more: `hugepage`, `pageable`, or `libtorch` for LibTorch's own
   /// memory, which smaller ones and those on a GPU get anyway.
   Placement placement = Placement::hugepage;
-  StrayGradient stray_gradient = StrayGradient::reattach;
+  DetachedGradient detached_gradient = DetachedGradient::reattach;
 };
 
 /// A parameter or gradient no longer lies in its buffer, or a list of parameters cannot be laid out. what()
@@ -125,7 +125,7 @@ class ContiguousParameters {
   void assert_buffer_is_valid() const;
 
   /// Before a step of any optimizer: as assert_buffer_is_valid(), but gradients that strayed are treated as
-  /// options().stray_gradient says; one that is none gets its view back, of zeros.
+  /// options().detached_gradient says; one that is none gets its view back, of zeros.
   /// @throws BufferError where a parameter moved, or a gradient and those are refused.
   void prepare_step();
   /// Zeros the gradients and attaches them again where need be.
@@ -166,13 +166,13 @@ class ContiguousParameters {
 
   void lay_out();
   [[nodiscard]] std::vector<bool> written() const;
-  [[nodiscard]] bool all_stay() const;
-  [[nodiscard]] bool frozen_stay() const;
+  [[nodiscard]] bool is_intact() const;
+  [[nodiscard]] bool frozen_unchanged() const;
   void refuse_moved_data() const;
   [[noreturn]] void refuse_gradient(std::size_t parameter) const;
   [[noreturn]] void refuse_buffer_gradient() const;
-  void mark_each();
-  void end_marks_of_buffers();
+  void record_use_per_gradient();
+  void reset_buffer_versions();
   void reattach(std::size_t place);
   template <class Operation>
   void on_gradients(const Operation& operation);

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kMaster = "master";
 
 /// One optimizer, with the same states, for all.
-void check_alike(const UpdateOptions& options, const UpdateOptions& first, std::size_t group) {
+void check_same_optimizer(const UpdateOptions& options, const UpdateOptions& first, std::size_t group) {
   if (std::holds_alternative<SparseAdamOptions>(options)) {
     throw OptionError(
         "SparseAdam is for rows that an index names: that is SparseRows; for whole parameters "
@@ -39,7 +39,7 @@ std::vector<UpdateOptions> options_of(const std::vector<ParameterGroup>& groups,
   std::vector<UpdateOptions> options;
   for (const auto& group : groups) options.push_back(group.options.value_or(defaults));
   if (options.empty()) options.push_back(defaults);
-  for (std::size_t k = 0; k < options.size(); ++k) check_alike(options[k], options[0], k);
+  for (std::size_t k = 0; k < options.size(); ++k) check_same_optimizer(options[k], options[0], k);
   return options;
 }
 
@@ -81,10 +81,10 @@ void OptimizerState::make_buckets() {
   std::vector<Bucket> buckets;
   for (std::size_t k = 0; k < parameters.buckets().size(); ++k) buckets.push_back(new_bucket(k));
   buckets_ = std::move(buckets);
-  spoiled_ = false;
+  padding_has_nan_ = false;
   counts_.assign(places.size(), Count());
   make_updates();
-  for (std::size_t k = 0; k < places.size(); ++k) begin_anew(k);
+  for (std::size_t k = 0; k < places.size(); ++k) reset_state(k);
 }
 
 OptimizerState::Bucket OptimizerState::new_bucket(std::size_t k) const {
@@ -126,7 +126,7 @@ void OptimizerState::make_updates() {
 
 void OptimizerState::set_options(std::size_t group, const UpdateOptions& given) {
   check_options(given);
-  check_alike(given, options[0], group);
+  check_same_optimizer(given, options[0], group);
   if (group >= options.size()) {
     throw OptionError("there is no group " + std::to_string(group) + "; there are " +
                       std::to_string(options.size()));
@@ -143,12 +143,12 @@ bool OptimizerState::step(const StepOptions& asked) {
   parameters.prepare_step();
   kernels::GradientChange change{asked.inv_scale};
   if (asked.max_value) change.max_value = *asked.max_value;
-  const bool stepped = !refused(asked, change);
+  const bool stepped = !skips_step(asked, change);
   if (stepped) {
-    follow_parameters();
+    refresh_masters();
     step_buckets(change, asked.zero_grad);
-    if (!std::isfinite(change.inv_scale * change.coefficient)) spoiled_ = true;
-    if (spoiled_ || !keeps_zero_) parameters.zero_padding(&ContiguousParameters::Bucket::data);
+    if (!std::isfinite(change.inv_scale * change.coefficient)) padding_has_nan_ = true;
+    if (padding_has_nan_ || !keeps_zero_) parameters.zero_padding(&ContiguousParameters::Bucket::data);
     count_step();
   }
   if (asked.zero_grad && stepped)
@@ -159,25 +159,25 @@ bool OptimizerState::step(const StepOptions& asked) {
 }
 
 /// Whether there shall be no step; and the factor that clips the norm.
-bool OptimizerState::refused(const StepOptions& asked, kernels::GradientChange& change) {
+bool OptimizerState::skips_step(const StepOptions& asked, kernels::GradientChange& change) {
   if (asked.found_inf.defined() && asked.found_inf.item<float>() != 0) return true;
   if (!asked.max_norm && !asked.skip_non_finite) return false;
-  norm = norm_of_gradients(change);
+  norm = gradient_norm(change);
   if (asked.max_norm) change.coefficient = kernels::clip_coefficient(norm, *asked.max_norm);
   if (!asked.skip_non_finite) return false;
   if (!std::isfinite(norm)) return true;
   // Clamped, what was infinite is finite.
-  return asked.max_value && !std::isfinite(norm_of_gradients({asked.inv_scale}));
+  return asked.max_value && !std::isfinite(gradient_norm({asked.inv_scale}));
 }
 
-double OptimizerState::norm_of_gradients(const kernels::GradientChange& change) {
+double OptimizerState::gradient_norm(const kernels::GradientChange& change) {
   double sum = 0;
   for (const auto& bucket : parameters.buckets()) sum += square_sum(bucket.gradient, change, scratch_);
   return std::sqrt(sum);
 }
 
 /// Where somebody else wrote to a parameter of half precision, its master follows.
-void OptimizerState::follow_parameters() {
+void OptimizerState::refresh_masters() {
   const at::NoGradGuard no_grad;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     auto& bucket = buckets_[b];
@@ -254,7 +254,7 @@ at::Tensor OptimizerState::view_of(const at::Tensor& buffer, std::size_t k) cons
   return place_in(buffer, place.begin, parameter.sizes(), parameter.strides());
 }
 
-void OptimizerState::begin_anew(std::size_t k) {
+void OptimizerState::reset_state(std::size_t k) {
   const at::NoGradGuard no_grad;
   const auto& place = parameters.places()[k];
   auto& bucket = buckets_[place.bucket];
@@ -286,11 +286,11 @@ void OptimizerState::set_state(const std::vector<ParameterState>& given) {
     throw ShapeError("states of " + std::to_string(given.size()) + " parameters were given; there are " +
                      std::to_string(parameters.size()));
   }
-  for (std::size_t k = 0; k < counts_.size(); ++k) check(given[parameters.places()[k].parameter], k);
-  for (std::size_t k = 0; k < counts_.size(); ++k) take(given[parameters.places()[k].parameter], k);
+  for (std::size_t k = 0; k < counts_.size(); ++k) check_state(given[parameters.places()[k].parameter], k);
+  for (std::size_t k = 0; k < counts_.size(); ++k) load_state(given[parameters.places()[k].parameter], k);
 }
 
-void OptimizerState::check(const ParameterState& given, std::size_t k) const {
+void OptimizerState::check_state(const ParameterState& given, std::size_t k) const {
   const auto number = parameters.places()[k].parameter;
   const auto& parameter = parameters.original()[number];
   const auto name = parameters.name_of(number);
@@ -312,8 +312,8 @@ void OptimizerState::check(const ParameterState& given, std::size_t k) const {
 
 /// A master that its parameter is not the rounding of is not taken: the parameter was loaded, cast, or is of
 /// another checkpoint, and the next step would bring the old one back.
-void OptimizerState::take(const ParameterState& given, std::size_t k) {
-  begin_anew(k);
+void OptimizerState::load_state(const ParameterState& given, std::size_t k) {
+  reset_state(k);
   auto& bucket = buckets_[parameters.places()[k].bucket];
   const auto& parameter = parameters.original()[parameters.places()[k].parameter];
   counts_[k].steps = given.steps;

@@ -52,25 +52,25 @@ class OptimizerState {
   void make_buckets();
   [[nodiscard]] Bucket new_bucket(std::size_t bucket) const;
   void make_updates();
-  [[nodiscard]] bool refused(const StepOptions& asked, kernels::GradientChange& change);
-  [[nodiscard]] double norm_of_gradients(const kernels::GradientChange& change);
-  void follow_parameters();
+  [[nodiscard]] bool skips_step(const StepOptions& asked, kernels::GradientChange& change);
+  [[nodiscard]] double gradient_norm(const kernels::GradientChange& change);
+  void refresh_masters();
   void step_buckets(const kernels::GradientChange& change, bool zero);
   template <class T>
   void plan_runs(std::size_t bucket, FlatPlan<T>& plan);
   void count_step();
   [[nodiscard]] at::Tensor view_of(const at::Tensor& buffer, std::size_t place) const;
-  void begin_anew(std::size_t place);
-  void take(const ParameterState& given, std::size_t place);
-  void check(const ParameterState& given, std::size_t place) const;
+  void reset_state(std::size_t place);
+  void load_state(const ParameterState& given, std::size_t place);
+  void check_state(const ParameterState& given, std::size_t place) const;
 
   Unused unused_;
   std::vector<Bucket> buckets_;
   std::vector<Count> counts_;          // of each place
   std::vector<std::size_t> first_of_;  // place of each bucket; one more than there are buckets
   SumScratch scratch_;
-  bool keeps_zero_ = true;  ///< these options leave the padding at zero
-  bool spoiled_ = false;    ///< there is a NaN in the states' padding
+  bool keeps_zero_ = true;        ///< these options leave the padding at zero
+  bool padding_has_nan_ = false;  ///< there is a NaN in the states' padding
 };
 
 }  // namespace speedtorch

@@ -23,12 +23,12 @@ class ContiguousParameters::Views {
     std::int64_t begin;
     std::uint32_t version = 0;  ///< when it was last zeroed
   };
-  std::vector<View> of;                        ///< each place
+  std::vector<View> entries;                   ///< each place
   std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
   SumScratch scratch;
 
   /// Whether the parameter itself is where it was put.
-  [[nodiscard]] static bool data_stays(const View& view, const Bucket& bucket) {
+  [[nodiscard]] static bool data_in_place(const View& view, const Bucket& bucket) {
     const auto& was = *view.gradient.unsafeGetTensorImpl();
     const auto& is = *view.parameter;
     const auto* const autograd = autograd_of(is);
@@ -36,7 +36,7 @@ class ContiguousParameters::Views {
            same(is.strides(), was.strides()) && autograd != nullptr &&
            (autograd->requires_grad_ || autograd->grad_fn_ != nullptr);
   }
-  [[nodiscard]] static bool gradient_stays(const View& view, const Bucket& bucket) {
+  [[nodiscard]] static bool gradient_in_place(const View& view, const Bucket& bucket) {
     const auto* const autograd = autograd_of(*view.parameter);
     const auto* const gradient = view.gradient.unsafeGetTensorImpl();
     return autograd != nullptr && autograd->grad_.unsafeGetTensorImpl() == gradient &&
@@ -47,13 +47,13 @@ class ContiguousParameters::Views {
   /// small tensors, they are much of a step (docs/contiguous.md).
   void prefetch(std::size_t place) const {
     constexpr std::size_t kAhead = 8;
-    if (place + kAhead >= of.size()) return;
+    if (place + kAhead >= entries.size()) return;
     for (const auto* const impl :
-         {of[place + kAhead].parameter,
-          static_cast<const c10::TensorImpl*>(of[place + kAhead].gradient.unsafeGetTensorImpl())})
+         {entries[place + kAhead].parameter,
+          static_cast<const c10::TensorImpl*>(entries[place + kAhead].gradient.unsafeGetTensorImpl())})
       for (int line = 0; line < 3; ++line)
         __builtin_prefetch(reinterpret_cast<const char*>(impl) + 64 * line);
-    const auto& nearer = of[place + kAhead / 2];
+    const auto& nearer = entries[place + kAhead / 2];
     __builtin_prefetch(nearer.parameter->autograd_meta());
     __builtin_prefetch(counter_of(*nearer.gradient.unsafeGetTensorImpl()));
   }

@@ -29,7 +29,7 @@ BatchRun::BatchRun(MicroBatchContext& context, const Batch& batch, bool with_gra
   if (context.in_hook)
     throw InfinityBatchError(
         "a batch was begun within another one, by a listener's micro_batch(); batch_ends() or stepped() may");
-  if (context.prefetch) context.prefetch->forget();
+  if (context.prefetch) context.prefetch->discard();
   retry_after_oom("one sample",
                   [&] { key_ = (with_gradients ? "gradients of " : "outputs of ") + batch.shape(); });
 }

@@ -31,7 +31,7 @@ thread_local BatchStatistics* at_work = nullptr;
 
 /// Ends a pass that has measured what it wanted. No std::exception: it is none, and must not be taken for
 /// one.
-struct Enough {};
+struct MeasurementDone {};
 
 at::Tensor batch_norm(const at::Tensor& input, const Maybe& weight, const Maybe& bias, const Maybe& mean,
                       const Maybe& variance, bool training, double momentum, double eps, bool cudnn) {
@@ -144,17 +144,17 @@ BatchStatistics::Scope::~Scope() {
 Tensors BatchStatistics::run(const Model& model, const Tensors& inputs, Pass pass) {
   const Scope scope(*this);
   pass_ = pass;
-  at_ = 0;
+  next_call_ = 0;
   measured_ = {};
   try {
     Tensors outputs = model(inputs);
-    if (at_ != calls_.size() || (pass == Pass::measure && known_ < calls_.size()))
-      throw InfinityBatchError("the model normalised " + std::to_string(at_) + " times and in other passes " +
-                               std::to_string(calls_.size()) +
+    if (next_call_ != calls_.size() || (pass == Pass::measure && known_ < calls_.size()))
+      throw InfinityBatchError("the model normalised " + std::to_string(next_call_) +
+                               " times and in other passes " + std::to_string(calls_.size()) +
                                ": BatchNorm::exact needs the same in each micro-batch");
     complete_ = true;
     return outputs;
-  } catch (const Enough&) {
+  } catch (const MeasurementDone&) {
     return {};
   }
 }
@@ -162,12 +162,12 @@ Tensors BatchStatistics::run(const Model& model, const Tensors& inputs, Pass pas
 at::Tensor BatchStatistics::normalise(const at::Tensor& input, const at::Tensor& weight,
                                       const at::Tensor& bias, const at::Tensor& running_mean,
                                       const at::Tensor& running_variance, double momentum, double eps) {
-  if (at_ == calls_.size() && !complete_)
+  if (next_call_ == calls_.size() && !complete_)
     calls_.push_back({.running_mean = running_mean,
                       .running_variance = running_variance,
                       .momentum = momentum,
                       .dtype = dtype_of_statistics(input, running_mean)});
-  const std::size_t call = at_++;
+  const std::size_t call = next_call_++;
   if (call >= calls_.size())
     throw InfinityBatchError("the model normalises more often than in the first micro-batch (" +
                              std::to_string(calls_.size()) +
@@ -178,7 +178,7 @@ at::Tensor BatchStatistics::normalise(const at::Tensor& input, const at::Tensor&
                             maybe(its.adjoint_of_mean), maybe(its.adjoint_of_variance), eps,
                             its.moments.count);
   if (call == known_) measured_ = moments_of(input);
-  if (pass_ == Pass::measure) throw Enough();
+  if (pass_ == Pass::measure) throw MeasurementDone();
   return at::batch_norm(input, weight, bias, {}, {}, true, 0, eps, true);
 }
 
@@ -193,7 +193,7 @@ BatchStatistics::Moments BatchStatistics::moments_of(const at::Tensor& input) {
 }
 
 /// By the distance of both means, in which nothing cancels (Chan, Golub and LeVeque).
-BatchStatistics::Moments BatchStatistics::together(const Moments& a, const Moments& b) {
+BatchStatistics::Moments BatchStatistics::combined(const Moments& a, const Moments& b) {
   if (a.count == 0) return b;
   Moments both{.count = a.count + b.count};
   const auto of_a = static_cast<double>(a.count);
@@ -207,7 +207,7 @@ BatchStatistics::Moments BatchStatistics::together(const Moments& a, const Momen
 void BatchStatistics::add_measured() {
   if (calls_.empty()) return;
   Moments& moments = calls_.at(known_).moments;
-  moments = together(moments, measured_);
+  moments = combined(moments, measured_);
 }
 
 void BatchStatistics::end_measuring() {

@@ -102,13 +102,13 @@ class BatchStatistics {
     at::Tensor adjoint_of_variance;
   };
   static Moments moments_of(const at::Tensor& input);
-  static Moments together(const Moments& a, const Moments& b);
+  static Moments combined(const Moments& a, const Moments& b);
 
   std::vector<Call> calls_;
   bool complete_ = false;  ///< a whole micro-batch went through: there are no more calls than these
   std::size_t known_ = 0;  ///< calls whose statistics are
   Pass pass_ = Pass::first;
-  std::size_t at_ = 0;  ///< the next call of this run
+  std::size_t next_call_ = 0;  ///< the next call of this run
   Moments measured_;
 };
 

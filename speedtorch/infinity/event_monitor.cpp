@@ -35,18 +35,18 @@ std::string EventMonitor::Seen::kind() const {
   return c10::str(at::IntArrayRef(sizes), " ", dtype, " on ", device, trainable ? "" : ", frozen");
 }
 
-void EventMonitor::look_at(const Model& model, const std::vector<Optimizer>& optimizers,
+void EventMonitor::inspect(const Model& model, const std::vector<Optimizer>& optimizers,
                            const Criterion* criterion) {
   const std::vector<NamedTensor> parameters = model.named_parameters();
-  look_at_model(parameters, model.training());
-  look_at_optimizers(parameters, optimizers);
+  inspect_model(parameters, model.training());
+  inspect_optimizers(parameters, optimizers);
   std::vector<Reduction> reductions;
   if (criterion)
     for (const auto& part : criterion->parts()) reductions.push_back(part.reduction());
-  if (!first_look_ && !reductions_.empty() && !reductions.empty() && reductions != reductions_)
+  if (!first_inspection_ && !reductions_.empty() && !reductions.empty() && reductions != reductions_)
     warnings_->warn(Warning::criterion_changed, "the criterion's reduction is not what it was a batch ago");
   if (!reductions.empty()) reductions_ = std::move(reductions);
-  first_look_ = false;
+  first_inspection_ = false;
 }
 
 /// In words; empty where nothing changed.
@@ -65,18 +65,18 @@ std::string EventMonitor::change_to(const std::vector<NamedTensor>& now) const {
   return {};
 }
 
-void EventMonitor::look_at_model(const std::vector<NamedTensor>& now, bool training) {
+void EventMonitor::inspect_model(const std::vector<NamedTensor>& now, bool training) {
   const std::string change = change_to(now);
   std::string mode;
   if (change.empty() && training != training_)
     mode = training ? "the model is in training mode, a batch ago in evaluation mode"
                     : "the model is in evaluation mode, a batch ago in training mode";
-  if (!first_look_ && !(change + mode).empty()) warnings_->warn(Warning::model_changed, change + mode);
+  if (!first_inspection_ && !(change + mode).empty()) warnings_->warn(Warning::model_changed, change + mode);
   if (!change.empty()) parameters_ = std::vector<Seen>(now.begin(), now.end());
   training_ = training;
 }
 
-void EventMonitor::look_at_optimizers(const std::vector<NamedTensor>& parameters,
+void EventMonitor::inspect_optimizers(const std::vector<NamedTensor>& parameters,
                                       const std::vector<Optimizer>& optimizers) {
   if (optimizers.empty()) return;
   std::unordered_set<const void*> optimized;
@@ -93,7 +93,7 @@ void EventMonitor::look_at_optimizers(const std::vector<NamedTensor>& parameters
         "parameter " + named.name + " requires a gradient and no optimizer has it: it stays as it is");
     break;
   }
-  if (!first_look_ && !options_.empty() && options != options_)
+  if (!first_inspection_ && !options_.empty() && options != options_)
     warnings_->warn(Warning::optimizer_changed,
                     "the optimizers' groups of parameters are not what they were a batch ago");
   options_ = std::move(options);

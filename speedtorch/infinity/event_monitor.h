@@ -21,7 +21,7 @@ class EventMonitor {
   explicit EventMonitor(std::shared_ptr<Warnings> warnings) : warnings_(std::move(warnings)) {}
 
   /// Before each batch.
-  void look_at(const Model& model, const std::vector<Optimizer>& optimizers, const Criterion* criterion);
+  void inspect(const Model& model, const std::vector<Optimizer>& optimizers, const Criterion* criterion);
   void batch_made();      ///< outputs without their gradients yet
   void gradients_made();  ///< by this library, for one batch
   /// @param there is any parameter's gradient defined?
@@ -43,13 +43,13 @@ class EventMonitor {
     at::Device device;
     bool trainable;
   };
-  void look_at_model(const std::vector<NamedTensor>& now, bool training);
+  void inspect_model(const std::vector<NamedTensor>& now, bool training);
   [[nodiscard]] std::string change_to(const std::vector<NamedTensor>& now) const;
-  void look_at_optimizers(const std::vector<NamedTensor>& parameters,
+  void inspect_optimizers(const std::vector<NamedTensor>& parameters,
                           const std::vector<Optimizer>& optimizers);
 
   std::shared_ptr<Warnings> warnings_;
-  bool first_look_ = true;
+  bool first_inspection_ = true;
   std::vector<Seen> parameters_;
   bool training_ = true;
   std::vector<std::string> options_;  ///< of each optimizer, in words

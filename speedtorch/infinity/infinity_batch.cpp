@@ -39,12 +39,12 @@ void write_means(Record& record, double loss, const std::vector<double>& of_part
 }
 
 /// Evaluation mode while it lives; then each module is in the mode in which it was.
-class Evaluating {
+class EvaluationMode {
  public:
-  explicit Evaluating(const Model& model) : modes_(model.modes()) { model.train(false); }
-  ~Evaluating() { Model::set_modes(modes_); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
+  explicit EvaluationMode(const Model& model) : modes_(model.modes()) { model.train(false); }
+  ~EvaluationMode() { Model::set_modes(modes_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
   Model::Modes modes_;
@@ -53,14 +53,14 @@ class Evaluating {
 
 /// A variable that is put back at the end of the scope, however that comes.
 template <class T>
-class Meanwhile {
+class ScopedValue {
  public:
-  Meanwhile(T& variable, T value, T afterwards) : variable_(variable), afterwards_(afterwards) {
+  ScopedValue(T& variable, T value, T afterwards) : variable_(variable), afterwards_(afterwards) {
     variable = value;
   }
-  ~Meanwhile() { variable_ = afterwards_; }
-  Meanwhile(const Meanwhile&) = delete;
-  Meanwhile& operator=(const Meanwhile&) = delete;
+  ~ScopedValue() { variable_ = afterwards_; }
+  ScopedValue(const ScopedValue&) = delete;
+  ScopedValue& operator=(const ScopedValue&) = delete;
 
  private:
   T& variable_;
@@ -118,7 +118,8 @@ void InfinityBatch::set_model(Model model) {
   };
   micro_batches_->set_hooks({.on_micro_batch =
                                  [this](const MicroBatchProgress& progress) {
-                                   tell([&](Listener& listener) { listener.micro_batch(place_, progress); });
+                                   notify(
+                                       [&](Listener& listener) { listener.micro_batch(place_, progress); });
                                  },
                              .on_gradients = [this] { monitor_.gradients_made(); },
                              .other_bytes = other_bytes});
@@ -152,7 +153,7 @@ void InfinityBatch::listen(std::shared_ptr<Listener> listener) {
 
 /// By number: a listener may bring another one.
 template <class Call>
-void InfinityBatch::tell(Call call) {
+void InfinityBatch::notify(Call call) {
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     const auto listener = listeners_[i];
     call(*listener);
@@ -178,15 +179,15 @@ MicroBatches& InfinityBatch::micro_batches() {
 EpochRecord InfinityBatch::train(std::int64_t epochs) {
   if (epochs < 0) throw InfinityBatchError("train(" + std::to_string(epochs) + "): take 0 epochs or more");
   clear_containers();
-  const Meanwhile<std::int64_t> until(place_.epochs, place_.epoch + epochs, 0);
-  tell([&](Listener& listener) { listener.train_begins(place_); });
+  const ScopedValue<std::int64_t> until(place_.epochs, place_.epoch + epochs, 0);
+  notify([&](Listener& listener) { listener.train_begins(place_); });
   EpochRecord last;
   const auto stopped = [&] {
     return std::any_of(listeners_.begin(), listeners_.end(),
                        [](const auto& listener) { return listener->stop(); });
   };
   for (std::int64_t done = 0; done < epochs && !stopped(); ++done) last = epoch();
-  tell([&](Listener& listener) { listener.train_ends(place_); });
+  notify([&](Listener& listener) { listener.train_ends(place_); });
   return last;
 }
 
@@ -197,13 +198,13 @@ EpochRecord InfinityBatch::epoch() {
   const auto start = Clock::now();
   if (!next_) {
     next_ = start_epoch();
-    tell([&](Listener& listener) { listener.epoch_begins(place_); });
+    notify([&](Listener& listener) { listener.epoch_begins(place_); });
   }
   bool stopped = false;
   while (!stopped) {
     if (!pending_) pending_ = next_();
     if (!pending_) break;
-    one_batch(Batch(*pending_));
+    train_batch(Batch(*pending_));
     for (const auto& listener : listeners_) stopped = stopped || listener->stop();
   }
   next_ = {};
@@ -215,7 +216,7 @@ EpochRecord InfinityBatch::epoch() {
   record.seconds = seconds_since(start);
   ++place_.epoch;
   place_.batch = 0;
-  tell([&](Listener& listener) { listener.epoch_ends(record); });
+  notify([&](Listener& listener) { listener.epoch_ends(record); });
   return record;
 }
 
@@ -255,10 +256,10 @@ Data::Next InfinityBatch::resumed_epoch() {
   return next;
 }
 
-void InfinityBatch::one_batch(const Batch& batch) {
-  tell([&](Listener& listener) { listener.batch_begins(place_, batch); });
+void InfinityBatch::train_batch(const Batch& batch) {
+  notify([&](Listener& listener) { listener.batch_begins(place_, batch); });
   Kept kept;
-  const BatchResult result = step_of(batch, kept);
+  const BatchResult result = gradients_and_step(batch, kept);
   pending_.reset();
   ++place_.batch;
   add_weighted(result, totals_.loss, totals_.of_parts);
@@ -269,12 +270,12 @@ void InfinityBatch::one_batch(const Batch& batch) {
   all.refusals += result.refusals;
   zero_grad();
   add_to_containers(std::move(kept), result);
-  tell([&](Listener& listener) { listener.stepped(place_); });
+  notify([&](Listener& listener) { listener.stepped(place_); });
 }
 
 /// Gradients and step, or no trace of them.
-BatchResult InfinityBatch::step_of(const Batch& batch, Kept& kept) {
-  const Meanwhile<bool> in_batch(in_batch_, true, false);
+BatchResult InfinityBatch::gradients_and_step(const Batch& batch, Kept& kept) {
+  const ScopedValue<bool> in_batch(in_batch_, true, false);
   const auto start = Clock::now();
   std::optional<Undo> before;
   const auto note = [&] { before.emplace(*model_, forward_device()); };
@@ -286,7 +287,7 @@ BatchResult InfinityBatch::step_of(const Batch& batch, Kept& kept) {
   try {
     const BatchRecord record{
         .place = place_, .batch = &batch, .result = &result, .seconds = seconds_since(start)};
-    tell([&](Listener& listener) { listener.batch_ends(record); });
+    notify([&](Listener& listener) { listener.batch_ends(record); });
     const auto copy = [&] { kept = to_keep(batch, result); };
     if (!had_memory_for(copy)) {
       free_cached_memory(forward_device());
@@ -307,14 +308,14 @@ void InfinityBatch::drop_gradients() {
 }
 
 BatchResult InfinityBatch::gradients(const Batch& batch) {
-  monitor_.look_at(*model_, optimizers_, &*criterion_);
-  attend_states();
+  monitor_.inspect(*model_, optimizers_, &*criterion_);
+  place_states();
   return micro_batches_->backward(batch, *criterion_, outputs_.wants() || targets_.wants());
 }
 
-void InfinityBatch::attend_states() {
+void InfinityBatch::place_states() {
   for (const Optimizer& optimizer : optimizers_)
-    if (state_host_) state_host_->attend(optimizer);
+    if (state_host_) state_host_->place_states(optimizer);
 }
 
 /// Made before the step: what fails afterwards could not be made again.
@@ -344,7 +345,7 @@ at::Tensor InfinityBatch::batch(const at::Tensor& inputs) {
 Tensors InfinityBatch::batch(const Tensors& inputs) {
   MicroBatches& work = micro_batches();
   if (at::GradMode::is_enabled()) {
-    monitor_.look_at(*model_, optimizers_, criterion_ ? &*criterion_ : nullptr);
+    monitor_.inspect(*model_, optimizers_, criterion_ ? &*criterion_ : nullptr);
     monitor_.batch_made();
   }
   return work.outputs(inputs);
@@ -367,7 +368,7 @@ void InfinityBatch::step() {
   if (optimizers_.empty())
     throw InfinityBatchError("there is no optimizer yet: set_optimizer() before step()");
   monitor_.stepping(has_gradients());
-  attend_states();
+  place_states();
   guard_.step(optimizers_);
   ++place_.step;
 }
@@ -380,7 +381,7 @@ void InfinityBatch::zero_grad() {
 Evaluation InfinityBatch::eval(const Data& data, const std::map<std::string, Metric>& metrics) {
   MicroBatches& work = micro_batches();
   if (!criterion_) throw InfinityBatchError("there is no criterion yet: set_criterion() before eval()");
-  const Evaluating evaluating(*model_);
+  const EvaluationMode evaluating(*model_);
   Evaluation found;
   double loss = 0;
   std::vector<double> of_parts;

@@ -184,16 +184,16 @@ class InfinityBatch {
     infinity::Tensors outputs;
     infinity::Tensors targets;
   };
-  void one_batch(const infinity::Batch& batch);
-  infinity::BatchResult step_of(const infinity::Batch& batch, Kept& kept);
+  void train_batch(const infinity::Batch& batch);
+  infinity::BatchResult gradients_and_step(const infinity::Batch& batch, Kept& kept);
   void drop_gradients();
   [[nodiscard]] Kept to_keep(const infinity::Batch& batch, const infinity::BatchResult& result) const;
   void add_to_containers(Kept kept, const infinity::BatchResult& result);
-  void attend_states();
+  void place_states();
   infinity::BatchResult gradients(const infinity::Batch& batch);
   [[nodiscard]] bool has_gradients() const;
   template <class Call>
-  void tell(Call call);
+  void notify(Call call);
 
   InfinityBatchOptions options_;
   std::shared_ptr<infinity::Warnings> warnings_;

@@ -199,7 +199,7 @@ Samples Prefetch::take(const Batch& batch, std::int64_t first, std::int64_t coun
   return std::move(found->samples);
 }
 
-void Prefetch::forget() {
+void Prefetch::discard() {
   if (!worker_->is_of_parent()) worker_->result(-1, -1);
 }
 

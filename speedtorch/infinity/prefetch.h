@@ -30,7 +30,7 @@ class Prefetch {
   Samples take(const Batch& batch, std::int64_t first, std::int64_t count, std::int64_t next,
                at::Device inputs, at::Device targets);
   /// Forgets what was fetched: another batch comes.
-  void forget();
+  void discard();
 
   /// How many times the samples were fetched beforehand, by this process.
   [[nodiscard]] std::int64_t hits() const;

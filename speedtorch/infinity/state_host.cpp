@@ -67,8 +67,8 @@ struct StateHost::Change {
 };
 
 /// LibTorch's SGD has no momentum before its first step and makes it itself.
-void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter, std::vector<Change>& changes,
-                        std::vector<Wanted>& wanted) const {
+void StateHost::plan_states(const Optimizer& optimizer, const at::Tensor& parameter,
+                            std::vector<Change>& changes, std::vector<Wanted>& wanted) const {
   if (parameter.is_cuda() ? home_.placement != Placement::pinned : home_.placement == Placement::device)
     throw InfinityBatchError("options.states_home is " + std::string(to_string(home_.placement)) +
                              " memory; states of parameters on " + parameter.device().str() + " can lie in " +
@@ -90,7 +90,7 @@ void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter,
   if (!all_here) changes.push_back(std::move(change));
 }
 
-void StateHost::attend(const Optimizer& optimizer) {
+void StateHost::place_states(const Optimizer& optimizer) {
   if (!optimizer.stock())
     throw InfinityBatchError(
         "an optimizer of one's own keeps its states where it likes: options.states_home is for LibTorch's "
@@ -100,7 +100,7 @@ void StateHost::attend(const Optimizer& optimizer) {
   std::vector<Change> changes;
   std::vector<Wanted> wanted;
   for (const at::Tensor& parameter : optimizer.parameters())
-    if (parameter.requires_grad()) look_at(optimizer, parameter, changes, wanted);
+    if (parameter.requires_grad()) plan_states(optimizer, parameter, changes, wanted);
   if (changes.empty()) return;
   const Tensors placed = place(wanted);
   for (Change& change : changes) {

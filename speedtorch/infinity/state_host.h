@@ -29,15 +29,15 @@ class StateHost {
   /// there.
   /// @throws InfinityBatchError for an optimizer of one's own, or where parameters on a GPU need a `pinned`
   /// home; what Table throws; nothing was changed then
-  void attend(const Optimizer& optimizer);
+  void place_states(const Optimizer& optimizer);
 
   [[nodiscard]] std::int64_t bytes() const;  ///< of all states that lie here
 
  private:
   struct Wanted;
   struct Change;
-  void look_at(const Optimizer& optimizer, const at::Tensor& parameter, std::vector<Change>& changes,
-               std::vector<Wanted>& wanted) const;
+  void plan_states(const Optimizer& optimizer, const at::Tensor& parameter, std::vector<Change>& changes,
+                   std::vector<Wanted>& wanted) const;
   [[nodiscard]] bool is_here(const at::Tensor& tensor) const;
   Tensors place(const std::vector<Wanted>& wanted);
 

@@ -25,7 +25,7 @@ namespace {
 namespace libtorch = torch::optim;
 
 template <class Options, class Libtorch>
-Options adam_words(const Libtorch& o) {
+Options adam_options(const Libtorch& o) {
   return {.lr = o.lr(),
           .betas = {std::get<0>(o.betas()), std::get<1>(o.betas())},
           .eps = o.eps(),
@@ -33,16 +33,16 @@ Options adam_words(const Libtorch& o) {
           .amsgrad = o.amsgrad()};
 }
 
-UpdateOptions words(const libtorch::AdamOptions& o) { return adam_words<AdamOptions>(o); }
-UpdateOptions words(const libtorch::AdamWOptions& o) { return adam_words<AdamWOptions>(o); }
-UpdateOptions words(const libtorch::AdagradOptions& o) {
+UpdateOptions update_options(const libtorch::AdamOptions& o) { return adam_options<AdamOptions>(o); }
+UpdateOptions update_options(const libtorch::AdamWOptions& o) { return adam_options<AdamWOptions>(o); }
+UpdateOptions update_options(const libtorch::AdagradOptions& o) {
   return AdagradOptions{.lr = o.lr(),
                         .lr_decay = o.lr_decay(),
                         .weight_decay = o.weight_decay(),
                         .initial_accumulator_value = o.initial_accumulator_value(),
                         .eps = o.eps()};
 }
-UpdateOptions words(const libtorch::RMSpropOptions& o) {
+UpdateOptions update_options(const libtorch::RMSpropOptions& o) {
   return RMSpropOptions{.lr = o.lr(),
                         .alpha = o.alpha(),
                         .eps = o.eps(),
@@ -50,7 +50,7 @@ UpdateOptions words(const libtorch::RMSpropOptions& o) {
                         .momentum = o.momentum(),
                         .centered = o.centered()};
 }
-UpdateOptions words(const libtorch::SGDOptions& o) {
+UpdateOptions update_options(const libtorch::SGDOptions& o) {
   return SGDOptions{.lr = o.lr(),
                     .momentum = o.momentum(),
                     .dampening = o.dampening(),
@@ -91,8 +91,8 @@ class LiveStates::Access {
   [[nodiscard]] virtual std::optional<std::int64_t> steps(const Kept& kept) const = 0;
   [[nodiscard]] virtual at::Tensor row_steps(const Kept& kept) const = 0;
   /// Null where the optimizer begins by itself what these are.
-  [[nodiscard]] virtual std::unique_ptr<Kept> made(std::vector<State> states, std::int64_t steps,
-                                                   const at::Tensor& row_steps) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
+                                                         const at::Tensor& row_steps) const = 0;
 };
 
 namespace {
@@ -109,7 +109,7 @@ class LibtorchAccess final : public LiveStates::Access {
     const auto* const found = dynamic_cast<const Options*>(&group.options());
     if (found == nullptr)
       throw OptimizerError("a parameter group of " + name() + " has the options of another optimizer");
-    return words(*found);
+    return update_options(*found);
   }
   [[nodiscard]] std::vector<at::Tensor> tables(Kept& kept,
                                                const std::vector<std::string>& names) const override {
@@ -123,8 +123,8 @@ class LibtorchAccess final : public LiveStates::Access {
   }
   [[nodiscard]] at::Tensor row_steps(const Kept& /*kept*/) const override { return {}; }
 
-  [[nodiscard]] std::unique_ptr<Kept> made(std::vector<State> states, std::int64_t steps,
-                                           const at::Tensor& /*row_steps*/) const override {
+  [[nodiscard]] std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
+                                                 const at::Tensor& /*row_steps*/) const override {
     // SGD takes its first gradient as it is where it finds no momentum, and dampens all others.
     if (!kCounts && (steps == 0 || states.empty())) return nullptr;
     auto kept = std::make_unique<ItsState>();
@@ -138,9 +138,9 @@ class LibtorchAccess final : public LiveStates::Access {
   const char* name_;
 };
 
-class OurAccess final : public LiveStates::Access {
+class SpeedTorchAccess final : public LiveStates::Access {
  public:
-  explicit OurAccess(const UpdateOptimizer& optimizer) : optimizer_(optimizer) {}
+  explicit SpeedTorchAccess(const UpdateOptimizer& optimizer) : optimizer_(optimizer) {}
 
   [[nodiscard]] std::string name() const override { return "speedtorch::optim::" + optimizer_.name(); }
   [[nodiscard]] bool counts_rows() const override { return true; }
@@ -163,8 +163,8 @@ class OurAccess final : public LiveStates::Access {
   [[nodiscard]] at::Tensor row_steps(const Kept& kept) const override {
     return static_cast<const ParamState&>(kept).row_steps;
   }
-  [[nodiscard]] std::unique_ptr<Kept> made(std::vector<State> states, std::int64_t steps,
-                                           const at::Tensor& row_steps) const override {
+  [[nodiscard]] std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
+                                                 const at::Tensor& row_steps) const override {
     auto kept = std::make_unique<ParamState>();
     kept->step = steps;
     kept->states = std::move(states);
@@ -177,7 +177,8 @@ class OurAccess final : public LiveStates::Access {
 };
 
 template <class Optimizer, class Options, class ItsState>
-bool is(const libtorch::Optimizer& optimizer, const char* name, std::unique_ptr<LiveStates::Access>& access) {
+bool access_if(const libtorch::Optimizer& optimizer, const char* name,
+               std::unique_ptr<LiveStates::Access>& access) {
   if (dynamic_cast<const Optimizer*>(&optimizer) == nullptr) return false;
   access = std::make_unique<LibtorchAccess<Options, ItsState>>(name);
   return true;
@@ -186,17 +187,18 @@ bool is(const libtorch::Optimizer& optimizer, const char* name, std::unique_ptr<
 std::unique_ptr<LiveStates::Access> access_to(const libtorch::Optimizer& optimizer) {
   std::unique_ptr<LiveStates::Access> access;
   if (const auto* ours = dynamic_cast<const UpdateOptimizer*>(&optimizer))
-    return std::make_unique<OurAccess>(*ours);
+    return std::make_unique<SpeedTorchAccess>(*ours);
   using namespace libtorch;
   const bool known =
-      is<libtorch::Adam, libtorch::AdamOptions, AdamParamState>(optimizer, "torch::optim::Adam", access) ||
-      is<libtorch::AdamW, libtorch::AdamWOptions, AdamWParamState>(optimizer, "torch::optim::AdamW",
-                                                                   access) ||
-      is<libtorch::Adagrad, libtorch::AdagradOptions, AdagradParamState>(optimizer, "torch::optim::Adagrad",
-                                                                         access) ||
-      is<libtorch::RMSprop, libtorch::RMSpropOptions, RMSpropParamState>(optimizer, "torch::optim::RMSprop",
-                                                                         access) ||
-      is<libtorch::SGD, libtorch::SGDOptions, SGDParamState>(optimizer, "torch::optim::SGD", access);
+      access_if<libtorch::Adam, libtorch::AdamOptions, AdamParamState>(optimizer, "torch::optim::Adam",
+                                                                       access) ||
+      access_if<libtorch::AdamW, libtorch::AdamWOptions, AdamWParamState>(optimizer, "torch::optim::AdamW",
+                                                                          access) ||
+      access_if<libtorch::Adagrad, libtorch::AdagradOptions, AdagradParamState>(
+          optimizer, "torch::optim::Adagrad", access) ||
+      access_if<libtorch::RMSprop, libtorch::RMSpropOptions, RMSpropParamState>(
+          optimizer, "torch::optim::RMSprop", access) ||
+      access_if<libtorch::SGD, libtorch::SGDOptions, SGDParamState>(optimizer, "torch::optim::SGD", access);
   if (known) return access;
   throw OptimizerError(
       c10::demangle(typeid(optimizer).name()) +
@@ -256,7 +258,7 @@ void LiveStates::set(const std::vector<at::Tensor>& tables, std::int64_t steps, 
   const auto names = state_names(options());
   std::vector<State> states;
   for (std::size_t k = 0; k < names.size(); ++k) states.push_back({names[k], tables.at(k)});
-  auto made = access_->made(std::move(states), steps, row_steps);
+  auto made = access_->make_state(std::move(states), steps, row_steps);
   if (made)
     optimizer_->state()[parameter_.unsafeGetTensorImpl()] = std::move(made);
   else

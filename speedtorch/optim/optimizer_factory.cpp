@@ -69,8 +69,8 @@ std::int64_t past_largest(const at::Tensor& rows) {
 }
 
 /// `rows` rows at the beginning of a buffer, which grows as needed.
-at::Tensor front_of(at::Tensor& buffer, std::int64_t rows, at::IntArrayRef table_sizes, at::ScalarType dtype,
-                    at::Device device) {
+at::Tensor buffer_rows(at::Tensor& buffer, std::int64_t rows, at::IntArrayRef table_sizes,
+                       at::ScalarType dtype, at::Device device) {
   if (!buffer.defined() || buffer.size(0) < rows || buffer.device() != device) {
     auto sizes = table_sizes.vec();
     sizes[0] = rows;
@@ -183,7 +183,7 @@ void OptimizerFactory::before_forward_pass(const WeightRows& weight) {
   for (std::size_t k = 0; k < tables_.size(); ++k) {
     const auto& table = tables_[k].table;
     there = (index_device(table, device).is_cpu() ? on_host : there).to(index_device(table, device));
-    taken.push_back(front_of(buffers_[k], on_host.numel(), table.sizes(), table.dtype(), device));
+    taken.push_back(buffer_rows(buffers_[k], on_host.numel(), table.sizes(), table.dtype(), device));
     gather_rows(table, there, taken.back());
   }
   at::Tensor counts;

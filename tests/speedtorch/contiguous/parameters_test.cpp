@@ -557,7 +557,7 @@ TEST(ContiguousOptimizer, SurvivesGradientsThatAreSetToNone) {
 TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
   const Tensors ours = {parameter({3})};
   ContiguousOptimizer optimizer({ParameterGroup{ours, {"head.bias"}}}, AdamOptions{},
-                                {.buffers = {.stray_gradient = StrayGradient::refuse}});
+                                {.buffers = {.detached_gradient = DetachedGradient::refuse}});
   const auto before = copies(ours);
   torch::optim::SGD(ours, torch::optim::SGDOptions(1)).zero_grad();
   EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("the gradient of head.bias is none"));

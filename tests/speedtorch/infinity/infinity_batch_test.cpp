@@ -888,8 +888,8 @@ TEST(Monitor, SaysOnceWhatAParameterBecame) {
   const Model model(std::vector<at::Tensor>{weight}, [](const at::Tensor& inputs) { return inputs; });
   const auto look_after = [&](const at::Tensor& data) {
     weight.set_data(data);
-    monitor.look_at(model, {}, nullptr);
-    monitor.look_at(model, {}, nullptr);
+    monitor.inspect(model, {}, nullptr);
+    monitor.inspect(model, {}, nullptr);
   };
   look_after(at::zeros({2, 3}));
   EXPECT_THAT(texts, IsEmpty());
