@@ -13,10 +13,10 @@
 
 namespace speedtorch {
 
-/// A parameter whose gradient nobody wrote since it was last zeroed.
+/// How a step treats a parameter whose gradient was not written since it was last zeroed.
 enum class Unused {
-  skip,  ///< is left alone, its step not counted: as torch does where the gradient is none
-  zero,  ///< is stepped by a gradient of zeros: decays, and its momentum goes on
+  skip,  ///< leaves it alone and does not count the step, as torch does if the gradient is none
+  zero,  ///< steps it with a gradient of zeros: weight decay and momentum still apply
 };
 
 struct OptimizerOptions {
@@ -24,22 +24,22 @@ struct OptimizerOptions {
   Unused unused = Unused::skip;
 };
 
-/// What else is done in the pass of a step, in this order: unscale, clip each element, clip the norm, step,
-/// zero.
+/// Further work in the pass of a step, in this order: unscale, clip each element, clip the norm, step, zero.
 struct StepOptions {
-  double inv_scale = 1;                  ///< of a loss that was scaled
+  double inv_scale = 1;                  ///< multiplies the gradients: 1 / the scale of the loss
   std::optional<double> max_value = {};  ///< clamps each element to [-max_value, max_value]
-  std::optional<double> max_norm = {};   ///< as torch's clip_grad_norm_; costs a pass over the gradients
-  bool zero_grad = false;                ///< afterwards, also where the step is skipped
-  bool skip_non_finite = false;          ///< no step where a gradient is, clamped or not; costs a pass, with
-                                         ///< max_value two
-  at::Tensor found_inf = {};             ///< one number, as torch's GradScaler has it: no step where not zero
+  std::optional<double> max_norm = {};   ///< as torch's clip_grad_norm_; costs one pass over the gradients
+  bool zero_grad = false;                ///< zero the gradients afterwards, even if the step is skipped
+  bool skip_non_finite = false;  ///< skip the step if a gradient is not finite before clamping; costs one
+                                 ///< pass, two with max_value
+  at::Tensor found_inf = {};     ///< one element, as of torch's GradScaler: skip the step if it is not zero
 };
 
-/// What a step keeps of a parameter, by torch's names; `master` of a parameter of half precision.
+/// The optimizer state of one parameter, under torch's names. Parameters of half precision also have
+/// `master`.
 struct ParameterState {
   std::int64_t steps = 0;
-  std::vector<std::pair<std::string, at::Tensor>> tensors;  ///< of the parameter's shape
+  std::vector<std::pair<std::string, at::Tensor>> tensors;  ///< each of the parameter's shape
 };
 
 }  // namespace speedtorch

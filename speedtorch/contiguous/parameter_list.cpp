@@ -10,21 +10,21 @@
 namespace speedtorch {
 
 std::string layout_obstacle(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "is not defined; a module's parameters are";
+  if (!tensor.defined()) return "is not defined; take the parameters of a module";
   if (!tensor.requires_grad()) return {};  // stays where it is
   if (tensor.layout() != at::kStrided)
-    return "is not strided; sparse parameters are for SparseRows or an optimizer of their own";
+    return "is not strided; use SparseRows or a separate optimizer for sparse parameters";
   const auto dtype = tensor.scalar_type();
   const bool known = dtype == at::kFloat || dtype == at::kDouble || is_half(dtype);
   std::ostringstream text;
   if (!known)
     text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
   else if (is_lazy(tensor))
-    text << "is a negation or zeros that LibTorch has not computed yet; give its clone()";
+    text << "is a negation or zeros that LibTorch has not computed yet; pass its clone()";
   else if (!tensor.is_leaf())
-    text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
+    text << "is no leaf: an optimizer cannot change the tensors that it was computed from";
   else if (tensor.is_inference())
-    text << "was made in inference mode, where nothing can be trained";
+    text << "was created in inference mode and cannot be trained";
   return text.str();
 }
 
@@ -55,11 +55,11 @@ void ParameterList::add(const at::Tensor& tensor, const std::string& name, std::
 }
 
 void ParameterList::add_extent(const at::Tensor& tensor) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // with the sizes
+  std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // each with its size
   for (std::int64_t d = 0; d < tensor.dim(); ++d)
     if (tensor.size(d) > 1) strides.emplace_back(tensor.stride(d), tensor.size(d));
   std::sort(strides.begin(), strides.end());
-  std::int64_t last = 0;  // the offset of the last element, of the dimensions so far
+  std::int64_t last = 0;  // offset of the last element in the dimensions so far
   for (const auto& [stride, size] : strides) {
     if (tensor.requires_grad() && stride <= last)
       throw BufferError(names.back() + (stride == 0 ? " is expanded: several of its elements are one; give "
@@ -69,17 +69,17 @@ void ParameterList::add_extent(const at::Tensor& tensor) {
     last += (size - 1) * stride;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
-  if (begin == 0) return;  // of the meta device, which frozen ones may be on
+  if (begin == 0) return;  // frozen parameters may be on the meta device
   extents_.push_back({begin, begin + static_cast<std::uintptr_t>((last + 1) * tensor.element_size()),
                       parameters.size() - 1, tensor.requires_grad()});
 }
 
-/// Frozen ones, which stay where they are, may overlap each other.
+/// Frozen parameters stay where they are, so they may overlap each other.
 void ParameterList::check_no_overlap() {
   std::sort(extents_.begin(), extents_.end(),
             [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  const Extent* farthest = nullptr;  // of those before: which ends last, and which of the trained ones
-  const Extent* farthest_trained = nullptr;
+  const Extent* farthest = nullptr;          // of the extents before, the one that ends last
+  const Extent* farthest_trained = nullptr;  // of the trained ones
   for (const auto& extent : extents_) {
     const auto* const before = extent.trained ? farthest : farthest_trained;
     if (before != nullptr && extent.begin < before->end) refuse_shared(*before, extent);

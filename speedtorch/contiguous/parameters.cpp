@@ -19,7 +19,7 @@
 namespace speedtorch {
 namespace {
 
-/// Its own strides, or dense ones in the same order.
+/// The tensor's strides if it is dense, else dense strides in the same order.
 std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
   if (tensor.is_non_overlapping_and_dense()) return tensor.strides().vec();
   return at::infer_dense_strides(tensor.sizes(), tensor.strides());
@@ -27,7 +27,7 @@ std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
 
 using Place = ContiguousParameters::Place;
 
-/// Buckets in the order in which their first parameters come.
+/// The buckets, in the order of their first parameters, and the places in them.
 struct Layout {
   struct Bucket {
     at::ScalarType dtype;
@@ -62,7 +62,7 @@ struct Layout {
   }
 };
 
-/// The gradient that there is, dense, or an undefined tensor.
+/// The gradient as a dense tensor; undefined if there is none.
 at::Tensor dense_gradient(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || gradient.layout() == at::kStrided) return gradient;
@@ -87,7 +87,7 @@ ContiguousParameters::~ContiguousParameters() = default;
 ContiguousParameters::ContiguousParameters(ContiguousParameters&&) noexcept = default;
 ContiguousParameters& ContiguousParameters::operator=(ContiguousParameters&&) noexcept = default;
 
-/// Of each parameter, whether there is a gradient that counts as written.
+/// One value per parameter: true if it has a gradient that counts as used.
 std::vector<bool> ContiguousParameters::written() const {
   std::vector<bool> all;
   for (const auto& parameter : parameters_) all.push_back(parameter.grad().defined());
@@ -116,8 +116,8 @@ void ContiguousParameters::lay_out() {
                      parameter.unsafeGetTensorImpl(), place.bucket, place.begin});
     if (const auto old = dense_gradient(parameter); old.defined()) views.back().gradient.copy_(old);
   }
-  // From here on nothing fails. Parameter by parameter, so that the memory of the first is free again before
-  // that of the last is taken.
+  // From here on nothing fails. Moves one parameter at a time, so that the memory of each is free before the
+  // next is taken.
   for (std::size_t k = 0; k < views.size(); ++k) {
     const auto& place = layout.places[k];
     const auto& gradient = views[k].gradient;
@@ -135,7 +135,7 @@ void ContiguousParameters::lay_out() {
   buckets_ = std::move(buckets);
   places_ = std::move(layout.places);
   views_->entries = std::move(views);
-  reset_buffer_versions();  // each was asked above
+  reset_buffer_versions();  // used() was evaluated above
 }
 
 void ContiguousParameters::rebuild() {
@@ -154,7 +154,7 @@ std::vector<at::Tensor> ContiguousParameters::contiguous() const {
 
 std::string ContiguousParameters::name_of(std::size_t parameter) const { return names_.at(parameter); }
 
-/// Frozen ones that are to be trained now have no place.
+/// False if a frozen parameter requires a gradient now: it has no place.
 bool ContiguousParameters::frozen_unchanged() const {
   if (places_.size() == parameters_.size()) return true;
   const auto trained = std::count_if(parameters_.begin(), parameters_.end(),
@@ -162,8 +162,7 @@ bool ContiguousParameters::frozen_unchanged() const {
   return static_cast<std::size_t>(trained) == places_.size();
 }
 
-/// Whether each parameter and its gradient is where it was put: what is looked at comes from outside the
-/// caches.
+/// True if every parameter and gradient lies where it was put. Touches cold cache lines.
 bool ContiguousParameters::is_intact() const {
   std::atomic<bool> all = true;
   for_each_tensor(places_.size(), [&](std::size_t k) {
@@ -207,10 +206,11 @@ void ContiguousParameters::refuse_gradient(std::size_t parameter) const {
                       " is none: zero_grad() sets gradients to none by default. Call zero_grad() of the "
                       "contiguous parameters or their optimizer, or torch's with set_to_none = false");
   }
-  throw BufferError("the gradient of " + names_[parameter] +
-                    " is not the one in the buffer: it was set to none and made anew by backward, or given "
-                    "another tensor. Change gradients in place, and call zero_grad() of the contiguous "
-                    "parameters or their optimizer");
+  throw BufferError(
+      "the gradient of " + names_[parameter] +
+      " is not the one in the buffer: backward created a new one after it was set to none, or another "
+      "tensor was assigned. Change gradients in place, and call zero_grad() of the contiguous "
+      "parameters or their optimizer");
 }
 
 void ContiguousParameters::refuse_buffer_gradient() const {
@@ -269,7 +269,8 @@ void ContiguousParameters::prepare_step() {
   }
 }
 
-/// Makes what is marked of whole buffers marks of each gradient: those that strayed leave theirs behind.
+/// Transfers the use that is recorded per buffer to each gradient. A gradient that gets detached would lose
+/// it.
 void ContiguousParameters::record_use_per_gradient() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     auto& view = views_->entries[k];
@@ -291,7 +292,7 @@ void ContiguousParameters::reattach(std::size_t k) {
   auto& view = views_->entries[k];
   at::Tensor parameter = parameters_[place.parameter];
   if (!lies_in(*view.gradient.unsafeGetTensorImpl(), buckets_[place.bucket].gradient,
-               place.begin)) {  // by set_data()
+               place.begin)) {  // after set_data()
     view.gradient =
         place_in(buckets_[place.bucket].gradient, place.begin, parameter.sizes(), parameter.strides());
   }
@@ -329,9 +330,10 @@ void ContiguousParameters::gradients_written() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
     if (Views::gradient_in_place(views_->entries[k], buckets_[place.bucket])) continue;
-    throw BufferError("the gradient of " + names_[place.parameter] +
-                      " was not in the buffer when that was written to: it was set to none, or made anew by "
-                      "backward. Call prepare_step() first, which takes it in");
+    throw BufferError(
+        "the gradient of " + names_[place.parameter] +
+        " was not in the buffer when the buffer was written: it was set to none, or backward created a "
+        "new one. Call prepare_step() first, which copies it into the buffer");
   }
   all_used_ = true;
 }
@@ -341,7 +343,7 @@ void ContiguousParameters::gradients_used() {
   reset_buffer_versions();
 }
 
-/// An operation on the gradients of a bucket that uses none of them.
+/// Runs an operation on each bucket's gradients that does not count as a use.
 template <class Operation>
 void ContiguousParameters::on_gradients(const Operation& operation) {
   for (std::size_t k = 0; k < buckets_.size(); ++k) {
@@ -426,7 +428,8 @@ void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
     const std::int64_t end = place.begin + place.count;
     const auto& of_bucket = buckets_[place.bucket].*buffer;
     const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
-    if (rest > 0) place_in(of_bucket, end, {rest}, {1}).zero_();  // not a use: the buffer's version stays
+    if (rest > 0)
+      place_in(of_bucket, end, {rest}, {1}).zero_();  // does not count as a use: the buffer's version stays
   }
 }
 

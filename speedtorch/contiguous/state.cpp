@@ -1,5 +1,5 @@
-// A step: the parameters are looked at (ContiguousParameters), neighbours that take the same step number of
-// the same update become one run, and the kernel does the runs of each bucket in one pass.
+// A step checks the parameters (ContiguousParameters) and merges neighbours that take the same step number of
+// the same update into one run. Then the kernel processes the runs of each bucket in one pass.
 
 #include "speedtorch/contiguous/state.h"
 
@@ -21,17 +21,17 @@ namespace {
 
 constexpr const char* kMaster = "master";
 
-/// One optimizer, with the same states, for all.
+/// @throws OptionError unless all groups have the same optimizer with the same states
 void check_same_optimizer(const UpdateOptions& options, const UpdateOptions& first, std::size_t group) {
   if (std::holds_alternative<SparseAdamOptions>(options)) {
     throw OptionError(
-        "SparseAdam is for rows that an index names: that is SparseRows; for whole parameters "
-        "take Adam");
+        "SparseAdam updates the rows that an index names; use SparseRows for that, and Adam for whole "
+        "parameters");
   }
   if (options.index() == first.index() && state_names(options) == state_names(first)) return;
   throw OptionError("group " + std::to_string(group) +
                     " has another optimizer than the first group, or other states (amsgrad, momentum, "
-                    "centered); give it a ContiguousOptimizer of its own");
+                    "centered); give it its own ContiguousOptimizer");
 }
 
 std::vector<UpdateOptions> options_of(const std::vector<ParameterGroup>& groups,
@@ -43,7 +43,7 @@ std::vector<UpdateOptions> options_of(const std::vector<ParameterGroup>& groups,
   return options;
 }
 
-/// Whether a step of zeros leaves a parameter of zero at that; not where it computes 0 / 0.
+/// True if a step with zeros leaves a parameter of zero at zero. False if it computes 0 / 0.
 bool keeps_zero(const UpdateOptions& options) {
   return std::visit(
       [](const auto& update) {
@@ -158,7 +158,7 @@ bool OptimizerState::step(const StepOptions& asked) {
   return stepped;
 }
 
-/// Whether there shall be no step; and the factor that clips the norm.
+/// True if the step is to be skipped. Also sets the factor that clips the norm.
 bool OptimizerState::skips_step(const StepOptions& asked, kernels::GradientChange& change) {
   if (asked.found_inf.defined() && asked.found_inf.item<float>() != 0) return true;
   if (!asked.max_norm && !asked.skip_non_finite) return false;
@@ -166,7 +166,7 @@ bool OptimizerState::skips_step(const StepOptions& asked, kernels::GradientChang
   if (asked.max_norm) change.coefficient = kernels::clip_coefficient(norm, *asked.max_norm);
   if (!asked.skip_non_finite) return false;
   if (!std::isfinite(norm)) return true;
-  // Clamped, what was infinite is finite.
+  // Clamping makes infinite gradients finite, so the unclamped norm is needed.
   return asked.max_value && !std::isfinite(gradient_norm({asked.inv_scale}));
 }
 
@@ -176,7 +176,7 @@ double OptimizerState::gradient_norm(const kernels::GradientChange& change) {
   return std::sqrt(sum);
 }
 
-/// Where somebody else wrote to a parameter of half precision, its master follows.
+/// Copies parameters of half precision into their masters if they were written since the last step.
 void OptimizerState::refresh_masters() {
   const at::NoGradGuard no_grad;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -247,7 +247,7 @@ void OptimizerState::count_step() {
   }
 }
 
-/// The part of a state's buffer that belongs to the parameter at this place, in its shape.
+/// The part of a state's buffer that belongs to a place, in the shape of its parameter.
 at::Tensor OptimizerState::view_of(const at::Tensor& buffer, std::size_t k) const {
   const auto& place = parameters.places()[k];
   const auto& parameter = parameters.original()[place.parameter];
@@ -310,8 +310,8 @@ void OptimizerState::check_state(const ParameterState& given, std::size_t k) con
     throw ShapeError("the state " + *missing + " of " + name + " is missing");
 }
 
-/// A master that its parameter is not the rounding of is not taken: the parameter was loaded, cast, or is of
-/// another checkpoint, and the next step would bring the old one back.
+/// Skips a master whose rounding is not its parameter: the parameter was loaded, cast, or belongs to another
+/// checkpoint. The next step would bring the old value back.
 void OptimizerState::load_state(const ParameterState& given, std::size_t k) {
   reset_state(k);
   auto& bucket = buckets_[parameters.places()[k].bucket];

@@ -1,5 +1,4 @@
-/// What ContiguousOptimizer keeps: the states of each bucket, in buffers laid out as its parameters are.
-/// Internal.
+/// The states of ContiguousOptimizer: one set of buffers per bucket, laid out like its parameters. Internal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,23 +29,23 @@ class OptimizerState {
   [[nodiscard]] std::vector<ParameterState> state() const;
   void set_state(const std::vector<ParameterState>& given);
 
-  std::vector<UpdateOptions> options;  // of each group
+  std::vector<UpdateOptions> options;  // one per group
   ContiguousParameters parameters;
   std::vector<std::string> names;  // of the states
   double norm = std::numeric_limits<double>::quiet_NaN();
 
  private:
-  /// States of a bucket.
+  /// The states of one bucket.
   struct Bucket {
-    at::Tensor master;                ///< float32, of half precision only
-    std::vector<at::Tensor> tensors;  ///< each like the bucket, in float32 where it is of half precision
+    at::Tensor master;                ///< float32; defined for half precision only
+    std::vector<at::Tensor> tensors;  ///< each of the bucket's size; float32 for half precision
     std::variant<FlatPlan<float>, FlatPlan<double>> plan;
-    std::uint32_t version = 0;  ///< of the bucket's data, when the master was its like
+    std::uint32_t version = 0;  ///< of the bucket's data, when the master was last equal to it
   };
   struct Count {
     std::int64_t steps = 0;
-    std::uint32_t version = 0;  ///< of the parameter, when its master was its like
-    bool stepped = false;       ///< by the step that is under way
+    std::uint32_t version = 0;  ///< of the parameter, when its master was last equal to it
+    bool stepped = false;       ///< by the current step
   };
 
   void make_buckets();
@@ -66,11 +65,11 @@ class OptimizerState {
 
   Unused unused_;
   std::vector<Bucket> buckets_;
-  std::vector<Count> counts_;          // of each place
-  std::vector<std::size_t> first_of_;  // place of each bucket; one more than there are buckets
+  std::vector<Count> counts_;          // one per place
+  std::vector<std::size_t> first_of_;  // the first place of each bucket, and the number of places
   SumScratch scratch_;
-  bool keeps_zero_ = true;        ///< these options leave the padding at zero
-  bool padding_has_nan_ = false;  ///< there is a NaN in the states' padding
+  bool keeps_zero_ = true;        ///< a step with these options leaves the padding at zero
+  bool padding_has_nan_ = false;  ///< of the states
 };
 
 }  // namespace speedtorch

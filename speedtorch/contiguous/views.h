@@ -1,4 +1,4 @@
-/// The views of a ContiguousParameters: what was put where. Internal.
+/// The views that ContiguousParameters attached, to be compared with the current state. Internal.
 #pragma once
 
 #include <torch/csrc/autograd/variable.h>
@@ -11,23 +11,23 @@
 
 namespace speedtorch {
 
-/// What was put where, to be compared with what is there. Each step asks it of each parameter: LibTorch's
-/// fields are read themselves and each tensor is found from here at once, since grad(), requires_grad() and
-/// the comparison of two shapes are calls (docs/contiguous.md has the figures).
+/// Each step checks every parameter, so the checks read LibTorch's fields directly: grad(), requires_grad()
+/// and the comparison of two shapes are function calls (docs/contiguous.md has the figures).
 class ContiguousParameters::Views {
  public:
   struct View {
-    at::Tensor gradient;  ///< of the parameter's strides
+    at::Tensor gradient;  ///< with the parameter's strides
     const c10::TensorImpl* parameter;
     std::size_t bucket;
     std::int64_t begin;
-    std::uint32_t version = 0;  ///< when it was last zeroed
+    std::uint32_t version = 0;  ///< of the gradient, when it was last zeroed
   };
-  std::vector<View> entries;                   ///< each place
-  std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
+  std::vector<View> entries;  ///< one per place
+  std::vector<std::uint32_t>
+      buffer_versions;  ///< one per bucket: its gradient's version when it was last zeroed
   SumScratch scratch;
 
-  /// Whether the parameter itself is where it was put.
+  /// True if the parameter's data lies where it was put, with the same shape, and is trained.
   [[nodiscard]] static bool data_in_place(const View& view, const Bucket& bucket) {
     const auto& was = *view.gradient.unsafeGetTensorImpl();
     const auto& is = *view.parameter;
@@ -43,8 +43,8 @@ class ContiguousParameters::Views {
            lies_in(*gradient, bucket.gradient, view.begin);
   }
 
-  /// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
-  /// small tensors, they are much of a step (docs/contiguous.md).
+  /// Checking a tensor touches about eight cache lines, all cold. For small tensors these misses dominate the
+  /// step, so they are prefetched (docs/contiguous.md).
   void prefetch(std::size_t place) const {
     constexpr std::size_t kAhead = 8;
     if (place + kAhead >= entries.size()) return;
@@ -62,7 +62,7 @@ class ContiguousParameters::Views {
   static const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
     return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
   }
-  /// Where the version is counted: all that a VariableVersion holds is the pointer to it.
+  /// The address of the version count. A VariableVersion holds only a pointer to it.
   static const void* counter_of(const c10::TensorImpl& tensor) {
     static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
     return *reinterpret_cast<const void* const*>(&tensor.version_counter());
