@@ -10,7 +10,8 @@
 namespace speedtorch {
 namespace {
 
-/// The workspace, for one stream at a time: that of the tensors' allocation, as LibTorch keeps it.
+/// Returns the workspace, which serves one stream at a time: LibTorch keeps its memory for the stream that
+/// allocated it.
 kernels::Workspace workspace_for(at::Tensor& kept, const at::Tensor& index, std::int64_t row_bytes) {
   const auto needed = kernels::sparse_step_workspace_bytes(index.numel(), row_bytes);
   if (!kept.defined() || kept.numel() < needed || kept.device() != index.device())

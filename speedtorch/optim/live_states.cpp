@@ -1,4 +1,4 @@
-// One access class an optimizer, chosen by what the optimizer is. LibTorch's differ in names only.
+// One access class per kind of optimizer. LibTorch's optimizers differ in names only.
 
 #include "speedtorch/optim/live_states.h"
 
@@ -58,7 +58,7 @@ UpdateOptions update_options(const libtorch::SGDOptions& o) {
                     .nesterov = o.nesterov()};
 }
 
-/// LibTorch's state of that name.
+/// Returns LibTorch's state of that name.
 template <class State>
 at::Tensor& table_of(State& state, const std::string& name) {
   if constexpr (requires { state.exp_avg(); }) {
@@ -78,19 +78,19 @@ using Kept = libtorch::OptimizerParamState;
 
 }  // namespace
 
-/// What must be known of a kind of optimizer.
+/// Reads and creates the states of one kind of optimizer.
 class LiveStates::Access {
  public:
   virtual ~Access() = default;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual bool counts_rows() const = 0;
   [[nodiscard]] virtual UpdateOptions options(const libtorch::OptimizerParamGroup& group) const = 0;
-  /// In the order of the names; undefined where there is none.
+  /// In the order of `names`; a missing state is undefined.
   [[nodiscard]] virtual std::vector<at::Tensor> tables(Kept& kept,
                                                        const std::vector<std::string>& names) const = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> steps(const Kept& kept) const = 0;
   [[nodiscard]] virtual at::Tensor row_steps(const Kept& kept) const = 0;
-  /// Null where the optimizer begins by itself what these are.
+  /// Null if the optimizer itself creates the same states in its next step.
   [[nodiscard]] virtual std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
                                                          const at::Tensor& row_steps) const = 0;
 };
@@ -125,7 +125,7 @@ class LibtorchAccess final : public LiveStates::Access {
 
   [[nodiscard]] std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
                                                  const at::Tensor& /*row_steps*/) const override {
-    // SGD takes its first gradient as it is where it finds no momentum, and dampens all others.
+    // If SGD finds no momentum it takes the gradient undamped; later gradients are dampened.
     if (!kCounts && (steps == 0 || states.empty())) return nullptr;
     auto kept = std::make_unique<ItsState>();
     for (const auto& [each, table] : states) table_of(*kept, each) = table;
@@ -210,7 +210,7 @@ std::unique_ptr<LiveStates::Access> access_to(const libtorch::Optimizer& optimiz
 
 LiveStates::LiveStates(libtorch::Optimizer& optimizer, const at::Tensor& parameter)
     : optimizer_(&optimizer), parameter_(parameter), access_(access_to(optimizer)) {
-  static_cast<void>(group());  // throws where it is not there
+  static_cast<void>(group());  // throws if the parameter is missing
 }
 
 LiveStates::~LiveStates() = default;
@@ -224,7 +224,7 @@ const libtorch::OptimizerParamGroup& LiveStates::group() const {
   }
   throw OptimizerError(optimizer_name() + " does not have the parameter (" +
                        (parameter_.defined() ? shape_of(parameter_) : "undefined") +
-                       "); it is looked up by what it is, not by its place or name");
+                       "); pass the same tensor that the optimizer was given");
 }
 
 libtorch::OptimizerParamState* LiveStates::kept() const {

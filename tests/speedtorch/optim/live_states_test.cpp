@@ -122,9 +122,8 @@ TEST(LiveStates, AreFoundByTheParameterAndNotByItsPlace) {
   EXPECT_EQ(live.tables().at(0).sizes(), second.sizes());
   EXPECT_TRUE(LiveStates(optimizer, first).tables().empty());
   EXPECT_EQ(refusal<OptimizerError>([&] { LiveStates(optimizer, first.clone()); }),
-            "torch::optim::Adam does not have the parameter (Float [4, 3]); it is looked up by what it is, "
-            "not by its "
-            "place or name");
+            "torch::optim::Adam does not have the parameter (Float [4, 3]); pass the same tensor that "
+            "the optimizer was given");
   EXPECT_THAT(refusal<OptimizerError>([&] { LiveStates(optimizer, at::Tensor()); }),
               HasSubstr("(undefined)"));
 }

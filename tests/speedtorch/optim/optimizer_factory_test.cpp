@@ -217,7 +217,7 @@ TEST(OptimizerFactory, RowsArePutBackOrGivenUpBeforeTheNextAreTaken) {
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.step(model.adam, 2);
   EXPECT_THAT(refusal<OrderError>([&] { states.before_forward_pass(WeightRows(rows_of({3}))); }),
-              HasSubstr("skip_optimizer_step() comes first"));
+              HasSubstr("call after_optimizer_step() or skip_optimizer_step() first"));
   states.skip_optimizer_step();
   EXPECT_EQ(states.steps(), 0);
   EXPECT_TRUE(at::equal(table_of(states, 0), at::zeros({kRows, 3})));
@@ -314,7 +314,7 @@ TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
             "the table of exp_avg is Float [10, 4]; Float [10, 3] is needed");
   EXPECT_THAT(over({table({kRows, 3}, at::kDouble), table({kRows, 3})}), HasSubstr("Double [10, 3]"));
   const auto one = table({kRows, 3});
-  EXPECT_EQ(over({one, one}), "the tables of exp_avg and exp_avg_sq are one; each needs its own memory");
+  EXPECT_EQ(over({one, one}), "the tables of exp_avg and exp_avg_sq are the same; each needs its own memory");
   optim::Adam counting({model.weight});
   EXPECT_EQ(refusal<ShapeError>([&] {
               OptimizerFactory(counting, model.weight,
@@ -368,14 +368,14 @@ TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
   EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are gone"));
   model.step(model.adam, 5);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
-            "the state exp_avg of torch::optim::Adam is not that of the 2 rows that were taken");
+            "the state exp_avg of torch::optim::Adam is not that of the 2 rows of before_forward_pass()");
   states.skip_optimizer_step();
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
   auto& kept = *model.adam.state().at(model.weight.unsafeGetTensorImpl());
   auto& second = static_cast<torch::optim::AdamParamState&>(kept).exp_avg_sq();
   second = second.to(at::kDouble);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
-            "the state exp_avg_sq of torch::optim::Adam is not that of the 2 rows that were taken");
+            "the state exp_avg_sq of torch::optim::Adam is not that of the 2 rows of before_forward_pass()");
   states.skip_optimizer_step();
   static_cast<torch::optim::AdamOptions&>(model.adam.param_groups().front().options()).amsgrad(true);
   EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(WeightRows(rows_of({1}))); }),

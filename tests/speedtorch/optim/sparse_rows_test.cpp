@@ -165,13 +165,13 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_EQ(
       step(at::arange(2), at::ones({2, 4})),
       "table Float [4, 3], index Long [2] and grad Float [2, 4] do not fit: grad needs one contiguous row "
-      "of the table's shape and dtype for each index");
+      "of the table's shape and dtype per index");
   EXPECT_THAT(step(at::arange(3), at::ones({2, 3})), HasSubstr("index Long [3] and grad Float [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("with strides [1, 2]"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
   EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is undefined");
-  EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
+  EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is undefined");
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
   EXPECT_EQ(step(at::arange(4), rows.states().at(1).table),
             "the state exp_avg_sq and grad overlap; each needs its own memory");
@@ -189,8 +189,8 @@ TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
         [&] { SparseRows(table, AdagradOptions{}, std::move(states), std::move(steps)); });
   };
   EXPECT_THAT(make(at::ones({4, 3}, at::kInt), {}), HasSubstr("the table is Int [4, 3]"));
-  EXPECT_EQ(make(at::Tensor(), {}), "the table is no tensor");
-  EXPECT_EQ(make(some_rows(), {at::Tensor()}), "the state sum is no tensor");
+  EXPECT_EQ(make(at::Tensor(), {}), "the table is undefined");
+  EXPECT_EQ(make(some_rows(), {at::Tensor()}), "the state sum is undefined");
   EXPECT_THAT(make(at::ones({}), {}), HasSubstr("at least one dimension is needed"));
   EXPECT_THAT(make(some_rows().t(), {}), HasSubstr("a contiguous one"));
   EXPECT_THAT(make(some_rows(), {}), HasSubstr("has 1 states for each element; 0 were given"));
