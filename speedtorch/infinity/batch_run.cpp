@@ -28,7 +28,8 @@ BatchRun::BatchRun(MicroBatchContext& context, const Batch& batch, bool with_gra
   if (batch.size() == 0) throw InfinityBatchError("the batch has no samples");
   if (context.in_hook)
     throw InfinityBatchError(
-        "a batch was begun within another one, by a listener's micro_batch(); batch_ends() or stepped() may");
+        "a listener began a batch in its micro_batch(), within another batch; begin it in batch_ends() or "
+        "stepped()");
   if (context.prefetch) context.prefetch->discard();
   retry_after_oom("one sample",
                   [&] { key_ = (with_gradients ? "gradients of " : "outputs of ") + batch.shape(); });
@@ -74,13 +75,13 @@ Tensors BatchRun::forward(const Tensors& inputs) {
   if (!watch.saw_batch_norm() || !watch.saw_batch_statistics()) return outputs;
   if (options().batch_norm == BatchNorm::refuse)
     throw InfinityBatchError(
-        "the model's batch normalisation takes statistics of its samples, and those of a micro-batch are not "
-        "the batch's: take group or layer normalisation, or put its modules into evaluation mode, or say "
-        "BatchNorm::per_micro_batch to have each micro-batch normalised by itself, or BatchNorm::exact for "
-        "the batch's own statistics, which takes two passes more for each normalisation");
+        "the model's batch normalisation takes statistics of its samples, and those of a micro-batch differ "
+        "from the batch's. Use group or layer normalisation; put the modules into evaluation mode; or set "
+        "BatchNorm::per_micro_batch (each micro-batch has its own statistics) or BatchNorm::exact (the "
+        "batch's statistics, for two more passes per normalisation)");
   warn(Warning::batch_norm,
        "batch normalisation takes the statistics of each micro-batch, and its running "
-       "statistics move once a micro-batch");
+       "statistics move once per micro-batch");
   return outputs;
 }
 

@@ -11,7 +11,7 @@
 
 namespace speedtorch {
 
-using namespace infinity;  // NOLINT(google-build-using-namespace): its own parts
+using namespace infinity;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
@@ -21,7 +21,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Adds the loss of a batch, and those of its parts, with the samples as weights.
+/// Adds the loss of a batch and of its parts, weighted by samples.
 void add_weighted(const BatchResult& result, double& loss, std::vector<double>& of_parts) {
   const auto weight = static_cast<double>(result.samples);
   loss += result.loss * weight;
@@ -29,7 +29,7 @@ void add_weighted(const BatchResult& result, double& loss, std::vector<double>& 
   for (std::size_t i = 0; i < of_parts.size(); ++i) of_parts[i] += result.of_parts[i] * weight;
 }
 
-/// The means, of what add_weighted() added up.
+/// Divides the sums of add_weighted() by the samples.
 template <class Record>
 void write_means(Record& record, double loss, const std::vector<double>& of_parts) {
   const auto samples = static_cast<double>(record.samples);
@@ -38,7 +38,7 @@ void write_means(Record& record, double loss, const std::vector<double>& of_part
   for (double& part : record.of_parts) part /= samples;
 }
 
-/// Evaluation mode while it lives; then each module is in the mode in which it was.
+/// Evaluation mode while it lives; then restores the mode of each module.
 class EvaluationMode {
  public:
   explicit EvaluationMode(const Model& model) : modes_(model.modes()) { model.train(false); }
@@ -51,7 +51,7 @@ class EvaluationMode {
   at::NoGradGuard no_grad_;
 };
 
-/// A variable that is put back at the end of the scope, however that comes.
+/// Sets a variable, and sets it to another value at the end of the scope.
 template <class T>
 class ScopedValue {
  public:
@@ -94,7 +94,7 @@ InfinityBatch::InfinityBatch(Model model, std::vector<Optimizer> optimizers, Cri
   set_data(std::move(data));
 }
 
-/// Outputs whose gradients are still to come hold the micro-batches, which must not call what is gone.
+/// Outputs whose backward pass is still to come share the hooks, which must not call this object.
 InfinityBatch::~InfinityBatch() {
   if (micro_batches_) micro_batches_->set_hooks({});
 }
@@ -136,7 +136,7 @@ void InfinityBatch::set_optimizers(std::vector<Optimizer> optimizers) {
 void InfinityBatch::set_criterion(Criterion criterion) {
   if (criterion_)
     return warnings_->warn(Warning::set_twice, "the criterion was set before; the first one stays");
-  static_cast<void>(criterion.reduction());  // refuses what gives a loss a sample
+  static_cast<void>(criterion.reduction());  // throws for one loss per sample
   criterion_ = std::move(criterion);
 }
 
@@ -151,7 +151,7 @@ void InfinityBatch::listen(std::shared_ptr<Listener> listener) {
   listeners_.push_back(std::move(listener));
 }
 
-/// By number: a listener may bring another one.
+/// By index, because a listener may add another one.
 template <class Call>
 void InfinityBatch::notify(Call call) {
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
@@ -191,7 +191,7 @@ EpochRecord InfinityBatch::train(std::int64_t epochs) {
   return last;
 }
 
-/// One that was interrupted goes on with the batch that it was in.
+/// Resumes an interrupted epoch with its current batch.
 EpochRecord InfinityBatch::epoch() {
   require_all();
   if (!data_) throw InfinityBatchError("there is no data yet: set_data() before training");
@@ -220,8 +220,8 @@ EpochRecord InfinityBatch::epoch() {
   return record;
 }
 
-/// The data of this epoch from its begin, or from where it was interrupted: then its order is drawn as it
-/// was, and what is random after that as it would have been.
+/// The data of this epoch from its beginning, or from where it was interrupted. Then the order is drawn as
+/// before, and later random draws are as they would have been.
 Data::Next InfinityBatch::start_epoch() {
   inputs_.begin_epoch();
   outputs_.begin_epoch();
@@ -251,7 +251,7 @@ Data::Next InfinityBatch::resumed_epoch() {
   Data::Next next = data_->start(place_.epoch);
   for (std::int64_t done = 0; done < place_.batch; ++done)
     if (!next())
-      throw InfinityBatchError("the data has fewer batches an epoch than when the checkpoint was saved");
+      throw InfinityBatchError("the data has fewer batches per epoch than when the checkpoint was saved");
   set_random_states(resumed_->random, forward_device());
   return next;
 }
@@ -273,7 +273,7 @@ void InfinityBatch::train_batch(const Batch& batch) {
   notify([&](Listener& listener) { listener.stepped(place_); });
 }
 
-/// Gradients and step, or no trace of them.
+/// Computes gradients and steps. If it throws, restores buffers and generators and drops the gradients.
 BatchResult InfinityBatch::gradients_and_step(const Batch& batch, Kept& kept) {
   const ScopedValue<bool> in_batch(in_batch_, true, false);
   const auto start = Clock::now();
@@ -318,7 +318,7 @@ void InfinityBatch::place_states() {
     if (state_host_) state_host_->place_states(optimizer);
 }
 
-/// Made before the step: what fails afterwards could not be made again.
+/// Made before the step, because it may fail, and a step cannot be repeated.
 InfinityBatch::Kept InfinityBatch::to_keep(const Batch& batch, const BatchResult& result) const {
   Kept kept;
   if (outputs_.wants()) kept.outputs = on_device(result.outputs, at::kCPU);
@@ -428,15 +428,15 @@ void InfinityBatch::check_devices() const {
   if (!criterion_) return;
   for (const at::Tensor& tensor : criterion_->tensors())
     if (tensor.device() != backward_device())
-      warnings_->warn(Warning::device, "a tensor of the criterion's is on " + tensor.device().str() +
-                                           ", and outputs and targets come on " + backward_device().str());
+      warnings_->warn(Warning::device, "a tensor of the criterion is on " + tensor.device().str() +
+                                           ", but outputs and targets are on " + backward_device().str());
 }
 
 void InfinityBatch::save(const std::string& path) {
   if (in_batch_)
     throw InfinityBatchError(
-        "save() between gradients and step of a batch, whose draws and statistics are half made: call it in "
-        "stepped() or between epochs");
+        "save() was called between gradients and step of a batch, whose draws and statistics are incomplete; "
+        "call it in stepped() or between epochs");
   TrainingState state{.place = place_,
                       .random = random_states(forward_device()),
                       .random_of_epoch = random_of_epoch_,

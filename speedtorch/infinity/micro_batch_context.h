@@ -1,4 +1,4 @@
-/// What the batches of one training share: model, options, and what earlier batches taught. Internal, except
+/// Shared by all batches of one training: model, options, and what earlier batches taught. Internal, except
 /// for the options.
 #pragma once
 

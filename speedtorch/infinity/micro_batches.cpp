@@ -19,7 +19,7 @@ MicroBatches::MicroBatches(Model model, MicroBatchesOptions options, std::shared
        {std::pair{"memory_budget", options.memory_budget}, {"offload_at_least", options.offload_at_least}})
     if (value < 0)
       throw InfinityBatchError("options." + std::string(name) + " is " + std::to_string(value) +
-                               " bytes; take 0 for none or a number above it");
+                               " bytes; take 0 for none, or a positive number");
   context_ = std::make_shared<MicroBatchContext>(
       MicroBatchContext{.model = std::move(model),
                         .options = options,

@@ -50,7 +50,7 @@ class CriterionCheck {
     if (!(std::abs(whole - a - b) > rounding)) return {};
     return "the loss of two micro-batches is " + std::to_string(whole) + " together and " +
            std::to_string(a + b) +
-           " made up of both: if samples' losses depend on each other, say Reduction::coupled";
+           " as the sum of both: if the loss of a sample depends on other samples, set Reduction::coupled";
   }
 
  private:

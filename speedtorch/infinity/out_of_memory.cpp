@@ -21,7 +21,7 @@ bool is_out_of_memory(const std::exception& error) {
   const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&error);
   if (of_libtorch == nullptr) return false;
   if (is_cuda_out_of_memory(*of_libtorch)) return true;
-  // Of LibTorch's CPU allocator, cuBLAS and cuDNN: plain errors whose words are all there is.
+  // LibTorch's CPU allocator, cuBLAS and cuDNN throw plain errors, recognisable only by their text.
   constexpr std::array<std::string_view, 4> words{"can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED",
                                                   "CUDNN_STATUS_ALLOC_FAILED",
                                                   "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"};

@@ -96,8 +96,8 @@ bool Replay::measure(BatchRun& run) {
   drew_random_ = !(RandomState(run.device()) == before);
   if (statistics_->calls() == 0)
     throw InfinityBatchError(
-        "the model normalises by statistics of its samples, but not by at::batch_norm: BatchNorm::exact "
-        "cannot do that");
+        "the model normalises by statistics of its samples without calling at::batch_norm; BatchNorm::exact "
+        "supports at::batch_norm only");
   end_pass();
   while (statistics_->known() < statistics_->calls()) {
     if (!repeat(run, measured_by(BatchStatistics::Pass::measure))) return false;

@@ -58,8 +58,8 @@ class Recompute final : public torch::autograd::Node {
     std::vector<Tensors> of_inputs;
     if (!replay_.backward(run, gradients, sum, &of_inputs))
       throw OutOfMemory(
-          "memory ran out in the backward pass of a model that draws random numbers, where the "
-          "micro-batches cannot be split; they are smaller from now on: make the batch again");
+          "memory ran out in the backward pass of a model that draws random numbers, whose "
+          "micro-batches cannot be split; they are smaller from now on: call batch() again");
     if (context_->hooks.on_gradients) context_->hooks.on_gradients();
     Tensors all = sum.take();
     const std::size_t inputs = of_inputs.front().size();

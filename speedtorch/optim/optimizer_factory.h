@@ -55,18 +55,18 @@ class WeightRows {
 /// Not thread-safe. The optimizer must outlive the object.
 class OptimizerFactory {
  public:
-  /// New state tables of `rows` rows of the parameter's row shape and dtype, set as torch begins: to zero,
-  /// Adagrad's to its initial value, Rprop's step sizes to the rate. The parameter's own number of rows is of
-  /// no matter. In a `mapped` home that has a name, that is a new folder of one `.npy` file for each table.
-  /// @throws OptimizerError where the optimizer does not have the parameter, is of an unsupported kind, or
-  /// cannot count by row; PlacementError for counts by row of a parameter on a GPU; ShapeError for one
-  /// without dimensions; FileError where the folder is there; what Table throws. Nothing is left then, in
-  /// memory or on disk.
+  /// Creates state tables [rows, ...] of the parameter's row shape and dtype, with torch's initial values:
+  /// zero, Adagrad's initial accumulator value, Rprop's learning rate as step size. The parameter's own
+  /// number of rows does not matter. If the tables are `mapped` and named, creates a folder with one `.npy`
+  /// file per table. If it throws, nothing is left in memory or on disk. @throws OptimizerError if the
+  /// optimizer does not have the parameter, is not supported, or cannot count by row; PlacementError for row
+  /// counts of a parameter on a GPU; ShapeError for a parameter without dimensions; FileError if the folder
+  /// exists; what Table throws
   OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, std::int64_t rows,
                    const TableOptions& home = default_table_options(), StepCount count = StepCount::shared);
 
-  /// The same for the model's parameter of that name: "decoder.embedding.weight", or without ".weight".
-  /// @throws OptimizerError, listing the names, where there is none
+  /// The same for the model's parameter of this name: "decoder.embedding.weight", or without ".weight".
+  /// @throws OptimizerError listing the names if there is none
   OptimizerFactory(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
                    const std::string& variable, std::int64_t rows,
                    const TableOptions& home = default_table_options(), StepCount count = StepCount::shared);
@@ -134,7 +134,7 @@ class OptimizerFactory {
   bool by_row_;
   std::optional<std::int64_t>
       table_rows_;                  ///< unknown if the optimizer has no states and no tables were given
-  std::vector<StateTable> tables_;  ///< of the states, then of the rows' counts where there are such
+  std::vector<StateTable> tables_;  ///< of the states, then of the row counts if rows are counted
   std::vector<at::Tensor>
       buffers_;            ///< what the optimizer has of each table, with room for the largest batch
   at::Tensor rows_;        ///< of before_forward_pass(), until they are put back

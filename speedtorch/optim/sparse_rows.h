@@ -29,12 +29,12 @@ namespace speedtorch {
 /// on a GPU. Not thread-safe.
 class SparseRows {
  public:
-  /// With new state tables in `states`, set as torch begins: to zero, Adagrad's to its initial value, Rprop's
-  /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory; a `mapped` home that has a name
-  /// is a new folder of one `.npy` file for each (`exp_avg.npy`, and of counts by row `row_steps.npy`).
-  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for a home that the
-  /// table's device does not reach, or counts by row on a GPU; ShapeError for a table that is not as above;
-  /// what Table throws. No file is left then.
+  /// Creates the states in `states`, with torch's initial values: zero, Adagrad's initial accumulator value,
+  /// Rprop's learning rate as step size. `libtorch` places them in LibTorch's own memory. If `states` is
+  /// `mapped` and named, creates a folder with one `.npy` file per state (`exp_avg.npy`; `row_steps.npy` if
+  /// rows are counted). If it throws, no file is left. @throws OptionError for invalid options;
+  /// PlacementError for a placement that the table's device does not reach, or for row counts on a GPU;
+  /// ShapeError for a table that is not as described; what Table throws
   SparseRows(at::Tensor table, const UpdateOptions& options,
              const TableOptions& states = default_table_options(), StepCount count = StepCount::shared);
 

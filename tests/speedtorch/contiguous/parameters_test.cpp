@@ -966,7 +966,7 @@ TEST(CheckElementwise, RefusesOptimizersThatLookAtShapes) {
     return [adam] { adam->step(); };
   }));
   EXPECT_THAT(refusal([] { ContiguousOptimizer(Tensors{}, SparseAdamOptions{}); }),
-              HasSubstr("that is SparseRows"));
+              HasSubstr("use SparseRows for that"));
 }
 
 TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {

@@ -712,7 +712,7 @@ TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
     InfinityBatch& ib;
   };
   ib.listen(std::make_shared<Nested>(ib));
-  EXPECT_THAT([&] { ib.epoch(); }, refused("within another one"));
+  EXPECT_THAT([&] { ib.epoch(); }, refused("within another batch"));
 }
 
 TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
@@ -894,10 +894,10 @@ TEST(Monitor, SaysOnceWhatAParameterBecame) {
   look_after(at::zeros({2, 3}));
   EXPECT_THAT(texts, IsEmpty());
   look_after(at::zeros({3, 2}));
-  EXPECT_THAT(texts, ElementsAre(HasSubstr("is [3, 2] Float on cpu, a batch ago [2, 3] Float on cpu")));
+  EXPECT_THAT(texts, ElementsAre(HasSubstr("is [3, 2] Float on cpu; in the previous batch it was [2, 3] Float on cpu")));
   look_after(at::zeros({3, 2}, at::kDouble));
   ASSERT_EQ(texts.size(), 2);
-  EXPECT_THAT(texts[1], HasSubstr("is [3, 2] Double on cpu, a batch ago [3, 2] Float on cpu"));
+  EXPECT_THAT(texts[1], HasSubstr("is [3, 2] Double on cpu; in the previous batch it was [3, 2] Float on cpu"));
 }
 
 TEST(Monitor, SeesThatALossSaidToBeAMeanCouplesSamples) {
@@ -1001,7 +1001,7 @@ TEST(Devices, AreNamedMovedAndChecked) {
   handle.mutable_grad() = at::ones_like(handle);
   EXPECT_THAT(
       [&] { ib.change_model_device(at::kMeta); },
-      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("0.weight cannot go from cpu to meta")));
+      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("0.weight cannot move from cpu to meta")));
   EXPECT_TRUE(handle.grad().equal(at::ones_like(handle)));
   EXPECT_NO_THROW(ib.epoch());
 

@@ -365,7 +365,7 @@ TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.adam.state().clear();
-  EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are gone"));
+  EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are missing"));
   model.step(model.adam, 5);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
             "the state exp_avg of torch::optim::Adam is not that of the 2 rows of before_forward_pass()");
