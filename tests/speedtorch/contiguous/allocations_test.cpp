@@ -15,7 +15,7 @@
 namespace speedtorch {
 namespace {
 
-TEST(ContiguousAllocations, AreNoneInAStep) {
+TEST(ContiguousAllocations, StepAllocatesNothing) {
   std::vector<at::Tensor> given;
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     for (const std::int64_t count : {1, 70, 90'000})
@@ -63,7 +63,7 @@ std::vector<at::Tensor> with_gradients(int count) {
   return tensors;
 }
 
-TEST(ContiguousOperations, OfAClippedStepAreAsManyFor200TensorsAsFor2) {
+TEST(ContiguousOperations, ClippedStepRunsAsManyFor200TensorsAsFor2) {
   const auto ours = [](int count) {
     ContiguousOptimizer optimizer(with_gradients(count), AdamOptions{});
     return operations([&] { optimizer.step({.max_norm = 1.0, .zero_grad = true}); });

@@ -129,16 +129,16 @@ class ContiguousTest(unittest.TestCase):
             for steps in (5, 50):
                 self.follows(name, options, steps)
 
-    def test_every_optimizer_in_float64(self):
+    def test_every_optimizer_steps_as_torchs_in_float64(self):
         for name, options in CASES:
             self.follows(name, options, 5, torch.float64)
 
-    def test_every_optimizer_by_float32_masters_in_half_precision(self):
+    def test_every_optimizer_steps_half_precision_by_float32_masters(self):
         for dtype in (torch.bfloat16, torch.float16):
             for name, options in CASES:
                 self.follows(name, options, 6, dtype)
 
-    def test_gradients_set_to_none_and_unused_parameters_are_as_in_torch(self):
+    def test_gradients_set_to_none_and_unused_parameters_step_as_in_torch(self):
         for name, options in CASES[::3]:
             self.follows(name, options, 9, none=True, absent=(1, 4))
             self.follows(name, options, 9, none=False, absent=(0, 5))
@@ -153,7 +153,7 @@ class ContiguousTest(unittest.TestCase):
         self.assertTrue(torch.equal(found[2], start[2]) and torch.equal(found[4], start[4]))
         self.same(found, Torch("AdamW", {"lr": 0.1}, start), given, "AdamW", False)
 
-    def test_torch_goes_on_from_our_checkpoint(self):
+    def test_torch_resumes_from_our_checkpoint(self):
         for name, options in CASES:
             with self.subTest(name, **options), nearest_roots():
                 start = parameters(self.rng, torch.float32)
@@ -163,7 +163,7 @@ class ContiguousTest(unittest.TestCase):
                 theirs.optimizer.load_state_dict(torch.load(self.folder / "state"))  # weights_only, torch's default
                 self.same(theirs.run(given[3:]), Torch(name, options, start), given, name, True)
 
-    def test_we_go_on_from_torchs_checkpoint(self):
+    def test_our_optimizer_resumes_from_torchs_checkpoint(self):
         for name, options in CASES:
             with self.subTest(name, **options), nearest_roots():
                 start = parameters(self.rng, torch.float32)
@@ -215,7 +215,7 @@ class ContiguousTest(unittest.TestCase):
             with self.subTest(other), self.assertRaisesRegex(Refused, "'state' holds no state_dict|0 parameter groups"):
                 self.ours("Adam", {}, start, given, load=self.folder / "state")
 
-    def test_adam_and_adamw_are_told_apart(self):
+    def test_adam_and_adamw_are_distinguished(self):
         start = parameters(self.rng, torch.float32)
         given = gradients(self.rng, start, 1)
         for name, other in (("Adam", "AdamW"), ("AdamW", "Adam")):

@@ -78,7 +78,7 @@ int launches_of_a_step(int tensors, const StepOptions& options) {
 
 class ContiguousLaunches : public test::NeedsGpu {};
 
-TEST_F(ContiguousLaunches, OfAClippedStepAreTheNormsAndTheStepsFor200TensorsAsFor2) {
+TEST_F(ContiguousLaunches, ClippedStepLaunchesAsManyKernelsFor200TensorsAsFor2) {
   for (const int tensors : {2, 200}) {
     EXPECT_EQ(launches_of_a_step(tensors, {.max_norm = 1.0, .zero_grad = true}), 2) << tensors;
     EXPECT_EQ(launches_of_a_step(tensors, {.zero_grad = true}), 1) << tensors;

@@ -139,7 +139,7 @@ struct Cloned : torch::nn::Cloneable<Cloned> {
   at::Tensor weight;
 };
 
-TEST(ContiguousParameters, AreAlignedViewsOfTheSameValuesAndStrides) {
+TEST(ContiguousParameters, ViewsAreAlignedAndKeepValuesAndStrides) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto given = random_parameters(seed);
     const auto before = copies(given);
@@ -165,7 +165,7 @@ TEST(ContiguousParameters, AreAlignedViewsOfTheSameValuesAndStrides) {
   }
 }
 
-TEST(ContiguousParameters, AreTheOnesThatWereGivenInTheirOrder) {
+TEST(ContiguousParameters, OriginalReturnsParametersInTheirOrder) {
   const auto given = random_parameters(1);
   const ContiguousParams flat(given);
   ASSERT_EQ(flat.original().size(), given.size());
@@ -177,7 +177,7 @@ TEST(ContiguousParameters, AreTheOnesThatWereGivenInTheirOrder) {
   EXPECT_TRUE(flat.contiguous()[0].grad().is_same(flat.buckets()[0].gradient));
 }
 
-TEST(ContiguousParameters, KeepChannelsLastAndTransposedAndCloseGaps) {
+TEST(ContiguousParameters, StridesAreKeptAndGapsClosed) {
   const auto image =
       at::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast).set_requires_grad(true);
   const auto turned = at::randn({3, 7}).t().detach().set_requires_grad(true);
@@ -190,7 +190,7 @@ TEST(ContiguousParameters, KeepChannelsLastAndTransposedAndCloseGaps) {
   EXPECT_TRUE(image.equal(before[0]) && turned.equal(before[1]) && gapped.equal(before[2]));
 }
 
-TEST(ContiguousParameters, MayBeScalarEmptyOrNone) {
+TEST(ContiguousParameters, ScalarsEmptyTensorsAndEmptyListsAreValid) {
   const ContiguousParameters none(Tensors{});
   EXPECT_TRUE(none.buffer_is_valid());
   EXPECT_TRUE(none.contiguous().empty());
@@ -209,7 +209,7 @@ TEST(ContiguousParameters, MayBeScalarEmptyOrNone) {
   EXPECT_TRUE(optimizer.parameters().buffer_is_valid());
 }
 
-TEST(ContiguousParameters, ThatAreTiedAreLaidOutOnce) {
+TEST(ContiguousParameters, TiedParametersAreLaidOutOnce) {
   const auto tied = parameter({4, 4});
   const auto other = parameter({3});
   const ContiguousParameters flat(Tensors{tied, other, tied});
@@ -218,14 +218,14 @@ TEST(ContiguousParameters, ThatAreTiedAreLaidOutOnce) {
   EXPECT_TRUE(flat.buffer_is_valid());
 }
 
-TEST(ContiguousParameters, ThatAreFrozenMayBeOfAnyKind) {
+TEST(ContiguousParameters, FrozenParametersMayBeOfAnyKind) {
   const ContiguousParameters flat(
       Tensors{at::zeros({2}, at::kLong), at::ones({2, 2}).to_sparse(), parameter({2})});
   EXPECT_EQ(flat.size(), 3U);
   EXPECT_EQ(flat.places().size(), 1U);
 }
 
-TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
+TEST(ContiguousParameters, ErrorsNameTheParameterAndTheCure) {
   const auto whole = at::randn({4, 4});
   const auto refuse = [](const Tensors& tensors) {
     return refusal([&] { const ContiguousParameters flat(tensors); });
@@ -263,7 +263,7 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
   EXPECT_THAT(refuse({at::randn({3, 1}).expand({3, 4}), parameter({2})}), HasSubstr("nothing was refused"));
 }
 
-TEST(ContiguousParameters, ThatAreFrozenAreNeverTouched) {
+TEST(ContiguousParameters, FrozenParametersAreNeverWritten) {
   auto frozen = at::randn({6});
   const auto before = frozen.clone();
   const void* const data = frozen.data_ptr();
@@ -281,7 +281,7 @@ TEST(ContiguousParameters, ThatAreFrozenAreNeverTouched) {
   EXPECT_EQ(optimizer.parameters().size(), 2U);
 }
 
-TEST(ContiguousParameters, ThatAreFrozenOrThawedLaterAreFound) {
+TEST(ContiguousParameters, ChecksDetectLaterFreezingAndUnfreezing) {
   auto thawed = at::randn({6});
   auto frozen = parameter({6});
   ContiguousOptimizer both(Tensors{thawed, frozen}, AdamWOptions{});
@@ -299,7 +299,7 @@ TEST(ContiguousParameters, ThatAreFrozenOrThawedLaterAreFound) {
   EXPECT_TRUE(both.step());
 }
 
-TEST(ContiguousParameters, HaveABufferForEachDtype) {
+TEST(ContiguousParameters, EachDtypeHasABuffer) {
   const Tensors given = {parameter({3}),
                          parameter({4}, at::kDouble),
                          parameter({5}),
@@ -314,7 +314,7 @@ TEST(ContiguousParameters, HaveABufferForEachDtype) {
   }
 }
 
-TEST(ContiguousParameters, KeepGradientsThatAreThere) {
+TEST(ContiguousParameters, ExistingGradientsKeepTheirValues) {
   const auto one = parameter({3});
   (one * 2).sum().backward();
   const ContiguousParameters flat(Tensors{one});
@@ -322,7 +322,7 @@ TEST(ContiguousParameters, KeepGradientsThatAreThere) {
   EXPECT_TRUE(flat.used(0));
 }
 
-TEST(ContiguousParameters, LieInTheMemoryThatWasAsked) {
+TEST(ContiguousParameters, BuffersLieInTheRequestedPlacement) {
   for (const auto placement : {Placement::hugepage, Placement::pageable, Placement::libtorch}) {
     const auto large = parameter({700, 1000});
     const auto before = large.detach().clone();
@@ -336,7 +336,7 @@ TEST(ContiguousParameters, LieInTheMemoryThatWasAsked) {
 }
 
 // The validity check: data moved, gradient moved, gradient missing. The seed's own test is `weight + 4`.
-TEST(ContiguousParameters, TellWhatMovedWhich) {
+TEST(ContiguousParameters, ErrorsSayWhatMovedWhichParameter) {
   auto module = TwoLayers();
   ContiguousParameters flat({named(module->named_parameters())});
   const auto invalid = [&](const char* what) {
@@ -375,7 +375,7 @@ TEST(ContiguousParameters, TellWhatMovedWhich) {
 }
 
 // The same memory and the same sizes, and yet other elements.
-TEST(ContiguousParameters, TellThatStridesChanged) {
+TEST(ContiguousParameters, ErrorsSayThatStridesChanged) {
   at::Tensor square = parameter({3, 3});
   const ContiguousParameters flat(Tensors{square});
   square.set_data(square.detach().t());
@@ -384,7 +384,7 @@ TEST(ContiguousParameters, TellThatStridesChanged) {
               HasSubstr("is [3, 3] with strides [1, 3]; rebuild()"));
 }
 
-TEST(ContiguousParameters, AskWhetherTheyAreValidWithoutThrowing) {
+TEST(ContiguousParameters, ValidityCheckNeverThrows) {
   auto one = parameter({3});
   const ContiguousParameters flat(Tensors{one});
   one.set_data(at::zeros({0}));
@@ -393,7 +393,7 @@ TEST(ContiguousParameters, AskWhetherTheyAreValidWithoutThrowing) {
   static_assert(noexcept(flat.buffer_is_valid()));
 }
 
-TEST(ContiguousParameters, MayBeRebuiltAgainAndAgain) {
+TEST(ContiguousParameters, RebuildMayBeRepeated) {
   const auto given = random_parameters(4);
   const auto before = copies(given);
   ContiguousParameters flat(given);
@@ -403,7 +403,7 @@ TEST(ContiguousParameters, MayBeRebuiltAgainAndAgain) {
   EXPECT_EQ(most_ulps(given, before, before), 0);
 }
 
-TEST(ContiguousParameters, StayUnusedThroughARebuild) {
+TEST(ContiguousParameters, RebuildKeepsGradientsUnused) {
   const auto used = parameter({3});
   const auto unused = parameter({4});
   ContiguousOptimizer optimizer(Tensors{used, unused}, SGDOptions{.lr = 1, .weight_decay = 0.5});
@@ -424,7 +424,7 @@ TEST(ContiguousParameters, StayUnusedThroughARebuild) {
 }
 
 // A stock optimizer's checkpoint: flat states become those of each parameter, and flat again.
-TEST(ContiguousParameters, SplitAndJoinStatesOfAStockOptimizer) {
+TEST(ContiguousParameters, SplitAndJoinConvertStatesOfAStockOptimizer) {
   auto ours = random_parameters(5);
   ours[4].set_requires_grad(false);
   const auto theirs = copies(ours);
@@ -462,7 +462,7 @@ TEST(ContiguousParameters, SplitAndJoinStatesOfAStockOptimizer) {
   EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("11 tensors were given; there are 12"));
 }
 
-TEST(ContiguousParameters, SplitAndJoinEachBufferInAnyDtype) {
+TEST(ContiguousParameters, SplitAndJoinAcceptAnyDtypePerBuffer) {
   const Tensors given = {parameter({3}), parameter({2, 2}, at::kBFloat16), parameter({5})};
   const ContiguousParameters flat(given);
   Tensors states;
@@ -537,7 +537,7 @@ TEST(ContiguousOptimizer, StepsAsLibTorchDoesTensorByTensor) {
 }
 
 // What the default of zero_grad() does since LibTorch 1.7: gradients are none, backward makes new ones.
-TEST(ContiguousOptimizer, SurvivesGradientsThatAreSetToNone) {
+TEST(ContiguousOptimizer, StepReattachesGradientsThatWereSetToNone) {
   const auto ours = random_parameters(2);
   const auto theirs = copies(ours);
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 0.1, .momentum = 0.9});
@@ -554,7 +554,7 @@ TEST(ContiguousOptimizer, SurvivesGradientsThatAreSetToNone) {
   EXPECT_LE(most_ulps(ours, theirs, theirs), fuses() ? 0 : 30);
 }
 
-TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
+TEST(ContiguousOptimizer, OptionRefusesGradientsThatWereSetToNone) {
   const Tensors ours = {parameter({3})};
   ContiguousOptimizer optimizer({ParameterGroup{ours, {"head.bias"}}}, AdamOptions{},
                                 {.buffers = {.detached_gradient = DetachedGradient::refuse}});
@@ -571,7 +571,7 @@ TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
 }
 
 // What was in the buffer before a gradient was set to none is no gradient.
-TEST(ContiguousOptimizer, TakesNoneAsZeroWhereAskedWhateverWasThere) {
+TEST(ContiguousOptimizer, OptionTreatsNoneAsZero) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1}, {.unused = Unused::zero});
   for (const auto& one : ours) one.grad().fill_(1);
@@ -585,7 +585,7 @@ TEST(ContiguousOptimizer, TakesNoneAsZeroWhereAskedWhateverWasThere) {
   EXPECT_NEAR(optimizer.gradient_norm(), std::sqrt(12.0), 1e-12);
 }
 
-TEST(ContiguousParameters, AreNotUsedByClipping) {
+TEST(ContiguousParameters, ClippingDoesNotCountAsUse) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousParameters flat(ours);
   ours[0].grad().fill_(10);
@@ -597,7 +597,7 @@ TEST(ContiguousParameters, AreNotUsedByClipping) {
 }
 
 // An optimizer of LibTorch's on the buffers, as the seed has it.
-TEST(ContiguousParameters, TrainByAStockOptimizerOnTheBuffers) {
+TEST(ContiguousParameters, StockOptimizerTrainsTheBuffers) {
   const auto ours = random_parameters(3);
   const auto theirs = copies(ours);
   ContiguousParameters flat(ours);
@@ -620,7 +620,7 @@ TEST(ContiguousParameters, TrainByAStockOptimizerOnTheBuffers) {
                     HasSubstr("Call zero_grad() of the contiguous parameters")));
 }
 
-TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
+TEST(ContiguousOptimizer, StepSkipsUnusedParametersOrTreatsThemAsZero) {
   const std::vector<bool> unused = {false, true, false, true};
   for (const bool skip : {true, false}) {
     const Tensors ours = {parameter({4}), parameter({5}), parameter({6}), parameter({2, 2})};
@@ -645,7 +645,7 @@ TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
 }
 
 // Neighbours of different numbers of steps are not one run: the first step of Adam is one of lr.
-TEST(ContiguousOptimizer, CountsTheStepsOfEachParameter) {
+TEST(ContiguousOptimizer, StepsAreCountedPerParameter) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.125});
   ours[0].grad().fill_(1);
@@ -659,7 +659,7 @@ TEST(ContiguousOptimizer, CountsTheStepsOfEachParameter) {
   EXPECT_EQ(optimizer.state()[1].steps, 1);
 }
 
-TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
+TEST(ContiguousOptimizer, WriteToTheBufferUsesAllParameters) {
   const auto one = parameter({3});
   ContiguousOptimizer optimizer(Tensors{one}, SGDOptions{.lr = 1});
   const auto before = one.detach().clone();
@@ -676,7 +676,7 @@ TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
 }
 
 // What was marked of the whole buffer was of gradients that are gone.
-TEST(ContiguousOptimizer, ForgetsWhatWasWrittenToTheWholeBufferWithItsGradients) {
+TEST(ContiguousOptimizer, ZeroGradEndsTheUseOfABufferWrite) {
   for (const bool by_pointer : {false, true}) {
     const auto used = parameter({3});
     const auto unused = parameter({4});
@@ -697,7 +697,7 @@ TEST(ContiguousOptimizer, ForgetsWhatWasWrittenToTheWholeBufferWithItsGradients)
 }
 
 // A collective on the buffer is of what lies in it.
-TEST(ContiguousParameters, RefuseAWriteThatMissedTheGradients) {
+TEST(ContiguousParameters, RawWriteThatMissedAGradientIsRefused) {
   const auto one = parameter({3});
   ContiguousParameters flat(Tensors{one});
   one.mutable_grad() = at::ones({3});
@@ -746,7 +746,7 @@ TEST(ContiguousOptimizer, StepsGroupsByTheirOwnOptions) {
   EXPECT_THAT(refusal([&] { optimizer.set_options(2, SGDOptions{}); }), HasSubstr("there is no group 2"));
 }
 
-TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
+TEST(ContiguousOptimizer, TrainingContinuesAfterCastAndLoad) {
   auto ours = TwoLayers();
   auto theirs = TwoLayers();
   theirs->first.set_data(ours->first.detach().clone());
@@ -795,7 +795,7 @@ TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
   EXPECT_GT(most_ulps(ours->parameters(), begin, begin), 0);
 }
 
-TEST(ContiguousOptimizer, LeavesClonesAndFilesOfTheModuleOnTheirOwn) {
+TEST(ContiguousOptimizer, ClonesAndFilesOfTheModuleAreIndependent) {
   auto module = std::make_shared<Cloned>();
   ContiguousOptimizer optimizer(module->parameters(), SGDOptions{.lr = 1});
   const auto copy = std::dynamic_pointer_cast<Cloned>(module->clone());
@@ -812,7 +812,7 @@ TEST(ContiguousOptimizer, LeavesClonesAndFilesOfTheModuleOnTheirOwn) {
   EXPECT_TRUE(read->weight.equal(at::ones({4, 4})));
 }
 
-TEST(ContiguousParameters, ClipAsLibTorchDoes) {
+TEST(ContiguousParameters, ClippingEqualsLibTorchs) {
   for (const double most : {0.5, 1e6}) {
     const auto ours = random_parameters(8);
     const auto theirs = copies(ours);
@@ -831,7 +831,7 @@ TEST(ContiguousParameters, ClipAsLibTorchDoes) {
   }
 }
 
-TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
+TEST(ContiguousOptimizer, OnePassClipsStepsAndZerosAsThreeDo) {
   const Tensors mixed = {parameter({40}), parameter({9, 9}, at::kDouble), parameter({500})};
   const auto apart = copies(mixed);
   const auto together = copies(mixed);
@@ -852,7 +852,7 @@ TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
 }
 
 // Unscale, then by value, then by norm: as torch's functions one after the other.
-TEST(ContiguousOptimizer, ClipsByValueAndByNormInOnePass) {
+TEST(ContiguousOptimizer, OnePassClipsByValueAndByNorm) {
   const auto ours = random_parameters(11);
   const auto theirs = copies(ours);
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 0.5});
@@ -868,7 +868,7 @@ TEST(ContiguousOptimizer, ClipsByValueAndByNormInOnePass) {
   for (std::size_t k = 0; k < ours.size(); ++k) EXPECT_TRUE(ours[k].allclose(theirs[k], 1e-6, 1e-7)) << k;
 }
 
-TEST(ContiguousOptimizer, RefusesLimitsThatAreNone) {
+TEST(ContiguousOptimizer, InvalidClippingLimitsAreRefused) {
   ContiguousOptimizer optimizer(Tensors{parameter({2})}, SGDOptions{});
   EXPECT_THAT(refusal([&] { optimizer.step({.max_norm = -1.0}); }), HasSubstr("max_norm is -1"));
   EXPECT_THAT(refusal([&] { optimizer.step({.max_value = NAN}); }), HasSubstr("max_value is nan"));
@@ -876,7 +876,7 @@ TEST(ContiguousOptimizer, RefusesLimitsThatAreNone) {
   EXPECT_THAT(refusal([&] { optimizer.parameters().clip_grad_norm(NAN); }), HasSubstr("max_norm is nan"));
 }
 
-TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
+TEST(ContiguousOptimizer, StepUnscalesAndSkipsNonFiniteGradients) {
   const Tensors ours = {parameter({5}), parameter({3})};
   const auto plain = copies(ours);
   const auto start = copies(ours);
@@ -902,7 +902,7 @@ TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
 }
 
 // The limit makes an infinite gradient finite, and the norm with it.
-TEST(ContiguousOptimizer, SkipsWhatIsNotFiniteBehindALimit) {
+TEST(ContiguousOptimizer, StepSkipsNonFiniteGradientsThatClampingHides) {
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     const Tensors ours = {parameter({5}, dtype), parameter({3}, dtype)};
     ours[0].detach().fill_(-1.25);  // a step of 1 is exact in each dtype
@@ -917,7 +917,7 @@ TEST(ContiguousOptimizer, SkipsWhatIsNotFiniteBehindALimit) {
   }
 }
 
-TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
+TEST(ContiguousOptimizer, PaddingStaysZero) {
   const Tensors ours = {parameter({3}), parameter({70})};
   const auto theirs = copies(ours);
   // Without an eps, 0 / 0 is computed where no parameter lies.
@@ -930,7 +930,7 @@ TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
   EXPECT_NEAR(data.detach().abs().sum().item<double>(), sum, 1e-4);
 }
 
-TEST(ContiguousOptimizer, HoldsThePaddingAtZeroAfterANormThatIsNoNumber) {
+TEST(ContiguousOptimizer, PaddingStaysZeroAfterANaNNorm) {
   const Tensors ours = {parameter({3})};
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1});
   ours[0].grad().fill_(NAN);
@@ -1024,7 +1024,7 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
 }
 
 // A checkpoint's master of other parameters would bring those back.
-TEST(ContiguousOptimizer, TakesMastersOfItsParametersOnly) {
+TEST(ContiguousOptimizer, MasterOfAnotherParameterIsIgnored) {
   const Tensors ours = {parameter({6}, at::kBFloat16)};
   ContiguousOptimizer first(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
   ours[0].grad().fill_(1);
@@ -1041,7 +1041,7 @@ TEST(ContiguousOptimizer, TakesMastersOfItsParametersOnly) {
   EXPECT_TRUE(third.state()[0].tensors.front().second.equal(kept[0].tensors.front().second));
 }
 
-TEST(ContiguousOptimizer, TellsAutogradThatParametersChanged) {
+TEST(ContiguousOptimizer, StepIncrementsParameterVersions) {
   const auto one = parameter({3});
   ContiguousOptimizer optimizer(Tensors{one}, SGDOptions{.lr = 1});
   const auto loss = one.pow(2).sum();
@@ -1050,7 +1050,7 @@ TEST(ContiguousOptimizer, TellsAutogradThatParametersChanged) {
   EXPECT_THROW(loss.backward(), c10::Error);
 }
 
-TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
+TEST(ContiguousOptimizer, StateIsRestored) {
   const auto ours = random_parameters(10);
   const auto theirs = copies(ours);
   ContiguousOptimizer first(ours, RMSpropOptions{.momentum = 0.9, .centered = true});
@@ -1077,7 +1077,7 @@ TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
 }
 
 // A file has groups with their own options, nothing of frozen ones, and masters of half precision.
-TEST(ContiguousOptimizer, GoesOnFromAFileOfGroupsAndMasters) {
+TEST(ContiguousOptimizer, TrainingResumesFromAFileOfGroupsAndMasters) {
   const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_groups").string();
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     auto ours = random_parameters(11);
@@ -1114,7 +1114,7 @@ TEST(ContiguousOptimizer, GoesOnFromAFileOfGroupsAndMasters) {
   }
 }
 
-TEST(ContiguousOptimizer, IsAsItWasWhereAFileIsRefused) {
+TEST(ContiguousOptimizer, RefusedFileChangesNothing) {
   const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_state").string();
   const Tensors ours = {parameter({3})};
   const Tensors others = {parameter({4})};

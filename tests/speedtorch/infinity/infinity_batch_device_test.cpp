@@ -208,7 +208,7 @@ TEST_F(InfinityBatchOnDevice, MemoryMonitorSeesTheCachingAllocatorsBlocks) {
   EXPECT_EQ(figures.freed, after.allocation[all_pools].freed - before.allocation[all_pools].freed);
 }
 
-TEST_F(InfinityBatchOnDevice, SnapshotsAreTheCachingAllocatorsFigures) {
+TEST_F(InfinityBatchOnDevice, SnapshotShowsTheCachingAllocatorsFigures) {
   c10::cuda::CUDACachingAllocator::emptyCache();
   infinity::MemoryHistory history;
   history.append("before", gpu);

@@ -151,7 +151,7 @@ TEST_P(EachMicroBatch, DrawsTheSameInBothPasses) {
   EXPECT_NEAR(outputs.mean().item<double>(), 1, 0.1);
 }
 
-TEST(Gradients, InFloat32AreNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
+TEST(Gradients, ErrorInFloat32IsAtMostTwiceThePlainBatchs) {
   const Examples data = examples(1000);
   torch::nn::CrossEntropyLoss criterion;
   auto exact_net = mlp();
@@ -168,7 +168,7 @@ TEST(Gradients, InFloat32AreNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
 
 /// Dividing by the number of micro-batches, as is often done by hand, is wrong where the last one is smaller:
 /// the comparison above can fail.
-TEST(Gradients, WeightedByMicroBatchesAreNotTheBatchs) {
+TEST(Gradients, WeightingByMicroBatchesDiffersFromTheBatch) {
   auto net = mlp();
   const Examples data = examples(50);
   torch::nn::CrossEntropyLoss criterion;
@@ -181,7 +181,7 @@ TEST(Gradients, WeightedByMicroBatchesAreNotTheBatchs) {
   EXPECT_GT(distance(gradients_of(net), plain), 1e-3);
 }
 
-TEST(Gradients, ArePutBesideThoseThatAreThereAndSparseOnesStaySparse) {
+TEST(Gradients, BackwardAddsToExistingGradientsAndKeepsThemSparse) {
   torch::manual_seed(1);
   torch::nn::Embedding table(torch::nn::EmbeddingOptions(20, 3).sparse(true));
   const at::Tensor words = at::randint(0, 20, {30, 2}, at::kLong);
@@ -200,7 +200,7 @@ TEST(Gradients, ArePutBesideThoseThatAreThereAndSparseOnesStaySparse) {
 
 /// The gradients of a linear layer are views, and nobody else's: they are not copied. What two gradients
 /// share is, or adding to one would change the other.
-TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
+TEST(GradientSums, SumTakesOverUnsharedMemoryAndCopiesSharedMemory) {
   const auto address_after = [](const auto& gradients_of_backward) {
     infinity::GradientSum sum({at::zeros({3, 2}, at::kDouble), at::zeros({3, 2}, at::kDouble)});
     Tensors gradients = gradients_of_backward();
@@ -246,7 +246,7 @@ TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
 }
 
 /// An addition to a tensor that is only marked as conjugated takes memory, in a loop that must not fail.
-TEST(GradientSums, ResolveGradientsThatAreMarkedAsConjugatedOrNegated) {
+TEST(GradientSums, SumResolvesConjugationAndNegation) {
   const auto number = [](double real, double imaginary) {
     return at::full({2}, c10::complex<double>(real, imaginary), at::kComplexDouble);
   };
@@ -264,7 +264,7 @@ TEST(GradientSums, ResolveGradientsThatAreMarkedAsConjugatedOrNegated) {
 }
 
 /// Each decides whether a step that fails half-way could be taken back.
-TEST(Optimizers, ThatAllocateNothingArePlainSgdOnGradientsAsTheParameters) {
+TEST(Optimizers, OnlyPlainSgdOnMatchingGradientsAllocatesNothing) {
   using torch::optim::SGD;
   using torch::optim::SGDOptions;
   const auto parameter = [](const at::Tensor& gradient) {
@@ -299,7 +299,7 @@ TEST(Optimizers, ThatAllocateNothingArePlainSgdOnGradientsAsTheParameters) {
   EXPECT_FALSE(safe(SGD({complex}, SGDOptions(0.1))));
 }
 
-TEST(Gradients, OfFrozenAndTiedParameters) {
+TEST(Gradients, FrozenAndTiedParametersGetThePlainGradients) {
   torch::manual_seed(1);
   torch::nn::Linear one(6, 6);
   torch::nn::Linear two(6, 6);
@@ -387,7 +387,7 @@ TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
   EXPECT_EQ(count.item<double>(), 2);
 }
 
-TEST(Gradients, OfAnInputThatNothingDependsOnAreZero) {
+TEST(Gradients, UnusedInputGetsZeroGradient) {
   auto net = mlp();
   at::Tensor used = examples(20).inputs.requires_grad_();
   at::Tensor unused = examples(20).inputs.requires_grad_();
@@ -400,7 +400,7 @@ TEST(Gradients, OfAnInputThatNothingDependsOnAreZero) {
 }
 
 /// Also where a micro-batch has one sample, whose losses are one number in a vector.
-TEST(Criteria, ThatGiveALossASampleAreRefusedWhateverTheMicroBatch) {
+TEST(Criteria, LossPerSampleIsRefusedForAnyMicroBatch) {
   for (const std::int64_t micro_batch : {1, 3}) {
     auto net = mlp();
     const Examples data = examples(7);
@@ -419,7 +419,7 @@ TEST(Criteria, ThatGiveALossASampleAreRefusedWhateverTheMicroBatch) {
   }
 }
 
-TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {
+TEST(Criteria, CriterionTakesThreeTensorsAndMayChangeItsReduction) {
   const Examples data = examples(30);
   auto left = mlp(at::kDouble, 0, 1);
   auto right = mlp(at::kDouble, 0, 2);
@@ -472,7 +472,7 @@ std::vector<Batch> three_batches() {
   return batches;
 }
 
-TEST(Use, SimpleByEpochAndCustomAllTrainAsPlainLibTorchDoes) {
+TEST(Use, AllThreeWaysTrainAsPlainLibTorch) {
   const auto batches = three_batches();
   const Tensors plain = plainly_trained(mlp(), batches, 4);
   for (const int way : {0, 1, 2}) {
@@ -501,7 +501,7 @@ TEST(Use, SimpleByEpochAndCustomAllTrainAsPlainLibTorchDoes) {
 
 /// A listener that throws in the middle of the second batch, before or after its step; then epoch() once
 /// more.
-TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
+TEST(Use, InterruptedEpochResumesBitForBit) {
   struct Thrower : infinity::Listener {
     explicit Thrower(int where) : at(where) {}
     void now(int where) {
@@ -541,7 +541,7 @@ TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
 }
 
 /// A step is one of all optimizers, or of none, whatever the second one throws.
-TEST(Use, AStepThatThrowsIsTakenBackOfAllOptimizers) {
+TEST(Use, StepThatThrowsIsRolledBackForAllOptimizers) {
   auto net = mlp();
   torch::nn::Linear head(4, 4);
   head->to(test_device(), at::kDouble);
@@ -571,7 +571,7 @@ TEST(Use, AStepThatThrowsIsTakenBackOfAllOptimizers) {
 }
 
 /// The seed's example trains by Adadelta, which LibTorch does not have.
-TEST(Use, WithTheLibrarysOwnOptimizersTrainsAsTheLoopByHand) {
+TEST(Use, LibraryOptimizersTrainAsTheManualLoop) {
   const auto batches = three_batches();
   const auto compare = [&](auto make) {
     auto by_hand = mlp();
@@ -616,7 +616,7 @@ struct Recorder : infinity::Listener {
   bool stop() override { return steps >= stop_after; }
 };
 
-TEST(Use, TellsListenersInOrderAndStopsWhereOneSays) {
+TEST(Use, ListenersAreCalledInOrderAndMayStop) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(22));
@@ -631,7 +631,7 @@ TEST(Use, TellsListenersInOrderAndStopsWhereOneSays) {
   EXPECT_EQ(recorder->calls, "TEbmmBsbmmBset");
 }
 
-TEST(Use, SetsOnceAndNamesWhatIsMissing) {
+TEST(Use, SettersWorkOnceAndErrorsNameWhatIsMissing) {
   Heard heard;
   InfinityBatch ib(heard.options(8));
   EXPECT_THAT([&] { ib.epoch(); },
@@ -661,7 +661,7 @@ TEST(Use, SetsOnceAndNamesWhatIsMissing) {
   EXPECT_TRUE(bitwise_equal(parameters_of(other), before));  // the first one is trained
 }
 
-TEST(Use, RefusesWhatCannotBeTrainedWith) {
+TEST(Use, UnusableArgumentsAreRefused) {
   auto net = mlp();
   const Examples data = examples(10);
   InfinityBatch ib(quiet(5));
@@ -685,7 +685,7 @@ TEST(Use, RefusesWhatCannotBeTrainedWith) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("kNone")));
 }
 
-TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
+TEST(Use, InvalidNumbersAndListenersAreRefused) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(5));
@@ -715,7 +715,7 @@ TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
   EXPECT_THAT([&] { ib.epoch(); }, refused("within another batch"));
 }
 
-TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
+TEST(Several, ModelsCriteriaAndOptimizersTrainAsTheManualLoop) {
   const Examples data = examples(40);
   const auto train = [&](bool by_hand) {
     auto encoder = mlp(at::kDouble, 0, 1);
@@ -750,7 +750,7 @@ TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
   EXPECT_LE(distance(train(false), train(true)), 1e-12);
 }
 
-TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
+TEST(Eval, EvalRestoresTheModeAndWeightsBySamples) {
   auto net = mlp(at::kDouble, 0.5);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   const auto batches = three_batches();
@@ -777,7 +777,7 @@ TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
 }
 
 /// Part of a net, or one of several models, may be in evaluation mode while the rest trains.
-TEST(Eval, PutsEachModulesModeBack) {
+TEST(Eval, EvalRestoresEachModulesMode) {
   torch::nn::Sequential frozen(torch::nn::Linear(6, 6), torch::nn::BatchNorm1d(6));
   frozen->to(test_device(), at::kDouble);
   frozen[1]->as<torch::nn::BatchNorm1d>()->eval();
@@ -801,7 +801,7 @@ TEST(Eval, PutsEachModulesModeBack) {
 }
 
 /// A batch larger than memory is never fetched as a whole, not for its targets either.
-TEST(Eval, WithMetricsFetchesAMicroBatchAtATime) {
+TEST(Eval, MetricsFetchOneMicroBatchAtATime) {
   auto net = mlp();
   const Examples data = examples(100);
   const Batch large(100, [&](std::int64_t first, std::int64_t count) {
@@ -823,7 +823,7 @@ TEST(Eval, WithMetricsFetchesAMicroBatchAtATime) {
   EXPECT_TRUE(ib.targets().epochs()[0][0][0].equal(data.classes.cpu()));
 }
 
-TEST(Monitor, SeesWhatACustomLoopLeavesOut) {
+TEST(Monitor, MonitorDetectsMissingCalls) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   const Examples data = examples(20);
@@ -850,7 +850,7 @@ TEST(Monitor, SeesWhatACustomLoopLeavesOut) {
               ElementsAre(Warning::missing_backward, Warning::missing_backward));
 }
 
-TEST(Monitor, SeesModelOptimizerAndCriterionChange) {
+TEST(Monitor, MonitorDetectsChangedModelOptimizerAndCriterion) {
   const Examples data = examples(20);
   const auto heard_after = [&](auto change) {
     auto net = mlp();
@@ -880,7 +880,7 @@ TEST(Monitor, SeesModelOptimizerAndCriterionChange) {
               ElementsAre(Warning::criterion_changed));
 }
 
-TEST(Monitor, SaysOnceWhatAParameterBecame) {
+TEST(Monitor, MonitorReportsAParameterChangeOnce) {
   std::vector<std::string> texts;
   infinity::EventMonitor monitor(std::make_shared<infinity::Warnings>(
       infinity::WarningPlan::beginner(), [&](Warning, const std::string& text) { texts.push_back(text); }));
@@ -894,13 +894,16 @@ TEST(Monitor, SaysOnceWhatAParameterBecame) {
   look_after(at::zeros({2, 3}));
   EXPECT_THAT(texts, IsEmpty());
   look_after(at::zeros({3, 2}));
-  EXPECT_THAT(texts, ElementsAre(HasSubstr("is [3, 2] Float on cpu; in the previous batch it was [2, 3] Float on cpu")));
+  EXPECT_THAT(
+      texts,
+      ElementsAre(HasSubstr("is [3, 2] Float on cpu; in the previous batch it was [2, 3] Float on cpu")));
   look_after(at::zeros({3, 2}, at::kDouble));
   ASSERT_EQ(texts.size(), 2);
-  EXPECT_THAT(texts[1], HasSubstr("is [3, 2] Double on cpu; in the previous batch it was [3, 2] Float on cpu"));
+  EXPECT_THAT(texts[1],
+              HasSubstr("is [3, 2] Double on cpu; in the previous batch it was [3, 2] Float on cpu"));
 }
 
-TEST(Monitor, SeesThatALossSaidToBeAMeanCouplesSamples) {
+TEST(Monitor, MonitorDetectsACoupledLossDeclaredAsMean) {
   auto net = mlp();
   Heard heard;
   InfinityBatch ib(heard.options(8));
@@ -910,7 +913,7 @@ TEST(Monitor, SeesThatALossSaidToBeAMeanCouplesSamples) {
   EXPECT_THAT(heard.warnings, ElementsAre(Warning::coupled_criterion));
 }
 
-TEST(WarningPlans, FilterAsTheySay) {
+TEST(WarningPlans, PlansSelectTheAction) {
   const auto heard_with = [](infinity::WarningPlan plan) {
     std::string heard;
     infinity::Warnings warnings(plan, [&](Warning, const std::string& text) { heard += text; });
@@ -930,7 +933,7 @@ TEST(WarningPlans, FilterAsTheySay) {
   EXPECT_THROW(heard_with(infinity::WarningPlan::strict()), infinity::WarningRaised);
 }
 
-TEST(Containers, KeepWhatTheyAreToldAndNoMore) {
+TEST(Containers, ContainersRespectTheirCapacity) {
   const auto kept_with = [](infinity::Keep keep, std::vector<int>* dropped = nullptr) {
     infinity::Container<int> container(keep, dropped ? [dropped](int&& item) { dropped->push_back(item); }
                                                      : infinity::Container<int>::Dropped{});
@@ -951,7 +954,7 @@ TEST(Containers, KeepWhatTheyAreToldAndNoMore) {
   EXPECT_THAT(dropped, ElementsAre(0, 1, 10, 11, 20, 21));
 }
 
-TEST(Containers, OfTrainingHandOverWhatTheyDrop) {
+TEST(Containers, TrainingPassesOnDroppedItems) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   auto options = quiet(8);
@@ -968,7 +971,7 @@ TEST(Containers, OfTrainingHandOverWhatTheyDrop) {
   EXPECT_EQ(infinity::Keep::last_epochs(0).batches, 0);
 }
 
-TEST(Containers, OfTrainingAreBoundedAndHoldNoGraph) {
+TEST(Containers, TrainingKeepsBoundedHistoryWithoutGraphs) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   auto options = quiet(8);
@@ -984,7 +987,7 @@ TEST(Containers, OfTrainingAreBoundedAndHoldNoGraph) {
   EXPECT_FALSE(last.requires_grad());
 }
 
-TEST(Devices, AreNamedMovedAndChecked) {
+TEST(Devices, ModelAndStatesMoveAndMismatchesAreNamed) {
   auto net = mlp();
   torch::optim::Adam optimizer(net->parameters(), 0.1);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(8));
@@ -999,9 +1002,9 @@ TEST(Devices, AreNamedMovedAndChecked) {
   // No other device is needed to see that a move is tried: LibTorch moves no tensor to meta that stays the
   // same.
   handle.mutable_grad() = at::ones_like(handle);
-  EXPECT_THAT(
-      [&] { ib.change_model_device(at::kMeta); },
-      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("0.weight cannot move from cpu to meta")));
+  EXPECT_THAT([&] { ib.change_model_device(at::kMeta); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(
+                  HasSubstr("0.weight cannot move from cpu to meta")));
   EXPECT_TRUE(handle.grad().equal(at::ones_like(handle)));
   EXPECT_NO_THROW(ib.epoch());
 

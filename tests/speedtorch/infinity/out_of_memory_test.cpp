@@ -35,7 +35,7 @@ class Cap {
   Cap& operator=(const Cap&) = delete;
 };
 
-TEST(CappedAllocator, CountsWhatIsOutAndRefusesWhatIsBeyond) {
+TEST(CappedAllocator, AllocatorCountsBytesAndEnforcesTheCap) {
   const std::int64_t before = memory().allocated();
   memory().reset_peak();
   {
@@ -70,7 +70,7 @@ TEST(CappedAllocator, ServesConvolutionsAndOtherThreads) {
   EXPECT_EQ(memory().allocated(), before);
 }
 
-TEST(OutOfMemoryErrors, AreToldFromOthers) {
+TEST(OutOfMemoryErrors, OutOfMemoryErrorsAreRecognised) {
   const auto is = [](const auto& error) { return infinity::is_out_of_memory(error); };
   EXPECT_TRUE(is(std::bad_alloc()));
   EXPECT_TRUE(is(MemoryError("x")));
@@ -85,7 +85,7 @@ TEST(OutOfMemoryErrors, AreToldFromOthers) {
   EXPECT_FALSE(is(std::runtime_error("out of memory")));
 }
 
-TEST(MicroBatchSizes, GrowHalveAndSettleWithinAQuarterOfWhatFits) {
+TEST(MicroBatchSizes, SizeSettlesWithinAQuarterOfWhatFits) {
   for (const std::int64_t fits : {1, 3, 8, 20, 100, 1000}) {
     MicroBatchSize sizes({.first = 8});
     std::int64_t tries = 0;
@@ -104,7 +104,7 @@ TEST(MicroBatchSizes, GrowHalveAndSettleWithinAQuarterOfWhatFits) {
   }
 }
 
-TEST(MicroBatchSizes, TryAgainOnceWhatHadWorked) {
+TEST(MicroBatchSizes, SizeThatHadWorkedIsRetriedOnce) {
   MicroBatchSize sizes({.first = 8, .largest = 8});
   sizes.worked("a", 8);
   EXPECT_EQ(sizes.ran_out("a", 8), Answer::again);
@@ -117,7 +117,7 @@ TEST(MicroBatchSizes, TryAgainOnceWhatHadWorked) {
   EXPECT_EQ(one.ran_out("a", 1), Answer::give_up);
 }
 
-TEST(MicroBatchSizes, ComeBackToWhatHadWorkedAfterAWhile) {
+TEST(MicroBatchSizes, SizeThatHadWorkedIsTriedAgainLater) {
   MicroBatchSize sizes({.first = 8, .largest = 8, .retry_same_size = false, .grow_again_after = 10});
   sizes.worked("a", 8);
   EXPECT_EQ(sizes.ran_out("a", 8), Answer::smaller);
@@ -127,7 +127,7 @@ TEST(MicroBatchSizes, ComeBackToWhatHadWorkedAfterAWhile) {
   EXPECT_EQ(sizes.of("a"), 8);
 }
 
-TEST(MicroBatchSizes, AreNotSettledWhileTheyMayGrow) {
+TEST(MicroBatchSizes, SizeIsNotSettledWhileItMayGrow) {
   MicroBatchSize sizes({.first = 8, .grow_again_after = 3});
   sizes.worked("a", 8);
   EXPECT_FALSE(sizes.settled("a"));  // 16 are to be tried
@@ -155,7 +155,7 @@ TEST(MicroBatchSizes, AreNotSettledWhileTheyMayGrow) {
   EXPECT_TRUE(bounded.settled("a"));
 }
 
-TEST(MicroBatchSizes, KeepToTheBudget) {
+TEST(MicroBatchSizes, SizeRespectsTheBudget) {
   MicroBatchSize sizes({.first = 10});
   sizes.worked("a", 10, 1000, 500);  // 100 bytes a sample
   EXPECT_EQ(sizes.of("a"), 15);
@@ -218,7 +218,7 @@ TEST(BeyondTheCap, OursTrainsWithAFlatPeakWhereThePlainBatchFails) {
 }
 
 /// Once the size is found: full ones and a rest take longer.
-TEST(BeyondTheCap, ABatchIsCutIntoEqualParts) {
+TEST(BeyondTheCap, BatchIsCutIntoEqualParts) {
   struct Counts final : infinity::Listener {
     std::vector<std::int64_t> of_batch;
     void micro_batch(const infinity::Place& /*place*/,
@@ -285,7 +285,7 @@ TEST(BeyondTheCap, OneSampleAtATimeWithGraphsKeptGrowsWithTheBatch) {
 class Budgets : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(OfPrefetching, Budgets, testing::Bool());
 
-TEST_P(Budgets, AreKept) {
+TEST_P(Budgets, BudgetIsNotExceeded) {
   auto net = wide();
   torch::optim::Adam optimizer(net->parameters(), 0.001);
   const auto [inputs, classes] = wide_data(4096);
@@ -306,7 +306,7 @@ TEST_P(Budgets, AreKept) {
 }
 
 /// A budget that one sample does not keep to is not passed over.
-TEST(BeyondTheCap, ABudgetThatCannotBeKeptIsAnError) {
+TEST(BeyondTheCap, ImpossibleBudgetIsAnError) {
   for (const std::int64_t fixed : {0, 64}) {
     auto net = wide();
     const auto [inputs, classes] = wide_data(256);
@@ -340,7 +340,7 @@ TEST(BeyondTheCap, ThreeSamplesWithBatchNormalisationThatDoNotFitAreAnError) {
 }
 
 /// Adam's states are twice the parameters: in a table they are none of the device's memory.
-TEST(BeyondTheCap, StatesInATableTakeNoneOfTheDevices) {
+TEST(BeyondTheCap, StatesInATableUseNoDeviceMemory) {
   const auto held_by = [](std::optional<TableOptions> home) {
     auto net = wide();
     torch::optim::Adam optimizer(net->parameters(), 0.001);
@@ -361,7 +361,7 @@ TEST(BeyondTheCap, StatesInATableTakeNoneOfTheDevices) {
   EXPECT_GE(own.second - hosted.second, of_states);
 }
 
-TEST(BeyondTheCap, WhatDoesNotFitAtAllIsAnErrorThatLosesNothing) {
+TEST(BeyondTheCap, OversizedSampleIsAnErrorThatLosesNothing) {
   auto net = wide();
   const auto [inputs, classes] = wide_data(64);
   InfinityBatch ib(quiet());
@@ -498,7 +498,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Storm{.dropout = 0.3, .steps = Storm::Steps::sgd, .exact_batch_norm = true},
                     Storm{.prefetch = true}));
 
-TEST_P(Storms, AtTheSameSizeAreBitwiseWithoutTrace) {
+TEST_P(Storms, RetriesOfTheSameSizeAreBitwiseEqual) {
   const Outcome undisturbed = trained(GetParam(), 0);
   const bool in_place =
       GetParam().steps == Storm::Steps::contiguous || GetParam().steps == Storm::Steps::plain_sgd;
@@ -514,7 +514,7 @@ TEST_P(Storms, AtTheSameSizeAreBitwiseWithoutTrace) {
   EXPECT_GT(kth, 50);  // there was something to refuse
 }
 
-TEST_P(Storms, WithASmallerSizeStayWithinTheBound) {
+TEST_P(Storms, RetriesOfASmallerSizeStayWithinTheErrorBound) {
   Storm storm = GetParam();
   storm.retry_same_size = false;
   const Outcome undisturbed = trained(storm, 0);
@@ -541,7 +541,7 @@ TEST_P(Storms, WithASmallerSizeStayWithinTheBound) {
 
 // ---- who else sees memory ----
 
-TEST(MemoryMonitor, SeesBlocksTheirPeakAndTheirLives) {
+TEST(MemoryMonitor, MonitorMeasuresBlocksPeakAndLifetimes) {
   infinity::MemoryMonitor monitor(3);
   const c10::Device cpu(c10::kCPU);
   monitor.report(16, 100, cpu);
@@ -563,7 +563,7 @@ TEST(MemoryMonitor, SeesBlocksTheirPeakAndTheirLives) {
   EXPECT_EQ(monitor.figures(cpu).peak_bytes, 75);
 }
 
-TEST(MemoryMonitor, AddsUpHowLongBlocksLived) {
+TEST(MemoryMonitor, MonitorAddsBlockLifetimes) {
   using Clock = std::chrono::steady_clock;
   infinity::MemoryMonitor monitor;
   const c10::Device cpu(c10::kCPU);

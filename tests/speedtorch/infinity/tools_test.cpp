@@ -58,7 +58,7 @@ std::pair<std::vector<std::int64_t>, at::Tensor> walked(const Data& data, std::i
   return {sizes, at::cat(inputs)};
 }
 
-TEST(Data, OfTensorsComesInOrderOrShuffledAnewEachEpoch) {
+TEST(Data, TensorsComeInOrderOrShuffledPerEpoch) {
   const at::Tensor rows = at::arange(10).to(at::kDouble).unsqueeze(1);
   const auto [sizes, inputs] = walked(Data::of_tensors({rows}, {rows}, {.batch = 4}), 0);
   EXPECT_THAT(sizes, ElementsAre(4, 4, 2));
@@ -74,7 +74,7 @@ TEST(Data, OfTensorsComesInOrderOrShuffledAnewEachEpoch) {
               ElementsAre(4, 4));
 }
 
-TEST(Data, OfMappedFilesAndOfALoaderTrainAsTensorsDo) {
+TEST(Data, MappedFilesAndLoadersTrainAsTensors) {
   const TemporaryFolder folder;
   const Examples data = examples(50);
   const auto file = [&](const char* name, const at::Tensor& content) {
@@ -122,7 +122,7 @@ TEST(Data, OfMappedFilesAndOfALoaderTrainAsTensorsDo) {
   EXPECT_TRUE(bitwise_equal(with_targets(false), in_order));
 }
 
-TEST(Prefetch, LetsWhatFailsFailInTheThreadThatTrains) {
+TEST(Prefetch, PrefetchErrorsAppearInTheTrainingThread) {
   auto net = mlp();
   const Examples data = examples(30);
   auto options = quiet(10);
@@ -147,7 +147,7 @@ torch::nn::Sequential normalised() {
   return net;
 }
 
-TEST(BatchNorm, IsRefusedWithTheWayOutAndTouchesNothing) {
+TEST(BatchNorm, RefusalNamesAlternativesAndChangesNothing) {
   const Examples data = examples(20);
   auto net = normalised();
   const auto buffers = net->buffers();
@@ -176,7 +176,7 @@ TEST(BatchNorm, IsRefusedWithTheWayOutAndTouchesNothing) {
   EXPECT_LE(distance(ours, gradients_of(net)), 1e-12);
 }
 
-TEST(BatchNorm, PerMicroBatchIsSaidAndIsThatOfEachMicroBatch) {
+TEST(BatchNorm, PerMicroBatchWarnsAndUsesEachMicroBatchsStatistics) {
   const Examples data = examples(20);
   auto net = normalised();
   Heard heard;
@@ -204,7 +204,7 @@ TEST(BatchNorm, PerMicroBatchIsSaidAndIsThatOfEachMicroBatch) {
 }
 
 /// Its statistics are those of each sample, though LibTorch computes them by a batch normalisation.
-TEST(BatchNorm, IsNotSeenInInstanceNorm) {
+TEST(BatchNorm, InstanceNormIsNotTakenForBatchNorm) {
   const Examples data = examples(20);
   const at::Tensor weights = at::randn({6, 4}, data.inputs.options()).requires_grad_();
   const auto forward = [=](const at::Tensor& in) {
@@ -228,7 +228,7 @@ TEST(BatchNorm, IsNotSeenInInstanceNorm) {
 
 /// After batches without one only names are looked at: the micro-batch in which one is seen is made again, as
 /// if it had not been made before.
-TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
+TEST(BatchNorm, LaterBatchNormIsDetectedWithoutSideEffects) {
   const auto trained = [](bool later, bool training) {
     auto net = mlp(at::kDouble, 0.3);
     const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
@@ -326,7 +326,7 @@ void expect_as_plain(torch::nn::Sequential ours, torch::nn::Sequential plain, co
   }
 }
 
-TEST_P(ExactBatchNorm, IsThePlainBatchsInStatisticsAndGradients) {
+TEST_P(ExactBatchNorm, StatisticsAndGradientsEqualThePlainBatchs) {
   const Examples data = examples(50);
   expect_as_plain(thrice_normalised(), thrice_normalised(), data.inputs, data.classes, GetParam());
   torch::manual_seed(3);
@@ -335,7 +335,7 @@ TEST_P(ExactBatchNorm, IsThePlainBatchsInStatisticsAndGradients) {
 }
 
 /// The custom loop, with the gradients of inputs, and with a loss that couples samples.
-TEST_P(ExactBatchNorm, IsThePlainBatchsForALossOfOnesOwn) {
+TEST_P(ExactBatchNorm, CustomLossEqualsThePlainBatchs) {
   const auto made_by = [](auto forward) {
     auto net = thrice_normalised();
     at::Tensor inputs = examples(50).inputs.requires_grad_();
@@ -395,7 +395,7 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
 }
 
 /// No sample may be left alone: of an odd batch, the last two micro-batches of two are one of three.
-TEST(BatchNorm, OfAnOddBatchIsReplayedWithTheSameDraws) {
+TEST(BatchNorm, OddBatchIsReplayedWithTheSameDraws) {
   for (const std::int64_t samples : {3, 5, 7}) {
     for (const std::int64_t size : {1, 2}) {
       torch::manual_seed(1);
@@ -419,7 +419,7 @@ TEST(BatchNorm, OfAnOddBatchIsReplayedWithTheSameDraws) {
   }
 }
 
-TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
+TEST(BatchNorm, ExactAppliesInTrainingModeOnly) {
   const Examples data = examples(20);
   auto net = thrice_normalised();
   net[1]->as<torch::nn::BatchNorm1d>()->eval();
@@ -442,7 +442,7 @@ TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
   EXPECT_EQ(calls, 4);
 }
 
-TEST(BatchNorm, ExactInFloat32IsNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
+TEST(BatchNorm, ExactErrorInFloat32IsAtMostTwiceThePlainBatchs) {
   const Examples data = examples(400);
   const auto made_by = [&](at::ScalarType dtype, std::int64_t micro_batch) {
     auto net = thrice_normalised();
@@ -483,7 +483,7 @@ TEST(BatchNorm, ExactRefusesAModelWhoseCallsDiffer) {
 
 // ---- offload ----
 
-TEST(Offload, GivesTheSameGradientsAndPacksWhatItUnpacks) {
+TEST(Offload, OffloadKeepsGradientsAndUnpacksWhatItPacks) {
   const Examples data = examples(64);
   const auto trained = [&](std::int64_t offload, infinity::OffloadFigures* figures) {
     auto net = mlp();
@@ -540,7 +540,7 @@ Tensors trained_with(MakeOptimizer make, std::optional<TableOptions> home, bool 
   return parameters_of(other);
 }
 
-TEST(States, InATableStepAsTheOptimizersOwn) {
+TEST(States, StatesInATableStepAsTheOptimizersOwn) {
   const auto compare = [&](auto make) {
     const Tensors wanted = trained_with(make, std::nullopt, false);
     EXPECT_TRUE(bitwise_equal(trained_with(make, std::nullopt, true), wanted));
@@ -560,7 +560,7 @@ TEST(States, InATableStepAsTheOptimizersOwn) {
   compare([](Parameters all) { return std::make_unique<optim::Rprop>(all); });
 }
 
-TEST(States, OfAnOptimizerOfOnesOwnAreItsOwnMatter) {
+TEST(States, CustomOptimizersKeepTheirOwnStates) {
   auto net = mlp();
   ContiguousOptimizer optimizer(net->parameters(), AdamOptions{});
   auto options = quiet(8);
@@ -574,7 +574,7 @@ TEST(States, OfAnOptimizerOfOnesOwnAreItsOwnMatter) {
 
 /// As the loop by hand with the same optimizer, without a copy before the step; a checkpoint goes on bit for
 /// bit.
-TEST(States, OfAContiguousOptimizerAreNotCopiedBeforeAStep) {
+TEST(States, ContiguousStatesAreNotCopiedBeforeAStep) {
   const Examples data = examples(40);
   const TemporaryFolder folder;
   const auto by_hand = [&] {
@@ -620,7 +620,7 @@ struct Trainer {
 
 constexpr std::int64_t kEpochs = 6;
 
-TEST(Checkpoint, OfAKilledProcessGoesOnBitForBit) {
+TEST(Checkpoint, KilledProcessResumesBitForBit) {
   at::set_num_threads(1);  // a forked child has no other threads
   Trainer undisturbed;
   torch::manual_seed(99);
@@ -663,7 +663,7 @@ TEST(Checkpoint, OfAKilledProcessGoesOnBitForBit) {
   }
 }
 
-TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
+TEST(Checkpoint, AnotherModelIsRefusedWithoutChanges) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   Trainer trainer;
@@ -682,7 +682,7 @@ TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
   EXPECT_THAT([&] { ib.resume(path + "x"); }, testing::ThrowsMessage<FileError>(HasSubstr("cannot be read")));
 }
 
-TEST(Checkpoint, OfOtherOptimizersOrDtypesIsRefusedAndNothingIsChanged) {
+TEST(Checkpoint, OtherOptimizersOrDtypesAreRefusedWithoutChanges) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   Trainer trainer;
@@ -707,7 +707,7 @@ TEST(Checkpoint, OfOtherOptimizersOrDtypesIsRefusedAndNothingIsChanged) {
   refused_by(of_floats, {its}, "other parameters");
 }
 
-TEST(Checkpoint, ThatIsDamagedIsAFileErrorOfOneLine) {
+TEST(Checkpoint, DamagedFileIsAFileErrorOfOneLine) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   Trainer trainer;
@@ -728,7 +728,7 @@ TEST(Checkpoint, ThatIsDamagedIsAFileErrorOfOneLine) {
 
 /// Of the tensors' bytes, which LibTorch's own reader takes as they are; and of all bytes, where another
 /// error than a FileError came too.
-TEST(Checkpoint, WithAFlippedBitIsAFileErrorThatNamesTheEntry) {
+TEST(Checkpoint, FlippedBitIsAFileErrorThatNamesTheEntry) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt", damaged_path = folder.path() / "damaged.pt";
   Trainer trainer;
@@ -763,7 +763,7 @@ TEST(Checkpoint, WithAFlippedBitIsAFileErrorThatNamesTheEntry) {
 }
 
 /// A loss that is no number, and the sizes of micro-batches, which what follows depends on.
-TEST(Checkpoint, KeepsSumsThatAreNoNumbersAndSizes) {
+TEST(Checkpoint, CheckpointKeepsNonFiniteSumsAndSizes) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   const auto make = [](torch::nn::Sequential& net, torch::optim::SGD& optimizer) {
@@ -799,7 +799,7 @@ TEST(Checkpoint, KeepsSumsThatAreNoNumbersAndSizes) {
   EXPECT_EQ(found.largest_micro_batch, wanted.largest_micro_batch);
 }
 
-TEST(Checkpoint, IsNotMadeInTheMiddleOfABatchNorEveryZeroSteps) {
+TEST(Checkpoint, SavingInABatchOrEveryZeroStepsIsRefused) {
   Trainer trainer;
   EXPECT_THAT([&] { infinity::CheckpointEvery(trainer.ib, "x", 0); },
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("every 0 steps")));
@@ -816,7 +816,7 @@ TEST(Checkpoint, IsNotMadeInTheMiddleOfABatchNorEveryZeroSteps) {
 // ---- a prefetching thread that is not there ----
 
 /// Its own copy of what was there at the fork, on the one thread that it has.
-TEST(Prefetching, InAForkedChildIsDoneByTheChild) {
+TEST(Prefetching, ForkedChildFetchesItself) {
   auto net = mlp();
   const Examples data = examples(40);
   auto options = quiet(7);
@@ -843,7 +843,7 @@ TEST(Prefetching, InAForkedChildIsDoneByTheChild) {
   EXPECT_EQ(ib->prefetched(), 2 * fetched) << "of the parent";
 }
 
-TEST(Prefetching, WithoutAThreadIsAnErrorThatNamesTheLimit) {
+TEST(Prefetching, MissingThreadIsAnErrorThatNamesTheLimit) {
   auto options = quiet(7);
   options.prefetch = true;
   auto net = mlp();
@@ -874,7 +874,7 @@ TEST(ParameterCount, CountsLayersFrozenAndTrainable) {
   EXPECT_EQ(count.all.frozen(), 16 * 4);
 }
 
-TEST(ParameterCount, TiedOnesCountOnce) {
+TEST(ParameterCount, TiedParametersCountOnce) {
   torch::nn::Linear one(6, 6);
   const Model model(std::vector<Model>{one, one}, [](const at::Tensor& in) { return in; });
   const auto count = infinity::count_parameters(model);
@@ -898,7 +898,7 @@ TEST(ParameterCount, TimesEachLayerByItsOperations) {
   EXPECT_THAT(infinity::to_string(count), testing::AllOf(HasSubstr("forward ms"), HasSubstr("130000")));
 }
 
-TEST(Comparison, HasTheRightPolarity) {
+TEST(Comparison, DifferencesAreReportedAndEqualityIsNot) {
   EXPECT_TRUE(infinity::close(1.0, 1.0 + 1e-9));
   EXPECT_FALSE(infinity::close(1.0, 1.1));
   EXPECT_TRUE(infinity::close(at::scalar_tensor(2.0), at::scalar_tensor(2.0)));
@@ -920,7 +920,7 @@ TEST(Comparison, HasTheRightPolarity) {
   EXPECT_TRUE(infinity::differences(a, b, 1e-2).empty());
 }
 
-TEST(Determinize, Repeats) {
+TEST(Determinize, SeededTrainingRepeats) {
   const auto trained = [](std::uint64_t seed) {
     infinity::determinize(seed);
     torch::nn::Sequential net(torch::nn::Linear(6, 16), torch::nn::Dropout(0.5), torch::nn::Linear(16, 4));
@@ -940,7 +940,7 @@ TEST(Determinize, Repeats) {
   EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
 }
 
-TEST(MemoryHistory, CutsLabelsKeepsTheLastAndShowsWhatChanged) {
+TEST(MemoryHistory, HistoryIsBoundedAndShowsChanges) {
   infinity::MemoryHistory history(2);
   history.append("before");
   history.append({"a label of more than twenty characters", c10::kCPU, 1'000'000'000, 5'000'000, 3'000'000});
@@ -964,7 +964,7 @@ void train_with(const std::shared_ptr<infinity::Listener>& listener) {
   ib(2);
 }
 
-TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
+TEST(StatsFile, StatsHaveOneLinePerBatchAndEpochInCsvAndJson) {
   const TemporaryFolder folder;
   const std::string csv = folder.path() / "stats.csv";
   train_with(std::make_shared<infinity::StatsFile>(csv));
@@ -995,7 +995,7 @@ TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
   EXPECT_THROW(infinity::StatsFile(folder.path() / "no" / "folder.csv"), FileError);
 }
 
-TEST(ProgressBar, SaysAsMuchAsItIsToldTo) {
+TEST(ProgressBar, ProgressFollowsTheVerbosity) {
   const auto said = [](infinity::Verbosity verbosity) {
     std::FILE* file = std::tmpfile();
     train_with(std::make_shared<infinity::ProgressBar>(verbosity, file));
@@ -1027,7 +1027,7 @@ TEST(ProgressBar, SaysAsMuchAsItIsToldTo) {
                                testing::Not(HasSubstr("\r"))));
 }
 
-TEST(Display, GetsEachBatchAndCanStop) {
+TEST(Display, DisplayReceivesEachBatchAndMayStop) {
   int shown = 0;
   train_with(std::make_shared<infinity::Display>(
       [&](const infinity::Display::Now& now) {

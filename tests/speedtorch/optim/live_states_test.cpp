@@ -64,7 +64,7 @@ std::vector<Kind> kinds() {
           kind<Rprop>("speedtorch::optim::Rprop", {"prev", "step_size"}, RpropOptions{})};
 }
 
-TEST(LiveStates, AreThoseOfTheOptimizerAfterAStep) {
+TEST(LiveStates, TablesAreThoseOfTheOptimizer) {
   for (const auto& [name, make, states] : kinds()) {
     auto parameter = weight();
     const auto optimizer = make(parameter);
@@ -82,7 +82,7 @@ TEST(LiveStates, AreThoseOfTheOptimizerAfterAStep) {
 }
 
 // What is set before any step was done is what the first step works on.
-TEST(LiveStates, ThatAreSetAreSteppedOn) {
+TEST(LiveStates, StepUsesStatesThatWereSet) {
   for (const auto& [name, make, states] : kinds()) {
     auto given = weight();
     auto grown = weight();
@@ -107,7 +107,7 @@ TEST(LiveStates, ThatAreSetAreSteppedOn) {
   }
 }
 
-TEST(LiveStates, AreFoundByTheParameterAndNotByItsPlace) {
+TEST(LiveStates, ParameterIsFoundByIdentity) {
   auto first = weight();
   auto second = at::ones({7, 2}).requires_grad_(true);
   torch::optim::Adam optimizer(
@@ -128,7 +128,7 @@ TEST(LiveStates, AreFoundByTheParameterAndNotByItsPlace) {
               HasSubstr("(undefined)"));
 }
 
-TEST(LiveStates, OfUnknownOptimizersAreRefused) {
+TEST(LiveStates, UnknownOptimizersAreRefused) {
   auto parameter = weight();
   torch::optim::LBFGS optimizer({parameter});
   const auto text = refusal<OptimizerError>([&] { LiveStates(optimizer, parameter); });

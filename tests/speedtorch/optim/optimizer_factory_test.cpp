@@ -85,7 +85,7 @@ TEST(OptimizerFactory, BatchesMayGrowAndShrinkAndBeEmpty) {
   EXPECT_FLOAT_EQ(often, 1 - 0.9F * 0.9F * 0.9F * 0.9F);
 }
 
-TEST(OptimizerFactory, BeginsAsTorchDoes) {
+TEST(OptimizerFactory, InitialStatesEqualTorchs) {
   Model model;
   torch::optim::Adagrad adagrad({model.weight},
                                 torch::optim::AdagradOptions(0.1).initial_accumulator_value(0.25));
@@ -167,7 +167,7 @@ TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
 /// A ModelFactory holds the distinct rows of a batch in ascending order: states in the batch's own order
 /// would be those of other rows. Against a step of the whole table, by Adagrad, which does not move rows
 /// without gradients.
-TEST(OptimizerFactory, TakesItsRowsFromTheModelFactoryWhateverTheOrderOfTheBatch) {
+TEST(OptimizerFactory, RowsComeFromTheModelFactoryInItsOrder) {
   auto weight = at::zeros({1, 3}).requires_grad_(true), whole = at::zeros({kRows, 3}).requires_grad_(true);
   torch::optim::Adagrad adagrad({weight}, torch::optim::AdagradOptions(0.1)),
       wanted({whole}, torch::optim::AdagradOptions(0.1));
@@ -196,7 +196,7 @@ TEST(OptimizerFactory, TakesItsRowsFromTheModelFactoryWhateverTheOrderOfTheBatch
               HasSubstr("another parameter"));
 }
 
-TEST(OptimizerFactory, NamesTheRowThatIsAnother) {
+TEST(OptimizerFactory, ErrorNamesTheRowThatDiffers) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.before_forward_pass(WeightRows(rows_of({1, 2, 5})));
@@ -267,7 +267,7 @@ TEST(OptimizerFactory, EachStateMayBeInAPlacementOfItsOwn) {
   for (const std::size_t k : {0U, 1U}) EXPECT_TRUE(at::equal(table_of(mixed, k), table_of(states, k)));
 }
 
-TEST(OptimizerFactory, GoesOnWithTheFilesThatItsTablesAreIn) {
+TEST(OptimizerFactory, TrainingResumesFromTheFilesOfItsTables) {
   TemporaryFolder folder;
   const auto home = (folder.path() / "states").string();
   Model model, first_model, second_model;
@@ -299,7 +299,7 @@ TEST(OptimizerFactory, GoesOnWithTheFilesThatItsTablesAreIn) {
   EXPECT_THAT(refusal<OptionError>([&] { second.set_steps(-1); }), HasSubstr("steps is -1"));
 }
 
-TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
+TEST(OptimizerFactory, TablesThatDoNotFitTheStatesAreRefused) {
   Model model;
   const auto table = [](at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
     return Table::filled(sizes, dtype, Zeros{});
@@ -348,7 +348,7 @@ TEST(OptimizerFactory, RefusesToPutBackOtherRows) {
               HasSubstr("without before_forward_pass()"));
 }
 
-TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
+TEST(OptimizerFactory, RowsAreCopied) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   auto rows = rows_of({1, 2});
@@ -360,7 +360,7 @@ TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
   EXPECT_EQ(table_of(states, 0)[7][0].item<float>(), 0);
 }
 
-TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
+TEST(OptimizerFactory, StatesThatNoLongerFitTheRowsAreRefused) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
@@ -382,7 +382,7 @@ TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
               HasSubstr("options of torch::optim::Adam have changed"));
 }
 
-TEST(OptimizerFactory, NothingIsHalfBuilt) {
+TEST(OptimizerFactory, FailedConstructionLeavesNothing) {
   Model model;
   TemporaryFolder folder;
   const auto home = folder.path() / "states";
@@ -403,7 +403,7 @@ TEST(OptimizerFactory, NothingIsHalfBuilt) {
   EXPECT_TRUE(model.adam.state().empty());
 }
 
-TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
+TEST(OptimizerFactory, MappedTablesLieInOneFolder) {
   Model model;
   TemporaryFolder folder;
   const auto home = (folder.path() / "states").string();
@@ -422,7 +422,7 @@ TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
   EXPECT_TRUE(std::filesystem::exists(home + "/exp_avg.npy"));
 }
 
-TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
+TEST(OptimizerFactory, SaveIsAtomic) {
   Model model;
   TemporaryFolder folder;
   const OptimizerFactory states(model.adam, model.weight, kRows);
@@ -441,7 +441,7 @@ TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
   EXPECT_EQ(left, std::vector<std::string>{"kept"});
 }
 
-TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
+TEST(OptimizerFactory, LoadRefusesFilesThatDoNotFit) {
   Model model;
   TemporaryFolder folder;
   const auto kept = (folder.path() / "kept").string();
@@ -473,7 +473,7 @@ TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
   EXPECT_EQ(states.steps(), 1);
 }
 
-TEST(OptimizerFactory, LoadsNothingOfAnotherOptimizer) {
+TEST(OptimizerFactory, LoadRefusesAnotherOptimizer) {
   Model model;
   TemporaryFolder folder;
   const auto saved = [&](torch::optim::Optimizer& optimizer, const char* name) {
@@ -500,7 +500,7 @@ TEST(OptimizerFactory, LoadsNothingOfAnotherOptimizer) {
   EXPECT_EQ(states.steps(), 7);
 }
 
-TEST(OptimizerFactory, LoadsNothingWhileRowsAreInTheOptimizer) {
+TEST(OptimizerFactory, LoadRefusesWhileRowsAreInTheOptimizer) {
   Model model;
   TemporaryFolder folder;
   const auto kept = (folder.path() / "kept").string();

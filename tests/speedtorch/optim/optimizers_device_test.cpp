@@ -89,7 +89,7 @@ TEST_P(OptimizersDevice, StepsOnTheCallersStream) {
   expect_same(there.table(), here.table(), "table");
 }
 
-TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {
+TEST_P(OptimizersDevice, BadIndicesAreSkippedAndReported) {
   check_index_errors(gpu);  // nothing of other tests
   const auto start = at::randn({kRows, kColumns});
   const auto table = Table::from_array(start, home());
@@ -144,7 +144,7 @@ void expect_equal(const TrainedRows& found, const TrainedRows& wanted) {
   for (std::size_t k = 0; k < tables.size(); ++k) EXPECT_TRUE(at::equal(tables[k], wanted.tables()[k])) << k;
 }
 
-TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
+TEST_P(OptimizersDevice, FactoryTablesAreEqualInEachPlacement) {
   const auto start = at::randn({kRows, kColumns});
   TrainedRows there(start.clone(), home());
   TrainedRows staged(start.clone(), {.placement = Placement::hugepage});
@@ -153,7 +153,7 @@ TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
   expect_equal(there, staged);
 }
 
-TEST_P(OptimizersDevice, AFactoryGoesOnFromWhatItSaved) {
+TEST_P(OptimizersDevice, FactoryResumesFromItsFiles) {
   const stbench::test::TemporaryFolder folder;
   const auto saved = (folder.path() / "saved").string();
   const auto start = at::randn({kRows, kColumns});

@@ -99,12 +99,12 @@ class OptimizerTest(unittest.TestCase):
                 oracle.step(grads)
             self.compare(oracle, f"{name}, nearest roots", exact=True)
 
-    def test_each_steps_as_torchs_in_float32(self):
+    def test_each_optimizer_steps_as_torchs_in_float32(self):
         for name, options in CASES:
             with self.subTest(name, **options):
                 self.follows(name, options, np.float32)
 
-    def test_each_steps_as_torchs_in_float64(self):
+    def test_each_optimizer_steps_as_torchs_in_float64(self):
         for name, options in CASES:
             with self.subTest(name, **options):
                 self.follows(name, options, np.float64)
@@ -138,7 +138,7 @@ class OptimizerTest(unittest.TestCase):
             with nearest_roots():
                 self.compare(run(), "SparseAdam, nearest roots", exact=True)
 
-    def test_sparse_adam_of_dense_gradients_is_that_of_every_row(self):
+    def test_sparse_adam_steps_every_row_for_dense_gradients(self):
         start = self.rng.standard_normal((12, 5)).astype(np.float32)
         self.program.ask("group")
         self.program.ask("parameter", self.file(start))

@@ -39,7 +39,7 @@ void step_some(SparseRows& rows, int from, int to) {
   }
 }
 
-TEST(SparseRows, StatesAreNamedAndBeginAsTorchs) {
+TEST(SparseRows, NamesAndInitialStatesEqualTorchs) {
   EXPECT_THAT(state_names(AdamOptions{.amsgrad = true}),
               ElementsAre("exp_avg", "exp_avg_sq", "max_exp_avg_sq"));
   EXPECT_THAT(state_names(RMSpropOptions{.momentum = 0.9, .centered = true}),
@@ -53,7 +53,7 @@ TEST(SparseRows, StatesAreNamedAndBeginAsTorchs) {
   EXPECT_TRUE(at::equal(rprop.states().at(1).table, at::full({4, 3}, 0.5, at::kFloat)));
 }
 
-TEST(SparseRows, AreTheSameInEveryPlacementOfTheHost) {
+TEST(SparseRows, ResultsAreEqualInEveryHostPlacement) {
   SparseRows plain(some_rows(), AdamOptions{.lr = 0.1}, TableOptions{.placement = Placement::libtorch});
   step_some(plain, 0, 5);
   EXPECT_FALSE(at::equal(plain.table(), some_rows()));
@@ -67,7 +67,7 @@ TEST(SparseRows, AreTheSameInEveryPlacementOfTheHost) {
   }
 }
 
-TEST(SparseRows, ResumeBitForBit) {
+TEST(SparseRows, ResumedRunIsBitwiseEqual) {
   for (const auto count : {StepCount::shared, StepCount::by_row}) {
     SparseRows whole(some_rows(), AdamWOptions{.lr = 0.1, .amsgrad = true}, {}, count);
     step_some(whole, 0, 9);
@@ -87,7 +87,7 @@ TEST(SparseRows, ResumeBitForBit) {
   }
 }
 
-TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
+TEST(SparseRows, RunResumesFromTheFolderOfItsStates) {
   const stbench::test::TemporaryFolder folder;
   const TableOptions home{.placement = Placement::mapped, .file = (folder.path() / "states").string()};
   SparseRows whole(some_rows(), AdamOptions{.lr = 0.1}, TableOptions{}, StepCount::by_row);
@@ -118,7 +118,7 @@ TEST(SparseRows, TheirStatesGoWhereTheScopeSays) {
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "here/sum.npy"));
 }
 
-TEST(SparseRows, CountStepsAndBumpVersions) {
+TEST(SparseRows, StepCountsAndIncrementsVersions) {
   SparseRows rows(some_rows(), AdagradOptions{}, {}, StepCount::by_row);
   const auto before = rows.table()._version();
   rows.step(at::arange(2), at::ones({2, 3}));
@@ -131,7 +131,7 @@ TEST(SparseRows, CountStepsAndBumpVersions) {
   EXPECT_TRUE(at::equal(rows.row_steps(), at::tensor({1, 1, 0, 0}, at::kLong)));
 }
 
-TEST(SparseRows, StepByTheOptionsThatWereSetLast) {
+TEST(SparseRows, StepUsesTheLatestOptions) {
   SparseRows rows(at::zeros({3}), SGDOptions{.lr = 1, .momentum = 0.5});
   rows.step(at::arange(2), at::ones({2}));
   rows.set_options(SGDOptions{.lr = 2, .momentum = 0.25});
@@ -145,7 +145,7 @@ TEST(SparseRows, StepByTheOptionsThatWereSetLast) {
               HasSubstr("lr is -1"));
 }
 
-TEST(SparseRows, TakeRowsOfAnyShape) {
+TEST(SparseRows, RowsMayHaveAnyShape) {
   SparseRows deep(at::zeros({5, 2, 3}), SGDOptions{.lr = 1});
   deep.step(at::tensor({1, 1, 4, 1}, at::kInt).reshape({2, 2}), at::ones({4, 2, 3}));
   EXPECT_TRUE(at::equal(deep.table().select(0, 1), at::full({2, 3}, -3., at::kFloat)));
@@ -157,7 +157,7 @@ TEST(SparseRows, TakeRowsOfAnyShape) {
   EXPECT_NO_THROW(empty.step(at::arange(5), at::zeros({5, 0})));
 }
 
-TEST(SparseRows, RefuseWhatDoesNotFit) {
+TEST(SparseRows, MismatchedArgumentsAreRefused) {
   SparseRows rows(some_rows(), AdamOptions{});
   const auto step = [&](const at::Tensor& index, const at::Tensor& grad) {
     return refusal<ShapeError>([&] { rows.step(index, grad); });
@@ -183,7 +183,7 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_EQ(rows.steps(), 0);
 }
 
-TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
+TEST(SparseRows, UnsupportedTablesAreRefused) {
   const auto make = [](const at::Tensor& table, std::vector<at::Tensor> states, at::Tensor steps = {}) {
     return refusal<ShapeError>(
         [&] { SparseRows(table, AdagradOptions{}, std::move(states), std::move(steps)); });
@@ -204,7 +204,7 @@ TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
               HasSubstr("Adam: eps is -1"));
 }
 
-TEST(SparseRows, SayWhereTheyWork) {
+TEST(SparseRows, ErrorNamesSupportedDevices) {
   const auto elsewhere = at::ones({4, 3}, at::kMeta);
   EXPECT_EQ(refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
             "the table is on meta; SparseRows works on cpu tensors and on cuda tensors");
@@ -218,7 +218,7 @@ TEST(SparseRows, SayWhereTheyWork) {
               HasSubstr("states in device memory, and the table is on cpu"));
 }
 
-TEST(SparseRows, NameTheStridesWhereTheyAreWhatIsWrong) {
+TEST(SparseRows, ErrorNamesTheStrides) {
   SparseRows rows(at::ones({7, 3}), SGDOptions{.lr = 1});
   const auto index = at::arange(4);
   EXPECT_THAT(
@@ -234,7 +234,7 @@ TEST(SparseRows, NameTheStridesWhereTheyAreWhatIsWrong) {
 
 /// Rows beside the boundary of 2^31 elements, and the last, of a file that has blocks for those only: as in a
 /// small table of just them.
-TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
+TEST(SparseRows, RowsBeyond31BitsAreStepped) {
   constexpr std::int64_t dim = 512, boundary = (std::int64_t{1} << 31) / dim, rows = boundary + 3;
   const stbench::test::TemporaryFolder folder;
   const auto table =

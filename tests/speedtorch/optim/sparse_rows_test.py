@@ -86,7 +86,7 @@ class SparseRowsTest(unittest.TestCase):
                 given = batches(self.rng, np.float32, np.int64)
                 self.follows(lambda: Rows(name, options, start), ours, names, given, name, name in ROOTLESS)
 
-    def test_float64_too(self):
+    def test_every_optimizer_steps_float64_rows_as_torch(self):
         for name, options in CASES:
             with self.subTest(name, **options):
                 start = self.table(np.float64)
@@ -106,7 +106,7 @@ class SparseRowsTest(unittest.TestCase):
         ]
         self.follows(lambda: Sparse(start, 0.02), ours, names, given, "SparseAdam")
 
-    def test_sparse_adam_of_many_copies_is_near_torchs(self):
+    def test_sparse_adam_of_many_copies_stays_near_torchs(self):
         start = self.table(rows=300)
         ours = Ours(self.program, self.folder, start)
         names = self.program.optimizer("SparseAdam", lr=0.02)
@@ -126,7 +126,7 @@ class SparseRowsTest(unittest.TestCase):
             ]
             self.follows(lambda: Dense(name, {"lr": 0.1}, start), ours, names, given, name, name in ROOTLESS)
 
-    def test_counts_by_row_are_each_rows_own_optimizer(self):
+    def test_row_counts_equal_one_optimizer_per_row(self):
         for name in ("Adam", "SparseAdam", "Adagrad", "Adamax", "ASGD"):
             options = {"lr": 0.1, **({"lr_decay": 0.3} if name == "Adagrad" else {})}
             start = self.table()
