@@ -1,6 +1,6 @@
-// Contiguous parameters: the layout, each of the traps that the Python package has, and equality with
-// LibTorch's own per-tensor optimizers. Those that LibTorch has in Python only are compared in
-// contiguous_test.py.
+// Tests the layout of contiguous parameters, each known pitfall of the Python package, and equality with
+// LibTorch's per-tensor optimizers. contiguous_test.py compares with the optimizers that exist in Python
+// only.
 
 #include "speedtorch/contiguous/parameters.h"
 
@@ -47,7 +47,7 @@ at::Tensor parameter(at::IntArrayRef shape, at::ScalarType dtype = at::kFloat) {
   return at::randn(shape, dtype).set_requires_grad(true);
 }
 
-/// Of 0 to 4 dimensions; every third one transposed, channels_last or of a slice.
+/// Parameters of 0 to 4 dimensions; every third one is transposed, channels_last or a slice.
 Tensors random_parameters(unsigned seed, at::ScalarType dtype = at::kFloat) {
   at::manual_seed(seed);
   std::mt19937 random(seed);
@@ -71,7 +71,7 @@ Tensors copies(const Tensors& tensors) {
   return all;
 }
 
-/// The same gradients to both, added to what is there, as backward does it.
+/// Adds the same gradients to both, as backward does.
 void add_gradients(const Tensors& ours, const Tensors& theirs, unsigned seed,
                    const std::vector<bool>& unused = {}) {
   at::manual_seed(seed);
@@ -87,7 +87,7 @@ void add_gradients(const Tensors& ours, const Tensors& theirs, unsigned seed,
   }
 }
 
-/// By how many units in the last place of `largest` an element differs, at most.
+/// The largest difference of an element, in units in the last place of `largest`.
 double most_ulps(const Tensors& found, const Tensors& wanted, const Tensors& largest) {
   double most = 0;
   for (std::size_t k = 0; k < found.size(); ++k) {
@@ -104,7 +104,7 @@ double most_ulps(const Tensors& found, const Tensors& wanted, const Tensors& lar
   return most;
 }
 
-/// The largest magnitude that each element has had so far.
+/// The largest magnitude of each element so far.
 void note_largest(Tensors& largest, const Tensors& now) {
   const at::NoGradGuard no_grad;
   for (std::size_t k = 0; k < now.size(); ++k) largest[k].copy_(at::max(largest[k].abs(), now[k].abs()));
@@ -132,7 +132,7 @@ struct TwoLayersImpl : torch::nn::Module {
 struct TwoLayers : torch::nn::ModuleHolder<TwoLayersImpl> {
   using torch::nn::ModuleHolder<TwoLayersImpl>::ModuleHolder;
 };
-/// Module::clone() is of this kind only.
+/// Only this kind of module has clone().
 struct Cloned : torch::nn::Cloneable<Cloned> {
   Cloned() { reset(); }
   void reset() override { weight = register_parameter("weight", at::ones({4, 4})); }
@@ -254,7 +254,7 @@ TEST(ContiguousParameters, ErrorsNameTheParameterAndTheCure) {
               }),
               HasSubstr("1 parameters has 2 names"));
   EXPECT_TRUE(first.storage().is_alias_of(whole.storage())) << "refused ones stay as they were";
-  // One of the two is frozen: it would keep the old memory. Two frozen ones stay as they are.
+  // One of the two is frozen and would keep the old memory. Two frozen ones stay where they are.
   const auto frozen = whole.detach().slice(0, 3);
   EXPECT_THAT(refuse({frozen, parameter({2}), first}), HasSubstr("parameter 2 and parameter 0"));
   const auto later = whole.detach().slice(0, 1).set_requires_grad(true);
@@ -335,7 +335,7 @@ TEST(ContiguousParameters, BuffersLieInTheRequestedPlacement) {
   }
 }
 
-// The validity check: data moved, gradient moved, gradient missing. The seed's own test is `weight + 4`.
+// The validity check: data moved, gradient moved, gradient missing. SpeedTorch's own test is `weight + 4`.
 TEST(ContiguousParameters, ErrorsSayWhatMovedWhichParameter) {
   auto module = TwoLayers();
   ContiguousParameters flat({named(module->named_parameters())});
@@ -374,7 +374,7 @@ TEST(ContiguousParameters, ErrorsSayWhatMovedWhichParameter) {
   invalid("first was [5, 3] with strides [3, 1] and is [3, 5] with strides [5, 1]");
 }
 
-// The same memory and the same sizes, and yet other elements.
+// Same memory and sizes, but other strides.
 TEST(ContiguousParameters, ErrorsSayThatStridesChanged) {
   at::Tensor square = parameter({3, 3});
   const ContiguousParameters flat(Tensors{square});
@@ -423,7 +423,7 @@ TEST(ContiguousParameters, RebuildKeepsGradientsUnused) {
   EXPECT_FALSE(optimizer.parameters().used(1));
 }
 
-// A stock optimizer's checkpoint: flat states become those of each parameter, and flat again.
+// Converts a stock optimizer's flat states to one tensor per parameter, and back.
 TEST(ContiguousParameters, SplitAndJoinConvertStatesOfAStockOptimizer) {
   auto ours = random_parameters(5);
   ours[4].set_requires_grad(false);
@@ -474,7 +474,7 @@ TEST(ContiguousParameters, SplitAndJoinAcceptAnyDtypePerBuffer) {
   EXPECT_EQ(most_ulps(flat.split(joined), states, states), 0);
 }
 
-/// Makes an optimizer of LibTorch's, or ours.
+/// Creates an optimizer of LibTorch, or ours.
 struct Pair {
   std::string name;
   UpdateOptions ours;
@@ -526,7 +526,7 @@ void follow(const Pair& pair, int steps, unsigned seed) {
   EXPECT_LE(most_ulps(ours, theirs, largest), allowed) << pair.name << ", " << steps << " steps";
 }
 
-// 0 where ATen takes the same path, else 2 units in the last place a step.
+// Tolerance: 0 if ATen takes the same path, else 2 units in the last place per step.
 TEST(ContiguousOptimizer, StepsAsLibTorchDoesTensorByTensor) {
   for (const auto& pair : pairs()) {
     for (unsigned seed = 0; seed < 4; ++seed) {
@@ -536,7 +536,7 @@ TEST(ContiguousOptimizer, StepsAsLibTorchDoesTensorByTensor) {
   }
 }
 
-// What the default of zero_grad() does since LibTorch 1.7: gradients are none, backward makes new ones.
+// The default of zero_grad() since LibTorch 1.7: gradients become none, and backward creates new ones.
 TEST(ContiguousOptimizer, StepReattachesGradientsThatWereSetToNone) {
   const auto ours = random_parameters(2);
   const auto theirs = copies(ours);
@@ -570,7 +570,7 @@ TEST(ContiguousOptimizer, OptionRefusesGradientsThatWereSetToNone) {
   EXPECT_TRUE(optimizer.step());
 }
 
-// What was in the buffer before a gradient was set to none is no gradient.
+// Values left in the buffer from before the gradient was set to none do not count.
 TEST(ContiguousOptimizer, OptionTreatsNoneAsZero) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1}, {.unused = Unused::zero});
@@ -596,7 +596,7 @@ TEST(ContiguousParameters, ClippingDoesNotCountAsUse) {
   EXPECT_TRUE(ours[0].grad().equal(at::full({3}, 0.1F)));
 }
 
-// An optimizer of LibTorch's on the buffers, as the seed has it.
+// A LibTorch optimizer on the buffers, as in SpeedTorch.
 TEST(ContiguousParameters, StockOptimizerTrainsTheBuffers) {
   const auto ours = random_parameters(3);
   const auto theirs = copies(ours);
@@ -644,7 +644,7 @@ TEST(ContiguousOptimizer, StepSkipsUnusedParametersOrTreatsThemAsZero) {
   }
 }
 
-// Neighbours of different numbers of steps are not one run: the first step of Adam is one of lr.
+// Neighbours with different step counts are separate runs: the first step of Adam has length lr.
 TEST(ContiguousOptimizer, StepsAreCountedPerParameter) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.125});
@@ -675,7 +675,7 @@ TEST(ContiguousOptimizer, WriteToTheBufferUsesAllParameters) {
   EXPECT_EQ(one[0].item<float>(), before[0].item<float>() - 2);
 }
 
-// What was marked of the whole buffer was of gradients that are gone.
+// A write to the whole buffer concerned gradients that no longer exist.
 TEST(ContiguousOptimizer, ZeroGradEndsTheUseOfABufferWrite) {
   for (const bool by_pointer : {false, true}) {
     const auto used = parameter({3});
@@ -696,7 +696,7 @@ TEST(ContiguousOptimizer, ZeroGradEndsTheUseOfABufferWrite) {
   }
 }
 
-// A collective on the buffer is of what lies in it.
+// A collective operation on the buffer processes only what lies in it.
 TEST(ContiguousParameters, RawWriteThatMissedAGradientIsRefused) {
   const auto one = parameter({3});
   ContiguousParameters flat(Tensors{one});
@@ -768,7 +768,8 @@ TEST(ContiguousOptimizer, TrainingContinuesAfterCastAndLoad) {
     }
   };
   steps(at::kFloat);
-  // LibTorch's momentum stays float32 after a cast, where adding float64 to it loses: so its is cast by hand.
+  // LibTorch's momentum stays float32 after a cast, and adding float64 to it loses bits, so the reference
+  // casts it by hand.
   ours->to(at::kDouble);
   EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("first was cast from Float to Double"));
   optimizer.rebuild();
@@ -851,7 +852,7 @@ TEST(ContiguousOptimizer, OnePassClipsStepsAndZerosAsThreeDo) {
   EXPECT_GT(most_ulps(together, mixed, mixed), 0);
 }
 
-// Unscale, then by value, then by norm: as torch's functions one after the other.
+// Order: unscale, clip by value, clip by norm, as torch's functions in sequence.
 TEST(ContiguousOptimizer, OnePassClipsByValueAndByNorm) {
   const auto ours = random_parameters(11);
   const auto theirs = copies(ours);
@@ -901,7 +902,7 @@ TEST(ContiguousOptimizer, StepUnscalesAndSkipsNonFiniteGradients) {
               HasSubstr("found_inf is Float [2]"));
 }
 
-// The limit makes an infinite gradient finite, and the norm with it.
+// Clamping makes an infinite gradient, and hence the norm, finite.
 TEST(ContiguousOptimizer, StepSkipsNonFiniteGradientsThatClampingHides) {
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     const Tensors ours = {parameter({5}, dtype), parameter({3}, dtype)};
@@ -920,7 +921,7 @@ TEST(ContiguousOptimizer, StepSkipsNonFiniteGradientsThatClampingHides) {
 TEST(ContiguousOptimizer, PaddingStaysZero) {
   const Tensors ours = {parameter({3}), parameter({70})};
   const auto theirs = copies(ours);
-  // Without an eps, 0 / 0 is computed where no parameter lies.
+  // Without eps, the padding computes 0 / 0.
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1, .eps = 0, .weight_decay = 0.1});
   add_gradients(ours, theirs, 1);
   optimizer.step({.max_norm = 1});
@@ -942,7 +943,7 @@ TEST(ContiguousOptimizer, PaddingStaysZeroAfterANaNNorm) {
   EXPECT_EQ(optimizer.parameters().buckets()[0].data.slice(0, 3).abs().sum().item<float>(), 0);
 }
 
-/// LARS: a step as long as the norm of the parameter allows. And what only looks like one: sign descent.
+/// LARS limits a step by the norm of the parameter. Sign descent only looks similar.
 std::function<void()> lars(Tensors parameters) {
   return [parameters = std::move(parameters)] {
     const at::NoGradGuard no_grad;
@@ -977,7 +978,7 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
     ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
     torch::optim::SGD reference(masters, torch::optim::SGDOptions(1e-4).momentum(0.9));
     for (unsigned step = 0; step < 50; ++step) {
-      if (step == 25) {  // somebody writes a parameter: its master follows
+      if (step == 25) {  // a write to a parameter: its master follows
         const at::NoGradGuard no_grad;
         at::Tensor(ours[1]).mul_(2);
         masters[1].copy_(ours[1]);
@@ -1012,7 +1013,7 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
       optimizer.step();
       EXPECT_EQ(most_ulps(ours, doubled, doubled), 0);
     }
-    // A master that its parameter is no longer the rounding of is not kept.
+    // A master whose rounding is no longer its parameter is dropped.
     const auto state = optimizer.state();
     ASSERT_EQ(state[0].tensors.back().first, "master");
     EXPECT_EQ(state[0].tensors.back().second.scalar_type(), at::kFloat);
@@ -1023,7 +1024,7 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
   }
 }
 
-// A checkpoint's master of other parameters would bring those back.
+// A checkpoint's master of other parameters would restore those.
 TEST(ContiguousOptimizer, MasterOfAnotherParameterIsIgnored) {
   const Tensors ours = {parameter({6}, at::kBFloat16)};
   ContiguousOptimizer first(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
@@ -1076,7 +1077,8 @@ TEST(ContiguousOptimizer, StateIsRestored) {
   EXPECT_THAT(refusal([&] { second.set_state(wrong); }), HasSubstr("states of 11 parameters"));
 }
 
-// A file has groups with their own options, nothing of frozen ones, and masters of half precision.
+// A file contains groups with their own options, no state of frozen parameters, and masters of half
+// precision.
 TEST(ContiguousOptimizer, TrainingResumesFromAFileOfGroupsAndMasters) {
   const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_groups").string();
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {

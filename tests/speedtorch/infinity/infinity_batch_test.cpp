@@ -1,4 +1,5 @@
-/// Gradients of micro-batches against those of the plain batch, the three ways of use, and what they refuse.
+/// Compares gradients of micro-batches with those of the plain batch, and tests the three ways of use and
+/// their errors.
 #include "speedtorch/infinity/infinity_batch.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The gradients of the whole batch at once, by LibTorch alone.
+/// The gradients of the whole batch, computed by LibTorch alone.
 template <class Net, class Loss>
 Tensors plain_gradients(Net& net, const at::Tensor& inputs, const at::Tensor& targets, Loss loss) {
   net->zero_grad();
@@ -132,8 +133,8 @@ TEST_P(EachMicroBatch, GivesTheGradientsOfALossOfOnesOwn) {
   EXPECT_LE(distance(ours, plain), 1e-12);
 }
 
-/// With dropout, the second pass must draw what the first one drew: in the output of the first pass, an input
-/// of ones shows the mask, and so does its gradient.
+/// The second pass must repeat the first pass's dropout. For an input of ones, the outputs of the first pass
+/// show the mask, and so does the gradient.
 TEST_P(EachMicroBatch, DrawsTheSameInBothPasses) {
   torch::nn::Sequential net(torch::nn::Dropout(0.5));
   const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
@@ -145,7 +146,7 @@ TEST_P(EachMicroBatch, DrawsTheSameInBothPasses) {
   ib.set_model(model);
   torch::manual_seed(5);
   const at::Tensor outputs = ib.batch(inputs);
-  at::rand({7}, options);  // somebody draws in between
+  at::rand({7}, options);  // advances the generator in between
   outputs.sum().backward();
   EXPECT_TRUE(inputs.grad().equal(outputs.detach()));
   EXPECT_NEAR(outputs.mean().item<double>(), 1, 0.1);
@@ -166,8 +167,8 @@ TEST(Gradients, ErrorInFloat32IsAtMostTwiceThePlainBatchs) {
   }
 }
 
-/// Dividing by the number of micro-batches, as is often done by hand, is wrong where the last one is smaller:
-/// the comparison above can fail.
+/// Negative control: dividing by the number of micro-batches, a common mistake, is wrong if the last one is
+/// smaller.
 TEST(Gradients, WeightingByMicroBatchesDiffersFromTheBatch) {
   auto net = mlp();
   const Examples data = examples(50);
@@ -198,8 +199,8 @@ TEST(Gradients, BackwardAddsToExistingGradientsAndKeepsThemSparse) {
   EXPECT_TRUE(at::allclose(table->weight.grad().to_dense(), 2 * plain));
 }
 
-/// The gradients of a linear layer are views, and nobody else's: they are not copied. What two gradients
-/// share is, or adding to one would change the other.
+/// Unshared views, such as the gradients of a linear layer, are not copied. Shared memory is copied, because
+/// adding to one gradient would change the other.
 TEST(GradientSums, SumTakesOverUnsharedMemoryAndCopiesSharedMemory) {
   const auto address_after = [](const auto& gradients_of_backward) {
     infinity::GradientSum sum({at::zeros({3, 2}, at::kDouble), at::zeros({3, 2}, at::kDouble)});
@@ -217,7 +218,7 @@ TEST(GradientSums, SumTakesOverUnsharedMemoryAndCopiesSharedMemory) {
   const at::NoGradGuard no_grad;
   EXPECT_EQ(address_after([&] { return Tensors{ones({3, 2}), ones({3, 2})}; }), taken);
   EXPECT_EQ(address_after([&] { return Tensors{ones({3, 2}).t().t(), ones({6}).view({3, 2})}; }), taken);
-  const auto one_copied = std::pair(false, true);  // then the other is alone
+  const auto one_copied = std::pair(false, true);  // the other one is then unshared
   const auto copied = std::pair(false, false);
   EXPECT_EQ(address_after([&] {
               const at::Tensor both = ones({3, 2});
@@ -242,10 +243,10 @@ TEST(GradientSums, SumTakesOverUnsharedMemoryAndCopiesSharedMemory) {
   EXPECT_EQ(address_after([&] {
               return Tensors{ones({12}).narrow(0, 0, 6).view({3, 2}), ones({}).expand({3, 2})};
             }),
-            copied);  // more memory than the gradient's, and less
+            copied);  // storages that are larger and smaller than the gradient
 }
 
-/// An addition to a tensor that is only marked as conjugated takes memory, in a loop that must not fail.
+/// Adding to a tensor that is only marked as conjugated allocates, in a loop that must not fail.
 TEST(GradientSums, SumResolvesConjugationAndNegation) {
   const auto number = [](double real, double imaginary) {
     return at::full({2}, c10::complex<double>(real, imaginary), at::kComplexDouble);
@@ -263,7 +264,7 @@ TEST(GradientSums, SumResolvesConjugationAndNegation) {
   EXPECT_TRUE(sums[1].equal(at::full({2}, -14, at::kDouble)));
 }
 
-/// Each decides whether a step that fails half-way could be taken back.
+/// Each case decides whether a step needs a copy for its rollback.
 TEST(Optimizers, OnlyPlainSgdOnMatchingGradientsAllocatesNothing) {
   using torch::optim::SGD;
   using torch::optim::SGDOptions;
@@ -335,8 +336,7 @@ TEST(ABatchThatFails, LeavesGradientsAsTheyWere) {
   for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
 }
 
-/// The batch that failed moved neither running statistics nor the generator: made again it is what it would
-/// have been.
+/// A failed batch changes neither running statistics nor the generator, so a retry gives the same result.
 TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
   const Examples data = examples(40);
   const auto made_with = [&](bool fails) {
@@ -371,8 +371,7 @@ TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
   EXPECT_TRUE(bitwise_equal(made_with(true), made_with(false)));
 }
 
-/// A model whose buffer takes part in the forward pass and is changed by it: the second pass must see what
-/// the first one saw.
+/// The forward pass reads and changes a buffer. The second pass must see the values of the first.
 TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
   const at::Tensor weight = at::ones({1}, at::kDouble).requires_grad_();
   at::Tensor count = at::zeros({1}, at::kDouble);
@@ -381,7 +380,8 @@ TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
       [weight, count](const at::Tensor& in) mutable { return in * weight * count.add_(1).clone(); }, {count});
   InfinityBatch ib(quiet(4));
   ib.set_model(model);
-  const at::Tensor outputs = ib.batch(at::ones({8, 1}, at::kDouble));  // of ones, then of twos
+  const at::Tensor outputs =
+      ib.batch(at::ones({8, 1}, at::kDouble));  // the first micro-batch counts 1, the second 2
   outputs.sum().backward();
   EXPECT_EQ(weight.grad().item<double>(), 4 * 1 + 4 * 2);
   EXPECT_EQ(count.item<double>(), 2);
@@ -399,7 +399,7 @@ TEST(Gradients, UnusedInputGetsZeroGradient) {
   EXPECT_EQ(unused.grad().abs().sum().item<double>(), 0);
 }
 
-/// Also where a micro-batch has one sample, whose losses are one number in a vector.
+/// In a micro-batch of one sample, the losses are a vector of one element.
 TEST(Criteria, LossPerSampleIsRefusedForAnyMicroBatch) {
   for (const std::int64_t micro_batch : {1, 3}) {
     auto net = mlp();
@@ -434,7 +434,7 @@ TEST(Criteria, CriterionTakesThreeTensorsAndMayChangeItsReduction) {
   EXPECT_NEAR(ib.backward({data.inputs, sides}).loss,
               cosine(left->forward(data.inputs), right->forward(data.inputs), sides).item<double>(), 1e-12);
 
-  // Constructed with a sum and then told to take the mean, which ignored targets do not count for.
+  // Constructed with a sum, then changed to a mean, which excludes ignored targets.
   torch::nn::CrossEntropyLoss classes(torch::nn::CrossEntropyLossOptions().reduction(torch::kSum));
   InfinityBatch changed(quiet(7));
   changed.set_model(left);
@@ -448,7 +448,7 @@ TEST(Criteria, CriterionTakesThreeTensorsAndMayChangeItsReduction) {
 
 // ---- the three ways of use ----
 
-/// What plain LibTorch makes of the same data.
+/// The parameters after training with plain LibTorch.
 template <class Net>
 Tensors plainly_trained(Net net, const std::vector<Batch>& batches, int epochs) {
   torch::optim::Adam optimizer(net->parameters(), 0.01);
@@ -499,8 +499,7 @@ TEST(Use, AllThreeWaysTrainAsPlainLibTorch) {
   }
 }
 
-/// A listener that throws in the middle of the second batch, before or after its step; then epoch() once
-/// more.
+/// A listener throws in the second batch, before or after its step; then epoch() is called again.
 TEST(Use, InterruptedEpochResumesBitForBit) {
   struct Thrower : infinity::Listener {
     explicit Thrower(int where) : at(where) {}
@@ -540,7 +539,7 @@ TEST(Use, InterruptedEpochResumesBitForBit) {
   for (const int where : {1, 2, 3, 4}) EXPECT_TRUE(bitwise_equal(trained(where), undisturbed)) << where;
 }
 
-/// A step is one of all optimizers, or of none, whatever the second one throws.
+/// A step applies all optimizers or none, even if the second one throws.
 TEST(Use, StepThatThrowsIsRolledBackForAllOptimizers) {
   auto net = mlp();
   torch::nn::Linear head(4, 4);
@@ -570,7 +569,7 @@ TEST(Use, StepThatThrowsIsRolledBackForAllOptimizers) {
             2);
 }
 
-/// The seed's example trains by Adadelta, which LibTorch does not have.
+/// SpeedTorch's example trains with Adadelta, which LibTorch lacks.
 TEST(Use, LibraryOptimizersTrainAsTheManualLoop) {
   const auto batches = three_batches();
   const auto compare = [&](auto make) {
@@ -594,7 +593,7 @@ TEST(Use, LibraryOptimizersTrainAsTheManualLoop) {
   compare([](auto parameters) { return std::make_unique<optim::ASGD>(parameters); });
 }
 
-/// Writes down who is called.
+/// Records the calls.
 struct Recorder : infinity::Listener {
   std::string calls;
   std::int64_t stop_after = 1000;
@@ -658,7 +657,7 @@ TEST(Use, SettersWorkOnceAndErrorsNameWhatIsMissing) {
   EXPECT_THAT(heard.warnings, ElementsAre(Warning::set_twice, Warning::set_twice, Warning::set_twice));
   const Tensors before = parameters_of(other);
   ib.epoch();
-  EXPECT_TRUE(bitwise_equal(parameters_of(other), before));  // the first one is trained
+  EXPECT_TRUE(bitwise_equal(parameters_of(other), before));  // the first model is trained instead
 }
 
 TEST(Use, UnusableArgumentsAreRefused) {
@@ -762,7 +761,7 @@ TEST(Eval, EvalRestoresTheModeAndWeightsBySamples) {
   EXPECT_TRUE(net->is_training());
   for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
 
-  net->eval();  // by hand, over all samples at once
+  net->eval();  // reference: all samples at once
   Tensors inputs;
   Tensors classes;
   for (const Batch& batch : batches) {
@@ -797,10 +796,10 @@ TEST(Eval, EvalRestoresEachModulesMode) {
   EXPECT_FALSE(frozen[1]->is_training());
   EXPECT_FALSE(asleep->is_training());
   const Batch batch = three_batches().front();
-  EXPECT_NO_THROW(ib.backward(batch));  // which batch normalisation in training would refuse
+  EXPECT_NO_THROW(ib.backward(batch));  // batch normalisation in training mode would be refused
 }
 
-/// A batch larger than memory is never fetched as a whole, not for its targets either.
+/// A batch larger than memory is never fetched as a whole, even for its targets.
 TEST(Eval, MetricsFetchOneMicroBatchAtATime) {
   auto net = mlp();
   const Examples data = examples(100);
@@ -999,8 +998,7 @@ TEST(Devices, ModelAndStatesMoveAndMismatchesAreNamed) {
   ib.change_model_device(at::kCPU);
   EXPECT_TRUE(handle.is_same(net->parameters().front()));  // optimizers keep their parameters
   EXPECT_NO_THROW(ib.epoch());
-  // No other device is needed to see that a move is tried: LibTorch moves no tensor to meta that stays the
-  // same.
+  // A move to meta shows the attempt without another device: LibTorch cannot move a tensor there and keep it.
   handle.mutable_grad() = at::ones_like(handle);
   EXPECT_THAT([&] { ib.change_model_device(at::kMeta); },
               testing::ThrowsMessage<infinity::InfinityBatchError>(

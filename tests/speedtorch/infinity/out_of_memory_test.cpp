@@ -1,5 +1,5 @@
-/// Training under a cap, and with any allocation refused. A program of its own, because the capped allocator
-/// must be installed before the first tensor.
+/// Trains under a memory cap, and with any single allocation refused. A separate program, because the capped
+/// allocator must be installed before the first tensor.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using Answer = MicroBatchSize::Answer;
 
 CappedAllocator& memory() { return *CappedAllocator::installed(); }
 
-/// Bytes beyond what is held now, while it lives.
+/// The peak beyond the bytes held at construction.
 class Cap {
  public:
   explicit Cap(std::int64_t bytes) { memory().set_cap(memory().allocated() + bytes); }
@@ -53,7 +53,7 @@ TEST(CappedAllocator, AllocatorCountsBytesAndEnforcesTheCap) {
   EXPECT_NO_THROW(at::empty({1}));
 }
 
-/// oneDNN allocates by the raw pair, which aborts where the context is not the address.
+/// oneDNN uses raw allocation, which aborts if the context is not the address.
 TEST(CappedAllocator, ServesConvolutionsAndOtherThreads) {
   const std::int64_t before = memory().allocated();
   {
@@ -217,7 +217,7 @@ TEST(BeyondTheCap, OursTrainsWithAFlatPeakWhereThePlainBatchFails) {
   EXPECT_LE(peaks[1], 1.1 * peaks[0]);
 }
 
-/// Once the size is found: full ones and a rest take longer.
+/// Full micro-batches and a remainder would take longer.
 TEST(BeyondTheCap, BatchIsCutIntoEqualParts) {
   struct Counts final : infinity::Listener {
     std::vector<std::int64_t> of_batch;
@@ -250,8 +250,8 @@ TEST(BeyondTheCap, BatchIsCutIntoEqualParts) {
   }
 }
 
-/// The seed's way as the control: one sample at a time, every graph kept until one backward. Each sample more
-/// takes as much again.
+/// Negative control, as SpeedTorch does it: one sample at a time, with all graphs kept until a single
+/// backward. Memory grows with each sample.
 TEST(BeyondTheCap, OneSampleAtATimeWithGraphsKeptGrowsWithTheBatch) {
   const auto peak_of = [](std::int64_t samples) {
     auto net = wide();
@@ -305,7 +305,7 @@ TEST_P(Budgets, BudgetIsNotExceeded) {
   EXPECT_EQ(record.refusals, 0);
 }
 
-/// A budget that one sample does not keep to is not passed over.
+/// A budget that one sample exceeds is an error.
 TEST(BeyondTheCap, ImpossibleBudgetIsAnError) {
   for (const std::int64_t fixed : {0, 64}) {
     auto net = wide();
@@ -326,7 +326,8 @@ TEST(BeyondTheCap, ImpossibleBudgetIsAnError) {
   }
 }
 
-/// Of three samples none may be left alone: where they do not fit, nothing smaller is left to be tried.
+/// Three samples cannot be split, because none may be left alone. If they do not fit, no smaller micro-batch
+/// exists.
 TEST(BeyondTheCap, ThreeSamplesWithBatchNormalisationThatDoNotFitAreAnError) {
   torch::nn::Sequential net(torch::nn::Linear(1024, 1024), torch::nn::BatchNorm1d(1024));
   auto options = quiet();
@@ -339,7 +340,7 @@ TEST(BeyondTheCap, ThreeSamplesWithBatchNormalisationThatDoNotFitAreAnError) {
   EXPECT_THROW(ib.backward(Batch(Tensors{inputs})), infinity::OutOfMemory);
 }
 
-/// Adam's states are twice the parameters: in a table they are none of the device's memory.
+/// Adam's states are twice the parameters. In a table they use no device memory.
 TEST(BeyondTheCap, StatesInATableUseNoDeviceMemory) {
   const auto held_by = [](std::optional<TableOptions> home) {
     auto net = wide();
@@ -390,7 +391,7 @@ struct Storm {
   bool prefetch = false;
 };
 
-/// The optimizers of a storm.
+/// The optimizers of a storm (a run in which one allocation is refused).
 struct Optimizers {
   std::unique_ptr<torch::optim::Optimizer> adam;
   std::unique_ptr<torch::optim::Optimizer> sgd;
@@ -422,7 +423,7 @@ struct Optimizers {
   }
 };
 
-/// 6 -> 8 -> 4, normalised.
+/// A net 6 -> 8 -> 4 with normalisation.
 torch::nn::Sequential small_normalised(double dropout) {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Tanh(),
@@ -445,8 +446,8 @@ at::Tensor coupling(const at::Tensor& outputs, const at::Tensor& classes) {
   return torch::nn::CrossEntropyLoss()(outputs, classes) + outputs.std(0).square().sum();
 }
 
-/// Two batches undisturbed, one of whose allocations (gradients, step and zero_grad together) the `kth` is
-/// refused, and one more.
+/// Trains two batches and one more. In the second, refuses the `kth` allocation of gradients, step and
+/// zero_grad.
 Outcome trained(const Storm& storm, std::int64_t kth) {
   auto net = storm.exact_batch_norm ? small_normalised(storm.dropout) : mlp(at::kDouble, storm.dropout);
   const Optimizers optimizers(net->parameters(), storm.steps);
@@ -481,8 +482,8 @@ Outcome trained(const Storm& storm, std::int64_t kth) {
   return outcome;
 }
 
-/// From one refused allocation to the next: the release build refuses each, AddressSanitizer, under which
-/// that takes up to 215 s, every third.
+/// The distance between refused allocations: 1 in the release build; 3 under AddressSanitizer, where refusing
+/// each takes up to 215 s.
 const std::int64_t kNextRefusal = stbench::test::under_address_sanitizer() ? 3 : 1;
 
 class Storms : public testing::TestWithParam<Storm> {};
@@ -519,7 +520,7 @@ TEST_P(Storms, RetriesOfASmallerSizeStayWithinTheErrorBound) {
   storm.retry_same_size = false;
   const Outcome undisturbed = trained(storm, 0);
   EXPECT_THAT(undisturbed.shrunk, testing::IsEmpty());
-  // Smaller micro-batches draw other numbers for a dropout: then only their sizes and steps can be told.
+  // Smaller micro-batches draw other dropout masks, so only sizes and steps can be compared.
   const bool draws = storm.dropout > 0;
   int became_smaller = 0;
   for (std::int64_t kth = 1;; kth += draws ? 7 : kNextRefusal) {
@@ -531,7 +532,7 @@ TEST_P(Storms, RetriesOfASmallerSizeStayWithinTheErrorBound) {
     ASSERT_EQ(outcome.steps, 4);
     ASSERT_TRUE(std::isfinite(outcome.loss));
     ASSERT_EQ(outcome.shrunk.empty(), outcome.smallest_size == 8) << "allocation " << kth;
-    if (outcome.shrunk.empty()) continue;  // it was none of a micro-batch's
+    if (outcome.shrunk.empty()) continue;  // the refused allocation was outside of a micro-batch
     ++became_smaller;
     ASSERT_THAT(outcome.shrunk.front(),
                 testing::MatchesRegex("memory ran out with [1-8] samples; from now on [1-4]"));
@@ -547,7 +548,7 @@ TEST(MemoryMonitor, MonitorMeasuresBlocksPeakAndLifetimes) {
   monitor.report(16, 100, cpu);
   monitor.report(32, 50, cpu);
   monitor.report(16, -100, cpu);
-  monitor.report(48, -7, cpu);  // from before: not ours
+  monitor.report(48, -7, cpu);  // allocated before the watch
   monitor.report(64, 25, cpu);
   const auto figures = monitor.figures(cpu);
   EXPECT_EQ(figures.bytes, 75);

@@ -1,4 +1,4 @@
-/// What stands around training: data, checkpoints, batch normalisation, prefetch, offload, counters, files.
+/// Tests of data sources, checkpoints, batch normalisation, prefetch, offload, counters and files.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -161,7 +161,7 @@ TEST(BatchNorm, RefusalNamesAlternativesAndChangesNothing) {
   EXPECT_THAT([&] { ib.batch(data.inputs); }, refused);
   EXPECT_TRUE(net->buffers()[0].equal(mean));
 
-  // In a function it is seen as well.
+  // A functional batch normalisation is detected too.
   InfinityBatch of_function(quiet(5));
   of_function.set_model(
       Model(net->parameters(), [net](const at::Tensor& in) mutable { return net->forward(in); }));
@@ -197,13 +197,13 @@ TEST(BatchNorm, PerMicroBatchWarnsAndUsesEachMicroBatchsStatistics) {
   for (std::size_t i = 0; i < net->buffers().size(); ++i)
     EXPECT_TRUE(infinity::close(net->buffers()[i], by_hand->buffers()[i], 1e-12));
 
-  // The second of two passes leaves the running statistics as the first made them.
+  // The second pass keeps the running statistics of the first.
   ib.batch(data.inputs).sum().backward();
   for (std::int64_t first = 0; first < 20; first += 5) by_hand->forward(data.inputs.narrow(0, first, 5));
   EXPECT_TRUE(infinity::close(net->buffers()[0], by_hand->buffers()[0], 1e-12));
 }
 
-/// Its statistics are those of each sample, though LibTorch computes them by a batch normalisation.
+/// Instance normalisation has statistics per sample, but LibTorch computes it through batch normalisation.
 TEST(BatchNorm, InstanceNormIsNotTakenForBatchNorm) {
   const Examples data = examples(20);
   const at::Tensor weights = at::randn({6, 4}, data.inputs.options()).requires_grad_();
@@ -226,8 +226,8 @@ TEST(BatchNorm, InstanceNormIsNotTakenForBatchNorm) {
   }
 }
 
-/// After batches without one only names are looked at: the micro-batch in which one is seen is made again, as
-/// if it had not been made before.
+/// After a batch without batch normalisation, only names are traced. The first micro-batch that has one runs
+/// the model again, without side effects of the first run.
 TEST(BatchNorm, LaterBatchNormIsDetectedWithoutSideEffects) {
   const auto trained = [](bool later, bool training) {
     auto net = mlp(at::kDouble, 0.3);
@@ -261,7 +261,7 @@ TEST(BatchNorm, LaterBatchNormIsDetectedWithoutSideEffects) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("BatchNorm::per_micro_batch")));
 }
 
-/// A tail of one sample would be refused by LibTorch ("more than 1 value per channel").
+/// LibTorch refuses to normalise a remainder of one sample ("more than 1 value per channel").
 TEST(BatchNorm, PerMicroBatchLeavesNoSampleAlone) {
   const Examples data = examples(11);
   auto net = normalised();
@@ -284,8 +284,8 @@ InfinityBatchOptions exactly(std::int64_t micro_batch) {
   return options;
 }
 
-/// Three normalisations one after the other: with a momentum, with the mean of all batches, and without
-/// weights and running statistics.
+/// Three normalisations in sequence: with a momentum, with the cumulative mean, and without weights and
+/// running statistics.
 torch::nn::Sequential thrice_normalised() {
   torch::manual_seed(1);
   torch::nn::Sequential net(
@@ -308,7 +308,7 @@ torch::nn::Sequential convolutional() {
   return net;
 }
 
-/// Compares two batches, one after the other, with LibTorch's of the whole.
+/// Compares two consecutive batches with LibTorch's results for the whole batch.
 void expect_as_plain(torch::nn::Sequential ours, torch::nn::Sequential plain, const at::Tensor& inputs,
                      const at::Tensor& classes, std::int64_t micro_batch) {
   torch::nn::CrossEntropyLoss criterion;
@@ -334,7 +334,7 @@ TEST_P(ExactBatchNorm, StatisticsAndGradientsEqualThePlainBatchs) {
                   data.classes, GetParam());
 }
 
-/// The custom loop, with the gradients of inputs, and with a loss that couples samples.
+/// A custom loop with gradients of the inputs and a loss that couples samples.
 TEST_P(ExactBatchNorm, CustomLossEqualsThePlainBatchs) {
   const auto made_by = [](auto forward) {
     auto net = thrice_normalised();
@@ -355,8 +355,8 @@ TEST_P(ExactBatchNorm, CustomLossEqualsThePlainBatchs) {
   EXPECT_LE(distance(ours.second, plain.second), 1e-12);
 }
 
-/// Random draws between two normalisations, of a model that is a function: one at::rand of a batch draws what
-/// those of its parts draw one after the other. The same module normalises twice.
+/// A functional model draws random numbers between two normalisations, and uses one module twice. at::rand of
+/// a batch draws the same numbers as consecutive calls for its parts.
 TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
   const auto trained = [&](bool plain, std::int64_t samples) {
     torch::manual_seed(1);
@@ -394,7 +394,8 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
   }
 }
 
-/// No sample may be left alone: of an odd batch, the last two micro-batches of two are one of three.
+/// The remainder must not be one sample: an odd batch ends with one micro-batch of three instead of two and
+/// one.
 TEST(BatchNorm, OddBatchIsReplayedWithTheSameDraws) {
   for (const std::int64_t samples : {3, 5, 7}) {
     for (const std::int64_t size : {1, 2}) {
@@ -427,7 +428,7 @@ TEST(BatchNorm, ExactAppliesInTrainingModeOnly) {
   plain[1]->as<torch::nn::BatchNorm1d>()->eval();
   expect_as_plain(net, plain, data.inputs, data.classes, 6);
 
-  auto without = mlp();  // and where nothing is normalised, one pass does
+  auto without = mlp();  // without normalisation, one pass suffices
   InfinityBatch ib(exactly(5));
   ib.set_model(without);
   ib.set_criterion(torch::nn::CrossEntropyLoss());
@@ -448,7 +449,7 @@ TEST(BatchNorm, ExactErrorInFloat32IsAtMostTwiceThePlainBatchs) {
     auto net = thrice_normalised();
     net->to(dtype);
     const at::Tensor inputs =
-        data.inputs.to(dtype) + 30;  // a mean far from zero, in which sums of squares cancel
+        data.inputs.to(dtype) + 30;  // a mean far from zero: sums of squares would cancel
     if (micro_batch == 0) {
       torch::nn::CrossEntropyLoss()(net->forward(inputs), data.classes).backward();
     } else {
@@ -511,7 +512,7 @@ TEST(Offload, OffloadKeepsGradientsAndUnpacksWhatItPacks) {
 
 // ---- states ----
 
-/// Two epochs, then a checkpoint into a new process's objects, and two more.
+/// Trains two epochs, loads a checkpoint into new objects, and trains two more.
 template <class MakeOptimizer>
 Tensors trained_with(MakeOptimizer make, std::optional<TableOptions> home, bool by_checkpoint) {
   const TemporaryFolder folder;
@@ -572,8 +573,8 @@ TEST(States, CustomOptimizersKeepTheirOwnStates) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("options.buffers.placement")));
 }
 
-/// As the loop by hand with the same optimizer, without a copy before the step; a checkpoint goes on bit for
-/// bit.
+/// Equals the manual loop with the same optimizer, without a copy before the step. A checkpoint resumes bit
+/// for bit.
 TEST(States, ContiguousStatesAreNotCopiedBeforeAStep) {
   const Examples data = examples(40);
   const TemporaryFolder folder;
@@ -726,8 +727,8 @@ TEST(Checkpoint, DamagedFileIsAFileErrorOfOneLine) {
   EXPECT_FALSE(std::filesystem::exists(path + ".new"));
 }
 
-/// Of the tensors' bytes, which LibTorch's own reader takes as they are; and of all bytes, where another
-/// error than a FileError came too.
+/// Flips bits in the tensors' bytes, which LibTorch's reader does not check, and in all bytes, which used to
+/// cause other errors than FileError.
 TEST(Checkpoint, FlippedBitIsAFileErrorThatNamesTheEntry) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt", damaged_path = folder.path() / "damaged.pt";
@@ -757,12 +758,12 @@ TEST(Checkpoint, FlippedBitIsAFileErrorThatNamesTheEntry) {
     try {
       resume_damaged(random() % whole.size(), 1 + static_cast<int>(random() % 255));
     } catch (const FileError&) {
-    }  // any other is the test's failure
+    }  // any other exception fails the test
     EXPECT_TRUE(bitwise_equal(parameters_of(trainer.net), before));
   }
 }
 
-/// A loss that is no number, and the sizes of micro-batches, which what follows depends on.
+/// A NaN loss, and the micro-batch sizes, which affect further training.
 TEST(Checkpoint, CheckpointKeepsNonFiniteSumsAndSizes) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
@@ -815,7 +816,7 @@ TEST(Checkpoint, SavingInABatchOrEveryZeroStepsIsRefused) {
 
 // ---- a prefetching thread that is not there ----
 
-/// Its own copy of what was there at the fork, on the one thread that it has.
+/// The child has its own copy of the memory at the fork, and a single thread.
 TEST(Prefetching, ForkedChildFetchesItself) {
   auto net = mlp();
   const Examples data = examples(40);

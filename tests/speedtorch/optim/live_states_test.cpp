@@ -81,7 +81,7 @@ TEST(LiveStates, TablesAreThoseOfTheOptimizer) {
   }
 }
 
-// What is set before any step was done is what the first step works on.
+// The first step uses states that were set before it.
 TEST(LiveStates, StepUsesStatesThatWereSet) {
   for (const auto& [name, make, states] : kinds()) {
     auto given = weight();

@@ -1,4 +1,4 @@
-// What OptimizerFactory takes, refuses and keeps. Its numbers are tested in optimizer_factory_test.py.
+// Tests the arguments, errors and files of OptimizerFactory. optimizer_factory_test.py tests its numbers.
 
 #include "speedtorch/optim/optimizer_factory.h"
 
@@ -42,12 +42,12 @@ constexpr std::int64_t kRows = 10;
 
 at::Tensor rows_of(std::vector<std::int64_t> rows) { return at::tensor(rows, at::kLong); }
 
-/// A weight, and the optimizer that has it.
+/// A weight with its optimizer.
 struct Model {
   at::Tensor weight = at::zeros({1, 3}).requires_grad_(true);
   torch::optim::Adam adam{{weight}, torch::optim::AdamOptions(0.1)};
 
-  /// A step of as many rows as the weight is to have, by ones.
+  /// A step with gradients of ones; the weight gets this many rows.
   void step(torch::optim::Optimizer& optimizer, std::int64_t rows) {
     weight.set_data(at::zeros({rows, 3}));
     weight.mutable_grad() = at::ones({rows, 3});
@@ -99,7 +99,7 @@ TEST(OptimizerFactory, InitialStatesEqualTorchs) {
   EXPECT_TRUE(at::equal(table_of(sizes, 1), at::full({kRows, 3}, 0.5F)));
 }
 
-// A row that was stepped before torch's SGD with dampening begins has the gradient for its momentum.
+// Torch's SGD takes the first gradient as momentum, before dampening starts.
 TEST(OptimizerFactory, TheFirstStepOfLibtorchsSgdIsNotDampened) {
   Model model;
   torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1).momentum(0.9).dampening(0.5));
@@ -164,8 +164,8 @@ TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
               HasSubstr("without before_forward_pass()"));
 }
 
-/// A ModelFactory holds the distinct rows of a batch in ascending order: states in the batch's own order
-/// would be those of other rows. Against a step of the whole table, by Adagrad, which does not move rows
+/// A ModelFactory holds the distinct rows of a batch in ascending order. States in the batch's order would
+/// belong to other rows. The reference is an Adagrad step of the whole table, which does not move rows
 /// without gradients.
 TEST(OptimizerFactory, RowsComeFromTheModelFactoryInItsOrder) {
   auto weight = at::zeros({1, 3}).requires_grad_(true), whole = at::zeros({kRows, 3}).requires_grad_(true);
@@ -210,7 +210,7 @@ TEST(OptimizerFactory, ErrorNamesTheRowThatDiffers) {
               HasSubstr("the 3 rows"));
 }
 
-// Or the states of a step that was done would be lost.
+// Otherwise the states of a completed step would be lost.
 TEST(OptimizerFactory, RowsArePutBackOrGivenUpBeforeTheNextAreTaken) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
@@ -243,7 +243,7 @@ TEST(OptimizerFactory, RowsOfAnOptimizerWithoutStatesAreCheckedToo) {
   }
 }
 
-/// Three steps of rows that overlap.
+/// Three steps of overlapping rows.
 void step_some(Model& model, torch::optim::Optimizer& optimizer, OptimizerFactory& states) {
   for (const auto& rows : {rows_of({1, 3}), rows_of({3, 9, 0}), rows_of({1})}) {
     states.before_forward_pass(WeightRows(rows));

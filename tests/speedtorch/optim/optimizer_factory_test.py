@@ -40,7 +40,7 @@ class OptimizerFactoryTest(unittest.TestCase):
         return self.rng.standard_normal((ROWS, COLUMNS)).astype(dtype)
 
     def batches(self, dtype, steps=STEPS):
-        """Distinct rows in any order, of any number."""
+        """Random numbers of distinct rows, in any order."""
         for _ in range(steps):
             rows = self.rng.permutation(ROWS)[: self.rng.integers(1, 12)]
             yield rows.astype(self.rng.choice([np.int32, np.int64])), self.rng.standard_normal((len(rows), COLUMNS)).astype(dtype)

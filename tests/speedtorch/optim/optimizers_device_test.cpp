@@ -1,5 +1,5 @@
-/// SparseRows, the optimizers and OptimizerFactory on a GPU. The numbers are the host's bit for bit where the
-/// host fuses (AVX2 and above). Needs a GPU; without one each test is skipped with the reason.
+/// Tests SparseRows, the optimizers and OptimizerFactory on a GPU. The numbers equal the host's bit for bit
+/// if the host fuses (AVX2 and above). Skipped without a GPU.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -90,7 +90,7 @@ TEST_P(OptimizersDevice, StepsOnTheCallersStream) {
 }
 
 TEST_P(OptimizersDevice, BadIndicesAreSkippedAndReported) {
-  check_index_errors(gpu);  // nothing of other tests
+  check_index_errors(gpu);  // clears errors of other tests
   const auto start = at::randn({kRows, kColumns});
   const auto table = Table::from_array(start, home());
   SparseRows there(table.tensor(), AdamOptions{}, home());
@@ -104,8 +104,7 @@ TEST_P(OptimizersDevice, BadIndicesAreSkippedAndReported) {
   EXPECT_THROW(check_index_errors(gpu), IndexError);
 }
 
-/// Vectors of some rows, trained by Adamax with a factory's tables for its states; may be left off and
-/// resumed.
+/// Trains some rows with Adamax and a factory's state tables; can be interrupted and resumed.
 class TrainedRows {
  public:
   TrainedRows(at::Tensor vectors, const TableOptions& where)

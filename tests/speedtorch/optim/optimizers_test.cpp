@@ -1,5 +1,5 @@
-// What the optimizers take, refuse and keep. Their numbers are tested in optimizers_test.py against Python
-// torch's.
+// Tests the arguments, errors and archives of the optimizers. optimizers_test.py compares their numbers with
+// Python torch.
 
 #include "speedtorch/optim/optimizers.h"
 
@@ -56,7 +56,7 @@ TEST(Optimizers, CallTheClosureOnceWithGradients) {
   EXPECT_EQ(state_of(optimizer, weight).step, 1);
 }
 
-// Half of a squared length has the parameter for a gradient: every optimizer makes it shorter.
+// The gradient of half the squared length is the parameter itself, so every optimizer shortens it.
 TEST(Optimizers, AllTenMakeALossSmaller) {
   const auto trained = [](auto optimizer, at::Tensor& weight) {
     for (int step = 0; step < 20; ++step) {

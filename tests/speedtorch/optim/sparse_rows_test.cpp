@@ -1,5 +1,5 @@
-// What SparseRows accepts, refuses and keeps. Its numbers are tested in sparse_rows_test.py against Python
-// torch and in tests/speedtorch/kernels/steps/sparse_step_test.cpp against plain loops.
+// Tests the arguments, errors and states of SparseRows. Its numbers are tested in sparse_rows_test.py against
+// Python torch, and in tests/speedtorch/kernels/steps/sparse_step_test.cpp against plain loops.
 
 #include "speedtorch/optim/sparse_rows.h"
 
@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 
 at::Tensor some_rows() { return at::arange(12, at::kFloat).reshape({4, 3}); }
 
-/// A few steps of the same rows and gradients, whatever they are done on.
+/// A few steps of the same rows and gradients, on any memory.
 void step_some(SparseRows& rows, int from, int to) {
   for (int step = from; step < to; ++step) {
     const auto index = at::remainder(at::arange(step, step + 6), 4);
@@ -232,8 +232,8 @@ TEST(SparseRows, ErrorNamesTheStrides) {
               HasSubstr("the index is Long [4] with strides [2]"));
 }
 
-/// Rows beside the boundary of 2^31 elements, and the last, of a file that has blocks for those only: as in a
-/// small table of just them.
+/// Rows next to the boundary of 2^31 elements, and the last row, of a sparse file. The reference is a small
+/// table of these rows.
 TEST(SparseRows, RowsBeyond31BitsAreStepped) {
   constexpr std::int64_t dim = 512, boundary = (std::int64_t{1} << 31) / dim, rows = boundary + 3;
   const stbench::test::TemporaryFolder folder;

@@ -20,13 +20,13 @@ PROGRAM = os.environ["STBENCH_SPARSE_ROWS_STEPS"]
 ROWS, COLUMNS, STEPS = 60, 37, 6
 
 def batches(rng, dtype, index_dtype, count=STEPS, size=50, rows=ROWS):
-    """Indices with copies, and gradients some of which change their sign from step to step."""
+    """Indices with duplicates, and gradients of which some change sign between steps."""
     for _ in range(count):
         yield (rng.integers(0, rows, size).astype(index_dtype), rng.standard_normal((size, COLUMNS)).astype(dtype))
 
 
 class Ours:
-    names = itertools.count()  # the program reads a file once
+    names = itertools.count()  # file names must be new: the program reads each file once
 
     def __init__(self, program, folder, table):
         self.program, self.folder, self.table = program, Path(folder), table
@@ -99,7 +99,7 @@ class SparseRowsTest(unittest.TestCase):
         start = self.table()
         ours = Ours(self.program, self.folder, start)
         names = self.program.optimizer("SparseAdam", lr=0.02)
-        # Torch adds up copies in whatever order its sort, not a stable one, leaves them: of two, it is no matter.
+        # Torch adds equal rows in the order of an unstable sort; for two rows the order does not matter.
         given = [
             (self.rng.permutation(np.tile(np.arange(ROWS), 2))[:70], self.rng.standard_normal((70, COLUMNS), np.float32))
             for _ in range(8)
