@@ -38,10 +38,11 @@ void check_elementwise(const std::string& optimizer, const MakeStep& make_step) 
   }
   for (std::size_t k = 0; k < shapes.size(); ++k) {
     if (apart[k].allclose(together[k], 1e-9, 1e-12)) continue;
-    throw BufferError(optimizer +
-                      " looks at the shapes or the norms of single parameters: on one buffer it does "
-                      "something else. Give it original() instead of contiguous(); the gradients stay in "
-                      "their buffer, and clipping and zeroing them stays one operation");
+    throw BufferError(
+        optimizer +
+        " depends on the shapes or norms of single parameters, so its result on one buffer differs. "
+        "Pass it original() instead of contiguous(); the gradients remain in their buffer, "
+        "and clipping and zeroing them remains one operation");
   }
 }
 

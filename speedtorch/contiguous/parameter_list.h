@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "speedtorch/contiguous/parameters.h"
+#include "speedtorch/contiguous/parameter_group.h"
 
 namespace speedtorch {
 

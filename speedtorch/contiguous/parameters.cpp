@@ -75,7 +75,7 @@ ContiguousParameters::ContiguousParameters(std::vector<at::Tensor> parameters, C
     : ContiguousParameters(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
 ContiguousParameters::ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options)
-    : group_count_(groups.size()), options_(options), views_(std::make_unique<Views>()) {
+    : group_count_(groups.size()), options_(options), views_(std::make_unique<AttachedViews>()) {
   ParameterList list(std::move(groups));
   parameters_ = std::move(list.parameters);
   names_ = std::move(list.names);
@@ -108,7 +108,7 @@ void ContiguousParameters::lay_out() {
     buckets.push_back({new_buffer(elements, dtype, device, options_.placement),
                        new_buffer(elements, dtype, device, options_.placement)});
   }
-  std::vector<Views::View> views;
+  std::vector<AttachedViews::View> views;
   for (const auto& place : layout.places) {
     const auto& parameter = parameters_[place.parameter];
     const auto& gradient = buckets[place.bucket].gradient;
@@ -169,7 +169,8 @@ bool ContiguousParameters::is_intact() const {
     views_->prefetch(k);
     const auto& view = views_->entries[k];
     const auto& bucket = buckets_[view.bucket];
-    if (!Views::data_in_place(view, bucket) || !Views::gradient_in_place(view, bucket))
+    if (!AttachedViews::data_in_place(view, bucket.data) ||
+        !AttachedViews::gradient_in_place(view, bucket.gradient))
       all.store(false, std::memory_order_relaxed);
   });
   return all.load(std::memory_order_relaxed);
@@ -194,7 +195,7 @@ void ContiguousParameters::assert_buffer_is_valid() const {
   refuse_moved_data();
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (!Views::gradient_in_place(views_->entries[k], buckets_[place.bucket]))
+    if (!AttachedViews::gradient_in_place(views_->entries[k], buckets_[place.bucket].gradient))
       refuse_gradient(place.parameter);
   }
   refuse_buffer_gradient();
@@ -224,7 +225,7 @@ void ContiguousParameters::refuse_moved_data() const {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& [number, group, bucket, begin, count] = places_[k];
     const auto& parameter = parameters_[number];
-    if (Views::data_in_place(views_->entries[k], buckets_[bucket])) continue;
+    if (AttachedViews::data_in_place(views_->entries[k], buckets_[bucket].data)) continue;
     const auto& was = views_->entries[k].gradient;
     std::ostringstream text;
     text << names_[number];
@@ -261,8 +262,8 @@ void ContiguousParameters::prepare_step() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& view = views_->entries[k];
     const auto& bucket = buckets_[view.bucket];
-    if (!Views::data_in_place(view, bucket)) refuse_moved_data();
-    if (Views::gradient_in_place(view, bucket)) continue;
+    if (!AttachedViews::data_in_place(view, bucket.data)) refuse_moved_data();
+    if (AttachedViews::gradient_in_place(view, bucket.gradient)) continue;
     if (options_.detached_gradient == DetachedGradient::refuse) refuse_gradient(places_[k].parameter);
     if (!std::exchange(detached, true)) record_use_per_gradient();
     reattach(k);
@@ -312,7 +313,7 @@ void ContiguousParameters::zero_grad() {
   }
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (Views::gradient_in_place(views_->entries[k], buckets_[place.bucket])) continue;
+    if (AttachedViews::gradient_in_place(views_->entries[k], buckets_[place.bucket].gradient)) continue;
     parameters_[place.parameter].mutable_grad() = at::Tensor();
     reattach(k);
   }
@@ -329,7 +330,7 @@ bool ContiguousParameters::used(std::size_t place) const {
 void ContiguousParameters::gradients_written() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (Views::gradient_in_place(views_->entries[k], buckets_[place.bucket])) continue;
+    if (AttachedViews::gradient_in_place(views_->entries[k], buckets_[place.bucket].gradient)) continue;
     throw BufferError(
         "the gradient of " + names_[place.parameter] +
         " was not in the buffer when the buffer was written: it was set to none, or backward created a "

@@ -7,37 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "speedtorch/error.h"
-#include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/contiguous/parameter_group.h"
 #include "speedtorch/placement.h"
 
 namespace speedtorch {
 
-/// Parameters with the same options. `names` are for messages: none, or one per parameter. `options` replace
-/// the optimizer's defaults in ContiguousOptimizer; ContiguousParameters ignores them.
-struct ParameterGroup {
-  std::vector<at::Tensor> parameters;
-  std::vector<std::string> names = {};
-  std::optional<UpdateOptions> options = {};
-};
-
-/// Returns the group of a module: `named(module->named_parameters())`.
-template <class Items>
-ParameterGroup named(const Items& parameters, std::optional<UpdateOptions> options = {}) {
-  ParameterGroup group;
-  for (const auto& item : parameters) {
-    group.parameters.push_back(item.value());
-    group.names.push_back(item.key());
-  }
-  group.options = std::move(options);
-  return group;
-}
+class AttachedViews;
 
 /// How to treat a gradient that is not the attached view: none after zero_grad() with its default
 /// set_to_none, or another tensor that backward then created.
@@ -51,13 +30,6 @@ struct ContiguousOptions {
   /// `pageable`, unless `libtorch` is given. GPU buffers are always LibTorch's.
   Placement placement = Placement::hugepage;
   DetachedGradient detached_gradient = DetachedGradient::reattach;
-};
-
-/// A parameter or gradient no longer lies in its buffer, or the parameters cannot be laid out. what() names
-/// the parameter, the cause and the cure.
-class BufferError : public Error {
- public:
-  using Error::Error;
 };
 
 /// Lays parameters out in one buffer per (dtype, device), in the order given, group after group. Each view
@@ -160,7 +132,6 @@ class ContiguousParameters {
 
  private:
   friend class OptimizerState;
-  class Views;
 
   void lay_out();
   [[nodiscard]] std::vector<bool> written() const;
@@ -183,7 +154,7 @@ class ContiguousParameters {
   ContiguousOptions options_;
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;
-  std::unique_ptr<Views> views_;
+  std::unique_ptr<AttachedViews> views_;
   bool all_used_ = false;
 };
 

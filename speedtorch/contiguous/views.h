@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "speedtorch/contiguous/flat_buffers.h"
-#include "speedtorch/contiguous/parameters.h"
 
 namespace speedtorch {
 
 /// Each step checks every parameter, so the checks read LibTorch's fields directly: grad(), requires_grad()
 /// and the comparison of two shapes are function calls (docs/contiguous.md has the figures).
-class ContiguousParameters::Views {
+class AttachedViews {
  public:
   struct View {
     at::Tensor gradient;  ///< with the parameter's strides
@@ -28,19 +27,19 @@ class ContiguousParameters::Views {
   SumScratch scratch;
 
   /// True if the parameter's data lies where it was put, with the same shape, and is trained.
-  [[nodiscard]] static bool data_in_place(const View& view, const Bucket& bucket) {
+  [[nodiscard]] static bool data_in_place(const View& view, const at::Tensor& buffer) {
     const auto& was = *view.gradient.unsafeGetTensorImpl();
     const auto& is = *view.parameter;
     const auto* const autograd = autograd_of(is);
-    return lies_in(is, bucket.data, view.begin) && same(is.sizes(), was.sizes()) &&
+    return lies_in(is, buffer, view.begin) && same(is.sizes(), was.sizes()) &&
            same(is.strides(), was.strides()) && autograd != nullptr &&
            (autograd->requires_grad_ || autograd->grad_fn_ != nullptr);
   }
-  [[nodiscard]] static bool gradient_in_place(const View& view, const Bucket& bucket) {
+  [[nodiscard]] static bool gradient_in_place(const View& view, const at::Tensor& buffer) {
     const auto* const autograd = autograd_of(*view.parameter);
     const auto* const gradient = view.gradient.unsafeGetTensorImpl();
     return autograd != nullptr && autograd->grad_.unsafeGetTensorImpl() == gradient &&
-           lies_in(*gradient, bucket.gradient, view.begin);
+           lies_in(*gradient, buffer, view.begin);
   }
 
   /// Checking a tensor touches about eight cache lines, all cold. For small tensors these misses dominate the
