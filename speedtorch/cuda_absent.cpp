@@ -4,7 +4,6 @@
 #include <torch/version.h>
 
 #include "speedtorch/contiguous/flat_buffers.h"
-#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/files/registered_file.h"
@@ -86,7 +85,7 @@ void HybridGather::gather(const at::Tensor&, const at::Tensor&, at::Tensor&) { r
 const HybridRates& HybridGather::rates() const { refuse("the hybrid gather"); }
 double HybridGather::share() const { refuse("the hybrid gather"); }
 
-// contiguous/flat_buffers.h and contiguous/flat_plan.h
+// contiguous/flat_buffers.h
 
 /// Computed by LibTorch, because clipping serves other optimizers too. Copies the gradient in float64.
 double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch&) {
@@ -106,21 +105,23 @@ template void step_on_gpu(at::Device, const FlatPlan<double>&, const kernels::Gr
 
 // optim/device_step.h
 
-void DeviceStep::rows(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&, const at::Tensor&,
+template <class T>
+void DeviceStep::rows(const kernels::AnyUpdate<T>&, const kernels::StepTables<T>&, const at::Tensor&,
                       const at::Tensor&, std::int64_t) {
   refuse("an optimizer's step on a GPU");
 }
-void DeviceStep::rows(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
-                      const at::Tensor&, const at::Tensor&, std::int64_t) {
-  refuse("an optimizer's step on a GPU");
-}
-void DeviceStep::all(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&, const at::Tensor&,
+template <class T>
+void DeviceStep::all(const kernels::AnyUpdate<T>&, const kernels::StepTables<T>&, const at::Tensor&,
                      std::int64_t) {
   refuse("an optimizer's step on a GPU");
 }
-void DeviceStep::all(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&, const at::Tensor&,
-                     std::int64_t) {
-  refuse("an optimizer's step on a GPU");
-}
+template void DeviceStep::rows(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
+                               const at::Tensor&, const at::Tensor&, std::int64_t);
+template void DeviceStep::rows(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
+                               const at::Tensor&, const at::Tensor&, std::int64_t);
+template void DeviceStep::all(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
+                              const at::Tensor&, std::int64_t);
+template void DeviceStep::all(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
+                              const at::Tensor&, std::int64_t);
 
 }  // namespace speedtorch

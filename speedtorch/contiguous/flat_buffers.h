@@ -1,4 +1,5 @@
-/// Allocates buffers of aligned views, and sums the squares of a buffer. Internal to contiguous parameters.
+/// Buffers of aligned views: their allocation, sums of squares, and steps on a GPU. Internal to contiguous
+/// parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -95,5 +96,19 @@ double square_sum(const at::Tensor& gradient, const kernels::GradientChange& cha
 /// The same for gradients on a GPU.
 double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change,
                          SumScratch& scratch);
+
+/// What the kernel needs to step one bucket. T is the dtype in which the update is computed.
+template <class T>
+struct FlatPlan {
+  kernels::FlatTables<T> tables{};
+  std::vector<kernels::AnyUpdate<T>> updates = {};  ///< one per group
+  std::vector<kernels::FlatRun<T>> runs = {};       ///< of this step; reserved for one run per parameter
+};
+
+/// Steps the runs of a bucket on a GPU, on its current stream.
+/// @throws CudaError; PlacementError in a build without CUDA
+template <class T>
+void step_on_gpu(at::Device device, const FlatPlan<T>& plan, const kernels::GradientChange& change,
+                 bool zero);
 
 }  // namespace speedtorch

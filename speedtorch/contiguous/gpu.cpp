@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "speedtorch/contiguous/flat_buffers.h"
-#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/kernels/cuda/device.h"
 #include "speedtorch/kernels/cuda/flat_step.h"
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "speedtorch/contiguous/flat_buffers.h"
-#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/kernels/steps/step_math.h"
 #include "speedtorch/optim/state.h"
 #include "speedtorch/tensors.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "speedtorch/contiguous/flat_buffers.h"
-#include "speedtorch/contiguous/flat_plan.h"
 #include "speedtorch/contiguous/options.h"
 #include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/kernels/steps/flat_step.h"

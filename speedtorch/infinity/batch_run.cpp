@@ -128,13 +128,11 @@ std::int64_t BatchRun::next_of(std::int64_t left) const {
 void BatchRun::report(const MicroBatchProgress& progress) {
   if (!context_.hooks.on_micro_batch) return;
   context_.in_hook = true;
-  try {
-    context_.hooks.on_micro_batch(progress);
-  } catch (...) {
-    context_.in_hook = false;
-    throw;
-  }
-  context_.in_hook = false;
+  const struct Reset {
+    bool& flag;
+    ~Reset() { flag = false; }
+  } reset{context_.in_hook};
+  context_.hooks.on_micro_batch(progress);
 }
 
 /// Restores the model's buffers and the generators unless `work` ends. False if memory ran out.

@@ -57,6 +57,17 @@ Tensors replacements(const Tensors& into, const Tensors& more) {
   return ready;
 }
 
+/// Adds `more` to `into`. Allocates before it changes anything.
+void add_all(Tensors& into, const Tensors& more) {
+  Tensors ready = replacements(into, more);
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    if (ready[i].defined())
+      into[i] = std::move(ready[i]);
+    else if (more[i].defined())
+      into[i].add_(more[i]);
+  }
+}
+
 }  // namespace
 
 GradientSum::GradientSum(Tensors parameters)
@@ -64,13 +75,7 @@ GradientSum::GradientSum(Tensors parameters)
 
 /// Adds the block's sums to the total. All or nothing.
 void GradientSum::fold() {
-  Tensors ready = replacements(total_, sums_);
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (ready[i].defined())
-      total_[i] = std::move(ready[i]);
-    else if (sums_[i].defined())
-      total_[i].add_(sums_[i]);
-  }
+  add_all(total_, sums_);
   sums_.assign(parameters_.size(), {});
   in_sums_ = 0;
 }
@@ -85,13 +90,7 @@ void GradientSum::add(Tensors gradients) {
     else if (is_dense(gradients[i]) && is_marked(gradients[i]))
       gradients[i] = gradients[i].resolve_conj().resolve_neg();
   }
-  Tensors ready = replacements(sums_, gradients);
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (ready[i].defined())
-      sums_[i] = std::move(ready[i]);
-    else if (gradients[i].defined())
-      sums_[i].add_(gradients[i]);
-  }
+  add_all(sums_, gradients);
   ++in_sums_;
 }
 
@@ -118,13 +117,9 @@ void GradientSum::publish() {
   fold();
   Tensors gradients;
   for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
-  Tensors ready = replacements(gradients, total_);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (ready[i].defined())
-      parameters_[i].mutable_grad() = std::move(ready[i]);
-    else if (total_[i].defined())
-      gradients[i].add_(total_[i]);
-  }
+  add_all(gradients, total_);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined()) parameters_[i].mutable_grad() = std::move(gradients[i]);
   total_.assign(parameters_.size(), {});
 }
 

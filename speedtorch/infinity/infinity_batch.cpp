@@ -38,6 +38,14 @@ void write_means(Record& record, double loss, const std::vector<double>& of_part
   for (double& part : record.of_parts) part /= samples;
 }
 
+/// Runs `work`; if memory runs out, empties LibTorch's cache and runs it once more.
+template <class Work>
+void retry_with_empty_cache(at::Device device, const Work& work) {
+  if (had_memory_for(work)) return;
+  free_cached_memory(device);
+  work();
+}
+
 /// Evaluation mode while it lives; then restores the mode of each module.
 class EvaluationMode {
  public:
@@ -229,10 +237,7 @@ Data::Next InfinityBatch::start_epoch() {
   losses_.begin_epoch();
   Data::Next next;
   const auto start = [&] { next = resumed_ && resumed_->place.batch > 0 ? resumed_epoch() : new_epoch(); };
-  if (!had_memory_for(start)) {
-    free_cached_memory(forward_device());
-    start();
-  }
+  retry_with_empty_cache(forward_device(), start);
   resumed_.reset();
   return next;
 }
@@ -279,20 +284,14 @@ BatchResult InfinityBatch::gradients_and_step(const Batch& batch, Kept& kept) {
   const auto start = Clock::now();
   std::optional<Undo> before;
   const auto note = [&] { before.emplace(*model_, forward_device()); };
-  if (!had_memory_for(note)) {
-    free_cached_memory(forward_device());
-    note();
-  }
+  retry_with_empty_cache(forward_device(), note);
   const BatchResult result = gradients(batch);
   try {
     const BatchRecord record{
         .place = place_, .batch = &batch, .result = &result, .seconds = seconds_since(start)};
     notify([&](Listener& listener) { listener.batch_ends(record); });
     const auto copy = [&] { kept = to_keep(batch, result); };
-    if (!had_memory_for(copy)) {
-      free_cached_memory(forward_device());
-      copy();
-    }
+    retry_with_empty_cache(forward_device(), copy);
     step();
   } catch (...) {
     before->restore();

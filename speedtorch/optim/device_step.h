@@ -11,20 +11,20 @@
 
 namespace speedtorch {
 
+/// T is float or double.
 class DeviceStep {
  public:
   /// Calls kernels::sparse_step_cuda() on the tables' device. `index` and `grad` are contiguous tensors
-  /// there. @throws CudaError; ShapeError for 2^31 indices or more; PlacementError in a build without CUDA
-  void rows(const kernels::AnyUpdate<float>& update, const kernels::StepTables<float>& tables,
-            const at::Tensor& index, const at::Tensor& grad, std::int64_t step);
-  void rows(const kernels::AnyUpdate<double>& update, const kernels::StepTables<double>& tables,
+  /// there.
+  /// @throws CudaError; ShapeError for 2^31 indices or more; PlacementError in a build without CUDA
+  template <class T>
+  void rows(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
             const at::Tensor& index, const at::Tensor& grad, std::int64_t step);
 
   /// Calls kernels::update_all_cuda() on the device of `grad`. @throws CudaError; PlacementError in a build
   /// without CUDA
-  static void all(const kernels::AnyUpdate<float>& update, const kernels::StepTables<float>& tables,
-                  const at::Tensor& grad, std::int64_t step);
-  static void all(const kernels::AnyUpdate<double>& update, const kernels::StepTables<double>& tables,
+  template <class T>
+  static void all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
                   const at::Tensor& grad, std::int64_t step);
 
  private:

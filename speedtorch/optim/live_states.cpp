@@ -24,38 +24,23 @@ namespace {
 
 namespace libtorch = torch::optim;
 
+/// LibTorch's options as ours. Both have the same names.
 template <class Options, class Libtorch>
-Options adam_options(const Libtorch& o) {
-  return {.lr = o.lr(),
-          .betas = {std::get<0>(o.betas()), std::get<1>(o.betas())},
-          .eps = o.eps(),
-          .weight_decay = o.weight_decay(),
-          .amsgrad = o.amsgrad()};
-}
-
-UpdateOptions update_options(const libtorch::AdamOptions& o) { return adam_options<AdamOptions>(o); }
-UpdateOptions update_options(const libtorch::AdamWOptions& o) { return adam_options<AdamWOptions>(o); }
-UpdateOptions update_options(const libtorch::AdagradOptions& o) {
-  return AdagradOptions{.lr = o.lr(),
-                        .lr_decay = o.lr_decay(),
-                        .weight_decay = o.weight_decay(),
-                        .initial_accumulator_value = o.initial_accumulator_value(),
-                        .eps = o.eps()};
-}
-UpdateOptions update_options(const libtorch::RMSpropOptions& o) {
-  return RMSpropOptions{.lr = o.lr(),
-                        .alpha = o.alpha(),
-                        .eps = o.eps(),
-                        .weight_decay = o.weight_decay(),
-                        .momentum = o.momentum(),
-                        .centered = o.centered()};
-}
-UpdateOptions update_options(const libtorch::SGDOptions& o) {
-  return SGDOptions{.lr = o.lr(),
-                    .momentum = o.momentum(),
-                    .dampening = o.dampening(),
-                    .weight_decay = o.weight_decay(),
-                    .nesterov = o.nesterov()};
+UpdateOptions update_options(const Libtorch& o) {
+  Options found{.lr = o.lr()};
+  if constexpr (requires { o.betas(); }) found.betas = {std::get<0>(o.betas()), std::get<1>(o.betas())};
+  if constexpr (requires { o.eps(); }) found.eps = o.eps();
+  if constexpr (requires { o.weight_decay(); }) found.weight_decay = o.weight_decay();
+  if constexpr (requires { o.amsgrad(); }) found.amsgrad = o.amsgrad();
+  if constexpr (requires { o.lr_decay(); }) found.lr_decay = o.lr_decay();
+  if constexpr (requires { o.initial_accumulator_value(); })
+    found.initial_accumulator_value = o.initial_accumulator_value();
+  if constexpr (requires { o.alpha(); }) found.alpha = o.alpha();
+  if constexpr (requires { o.momentum(); }) found.momentum = o.momentum();
+  if constexpr (requires { o.centered(); }) found.centered = o.centered();
+  if constexpr (requires { o.dampening(); }) found.dampening = o.dampening();
+  if constexpr (requires { o.nesterov(); }) found.nesterov = o.nesterov();
+  return found;
 }
 
 /// Returns LibTorch's state of that name.
@@ -97,7 +82,7 @@ class LiveStates::Access {
 
 namespace {
 
-template <class Options, class ItsState>
+template <class Options, class ItsOptions, class ItsState>
 class LibtorchAccess final : public LiveStates::Access {
  public:
   explicit LibtorchAccess(const char* name) : name_(name) {}
@@ -106,10 +91,10 @@ class LibtorchAccess final : public LiveStates::Access {
   [[nodiscard]] bool counts_rows() const override { return false; }
 
   [[nodiscard]] UpdateOptions options(const libtorch::OptimizerParamGroup& group) const override {
-    const auto* const found = dynamic_cast<const Options*>(&group.options());
+    const auto* const found = dynamic_cast<const ItsOptions*>(&group.options());
     if (found == nullptr)
       throw OptimizerError("a parameter group of " + name() + " has the options of another optimizer");
-    return update_options(*found);
+    return update_options<Options>(*found);
   }
   [[nodiscard]] std::vector<at::Tensor> tables(Kept& kept,
                                                const std::vector<std::string>& names) const override {
@@ -176,11 +161,11 @@ class SpeedTorchAccess final : public LiveStates::Access {
   const UpdateOptimizer& optimizer_;
 };
 
-template <class Optimizer, class Options, class ItsState>
+template <class Options, class Optimizer, class ItsOptions, class ItsState>
 bool access_if(const libtorch::Optimizer& optimizer, const char* name,
                std::unique_ptr<LiveStates::Access>& access) {
   if (dynamic_cast<const Optimizer*>(&optimizer) == nullptr) return false;
-  access = std::make_unique<LibtorchAccess<Options, ItsState>>(name);
+  access = std::make_unique<LibtorchAccess<Options, ItsOptions, ItsState>>(name);
   return true;
 }
 
@@ -188,17 +173,17 @@ std::unique_ptr<LiveStates::Access> access_to(const libtorch::Optimizer& optimiz
   std::unique_ptr<LiveStates::Access> access;
   if (const auto* ours = dynamic_cast<const UpdateOptimizer*>(&optimizer))
     return std::make_unique<SpeedTorchAccess>(*ours);
-  using namespace libtorch;
-  const bool known =
-      access_if<libtorch::Adam, libtorch::AdamOptions, AdamParamState>(optimizer, "torch::optim::Adam",
-                                                                       access) ||
-      access_if<libtorch::AdamW, libtorch::AdamWOptions, AdamWParamState>(optimizer, "torch::optim::AdamW",
-                                                                          access) ||
-      access_if<libtorch::Adagrad, libtorch::AdagradOptions, AdagradParamState>(
-          optimizer, "torch::optim::Adagrad", access) ||
-      access_if<libtorch::RMSprop, libtorch::RMSpropOptions, RMSpropParamState>(
-          optimizer, "torch::optim::RMSprop", access) ||
-      access_if<libtorch::SGD, libtorch::SGDOptions, SGDParamState>(optimizer, "torch::optim::SGD", access);
+  namespace lt = libtorch;
+  const bool known = access_if<AdamOptions, lt::Adam, lt::AdamOptions, lt::AdamParamState>(
+                         optimizer, "torch::optim::Adam", access) ||
+                     access_if<AdamWOptions, lt::AdamW, lt::AdamWOptions, lt::AdamWParamState>(
+                         optimizer, "torch::optim::AdamW", access) ||
+                     access_if<AdagradOptions, lt::Adagrad, lt::AdagradOptions, lt::AdagradParamState>(
+                         optimizer, "torch::optim::Adagrad", access) ||
+                     access_if<RMSpropOptions, lt::RMSprop, lt::RMSpropOptions, lt::RMSpropParamState>(
+                         optimizer, "torch::optim::RMSprop", access) ||
+                     access_if<SGDOptions, lt::SGD, lt::SGDOptions, lt::SGDParamState>(
+                         optimizer, "torch::optim::SGD", access);
   if (known) return access;
   throw OptimizerError(
       c10::demangle(typeid(optimizer).name()) +
