@@ -63,8 +63,8 @@ Batch heldout_batch(const EmbeddingFixture& fixture) {
 }
 
 EmbeddingFixture::Side side_of(const EmbeddingFixture& fixture) {
-  const speedtorch::Home home{.placement = placement_of(fixture.id.placement),
-                              .device = at::Device(fixture.id.device)};
+  const speedtorch::TableOptions home{.placement = placement_of(fixture.id.placement),
+                                      .device = at::Device(fixture.id.device)};
   const auto table = [&] {
     return speedtorch::Table::empty({fixture.id.rows, fixture.id.dim}, at::kFloat, home);
   };

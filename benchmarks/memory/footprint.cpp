@@ -137,7 +137,7 @@ class FootprintCase {
         nlohmann::json::parse(process_->ask(request, expected), nullptr, /*allow_exceptions=*/false);
     if (!answer.is_object())
       throw PeerError(fmt::format("the process answered no figures to '{}'", expected));
-    return {harness::read_process_memory(harness::SystemFiles(), process_->pid()), std::move(answer)};
+    return {harness::read_process_memory(speedtorch::SystemFiles(), process_->pid()), std::move(answer)};
   }
 
   FootprintRequest request_;
@@ -180,14 +180,14 @@ Record measure_footprint(const reports::Identity& id, const FootprintTerms& term
   record.id = id;
   record.more = empty_memory_columns();
   record.more.front().second = shape_of(id).bytes();
-  const auto killed_before = harness::out_of_memory_kills(harness::SystemFiles());
+  const auto killed_before = harness::out_of_memory_kills(speedtorch::SystemFiles());
   try {
     FootprintCase table(id, terms);
     table.hold();
     table.free();
     judge(record, table);
   } catch (const std::exception& error) {
-    const bool memory_ran_out = harness::out_of_memory_kills(harness::SystemFiles()) > killed_before;
+    const bool memory_ran_out = harness::out_of_memory_kills(speedtorch::SystemFiles()) > killed_before;
     record.status = Status::failed;
     record.reason = reports::one_line(
         error.what() + std::string(memory_ran_out ? " (the system ran out of memory meanwhile)" : ""));

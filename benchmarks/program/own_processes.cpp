@@ -58,7 +58,7 @@ Words arguments_for(const Options& options, const std::string& report) {
 class ReportsFolder {
  public:
   ReportsFolder() {
-    reports::remove_and_name_leftovers(place());
+    reports::remove_leftovers_and_warn(place());
     if (folder_.error() != 0)
       throw reports::ReportError(fmt::format("cannot make a folder in \"{}\": {}",
                                              std::filesystem::temp_directory_path().string(),

@@ -73,7 +73,7 @@ TEST(Gather, RangesAreTheirRows) {
   EXPECT_THROW(gather_rows(table, RowRange{0, 3, 0}), ShapeError);
 }
 
-TEST(Gather, RefusesWhatIsNoIndexOrNoTable) {
+TEST(Gather, RefusesInvalidIndicesAndTables) {
   const auto table = at::ones({5, 4});
   EXPECT_THAT([&] { gather_rows(table, at::ones({2})); }, ThrowsMessage<ShapeError>(HasSubstr("Float [2]")));
   EXPECT_THROW(gather_rows(table, at::Tensor()), ShapeError);
@@ -81,12 +81,12 @@ TEST(Gather, RefusesWhatIsNoIndexOrNoTable) {
   EXPECT_THROW(gather_rows(table, at::tensor({5}, at::kLong)), IndexError);
 }
 
-/// The gradient of a table by LibTorch's index_select and by ours, for the same gradient of the rows.
+/// The gradient of a table by LibTorch's index_select and by our gather, for the same gradient of the rows.
 TEST(Gather, GradientIsThatOfIndexSelect) {
   for (const auto dtype : {at::kFloat, at::kDouble}) {
     const auto values = at::randn({50, 7}, dtype);
     for (const auto type : {at::kInt, at::kLong}) {
-      const auto index = at::randint(0, 50, {10, 30}, type);                      // each row some six times
+      const auto index = at::randint(0, 50, {10, 30}, type);                      // each row about six times
       const auto weights = at::randint(-8, 8, {10, 30, 7}, at::kLong).to(dtype);  // sums are exact
       auto ours = values.clone().requires_grad_(), theirs = values.clone().requires_grad_();
       (gather_rows(ours, index) * weights).sum().backward();
@@ -147,7 +147,7 @@ TEST(Gather, IsRecordedOnlyWhereItShouldBe) {
   scatter_rows(table, index, out, Duplicates::last);
 }
 
-/// What backward needs and a write replaced must be an error, not a wrong gradient.
+/// If a write replaced what backward needs, it must fail instead of returning a wrong gradient.
 TEST(Gather, AnOverwrittenTensorIsSeenByBackward) {
   const auto index = at::tensor({0, 2}, at::kLong);
   for (const bool write : {false, true}) {

@@ -12,11 +12,13 @@ namespace {
 
 class DeviceTables : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  [[nodiscard]] static Home home() { return {.placement = GetParam(), .device = at::Device("cuda:0")}; }
+  [[nodiscard]] static TableOptions options() {
+    return {.placement = GetParam(), .device = at::Device("cuda:0")};
+  }
 };
 
 TEST_P(DeviceTables, HoldTheNumbersOfTheHost) {
-  // More than the block that a GPU's memory is filled through, and no multiple of it.
+  // More than the block through which a GPU's memory is filled, and not a multiple of it.
   constexpr std::int64_t rows = 300'001, row = 77;
   for (const Fill& with :
        {Fill(Zeros{}), Fill(Uniform{-1, 1, 3}), Fill(Normal{0, 1, 3}),
@@ -25,7 +27,7 @@ TEST_P(DeviceTables, HoldTheNumbersOfTheHost) {
         }))}) {
     auto expected = at::empty({rows, row});
     fill(expected, with);
-    const auto table = Table::filled({rows, row}, at::kFloat, with, home());
+    const auto table = Table::filled({rows, row}, at::kFloat, with, options());
     EXPECT_TRUE(table.tensor().is_cuda());
     EXPECT_TRUE(at::equal(table.tensor().cpu(), expected));
   }
@@ -34,7 +36,7 @@ TEST_P(DeviceTables, HoldTheNumbersOfTheHost) {
 TEST_P(DeviceTables, CopyArraysOfHostAndDevice) {
   const auto host = at::arange(70'000 * 300).view({300, 70'000}).t();  // 168 MB, not contiguous
   for (const auto& array : {host, host.to(at::kCUDA), host.to(at::kCUDA).t().contiguous().t()})
-    EXPECT_TRUE(at::equal(Table::from_array(array, home()).tensor().cpu(), host));
+    EXPECT_TRUE(at::equal(Table::from_array(array, options()).tensor().cpu(), host));
 }
 
 TEST_P(DeviceTables, AreReadFromFiles) {
@@ -42,11 +44,11 @@ TEST_P(DeviceTables, AreReadFromFiles) {
   const auto path = (folder.path() / "table.npy").string();
   const auto file = Table::filled({300'001, 77}, at::kFloat, Normal{0, 1, 3},
                                   {.placement = Placement::mapped, .file = path});
-  EXPECT_TRUE(at::equal(Table::from_file(path, home()).tensor().cpu(), file.tensor()));
+  EXPECT_TRUE(at::equal(Table::from_file(path, options()).tensor().cpu(), file.tensor()));
 }
 
 TEST_P(DeviceTables, ShowThePinnedBytesToBothSides) {
-  const auto table = Table::filled({1000, 8}, at::kFloat, Zeros{}, home());
+  const auto table = Table::filled({1000, 8}, at::kFloat, Zeros{}, options());
   if (GetParam() == Placement::device) {
     EXPECT_THROW((void)table.host_tensor(), PlacementError);
     return;
@@ -58,9 +60,9 @@ TEST_P(DeviceTables, ShowThePinnedBytesToBothSides) {
   EXPECT_EQ(table.host_tensor()[4].sum().item<float>(), 32.0F);
 }
 
-TEST_P(DeviceTables, ThatCannotBeHadAreRefusedAndLeaveNoError) {
-  EXPECT_THROW((void)Table::empty({std::int64_t{1} << 45}, at::kFloat, home()), LimitError);
-  EXPECT_EQ(Table::filled({10}, at::kFloat, Uniform{2, 3, 0}, home()).tensor().numel(), 10);
+TEST_P(DeviceTables, RefusalsLeaveNoErrorBehind) {
+  EXPECT_THROW((void)Table::empty({std::int64_t{1} << 45}, at::kFloat, options()), LimitError);
+  EXPECT_EQ(Table::filled({10}, at::kFloat, Uniform{2, 3, 0}, options()).tensor().numel(), 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTables, testing::Values(Placement::pinned, Placement::device),
