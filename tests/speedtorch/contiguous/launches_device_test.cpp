@@ -1,5 +1,5 @@
-// How many kernels a step of contiguous parameters launches, as the CUDA runtime is told: this program's own
-// launch function stands in front of the runtime's and counts. Skipped where there is no GPU.
+// The number of kernels that a step of contiguous parameters launches. This program's own launch function
+// stands in front of the runtime's and counts. Skipped if there is no GPU.
 
 #include <ATen/ATen.h>
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ Launch* of_the_runtime(const char* name) {
 
 }  // namespace
 
-// What the compiler makes of <<<>>>, and what libraries call.
+// The functions that the compiler makes of <<<>>> and that libraries call.
 extern "C" cudaError_t __cudaLaunchKernel(  // NOLINT(bugprone-reserved-identifier)
     cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t stream) {
   using Launch = cudaError_t(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t);

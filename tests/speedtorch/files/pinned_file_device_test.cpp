@@ -84,7 +84,7 @@ TEST_P(DevicePinnedFiles, OfTheSamePagesShareOneRegistration) {
   EXPECT_TRUE(at::equal(table.cpu(), values_));
 }
 
-/// Pages that somebody else registered: the driver refuses them, and nothing of ours is left.
+/// Pages that are registered already: the driver refuses them, and the call leaves nothing behind.
 TEST_P(DevicePinnedFiles, ThatTheDriverRefusesAreStaged) {
   const auto file = MappedFile::open(path(), GetParam());
   auto* const pages = file->data() - reinterpret_cast<std::uintptr_t>(file->data()) % 4096;

@@ -62,7 +62,7 @@ TEST_P(OnDevice, TrainsAsOnTheHost) {
   EXPECT_LE(distance(trained(gpu, GetParam()), trained(at::kCPU, {"host"})), 1e-9);
 }
 
-/// Samples that are on the GPU and drawn anew each epoch.
+/// Samples that are on the GPU and drawn again each epoch.
 TEST_F(InfinityBatchOnDevice, ShufflesSamplesOfTheGpu) {
   const auto trained_with = [](at::Device device) {
     auto net = mlp(at::kDouble);

@@ -1,4 +1,4 @@
-/// What the driver is asked for and gets back, also where a call fails, and tables beyond 2^31 elements and
+/// Memory that the driver is asked for and gets back, also if a call fails. Tables beyond 2^31 elements and
 /// beyond a cap on the GPU's memory. Needs a GPU.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -83,7 +83,7 @@ TEST_F(GpuMemory, CountsPairsInPinnedMemory) {
   EXPECT_THROW(CoOccurrence(20, Home{.placement = Placement::device, .device = the_gpu}), Error);
 }
 
-/// What goes into the GPU's memory by plan can be had there, and what does not is left for pinned memory.
+/// A plan's tables in the GPU's memory can be allocated there; those that do not fit go to pinned memory.
 TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
   const auto budgets = free_budgets(the_gpu, ".");
   EXPECT_GT(budgets.device, 0);
