@@ -104,6 +104,27 @@ TEST_P(OptimizersDevice, BadIndicesAreSkippedAndReported) {
   EXPECT_THROW(check_index_errors(gpu), IndexError);
 }
 
+/// The host steps the rows of a pinned table by their own counts, and the GPU sees them.
+TEST_P(OptimizersDevice, RowsCountTheirStepsInPinnedTablesOfTheHost) {
+  const auto start = at::randn({kRows, kColumns});
+  const auto table = Table::from_array(start, home());
+  if (GetParam() == Placement::device) {
+    EXPECT_THROW(SparseRows(table.tensor(), AdamOptions{}, home(), StepCount::by_row), PlacementError);
+    return;
+  }
+  SparseRows there(table.host_tensor(), AdamOptions{}, home(), StepCount::by_row);
+  SparseRows here(start.clone(), AdamOptions{}, {.placement = Placement::pageable}, StepCount::by_row);
+  for (int step = 0; step < 3; ++step) {
+    const auto index = at::randint(kRows, {900}, at::kLong);
+    const auto grad = at::randn({900, kColumns});
+    there.step(index, grad);
+    here.step(index, grad);
+  }
+  EXPECT_TRUE(at::equal(table.tensor().cpu(), here.table()));
+  EXPECT_TRUE(at::equal(there.row_steps(), here.row_steps()));
+  EXPECT_GT(here.row_steps().max().item<std::int64_t>(), 1);
+}
+
 /// Trains some rows with Adamax and a factory's state tables; can be interrupted and resumed.
 class TrainedRows {
  public:
@@ -205,7 +226,9 @@ TEST_P(WholeDevice, SparseGradientsStepAsOnTheHost) {
 TEST_P(WholeDevice, HomesThatTheGpuDoesNotReachAreRefused) {
   const auto table = at::zeros({4, 3}, gpu);
   EXPECT_THROW(SparseRows(table, AdamOptions{}, {.placement = Placement::hugepage}), PlacementError);
-  EXPECT_THROW(SparseRows(table, AdamOptions{}, home(), StepCount::by_row), PlacementError);
+  auto weight = at::zeros({4, 3}, gpu).requires_grad_(true);
+  optim::Adam optimizer({weight});
+  EXPECT_THROW(OptimizerFactory(optimizer, weight, 4, home(), StepCount::by_row), PlacementError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, WholeDevice, testing::Values(Placement::device),

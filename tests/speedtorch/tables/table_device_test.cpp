@@ -2,7 +2,13 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+
+#include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/error.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/tables/data_gadget.h"
 #include "speedtorch/tables/table.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/gpu_fixture.h"
@@ -63,6 +69,28 @@ TEST_P(DeviceTables, ShowThePinnedBytesToBothSides) {
 TEST_P(DeviceTables, RefusalsLeaveNoErrorBehind) {
   EXPECT_THROW((void)Table::empty({std::int64_t{1} << 45}, at::kFloat, options()), LimitError);
   EXPECT_EQ(Table::filled({10}, at::kFloat, Uniform{2, 3, 0}, options()).tensor().numel(), 10);
+}
+
+TEST_P(DeviceTables, OfCompressedSparseArraysAreRefused) {
+  const auto csr = at::eye(3).to_sparse_csr().requires_grad_(true);
+  EXPECT_THROW((void)Table::from_array(csr, home()), Error);
+  EXPECT_THROW((void)SparseRows(csr, AdamOptions{}), Error);
+  EXPECT_THROW((void)ContiguousParameters(std::vector<at::Tensor>{csr}), Error);
+}
+
+/// In a process of its own, which then ends without an error, as data_gadget.h promises.
+TEST_P(DeviceTables, AGadgetThatGoesBeforeMainEndsLeavesNothingToTheEndOfTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        static std::optional<DataGadget> gadget;
+        gadget.emplace(DataGadget::from_tensor(at::ones({10, 4}), home(), at::Device("cuda:0")));
+        gadget->prefetch(at::tensor({3, 1}));
+        const bool right = gadget->take().sum().item<float>() == 8;
+        gadget.reset();
+        std::exit(right ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTables, testing::Values(Placement::pinned, Placement::device),
