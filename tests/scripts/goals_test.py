@@ -642,7 +642,7 @@ class GoalsTest(unittest.TestCase):
 
         for names in (("cpu",), ("cpu", "model"), ("cpu", "cores_allowed"), ("build",), ("build", "build_type")):
             text = self.run_goals(self.report(0, cases(), damaged(*names)), status=2)
-            self.assertRegex(text, r"^goals: .*0\.json: is no report of stbench \(KeyError: '\w+'\)\n$")
+            self.assertRegex(text, r"^goals: .*0\.json: is not a report of stbench \(KeyError: '\w+'\)\n$")
         for column in ("rows", "samples_s", "payload_bytes", "status"):
             made = cases()
             del made[0][column]
