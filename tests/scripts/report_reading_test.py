@@ -65,7 +65,7 @@ class ReportsTest(unittest.TestCase):
         self.refused('{"a": 1, "a": 2}', "'a' stands twice")
         self.refused("[" * 100_000, "nested deeper than 32")
         self.refused("[" * 40 + "]" * 40, "nested deeper than 32")
-        self.refused('{"a": NaN}', "NaN is no number")
+        self.refused('{"a": NaN}', "NaN is not a JSON number")
         self.refused('{"a": ' + "9" * 5000 + "}", "is not a report of stbench")
         self.refused("[]", "it is no JSON object")
         self.refused("{}", "it has no schema_version")
