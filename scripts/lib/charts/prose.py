@@ -1,4 +1,4 @@
-"""What the page says in words: what to do on this machine, what to be careful with, how it was measured."""
+"""The texts of the page: what to do on this machine, the caveats, how it was measured."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ def fastest(cases, wanted):
 
 
 def gain(cases, ours):
-    """How many times as fast ours is as LibTorch's best in the tensor that it would use by itself, else in ours."""
+    """Our speed over that of LibTorch's best in its own tensor, or else in our placement."""
     for placement in ("libtorch", ours.placement):
         theirs = fastest(cases, lambda case: case.role == "libtorch" and case.direction == ours.direction
                          and case.placement == placement)  # noqa: B023
@@ -38,8 +38,8 @@ def gain(cases, ours):
 
 
 def best_place(cases):
-    """{direction: our fastest case} in the placement where looking up and writing back together take least, or in a
-    simpler one that is as good as that."""
+    """{direction: our fastest case} in the placement where gather and scatter together take least, or in a simpler
+    placement that is as good."""
     places = {}
     for case in cases:
         if case.role == "ours" and case.direction in VERBS:
@@ -79,7 +79,7 @@ def memory_headline(machine):
 
 
 def headline_about(machine):
-    """The table that the sentence is about, and how near the speeds are to what the memory can do."""
+    """The table that the sentence is about, and the speeds as a share of the memory's ceiling."""
     wanted = main_shape(machine)
     if not wanted:
         return ""
@@ -99,7 +99,7 @@ def named_reports(machine):
 
 
 def warnings_of(machine):
-    """What the reports themselves warn of, and what one should know of them."""
+    """The warnings of the reports, and the caveats about them."""
     found = []
     for name, report in named_reports(machine):
         found += [f"{clean(name)}: {clean(warning)}" for warning in report["warnings"]]
@@ -131,7 +131,7 @@ def grouped_reasons(machine, status):
 
 
 def unstable_rows(machine):
-    """(how many cases were unstable, a line for each: in how many processes, and the first reason)."""
+    """(number of unstable cases, one line per case with its number of processes and the first reason)."""
     lines = {}
     for _, report in named_reports(machine):
         for case in report["cases"]:

@@ -1,4 +1,4 @@
-"""What varies in the reports: cases that differ in one thing only, for the charts over it."""
+"""Finds what varies in the reports: cases that differ in one column only, for the charts over it."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Panel:
 
 @dataclass
 class Slice:
-    """The panels of one figure: all that is fixed in them has the same value."""
+    """The panels of one figure; their fixed columns have the same values."""
 
     fixed: dict
     panels: list
@@ -38,7 +38,7 @@ class Slice:
         return [case for panel in self.panels for line in panel.lines.values() for case in line]
 
     def words(self):
-        """What is fixed, where it says something."""
+        """The fixed columns worth showing."""
         parts = []
         if "batch" in self.fixed:
             parts.append(counted(self.fixed["batch"], "row") + " a batch")
@@ -82,7 +82,7 @@ def panels_of(panels, fewest):
 
 
 def widest(cases):
-    """Of the same x with several tables, the largest: it is the farthest from the caches."""
+    """If several tables have the same x, the largest, because caches affect it least."""
     return max(cases, key=lambda case: (case.rows, case.dtype))
 
 
@@ -109,7 +109,7 @@ def order(one):
 
 
 def main_shape(machine):
-    """The columns of the table that was measured in most ways, with a ceiling; None where no transfer was."""
+    """The columns of the table with the most methods and a ceiling; None if there is no transfer."""
     names = [name for name in KEY if name not in (*PANEL, "method", "cores")]
     counts, payload, ceilings = Counter(), {}, set()
     for case in machine.cases:
@@ -128,7 +128,7 @@ def main_shape(machine):
 
 
 def of_shape(machine, wanted):
-    """The cases of one shape on the most cores that a method which moves rows was measured with."""
+    """The cases of one shape, on the largest number of cores of a method that moves rows."""
     cases = [case for case in machine.cases
              if case.suite == "transfer" and all(getattr(case, name) == value for name, value in wanted.items())]
     cores = max((case.cores for case in cases if case.role != "ceiling"), default=0)

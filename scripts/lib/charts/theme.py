@@ -40,7 +40,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3])  # one a machine
 
 
 class Looks:
-    """The look of each method; those that are not known get one each, in the order of their names."""
+    """The look of each method; each unknown one gets its own, in the order of names."""
 
     def __init__(self, methods):
         unknown = sorted(set(methods) - set(LOOKS))
@@ -51,7 +51,7 @@ class Looks:
 
 
 def config():
-    """Of every chart: few lines, no frame, room for letters that are wider than those measured with."""
+    """The settings of each chart: few lines, no frame, room for letters wider than the measured ones."""
     axis = {"domain": False, "ticks": False, "labelColor": SOFT, "titleColor": SOFT, "gridColor": GRID,
             "labelFontSize": SMALL, "titleFontSize": SMALL, "titleFontWeight": "normal", "labelPadding": 6,
             "titlePadding": 8, "labelOverlap": "greedy", "labelSeparation": 8}

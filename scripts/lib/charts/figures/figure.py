@@ -1,4 +1,4 @@
-"""What a figure is: panels on the same scales, the sentence that says how to read them, and its numbers as a table."""
+"""A figure: panels on the same scales, a sentence that says how to read them, and its numbers as a table."""
 
 from dataclasses import dataclass, field
 
@@ -38,7 +38,7 @@ def dash_of(machines, letter):
 
 
 def tip(case, letter="", head=""):
-    """What a mark says: who, how fast, how sure, against what."""
+    """The description of a mark: method, speed, interval, comparison."""
     low, high = case.speeds()
     parts = [f"{named(case.method, letter)}{head}: {rate(case.gb_per_s)} ({span(case.seconds)})"]
     if low is not None and high is not None:

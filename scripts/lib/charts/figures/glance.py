@@ -1,4 +1,4 @@
-"""The main table of each report at a glance: who moves it how fast, by placement."""
+"""The main table of each report at a glance: the speed of each method, by placement."""
 
 from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, looks_of, mark, named, tip
@@ -7,7 +7,7 @@ from charts.words import PAGES, PLACEMENTS, counted, percent, rank, shape, signi
 
 
 def chosen(machines):
-    """[(machine, its main cases)], of the shape that the first machine with one has most of."""
+    """[(machine, its main cases)], of the shape with the most cases on the first machine that has one."""
     wanted = next(filter(None, map(main_shape, machines)), None)
     if wanted is None:
         return []

@@ -25,7 +25,7 @@ def published_rows(direction):
 
 
 def ours(machines, direction):
-    """Of each machine and placement the fastest way of ours and LibTorch's `a[i]`, which was measured in 2019."""
+    """Per machine and placement: our fastest method, and LibTorch's `a[i]`, which was measured in 2019."""
     found = []
     for machine in machines:
         cases = [case for case in machine.cases if matches(case) and case.direction == direction]

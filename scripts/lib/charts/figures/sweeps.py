@@ -1,4 +1,4 @@
-"""Speed over what varies: row width, batch, cores; and the latency of small batches."""
+"""Speed by row width, batch and cores, and the latency of small batches."""
 
 from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named, tip
@@ -13,7 +13,7 @@ INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machi
 
 
 def ceilings_joined(panel):
-    """The lines of a panel: of the ceilings only the faster one at each x, under the name `ceiling`."""
+    """The lines of a panel; `ceiling` is the faster ceiling at each x."""
     lines, ceilings = {}, {}
     for (letter, method), cases in panel.lines.items():
         if cases[0].role == "ceiling":
@@ -24,7 +24,7 @@ def ceilings_joined(panel):
 
 
 def faster(lists, x):
-    """Of several lists of cases the fastest at each x."""
+    """The fastest case at each x from several lists of cases."""
     best = {}
     for case in (case for cases in lists for case in cases):
         at = getattr(case, x)
@@ -100,7 +100,7 @@ def ends(one, x):
 
 
 def drawn(found, draw, why):
-    """(the figure of the first slice, with the next ones folded away below it, or None; why there is none)."""
+    """(the figure of the first slice with the others folded away below it, or None; the reason if None)."""
     if not found:
         return None, why
     first, *more = map(draw, found[:1 + MOST])
