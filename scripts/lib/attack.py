@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -88,6 +89,7 @@ class Outcome:
     out: str
     err: str
     files: dict = field(default_factory=dict)  # name: bytes
+    seconds: float = 0  # from its start to its end
 
 
 def contents(folder):
@@ -135,6 +137,7 @@ class Bench:
     def run(self, command, folder, kill_after=None, keep=True):
         """Runs the command in the folder. TMPDIR is in it, so that what is left there is seen too."""
         (folder / "tmp").mkdir(exist_ok=True)
+        begun = time.monotonic()
         process = subprocess.Popen(command, cwd=folder, env=environment(TMPDIR=str(folder / "tmp")), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         try:
@@ -144,7 +147,9 @@ class Bench:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             status = None if kill_after is None else -signal.SIGKILL
-        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {})
+        seconds = time.monotonic() - begun
+        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {},
+                       seconds)
 
     def before(self, job):
         """What is in the folder when the job's command starts: of a file that is replaced, a former one."""
