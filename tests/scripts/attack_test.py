@@ -123,7 +123,7 @@ class KillStormTest(unittest.TestCase):
         # Runs take 0.8 to 1.2 of their usual time, as where other programs share the cores.
         self.random = random.Random(1)
         self.usual = 1.0
-        self.surveys = {JOB: kill_storm.Survey(self.run_seconds())}
+        self.surveys = {JOB: kill_storm.Survey([self.run_seconds()])}
 
     def run_seconds(self):
         return self.usual * self.random.uniform(0.8, 1.2)
@@ -136,6 +136,18 @@ class KillStormTest(unittest.TestCase):
             if kill.seconds >= seconds or kill.number % kill_storm.AGAIN_AFTER == 0:
                 self.surveys[JOB].runs.append(seconds)
             yield kill.seconds, seconds
+
+    def test_strace_kills_at_a_call(self):
+        strace = attack.Strace()
+        if strace.reason:
+            self.skipTest(strace.reason)
+        with tempfile.TemporaryDirectory() as folder:
+            bench = attack.Bench.__new__(attack.Bench)  # runs commands, and knows no program
+            command = attack.Strace.command(["unlink", "unlinkat"], "/dev/null", "unlink,unlinkat:signal=SIGKILL:when=1")
+            kept = Path(folder, "kept")
+            kept.write_text("")
+            done = bench.run((*command, "rm", str(kept)), Path(folder))
+            self.assertEqual((done.status, kept.exists()), (-9, True))
 
     def test_kills_come_while_the_command_runs(self):
         self.assertLess(sum(instant >= seconds for instant, seconds in self.kills(1000)), 50)
