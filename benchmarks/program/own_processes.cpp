@@ -122,9 +122,12 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
     std::fflush(nullptr);
     const int status = wait_for(start(arguments_for(options, report), show));
     std::error_code ignored;
-    if (std::filesystem::exists(report, ignored)) {
-      runs.reports.push_back(reports::read_report(report));
-    } else if (!is_of_signal(status)) {
+    const bool reported = std::filesystem::exists(report, ignored);
+    if (reported) runs.reports.push_back(reports::read_report(report));
+    if (is_of_signal(status) && harness::interrupted_by() == 0) {
+      fmt::print(stderr, "stbench: process {} was killed (exit status {}){}\n", i + 1, status,
+                 reported ? "" : " and left no report");
+    } else if (!reported && !is_of_signal(status)) {
       throw reports::ReportError(
           fmt::format("process {} ended with exit status {} and without a report", i + 1, status));
     }

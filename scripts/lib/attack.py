@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -88,6 +89,7 @@ class Outcome:
     out: str
     err: str
     files: dict = field(default_factory=dict)  # name: bytes
+    seconds: float = 0  # from its start to its end
 
 
 def contents(folder):
@@ -135,6 +137,7 @@ class Bench:
     def run(self, command, folder, kill_after=None, keep=True):
         """Runs the command in the folder. TMPDIR is in it too, so leftovers there are found."""
         (folder / "tmp").mkdir(exist_ok=True)
+        begun = time.monotonic()
         process = subprocess.Popen(command, cwd=folder, env=environment(TMPDIR=str(folder / "tmp")), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         try:
@@ -144,7 +147,9 @@ class Bench:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             status = None if kill_after is None else -signal.SIGKILL
-        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {})
+        seconds = time.monotonic() - begun
+        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {},
+                       seconds)
 
     def before(self, job):
         """Prepares the folder for the job's command: a file that is replaced has an earlier version."""
@@ -305,7 +310,8 @@ class Strace:
     @staticmethod
     def command(calls, log, injected=""):
         traced = f"trace={','.join(calls)},fcntl"
-        return ("strace", "-f", "--seccomp-bpf", "-qq", "-o", str(log), "-e", traced, "-e", "signal=none",
+        quick = () if "signal=" in injected else ("--seccomp-bpf",)  # with it strace 6.1 injects errors, but sends no signal
+        return ("strace", "-f", *quick, "-qq", "-o", str(log), "-e", traced, "-e", "signal=none",
                 *(("-e", f"inject={injected}") if injected else ()))
 
 

@@ -7,6 +7,9 @@
 #include <numeric>
 #include <vector>
 
+#include "speedtorch/memory/memory.h"
+#include "speedtorch/system/pages.h"
+
 namespace stbench::row_check_test {
 namespace {
 
@@ -117,6 +120,17 @@ TEST_P(Blocks, DirtyKeepsTheBytes) {
   bytes_.write_fill(all_rows(), seed_of_);
   bytes_.dirty(all_rows());
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
+}
+
+TEST(RowBytes, DirtyTouchesEachPageOfTheNamedRowsAndNoOther) {
+  constexpr std::int64_t row_bytes = 3 * 4096;
+  const auto memory = speedtorch::allocate(speedtorch::Placement::pageable, 4 * row_bytes);
+  const std::vector<std::int64_t> named{0, 2};
+  RowBytes(*memory, 4, row_bytes).dirty(named);
+  for (std::int64_t row = 0; row < 4; ++row)
+    EXPECT_EQ(speedtorch::resident_fraction(memory->data() + row * row_bytes, row_bytes),
+              row % 2 == 0 ? 1 : 0)
+        << row;
 }
 
 // Several pieces of 256 KiB that are compared as a whole, and more than one block of 64 MiB.
