@@ -153,8 +153,8 @@ void check_index_errors([[maybe_unused]] at::Device device) {
 #endif
 }
 
-void stream_copy(const at::Tensor& from, at::Tensor& to) {
-  if (is_lazy(from)) return stream_copy(resolved(from), to);
+void stream_copy(const at::Tensor& from, at::Tensor& to, CopyWay way) {
+  if (is_lazy(from)) return stream_copy(resolved(from), to, way);
   check_in_memory(to, "the target of a copy");
   if (from.nbytes() != to.nbytes() || !from.is_contiguous() || !to.is_contiguous()) {
     throw ShapeError("cannot copy " + shape_of(from) + " to " + shape_of(to) +
@@ -177,7 +177,7 @@ void stream_copy(const at::Tensor& from, at::Tensor& to) {
     return;
   }
 #endif
-  kernels::stream_copy(target, source, bytes, parallel_for);
+  kernels::stream_copy(target, source, bytes, parallel_for, way);
   bump_version(to);
 }
 

@@ -4,9 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include "speedtorch/kernels/rows/index_order.h"
+#include "speedtorch/kernels/rows/rows.h"
 
 namespace speedtorch {
 
+using kernels::CopyWay;
 using kernels::IndexOrder;
 
 /// How rows are moved on a GPU; the host's kernels take no notice of it.
@@ -68,8 +70,8 @@ std::int64_t gather_workspace_bytes(const at::Tensor& table, const at::Tensor& i
 void check_index_errors(at::Device device);
 
 /// to = from, contiguous tensors of the same bytes and device that do not overlap, with stores that go past
-/// the caches where that pays.
+/// the caches where that pays; on a GPU there is one way.
 /// @throws ShapeError, PlacementError
-void stream_copy(const at::Tensor& from, at::Tensor& to);
+void stream_copy(const at::Tensor& from, at::Tensor& to, CopyWay way = CopyWay::plain);
 
 }  // namespace speedtorch
