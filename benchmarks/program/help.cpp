@@ -59,6 +59,10 @@ An --expect that is not met is 1, too.
 calibrate takes a run's options. show takes --columns LIST and --sort [-]COLUMN (both print rows
 as a list; case is the sentence), --filter REGEX and --color. doctor takes --text (with versions,
 to paste into a bug report), --json, and --strict (exit status 1 where something spoils numbers).
+
+tune measures how rows are best moved on this machine (half a second) and stores the plan in the
+user's cache; the first run does so too. SPEEDTORCH_PLAN=fixed takes the processor family's defaults,
+SPEEDTORCH_PLAN=FILE a plan of your own. A run with --baseline takes the baseline's plan.
 )";
 
 const std::vector<OptionGroup>& groups() {
