@@ -15,6 +15,10 @@ std::string pages_got(const std::byte* data, std::int64_t bytes);
 /// The same words where it is known how many bytes of a table of `bytes` lie in huge pages.
 std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes);
 
+/// Asks for huge pages behind new memory: those that lie wholly in [data, data + bytes). The system may not have
+/// them.
+void advise_huge_pages(std::byte* data, std::int64_t bytes);
+
 /// How many of the file pages behind [data, data + bytes) are in memory, as a fraction (mincore).
 /// @throws MemoryError where the system refuses to say.
 double resident_fraction(const std::byte* data, std::int64_t bytes);
