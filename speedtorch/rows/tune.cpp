@@ -35,9 +35,11 @@ using Clock = std::chrono::steady_clock;
 
 /// Far beyond the second-level cache of all cores that a process usually has, and filled in some 50 ms.
 constexpr std::int64_t kTableBytes = std::int64_t{128} << 20;
-constexpr std::int64_t kOutBytes = std::int64_t{16} << 20;
-/// Of a large movement that is measured: 2 ms.
-constexpr std::int64_t kLargeBytes = std::int64_t{8} << 20;
+/// Of a large movement that is measured: more than a core's share of any cache, so that what is read
+/// afterwards comes from memory, as of larger ones. 10 ms. At 8 MiB cached stores win on an Intel Xeon, at 64
+/// MiB they take twice as long as others.
+constexpr std::int64_t kLargeBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kOutBytes = kLargeBytes;
 
 /// A choice has to be that much faster than the default to be taken.
 constexpr double kWorth = 0.97;
@@ -205,7 +207,7 @@ class Tuner {
   }
 
  private:
-  /// Less a cell's own time, which is not interrupted.
+  /// Less what the measurement takes that is under way.
   bool spent() const { return seconds_since(begin_) > 0.9 * seconds_; }
 
   void measure(const Cell& cell, Candidate& candidate) {
@@ -213,12 +215,15 @@ class Tuner {
         candidate.best_s, bench_.seconds(cell.direction, candidate.choice, cell.row_bytes, kLargeBytes));
   }
 
-  /// Two rounds of all but those that were hopeless in the first.
+  /// Two further rounds of all but those that were hopeless in the first, as long as there is time.
   void measure(const Cell& cell, std::vector<Candidate>& candidates) {
-    for (auto& candidate : candidates) measure(cell, candidate);
+    for (auto& candidate : candidates) {
+      if (!spent()) measure(cell, candidate);
+    }
     for (int round = 0; round < 2; ++round) {
       const double hopeless = kHopeless * least(candidates).best_s;
       for (auto& candidate : candidates) {
+        if (spent()) return;
         if (candidate.best_s <= hopeless || &candidate == &candidates.front()) measure(cell, candidate);
       }
     }
@@ -254,6 +259,7 @@ class Tuner {
       for (const auto level : {PrefetchTo::l1, PrefetchTo::l2}) add({stores, level, choice.lines_ahead, 1});
     }
     measure(cell, candidates);
+    if (spent()) return;
     auto best = least(candidates).choice;
     const bool reads_nothing =
         cell.direction == Direction::scatter && best.stores == Stores::streaming && cell.whole_lines;
@@ -281,8 +287,9 @@ class Tuner {
     if (spent()) return;
     auto& plan = tuning_.plan;
     const auto at = kernels::width_class(512);
-    std::int64_t large_from = 2 * kOutBytes;
-    for (std::int64_t bytes = kOutBytes; bytes >= (std::int64_t{1} << 20) && !spent(); bytes /= 2) {
+    constexpr std::int64_t kMost = std::int64_t{32} << 20;
+    std::int64_t large_from = 2 * kMost;
+    for (std::int64_t bytes = kMost; bytes >= (std::int64_t{1} << 20) && !spent(); bytes /= 2) {
       Candidate small{plan.gather.small[at]}, large{plan.gather.whole_lines[at]};
       for (int round = 0; round < 4; ++round) {
         for (auto* candidate : {&small, &large}) {

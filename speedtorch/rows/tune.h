@@ -36,7 +36,7 @@ struct Tuning {
 
 /// Measures on the threads that movements use (threads.h), uses the plan from then on, and stores it for
 /// later processes. The time that counts is that of a movement and of one pass that reads what it wrote:
-/// stores past the cache may not cost the reader what they save the writer. Allocates some 200 MB meanwhile.
+/// stores past the cache may not cost the reader what they save the writer. Allocates some 250 MB meanwhile.
 /// Not while rows move on other threads: both would be measured wrong.
 /// @throws MemoryError where that memory cannot be had
 Tuning tune(const TuneOptions& options = {});
