@@ -17,6 +17,7 @@
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/rows/tune.h"
 #include "speedtorch/tables/co_occurrence.h"
 #include "speedtorch/tables/data_gadget.h"
 #include "speedtorch/tables/fills.h"

@@ -44,6 +44,7 @@ const std::vector<OwnCommand>& own_commands() {
        false,
        false,
        {"--text", "--json", "--strict"}},
+      {"tune", "tune", "choose how rows are moved on this machine", parse_tune, false, false, {}},
       {"completion",
        "completion SHELL",
        "for bash, zsh or fish",

@@ -14,6 +14,7 @@
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/libtorch_environment.h"
 #include "benchmarks/program/report_sink.h"
+#include "benchmarks/program/row_plan.h"
 #include "benchmarks/program/screen.h"
 #include "benchmarks/program/version.h"
 #include "benchmarks/suite/suite.h"
@@ -139,6 +140,9 @@ class Run {
   int execute() {
     harness::require_threads(threads_of(options_, machine_));
     if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
+    if (const auto warning = prepare_row_plan(options_); !warning.empty())
+      report_.warnings.push_back(warning);
+    report_.environment["row_plan"] = row_plan_environment();
     const harness::InterruptGuard interrupts;
     sink_.progress(report_);
     measure_all();

@@ -55,6 +55,13 @@ class IsaError : public Error {
   using Error::Error;
 };
 
+/// A plan of row movements that cannot be used, or a file of one that cannot be read. what() names what is
+/// wrong with it.
+class RowPlanError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A call of the CUDA runtime failed.
 class CudaError : public Error {
  public:

@@ -102,8 +102,8 @@ void check_index_errors(at::Device device) {
                        std::to_string(errors.first_position) + ")");
 }
 
-void stream_copy(const at::Tensor& from, at::Tensor& to) {
-  if (is_lazy(from)) return stream_copy(resolved(from), to);
+void stream_copy(const at::Tensor& from, at::Tensor& to, CopyWay way) {
+  if (is_lazy(from)) return stream_copy(resolved(from), to, way);
   check_in_memory(to, "the target of a copy");
   if (from.nbytes() != to.nbytes() || !from.is_contiguous() || !to.is_contiguous()) {
     throw ShapeError("cannot copy " + shape_of(from) + " to " + shape_of(to) +
@@ -121,7 +121,7 @@ void stream_copy(const at::Tensor& from, at::Tensor& to) {
   if (from.is_cuda())
     stream_copy_on_gpu(target, source, bytes, from.device());
   else
-    kernels::stream_copy(target, source, bytes, parallel_for);
+    kernels::stream_copy(target, source, bytes, parallel_for, way);
   bump_version(to);
 }
 

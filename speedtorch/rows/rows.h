@@ -3,9 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/rows/rows_options.h"
 
 namespace speedtorch {
+
+using kernels::CopyWay;
 
 /// out[i, ...] = table[index[i], ...] for every i. Not differentiable; speedtorch/rows/gather.h is.
 ///
@@ -50,8 +53,8 @@ std::int64_t gather_workspace_bytes(const at::Tensor& table, const at::Tensor& i
 void check_index_errors(at::Device device);
 
 /// to = from, for contiguous tensors of the same size and device that do not overlap. Bypasses the caches if
-/// that pays.
+/// that pays. On a GPU there is one way.
 /// @throws ShapeError, PlacementError
-void stream_copy(const at::Tensor& from, at::Tensor& to);
+void stream_copy(const at::Tensor& from, at::Tensor& to, CopyWay way = CopyWay::plain);
 
 }  // namespace speedtorch

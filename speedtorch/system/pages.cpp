@@ -44,6 +44,15 @@ constexpr std::int64_t huge_page = std::int64_t{2} << 20;
 
 }  // namespace
 
+void advise_huge_pages(std::byte* data, std::int64_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  const auto size = static_cast<std::uintptr_t>(huge_page);
+  const auto begin = (at + size - 1) / size * size,
+             end = (at + static_cast<std::uintptr_t>(bytes)) / size * size;
+  if (begin < end)
+    ::madvise(data + (begin - at), end - begin, MADV_HUGEPAGE);  // a hint: refused, nothing is lost
+}
+
 std::string pages_got(const std::byte* data, std::int64_t bytes) {
   std::ifstream smaps("/proc/self/smaps");
   if (!smaps) return {};

@@ -15,6 +15,9 @@ std::string pages_got(const std::byte* data, std::int64_t bytes);
 /// The same words for a table of `bytes` of which `huge_bytes` lie in huge pages.
 std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes);
 
+/// Asks for huge pages behind new memory: those that lie wholly in [data, data + bytes). The system may have none.
+void advise_huge_pages(std::byte* data, std::int64_t bytes);
+
 /// The fraction of the file pages behind [data, data + bytes) that are resident (mincore).
 /// @throws MemoryError if the system does not say
 double resident_fraction(const std::byte* data, std::int64_t bytes);

@@ -65,7 +65,8 @@ HWY_INLINE void prefetch_row(const T* row, std::int64_t columns) {
   const auto first = reinterpret_cast<std::uintptr_t>(row) / kLine;
   const auto last = (reinterpret_cast<std::uintptr_t>(row + columns) - 1) / kLine;
   const std::size_t lines = std::min(last - first + 1, kUnrolledLines);
-  for (std::size_t k = 0; k < lines; ++k) prefetch(reinterpret_cast<const void*>((first + k) * kLine));
+  for (std::size_t k = 0; k < lines; ++k)
+    prefetch_line<PrefetchTo::l1>(reinterpret_cast<const void*>((first + k) * kLine));
 }
 
 template <class T>

@@ -200,7 +200,7 @@ class ReportContentTest(ProgramTest):
     def test_environment_is_there(self):
         report, _, _ = self.measure(*SMALL, "--direction", "to", "--placement", "libtorch")
         found = report["environment"]
-        self.assertEqual(set(found), {"cpu", "memory", "os", "build", "libtorch", "cuda", "gpu", "doctor", "groups"})
+        self.assertEqual(set(found), {"cpu", "memory", "os", "build", "libtorch", "cuda", "gpu", "doctor", "groups", "row_plan"})
         self.assertEqual(found["cpu"]["cores_allowed"], len(os.sched_getaffinity(0)))
         self.assertEqual(found["memory"]["page_size"], os.sysconf("SC_PAGESIZE"))
         self.assertEqual(found["memory"]["total_bytes"] > 0, True)

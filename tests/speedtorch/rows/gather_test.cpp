@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/system/pages.h"
 
 namespace speedtorch {
 namespace {
@@ -31,6 +34,19 @@ TEST(Gather, HasTheShapeOfTheIndexBeforeTheRows) {
     EXPECT_EQ(gather_rows(table, index[0]).sizes(), at::IntArrayRef({3, 4}));  // no dimension: a row
     EXPECT_TRUE(at::equal(gather_rows(table, index.view({2, 3}).t()), square.transpose(0, 1)));
   }
+}
+
+TEST(Gather, ALargeNewTensorHasHugePages) {
+  std::string mode;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), mode);
+  if (mode.empty() || mode.find("[never]") != std::string::npos)
+    GTEST_SKIP() << "transparent huge pages are off: " << mode;
+  const auto table = at::ones({16, 512});
+  const auto out = gather_rows(table, at::zeros({64 << 10}, at::kLong));  // 128 MiB, which malloc never keeps
+  const auto pages =
+      pages_got(static_cast<const std::byte*>(out.const_data_ptr()), static_cast<std::int64_t>(out.nbytes()));
+  EXPECT_THAT(pages, testing::StartsWith("2MiB"));
+  EXPECT_TRUE(at::equal(out, at::ones({64 << 10, 512})));
 }
 
 TEST(Gather, OutMayHaveEitherShape) {
