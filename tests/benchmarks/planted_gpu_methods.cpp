@@ -17,66 +17,69 @@ Method on_gpu(std::string name, decltype(Method::to) to, decltype(Method::from) 
   return {.name = std::move(name),
           .summary = "planted fault",
           .role = harness::Role::peer,
-          .applies = [](const reports::Identity& id) { return rows_move_on_a_gpu(id); },
+          .supports = rows_move_on_a_gpu,
           .to = std::move(to),
           .from = std::move(from)};
 }
 
-void gather(Arena& arena, int set) {
-  speedtorch::gather_rows(arena.table(), arena.index(set), arena.model());
+void gather(Operands& operands, int set) {
+  speedtorch::gather_rows(operands.table(), operands.index(set), operands.model());
 }
-void scatter(Arena& arena, int set) {
-  speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set));
+void scatter(Operands& operands, int set) {
+  speedtorch::scatter_rows(operands.table(), operands.index(set), operands.values(set));
 }
 
 const RegisterMethod last_row_skipped{on_gpu(
     "gpu_last_row_skipped",
-    [](Arena& arena, int set) {
-      auto rest = arena.model().slice(0, 0, -1);
-      speedtorch::gather_rows(arena.table(), arena.index(set).slice(0, 0, -1), rest);
+    [](Operands& operands, int set) {
+      auto rest = operands.model().slice(0, 0, -1);
+      speedtorch::gather_rows(operands.table(), operands.index(set).slice(0, 0, -1), rest);
     },
-    [](Arena& arena, int set) {
-      speedtorch::scatter_rows(arena.table(), arena.index(set).slice(0, 0, -1),
-                               arena.values(set).slice(0, 0, -1));
+    [](Operands& operands, int set) {
+      speedtorch::scatter_rows(operands.table(), operands.index(set).slice(0, 0, -1),
+                               operands.values(set).slice(0, 0, -1));
     })};
 
 /// Right: no other stream waits for its stream.
-void on_own_stream(Arena& arena, const std::function<void()>& work) {
-  arena.kept<OwnStream>([&] { return OwnStream(arena.model().device()); }).run(work);
+void on_own_stream(Operands& operands, const std::function<void()>& work) {
+  operands.kept<OwnStream>([&] { return OwnStream(operands.model().device()); }).run(work);
 }
 const RegisterMethod own_stream{on_gpu(
-    "gpu_own_stream", [](Arena& arena, int set) { on_own_stream(arena, [&] { gather(arena, set); }); },
-    [](Arena& arena, int set) { on_own_stream(arena, [&] { scatter(arena, set); }); })};
+    "gpu_own_stream",
+    [](Operands& operands, int set) { on_own_stream(operands, [&] { gather(operands, set); }); },
+    [](Operands& operands, int set) { on_own_stream(operands, [&] { scatter(operands, set); }); })};
 
 /// Each call queues what the one before it should have queued.
 struct Late {
   std::function<void()> work = [] {};
 };
-void one_call_late(Arena& arena, std::function<void()> work) {
-  auto& late = arena.kept<Late>([] { return Late(); });
+void one_call_late(Operands& operands, std::function<void()> work) {
+  auto& late = operands.kept<Late>([] { return Late(); });
   std::exchange(late.work, std::move(work))();
 }
 const RegisterMethod missing_synchronise{on_gpu(
     "gpu_missing_synchronise",
-    [](Arena& arena, int set) { one_call_late(arena, [&arena, set] { gather(arena, set); }); },
-    [](Arena& arena, int set) { one_call_late(arena, [&arena, set] { scatter(arena, set); }); })};
+    [](Operands& operands, int set) { one_call_late(operands, [&operands, set] { gather(operands, set); }); },
+    [](Operands& operands, int set) {
+      one_call_late(operands, [&operands, set] { scatter(operands, set); });
+    })};
 
 /// From host memory by way of pinned memory, as `staged`, but without its waits: the host reads what the GPU
 /// is still to write, and writes what the GPU is still to read.
 const RegisterMethod staged_without_waits{[] {
   auto method = on_gpu(
       "gpu_staged_without_waits",
-      [](Arena& arena, int set) {
-        at::index_select_out(arena.staging(), arena.host_table(), 0, arena.host_index(set));
-        arena.model().copy_(arena.staging(), /*non_blocking=*/true);
-        arena.staging().zero_();
+      [](Operands& operands, int set) {
+        at::index_select_out(operands.staging(), operands.host_table(), 0, operands.host_index(set));
+        operands.model().copy_(operands.staging(), /*non_blocking=*/true);
+        operands.staging().zero_();
       },
-      [](Arena& arena, int set) {
-        arena.staging().copy_(arena.values(set), /*non_blocking=*/true);
-        arena.host_table().index_copy_(0, arena.host_index(set), arena.staging());
+      [](Operands& operands, int set) {
+        operands.staging().copy_(operands.values(set), /*non_blocking=*/true);
+        operands.host_table().index_copy_(0, operands.host_index(set), operands.staging());
       });
-  method.applies = [](const reports::Identity& id) {
-    return id.device != "cpu" && !rows_move_on_a_gpu(id) && id.index_dtype == "int64";
+  method.supports = [](const TransferCase& one) {
+    return one.on_gpu() && !rows_move_on_a_gpu(one) && one.index_dtype == c10::kLong;
   };
   return method;
 }()};
