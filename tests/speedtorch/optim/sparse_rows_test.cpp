@@ -170,7 +170,7 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("with strides [1, 2]"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
-  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is undefined");
+  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
   EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
   EXPECT_EQ(step(at::arange(4), rows.states().at(1).table),
