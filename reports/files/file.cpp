@@ -59,7 +59,7 @@ void to_disk(int fd, const std::string& path) {
 
 void remove_leftovers_and_warn(const std::string& path) {
   for (const std::string& name : speedtorch::remove_leftovers(path))
-    std::fputs(fmt::format("stbench: removed \"{}\", which a process left that was killed\n", name).c_str(),
+    std::fputs(fmt::format("stbench: removed \"{}\", a leftover of a killed process\n", name).c_str(),
                stderr);
 }
 

@@ -161,8 +161,8 @@ void gather_rows_ordered_cuda(ConstRows table, const Index* index, std::int64_t 
   check_gather_shapes(table, count, out);
   require_bytes_in_rows(table);
   if (count == 0) return;
-  check_workspace(workspace, ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes),
-                  "this gather");
+  const auto needed = [&] { return ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes); };
+  check_workspace(workspace, needed, "this gather");
   WorkspaceLayout layout(workspace.data);
   auto parts = lay_out<Index>(layout, order, count, table.row_bytes);
   sort_index(index, count, table.rows, parts, launch, stream);

@@ -130,7 +130,8 @@ void sparse_step_cuda(const AnyUpdate<T>& update, const StepTables<T>& tables, c
                       Workspace workspace, const CudaLaunch& launch) {
   if (count == 0 || tables.columns == 0) return;
   const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
-  check_workspace(workspace, sparse_step_workspace_bytes(count, row_bytes), "this step");
+  const auto needed = [&] { return sparse_step_workspace_bytes(count, row_bytes); };
+  check_workspace(workspace, needed, "this step");
   WorkspaceLayout layout(workspace.data);
   Parts parts = lay_out(layout, count, row_bytes);
   sort_keys(index, count, tables.rows, parts, launch, stream);

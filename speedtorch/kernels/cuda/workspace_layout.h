@@ -48,14 +48,17 @@ inline void check_sortable(std::int64_t count) {
     throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
 }
 
+/// @param needed_bytes returns the size; called after the alignment is checked, because it asks the device
 /// @param call as in "this gather"
 /// @throws ShapeError if the workspace is misaligned or too small
-inline void check_workspace(const Workspace& workspace, std::int64_t needed, const std::string& call) {
+template <class Needed>
+void check_workspace(const Workspace& workspace, Needed needed_bytes, const std::string& call) {
   const auto past = reinterpret_cast<std::uintptr_t>(workspace.data) % WorkspaceLayout::kAlignment;
   if (past != 0) {
     throw ShapeError("the workspace starts " + std::to_string(past) + " bytes past a multiple of " +
                      std::to_string(WorkspaceLayout::kAlignment));
   }
+  const std::int64_t needed = needed_bytes();
   if (workspace.data == nullptr || workspace.bytes < needed) {
     throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; " + call + " needs " +
                      std::to_string(needed));

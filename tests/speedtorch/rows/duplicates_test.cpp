@@ -141,7 +141,7 @@ TEST(Duplicates, BadIndicesAndShapesWriteNothing) {
         [&] {
           scatter_rows(on_each_other, at::tensor({1}, at::kLong), at::ones({1, 2}), duplicates);
         },
-        ThrowsMessage<ShapeError>(HasSubstr("the rows of the table (Float [10, 2]) lie on each other")));
+        ThrowsMessage<ShapeError>(HasSubstr("the rows of the table (Float [10, 2]) overlap")));
     auto inside = table.slice(0, 0, 3);
     EXPECT_THROW(scatter_rows(table, at::tensor({1, 2, 1}, at::kLong), inside, duplicates), ShapeError);
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));

@@ -162,7 +162,7 @@ TEST(Rows, RefuseOutputRowsThatOverlap) {
       [&] {
         gather_rows(table, at::tensor({0, 3}), expanded);
       },
-      ThrowsMessage<ShapeError>(HasSubstr("the rows of out (Float [2, 3]) lie on each other")));
+      ThrowsMessage<ShapeError>(HasSubstr("the rows of out (Float [2, 3]) overlap")));
   auto sliding = at::zeros({6}).as_strided({4, 3}, {1, 1});
   EXPECT_THROW(scatter_rows(sliding, at::tensor({0, 3}), at::ones({2, 3})), ShapeError);
   auto out = at::zeros({2, 3});

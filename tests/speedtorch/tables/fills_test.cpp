@@ -159,11 +159,11 @@ TEST(Fill, RefusesNumbersThatTheDtypeCannotHold) {
   refused(at::kBFloat16, Uniform{1.001, 1.002}, "no number from 1.001 to below 1.002");
   refused(at::kByte, Uniform{-1, 10}, "Byte has no integers from -1 to below 10");
   refused(at::kByte, Uniform{0, 257}, "to below 257");
-  refused(at::kInt, Uniform{0.5, 2}, "0.5 is no whole number");
-  refused(at::kInt, Uniform{0, none}, "nan is no whole number");
+  refused(at::kInt, Uniform{0.5, 2}, "0.5 is not a whole number");
+  refused(at::kInt, Uniform{0, none}, "nan is not a whole number");
   refused(at::kInt, Uniform{3, 3}, "from 3 to below 3");
   refused(at::kInt, Normal{}, "Int cannot hold a normal distribution");
-  refused(at::kFloat, Normal{0, -1}, "-1 is below 0");
+  refused(at::kFloat, Normal{0, -1}, "-1 is negative");
   refused(at::kFloat, Normal{0, none}, "nan is negative or NaN");
   refused(at::kFloat, Normal{none, 1}, "does not hold nan");
   refused(at::kHalf, Normal{0, 1e4}, "Half does not hold 86000");
