@@ -16,7 +16,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 /// "2%" or "0.02".
-double parse_effect(const std::string& text, const std::string& option) {
+double parse_share(const std::string& text, const std::string& option) {
   constexpr double kPercent = 100;
   const bool percent = text.ends_with('%');
   const auto number = reports::real_from(percent ? text.substr(0, text.size() - 1) : text);
@@ -92,7 +92,8 @@ const std::vector<std::pair<std::string, ComparisonReader>>& comparison_readers(
   using O = ComparisonOptions&;
   using T = const std::string&;
   static const std::vector<std::pair<std::string, ComparisonReader>> all{
-      {"--effect", [](O o, T t, T n) { o.rules.effect = parse_effect(t, n); }},
+      {"--effect", [](O o, T t, T n) { o.rules.effect = parse_share(t, n); }},
+      {"--must-see", [](O o, T t, T n) { o.rules.must_see = parse_share(t, n); }},
       {"--metric", [](O o, T t, T n) { o.rules.metric = parse_metric(t, n); }},
       {"--across",
        [](O o, T t, T n) {

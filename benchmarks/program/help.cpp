@@ -174,6 +174,9 @@ const std::vector<OptionGroup>& groups() {
          "A row is slower or faster from its limit on: this, or what runs of the same thing differ by on "
          "this "
          "machine, if that is more."},
+        {"--must-see SHARE", "exit status 4 if a slowdown of that size could go unseen",
+         "Each compared case must have been able to show such a slowdown in 80 % of comparisons, and must exclude "
+         "it."},
         {"--metric NAME", "auto, time, or a column of which less is better (auto)",
          "auto is time relative to the cell's ceiling in the same run, where there is one: the machine's "
          "speed "
