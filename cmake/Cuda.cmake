@@ -1,10 +1,10 @@
-# Enables CUDA where LibTorch was built with it and a compiler is found. STBENCH_HAS_CUDA says whether the CUDA kernels
-# are built; no driver is needed to build them.
+# Enables CUDA if LibTorch was built with it and a compiler is found. STBENCH_HAS_CUDA says whether the CUDA kernels are
+# built; this needs no driver.
 #
-# STBENCH_CUDA_ARCH chooses the code: `native` is machine code for this machine's GPUs, and PTX of 7.5 and 9.0, from which
-# the driver makes code for any other GPU; five files compile in 51 CPU seconds so, without a GPU. `default` adds machine
-# code for all supported GPUs, Turing to Blackwell (143 s): for packages. CMAKE_CUDA_ARCHITECTURES overrules both.
-# A compiler that was named (CMAKE_CUDA_COMPILER, CUDACXX) must work; one that was not may be absent.
+# STBENCH_CUDA_ARCH chooses the code. `native` is machine code for this machine's GPUs, and PTX of 7.5 and 9.0, from which
+# the driver makes code for any other GPU (five files: 51 CPU seconds without a GPU). `default` adds machine code for all
+# supported GPUs, Turing to Blackwell (143 s), for packages. CMAKE_CUDA_ARCHITECTURES overrides both.
+# A named compiler (CMAKE_CUDA_COMPILER, CUDACXX) must work; without a name it may be absent.
 
 set(STBENCH_CUDA_ARCH native CACHE STRING "CUDA code: native (this machine's GPUs, and PTX) or default (all supported GPUs)")
 
@@ -54,9 +54,9 @@ else()
     endif()
   endif()
   if(CMAKE_CUDA_COMPILER OR DEFINED ENV{CUDACXX})
-    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)   # the runtime LibTorch uses too: one copy in the process
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)   # LibTorch's runtime, so that the process has one copy
     enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 17)              # CMake 3.25 knows no 20 for this nvcc
+    set(CMAKE_CUDA_STANDARD 17)              # CMake 3.25 does not know 20 for this nvcc
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(STBENCH_HAS_CUDA ON)
@@ -67,8 +67,8 @@ endif()
 
 if(STBENCH_HAS_CUDA)
   if(LibTorch_CUDA_MAJOR AND NOT CUDAToolkit_VERSION_MAJOR EQUAL LibTorch_CUDA_MAJOR)
-    message(FATAL_ERROR "The CUDA toolkit ${CUDAToolkit_VERSION} does not fit LibTorch's CUDA ${LibTorch_CUDA_MAJOR}: "
-      "name a fitting nvcc with CMAKE_CUDA_COMPILER, or build the host part only with -DSTBENCH_CUDA=OFF")
+    message(FATAL_ERROR "The CUDA toolkit ${CUDAToolkit_VERSION} does not match LibTorch's CUDA ${LibTorch_CUDA_MAJOR}: "
+      "name a matching nvcc with CMAKE_CUDA_COMPILER, or build the host part only with -DSTBENCH_CUDA=OFF")
   endif()
   message(STATUS "CUDA kernels: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
 else()

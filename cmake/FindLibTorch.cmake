@@ -1,11 +1,11 @@
-# Finds LibTorch: by the folder Torch_DIR (…/share/cmake/Torch; a CMake variable or one of the environment), or through
-# CMAKE_PREFIX_PATH, which may name LibTorch's top folder or what Python's torch.utils.cmake_prefix_path says.
+# Finds LibTorch by the folder Torch_DIR (…/share/cmake/Torch; a CMake or environment variable), or through
+# CMAKE_PREFIX_PATH, which may name LibTorch's top folder or the value of Python's torch.utils.cmake_prefix_path.
 #
-# Not find_package(Torch): its config enables CUDA, demands a toolkit for every CUDA build of LibTorch and
-# links libtorch_cuda, which costs 0.5-0.7 s and 470 MB at every start. Here a program links torch_cpu and
-# c10_cuda, and loads torch_cuda by itself where there is a driver (speedtorch/cuda.h).
+# find_package(Torch) does not serve: its config enables CUDA, requires a toolkit for each CUDA build of LibTorch and links
+# libtorch_cuda, which costs 0.5-0.7 s and 470 MB at each start. Here a program links torch_cpu and c10_cuda, and loads
+# torch_cuda at run time if there is a driver (speedtorch/cuda.h).
 #
-# Targets:   LibTorch::cpu; LibTorch::parallel, for files that call at::parallel_for; LibTorch::c10_cuda where LibTorch was
+# Targets:   LibTorch::cpu; LibTorch::parallel, for files that call at::parallel_for; LibTorch::c10_cuda if LibTorch was
 #            built with CUDA
 # Variables: LibTorch_VERSION, LibTorch_LIBRARY_DIR, LibTorch_HAS_CUDA, LibTorch_CUDA_MAJOR
 
@@ -49,9 +49,9 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_link_libraries(LibTorch::cpu INTERFACE ${LibTorch_CPU_LIBRARY} ${LibTorch_C10_LIBRARY})
   target_link_options(LibTorch::cpu INTERFACE "-Wl,-rpath,${_libtorch_lib}")
 
-  # at::parallel_for is a template around an OpenMP pragma: compiled without OpenMP it is a plain loop on one thread.
-  # The runtime must be LibTorch's own, or there are two pools: the wheels bring theirs along. Only GNU's compiler is
-  # given it: others' OpenMP calls a runtime of its own (libomp), so there the pool of our loops is a second one.
+  # at::parallel_for is a template around an OpenMP pragma; compiled without OpenMP it is a plain loop on one thread.
+  # The runtime must be LibTorch's own (the wheels contain it), or there are two thread pools. Only GNU's compiler can use
+  # it. Other compilers' OpenMP calls another runtime (libomp), so there our loops have a second pool.
   find_package(OpenMP REQUIRED COMPONENTS CXX)
   file(GLOB _libtorch_openmp ${_libtorch_lib}/libgomp*.so* ${_libtorch_prefix}/../torch.libs/libgomp*.so*)
   add_library(LibTorch::parallel INTERFACE IMPORTED)

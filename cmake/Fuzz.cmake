@@ -1,12 +1,12 @@
 # stbench_fuzz_target(NAME SOURCES FILE... LIBRARIES TARGET... [OBJECTS FILE...] [LABELS LABEL...] [MALLOC_LIMIT_MB N]): the fuzz
-# target NAME_fuzz, whose function is in the first file. Each build replays its corpus, tests/corpus/NAME, by
+# target NAME_fuzz, with its function in the first file. Each build replays its corpus, tests/corpus/NAME, by
 # NAME_fuzz.replays_its_corpus, compiled as all tests are.
 #
 # With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time.
-# SOURCES, from the project's root, are then compiled by clang, with sanitizers and with the counters that libFuzzer steers by.
-# Everything else comes from LIBRARIES and OBJECTS as they are in the build. clang and g++ lay nlohmann-json's ordered objects out
-# differently: of the files that hand them to each other, SOURCES has all or none. All targets are in one folder of CMake's, and files
-# of several are compiled once.
+# clang compiles SOURCES, named from the project's root, with sanitizers and with libFuzzer's counters. All else comes from
+# LIBRARIES and OBJECTS as they are in the build. clang and g++ lay out nlohmann-json's ordered objects differently, so
+# SOURCES must have all or none of the files that pass such objects to each other. All targets are in one CMake folder, so
+# a file of several targets is compiled once.
 set(STBENCH_FUZZ_CPU_SECONDS 600 CACHE STRING "Processor time of each fuzz target with ./test --long")
 option(STBENCH_LONG "Look for a clang that has libFuzzer, for ./test --long" OFF)
 set(STBENCH_SANITIZERS address,undefined)
@@ -24,7 +24,7 @@ function(stbench_find_libfuzzer)
   if(STBENCH_FUZZ_COMPILER AND status EQUAL 0)
     set(STBENCH_CAN_FUZZ ON PARENT_SCOPE)
   else()
-    unset(STBENCH_FUZZ_COMPILER CACHE)  # to be looked for again
+    unset(STBENCH_FUZZ_COMPILER CACHE)  # so that the next run looks again
     message(STATUS "Fuzzing: no clang++ with libFuzzer found (Debian: clang-19 libclang-rt-19-dev); only the corpora are replayed")
   endif()
 endfunction()
@@ -32,7 +32,7 @@ if(STBENCH_LONG)
   stbench_find_libfuzzer()
 endif()
 
-# The object of one file, with the includes and definitions of the targets that it is linked with.
+# The object of one file, compiled with the includes and definitions of the targets that it is linked with.
 function(stbench_fuzz_object result source libraries)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/fuzz/${source}.o)
   set(${result} ${object} PARENT_SCOPE)
@@ -59,7 +59,7 @@ function(stbench_fuzz_object result source libraries)
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 endfunction()
 
-# Linked by clang, which knows libFuzzer's libraries. Of two definitions of a function the first stands: the object's.
+# clang links, because it knows libFuzzer's libraries. If a function is defined twice, the object's definition wins.
 function(stbench_fuzz_program name sources libraries other_objects)
   set(objects "")
   foreach(source IN LISTS sources)

@@ -1,7 +1,7 @@
-# cmake --install: the library for other projects, which find it by find_package(speedtorch). The program stays in its build
-# folder, where ./stbench finds it.
+# cmake --install installs the library, which other projects find by find_package(speedtorch). The program stays in its
+# build folder, where ./stbench finds it.
 #
-# All headers are below include/speedtorch, so that their names are nobody else's.
+# All headers are below include/speedtorch, so that they cannot clash with others.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 

@@ -1,11 +1,11 @@
 # stbench_python_test(FILE [LABELS ...] [ENVIRONMENT NAME=VALUE...] [TIMEOUT SECONDS] [COST SECONDS] [LONG METHOD...]
 # [RELEASE METHOD...]): a unittest file, as a test that runs it whole (label `whole`) and, without a sanitizer, each of its
-# methods as a test (label `case`), for `./test --only`. A process for each of some 400 methods spends most of its time on
-# starting: 2.6 s of CPU to import torch, where the tests of the optimizers need 1 to 4. The summary of ./test counts a
-# file's methods all the same (tests/run_unittest.py).
+# methods as a test (label `case`), for `./test --only`. A process per method (some 400) would spend most of its time on
+# starting: importing torch takes 2.6 s of CPU, a test of the optimizers 1 to 4 s. The summary of ./test still counts a
+# file's methods (tests/run_unittest.py).
 #
-# LONG methods run with `./test --long` only, each as a test of its own; RELEASE methods not with a sanitizer. Files of the
-# highest cost (default 0) begin first: one of two minutes that begins last keeps one core busy and the others waiting.
+# LONG methods run only with `./test --long`, each as a separate test. RELEASE methods do not run with a sanitizer. Files of
+# the highest cost (default 0) begin first: a file of two minutes that begins last leaves the other cores idle.
 # Without STBENCH_PYTHON the python3 on the PATH runs it.
 function(stbench_python_test file)
   cmake_parse_arguments(TEST "" "TIMEOUT;COST" "LABELS;ENVIRONMENT;LONG;RELEASE" ${ARGN})
@@ -20,8 +20,9 @@ function(stbench_python_test file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   get_filename_component(path ${file} ABSOLUTE)
   get_filename_component(name ${file} NAME_WE)
-  # Files of a folder below take modules from the one that lists them.
-  set(environment "PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR};${TEST_ENVIRONMENT}")
+  # Files in a subfolder import modules from the folder that lists them.
+  # No test measures the machine first or uses a plan that a user stored.
+  set(environment "SPEEDTORCH_PLAN=fixed;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR};${TEST_ENVIRONMENT}")
   if(TARGET warm_start)
     list(APPEND environment STBENCH_WARM_START=$<TARGET_FILE:warm_start>)
   endif()

@@ -1,27 +1,27 @@
-# What every target of the project shares: warnings, sanitizers, the source root as include folder.
+# Flags of all targets: warnings, sanitizers, the source root as include folder.
 
 add_library(stbench_flags INTERFACE)
-# None of it goes to projects that use the installed library.
+# They do not reach projects that use the installed library.
 set(stbench_warnings -Wall -Wextra -Wsign-conversion -Wconversion -Wshadow -Wno-missing-field-initializers)
 target_include_directories(stbench_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_options(stbench_flags INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:${stbench_warnings}>>"
   $<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STBENCH_WARNINGS_AS_ERRORS}>>:-Werror>>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # g++ 12 sees overlapping copies in std::string's operator+ where there are none (GCC bug 105329, mended in 13).
+  # g++ 12 warns of overlapping copies in std::string's operator+ by mistake (GCC bug 105329, fixed in 13).
   target_compile_options(stbench_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # g++ collects its garbage from 128 MB on, dozens of times a file with LibTorch's headers: from 1.5 GB on a file takes a
-  # seventh less (28.8 to 24.8 s, 27.1 to 22.8) and up to 0.6 GB more.
+  # By default g++ collects garbage from 128 MB on, dozens of times per file with LibTorch's headers. From 1.5 GB on, a file
+  # takes a seventh less time (28.8 to 24.8 s, 27.1 to 22.8) and up to 0.6 GB more memory.
   target_compile_options(stbench_flags INTERFACE
     $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1500000>>)
 endif()
 if(STBENCH_SANITIZE)
-  # Where UNSANITIZED is set on a target, its files are compiled as in the release build, and ccache has them from there.
-  # A null pointer that is followed is a fault that AddressSanitizer reports anyway. That check and vptr's are a seventh of
-  # what compiling with both sanitizers takes: 30.0 s of 34.6 remain of a batch of the suites, in turn.
-  # With the sanitizers g++ warns of uninitialised values inside std::regex that are none; the release build is judge.
+  # If a target sets UNSANITIZED, its files are compiled as in the release build, and ccache reuses those.
+  # AddressSanitizer reports a null dereference anyway. Without the checks null and vptr compiling takes a seventh less
+  # (a batch of the suites: 34.6 to 30.0 s).
+  # With the sanitizers g++ wrongly warns of uninitialised values inside std::regex; the release build decides.
   set(sanitized $<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNSANITIZED>>>>)
   target_compile_options(stbench_flags INTERFACE
     "$<${sanitized}:-g1;$<IF:$<BOOL:$<TARGET_PROPERTY:PLAIN_CODE>>,-O0,-O1>;-Wno-error>"
@@ -30,18 +30,18 @@ if(STBENCH_SANITIZE)
 endif()
 
 # stbench_together(TARGET BATCH_SIZE [APART SOURCES...] [HEAVY SOURCES...]): compiles the target's files BATCH_SIZE at a time.
-# LibTorch's headers are most of what a build takes: 1.4 s a file for at::Tensor, 6 to 10 s for all operators or modules.
-# HEAVY files include the latter, and get batches of their own. APART files define names in their unnamed namespaces that
-# others of the batch define too; files with compile options of their own are apart by themselves.
+# LibTorch's headers take most of a build: 1.4 s per file for at::Tensor, 6 to 10 s for all operators or modules. HEAVY
+# files include the latter and get their own batches. APART files define names in their unnamed namespaces that other files
+# of the batch define too. Files with their own compile options are always apart.
 #
-# Not CMake's UNITY_BUILD: its files name the sources by absolute paths and by a hash of those, so that ccache could not
-# share the ten heaviest compilations between two checkouts. These name them from the project's root.
+# CMake's UNITY_BUILD does not serve: its files name the sources by absolute paths and a hash of these, so ccache could not
+# share the ten heaviest compilations between two checkouts. The files here name them from the project's root.
 #
-# g++ inlines until a unit has grown by two fifths, the first 10,000 instructions uncounted: a batch gets as many a file, or
-# the smallest gathers take 1.2 times as long.
+# g++ inlines until a unit has grown by two fifths, not counting its first 10,000 instructions. A batch gets 10,000 per
+# file; otherwise the smallest gathers take 1.2 times as long.
 function(stbench_together target batch_size)
   if(STBENCH_UNITY)
-    # At the end of the folder's file, when all sources and their properties are known.
+    # Deferred to the end of the folder's file, when all sources and their properties are known.
     cmake_language(EVAL CODE "cmake_language(DEFER CALL stbench_write_batches ${target} ${batch_size} ${ARGN})")
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       math(EXPR instructions "10000 * ${batch_size}")
@@ -50,8 +50,8 @@ function(stbench_together target batch_size)
   endif()
 endfunction()
 
-# STBENCH_ALONE: files that are left out of their batches and compiled by themselves; all other batches stay as they are, and
-# ccache has them. For scripts/mutants, which compiles the same files again and again.
+# STBENCH_ALONE: files that are taken out of their batches and compiled by themselves. All other batches stay as they are,
+# and ccache has them. scripts/mutants uses this, because it compiles the same files again and again.
 set(STBENCH_ALONE "" CACHE STRING "Files, from the project's root, that are compiled outside of their batches")
 
 function(stbench_write_batches target batch_size)
@@ -101,7 +101,7 @@ function(stbench_write_batches target batch_size)
   set_target_properties(${target} PROPERTIES SOURCES "${alone}")
 endfunction()
 
-# A file that registers something calls it `registration`: a name of its own for each file of a batch.
+# A file that registers something calls the object `registration`; the batch renames it per file.
 function(stbench_write_batch path)
   set(text "")
   foreach(source IN LISTS ARGN)
@@ -121,10 +121,10 @@ function(stbench_room name)
   target_link_libraries(${name} PUBLIC stbench_flags ${ROOM_LIBRARIES})
 endfunction()
 
-# stbench_plain_code(TARGET [ONLY_SANITIZED]): what is not measured is compiled with little optimisation, in half the
-# time; with a sanitizer, whose code takes long to optimise, with none. ONLY_SANITIZED is for libraries: of an inline
-# function in several objects the linker takes any, and what a user measures is optimised. (A test program may so run the
-# plain copy of an inline function of ours; kernels, whose bodies are templates, are tested OPTIMISED.)
+# stbench_plain_code(TARGET [ONLY_SANITIZED]): compiles code that is not measured with little optimisation, in half the
+# time, and with a sanitizer without optimisation. Use ONLY_SANITIZED for libraries: if several objects contain an inline
+# function, the linker takes any of them, and what a user measures must be optimised. (A test program may therefore run the
+# unoptimised copy of an inline function. Tests of kernels, whose bodies are templates, are OPTIMISED.)
 function(stbench_plain_code target)
   set_target_properties(${target} PROPERTIES PLAIN_CODE ON)
   if(NOT "ONLY_SANITIZED" IN_LIST ARGN)
@@ -132,9 +132,9 @@ function(stbench_plain_code target)
   endif()
 endfunction()
 
-# stbench_checking_code(TARGET): code that only calls and checks the libraries. It is not optimised: 45 s instead of 62 for the
-# largest. AddressSanitizer watches the libraries' code, and the heap whoever uses it, so this code is the release build's and
-# ccache saves compiling it again. ThreadSanitizer has to see both sides of a race.
+# stbench_checking_code(TARGET): code that only calls and checks the libraries. It is not optimised (the largest takes 45 s
+# instead of 62). AddressSanitizer checks the libraries' code, and the heap for all code. So this code is compiled as in the
+# release build, and ccache reuses it. ThreadSanitizer must see both sides of a race.
 function(stbench_checking_code target)
   set_target_properties(${target} PROPERTIES PLAIN_CODE ON)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>)
@@ -145,10 +145,10 @@ endfunction()
 
 # stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...] [OPTIMISED]): one GoogleTest program, as a test that runs it
 # whole (label `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A
-# process for each of some 2,000 cases spends most of its time, 20 minutes on two cores with a sanitizer, on loading
-# LibTorch. The summary of ./test counts a whole program's cases all the same, by what GTEST_OUTPUT asks for.
-# Programs labelled `long` are built by the target long_tests only, and are one test each. Those labelled `threads` start
-# threads that share memory: `./test` builds and runs them with ThreadSanitizer too.
+# process per case (some 2,000) would spend most of its time on loading LibTorch: 20 minutes on two cores with a sanitizer.
+# The summary of ./test still counts a whole program's cases, from its GTEST_OUTPUT file.
+# Programs labelled `long` are built only by the target long_tests, and are one test each. Those labelled `threads` start
+# threads that share memory; `./test` builds and runs them with ThreadSanitizer too.
 function(stbench_test name)
   cmake_parse_arguments(TEST "OPTIMISED" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
@@ -158,7 +158,7 @@ function(stbench_test name)
   target_link_libraries(${name} PRIVATE stbench_flags ${TEST_LIBRARIES} test_paths GTest::gtest GTest::gtest_main)
   set(labels whole ${TEST_LABELS})
   if("long" IN_LIST TEST_LABELS)
-    list(REMOVE_ITEM labels whole)  # the only test of it, for `./test --long --only` too
+    list(REMOVE_ITEM labels whole)  # it has no other test, also for `./test --long --only`
   endif()
   if("${TEST_LABELS}" MATCHES "(^|;)(device|release)(;|$)")
     stbench_of_release(${name})
@@ -173,7 +173,8 @@ function(stbench_test name)
     add_dependencies(thread_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}")
+  # No test moves rows by the plan that a user of this machine stored.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${labels}" ENVIRONMENT SPEEDTORCH_PLAN=fixed)
   if("long" IN_LIST TEST_LABELS)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     add_dependencies(long_tests ${name})
@@ -181,8 +182,8 @@ function(stbench_test name)
   if(STBENCH_SANITIZE OR "long" IN_LIST TEST_LABELS)
     return()
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_LIST tests_of_${name} PROPERTIES TIMEOUT 600)
-  # Labels come after: as one of those properties, the second label of a list is taken for a further property's name.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_LIST tests_of_${name} PROPERTIES TIMEOUT 600 ENVIRONMENT SPEEDTORCH_PLAN=fixed)
+  # Labels are set afterwards: among those properties the second label of a list would be read as a property's name.
   set(of_cases case ${TEST_LABELS})
   set(labelling ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
   file(WRITE ${labelling} "foreach(test IN LISTS tests_of_${name})
@@ -192,7 +193,7 @@ endforeach()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labelling})
 endfunction()
 
-# stbench_of_release(TARGET...): programs that are run of the release build only; a build with a sanitizer leaves them out.
+# stbench_of_release(TARGET...): programs that run only in the release build; a build with a sanitizer leaves them out.
 function(stbench_of_release)
   if(STBENCH_SANITIZE)
     set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: link_by.sh LINKER COMPILER ARGUMENT...: links by LINKER what CMake would have linked by COMPILER.
+# usage: link_by.sh LINKER COMPILER ARGUMENT...: links with LINKER where CMake would link with COMPILER.
 linker=$1
 shift 2
 exec "$linker" "$@"

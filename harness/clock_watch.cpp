@@ -28,7 +28,7 @@ std::unique_ptr<Nvml> driver(const std::string& library) {
 }
 
 /// The counters of the CPUs that the kernel has (of Intel's processors, outside virtual machines).
-std::vector<std::string> throttle_files(const SystemFiles& files, const std::vector<int>& cpus) {
+std::vector<std::string> throttle_files(const speedtorch::SystemFiles& files, const std::vector<int>& cpus) {
   std::vector<std::string> found;
   for (const int cpu : cpus) {
     for (const char* name : {"core_throttle_count", "package_throttle_count"}) {
@@ -40,7 +40,7 @@ std::vector<std::string> throttle_files(const SystemFiles& files, const std::vec
 }
 
 /// The hottest of the processors' own sensors, degrees.
-std::optional<double> cpu_temperature(const SystemFiles& files) {
+std::optional<double> cpu_temperature(const speedtorch::SystemFiles& files) {
   std::optional<double> hottest;
   for (const auto& zone : files.names(kZones)) {
     const auto kind = files.first_line(fmt::format("{}/{}/type", kZones, zone));
@@ -86,7 +86,7 @@ Json ClockWatch::read_cpu() const {
 std::optional<int> ClockWatch::number_of(const std::string& device) const {
   constexpr std::string_view kCuda = "cuda:";
   if (!nvml_ || !device.starts_with(kCuda)) return std::nullopt;
-  const auto number = leading_number(std::string_view(device).substr(kCuda.size()));
+  const auto number = speedtorch::leading_number(std::string_view(device).substr(kCuda.size()));
   if (!number || *number >= std::ssize(cuda_bus_ids_)) return std::nullopt;
   return nvml_->device_at(cuda_bus_ids_[static_cast<std::size_t>(*number)]);
 }

@@ -12,7 +12,7 @@
 
 #include "harness/environment.h"
 #include "harness/nvml.h"
-#include "harness/system_files.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness {
 
@@ -40,7 +40,7 @@ class ClockWatch {
   [[nodiscard]] std::optional<int> number_of(const std::string& device) const;
   [[nodiscard]] std::optional<std::int64_t> cpu_throttle_count() const;
 
-  SystemFiles files_;
+  speedtorch::SystemFiles files_;
   std::vector<int> cpus_;
   std::vector<std::string> throttle_files_;  ///< those of the CPUs that the kernel has
   std::vector<std::string> cuda_bus_ids_;

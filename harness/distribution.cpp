@@ -17,9 +17,9 @@
 #include "harness/random.h"
 #include "harness/sha256.h"
 #include "harness/suggest.h"
-#include "harness/system_files.h"
 #include "harness/zipf.h"
 #include "speedtorch/files/npy.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness {
 namespace {
@@ -131,7 +131,7 @@ std::string read_all(const std::string& path) {
     throw UsageError(fmt::format("index file '{}': is a folder", path));
   if (!std::filesystem::is_regular_file(path, error))  // /dev/zero has no end, and a pipe may stay silent
     throw UsageError(fmt::format("index file '{}': is no regular file; write the numbers to one", path));
-  auto content = read_file(path);
+  auto content = speedtorch::read_file(path);
   if (!content) throw UsageError(fmt::format("index file '{}': cannot be read", path));
   return *std::move(content);
 }

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/cgroup.h"
 #include "harness/nvml.h"
-#include "harness/system_files.h"
+#include "speedtorch/system/cgroup.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness {
 namespace {
@@ -44,7 +44,7 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-Json instruction_sets(const SystemFiles& files) {
+Json instruction_sets(const speedtorch::SystemFiles& files) {
   auto flags = files.value("/proc/cpuinfo", "flags");
   if (!flags) flags = files.value("/proc/cpuinfo", "Features");
   Json sets = Json::array();
@@ -63,7 +63,7 @@ Json caches(const Machine& machine) {
   return all;
 }
 
-Json cpu(const Machine& machine, const SystemFiles& files) {
+Json cpu(const Machine& machine, const speedtorch::SystemFiles& files) {
   const int first = machine.allowed_cpus.empty() ? 0 : machine.allowed_cpus.front();
   const auto governor =
       files.first_line(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", first));
@@ -72,7 +72,7 @@ Json cpu(const Machine& machine, const SystemFiles& files) {
           {"cores", machine.physical_cores},
           {"cores_allowed", machine.allowed_cores},
           {"affinity", cpu_ranges(machine.allowed_cpus)},
-          {"cpu_quota", or_null(read_cgroup_limits(files).cpus)},
+          {"cpu_quota", or_null(speedtorch::read_cgroup_limits(files).cpus)},
           {"smt", machine.smt},
           {"isa", instruction_sets(files)},
           {"caches", caches(machine)},
@@ -86,7 +86,7 @@ Json memlock_limit() {
   return static_cast<std::uint64_t>(limit.rlim_cur);
 }
 
-Json memory(const Machine& machine, const SystemFiles& files) {
+Json memory(const Machine& machine, const speedtorch::SystemFiles& files) {
   constexpr std::string_view kMeminfo = "/proc/meminfo";
   constexpr std::string_view kThp = "/sys/kernel/mm/transparent_hugepage/";
   return {{"total_bytes", machine.memory_total},
@@ -103,7 +103,7 @@ Json memory(const Machine& machine, const SystemFiles& files) {
           {"swap_free_bytes", or_null(files.bytes(kMeminfo, "SwapFree"))}};
 }
 
-Json os(const SystemFiles& files) {
+Json os(const speedtorch::SystemFiles& files) {
   utsname system{};
   uname(&system);
   std::string distribution = files.value("/etc/os-release", "PRETTY_NAME").value_or("");
@@ -198,7 +198,7 @@ std::string cpu_ranges(std::vector<int> cpus) {
 }
 
 nlohmann::ordered_json environment(const Machine& machine, const EnvironmentSources& sources) {
-  const SystemFiles files(sources.root);
+  const speedtorch::SystemFiles files(sources.root);
   return {{"cpu", cpu(machine, files)},
           {"memory", memory(machine, files)},
           {"os", os(files)},

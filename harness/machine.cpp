@@ -10,8 +10,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "harness/cgroup.h"
-#include "harness/system_files.h"
+#include "speedtorch/system/cgroup.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness {
 namespace {
@@ -92,7 +92,7 @@ std::vector<Cache> read_caches(hwloc_topology_t topology, hwloc_const_bitmap_t a
   return caches;
 }
 
-std::string read_cpu_model(hwloc_topology_t topology, const SystemFiles& files) {
+std::string read_cpu_model(hwloc_topology_t topology, const speedtorch::SystemFiles& files) {
   const hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
   const char* model = package == nullptr ? nullptr : hwloc_obj_get_info_by_name(package, "CPUModel");
   return model != nullptr ? model : files.value("/proc/cpuinfo", "model name").value_or("");
@@ -113,7 +113,7 @@ double measure_clock_step() {
   return std::chrono::duration<double>(least).count();
 }
 
-void read_processors(Machine& machine, const SystemFiles& files) {
+void read_processors(Machine& machine, const speedtorch::SystemFiles& files) {
   const Topology topology = load_topology();
   const Bitmap allowed = read_affinity(topology.get());
   const auto cores = threads_by_core(topology.get(), allowed.get());
@@ -129,7 +129,8 @@ void read_processors(Machine& machine, const SystemFiles& files) {
   }
 }
 
-void read_memory(Machine& machine, const SystemFiles& files, const CgroupLimits& limits) {
+void read_memory(Machine& machine, const speedtorch::SystemFiles& files,
+                 const speedtorch::CgroupLimits& limits) {
   machine.memory_total = files.bytes("/proc/meminfo", "MemTotal").value_or(0);
   machine.memory_available = files.bytes("/proc/meminfo", "MemAvailable").value_or(machine.memory_total);
   if (limits.memory) machine.memory_total = std::min(machine.memory_total, *limits.memory);
@@ -141,8 +142,8 @@ void read_memory(Machine& machine, const SystemFiles& files, const CgroupLimits&
 }  // namespace
 
 Machine read_machine(const std::filesystem::path& root) {
-  const SystemFiles files(root);
-  const CgroupLimits limits = read_cgroup_limits(files);
+  const speedtorch::SystemFiles files(root);
+  const speedtorch::CgroupLimits limits = speedtorch::read_cgroup_limits(files);
   Machine machine;
   read_processors(machine, files);
   machine.allowed_cores = std::max(1, static_cast<int>(machine.allowed_cpus.size()));

@@ -12,7 +12,7 @@ namespace stbench::harness {
 namespace {
 
 /// The sum of those that are there; nothing where none is.
-std::optional<std::int64_t> sum(const SystemFiles& files, const std::string& path,
+std::optional<std::int64_t> sum(const speedtorch::SystemFiles& files, const std::string& path,
                                 std::initializer_list<const char*> keys) {
   std::optional<std::int64_t> total;
   for (const char* key : keys) {
@@ -29,7 +29,7 @@ bool write(pid_t process, const char* file, const char* text) {
 
 }  // namespace
 
-ProcessMemory read_process_memory(const SystemFiles& files, pid_t process) {
+ProcessMemory read_process_memory(const speedtorch::SystemFiles& files, pid_t process) {
   const auto rollup = fmt::format("/proc/{}/smaps_rollup", process);
   const auto status = fmt::format("/proc/{}/status", process);
   auto resident = files.bytes(rollup, "Rss");
@@ -50,7 +50,7 @@ bool reset_peak(pid_t process) { return write(process, "clear_refs", "5"); }
 
 bool end_first_for_memory(pid_t process) { return write(process, "oom_score_adj", "1000"); }
 
-std::int64_t out_of_memory_kills(const SystemFiles& files) {
+std::int64_t out_of_memory_kills(const speedtorch::SystemFiles& files) {
   return files.bytes("/proc/vmstat", "oom_kill").value_or(0);
 }
 

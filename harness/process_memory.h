@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "harness/system_files.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness {
 
@@ -24,7 +24,7 @@ struct ProcessMemory {
 /// The process as /proc has it: `smaps_rollup`, which is exact (VmRSS, which it takes where there is none, is
 /// put together from counters that lag some pages behind), and `status`.
 /// @throws std::runtime_error where there is no such process
-ProcessMemory read_process_memory(const SystemFiles& files, pid_t process);
+ProcessMemory read_process_memory(const speedtorch::SystemFiles& files, pid_t process);
 
 /// Lets the process's peak begin anew at what is resident now. False where the kernel refuses.
 bool reset_peak(pid_t process);
@@ -33,6 +33,6 @@ bool reset_peak(pid_t process);
 bool end_first_for_memory(pid_t process);
 
 /// How many processes this machine has ended for want of memory; 0 where the kernel does not count them.
-std::int64_t out_of_memory_kills(const SystemFiles& files);
+std::int64_t out_of_memory_kills(const speedtorch::SystemFiles& files);
 
 }  // namespace stbench::harness

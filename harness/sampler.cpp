@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-#include "harness/sentence.h"
+#include "harness/case_id.h"
 #include "harness/span.h"
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
@@ -50,9 +50,9 @@ std::string interval_too_wide(double half_width) {
 
 /// A case and what was seen of it so far.
 struct Entry {
-  Contestant* contestant;
+  BenchmarkCase* one_case;
   Record record;
-  std::string sentence;  ///< the case in words, for spans
+  std::string case_id;  ///< the case in words, for spans
   std::optional<std::int64_t>
       throttled;  ///< samples while the device was throttled; nothing where that is not known
   int repeat = 1;
@@ -60,12 +60,12 @@ struct Entry {
   std::vector<double> latencies;  ///< of single runs, seconds
   bool running = true;            ///< neither failed nor wrong
 
-  explicit Entry(Contestant& of) : contestant(&of) {
+  explicit Entry(BenchmarkCase& of) : one_case(&of) {
     record.id = of.id;
     record.payload_bytes = of.payload_bytes;
     record.index_bytes = of.index_bytes;
     record.more = of.more;
-    sentence = to_sentence(of.id, {});
+    case_id = format_case(of.id, {});
   }
 
   void drop(Status status, const std::string& reason) {
@@ -79,10 +79,10 @@ struct Entry {
 /// One group's measurement, from the first check to the last.
 class Sampling {
  public:
-  Sampling(std::vector<Contestant>& group, const SamplingRules& rules, const SamplerHooks& hooks)
+  Sampling(std::vector<BenchmarkCase>& group, const SamplingRules& rules, const SamplerHooks& hooks)
       : rules_(rules), hooks_(hooks), order_(rules.seed) {
-    for (auto& contestant : group) {
-      entries_.emplace_back(contestant);
+    for (auto& one_case : group) {
+      entries_.emplace_back(one_case);
       // Neighbours of a cell start on different sets, so that none finds the rows that the one before it just
       // moved.
       entries_.back().next_set = static_cast<int>((entries_.size() - 1) % index_sets);
@@ -114,8 +114,8 @@ class Sampling {
   /// Runs one step of a case with the watchdog told; an exception ends the case, not the run.
   template <class Action>
   void attempt(Entry& entry, std::string_view phase, Action action) {
-    if (hooks_.enter) hooks_.enter(*entry.contestant, phase);
-    STBENCH_SPAN(span, phase, entry.sentence);
+    if (hooks_.enter) hooks_.enter(*entry.one_case, phase);
+    STBENCH_SPAN(span, phase, entry.case_id);
     try {
       action();
     } catch (const std::exception& error) {
@@ -136,19 +136,19 @@ class Sampling {
 
   /// Poison, run, compare.
   void check(Entry& entry) {
-    auto& contestant = *entry.contestant;
+    auto& one_case = *entry.one_case;
     const int set = entry.next_set;
-    contestant.poison(set);
-    contestant.prepare(set);
-    contestant.run(set);
-    contestant.finish();
+    one_case.poison(set);
+    one_case.prepare(set);
+    one_case.run(set);
+    one_case.finish();
     compare(entry, set);
     advance(entry, 1);
   }
 
   void compare(Entry& entry, int set) {
-    STBENCH_SPAN(span, "verify", entry.sentence);
-    judge(entry, entry.contestant->verify(set));
+    STBENCH_SPAN(span, "verify", entry.case_id);
+    judge(entry, entry.one_case->verify(set));
   }
 
   static void judge(Entry& entry, const Check& found) {
@@ -164,17 +164,17 @@ class Sampling {
 
   /// Seconds of one operation, as the mean of `repeat` of them over rotating sets.
   double time_once(Entry& entry, int repeat) {
-    if (rules_.verify_every) entry.contestant->poison((entry.next_set + repeat - 1) % index_sets);
+    if (rules_.verify_every) entry.one_case->poison((entry.next_set + repeat - 1) % index_sets);
     return time_prepared(entry, repeat);
   }
 
   double time_prepared(Entry& entry, int repeat) {
-    auto& contestant = *entry.contestant;
+    auto& one_case = *entry.one_case;
     const int first = entry.next_set;
     prepare(entry, first, std::min(repeat, index_sets));
     double begin = 0;  // by their own clock there is none: what they took is put at the end of the call
-    const double seconds = contestant.own_clock ? contestant.own_clock(first, repeat)
-                                                : time_here(contestant, first, repeat, begin);
+    const double seconds =
+        one_case.self_timed ? one_case.self_timed(first, repeat) : time_here(one_case, first, repeat, begin);
     if constexpr (SpanOfStep::made) trace(entry, begin, seconds, repeat);
     advance(entry, repeat);
     return seconds / repeat;
@@ -182,25 +182,25 @@ class Sampling {
 
   /// Fresh values and evicted caches for the sets that a sample works on.
   void prepare(Entry& entry, int first, int sets) {
-    STBENCH_SPAN(span, "prepare", entry.sentence);
-    for (int k = 0; k < sets; ++k) entry.contestant->prepare((first + k) % index_sets);
-    entry.contestant->finish();  // what was queued here is not the sample's
+    STBENCH_SPAN(span, "prepare", entry.case_id);
+    for (int k = 0; k < sets; ++k) entry.one_case->prepare((first + k) % index_sets);
+    entry.one_case->finish();  // what was queued here is not the sample's
   }
 
   /// The timed part of a sample, after the fact: nothing is done for it while the clock runs.
   void trace(const Entry& entry, double begin, double seconds, int repeat) const {
     auto* const current = Trace::current();
     if (current == nullptr) return;
-    if (entry.contestant->own_clock) begin = hooks_.now_s() - seconds;
-    current->add("timed", entry.sentence, begin, begin + seconds, repeat);
+    if (entry.one_case->self_timed) begin = hooks_.now_s() - seconds;
+    current->add("timed", entry.case_id, begin, begin + seconds, repeat);
   }
 
   /// Seconds of `repeat` operations, from set `first` on, with the closing synchronise.
-  double time_here(Contestant& contestant, int first, int repeat, double& begin) const {
+  double time_here(BenchmarkCase& one_case, int first, int repeat, double& begin) const {
     begin = hooks_.now_s();
     for (int k = 0, set = first; k < repeat; ++k, set = set + 1 == index_sets ? 0 : set + 1)
-      contestant.run(set);
-    contestant.finish();
+      one_case.run(set);
+    one_case.finish();
     return hooks_.now_s() - begin;
   }
 
@@ -209,8 +209,7 @@ class Sampling {
   int repeats_for(Entry& entry) {
     const double enough = clock_steps * rules_.clock_step_s;
     int repeat = 1;
-    while (entry.contestant->repeatable && repeat < most_repeats &&
-           time_once(entry, repeat) * repeat < enough)
+    while (entry.one_case->repeatable && repeat < most_repeats && time_once(entry, repeat) * repeat < enough)
       repeat *= 2;
     return repeat;
   }
@@ -233,7 +232,7 @@ class Sampling {
         const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
         count_throttled(*entry, throttled_before);
-        if (entry->contestant->witness) judge(*entry, entry->contestant->witness(last_set));
+        if (entry->one_case->quick_check) judge(*entry, entry->one_case->quick_check(last_set));
         if (rules_.verify_every && entry->running) compare(*entry, last_set);
       });
     }
@@ -242,7 +241,7 @@ class Sampling {
   }
 
   [[nodiscard]] std::optional<std::int64_t> throttle_count(const Entry& entry) const {
-    return hooks_.throttle_count ? hooks_.throttle_count(*entry.contestant) : std::nullopt;
+    return hooks_.throttle_count ? hooks_.throttle_count(*entry.one_case) : std::nullopt;
   }
 
   /// A throttled sample is kept, and counted: dropping it would hide what the machine does.
@@ -257,7 +256,7 @@ class Sampling {
     const double end = hooks_.now_s() + rules_.latency_seconds;
     std::vector<Entry*> turn;
     const auto wants_more = [&](const Entry& entry) {
-      return kept(entry) && entry.contestant->latency && std::ssize(entry.latencies) < rules_.latency_runs;
+      return kept(entry) && entry.one_case->latency && std::ssize(entry.latencies) < rules_.latency_runs;
     };
     const bool asked = std::any_of(entries_.begin(), entries_.end(), wants_more);
     if (asked) clock_read_s_ = clock_read();
@@ -311,7 +310,7 @@ class Sampling {
     more.emplace_back("latency_p99_s", quantile(0.99));
     more.emplace_back("latency_runs",
                       told ? Value(static_cast<std::int64_t>(entry.latencies.size())) : Value());
-    const bool this_clock = told && !entry.contestant->own_clock;
+    const bool this_clock = told && !entry.one_case->self_timed;
     more.emplace_back("latency_clock_s", this_clock ? Value(clock_read_s_) : Value());
   }
 
@@ -377,10 +376,10 @@ class Sampling {
 
   /// The lower bound of this case's speed over the cell's fastest ceiling, where it is too good to be true.
   [[nodiscard]] std::optional<double> excess_over_ceiling(const Entry& entry) const {
-    if (!entry.contestant->judged_by_ceiling) return std::nullopt;
+    if (!entry.one_case->judged_by_ceiling) return std::nullopt;
     const Entry* ceiling = nullptr;
     for (const auto& other : entries_) {
-      const bool candidate = other.running && other.contestant->role == Role::ceiling &&
+      const bool candidate = other.running && other.one_case->role == Role::ceiling &&
                              other.record.id.same_cell(entry.record.id);
       if (!candidate) continue;
       if (!ceiling || reports::median(other.record.samples_s) < reports::median(ceiling->record.samples_s))
@@ -405,12 +404,12 @@ class Sampling {
 }  // namespace
 
 #ifdef STBENCH_WITH_SPANS
-std::vector<Record> measure_with_spans(std::vector<Contestant>& group, const SamplingRules& rules,
+std::vector<Record> measure_with_spans(std::vector<BenchmarkCase>& group, const SamplingRules& rules,
                                        const SamplerHooks& hooks) {
   return Sampling(group, rules, hooks).run();
 }
 #else
-std::vector<Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
+std::vector<Record> measure(std::vector<BenchmarkCase>& group, const SamplingRules& rules,
                             const SamplerHooks& hooks) {
 #ifndef STBENCH_WITHOUT_SPANS
   if (spans_are_seen()) return measure_with_spans(group, rules, hooks);

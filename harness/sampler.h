@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 
 namespace stbench::harness {
 
@@ -39,11 +39,11 @@ constexpr int fewest_latencies = 100;
 struct SamplerHooks {
   std::function<double()> now_s;  ///< a clock, seconds; the steady clock where empty
   std::function<bool()> stop;     ///< asked between samples: true ends the sampling
-  std::function<void(const Contestant&, std::string_view phase)> enter;  ///< before a step of a case
-  std::function<void()> leave;                                           ///< after it
+  std::function<void(const BenchmarkCase&, std::string_view phase)> enter;  ///< before a step of a case
+  std::function<void()> leave;                                              ///< after it
   /// A number that has grown where the case's device was throttled since it was last asked for; nullopt where
   /// that is not known. Asked before and after each sample, untimed.
-  std::function<std::optional<std::int64_t>(const Contestant&)> throttle_count;
+  std::function<std::optional<std::int64_t>(const BenchmarkCase&)> throttle_count;
   std::function<void(double fraction, std::string_view what)> progress;  ///< of this group, 0 to 1
 };
 
@@ -53,11 +53,11 @@ struct SamplerHooks {
 /// samples. The records have their samples and summaries; what is derived from other records (copy_fraction,
 /// speedup) is not filled in yet. An exception in a case makes that case `failed`; a mismatch makes it
 /// `wrong`; neither has numbers.
-std::vector<reports::Record> measure(std::vector<Contestant>& group, const SamplingRules& rules,
+std::vector<reports::Record> measure(std::vector<BenchmarkCase>& group, const SamplingRules& rules,
                                      const SamplerHooks& hooks);
 
 /// The same with a span a step, for a trace or a profiler: what measure() does where either looks.
-std::vector<reports::Record> measure_with_spans(std::vector<Contestant>& group, const SamplingRules& rules,
+std::vector<reports::Record> measure_with_spans(std::vector<BenchmarkCase>& group, const SamplingRules& rules,
                                                 const SamplerHooks& hooks);
 
 }  // namespace stbench::harness

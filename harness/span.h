@@ -1,7 +1,7 @@
 /// Named stretches of time of a run: for a trace of our own and for NVIDIA's profilers, which get the same
 /// names.
 ///
-/// A span is `phase: subject`, where the subject is a case's sentence, or a group's title: so a profile joins
+/// A span is `phase: subject`, where the subject is a case ID, or a group's title: so a profile joins
 /// to the rows of the report. Without a trace and without a profiler nothing is made, and the sampler's loop
 /// is compiled without spans: a test counts its instructions.
 #pragma once

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <stdexcept>
 #include <type_traits>
 
 #include "reports/error.h"
@@ -153,6 +154,11 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+Columns& registered_axes() {
+  static Columns axes;
+  return axes;
+}
+
 void check_axes(const Record& record, const std::vector<std::string>& axes) {
   for (const auto& [name, value] : record.id.axes) {
     if (!contains(axes, name))
@@ -166,14 +172,14 @@ std::span<const Column> fixed_columns() { return kColumns; }
 
 std::span<const Column> identity_columns() { return fixed_columns().first(kIdentityColumns); }
 
-const Columns& known_axes() {
-  static const Columns axes = {{"cache", "warm"},     {"callers", std::int64_t{1}},
-                               {"clip", 0.0},         {"index_home", "ready"},
-                               {"isa", "best"},       {"micro_batch", "auto"},
-                               {"model", "mlp"},      {"negatives", std::int64_t{5}},
-                               {"optimizer", "Adam"}, {"shape", "even"},
-                               {"touched", 1.0}};
-  return axes;
+const Columns& known_axes() { return registered_axes(); }
+
+const Value& know_axis(std::string_view name, const Value& standard) {
+  auto& axes = registered_axes();
+  auto place = std::ranges::find_if(axes, [&](const auto& axis) { return axis.first >= name; });
+  if (place == axes.end() || place->first != name) place = axes.emplace(place, name, standard);
+  if (place->second != standard) throw std::logic_error(fmt::format("axis \"{}\" has two defaults", name));
+  return place->second;
 }
 
 Layout layout_of(const Report& report) {
@@ -200,6 +206,13 @@ Value cell_of(const Columns& columns, std::string_view name) {
   if (value == nullptr) return {};
   const auto* const real = std::get_if<double>(value);
   return real != nullptr && !std::isfinite(*real) ? Value() : *value;
+}
+
+std::optional<double> number_of(const Columns& columns, std::string_view name) {
+  const Value value = cell_of(columns, name);
+  if (const auto* const real = std::get_if<double>(&value)) return *real;
+  if (const auto* const whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  return std::nullopt;
 }
 
 std::string cell_text(const Value& value) {

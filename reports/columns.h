@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,9 +29,13 @@ std::span<const Column> fixed_columns();
 /// The first twelve, without the suite's further axes.
 std::span<const Column> identity_columns();
 
-/// Columns after the fixed ones that are known to be axes (CSV does not say which are), with their defaults:
-/// where a case says nothing of an axis, this is meant.
+/// Columns after the fixed ones that are known to be axes (CSV does not say which are), by name, with their
+/// defaults: if a case does not name an axis, this is meant.
 const Columns& known_axes();
+/// Makes an axis known. Suites do so before main; several may have the same axis.
+/// @returns its default
+/// @throws std::logic_error if it is known with another default
+const Value& know_axis(std::string_view name, const Value& standard);
 
 /// The columns that a report has after the fixed ones.
 struct Layout {
@@ -43,6 +48,9 @@ Layout layout_of(const Report& report);
 
 /// The cell of that name with null for one that is absent or not finite.
 Value cell_of(const Columns& columns, std::string_view name);
+
+/// The number of that name, integer or real; nothing if there is none.
+std::optional<double> number_of(const Columns& columns, std::string_view name);
 
 /// The case in words that group and tell apart: "name=value" of every part of the identity that is not in
 /// `without`. Equal texts mean equal parts.

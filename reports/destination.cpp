@@ -11,7 +11,7 @@ std::string destination_of(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const bool exists = fs::exists(path, error);
-  const fs::path resolved = fs::weakly_canonical(exists ? path : speedtorch::behind_links(path), error);
+  const fs::path resolved = fs::weakly_canonical(exists ? path : speedtorch::resolve_links(path), error);
   return error ? path : resolved.string();
 }
 

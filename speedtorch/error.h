@@ -5,17 +5,17 @@
 
 namespace speedtorch {
 
-/// Memory of the asked kind cannot be had: how much was asked, what the system said.
+/// Memory of this kind is not available. what() says how much was asked for and what the system answered.
 class MemoryError : public Error {
  public:
   using Error::Error;
 };
 
-/// A limit of the system is below what was asked. It is found before anything is taken.
+/// A limit of the system is below what was asked for. The library checks the limits before it allocates.
 class LimitError : public MemoryError {
  public:
   /// @param what the memory that was asked for, as in "hugepage memory"
-  /// @param limit what bites, as in "RLIMIT_AS (ulimit -v)"
+  /// @param limit the limit that is too low, as in "RLIMIT_AS (ulimit -v)"
   LimitError(const std::string& what, std::int64_t asked, std::int64_t free, const std::string& limit)
       : MemoryError("cannot allocate " + std::to_string(asked) + " bytes of " + what + ": " +
                     std::to_string(free) + " bytes are free; the limit is " + limit),
@@ -33,51 +33,52 @@ class LimitError : public MemoryError {
   std::string limit_;
 };
 
-/// The system starts no more threads. what() names what the thread was for and the limits that may be why.
+/// The system starts no more threads. what() names the thread's purpose and the limits that may be the cause.
 class ThreadError : public Error {
  public:
   using Error::Error;
 };
 
-/// A fill whose numbers the table's dtype cannot hold, or that are none.
+/// A fill with numbers that the table's dtype cannot hold, or with invalid numbers.
 class FillError : public Error {
  public:
   using Error::Error;
 };
 
-/// The operation does not go between these placements or devices.
+/// The operation does not support these placements or devices.
 class PlacementError : public Error {
  public:
   using Error::Error;
 };
 
-/// An optimizer or a parameter that is not served: of an unknown kind, unknown to the other, or with states
-/// that are not as they must be.
+/// An unsupported optimizer or parameter: an unknown type, a parameter that the optimizer does not have, or
+/// states of another shape or dtype.
 class OptimizerError : public Error {
  public:
   using Error::Error;
 };
 
-/// A name that nothing has, or more than one thing.
+/// Nothing has this name, or several things have it.
 class NameError : public Error {
  public:
   using Error::Error;
 };
 
-/// A file cannot be opened, made, mapped or flushed, or is no longer what it was. Named without its folder.
+/// A file cannot be opened, created, mapped or flushed, or it has changed. The message names it without its
+/// folder.
 class FileError : public Error {
  public:
   using Error::Error;
 };
 
-/// Autograd would have to know of a write, or of a movement, that it is not told of.
+/// Autograd cannot record this write or movement, and would compute wrong gradients.
 class AutogradError : public Error {
  public:
   using Error::Error;
 };
 
-/// A tensor is to be written through its memory, which does not hold its numbers: a `conj()`, a negation or
-/// zeros that LibTorch has not computed yet.
+/// The library cannot write to the memory of a lazy tensor: a `conj()`, a negation or zeros that LibTorch has
+/// not computed yet.
 class LazyTensorError : public Error {
  public:
   using Error::Error;
@@ -94,8 +95,8 @@ class DuplicateError : public Error {
         second_(second) {}
 
   [[nodiscard]] std::int64_t row() const { return row_; }
-  [[nodiscard]] std::int64_t first() const { return first_; }    ///< position of its first mention
-  [[nodiscard]] std::int64_t second() const { return second_; }  ///< and of its second
+  [[nodiscard]] std::int64_t first() const { return first_; }    ///< position of its first occurrence
+  [[nodiscard]] std::int64_t second() const { return second_; }  ///< position of its second occurrence
 
  private:
   std::int64_t row_;
@@ -103,7 +104,7 @@ class DuplicateError : public Error {
   std::int64_t second_;
 };
 
-/// A call that is not due: before what it needs, or with other rows than those that it follows.
+/// A call out of order: before the call that it depends on, or with other rows than that call.
 class OrderError : public Error {
  public:
   using Error::Error;

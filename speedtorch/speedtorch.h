@@ -1,6 +1,7 @@
-/// All public headers of the library but those of InfinityBatch (speedtorch/infinity/infinity_batch.h), which
-/// take LibTorch's modules and optimizers and belong to the target speedtorch::infinity.
+/// Includes all public headers except InfinityBatch's (speedtorch/infinity/infinity_batch.h), which needs
+/// LibTorch's modules and optimizers and the target speedtorch::infinity.
 #pragma once
+#include "speedtorch/contiguous/elementwise.h"
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/cuda.h"
@@ -8,7 +9,7 @@
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
 #include "speedtorch/memory/capped_allocator.h"
-#include "speedtorch/memory/home.h"
+#include "speedtorch/memory/table_options.h"
 #include "speedtorch/optim/optimizer_factory.h"
 #include "speedtorch/optim/optimizers.h"
 #include "speedtorch/optim/sparse_rows.h"
@@ -16,6 +17,7 @@
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/rows/tune.h"
 #include "speedtorch/tables/co_occurrence.h"
 #include "speedtorch/tables/data_gadget.h"
 #include "speedtorch/tables/fills.h"

@@ -8,6 +8,12 @@
 
 namespace speedtorch {
 
+std::vector<std::int64_t> joined_sizes(at::IntArrayRef first, at::IntArrayRef then) {
+  auto sizes = first.vec();
+  sizes.insert(sizes.end(), then.begin(), then.end());
+  return sizes;
+}
+
 std::string shape_of(const at::Tensor& tensor) {
   std::ostringstream text;
   text << tensor.scalar_type() << " " << tensor.sizes();

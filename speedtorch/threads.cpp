@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "speedtorch/error.h"
+#include "speedtorch/host_plan.h"
+#include "speedtorch/kernels/rows/plan.h"
 
 namespace speedtorch {
 namespace {
@@ -23,13 +25,13 @@ bool pin_this_thread(int cpu) {
   return ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0;
 }
 
-/// In a child that was forked from a process of several threads. LibTorch's pool still counts them among its
-/// own there, and waits for them without end.
+/// True in a child that a multi-threaded process forked. LibTorch's pool still counts the parent's threads
+/// there and would wait for them for ever.
 bool is_alone = false;
 thread_local bool had_threads = false;  ///< when the fork that this thread is in began
 
-/// Threads of LibTorch's pool cannot be told from others, so any second one counts. The folder of a process's
-/// threads has a link from each, and two of its own.
+/// LibTorch's threads look like any others, so any second thread counts. /proc/self/task has a link for each
+/// thread and two of its own.
 bool has_threads() {
   struct stat tasks {};
   return ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 3;
@@ -38,8 +40,11 @@ bool has_threads() {
 void before_fork() { had_threads = has_threads(); }
 void in_child() { is_alone = is_alone || had_threads; }
 
-/// A static of the file that each kernel's threads come from, so that the linker keeps it.
+/// In the file from which each kernel's threads come, so that the linker keeps it.
 [[maybe_unused]] const int noticed_by_fork = ::pthread_atfork(before_fork, nullptr, in_child);
+
+/// Likewise: whoever moves rows takes their threads from this file.
+[[maybe_unused]] const bool planned_by_host = (kernels::set_plan_source(first_host_plan), true);
 
 std::vector<int>& pinned_by_thread() {
   static std::vector<int> cpus;
@@ -69,7 +74,8 @@ void set_caller_threads(int count, std::span<const int> cpus) {
       throw MemoryError("cannot pin a thread: the system refuses the affinity");
     return;
   }
-  at::get_num_threads();  // the first call in a thread takes over what another thread set last: before ours
+  at::get_num_threads();  // must come first: a thread's first call copies the number that another thread set
+                          // last
   at::set_num_threads(count);
   if (cpus.empty()) return;
   std::atomic<bool> pinned{true};
@@ -89,7 +95,7 @@ std::thread start_thread(const std::string& whose, std::function<void()> work) {
   } catch (const std::system_error& error) {
     throw ThreadError("cannot start the thread of " + whose + ": " + error.code().message() +
                       "; the limit on processes (RLIMIT_NPROC, ulimit -u) is " + limit_on_processes() +
-                      ", and pids.max of the container is another");
+                      ", and the container's pids.max may be lower");
   }
 }
 

@@ -1,8 +1,8 @@
-/// The threads that row movement runs on: LibTorch's own pool, so that one program has one pool.
+/// The threads that move rows: LibTorch's own pool, so that a program has one pool.
 ///
-/// A child that was forked from a process of several threads has only the one that forked. There this
-/// library's host kernels run on the calling thread, and the functions below know of one thread. LibTorch's
-/// own operations wait there for threads that are gone: call at::set_num_threads(1) first in such a child.
+/// A child that a multi-threaded process forks has only the thread that forked. There the library's host
+/// kernels run on the calling thread, and the functions below know of one thread. LibTorch's own operations
+/// hang in such a child unless it calls at::set_num_threads(1) first.
 #pragma once
 
 #include <functional>
@@ -14,28 +14,28 @@
 
 namespace speedtorch {
 
-/// Binds `at::parallel_for`: a kernels::ParallelFor. What `body` throws is thrown.
+/// A kernels::ParallelFor over `at::parallel_for`. Rethrows what `body` throws.
 void parallel_for(std::int64_t n, std::int64_t grain, kernels::RangeBody body);
 
-/// How many threads parallel_for has at most.
+/// The number of threads that parallel_for uses at most.
 int thread_count();
 
-/// Uses `count` threads of LibTorch's pool from now on and pins thread k to cpus[k % cpus.size()]; an empty
-/// list pins nothing. Not while a movement runs: it reads the list. @throws MemoryError where the system
-/// refuses an affinity.
+/// Uses `count` threads of LibTorch's pool from now on and pins thread k to cpus[k % cpus.size()]. An empty
+/// list pins nothing. Do not call it while rows move, because the movement reads the list.
+/// @throws MemoryError if the system refuses an affinity
 void set_threads(int count, std::span<const int> cpus);
 
-/// The same for what the calling thread starts, of several threads that call at once: each has a pool of its
-/// own. Nobody else's threads nor pinned_cpus() change. @throws MemoryError likewise.
+/// Does the same for the calling thread's own pool, where several threads call at once. It changes neither
+/// other threads' pools nor pinned_cpus(). @throws MemoryError likewise
 void set_caller_threads(int count, std::span<const int> cpus);
 
-/// The CPU that each thread of the pool was pinned to by the last set_threads; empty where it pinned nothing.
-/// The next set_threads, which is not to be called while a movement runs, rewrites what is returned.
+/// The CPU of each thread of the pool, as the last set_threads() pinned it; empty if it pinned nothing. The
+/// next set_threads() overwrites the list, so do not call it while rows move.
 std::span<const int> pinned_cpus();
 
-/// A thread of its own, beside the pool.
-/// @param whose what the thread is for, as in "a Prefetcher"
-/// @throws ThreadError where the system starts none
+/// Starts a thread beside the pool.
+/// @param whose the thread's purpose, as in "a Prefetcher"
+/// @throws ThreadError if the system does not start it
 std::thread start_thread(const std::string& whose, std::function<void()> work);
 
 }  // namespace speedtorch

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the corpora of fuzz targets whose input is text: tests/corpus/{calibration,baseline,index,sentence,options}.
+"""Writes the corpora of fuzz targets whose input is text: tests/corpus/{calibration,baseline,index,case_id,options}.
 
 Good input of each kind, and one file for each way in which it can be bad. The fuzzer begins with them, and each build
 replays them.
@@ -106,7 +106,7 @@ INDEX = {
 }
 
 MOVE = "transfer to pinned -> speedtorch -> cuda:0 float32 10M×128 batch 131072 unique int64 cores=2"
-SENTENCE = {f"{kind}-{name}": str(kind) + text for kind, name, text in (
+CASE_ID = {f"{kind}-{name}": str(kind) + text for kind, name, text in (
     (0, "move", MOVE), (0, "x", MOVE.replace("×", "x")), (0, "axes", MOVE + " cache=cold callers=2 clip=0.5 isa=AVX2"),
     (0, "key-in-front", "cores=1 cache=cold " + MOVE.replace(" cores=2", "")), (0, "quotes", MOVE.replace("unique", '"file:a b->c@01"')),
     (0, "escaped", MOVE.replace("unique", '"file:a\\"b\\\\"')), (0, "open-quote", MOVE + ' isa="AV'), (0, "no-cores", MOVE[:-8]),
@@ -149,7 +149,7 @@ OPTIONS = {name: "\n".join(words) for name, words in {
     "timeout": ["--suite", "memory", "--timeout", "1e308h"], "nan": ["--suite", "contiguous", "--clip", "nan"],
 }.items()}
 
-for folder, files in (("calibration", CALIBRATION), ("baseline", BASELINE), ("index", INDEX), ("sentence", SENTENCE), ("options", OPTIONS)):
+for folder, files in (("calibration", CALIBRATION), ("baseline", BASELINE), ("index", INDEX), ("case_id", CASE_ID), ("options", OPTIONS)):
     (ROOT / "corpus" / folder).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (ROOT / "corpus" / folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -17,7 +17,7 @@
 #include <cmath>
 #include <variant>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 
 namespace stbench {
@@ -25,22 +25,22 @@ namespace {
 
 using namespace speedtorch;
 
-/// LibTorch's operations on lists, one after the other, as Python torch's `foreach` optimizers call them.
+/// Calls LibTorch's operations on lists one after the other, as Python torch's `foreach` optimizers do.
 class ForeachStep final : public ListStepper {
  public:
-  ForeachStep(const reports::Identity& id, ContiguousWorld& world)
-      : ListStepper(id, world), p_(params()), g_(grads()) {
-    for (std::size_t s = 0; s < world.state_names.size(); ++s) s_.push_back(states(s));
+  ForeachStep(const reports::Identity& id, ContiguousFixture& fixture)
+      : ListStepper(id, fixture), p_(params()), g_(grads()) {
+    for (std::size_t s = 0; s < fixture.state_names.size(); ++s) s_.push_back(states(s));
   }
-  /// Nesterov's momentum is added to the gradients where they are.
+  /// Adds Nesterov's momentum to the gradients in place.
   void prepare(int /*set*/) override {
-    const auto* const sgd = std::get_if<SGDOptions>(&world_.options);
-    if (world_.clip > 0 || (sgd != nullptr && sgd->nesterov)) at::_foreach_copy_(g_, world_.gradients);
+    const auto* const sgd = std::get_if<SGDOptions>(&fixture_.options);
+    if (fixture_.clip > 0 || (sgd != nullptr && sgd->nesterov)) at::_foreach_copy_(g_, fixture_.gradients);
   }
   void step(int /*set*/) override {
-    if (world_.clip > 0) part("clip", [&] { foreach_clip(g_, world_.clip); });
+    if (fixture_.clip > 0) part("clip", [&] { foreach_clip(g_, fixture_.clip); });
     ++steps_;
-    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, world_.options); });
+    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, fixture_.options); });
   }
 
  private:
@@ -110,7 +110,7 @@ class ForeachStep final : public ListStepper {
     const auto ways = at::_foreach_sub(p_, s_[0]);
     at::_foreach_add_(s_[0], ways, 1 / std::max(1.0, before - o.t0));
   }
-  /// What depends on a sign is not among the operations on lists: Python's goes from tensor to tensor, too.
+  /// LibTorch has no list operations that depend on a sign, so this loops over the tensors, as Python's does.
   void apply(const RpropOptions& o) {
     auto factors = at::_foreach_mul(g_, s_[0]);
     at::_foreach_sign_(factors);
@@ -126,7 +126,7 @@ class ForeachStep final : public ListStepper {
     at::_foreach_clamp_max_(s_[1], o.step_size_max);
     at::_foreach_addcmul_(p_, at::_foreach_sign(s_[0]), s_[1], -1);
   }
-  void apply(const SparseAdamOptions&) {}  // is of rows: the suite has no such case
+  void apply(const SparseAdamOptions&) {}  // works on rows: the suite has no such case
 
   std::vector<at::Tensor> p_, g_;
   std::vector<std::vector<at::Tensor>> s_;
@@ -136,7 +136,7 @@ const RegisterStepMethod registration("contiguous", {
                                                         .name = "foreach",
                                                         .summary = "LibTorch: at::_foreach_* on the list",
                                                         .role = harness::Role::libtorch,
-                                                        .open = step_in<ContiguousWorld, ForeachStep>,
+                                                        .open = step_in<ContiguousFixture, ForeachStep>,
                                                     });
 
 }  // namespace

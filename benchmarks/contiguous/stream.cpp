@@ -4,19 +4,18 @@
 
 #include <algorithm>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "speedtorch/rows/rows.h"
 
 namespace stbench {
 namespace {
 
-/// The ceiling: as many bytes as a step reads and writes, copied from one end of memory to another: on a GPU
-/// as cudaMemcpy does it.
+/// The ceiling: copies as many bytes as a step reads and writes; on a GPU by cudaMemcpy.
 class StreamPass final : public Stepper {
  public:
-  StreamPass(const reports::Identity& /*id*/, ContiguousWorld& world) : bytes_(world.step_bytes()) {
-    constexpr std::int64_t most = 256 << 20;  // far above every cache; more would only take memory
-    const auto kind = at::TensorOptions(world.device).dtype(at::kByte);
+  StreamPass(const reports::Identity& /*id*/, ContiguousFixture& fixture) : bytes_(fixture.step_bytes()) {
+    constexpr std::int64_t most = 256 << 20;  // far above every cache
+    const auto kind = at::TensorOptions(fixture.device).dtype(at::kByte);
     from_ = at::empty({std::min(most, bytes_ / 2)}, kind).fill_(1);
     to_ = at::empty_like(from_);
   }
@@ -45,7 +44,7 @@ const RegisterStepMethod registration("contiguous",
                                           .name = "stream",
                                           .summary = "the ceiling: a streaming copy of as many bytes",
                                           .role = harness::Role::ceiling,
-                                          .open = step_in<ContiguousWorld, StreamPass>,
+                                          .open = step_in<ContiguousFixture, StreamPass>,
                                       });
 
 }  // namespace

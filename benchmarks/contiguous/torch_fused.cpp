@@ -8,7 +8,7 @@
 
 #include <variant>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 
 namespace stbench {
@@ -16,18 +16,18 @@ namespace {
 
 using namespace speedtorch;
 
-/// LibTorch's fused kernels on the list of parameters, which C++ has as operations only. There are four.
+/// LibTorch's fused kernels on the list of parameters. C++ has them as operations only, for four optimizers.
 class TorchFusedStep final : public ListStepper {
  public:
-  TorchFusedStep(const reports::Identity& id, ContiguousWorld& world)
-      : ListStepper(id, world), params_(params()), grads_(grads()) {
-    for (std::size_t s = 0; s < world.state_names.size(); ++s) states_.push_back(states(s));
+  TorchFusedStep(const reports::Identity& id, ContiguousFixture& fixture)
+      : ListStepper(id, fixture), params_(params()), grads_(grads()) {
+    for (std::size_t s = 0; s < fixture.state_names.size(); ++s) states_.push_back(states(s));
     for (std::size_t k = 0; k < params_.size(); ++k)
       counts_.push_back(at::full({}, static_cast<double>(steps_), params_[k].options()));
   }
   void step(int /*set*/) override {
-    if (world_.clip > 0) part("clip", [&] { foreach_clip(grads_, world_.clip); });
-    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, world_.options); });
+    if (fixture_.clip > 0) part("clip", [&] { foreach_clip(grads_, fixture_.clip); });
+    part("step", [&] { std::visit([this](const auto& options) { apply(options); }, fixture_.options); });
     ++steps_;
   }
 
@@ -69,15 +69,15 @@ const RegisterStepMethod registration(
                       .name = "torch_fused",
                       .summary = "LibTorch: at::_fused_* on the list",
                       .role = harness::Role::libtorch,
-                      .refuses =
+                      .skip_reason =
                           [](const auto& id) {
-                            const auto& name = std::get<std::string>(*reports::find(id.axes, "optimizer"));
+                            const auto& name = axis<std::string>(id, "optimizer");
                             const bool has = std::visit(
                                 [](const auto& one) { return has_kernel<std::decay_t<decltype(one)>>; },
                                 optimizer_named(name));
                             return has ? "" : fmt::format("LibTorch has no fused kernel for {}", name);
                           },
-                      .open = step_in<ContiguousWorld, TorchFusedStep>,
+                      .open = step_in<ContiguousFixture, TorchFusedStep>,
                   });
 
 }  // namespace

@@ -1,25 +1,25 @@
 #include <torch/nn/utils/clip_grad.h>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/libtorch_optimizer.h"
 
 namespace stbench {
 namespace {
 
-/// torch::optim, a loop over the parameters: what a C++ training loop has today.
+/// torch::optim, which loops over the parameters: the usual C++ training loop.
 class TorchOptimStep final : public ListStepper {
  public:
-  TorchOptimStep(const reports::Identity& id, ContiguousWorld& world)
-      : ListStepper(id, world), leafs_(leafs()), optimizer_(world.options, leafs_) {
+  TorchOptimStep(const reports::Identity& id, ContiguousFixture& fixture)
+      : ListStepper(id, fixture), leafs_(leafs()), optimizer_(fixture.options, leafs_) {
     for (std::size_t k = 0; k < leafs_.size(); ++k)
       optimizer_.set_state(leafs_[k], steps_, places_[k].states);
     attach();
   }
   void prepare(int set) override { ListStepper::prepare(set), attach(); }
   void step(int /*set*/) override {
-    if (world_.clip > 0) part("clip", [&] { torch::nn::utils::clip_grad_norm_(leafs_, world_.clip); });
+    if (fixture_.clip > 0) part("clip", [&] { torch::nn::utils::clip_grad_norm_(leafs_, fixture_.clip); });
     part("step", [&] { optimizer_.step(); });
-    if (world_.clip > 0) part("zero", [&] { optimizer_.zero_grad(); });
+    if (fixture_.clip > 0) part("zero", [&] { optimizer_.zero_grad(); });
     ++steps_;
   }
 
@@ -37,30 +37,30 @@ class TorchOptimStep final : public ListStepper {
   LibtorchOptimizer optimizer_;
 };
 
-/// The same on one flat tensor of all parameters: what the seed does with the stock optimizer.
+/// The same on one flat tensor of all parameters, as SpeedTorch does it.
 class FlatStep final : public ListStepper {
  public:
-  FlatStep(const reports::Identity& id, ContiguousWorld& world)
-      : ListStepper(id, world, /*flat=*/true),
+  FlatStep(const reports::Identity& id, ContiguousFixture& fixture)
+      : ListStepper(id, fixture, /*flat=*/true),
         leaf_(leaf_on(whole(places_.front().param))),
-        optimizer_(world.options, {leaf_}) {
+        optimizer_(fixture.options, {leaf_}) {
     std::vector<at::Tensor> states;
     for (const auto& state : places_.front().states) states.push_back(whole(state));
     optimizer_.set_state(leaf_, steps_, states);
     leaf_.mutable_grad() = whole(places_.front().grad);
   }
   void step(int /*set*/) override {
-    if (world_.clip > 0) part("clip", [&] { torch::nn::utils::clip_grad_norm_({leaf_}, world_.clip); });
+    if (fixture_.clip > 0) part("clip", [&] { torch::nn::utils::clip_grad_norm_({leaf_}, fixture_.clip); });
     part("step", [&] { optimizer_.step(); });
-    if (world_.clip > 0) part("zero", [&] { leaf_.mutable_grad().zero_(); });
+    if (fixture_.clip > 0) part("zero", [&] { leaf_.mutable_grad().zero_(); });
     ++steps_;
   }
   [[nodiscard]] std::vector<at::Tensor> zeroed() const override { return {leaf_.grad()}; }
 
  private:
-  /// The buffer that the first parameter is a view of.
+  /// The flat buffer: the first parameter is a view of it.
   [[nodiscard]] at::Tensor whole(const at::Tensor& first) const {
-    return first.as_strided({world_.elements}, {1}, 0);
+    return first.as_strided({fixture_.elements}, {1}, 0);
   }
 
   at::Tensor leaf_;
@@ -68,22 +68,22 @@ class FlatStep final : public ListStepper {
 };
 
 std::string refusal(const reports::Identity& id) {
-  return libtorch_lacks(std::get<std::string>(*reports::find(id.axes, "optimizer")));
+  return libtorch_lacks(axis<std::string>(id, "optimizer"));
 }
 
 const RegisterStepMethod per_tensor("contiguous", {
                                                       .name = "torch_optim",
                                                       .summary = "LibTorch: torch::optim, tensor by tensor",
                                                       .role = harness::Role::libtorch,
-                                                      .refuses = refusal,
-                                                      .open = step_in<ContiguousWorld, TorchOptimStep>,
+                                                      .skip_reason = refusal,
+                                                      .open = step_in<ContiguousFixture, TorchOptimStep>,
                                                   });
 const RegisterStepMethod flat("contiguous", {
                                                 .name = "flat",
                                                 .summary = "LibTorch: torch::optim on one flat tensor",
                                                 .role = harness::Role::libtorch,
-                                                .refuses = refusal,
-                                                .open = step_in<ContiguousWorld, FlatStep>,
+                                                .skip_reason = refusal,
+                                                .open = step_in<ContiguousFixture, FlatStep>,
                                             });
 
 }  // namespace

@@ -7,25 +7,25 @@
 namespace stbench {
 namespace {
 
-/// This library: rows gathered for the forward pass, and updated in place by SparseRows.
+/// This library: gathers rows for the forward pass and updates them in place by SparseRows.
 class FusedTraining final : public EmbeddingStepper {
  public:
-  FusedTraining(const reports::Identity& id, EmbeddingWorld& world)
-      : EmbeddingStepper(id, world, world.options) {}
+  FusedTraining(const reports::Identity& id, EmbeddingFixture& fixture)
+      : EmbeddingStepper(id, fixture, fixture.options) {}
 
  private:
   void begin() override {
-    centers_.emplace(world_.centers.table, world_.options, world_.centers.states);
-    contexts_.emplace(world_.contexts.table, world_.options, world_.contexts.states);
+    centers_.emplace(fixture_.centers.table, fixture_.options, fixture_.centers.states);
+    contexts_.emplace(fixture_.contexts.table, fixture_.options, fixture_.contexts.states);
   }
   void train(const word2vec::Batch& batch) override {
-    const GatheredPairs rows(world_, batch.centers, batch.contexts.flatten());
+    const GatheredPairs rows(fixture_, batch.centers, batch.contexts.flatten());
     rows.backward(batch.contexts.sizes());
     centers_->step(batch.centers, rows.centers.grad());
     contexts_->step(batch.contexts, rows.contexts.grad());
   }
   void set_rate(double rate) override {
-    auto options = world_.options;
+    auto options = fixture_.options;
     std::visit([&](auto& one) { one.lr = rate; }, options);
     centers_->set_options(options), contexts_->set_options(options);
   }
@@ -38,8 +38,8 @@ const RegisterStepMethod registration("embedding",
                                           .name = "fused",
                                           .summary = "this library: gather_rows and SparseRows, in place",
                                           .role = harness::Role::ours,
-                                          .refuses = [](const auto&) { return text_in_use().refusal; },
-                                          .open = step_in<EmbeddingWorld, FusedTraining>,
+                                          .skip_reason = [](const auto&) { return text_in_use().refusal; },
+                                          .open = step_in<EmbeddingFixture, FusedTraining>,
                                       });
 
 }  // namespace

@@ -3,27 +3,27 @@
 
 #include <optional>
 
-#include "benchmarks/embedding/world.h"
+#include "benchmarks/embedding/fixture.h"
 #include "benchmarks/steps/libtorch_optimizer.h"
 #include "examples/word2vec/skip_gram.h"
 
 namespace stbench {
 namespace {
 
-/// LibTorch alone: the operation of nn::Embedding on the whole tables, and torch::optim on them. With dense
-/// gradients the backward pass makes one as large as each table, and the optimizer goes through all of it;
-/// with sparse ones both keep to the rows of the batch.
+/// LibTorch alone: nn::Embedding on the whole tables, and torch::optim. With dense gradients the backward
+/// pass makes one as large as each table, and the optimizer steps all of it. With sparse gradients both touch
+/// only the rows of the batch.
 class LibtorchTraining : public EmbeddingStepper {
  public:
-  LibtorchTraining(const reports::Identity& id, EmbeddingWorld& world)
-      : EmbeddingStepper(id, world, libtorch_equivalent(world.options)), sparse_(id.method == "sparse") {}
+  LibtorchTraining(const reports::Identity& id, EmbeddingFixture& fixture)
+      : EmbeddingStepper(id, fixture, libtorch_equivalent(fixture.options)), sparse_(id.method == "sparse") {}
 
  private:
   void begin() override {
-    centers_ = leaf_on(world_.centers.table), contexts_ = leaf_on(world_.contexts.table);
-    optimizer_.emplace(world_.options, std::vector{centers_, contexts_});
-    optimizer_->set_state(centers_, 0, world_.centers.states);
-    optimizer_->set_state(contexts_, 0, world_.contexts.states);
+    centers_ = leaf_on(fixture_.centers.table), contexts_ = leaf_on(fixture_.contexts.table);
+    optimizer_.emplace(fixture_.options, std::vector{centers_, contexts_});
+    optimizer_->set_state(centers_, 0, fixture_.centers.states);
+    optimizer_->set_state(contexts_, 0, fixture_.contexts.states);
   }
   void train(const word2vec::Batch& batch) override {
     optimizer_->zero_grad();
@@ -41,9 +41,7 @@ class LibtorchTraining : public EmbeddingStepper {
   std::optional<LibtorchOptimizer> optimizer_;
 };
 
-const std::string& optimizer_of(const reports::Identity& id) {
-  return std::get<std::string>(*reports::find(id.axes, "optimizer"));
-}
+const std::string& optimizer_of(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
 
 std::string dense_refusal(const reports::Identity& id) {
   const auto& text = text_in_use().refusal;
@@ -63,15 +61,15 @@ const RegisterStepMethod dense("embedding",
                                    .name = "dense",
                                    .summary = "LibTorch: nn::Embedding and torch::optim, dense gradients",
                                    .role = harness::Role::libtorch,
-                                   .refuses = dense_refusal,
-                                   .open = step_in<EmbeddingWorld, LibtorchTraining>,
+                                   .skip_reason = dense_refusal,
+                                   .open = step_in<EmbeddingFixture, LibtorchTraining>,
                                });
 const RegisterStepMethod sparse("embedding", {
                                                  .name = "sparse",
                                                  .summary = "LibTorch: the same with sparse gradients",
                                                  .role = harness::Role::libtorch,
-                                                 .refuses = sparse_refusal,
-                                                 .open = step_in<EmbeddingWorld, LibtorchTraining>,
+                                                 .skip_reason = sparse_refusal,
+                                                 .open = step_in<EmbeddingFixture, LibtorchTraining>,
                                              });
 
 }  // namespace

@@ -1,14 +1,15 @@
-/// The embedding suite: word2vec (skip-gram with negative sampling) on a real text, a whole training step at
-/// a time: forward pass, gradients, and the update of two tables. Contestants are files in
+/// The embedding suite: training steps of word2vec (skip-gram with negative sampling) on a real text. A step
+/// is the forward pass, the gradients, and the update of two tables. Its methods are files in
 /// benchmarks/embedding/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benchmarks/embedding/world.h"
+#include "benchmarks/embedding/fixture.h"
 #include "benchmarks/steps/step_suite.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
-#include "harness/suggest.h"
 #include "reports/columns.h"
 #include "speedtorch/optim/sparse_rows.h"
 
@@ -20,9 +21,9 @@ using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
 const Names host_placements{"libtorch", "pageable", "hugepage", "mapped"};
-/// A GPU trains tables that it reads and writes by itself.
+/// A GPU trains tables that its kernels can read and write.
 const Names gpu_placements{"pinned", "device"};
-/// The standard text has 12,762 different words, of which the rarest stand there once.
+/// The standard text has 12,762 different words, the rarest of which occur once.
 constexpr std::int64_t text_rows = 10'000;
 
 struct EmbeddingPreset {
@@ -38,66 +39,39 @@ EmbeddingPreset preset(const std::string& name) {
   return {training_optimizers(), {"libtorch", "hugepage"}, {text_rows, 200'000}, {128}, 8};
 }
 
-void require(const std::string& text, const std::string& option, const Names& known) {
-  if (!contains(known, text)) throw UsageError(harness::unknown_name(text, option, known));
-}
+harness::AxisDefaults axes() { return {{"negatives", std::int64_t{5}}, {"optimizer", "Adam"}}; }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
-  require(std::get<std::string>(*reports::find(id.axes, "optimizer")), "--suite embedding: --optimizer",
-          training_optimizers());
-  const auto negatives = std::get<std::int64_t>(*reports::find(id.axes, "negatives"));
-  const std::pair<const char*, std::int64_t> least[] = {
-      {"--rows", id.rows}, {"--dim", id.dim}, {"--batch", id.batch}, {"--negatives", negatives}};
-  for (const auto& [name, value] : least) {
-    const std::int64_t low = std::string_view(name) == "--rows" ? 2 : 1;
-    if (value < low) throw UsageError(fmt::format("{} {}: at least {} is needed", name, value, low));
-  }
+  require_known(axis<std::string>(id, "optimizer"), "--suite embedding: --optimizer", training_optimizers());
+  if (id.rows < 2) throw UsageError(fmt::format("--rows {}: at least 2 is needed", id.rows));
+  const auto negatives = axis<std::int64_t>(id, "negatives");
+  require_positive({{"--dim", id.dim}, {"--batch", id.batch}, {"--negatives", negatives}});
 }
 
+/// Every combination. Those that differ in placement only share rounds.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
   const auto& text = text_of_run(options.text);
   const auto standard = preset(options.preset);
-  std::vector<StepCell> all;
-  int group = 0;
-  const auto add = [&](Identity id) {
-    const bool on_host = id.device == "cpu";
-    const auto& placements = on_host ? host_placements : gpu_placements;
-    for (const auto& placement : given_or(options.placements, on_host ? standard.placed : gpu_placements)) {
-      if (!contains(placements, placement)) continue;
-      id.placement = placement;
-      require_cell(id);
-      all.push_back({id, group, standard.seconds});
-    }
-    ++group;
-  };
-  if (!options.directions.empty() && !contains(options.directions, "step")) return all;
-  for (const auto& device : step_devices(options)) {
-    for (const auto cores : cores_of(options, machine)) {
-      for (const auto rows : given_or(options.rows, standard.rows)) {
-        for (const auto dim : given_or(options.dims, standard.dims)) {
-          for (const auto batch : given_or(options.batches, Counts{4096})) {
-            for (const auto negatives : given_or(options.negatives, Counts{5})) {
-              for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
-                add({.suite = "embedding",
-                     .direction = "step",
-                     .device = device,
-                     .dtype = "float32",
-                     .index_dtype = "int64",
-                     .distribution = text.name,
-                     .rows = rows,
-                     .dim = dim,
-                     .batch = batch,
-                     .cores = cores,
-                     .axes = {{"negatives", negatives}, {"optimizer", optimizer}}});
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-  return all;
+  if (!options.directions.empty() && !contains(options.directions, "step")) return {};
+  std::vector<Identity> all{{.suite = "embedding",
+                             .direction = "step",
+                             .dtype = "float32",
+                             .index_dtype = "int64",
+                             .distribution = text.name,
+                             .axes = axes()}};
+  cross(all, step_devices(options), &Identity::device);
+  cross(all, cores_of(options, machine), &Identity::cores);
+  cross(all, given_or(options.rows, standard.rows), &Identity::rows);
+  cross(all, given_or(options.dims, standard.dims), &Identity::dim);
+  cross(all, given_or(options.batches, Counts{4096}), &Identity::batch);
+  cross(all, given_or(options.negatives, Counts{5}), further_axis("negatives"));
+  cross(all, given_or(options.optimizers, standard.optimizers), further_axis("optimizer"));
+  auto cells = cells_of(all, standard.seconds);
+  cross(cells, placements_asked_for(options, standard.placed, host_placements, gpu_placements),
+        placement_axis);
+  for (const auto& cell : cells) require_cell(cell.id);
+  return cells;
 }
 
 StepCell cell_of_case(const Identity& id, const Options& options) {
@@ -109,13 +83,14 @@ StepCell cell_of_case(const Identity& id, const Options& options) {
   return {id, 0, 60};
 }
 
-/// Of both tables and their states, and of a dense gradient of each on the case's device, those in the memory
-/// of the GPU or of the host.
+/// Bytes of both tables, their states, and a dense gradient of each on the case's device, that are in the
+/// GPU's memory or in the host's.
 std::int64_t needed_in(bool gpu, const Identity& id) {
-  const auto states = std::ssize(speedtorch::state_names(
-      training_options(std::get<std::string>(*reports::find(id.axes, "optimizer")), id.batch)));
-  const auto tables = (id.placement == "device") == gpu ? 1 + states : 0;
-  return bytes_or_most(id, 2 * 4 * (tables + ((id.device != "cpu") == gpu ? 1 : 0)));
+  const auto states =
+      std::ssize(speedtorch::state_names(training_options(axis<std::string>(id, "optimizer"), id.batch)));
+  const bool on_device = placement_of(id.placement) == speedtorch::Placement::device;
+  const auto tables = on_device == gpu ? 1 + states : 0;
+  return bytes_or_most(id, 2 * 4 * (tables + (on_gpu(id) == gpu ? 1 : 0)));
 }
 
 std::vector<AxisInfo> describe() {
@@ -132,11 +107,21 @@ std::vector<AxisInfo> describe() {
           {"cores", "1 to what the process may use", "all"}};
 }
 
+const RegisterOption negatives_option{"--negatives LIST",
+                                      "words drawn for each pair of --suite embedding (5)",
+                                      option_reader::counts(&Options::negatives)};
+
+const RegisterOption text_option{"--text FILE",
+                                 "what --suite embedding trains on (King James Bible)",
+                                 option_reader::text(&Options::text),
+                                 {},
+                                 {},
+                                 /*rules=*/0};
+
 const RegisterStepSuite registration{{
     .name = "embedding",
     .summary = "word2vec on a real text: a training step, and whether it learns",
-    .axes = {{"negatives", *reports::find(reports::known_axes(), "negatives")},
-             {"optimizer", *reports::find(reports::known_axes(), "optimizer")}},
+    .axes = axes(),
     .presets = {"quick", "standard", "full"},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
@@ -145,8 +130,8 @@ const RegisterStepSuite registration{{
     .cell_of_case = cell_of_case,
     .needs = [](const Identity& id) { return needed_in(false, id); },
     .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
-    .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
-      return std::make_unique<EmbeddingWorld>(id, terms);
+    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
+      return std::make_unique<EmbeddingFixture>(id, terms);
     },
 }};
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "benchmarks/embedding/world.h"
+#include "benchmarks/embedding/fixture.h"
 #include "benchmarks/steps/libtorch_optimizer.h"
 #include "examples/word2vec/skip_gram.h"
 #include "speedtorch/optim/optimizer_factory.h"
@@ -13,17 +13,17 @@
 namespace stbench {
 namespace {
 
-/// One table of SpeedTorch's way: the rows of a batch, each once, and their states as small tensors of
-/// an optimizer: LibTorch's, or ours of those that it lacks.
+/// One table in SpeedTorch's way: the distinct rows of a batch and their states are small tensors of an
+/// optimizer (LibTorch's, or ours if it has none).
 class SwappedRows {
  public:
-  SwappedRows(const EmbeddingWorld::Side& side, const speedtorch::UpdateOptions& options)
+  SwappedRows(const EmbeddingFixture::Side& side, const speedtorch::UpdateOptions& options)
       : leaf_(leaf_for(side.table)),
         optimizer_(optimizer_to_swap(options, {leaf_})),
         rows_(leaf_, side.rows),
         states_(*optimizer_, leaf_, side.state_rows) {}
 
-  /// The rows that an index names, as a function of the small weight.
+  /// The rows that an index names, as a function of the small weights.
   at::Tensor look_up(const at::Tensor& index) {
     rows_.before_forward_pass(index);
     states_.before_forward_pass(rows_);
@@ -45,16 +45,16 @@ class SwappedRows {
   speedtorch::OptimizerFactory states_;
 };
 
-/// SpeedTorch's way: rows and states there and back around an optimizer of small tensors.
+/// SpeedTorch's way: gathers rows and states, steps small tensors, and scatters them back.
 class SwapTraining final : public EmbeddingStepper {
  public:
-  SwapTraining(const reports::Identity& id, EmbeddingWorld& world)
-      : EmbeddingStepper(id, world, libtorch_equivalent(world.options)) {}
+  SwapTraining(const reports::Identity& id, EmbeddingFixture& fixture)
+      : EmbeddingStepper(id, fixture, libtorch_equivalent(fixture.options)) {}
 
  private:
   void begin() override {
-    centers_.emplace(world_.centers, world_.options);
-    contexts_.emplace(world_.contexts, world_.options);
+    centers_.emplace(fixture_.centers, fixture_.options);
+    contexts_.emplace(fixture_.contexts, fixture_.options);
   }
   void train(const word2vec::Batch& batch) override {
     const auto centers = centers_->look_up(batch.centers);
@@ -74,8 +74,8 @@ const RegisterStepMethod registration(
         .name = "swap",
         .summary = "this library's ModelFactory and OptimizerFactory around a torch::optim::Optimizer",
         .role = harness::Role::ours,
-        .refuses = [](const auto&) { return text_in_use().refusal; },
-        .open = step_in<EmbeddingWorld, SwapTraining>,
+        .skip_reason = [](const auto&) { return text_in_use().refusal; },
+        .open = step_in<EmbeddingFixture, SwapTraining>,
     });
 
 }  // namespace

@@ -1,30 +1,31 @@
 #include <algorithm>
 
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 
 namespace stbench {
 namespace {
 
-/// Written by hand: micro-batches of one size, whose weighted gradients LibTorch adds up in `.grad`.
+/// Gradient accumulation by hand: micro-batches of one size, whose weighted gradients LibTorch adds up in
+/// `.grad`.
 class AccumulatingTrainer final : public Trainer {
  public:
-  explicit AccumulatingTrainer(TrainingWorld& world)
-      : Trainer(world),
-        size_(finds_size(world.id) ? std::min(world.id.rows, world.id.batch)
-                                   : std::max<std::int64_t>(1, world.id.rows / 2)) {}
+  explicit AccumulatingTrainer(TrainingFixture& fixture)
+      : Trainer(fixture),
+        size_(finds_size(fixture.id) ? std::min(fixture.id.rows, fixture.id.batch)
+                                     : std::max<std::int64_t>(1, fixture.id.rows / 2)) {}
 
  private:
   void gradients(int set) override {
     for (std::int64_t first = 0; first < samples(); first += size_) {
       const auto count = std::min(size_, samples() - first);
       const double weight = static_cast<double>(count) / static_cast<double>(samples());
-      world_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
+      fixture_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
     }
   }
-  /// Where the size is free, what its writer would do once: an eighth less until it fits.
+  /// If the size is free, shrinks it by an eighth until a step fits, as an author would do once.
   bool take_smaller() override {
-    const auto less = size_ - std::max<std::int64_t>(1, world_.id.rows / 8);
-    if (!finds_size(world_.id) || less < 1) return false;
+    const auto less = size_ - std::max<std::int64_t>(1, fixture_.id.rows / 8);
+    if (!finds_size(fixture_.id) || less < 1) return false;
     size_ = less;
     return true;
   }

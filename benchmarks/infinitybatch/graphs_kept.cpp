@@ -1,11 +1,11 @@
 #include <ATen/ops/cat.h>
 
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 
 namespace stbench {
 namespace {
 
-/// What the seed does: one sample at a time forward, all graphs kept until the one backward pass.
+/// SpeedTorch's way: the forward pass of one sample at a time, keeping all graphs until one backward pass.
 class GraphsKeptTrainer final : public Trainer {
  public:
   using Trainer::Trainer;
@@ -14,7 +14,7 @@ class GraphsKeptTrainer final : public Trainer {
   void gradients(int set) override {
     std::vector<at::Tensor> scores;
     for (std::int64_t sample = 0; sample < samples(); ++sample)
-      scores.push_back(world_.net.forward(parameters_, fetch(set, sample, 1).samples));
+      scores.push_back(fixture_.net.forward(parameters_, fetch(set, sample, 1).samples));
     mean_loss(at::cat(scores), fetch(set, 0, samples()).classes).backward();
   }
   [[nodiscard]] std::int64_t at_once() const override { return 1; }
@@ -27,7 +27,7 @@ const RegisterStepMethod registration(
         .name = "graphs_kept",
         .summary = "infinitybatch's way: one sample at a time, their graphs kept for one backward",
         .role = harness::Role::libtorch,
-        .applies = finds_size,
+        .supports = finds_size,
         .open = trainer_in<GraphsKeptTrainer>,
     });
 

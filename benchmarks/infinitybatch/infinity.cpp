@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 
 namespace stbench {
 namespace {
 
 using namespace speedtorch::infinity;  // NOLINT(google-build-using-namespace)
 
-/// This library. A warning of anything that makes gradients wrong ends the case.
+/// This library. A warning that gradients are wrong ends the case.
 class InfinityTrainer final : public Trainer {
  public:
-  explicit InfinityTrainer(TrainingWorld& world) : Trainer(world), infinity_(options(world)) {
+  explicit InfinityTrainer(TrainingFixture& fixture) : Trainer(fixture), infinity_(options(fixture)) {
     infinity_.set_model(
-        Model(parameters_, [&net = world.net, parameters = parameters_](const at::Tensor& samples) {
+        Model(parameters_, [&net = fixture.net, parameters = parameters_](const at::Tensor& samples) {
           return net.forward(parameters, samples);
         }));
     infinity_.set_optimizer(optimizer_);
@@ -27,22 +27,22 @@ class InfinityTrainer final : public Trainer {
   }
 
  private:
-  static speedtorch::InfinityBatchOptions options(const TrainingWorld& world) {
+  static speedtorch::InfinityBatchOptions options(const TrainingFixture& fixture) {
     speedtorch::InfinityBatchOptions options;
-    if (!finds_size(world.id)) options.micro_batch.fixed = std::max<std::int64_t>(1, world.id.rows / 2);
+    if (!finds_size(fixture.id)) options.micro_batch.fixed = std::max<std::int64_t>(1, fixture.id.rows / 2);
     options.warnings = WarningPlan::strict();
     return options;
   }
 
   void gradients(int set) override {
-    const auto [samples, classes] = world_.examples(set, 0, world_.id.batch);
+    const auto [samples, classes] = fixture_.examples(set, 0, fixture_.id.batch);
     before_ = last_;
     last_ = infinity_.backward(speedtorch::infinity::Batch(samples, classes));
   }
   void update() override { infinity_.step(); }
-  /// The size has found itself when a step did as the one before.
+  /// The size is final when a step did the same as the one before.
   bool still_searching() override {
-    return finds_size(world_.id) && (last_.micro_batches != before_.micro_batches || last_.refusals > 0);
+    return finds_size(fixture_.id) && (last_.micro_batches != before_.micro_batches || last_.refusals > 0);
   }
   [[nodiscard]] std::int64_t at_once() const override { return last_.largest_micro_batch; }
 

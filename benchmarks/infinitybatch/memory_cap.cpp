@@ -21,7 +21,7 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 constexpr auto all_pools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-/// Bounds what LibTorch takes of the driver to so many bytes; 0: no bound. Not yet run on hardware.
+/// Limits the bytes that LibTorch takes from the driver; 0: no limit. Not yet run on hardware.
 void set_fraction(c10::Device device, std::int64_t bytes) {
   const c10::DeviceGuard guard(device);
   std::size_t free = 0, total = 0;
@@ -33,9 +33,9 @@ void set_fraction(c10::Device device, std::int64_t bytes) {
 
 speedtorch::CappedAllocator& host() { return speedtorch::CappedAllocator::install(); }
 
-/// By default glibc gives what a step freed back to the kernel, or keeps it, as some small block lies behind
-/// it: 1,781,000 page faults of a run of `--preset batches` are 296,000 without, and a plain step of `conv`
-/// took 14 ms in one program that takes 6.3 without.
+/// Keeps freed memory in the process. By default glibc sometimes returns it to the kernel, and the page
+/// faults slow down every method (`--preset batches`: 1,781,000 → 296,000 faults; a plain step of `conv` in
+/// one program: 14 → 6.3 ms).
 void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int whole_gib = 1 << 30, most_of_old_ones = 32 << 20;

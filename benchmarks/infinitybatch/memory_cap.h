@@ -1,6 +1,6 @@
-/// What a step may take of its device's memory beside what lies there before it. On a CPU the capped
-/// allocator refuses what is beyond, on a GPU LibTorch's caching allocator by its memory fraction: there the
-/// bytes are those that LibTorch takes of the driver, by segments of 2 MiB and more, not what tensors use.
+/// Limits the memory that a step may allocate on its device. On a CPU the capped allocator refuses more; on a
+/// GPU LibTorch's caching allocator does, by its memory fraction. The GPU's bytes are those that LibTorch
+/// takes from the driver, in segments of 2 MiB and more, not those that tensors use.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,14 +11,14 @@ namespace stbench {
 
 class MemoryCap {
  public:
-  /// On a CPU, for the rest of the process: installs the capped allocator, and malloc keeps what is freed.
+  /// On a CPU, installs the capped allocator for the rest of the process and lets malloc keep freed memory.
   explicit MemoryCap(c10::Device device);
 
-  /// Gives back what the caching allocator keeps of a GPU and nobody uses; nothing on a CPU.
+  /// Returns unused memory of the caching allocator to the GPU; no-op on a CPU.
   void empty_cache() const;
-  /// From now to release(), at most so many bytes more than there are now; 0: no cap.
+  /// Until release(), allows at most so many bytes more than are allocated now; 0: no cap.
   void hold(std::int64_t bytes);
-  /// @returns the most bytes that were taken since hold(), beside those that were there then
+  /// @returns the peak of bytes allocated since hold(), without those before
   std::int64_t release();
 
  private:

@@ -1,9 +1,9 @@
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 
 namespace stbench {
 namespace {
 
-/// One sample after another, forward and backward, its gradient added to those before.
+/// Forward and backward of one sample at a time, adding up the gradients.
 class OneByOneTrainer final : public Trainer {
  public:
   using Trainer::Trainer;
@@ -12,7 +12,7 @@ class OneByOneTrainer final : public Trainer {
   void gradients(int set) override {
     const double weight = 1 / static_cast<double>(samples());
     for (std::int64_t sample = 0; sample < samples(); ++sample)
-      world_.loss(parameters_, fetch(set, sample, 1)).mul(weight).backward();
+      fixture_.loss(parameters_, fetch(set, sample, 1)).mul(weight).backward();
   }
   [[nodiscard]] std::int64_t at_once() const override { return 1; }
   [[nodiscard]] double most_times_plain() const override { return times_plain_of_single_sums(samples()); }
@@ -23,7 +23,7 @@ const RegisterStepMethod registration("infinitybatch",
                                           .name = "one_by_one",
                                           .summary = "LibTorch: one sample at a time, forward and backward",
                                           .role = harness::Role::libtorch,
-                                          .applies = finds_size,
+                                          .supports = finds_size,
                                           .open = trainer_in<OneByOneTrainer>,
                                       });
 

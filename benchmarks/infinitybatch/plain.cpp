@@ -1,15 +1,15 @@
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 
 namespace stbench {
 namespace {
 
-/// The whole batch at once, as everybody does while it fits.
+/// The whole batch at once, as usual if it fits.
 class PlainTrainer final : public Trainer {
  public:
   using Trainer::Trainer;
 
  private:
-  void gradients(int set) override { world_.loss(parameters_, fetch(set, 0, samples())).backward(); }
+  void gradients(int set) override { fixture_.loss(parameters_, fetch(set, 0, samples())).backward(); }
   [[nodiscard]] std::int64_t at_once() const override { return samples(); }
 };
 
@@ -17,7 +17,7 @@ const RegisterStepMethod registration("infinitybatch", {
                                                            .name = "plain",
                                                            .summary = "LibTorch: the whole batch at once",
                                                            .role = harness::Role::libtorch,
-                                                           .applies = finds_size,
+                                                           .supports = finds_size,
                                                            .open = trainer_in<PlainTrainer>,
                                                        });
 

@@ -1,16 +1,17 @@
-/// The infinitybatch suite: a training step by batches larger than what fits, under a cap on memory.
-/// Contestants are files in benchmarks/infinitybatch/, models files in benchmarks/steps/nets/.
+/// The infinitybatch suite: training steps on batches that are larger than memory, under a memory cap. Its
+/// methods are files in benchmarks/infinitybatch/, its models files in benchmarks/steps/nets/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <limits>
 
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 #include "benchmarks/steps/step_suite.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
-#include "harness/suggest.h"
 #include "reports/columns.h"
+#include "reports/tables/training_table.h"
 
 namespace stbench::infinitybatch_suite {
 namespace {
@@ -22,12 +23,12 @@ using Counts = std::vector<std::int64_t>;
 const Names policies{"auto", "fixed"};
 
 struct BatchPreset {
-  Counts times;  ///< what fits
+  Counts times;  ///< multiples of the batch that fits
   Names policies;
-  double seconds = 0;  ///< for one group: a model
+  double seconds = 0;  ///< for one group: all batches of a model
   bool slow_ways_once =
       true;            ///< one sample at a time only where the plain batch fits: its speed is the same
-  Names methods = {};  ///< all where empty
+  Names methods = {};  ///< empty: all
 };
 
 BatchPreset preset(const std::string& name) {
@@ -37,24 +38,18 @@ BatchPreset preset(const std::string& name) {
   return {{1, 2, 4, 8, 32}, policies, 25};
 }
 
-std::string text(const Identity& id, const char* axis) {
-  return std::get<std::string>(*reports::find(id.axes, axis));
-}
+harness::AxisDefaults axes() { return {{"micro_batch", "auto"}, {"model", "mlp"}}; }
 
-void require(const std::string& value, const std::string& option, const Names& known) {
-  if (!contains(known, value)) throw UsageError(harness::unknown_name(value, option, known));
-}
+const Net& net_of(const Identity& id) { return net_named(axis<std::string>(id, "model")); }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
-  require(text(id, "model"), "--model", net_names());
-  require(text(id, "micro_batch"), "--micro-batch", policies);
-  for (const auto& [name, value] : {std::pair{"--rows", id.rows}, std::pair{"--batch", id.batch}}) {
-    if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
-  }
+  require_known(axis<std::string>(id, "model"), "--model", net_names());
+  require_known(axis<std::string>(id, "micro_batch"), "--micro-batch", policies);
+  require_positive({{"--rows", id.rows}, {"--batch", id.batch}});
 }
 
-/// Samples of the batches: those that were given, or as many times as many as fit.
+/// Samples of the batches: the given ones, or multiples of the batch that fits.
 Counts batches_of(const Options& options, const BatchPreset& standard, std::int64_t fits) {
   if (!options.batches.empty()) return options.batches;
   Counts batches;
@@ -66,83 +61,53 @@ Names methods_of(const Identity& id, const BatchPreset& standard) {
   const bool slow_ways = !standard.slow_ways_once || id.batch <= id.rows;
   if (standard.methods.empty()) return slow_ways ? Names{} : Names{"plain", "accumulate", "infinity"};
   auto methods = standard.methods;
-  if (slow_ways && text(id, "model") == "mlp") methods.emplace_back("one_by_one");
+  if (slow_ways && axis<std::string>(id, "model") == "mlp") methods.emplace_back("one_by_one");
   return methods;
 }
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;
-  if (!options.dims.empty())
-    throw UsageError(
-        "--suite infinitybatch: --dim: a sample is as large as its model says\n"
-        "use --rows for how many fit under the cap, --batch for how many a batch has");
-  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--dtype", !options.dtypes.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--workload", !options.workloads.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present) throw UsageError(fmt::format("{} has no meaning for --suite infinitybatch", name));
-  }
-}
-
+/// Every combination. All batches of a model share rounds: they are compared with the one that fits.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
   const auto standard = preset(options.preset);
-  refuse_idle_options(options);
-  std::vector<StepCell> all;
-  if (!options.directions.empty() && !contains(options.directions, "step")) return all;
-  if (!options.placements.empty() && !contains(options.placements, "libtorch")) return all;
-  int group = 0;
-  for (const auto& device : step_devices(options)) {
-    for (const auto cores : cores_of(options, machine)) {
-      for (const auto& model : given_or(options.models, net_names())) {
-        const auto& net = net_named(model);
-        for (const auto fits : given_or(options.rows, Counts{net.fits})) {
-          for (const auto batch : batches_of(options, standard, fits)) {
-            for (const auto& policy : given_or(options.micro_batches, standard.policies)) {
-              Identity id{.suite = "infinitybatch",
-                          .direction = "step",
-                          .placement = "libtorch",
-                          .device = device,
-                          .dtype = "float32",
-                          .index_dtype = "int64",
-                          .distribution = "uniform",
-                          .rows = fits,
-                          .dim = net.sample_elements(),
-                          .batch = batch,
-                          .cores = cores,
-                          .axes = {{"micro_batch", policy}, {"model", model}}};
-              require_cell(id);
-              auto methods = methods_of(id, standard);
-              all.push_back({std::move(id), group, standard.seconds, std::move(methods)});
-            }
-          }
-          ++group;  // all batches of a model take turns: they are compared with the one that fits
-        }
-      }
-    }
-  }
-  return all;
+  if (!options.directions.empty() && !contains(options.directions, "step")) return {};
+  if (!options.placements.empty() && !contains(options.placements, "libtorch")) return {};
+  std::vector<Identity> all{{.suite = "infinitybatch",
+                             .direction = "step",
+                             .placement = "libtorch",
+                             .dtype = "float32",
+                             .index_dtype = "int64",
+                             .distribution = "uniform",
+                             .axes = axes()}};
+  cross(all, step_devices(options), &Identity::device);
+  cross(all, cores_of(options, machine), &Identity::cores);
+  cross(all, given_or(options.models, net_names()), further_axis("model"));
+  cross(
+      all, [&](const Identity& id) { return given_or(options.rows, Counts{net_of(id).fits}); },
+      &Identity::rows);
+  for (auto& id : all) id.dim = net_of(id).sample_elements();
+  auto cells = cells_of(all, standard.seconds);
+  cross(
+      cells, [&](const StepCell& cell) { return batches_of(options, standard, cell.id.rows); },
+      [](StepCell& cell, std::int64_t batch) { cell.id.batch = batch; });
+  cross(cells, given_or(options.micro_batches, standard.policies),
+        [](StepCell& cell, const std::string& policy) { reports::set(cell.id.axes, "micro_batch", policy); });
+  for (auto& cell : cells) require_cell(cell.id), cell.methods = methods_of(cell.id, standard);
+  return cells;
 }
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
-  const auto elements = net_named(text(id, "model")).sample_elements();
+  const auto elements = net_of(id).sample_elements();
   if (id.dim != elements)
-    throw UsageError(
-        fmt::format("--case: a sample of {} has {} elements, not {}", text(id, "model"), elements, id.dim));
+    throw UsageError(fmt::format("--case: a sample of {} has {} elements, not {}",
+                                 axis<std::string>(id, "model"), elements, id.dim));
   return {id, 0, 60};
 }
 
-/// Examples of all batches; and to know how far the plain batch is from the exact gradients, its graph
-/// without a cap, with what its backward pass takes besides.
+/// Bytes of the samples of all batches, and of a plain batch without a cap, forward and backward, which tells
+/// its difference from the exact gradients.
 std::int64_t needs(const Identity& id) {
-  const auto& net = net_named(text(id, "model"));
-  const auto numbers = TrainingWorld::batches * net.sample_elements() + 2 * net.activity;
+  const auto& net = net_of(id);
+  const auto numbers = TrainingFixture::batches * net.sample_elements() + 2 * net.activity;
   std::int64_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(std::max(id.rows, id.batch), 4 * numbers, &bytes);
   return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
@@ -165,20 +130,30 @@ std::string model_lines() {
   return lines;
 }
 
+const RegisterOption model_option{"--model LIST", "what --suite infinitybatch trains: mlp, conv, transformer",
+                                  option_reader::names(&Options::models), net_names};
+
+const RegisterOption micro_batch_option{
+    "--micro-batch LIST", "auto, fixed: whether its micro-batches find their size",
+    option_reader::names(&Options::micro_batches), [] { return policies; }};
+
 const RegisterStepSuite registration{{
     .name = "infinitybatch",
     .summary = "a training step by batches larger than memory",
-    .axes = {{"micro_batch", *reports::find(reports::known_axes(), "micro_batch")},
-             {"model", *reports::find(reports::known_axes(), "model")}},
-    .presets = {"quick", "standard", "full", "batches"},
+    .axes = axes(),
+    .presets = {"quick", "standard", "full", {"batches", "Judged by scripts/goals."}},
+    .instead = {{"--dim",
+                 "a sample is as large as its model says; --rows: how many samples fit under the cap, "
+                 "--batch: how many a batch has"}},
+    .tables = {reports::training_tables, /*waived_too=*/true},
     .runs_last = true,
     .describe = describe,
     .more = model_lines,
     .cells = cells,
     .cell_of_case = cell_of_case,
     .needs = needs,
-    .world = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepWorld> {
-      return std::make_unique<TrainingWorld>(id, terms);
+    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
+      return std::make_unique<TrainingFixture>(id, terms);
     },
 }};
 

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/devices.h"
-#include "benchmarks/transfer/arena.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/tables/row_shape.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/suggest.h"
 #include "reports/columns.h"
 #include "speedtorch/cuda.h"
 
@@ -25,59 +25,34 @@ using reports::Record;
 using reports::Status;
 using Names = std::vector<std::string>;
 
-/// The seed's table.
+/// SpeedTorch's table.
 constexpr std::int64_t standard_rows = 10'000'000, quick_rows = 1'000'000, standard_dim = 128;
-/// A standard table leaves so much of the free memory to others.
+/// A standard table leaves the rest of the free memory to others.
 constexpr double most_of_memory = 0.8;
-/// Of a mapped file that much is touched in a case of its own: its resident part follows what was touched.
+/// A further case touches only this part of a mapped file, whose resident part follows what was touched.
 constexpr double part_of_a_file = 0.25;
-
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;  // they are the other's
-  const std::pair<const char*, bool> given[] = {{"--direction", !options.directions.empty()},
-                                                {"--batch", !options.batches.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--cores", !options.cores.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--workload", !options.workloads.empty()},
-                                                {"--samples", options.samples.has_value()}};
-  for (const auto& [name, present] : given) {
-    if (present)
-      throw UsageError(
-          fmt::format("{} has no meaning for --suite memory: a table is held, nothing is moved", name));
-  }
-}
 
 double touched_of(const Identity& id) { return std::get<double>(*reports::find(id.axes, "touched")); }
 
-/// @throws UsageError naming the part of the sentence that is not known
-Identity case_of(const std::string& sentence) {
-  const auto id = harness::from_sentence(sentence, memory_axes(), harness::CaseKind::holds);
-  Names methods, dtypes = transfer_axes::dtypes();
-  for (const auto& holder : holders()) methods.push_back(holder.name);
+/// @throws UsageError naming the part of the case ID that is not known
+Identity case_of(const std::string& text) {
+  const auto id = harness::parse_case(text, memory_axes(), harness::CaseKind::holds);
+  Names methods, dtypes = closed_axes::dtypes();
+  for (const auto& allocator : allocators()) methods.push_back(allocator.name);
   dtypes.emplace_back("bytes");
-  const auto require = [](const std::string& text, const char* part, const Names& known) {
-    if (!contains(known, text))
-      throw UsageError(harness::unknown_name(text, std::string("--case: ") + part, known));
-  };
-  require(id.suite, "suite", {"memory"});
-  require(id.direction, "direction", {"in"});
-  require(id.placement, "placement", transfer_axes::placements());
-  require(id.method, "method", methods);
-  require(id.dtype, "dtype", dtypes);
+  require_known(id.suite, "--case: suite", {"memory"});
+  require_known(id.direction, "--case: direction", {"in"});
+  require_known(id.placement, "--case: placement", closed_axes::placements());
+  require_known(id.method, "--case: method", methods);
+  require_known(id.dtype, "--case: dtype", dtypes);
   if (const double touched = touched_of(id); !(touched > 0 && touched <= 1))
     throw UsageError(fmt::format("--case: touched={} is no part of a table; use 1 or less", touched));
   return id;
 }
 
-/// @throws UsageError where the table has no row, no column or more than 2^63 bytes
+/// @throws UsageError if the table has no row, no column or more than 2^63 bytes
 std::int64_t bytes_of(const Identity& shape) {
-  for (const auto& [name, value] : {std::pair{"--rows", shape.rows},
-                                    std::pair{shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim}}) {
-    if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
-  }
+  require_positive({{"--rows", shape.rows}, {shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim}});
   std::int64_t width = 0, bytes = 0;
   if (__builtin_mul_overflow(shape.dim, shape_of({.dtype = shape.dtype, .rows = 1, .dim = 1}).row_bytes(),
                              &width) ||
@@ -91,15 +66,16 @@ std::int64_t bytes_of(const Identity& shape) {
 class Planner {
  public:
   Planner(const Options& options, const harness::Machine& machine) : options_(options), machine_(machine) {
-    if (!options.case_sentence.empty()) only_ = case_of(options.case_sentence);
+    if (!options.case_id.empty()) only_ = case_of(options.case_id);
     read_devices();
   }
 
   MemoryPlan plan() {
     for (const auto& shape : shapes()) {
       for (const auto& placement : placements()) {
-        for (const auto& holder : holders()) {
-          if (takes_part(holder) && contains(holder.placements, placement)) add(shape, holder, placement);
+        for (const auto& allocator : allocators()) {
+          if (takes_part(allocator) && contains(allocator.placements, placement))
+            add(shape, allocator, placement);
         }
       }
     }
@@ -109,7 +85,7 @@ class Planner {
   }
 
  private:
-  /// `pinned` and `device` are of the device given; of all others the device is the processor.
+  /// `pinned` and `device` belong to the given device, all other placements to the processor.
   void read_devices() {
     const auto given = only_ ? Names{only_->device} : options_.devices;
     for (const auto& name : given) {
@@ -127,16 +103,16 @@ class Planner {
 
   [[nodiscard]] Names placements() const {
     if (only_) return {only_->placement};
-    return given_or(options_.placements, transfer_axes::placements());
+    return given_or(options_.placements, closed_axes::placements());
   }
 
-  [[nodiscard]] bool takes_part(const Holder& holder) const {
-    if (only_) return holder.name == only_->method;
-    if (contains(options_.methods, holder.name) || contains(options_.peers, holder.name)) return true;
-    return options_.methods.empty() && !holder.asked_only;
+  [[nodiscard]] bool takes_part(const TableAllocator& allocator) const {
+    if (only_) return allocator.name == only_->method;
+    if (contains(options_.methods, allocator.name) || contains(options_.peers, allocator.name)) return true;
+    return options_.methods.empty() && !allocator.asked_only;
   }
 
-  /// Empty: where there is no GPU, its placements are waived.
+  /// Empty if there is no GPU: its placements are then waived.
   [[nodiscard]] Names devices_for(const std::string& placement) const {
     Names devices = devices_;
     if (devices.empty()) {
@@ -154,24 +130,21 @@ class Planner {
     if (!options_.row_bytes.empty() && (!options_.dims.empty() || !options_.dtypes.empty()))
       throw UsageError("--row-bytes gives the width of a row by itself; leave out --dim and --dtype");
     const bool bytes = !options_.row_bytes.empty();
-    std::vector<Identity> all;
-    for (const auto& dtype : bytes ? Names{"bytes"} : given_or(options_.dtypes, {"float32"})) {
-      for (const auto dim : bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim})) {
-        Identity shape{
-            .suite = "memory", .direction = "in", .dtype = dtype, .dim = dim, .axes = memory_axes()};
-        for (const auto rows : given_or(options_.rows, {rows_that_fit(shape)})) {
-          shape.rows = rows;
-          all.push_back(shape);
-        }
-      }
-    }
+    std::vector<Identity> all{{.suite = "memory", .direction = "in", .axes = memory_axes()}};
+    cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, {"float32"}), &Identity::dtype);
+    cross(all, bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim}), &Identity::dim);
+    cross(
+        all,
+        [&](const Identity& shape) {
+          return options_.rows.empty() ? std::vector{rows_that_fit(shape)} : options_.rows;
+        },
+        &Identity::rows);
     return all;
   }
 
   /// The preset's rows, halved until the memory has room for them.
   std::int64_t rows_that_fit(Identity shape) {
     shape.rows = options_.preset == "quick" ? quick_rows : standard_rows;
-    if (!options_.rows.empty()) return shape.rows;
     const auto wanted = shape.rows;
     const auto room =
         static_cast<std::int64_t>(static_cast<double>(machine_.memory_available) * most_of_memory);
@@ -184,28 +157,28 @@ class Planner {
     return shape.rows;
   }
 
-  /// What the hungriest of the cases of a shape takes of the host's memory.
+  /// Bytes of the host's memory that the largest case of a shape takes.
   [[nodiscard]] std::int64_t most_needed(const Identity& shape) const {
     const auto bytes = bytes_of(shape);
     std::int64_t most = 0;
-    for (const auto& holder : holders()) {
-      for (const auto& placement : holder.placements) {
-        const bool planned = takes_part(holder) && contains(placements(), placement);
+    for (const auto& allocator : allocators()) {
+      for (const auto& placement : allocator.placements) {
+        const bool planned = takes_part(allocator) && contains(placements(), placement);
         if (planned && placement != "device" && !devices_for(placement).empty())
-          most = std::max(most, holder.needs(placement, bytes));
+          most = std::max(most, allocator.needs(placement, bytes));
       }
     }
     return most;
   }
 
-  void add(Identity id, const Holder& holder, const std::string& placement) {
-    id.method = holder.name, id.placement = placement;
+  void add(Identity id, const TableAllocator& allocator, const std::string& placement) {
+    id.method = allocator.name, id.placement = placement;
     const auto devices = devices_for(placement);
     if (devices.empty()) waive_without_gpu(id);
     for (const auto& device : devices) {
       id.device = device;
-      require_room(id, holder);
-      if (const auto reason = holder.allocate ? "" : Peers::of_this_run().refusal(holder.name);
+      require_room(id, allocator);
+      if (const auto reason = allocator.allocate ? "" : Peers::of_this_run().refusal(allocator.name);
           !reason.empty()) {
         plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
         continue;
@@ -221,15 +194,15 @@ class Planner {
   }
 
   /// @throws UsageError with what would fit
-  void require_room(const Identity& id, const Holder& holder) const {
+  void require_room(const Identity& id, const TableAllocator& allocator) const {
     const auto bytes = bytes_of(id);
-    const auto needed = holder.needs(id.placement, bytes);
+    const auto needed = allocator.needs(id.placement, bytes);
     const auto free = id.placement == "device" ? speedtorch::cuda_free_bytes(at::Device(id.device))
                                                : machine_.memory_available;
     if (needed <= free) return;
     auto fitting = id;
     fitting.rows = free / (bytes / id.rows);
-    while (fitting.rows > 0 && holder.needs(id.placement, bytes_of(fitting)) > free) fitting.rows /= 2;
+    while (fitting.rows > 0 && allocator.needs(id.placement, bytes_of(fitting)) > free) fitting.rows /= 2;
     const auto cure = fitting.rows > 0 ? fmt::format("--rows {} would fit", fitting.rows)
                                        : std::string("not even one row fits; use a smaller --dim");
     throw UsageError(fmt::format("{} × {} {} in {} needs {} ({} bytes), {} are available\n{}", id.rows,
@@ -237,7 +210,7 @@ class Planner {
                                  harness::human_bytes(free), cure));
   }
 
-  /// Nothing where the user chose the devices.
+  /// No-op if the user chose the devices.
   void waive_without_gpu(Identity id) {
     if (!devices_.empty()) return;
     const auto& cuda = speedtorch::cuda_status();
@@ -246,29 +219,29 @@ class Planner {
         reports::unmeasured(id, Status::waived, fmt::format("missing: {}; {}", cuda.missing, cuda.cure)));
   }
 
-  /// One line for each peer that was asked for and holds nothing here. Beside another suite it has its part
-  /// there.
+  /// One line for each peer that was asked for and allocates nothing here. With another suite it may take
+  /// part there.
   void waive_absent_peers() {
     if (options_.suites.size() > 1) return;
     for (const auto& name : options_.peers) {
       const auto is_its = [&](const Identity& id) { return id.method == name; };
       if (std::ranges::any_of(plan_.cases, is_its) || std::ranges::any_of(plan_.waived, is_its, &Record::id))
         continue;
-      const auto holder = std::ranges::find(holders(), name, &Holder::name);
+      const auto allocator = std::ranges::find(allocators(), name, &TableAllocator::name);
       auto id = shapes().front();
       id.method = name, id.device = devices_.empty() ? "cpu" : devices_.front();
       id.placement = placements().front();
-      const auto where = holder == holders().end()
+      const auto where = allocator == allocators().end()
                              ? std::string("moves rows and holds no table: it goes with --suite transfer")
-                             : fmt::format("holds tables in {} only", fmt::join(holder->placements, ", "));
+                             : fmt::format("holds tables in {} only", fmt::join(allocator->placements, ", "));
       plan_.waived.push_back(reports::unmeasured(id, Status::waived, where));
     }
   }
 
   [[nodiscard]] std::string nothing_to_do() const {
     Names known;
-    for (const auto& holder : holders())
-      known.push_back(fmt::format("{} ({})", holder.name, fmt::join(holder.placements, ", ")));
+    for (const auto& allocator : allocators())
+      known.push_back(fmt::format("{} ({})", allocator.name, fmt::join(allocator.placements, ", ")));
     return fmt::format(
         "nothing to hold: no --method of --suite memory is left in --placement {}{}\nmethods: {}",
         fmt::join(placements(), ","),
@@ -279,19 +252,18 @@ class Planner {
   const Options& options_;
   const harness::Machine& machine_;
   std::optional<Identity> only_;  ///< the case of --case
-  Names devices_;                 ///< those asked for; empty: whatever is there
+  Names devices_;                 ///< given; empty: all there are
   MemoryPlan plan_;
 };
 
 }  // namespace
 
 const harness::AxisDefaults& memory_axes() {
-  static const harness::AxisDefaults axes{{"touched", *reports::find(reports::known_axes(), "touched")}};
+  static const harness::AxisDefaults axes{{"touched", 1.0}};
   return axes;
 }
 
 MemoryPlan plan_memory(const Options& options, const harness::Machine& machine) {
-  refuse_idle_options(options);
   return Planner(options, machine).plan();
 }
 

@@ -1,13 +1,12 @@
-/// The plan of the memory suite: which tables are held on this machine, by whom and where, and what is
-/// waived.
+/// The plan of the memory suite: which allocators hold which tables in which placements, and what is waived.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "benchmarks/suite/options.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
 
 namespace stbench {
@@ -21,7 +20,7 @@ struct MemoryPlan {
 /// The further axis of the memory suite and its default: `touched`, the part of the table that is written.
 const harness::AxisDefaults& memory_axes();
 
-/// What the options come to. Without --rows as many of the seed's 10,000,000 rows as the memory has room for.
+/// Plans the options. Without --rows, as many of SpeedTorch's 10,000,000 rows as the memory has room for.
 /// @throws UsageError for what cannot be done as asked, before anything is allocated.
 MemoryPlan plan_memory(const Options& options, const harness::Machine& machine);
 

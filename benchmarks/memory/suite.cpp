@@ -1,40 +1,42 @@
-/// The memory suite: what holding a table costs, by who makes its memory and where. One process a case, and
-/// nothing is timed.
+/// The memory suite: the memory that a table costs, by allocator and placement. Each case has its own
+/// process; nothing is timed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benchmarks/memory/held_table.h"
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
+#include "benchmarks/memory/footprint.h"
 #include "benchmarks/memory/plan.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/suite.h"
-#include "benchmarks/transfer/arena.h"
-#include "benchmarks/transfer/axes.h"
+#include "benchmarks/tables/row_shape.h"
+#include "reports/tables/memory_table.h"
 
 namespace stbench::memory_suite {
 namespace {
 
-/// Filling, checking and freeing a table on the slowest of machines; only the progress line uses it.
+/// Speed of filling, checking and freeing a table on slow machines; only for the progress line.
 constexpr double bytes_a_second = 1e9, start_seconds = 1;
 
 class MemoryGroup final : public Group {
  public:
-  MemoryGroup(const reports::Identity& id, HoldTerms terms) : terms_(std::move(terms)) {
+  MemoryGroup(const reports::Identity& id, FootprintTerms terms) : terms_(std::move(terms)) {
     cases = {id};
     title = fmt::format("{} in {}, {}", id.suite, id.placement, id.method);
     seconds = start_seconds + static_cast<double>(shape_of(id).bytes()) / bytes_a_second;
   }
 
-  /// A case that is interrupted is not finished, and is none of the report.
+  /// An interrupted case is unfinished and not reported.
   std::vector<reports::Record> measure(Bench& bench) override {
     terms_.stop = [&bench] { return bench.stop(); };
-    auto record = measure_held_table(cases.front(), terms_);
+    auto record = measure_footprint(cases.front(), terms_);
     if (record.status == reports::Status::failed && bench.stop()) return {};
     return {std::move(record)};
   }
 
  private:
-  HoldTerms terms_;
+  FootprintTerms terms_;
 };
 
 Plan plan(const Options& options, const harness::Machine& machine) {
@@ -46,7 +48,7 @@ Plan plan(const Options& options, const harness::Machine& machine) {
   result.waived = std::move(memory.waived), result.warnings = std::move(memory.warnings);
   for (const auto& id : memory.cases) {
     result.groups.push_back(std::make_unique<MemoryGroup>(
-        id, HoldTerms{.seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus}));
+        id, FootprintTerms{.seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus}));
   }
   if (auto peers = Peers::of_this_run().versions(); !peers.empty())
     result.environment["peers"] = std::move(peers);
@@ -58,16 +60,23 @@ std::vector<AxisInfo> describe() {
     return fmt::format("{}", fmt::join(names, " "));
   };
   std::vector<std::string> usual, peers;
-  for (const auto& holder : holders()) (holder.asked_only ? peers : usual).push_back(holder.name);
-  return {{"placement", list(transfer_axes::placements()), "all"},
+  for (const auto& allocator : allocators()) (allocator.asked_only ? peers : usual).push_back(allocator.name);
+  return {{"placement", list(closed_axes::placements()), "all"},
           {"method", list(usual), "all"},
           {"peers", list(peers), "none"},
           {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
-          {"dtype", list(transfer_axes::dtypes()), "float32"},
+          {"dtype", list(closed_axes::dtypes()), "float32"},
           {"row-bytes", "any number, instead of dim and dtype", "-"},
           {"rows", "any number", "10M, or what the memory has room for"},
           {"dim", "any number", "128"},
           {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}};
+}
+
+std::vector<MethodInfo> method_list() {
+  std::vector<MethodInfo> list;
+  for (const auto& allocator : allocators())
+    list.push_back({allocator.name, allocator.summary, allocator.role, allocator.asked_only});
+  return list;
 }
 
 const RegisterSuite registration{{
@@ -75,6 +84,10 @@ const RegisterSuite registration{{
     .summary = "what holding a table costs, by who makes its memory and where",
     .axes = memory_axes(),
     .describe = describe,
+    .methods = method_list,
+    .times_cases = false,
+    .waives_strange_peers = true,
+    .tables = {reports::memory_tables, /*waived_too=*/true},
     .plan = plan,
 }};
 

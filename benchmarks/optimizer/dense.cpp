@@ -1,24 +1,24 @@
 #include <ATen/ops/embedding_dense_backward.h>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/steps/libtorch_optimizer.h"
 
 namespace stbench {
 namespace {
 
-/// LibTorch's optimizer on the whole table, as after a backward of nn::Embedding: the gradient is as large as
-/// the table, and ready; making it is not in the time. It moves every row that has a momentum, not only the
+/// LibTorch's optimizer on the whole table, as after the backward pass of nn::Embedding. The gradient is as
+/// large as the table and is made before the timed step. Every row that has a momentum moves, not only the
 /// batch's.
 class DenseStep final : public RowStepper {
  public:
-  DenseStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world, libtorch_equivalent(world.options)),
-        leaf_(leaf_on(world.param)),
-        optimizer_(world.options, {leaf_}) {
-    optimizer_.set_state(leaf_, steps_, world.states);
+  DenseStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture, libtorch_equivalent(fixture.options)),
+        leaf_(leaf_on(fixture.param)),
+        optimizer_(fixture.options, {leaf_}) {
+    optimizer_.set_state(leaf_, steps_, fixture.states);
   }
   void prepare(int set) override {
-    leaf_.mutable_grad() = at::embedding_dense_backward(world_.grad, index(set), leaf_.size(0), -1, false);
+    leaf_.mutable_grad() = at::embedding_dense_backward(fixture_.grad, index(set), leaf_.size(0), -1, false);
   }
   void step(int /*set*/) override { optimizer_.step(), ++steps_; }
 
@@ -34,8 +34,8 @@ const RegisterStepMethod registration(
                      .name = "dense",
                      .summary = "LibTorch: torch::optim on the whole table",
                      .role = harness::Role::libtorch,
-                     .refuses = [](const auto& id) { return libtorch_lacks(optimizer_of(id)); },
-                     .open = step_in<OptimizerWorld, DenseStep>,
+                     .skip_reason = [](const auto& id) { return libtorch_lacks(optimizer_of(id)); },
+                     .open = step_in<OptimizerFixture, DenseStep>,
                  });
 
 }  // namespace

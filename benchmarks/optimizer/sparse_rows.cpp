@@ -1,18 +1,17 @@
 #include "speedtorch/optim/sparse_rows.h"
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 
 namespace stbench {
 namespace {
 
-/// This library's fused step: parameter and states updated in place where they lie, copies of a row summed
-/// first.
+/// This library's fused step: sums duplicates of a row first, then updates parameter and states in place.
 class SparseRowsStep final : public RowStepper {
  public:
-  SparseRowsStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world), rows_(world.param, world.options, world.states) {
+  SparseRowsStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture), rows_(fixture.param, fixture.options, fixture.states) {
     rows_.set_steps(steps_);
   }
-  void step(int set) override { rows_.step(index(set), world_.grad), ++steps_; }
+  void step(int set) override { rows_.step(index(set), fixture_.grad), ++steps_; }
 
  private:
   speedtorch::SparseRows rows_;
@@ -23,7 +22,7 @@ const RegisterStepMethod registration("optimizer",
                                           .name = "sparse_rows",
                                           .summary = "this library: SparseRows, fused and in place",
                                           .role = harness::Role::ours,
-                                          .open = step_in<OptimizerWorld, SparseRowsStep>,
+                                          .open = step_in<OptimizerFixture, SparseRowsStep>,
                                       });
 
 }  // namespace

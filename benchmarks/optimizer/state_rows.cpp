@@ -1,56 +1,46 @@
-#include <algorithm>
-
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/transfer/method.h"
 
 namespace stbench {
 namespace {
 
-const Method& method_named(const std::string& name) {
-  return *std::ranges::find(methods(), name, &Method::name);
-}
-
-/// The rows of all state tables into small tensors and back, by a method of the transfer suite.
+/// Moves the rows of all state tables into small tensors, or back, by a method of the transfer suite.
 class StateStep final : public Stepper {
  public:
-  StateStep(const reports::Identity& id, StateWorld& world)
-      : world_(world), method_(method_named(id.method)), to_(id.direction == "to") {}
+  StateStep(const reports::Identity& id, StateFixture& fixture)
+      : tables_(fixture.tables),
+        method_(method_named(id.method)),
+        to_(direction_of(id.direction) == Direction::to) {}
 
   void prepare(int set) override {
-    for (const auto& arena : world_.arenas) {
-      if (to_)
-        arena->forget_result();
-      else
-        arena->prepare_values(method_.pattern, set, 0);
+    for (const auto& table : tables_) {
+      to_ ? table->forget_results() : table->prepare_values(method_.pattern, set, 0);
     }
   }
   void step(int set) override {
-    for (const auto& arena : world_.arenas) (to_ ? method_.to : method_.from)(*arena, set);
+    for (const auto& table : tables_) (to_ ? method_.to : method_.from)(table->operands, set);
   }
   void remember(int set) override {
-    for (const auto& arena : world_.arenas) {
-      if (to_)
-        arena->poison_model();
-      else
-        arena->poison_rows(method_.pattern, set);
+    for (const auto& table : tables_) {
+      to_ ? table->poison_model() : table->verifier.poison_rows(table->operands, method_.pattern, set);
     }
   }
   harness::Check check(int set) override {
     harness::Check all;
-    for (const auto& arena : world_.arenas) {
-      merge(all, to_ ? arena->check_model(method_.pattern, set, 0, method_.equality)
-                     : arena->check_named(method_.pattern, set, 0));
-      if (!to_) merge(all, arena->check_others(method_.pattern, set));
+    for (const auto& table : tables_) {
+      merge(all, to_ ? table->check_model(method_.pattern, set, 0, method_.equality)
+                     : table->verifier.check_named(method_.pattern, set, 0));
+      if (!to_) merge(all, table->verifier.check_others(method_.pattern, set));
     }
     return all;
   }
   [[nodiscard]] std::int64_t payload_bytes() const override {
-    return std::ssize(world_.arenas) * world_.arenas.front()->payload_bytes();
+    return std::ssize(tables_) * tables_.front()->operands.payload_bytes();
   }
-  [[nodiscard]] std::int64_t index_bytes() const override { return world_.arenas.front()->index_bytes(); }
+  [[nodiscard]] std::int64_t index_bytes() const override { return tables_.front()->operands.index_bytes(); }
 
  private:
-  StateWorld& world_;
+  std::vector<std::unique_ptr<TransferFixture>>& tables_;
   const Method& method_;
   bool to_;
 };
@@ -60,8 +50,8 @@ StepMethod moved_by(const std::string& name, harness::Role role) {
           .summary = "states by this method of the transfer suite",
           .role = role,
           .directions = {"to", "from"},
-          .refuses = [name](const auto& id) { return method_named(name).refuses(id); },
-          .open = step_in<StateWorld, StateStep>};
+          .skip_reason = [name](const auto& id) { return method_named(name).skip_reason(transfer_case(id)); },
+          .open = step_in<StateFixture, StateStep>};
 }
 
 const RegisterStepMethod ours("optimizer", moved_by("speedtorch", harness::Role::ours));

@@ -1,18 +1,17 @@
-/// The optimizer suite: what a step on the rows of a batch costs, and what moving their states there and back
-/// does.
-///
-/// Contestants are files in benchmarks/optimizer/.
+/// The optimizer suite: the cost of a step on the rows of a batch, and of moving their states there and back.
+/// Its methods are files in benchmarks/optimizer/.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
+#include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/sums.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/distribution.h"
 #include "harness/errors.h"
-#include "harness/suggest.h"
 #include "reports/columns.h"
 #include "speedtorch/optim/sparse_rows.h"
 
@@ -20,14 +19,15 @@ namespace stbench::optimizer_suite {
 namespace {
 
 using reports::Identity;
+using speedtorch::Placement;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
 
 const Names host_placements{"libtorch", "pageable", "hugepage", "mapped"};
-/// A GPU steps tables that it reads and writes by itself.
+/// A GPU steps tables that its kernels can read and write.
 const Names gpu_placements{"pinned", "device"};
 
-/// What a preset takes where the user names nothing.
+/// The values of a preset for axes that the user does not give.
 struct OptimizerPreset {
   Names directions, optimizers, distributions, placed;
   std::int64_t rows = 0, batch = 0;
@@ -58,116 +58,83 @@ OptimizerPreset preset(const std::string& name) {
   return {{"to", "from", "sum", "step"}, all, {"uniform"}, {"libtorch", "hugepage"}, 1'000'000, 131'072, 8};
 }
 
-void require(const std::string& text, const std::string& option, const Names& known) {
-  if (!contains(known, text)) throw UsageError(harness::unknown_name(text, option, known));
-}
+harness::AxisDefaults axes() { return {{"optimizer", "Adam"}}; }
 
-/// Options of other suites that would be ignored.
-void refuse_idle_options(const Options& options) {
-  if (options.suites.size() > 1) return;
-  const std::pair<const char*, bool> given[] = {{"--row-bytes", !options.row_bytes.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--isa", !options.isas.empty()},
-                                                {"--workload", !options.workloads.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present) throw UsageError(fmt::format("{} has no meaning for --suite optimizer", name));
-  }
-}
+/// The case moves the states' rows; otherwise it is a step.
+bool moves_states(const Identity& id) { return id.direction != "step"; }
 
 std::int64_t states_of(const Identity& id) {
   return std::ssize(speedtorch::state_names(optimizer_named(optimizer_of(id))));
 }
 
-/// @throws UsageError where a value of the cell cannot be
+/// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
   if (id.dtype != "float32")
     throw UsageError(fmt::format("--dtype {}: --suite optimizer has float32 only", id.dtype));
-  for (const auto& [name, value] : {std::pair{"--rows", id.rows}, {"--dim", id.dim}, {"--batch", id.batch}}) {
-    if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
-  }
+  require_positive({{"--rows", id.rows}, {"--dim", id.dim}, {"--batch", id.batch}});
   harness::IndexSource(harness::parse_distribution(id.distribution)).require(id.rows, id.batch);
 }
 
-/// In the steps preset each side is where its users have it; elsewhere every contestant is everywhere.
+/// In the steps preset each method runs only in the placement that its users choose; in other presets all
+/// methods run in all placements.
 Names methods_of(const Options& options, const Identity& id) {
   if (options.preset != "steps") return {};
-  if (id.device != "cpu") return {"sparse_rows", "swap", "link"};
-  return id.placement == "libtorch" ? Names{"torch_sparse"} : Names{"sparse_rows", "swap"};
+  if (on_gpu(id)) return {"sparse_rows", "swap", "link"};
+  return placement_of(id.placement) == Placement::libtorch ? Names{"torch_sparse"}
+                                                           : Names{"sparse_rows", "swap"};
 }
 
-/// Every combination, those that differ in nothing but placement (and so have tables of their own) in one
-/// group.
+/// Every combination. Those that differ in placement only, and so have their own tables, share rounds.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
-  refuse_idle_options(options);
+  for (const auto& dtype : options.dtypes) {
+    if (dtype != "float32")
+      throw UsageError(fmt::format("--dtype {}: --suite optimizer has float32 only", dtype));
+  }
   const auto standard = preset(options.preset);
   const auto distributions = given_or(options.distributions, standard.distributions);
-  std::vector<StepCell> all;
-  int group = 0;
-  const auto add = [&](Identity id) {
-    const bool moved = id.direction != "step";
-    if (moved && (states_of(id) == 0 || id.distribution != distributions.front())) return;
-    const bool on_host = id.device == "cpu";
-    const auto& placements = on_host ? host_placements : gpu_placements;
-    for (const auto& placement : given_or(options.placements, on_host ? standard.placed : gpu_placements)) {
-      if (!contains(placements, placement)) continue;
-      id.placement = placement;
-      require_cell(id);
-      all.push_back({id, group, standard.seconds, methods_of(options, id)});
-    }
-    ++group;
-  };
-  for (const auto& device : step_devices(options)) {
-    for (const auto cores : cores_of(options, machine)) {
-      for (const auto& optimizer : given_or(options.optimizers, standard.optimizers)) {
-        for (const auto rows : given_or(options.rows, {standard.rows})) {
-          for (const auto dim : given_or(options.dims, {128})) {
-            for (const auto batch : given_or(options.batches, {standard.batch})) {
-              for (const auto& distribution : distributions) {
-                for (const auto& direction : given_or(options.directions, standard.directions)) {
-                  if (!contains({"to", "from", "step"}, direction)) continue;
-                  add({.suite = "optimizer",
-                       .direction = direction,
-                       .device = device,
-                       .dtype = given_or(options.dtypes, {"float32"}).front(),
-                       .index_dtype = given_or(options.index_dtypes, {"int64"}).front(),
-                       .distribution = distribution,
-                       .rows = rows,
-                       .dim = dim,
-                       .batch = batch,
-                       .cores = cores,
-                       .axes = {{"optimizer", optimizer}}});
-                }
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-  return all;
+  auto directions = given_or(options.directions, standard.directions);
+  std::erase_if(directions, [](const auto& name) { return !contains({"to", "from", "step"}, name); });
+  std::vector<Identity> all{{.suite = "optimizer", .dtype = "float32", .axes = axes()}};
+  cross(all, step_devices(options), &Identity::device);
+  cross(all, cores_of(options, machine), &Identity::cores);
+  cross(all, given_or(options.optimizers, standard.optimizers), further_axis("optimizer"));
+  cross(all, given_or(options.rows, {standard.rows}), &Identity::rows);
+  cross(all, given_or(options.dims, {128}), &Identity::dim);
+  cross(all, given_or(options.batches, {standard.batch}), &Identity::batch);
+  cross(all, distributions, &Identity::distribution);
+  cross(all, directions, &Identity::direction);
+  std::erase_if(all, [&](const Identity& id) {
+    return moves_states(id) && (states_of(id) == 0 || id.distribution != distributions.front());
+  });
+  auto cells = cells_of(all, standard.seconds);
+  cross(cells, placements_asked_for(options, standard.placed, host_placements, gpu_placements),
+        placement_axis);
+  cross(cells, given_or(options.index_dtypes, {"int64"}),
+        [](StepCell& cell, const std::string& dtype) { cell.id.index_dtype = dtype; });
+  for (auto& cell : cells) require_cell(cell.id), cell.methods = methods_of(options, cell.id);
+  return cells;
 }
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
-  require(optimizer_of(id), "--case: optimizer", optimizer_names());
-  require(id.index_dtype, "--case: index dtype", transfer_axes::index_dtypes());
+  require_known(optimizer_of(id), "--case: optimizer", optimizer_names());
+  require_known(id.index_dtype, "--case: index dtype", closed_axes::index_dtypes());
   require_cell(id);
-  if (id.direction != "step" && states_of(id) == 0)
+  if (moves_states(id) && states_of(id) == 0)
     throw UsageError(fmt::format("--case: {} has no states to move", optimizer_of(id)));
   return {id, 0, 60};
 }
 
-std::unique_ptr<StepWorld> world(const Identity& id, const StepTerms& terms) {
-  if (id.direction != "step") return std::make_unique<StateWorld>(id, terms);
-  return std::make_unique<OptimizerWorld>(id, terms);
+std::unique_ptr<StepFixture> fixture(const Identity& id, const StepTerms& terms) {
+  if (moves_states(id)) return std::make_unique<StateFixture>(id, terms);
+  return std::make_unique<OptimizerFixture>(id, terms);
 }
 
-/// Of the tables, and of a dense gradient beside them on the case's device, those in the memory of the GPU or
-/// of the host.
+/// Bytes of the tables, and of a dense gradient on the case's device, that are in the GPU's memory or in the
+/// host's.
 std::int64_t needed_in(bool gpu, const Identity& id) {
-  const bool steps = id.direction == "step";
-  const auto tables = (id.placement == "device") == gpu ? states_of(id) + (steps ? 1 : 0) : 0;
-  return bytes_or_most(id, 4 * (tables + (steps && (id.device != "cpu") == gpu ? 1 : 0)));
+  const bool steps = !moves_states(id), on_device = placement_of(id.placement) == Placement::device;
+  const auto tables = on_device == gpu ? states_of(id) + (steps ? 1 : 0) : 0;
+  return bytes_or_most(id, 4 * (tables + (steps && on_gpu(id) == gpu ? 1 : 0)));
 }
 
 std::vector<AxisInfo> describe() {
@@ -176,6 +143,7 @@ std::vector<AxisInfo> describe() {
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
+          {"dtype", "float32", "float32"},
           {"index-dtype", "int64 int32", "int64"},
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
@@ -187,15 +155,15 @@ std::vector<AxisInfo> describe() {
 
 void derive(std::vector<reports::Record>& records, const Options& options) {
   const auto directions = given_or(options.directions, preset(options.preset).directions);
-  if (options.case_sentence.empty() && contains(directions, "sum")) add_sums(records, "optimizer");
+  if (options.case_id.empty() && contains(directions, "sum")) add_sums(records, "optimizer");
 }
 
 const RegisterStepSuite registration{{
     .name = "optimizer",
     .summary = "a step on the rows of a batch, and its states there and back",
-    .axes = {{"optimizer", *reports::find(reports::known_axes(), "optimizer")}},
+    .axes = axes(),
     .directions = {"to", "from", "step"},
-    .presets = {"quick", "standard", "full", "steps"},
+    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite contiguous."}},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
     .describe = describe,
@@ -203,7 +171,7 @@ const RegisterStepSuite registration{{
     .cell_of_case = cell_of_case,
     .needs = [](const Identity& id) { return needed_in(false, id); },
     .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
-    .world = world,
+    .fixture = fixture,
     .derive = derive,
 }};
 

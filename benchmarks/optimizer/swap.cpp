@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/steps/libtorch_optimizer.h"
 #include "speedtorch/optim/optimizer_factory.h"
 #include "speedtorch/tables/model_factory.h"
@@ -11,17 +11,17 @@
 namespace stbench {
 namespace {
 
-/// SpeedTorch's way: the batch's rows and their states are gathered, an optimizer (LibTorch's, or ours of
-/// those that it lacks) steps the small tensors, and they are scattered back. Copies of a row are summed
-/// first, or each would be trained by itself.
+/// SpeedTorch's way: gathers the batch's rows and their states, steps the small tensors with an optimizer
+/// (LibTorch's, or ours if it has none), and scatters them back. Duplicates of a row are summed first, or
+/// each would be trained by itself.
 class SwapStep final : public RowStepper {
  public:
-  SwapStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world, libtorch_equivalent(world.options)),
-        leaf_(leaf_for(world.param)),
-        optimizer_(optimizer_to_swap(world.options, {leaf_})),
-        rows_(leaf_, world.param_table),
-        states_(*optimizer_, leaf_, world.state_tables) {
+  SwapStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture, libtorch_equivalent(fixture.options)),
+        leaf_(leaf_for(fixture.param)),
+        optimizer_(optimizer_to_swap(fixture.options, {leaf_})),
+        rows_(leaf_, fixture.param_table),
+        states_(*optimizer_, leaf_, fixture.state_tables) {
     states_.set_steps(steps_);
   }
 
@@ -29,7 +29,7 @@ class SwapStep final : public RowStepper {
     rows_.before_forward_pass(index(set));
     states_.before_forward_pass(rows_);
     leaf_.mutable_grad() =
-        at::embedding_dense_backward(world_.grad, rows_.positions().positives, leaf_.size(0), -1, false);
+        at::embedding_dense_backward(fixture_.grad, rows_.positions().positives, leaf_.size(0), -1, false);
     optimizer_->step(), ++steps_;
     states_.after_optimizer_step();
     rows_.after_optimizer_step();
@@ -48,7 +48,7 @@ const RegisterStepMethod registration(
         .name = "swap",
         .summary = "this library's ModelFactory and OptimizerFactory around a torch::optim::Optimizer",
         .role = harness::Role::ours,
-        .open = step_in<OptimizerWorld, SwapStep>,
+        .open = step_in<OptimizerFixture, SwapStep>,
     });
 
 }  // namespace

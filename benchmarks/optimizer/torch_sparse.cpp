@@ -6,8 +6,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/devices.h"
 #include "speedtorch/memory/shared_memory.h"
 
 namespace stbench {
@@ -17,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view peer = "torch_sparse";
 
-/// A tensor that the peer maps, too.
+/// A tensor that the peer maps as well.
 struct SharedTensor {
   std::shared_ptr<speedtorch::Memory> memory;
   at::Tensor tensor;
@@ -40,19 +41,19 @@ struct SharedTensor {
   }
 };
 
-/// Python torch's optimizer on a sparse gradient, in a process of its own, with tables of its own that it
-/// allocates as its users do. The gradient is wrapped before, not yet coalesced, as autograd hands it over;
-/// the time is that of step().
+/// Python torch's optimizer on a sparse gradient, in its own process and on its own tables, which it
+/// allocates as its users do. The gradient is not coalesced yet, as autograd returns it. The time is that of
+/// step().
 class TorchSparseStep final : public RowStepper {
  public:
-  TorchSparseStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world),
+  TorchSparseStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture),
         process_(Peers::of_this_run().running(std::string(peer))),
         cell_(fmt::format("step{}", ++last_cell)),
-        grad_(world.grad),
+        grad_(fixture.grad),
         probe_({RowStepCheck::most_rows}, at::kLong),
-        seen_({1 + std::ssize(world.states), RowStepCheck::most_rows, id.dim}, at::kFloat) {
-    for (const auto& one : world.index) index_.emplace_back(one);
+        seen_({1 + std::ssize(fixture.states), RowStepCheck::most_rows, id.dim}, at::kFloat) {
+    for (const auto& one : fixture.index) index_.emplace_back(one);
     process_->ask(fmt::format("prepare {} {}", cell_, request(id).dump()), "ready");
   }
   ~TorchSparseStep() override {
@@ -63,9 +64,9 @@ class TorchSparseStep final : public RowStepper {
     }
   }
 
-  void step(int set) override { seconds(set); }
-  [[nodiscard]] bool elsewhere() const override { return true; }
-  double seconds(int set) override {
+  void step(int set) override { timed_step(set); }
+  [[nodiscard]] bool self_timed() const override { return true; }
+  double timed_step(int set) override {
     const auto text = process_->ask(fmt::format("sample {} {} 1", cell_, set), "seconds");
     double seconds = 0;
     std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -95,7 +96,7 @@ class TorchSparseStep final : public RowStepper {
             {"threads", id.cores},
             {"cpus", std::vector(cpus.begin(), cpus.begin() + count)},
             {"optimizer", optimizer_of(id)},
-            {"states", world_.state_names},
+            {"states", fixture_.state_names},
             {"steps", steps_},
             {"rows", id.rows},
             {"dim", id.dim},
@@ -119,16 +120,20 @@ std::string refusal(const reports::Identity& id) {
   return Peers::of_this_run().refusal(std::string(peer));
 }
 
-const RegisterStepMethod registration(
-    "optimizer", {
-                     .name = std::string(peer),
-                     .summary = "Python torch's optimizer on a sparse gradient",
-                     .role = harness::Role::peer,
-                     .asked_only = true,
-                     .applies = [](const auto& id) { return id.placement == "libtorch"; },
-                     .refuses = refusal,
-                     .open = step_in<OptimizerWorld, TorchSparseStep>,
-                 });
+const RegisterStepMethod registration("optimizer",
+                                      {
+                                          .name = std::string(peer),
+                                          .summary = "Python torch's optimizer on a sparse gradient",
+                                          .role = harness::Role::peer,
+                                          .asked_only = true,
+                                          .supports =
+                                              [](const auto& id) {
+                                                return placement_of(id.placement) ==
+                                                       speedtorch::Placement::libtorch;
+                                              },
+                                          .skip_reason = refusal,
+                                          .open = step_in<OptimizerFixture, TorchSparseStep>,
+                                      });
 
 }  // namespace
 }  // namespace stbench

@@ -10,8 +10,6 @@
 #include <utility>
 
 #include "benchmarks/suite/paths.h"
-#include "benchmarks/transfer/peer_cell.h"
-#include "speedtorch/memory/shared_memory.h"
 
 namespace stbench {
 namespace {
@@ -106,24 +104,6 @@ nlohmann::ordered_json Peers::versions() const {
   auto all = nlohmann::ordered_json::object();
   for (const auto& [name, versions] : versions_) all[name] = versions;
   return all;
-}
-
-Method peer_method(const std::string& name, const std::string& summary) {
-  Method method;
-  method.name = name, method.summary = summary, method.role = harness::Role::peer, method.asked_only = true;
-  method.where = "pageable and hugepage tables with --device cpu";
-  method.applies = [](const reports::Identity& id) {
-    return id.device == "cpu" && (id.placement == "pageable" || id.placement == "hugepage");
-  };
-  method.refuses = [name](const reports::Identity& id) {
-    const auto reason = id.placement == "hugepage" ? speedtorch::huge_shared_pages_refusal() : "";
-    return reason.empty() ? Peers::of_this_run().refusal(name) : reason;
-  };
-  method.open = [name](const std::shared_ptr<Arena>& arena, const reports::Identity& id) {
-    const auto cell = std::make_shared<PeerCell>(name, arena, id);
-    return [cell](int first, int repeat) { return cell->run(first, repeat); };
-  };
-  return method;
 }
 
 }  // namespace stbench

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "benchmarks/peers/peer_process.h"
-#include "benchmarks/transfer/method.h"
 
 namespace stbench {
 
@@ -48,8 +47,5 @@ class Peers {
   std::map<std::string, std::string> missing_, never_began_;
   std::map<std::string, nlohmann::ordered_json> versions_;
 };
-
-/// A method whose rows are moved by the peer NAME in a process of its own.
-Method peer_method(const std::string& name, const std::string& summary);
 
 }  // namespace stbench

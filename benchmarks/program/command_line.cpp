@@ -5,192 +5,25 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <functional>
-#include <map>
 
-#include "benchmarks/memory/holder.h"
 #include "benchmarks/program/help.h"
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/program/output_paths.h"
-#include "benchmarks/steps/net.h"
-#include "benchmarks/steps/reference_step.h"
-#include "benchmarks/steps/step_suite.h"
+#include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/suite.h"
-#include "benchmarks/transfer/axes.h"
-#include "benchmarks/transfer/method.h"
-#include "benchmarks/transfer/workload.h"
 #include "harness/errors.h"
-#include "harness/numbers.h"
-#include "harness/pattern.h"
 #include "harness/suggest.h"
 
 namespace stbench {
 namespace {
 
 using Names = std::vector<std::string>;
+using Given = std::vector<const OptionSpec*>;
 
-Names suite_names() {
-  Names names;
-  for (const auto& suite : suites()) names.push_back(suite.name);
-  return names;
-}
-
-Names method_names() {
-  Names names;
-  for (const auto& method : methods()) names.push_back(method.name);
-  const auto add = [&](const std::string& name) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  };
-  for (const auto& holder : holders()) add(holder.name);
-  for (const auto& name : step_method_names()) add(name);
-  return names;
-}
-
-/// Of the transfer suite, and of those that step.
-Names all_directions() {
-  Names names = transfer_axes::directions();
-  names.emplace_back("step");
-  return names;
-}
-
-Names all_peer_names() {
-  Names names = peer_names();
-  for (auto& name : step_peer_names()) names.push_back(std::move(name));
-  return names;
-}
-
-std::string one_of(const std::string& text, const std::string& option, const Names& known) {
-  if (std::find(known.begin(), known.end(), text) == known.end())
-    throw UsageError(harness::unknown_name(text, option, known));
-  return text;
-}
-
-std::uint64_t parse_seed(const std::string& text) {
-  return static_cast<std::uint64_t>(harness::parse_count(text, "--seed"));
-}
-
-int parse_small(const std::string& text, const std::string& option, std::int64_t low, std::int64_t high) {
-  const auto value = harness::parse_count(text, option);
-  if (value < low || value > high)
-    throw UsageError(fmt::format("{} {}: use {} to {}", option, text, low, high));
-  return static_cast<int>(value);
-}
-
-/// Norms of a comma list, 0 among them. @throws UsageError
-std::vector<double> parse_norms(const std::string& text, const std::string& option) {
-  std::vector<double> norms;
-  for (const auto item : harness::split_list(text, option)) {
-    double norm = -1;
-    const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), norm);
-    if (error != std::errc{} || rest != item.data() + item.size() || !(norm >= 0) || norm > 1e30)
-      throw UsageError(fmt::format("{} {}: a norm is needed, or 0 for no clipping", option, item));
-    norms.push_back(norm);
-  }
-  return norms;
-}
-
-/// A regular expression that compiles. @throws UsageError
-std::string parse_filter(const std::string& text, const std::string& option) {
-  const harness::Pattern compiled(text, option);
-  return text;
-}
-
-Names names(std::string_view text, std::string_view option, const Names& known) {
-  return harness::parse_names(text, option, known);
-}
-
-/// The distributions of a comma list; their spelling is checked where they are read.
-Names split(const std::string& text, const std::string& option) {
-  const auto items = harness::split_list(text, option);
-  return {items.begin(), items.end()};
-}
-
-/// A path or sentence: what stands there, but something.
-std::string required(const std::string& text, const std::string& option) {
-  if (text.empty()) throw UsageError(fmt::format("{}: the value is empty", option));
-  return text;
-}
-
-using Reader = std::function<void(Options&, const std::string& text, const std::string& option)>;
-
-/// What reads each option's text. The texts of the help are in help.cpp; a test holds the two against each
-/// other.
-const std::vector<std::pair<std::string, Reader>>& readers() {
-  using O = Options&;
-  using T = const std::string&;
-  static const std::vector<std::pair<std::string, Reader>> all{
-      {"--suite", [](O o, T t, T n) { o.suites = names(t, n, suite_names()); }},
-      {"--direction", [](O o, T t, T n) { o.directions = names(t, n, all_directions()); }},
-      {"--placement", [](O o, T t, T n) { o.placements = names(t, n, transfer_axes::placements()); }},
-      {"--method", [](O o, T t, T n) { o.methods = names(t, n, method_names()); }},
-      {"--peers", [](O o, T t, T n) { o.peers = names(t, n, all_peer_names()); }},
-      {"--optimizer", [](O o, T t, T n) { o.optimizers = names(t, n, optimizer_names()); }},
-      {"--shape", [](O o, T t, T n) { o.shapes = split(t, n); }},
-      {"--model", [](O o, T t, T n) { o.models = names(t, n, net_names()); }},
-      {"--micro-batch",
-       [](O o, T t, T n) {
-         o.micro_batches = names(t, n, {"auto", "fixed"});
-       }},
-      {"--clip", [](O o, T t, T n) { o.clips = parse_norms(t, n); }},
-      {"--text", [](O o, T t, T n) { o.text = required(t, n); }},
-      {"--negatives", [](O o, T t, T n) { o.negatives = harness::parse_counts(t, n); }},
-      {"--device", [](O o, T t, T n) { o.devices = split(t, n); }},
-      {"--dtype", [](O o, T t, T n) { o.dtypes = names(t, n, transfer_axes::dtypes()); }},
-      {"--index-dtype", [](O o, T t, T n) { o.index_dtypes = names(t, n, transfer_axes::index_dtypes()); }},
-      {"--distribution", [](O o, T t, T n) { o.distributions = split(t, n); }},
-      {"--rows", [](O o, T t, T n) { o.rows = harness::parse_counts(t, n); }},
-      {"--dim", [](O o, T t, T n) { o.dims = harness::parse_counts(t, n); }},
-      {"--row-bytes", [](O o, T t, T n) { o.row_bytes = harness::parse_counts(t, n); }},
-      {"--batch", [](O o, T t, T n) { o.batches = harness::parse_counts(t, n); }},
-      {"--callers", [](O o, T t, T n) { o.callers = harness::parse_counts(t, n); }},
-      {"--cores", [](O o, T t, T n) { o.cores = harness::parse_counts(t, n); }},
-      {"--cache", [](O o, T t, T n) { o.caches = names(t, n, transfer_axes::caches()); }},
-      {"--isa", [](O o, T t, T n) { o.isas = names(t, n, transfer_axes::isas()); }},
-      {"--preset", [](O o, T t, T n) { o.preset = one_of(t, n, preset_names()); }},
-      {"--workload", [](O o, T t, T n) { o.workloads = names(t, n, workload_names()); }},
-      {"--filter", [](O o, T t, T n) { o.filter = parse_filter(t, n); }},
-      {"--case", [](O o, T t, T n) { o.case_sentence = required(t, n); }},
-      {"--samples", [](O o, T t, T n) { o.samples = parse_small(t, n, 1, 1'000'000); }},
-      {"--warmup", [](O o, T t, T n) { o.warmup = parse_small(t, n, 1, 1'000'000); }},
-      {"--timeout", [](O o, T t, T n) { o.timeout_s = harness::parse_seconds(t, n); }},
-      {"--verify",
-       [](O o, T t, T n) {
-         o.verify_every = one_of(t, n, {"first", "every"}) == "every";
-       }},
-      {"--seed", [](O o, T t, T) { o.seed = parse_seed(t); }},
-      {"--csv", [](O o, T t, T n) { o.csv = required(t, n); }},
-      {"--json", [](O o, T t, T n) { o.json = required(t, n); }},
-      {"--baseline", [](O o, T t, T n) { o.baseline = required(t, n); }},
-      {"--save-baseline", [](O o, T t, T n) { o.save_baseline = required(t, n); }},
-      {"--processes", [](O o, T t, T n) { o.processes = parse_small(t, n, 1, 1000); }},
-      {"--events", [](O o, T t, T n) { o.events = required(t, n); }},
-      {"--trace", [](O o, T t, T n) { o.trace = required(t, n); }},
-      {"--expect", [](O o, T t, T n) { o.expectations.push_back(parse_expectation(t, n)); }},
-      {"--color",
-       [](O o, T t, T n) {
-         o.color = one_of(t, n, {"auto", "always", "never"});
-       }},
-      {"--benchmark_filter", [](O o, T t, T n) { o.filter = parse_filter(t, n); }},
-      {"--benchmark_out", [](O o, T t, T n) { o.benchmark_out = required(t, n); }},
-      {"--benchmark_out_format",
-       [](O o, T t, T n) {
-         o.benchmark_out_format = one_of(t, n, {"json", "csv", "console"});
-       }},
-      {"--benchmark_color",
-       [](O o, T t, T n) {
-         const bool on = one_of(t, n, {"auto", "true", "false", "yes", "no"}) != "auto";
-         if (on) o.color = t == "true" || t == "yes" ? "always" : "never";
-       }},
-  };
-  return all;
-}
-
-Names option_names() {
-  Names known{"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all"};
-  for (const auto& [name, reader] : readers()) known.push_back(name);
-  for (const auto& [name, reader] : comparison_readers()) known.push_back(name);
+Names known_words() {
+  Names known;
+  for (const auto& spec : option_table()) known.push_back(spec.name);
   return known;
 }
 
@@ -236,124 +69,131 @@ std::string without_folder(const std::string& argument) {
         "--benchmark_out, --benchmark_out_format and --benchmark_color are",
         name));
   }
-  const auto meant = harness::did_you_mean(name, option_names());
+  const auto meant = harness::did_you_mean(name, known_words());
   throw UsageError(
       fmt::format("unknown option {}{}\nstbench --help lists all", name, meant.empty() ? "" : "; " + meant));
 }
 
-template <class Target, class Readers>
-void add_options(CLI::App& app, Target& target, const Readers& all) {
-  for (const auto& [name, reader] : all) {
-    const auto read = [&target, &reader = reader, option = name](const CLI::results_t& texts) {
-      if (option == "--expect") {  // each is a demand of its own
-        for (const auto& text : texts) reader(target, text, option);
-        return true;
-      }
-      if (texts.size() > 1)
-        throw UsageError(
-            fmt::format("{} is given {} times; once is right, with a comma list", option, texts.size()));
-      reader(target, texts.front(), option);
-      return true;
-    };
-    app.add_option(name, CLI::callback_t(read))
-        ->expected(1)
-        ->type_name("value")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+void add(CLI::App& app, const OptionSpec& spec, Options& options, Given& given) {
+  if (spec.value.empty()) {
+    app.add_flag_callback(spec.name, [&] { given.push_back(&spec), spec.read(options, "", spec); })
+        ->disable_flag_override();
+    return;
   }
+  const auto read = [&](const CLI::results_t& texts) {
+    if (texts.size() > 1 && !spec.has(option_rule::repeatable))
+      throw UsageError(fmt::format("{} is given {} times; once is right{}", spec.name, texts.size(),
+                                   spec.takes_list() ? ", with a comma list" : ""));
+    given.push_back(&spec);
+    for (const auto& text : texts) spec.read(options, text, spec);
+    return true;
+  };
+  app.add_option(spec.name, CLI::callback_t(read))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-/// What only a comparison looks at, or only several processes, would be ignored without them.
-void check_baseline_options(const CLI::App& app, const Options& options, const std::string& command) {
+bool is_given(const Given& given, std::string_view name) {
+  return std::ranges::any_of(given, [&](const OptionSpec* spec) { return spec->name == name; });
+}
+
+void check_processes(const Given& given, const Options& options, const std::string& command) {
   const bool several = options.processes.value_or(1) > 1 || command == "calibrate";
-  for (const char* const name : {"--csv", "--json", "--benchmark_out", "--events", "--trace"}) {
-    if (several && app.count(name) > 0)
-      throw UsageError(fmt::format(
-          "{} is of one process, and there are several; --save-baseline keeps the reports of all", name));
-  }
-  for (const char* const name :
-       {"--effect", "--metric", "--across", "--markdown", "--allow-missing", "--all"}) {
-    if (app.count(name) > 0 && options.baseline.empty())
-      throw UsageError(fmt::format("{} goes with compare, or with --baseline NAME", name));
+  const bool kept = !options.baseline.empty() || !options.save_baseline.empty() || command == "calibrate";
+  for (const auto* spec : given) {
+    if (several && spec->has(option_rule::one_process))
+      throw UsageError(
+          fmt::format("{} is of one process, and there are several; --save-baseline keeps the reports of all",
+                      spec->name));
+    if (spec->has(option_rule::compares) && options.baseline.empty())
+      throw UsageError(fmt::format("{} goes with compare, or with --baseline NAME", spec->name));
+    if (spec->name == "--baselines" && !kept)
+      throw UsageError("--baselines goes with compare, calibrate, --baseline or --save-baseline");
   }
   if (command == "calibrate" && !options.baseline.empty())
     throw UsageError("calibrate takes no --baseline: it compares its own processes with each other");
   if (command == "calibrate" && options.processes.value_or(3) < 3)
     throw UsageError("--processes: a calibration takes 3 or more, better 10");
+  if (is_given(given, "--benchmark_out_format") && options.benchmark_out.empty())
+    throw UsageError("--benchmark_out_format goes with --benchmark_out");
 }
 
-/// A case has a value for each axis; another one beside it would be ignored.
-void check_case_alone(const Options& options) {
-  const std::pair<const char*, bool> given[] = {{"--filter", !options.filter.empty()},
-                                                {"--direction", !options.directions.empty()},
-                                                {"--placement", !options.placements.empty()},
-                                                {"--method", !options.methods.empty()},
-                                                {"--workload", !options.workloads.empty()},
-                                                {"--peers", !options.peers.empty()},
-                                                {"--optimizer", !options.optimizers.empty()},
-                                                {"--negatives", !options.negatives.empty()},
-                                                {"--shape", !options.shapes.empty()},
-                                                {"--clip", !options.clips.empty()},
-                                                {"--model", !options.models.empty()},
-                                                {"--micro-batch", !options.micro_batches.empty()},
-                                                {"--device", !options.devices.empty()},
-                                                {"--dtype", !options.dtypes.empty()},
-                                                {"--index-dtype", !options.index_dtypes.empty()},
-                                                {"--distribution", !options.distributions.empty()},
-                                                {"--rows", !options.rows.empty()},
-                                                {"--dim", !options.dims.empty()},
-                                                {"--row-bytes", !options.row_bytes.empty()},
-                                                {"--batch", !options.batches.empty()},
-                                                {"--cores", !options.cores.empty()},
-                                                {"--cache", !options.caches.empty()},
-                                                {"--callers", !options.callers.empty()},
-                                                {"--isa", !options.isas.empty()}};
-  for (const auto& [name, present] : given) {
-    if (present)
-      throw UsageError(
-          fmt::format("--case and {} exclude each other: --case names one case with all its axes", name));
+/// --case names one case with all its axes; another choice beside it would be ignored.
+void check_case_alone(const Given& given) {
+  for (const auto* spec : given) {
+    if (spec->has(option_rule::chooses_cases))
+      throw UsageError(fmt::format(
+          "--case and {} exclude each other: --case names one case with all its axes", spec->name));
   }
 }
 
-/// What only some suites know would be ignored by the others.
-void check_suites_know(const Options& options) {
-  using Suites = std::vector<std::string>;
-  const std::tuple<const char*, bool, Suites> given[] = {
-      {"--optimizer", !options.optimizers.empty(), {"optimizer", "embedding", "contiguous"}},
-      {"--text", !options.text.empty(), {"embedding"}},
-      {"--negatives", !options.negatives.empty(), {"embedding"}},
-      {"--shape", !options.shapes.empty(), {"contiguous"}},
-      {"--clip", !options.clips.empty(), {"contiguous"}},
-      {"--model", !options.models.empty(), {"infinitybatch"}},
-      {"--micro-batch", !options.micro_batches.empty(), {"infinitybatch"}}};
-  for (const auto& [name, present, suites] : given) {
-    const auto& known = suites;
-    const bool any = std::ranges::any_of(options.suites, [&](const std::string& suite) {
-      return std::ranges::find(known, suite) != known.end();
-    });
-    if (present && !any && !options.suites.empty())
-      throw UsageError(fmt::format("{} has no meaning for --suite {}; it goes with {}", name,
-                                   fmt::join(options.suites, ","), fmt::join(known, ", ")));
+template <class Predicate>
+Names suites_with(Predicate has) {
+  Names names;
+  for (const auto& suite : suites()) {
+    if (has(suite)) names.push_back(suite.name);
+  }
+  return names;
+}
+
+/// @throws UsageError if none of the suites asked for takes the option
+void check_taken(const OptionSpec& spec, const Names& asked) {
+  const auto has = [&](const Suite& suite) { return takes(suite, spec.name); };
+  if (std::ranges::any_of(asked, has, suite_named)) return;
+  std::string instead;
+  for (const auto& [option, text] : suite_named(asked.front()).instead) {
+    if (option == spec.name) instead = "\n" + text;
+  }
+  throw UsageError(fmt::format("{} has no meaning for --suite {}; it goes with {}{}", spec.name,
+                               fmt::join(asked, ","), fmt::join(suites_with(has), ", "), instead));
+}
+
+/// @throws UsageError if none of the suites asked for has the method
+void check_methods(const char* option, const Names& names, bool peers, const Names& asked) {
+  for (const auto& name : names) {
+    const auto has = [&](const Suite& suite) {
+      return std::ranges::any_of(suite.methods(), [&](const MethodInfo& method) {
+        return method.name == name && (method.peer || !peers);
+      });
+    };
+    if (!std::ranges::any_of(asked, has, suite_named))
+      throw UsageError(fmt::format("{} {} is none of --suite {}; it goes with {}", option, name,
+                                   fmt::join(asked, ","), fmt::join(suites_with(has), ", ")));
   }
 }
 
-void check_together(const Options& options) {
+void check_preset(const Options& options) {
+  const auto has = [&](const Suite& suite) {
+    return std::ranges::find(suite.presets, options.preset, &PresetInfo::name) != suite.presets.end();
+  };
+  for (const auto& name : options.suites) {
+    if (has(suite_named(name))) continue;
+    Names known;
+    for (const auto& preset : suite_named(name).presets) known.push_back(preset.name);
+    throw UsageError(fmt::format("--suite {} has no preset {}; use {}\n--suite {} has it", name,
+                                 options.preset, fmt::join(known, ", "), fmt::join(suites_with(has), ",")));
+  }
+}
+
+/// What no suite asked for takes would be ignored.
+void check_suites_take(const Given& given, const Options& options) {
+  for (const auto* spec : given) {
+    if (spec->has(option_rule::of_suites)) check_taken(*spec, options.suites);
+  }
+  check_methods("--method", options.methods, false, options.suites);
+  if (std::ranges::none_of(options.suites, &Suite::waives_strange_peers, suite_named))
+    check_methods("--peers", options.peers, true, options.suites);
+  check_preset(options);
+}
+
+void check_together(const Given& given, const Options& options) {
   require_apart({{"--csv", options.csv},
                  {"--json", options.json},
                  {"--benchmark_out", options.benchmark_out},
                  {"--events", options.events},
                  {"--trace", options.trace},
                  {"--markdown", options.comparison.markdown}});
-  check_suites_know(options);
-  if (!options.case_sentence.empty()) check_case_alone(options);
-}
-
-/// list measures nothing: an option that would be ignored is refused.
-void refuse_idle_options(const CLI::App& app, const std::string& command) {
-  for (const auto* option : app.get_options()) {
-    const auto name = option->get_name();
-    if (option->count() == 0) continue;
-    throw UsageError(fmt::format("{} takes no {}: it would change nothing; it goes with run", command, name));
-  }
+  if (!options.case_id.empty()) check_case_alone(given);
 }
 
 bool is_common_command(const std::string& word) {
@@ -362,54 +202,74 @@ bool is_common_command(const std::string& word) {
 
 /// The suite of a case is its first word.
 std::string suite_of_case(const std::string& sentence) {
-  return one_of(sentence.substr(0, sentence.find_first_of(" \t\n")), "--case: the suite", suite_names());
+  const auto name = sentence.substr(0, sentence.find_first_of(" \t\n"));
+  const auto known = suites_with([](const Suite&) { return true; });
+  if (!contains(known, name)) throw UsageError(harness::unknown_name(name, "--case: the suite", known));
+  return name;
+}
+
+/// The suites that the options are about, if --suite does not say.
+void complete_suites(Options& options, bool list_tests) {
+  if (!options.suites.empty()) return;
+  if (!options.case_id.empty()) {
+    options.suites = {suite_of_case(options.case_id)};
+  } else if (!options.workloads.empty()) {
+    options.suites = {"transfer"};
+  } else if (list_tests) {
+    options.suites = suites_with([](const Suite&) { return true; });
+  } else {
+    throw UsageError(fmt::format("which suite? use --suite {}\nstbench -h shows how to begin",
+                                 fmt::join(suites_with([](const Suite&) { return true; }), ",")));
+  }
+}
+
+/// The command that the words begin with, which is taken off them.
+std::string taken_command(Names& words) {
+  if (!words.empty() && own_command(words.front()) != nullptr)
+    words.erase(words.begin());  // help was asked for
+  if (words.empty() || !is_common_command(words.front())) return "run";
+  const auto command = words.front();
+  words.erase(words.begin());
+  return command;
+}
+
+/// What a run, list or calibrate was asked for.
+Command common_command(const std::string& command, Options options, const Given& given) {
+  if (is_given(given, "--help")) return PrintCommand{long_help_text()};
+  if (is_given(given, "-h")) return PrintCommand{short_help_text()};
+  if (is_given(given, "--version")) return PrintCommand{version_text()};
+  if (command == "list" && !given.empty())
+    throw UsageError(
+        fmt::format("list takes no {}: it would change nothing; it goes with run", given.front()->name));
+  if (command == "list") return ListCommand{options, false};
+  const bool list_tests = is_given(given, "--benchmark_list_tests");
+  check_processes(given, options, command);
+  check_together(given, options);
+  complete_suites(options, list_tests);
+  check_suites_take(given, options);
+  if (list_tests) return ListCommand{options, true};
+  if (command == "calibrate") return CalibrateCommand{options};
+  return RunCommand{options};
 }
 
 }  // namespace
 
-std::vector<std::string> option_values(const std::string& option) {
-  using Values = Names (*)();
-  static const std::map<std::string, Values> of_options{
-      {"--suite", suite_names},
-      {"--direction", all_directions},
-      {"--placement", [] { return transfer_axes::placements(); }},
-      {"--method", method_names},
-      {"--peers", all_peer_names},
-      {"--optimizer", optimizer_names},
-      {"--model", net_names},
-      {"--micro-batch",
-       [] {
-         return Names{"auto", "fixed"};
-       }},
-      {"--dtype", [] { return transfer_axes::dtypes(); }},
-      {"--index-dtype", [] { return transfer_axes::index_dtypes(); }},
-      {"--cache", [] { return transfer_axes::caches(); }},
-      {"--isa", [] { return Names(transfer_axes::isas()); }},
-      {"--preset", [] { return preset_names(); }},
-      {"--workload", [] { return workload_names(); }},
-      {"--across",
-       [] {
-         return Names{"machine", "driver", "build"};
-       }},
-      {"--verify",
-       [] {
-         return Names{"first", "every"};
-       }},
-      {"--color",
-       [] {
-         return Names{"auto", "always", "never"};
-       }},
-      {"--benchmark_out_format",
-       [] {
-         return Names{"json", "csv", "console"};
-       }},
-      {"--benchmark_color",
-       [] {
-         return Names{"auto", "true", "false"};
-       }},
-  };
-  const auto found = of_options.find(option);
-  return found == of_options.end() ? Names{} : found->second();
+std::vector<const OptionSpec*> parse_options(Names& words, Options& options, unsigned rule) {
+  CLI::App app("stbench");
+  Given given;
+  app.set_help_flag();
+  app.allow_extras();
+  for (const auto& spec : option_table()) {
+    if (rule == 0 || spec.has(rule)) add(app, spec, options, given);
+  }
+  try {
+    std::ranges::reverse(words);  // CLI11 takes its arguments from the back
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("{}\nstbench --help explains each option", error.what()));
+  }
+  words = app.remaining();
+  return given;
 }
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
@@ -419,57 +279,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     return own->parse({arguments.begin() + 1, arguments.end()});
   Options options;
   for (const auto& argument : arguments) options.argv.push_back(without_folder(argument));
-  std::vector<std::string> words = arguments;
-  std::string command = "run";
-  if (!words.empty() && own_command(words.front()) != nullptr)
-    words.erase(words.begin());  // help was asked for
-  if (!words.empty() && is_common_command(words.front())) {
-    command = words.front();
-    words.erase(words.begin());
-  }
+  auto words = arguments;
+  const auto command = taken_command(words);
   options.measuring_words = words;
-
-  CLI::App app("stbench");
-  app.set_help_flag();
-  app.allow_extras();
-  add_options(app, options, readers());
-  add_options(app, options.comparison, comparison_readers());
-  app.add_flag("--allow-missing", options.comparison.allow_missing)->disable_flag_override();
-  app.add_flag("--all", options.comparison.all)->disable_flag_override();
-  bool help = false, long_help = false, version = false, list_tests = false;
-  app.add_flag("-h", help)->disable_flag_override();
-  app.add_flag("--help", long_help)->disable_flag_override();
-  app.add_flag("--version", version)->disable_flag_override();
-  app.add_flag("--dry-run", options.dry_run)->disable_flag_override();
-  app.add_flag("--benchmark_list_tests", list_tests)->disable_flag_override();
-  try {
-    std::reverse(words.begin(), words.end());  // CLI11 takes its arguments from the back
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}\nstbench --help explains each option", error.what()));
-  }
-
-  if (long_help) return PrintCommand{long_help_text()};
-  if (help) return PrintCommand{short_help_text()};
-  if (version) return PrintCommand{version_text()};
-  if (const auto extras = app.remaining(); !extras.empty()) refuse_extra(extras.front());
-  if (command == "list") {
-    refuse_idle_options(app, command);
-  } else {
-    check_baseline_options(app, options, command);
-  }
-  check_together(options);
-  if (options.suites.empty() && !options.case_sentence.empty())
-    options.suites = {suite_of_case(options.case_sentence)};
-  if (options.suites.empty() && !options.workloads.empty()) options.suites = {"transfer"};
-  if (command == "list") return ListCommand{options, false};
-  if (list_tests) return ListCommand{options, true};
-  if (options.suites.empty()) {
-    throw UsageError(fmt::format("which suite? use --suite {}\nstbench -h shows how to begin",
-                                 fmt::join(suite_names(), ",")));
-  }
-  if (command == "calibrate") return CalibrateCommand{options};
-  return RunCommand{options};
+  const auto given = parse_options(words, options);
+  const bool printed = is_given(given, "--help") || is_given(given, "-h") || is_given(given, "--version");
+  if (!printed && !words.empty()) refuse_extra(words.front());
+  return common_command(command, std::move(options), given);
 }
 
 }  // namespace stbench

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benchmarks/program/own_command.h"
-#include "benchmarks/suite/options.h"
+#include "benchmarks/suite/option_spec.h"
 
 namespace stbench {
 
@@ -27,6 +27,13 @@ struct PrintCommand {
 };
 
 using Command = std::variant<RunCommand, ListCommand, CalibrateCommand, PrintCommand, Execute>;
+
+/// Reads the words into the options. `words` keeps those that are no option.
+/// @param rule only options with this rule (option_rule) are known; 0: all
+/// @returns the options that were given, in the order of the table
+/// @throws UsageError
+std::vector<const OptionSpec*> parse_options(std::vector<std::string>& words, Options& options,
+                                             unsigned rule = 0);
 
 /// @throws UsageError naming the word and what would be right.
 Command parse_command_line(const std::vector<std::string>& arguments);

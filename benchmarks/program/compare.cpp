@@ -13,6 +13,7 @@
 #include "benchmarks/program/own_command.h"
 #include "benchmarks/program/own_processes.h"
 #include "benchmarks/program/report_sink.h"
+#include "benchmarks/program/row_plan.h"
 #include "benchmarks/program/screen.h"
 #include "harness/errors.h"
 #include "reports/compare/baselines.h"
@@ -211,6 +212,7 @@ int run_with_baseline(const Options& options) {
   quiet.csv.clear(), quiet.json.clear();  // of a run these are its own report's
   quiet.color = options.color;
   Outputs outputs(quiet);
+  const RowPlanOfBaseline plan_of_base(base.reports);  // the code is compared, not the plan
   const int processes = options.processes.value_or(1);
   auto runs =
       run_processes(options, processes, processes == 1 && !sink.takes_stdout() && comparing.markdown != "-");

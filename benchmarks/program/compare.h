@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/program/comparison_options.h"
+#include "benchmarks/program/compare_command.h"
 #include "benchmarks/suite/options.h"
 
 namespace stbench {

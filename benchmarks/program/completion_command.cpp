@@ -40,32 +40,24 @@ std::string commands_with_files(std::string_view separator) {
   return names;
 }
 
-std::string names_of(const std::vector<Option>& options) {
-  std::string names;
-  for (const auto& option : options) names += (names.empty() ? "" : " ") + option.name;
-  return names;
-}
-
 std::string run_options() {
   std::string names;
-  for (const auto& section : option_table()) names += (names.empty() ? "" : " ") + names_of(section.options);
+  for (const auto& spec : option_table()) names += (names.empty() ? "" : " ") + spec.name;
   return names;
 }
 
 template <class Line>
 std::string each_option(Line line) {
   std::string text;
-  for (const auto& section : option_table()) {
-    for (const auto& option : section.options) text += line(option);
-  }
+  for (const auto& spec : option_table()) text += line(spec);
   return text;
 }
 
 // ---- bash
 
-std::string bash_values(const Option& option) {
-  if (!option.values.empty())
-    return fmt::format("    {}) values='{}' ;;\n", option.name, fmt::join(option.values, " "));
+std::string bash_values(const OptionSpec& option) {
+  if (option.values)
+    return fmt::format("    {}) values='{}' ;;\n", option.name, fmt::join(option.values(), " "));
   if (option.takes_file()) return fmt::format("    {}) files=1 ;;\n", option.name);
   return option.value.empty() ? "" : fmt::format("    {}) return ;;\n", option.name);
 }
@@ -132,14 +124,14 @@ std::string zsh_text(std::string_view text) {
   return safe;
 }
 
-std::string zsh_line(const Option& option) {
+std::string zsh_line(const OptionSpec& option) {
   const auto begin =
       fmt::format("    '{}{}[{}]", option.name, option.value.empty() ? "" : "=", zsh_text(option.brief));
   if (option.value.empty()) return begin + "' \\\n";
   const auto value = zsh_text(option.value);
   if (option.takes_file()) return fmt::format("{}:{}:_files' \\\n", begin, value);
-  if (option.values.empty()) return fmt::format("{}:{}: ' \\\n", begin, value);
-  const auto values = fmt::format("{}", fmt::join(option.values, " "));
+  if (!option.values) return fmt::format("{}:{}: ' \\\n", begin, value);
+  const auto values = fmt::format("{}", fmt::join(option.values(), " "));
   if (option.takes_list()) return fmt::format("{}:{}:_sequence compadd - {}' \\\n", begin, value, values);
   return fmt::format("{}:{}:({})' \\\n", begin, value, values);
 }
@@ -179,13 +171,13 @@ std::string fish_text(std::string_view text) {
   return "'" + safe + "'";
 }
 
-std::string fish_line(const Option& option) {
+std::string fish_line(const OptionSpec& option) {
   const bool is_long = option.name.starts_with("--");
   auto line = fmt::format("complete -c stbench {} {} -d {}", is_long ? "-l" : "-s",
                           option.name.substr(is_long ? 2 : 1), fish_text(option.brief));
   if (option.takes_file()) return line + " -r -F\n";
-  if (!option.values.empty())
-    return line + fmt::format(" -x -a {}\n", fish_text(fmt::format("{}", fmt::join(option.values, " "))));
+  if (option.values)
+    return line + fmt::format(" -x -a {}\n", fish_text(fmt::format("{}", fmt::join(option.values(), " "))));
   return line + (option.value.empty() ? "\n" : " -x\n");
 }
 

@@ -1,8 +1,13 @@
 #include "benchmarks/program/exit_status.h"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+
+#include "benchmarks/suite/suite.h"
+#include "reports/number.h"
+#include "reports/style.h"
 
 namespace stbench {
 namespace {
@@ -17,6 +22,26 @@ bool has(const Report& report, Status status) {
 }
 
 }  // namespace
+
+std::vector<std::string> unmet(const std::vector<Expectation>& expectations, const reports::Report& report) {
+  std::vector<std::string> lines;
+  for (const auto& expectation : expectations) {
+    bool any = false;
+    for (const auto& record : report.records) {
+      const auto sentence = case_id_of(record.id);
+      if (!record.gb_per_s || !expectation.filter.is_in(sentence)) continue;
+      any = true;
+      if (*record.gb_per_s < expectation.gb_per_s)
+        lines.push_back(fmt::format("{} GB/s, {:g} are expected: {}",
+                                    reports::significant(*record.gb_per_s, 3), expectation.gb_per_s,
+                                    sentence));
+    }
+    if (!any)
+      lines.push_back(
+          fmt::format("nothing measured matches --expect '{}'", harness::shown_pattern(expectation.text)));
+  }
+  return lines;
+}
 
 int exit_status(const Report& report, const std::vector<Expectation>& expectations, int signal) {
   if (signal != 0) return of_signals + signal;

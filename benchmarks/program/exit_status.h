@@ -2,12 +2,17 @@
 /// (reports/compare/comparison.h).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "benchmarks/suite/expectation.h"
 #include "reports/record.h"
 
 namespace stbench {
+
+/// One line for each row below its expectation, with its figure, and one for each expectation that matches
+/// nothing that was measured. Empty if the machine is as expected.
+std::vector<std::string> unmet(const std::vector<Expectation>& expectations, const reports::Report& report);
 
 /// @param signal that asked the run to end; 0 if none did
 /// @returns 128 + signal; else 1 if a result is wrong, 2 if a case failed, 1 if an expectation is not met,

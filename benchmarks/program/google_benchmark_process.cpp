@@ -104,7 +104,7 @@ std::string google_benchmark_text(const reports::Report& report, const std::stri
 int serve_google_benchmark(const std::string& format) {
   const auto report = reports::read_report("/dev/stdin");
   const auto handed =
-      harness::replay(report.records, [](const reports::Record& record) { return sentence_of(record.id); },
+      harness::replay(report.records, [](const reports::Record& record) { return case_id_of(record.id); },
                       {"/dev/stdout", format});
   std::size_t samples = 0;
   for (const auto& record : report.records) samples += record.samples_s.size();

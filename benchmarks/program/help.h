@@ -1,26 +1,18 @@
-/// What -h, --help and --version print.
+/// What -h, --help and --version print, made from the table of options.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "benchmarks/suite/option_spec.h"
 
 namespace stbench {
 
-/// An entry of the help, and the group that it stands in; "--samples, --warmup N" are two options of the same
-/// kind.
-struct OptionHelp {
-  std::string_view option, brief, more;  ///< `more` is for --help only
-  bool rare = false;                     ///< the whole entry is
-};
-struct OptionGroup {
-  std::string_view title;
-  std::vector<OptionHelp> options;
-  bool long_only = false;  ///< not on the one screen of -h
-};
+/// The file help_texts.txt.
+extern const char* const help_texts;
 
-/// The options of a run, in order; Google Benchmark's and those of the program itself last.
-std::vector<OptionGroup> option_groups();
+/// What --help and the man page say of an option beyond its brief text, on one line; may be empty.
+std::string text_of_more(const OptionSpec& spec);
 
 /// What holds for all options, and the examples: as --help ends.
 std::string_view help_notes();

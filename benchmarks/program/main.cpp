@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "benchmarks/memory/hold_session.h"
+#include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/program/command_line.h"
 #include "benchmarks/program/compare.h"
 #include "benchmarks/program/google_benchmark_process.h"
@@ -76,7 +76,7 @@ int fail(const char* message) {
 
 int run_program(char** argv, const std::vector<std::string>& words) {
   try {
-    if (words == std::vector<std::string>{stbench::hold_command}) return stbench::serve_holding();
+    if (words == std::vector<std::string>{stbench::footprint_command}) return stbench::serve_footprint();
     if (words.size() == 2 && words.front() == stbench::google_benchmark_command)
       return stbench::serve_google_benchmark(words.back());
     const auto command = stbench::parse_command_line(words);

@@ -40,13 +40,13 @@ std::string troff(std::string_view text) {
 /// Lines as they stand.
 std::string as_is(std::string_view text) { return fmt::format(".nf\n{}\n.fi\n", troff(text)); }
 
-std::string option_entry(const Option& option) {
+std::string option_entry(const OptionSpec& option) {
   std::string text = fmt::format(".TP\n\\fB{}\\fR", troff(option.name));
   if (!option.value.empty()) text += fmt::format(" \\fI{}\\fR", troff(option.value));
   text += fmt::format("\n{}\n", troff(option.brief));
-  if (!option.more.empty()) text += fmt::format(".br\n{}\n", troff(option.more));
-  if (!option.values.empty())
-    text += fmt::format(".br\nValues: {}.\n", troff(fmt::format("{}", fmt::join(option.values, ", "))));
+  if (const auto more = text_of_more(option); !more.empty()) text += fmt::format(".br\n{}\n", troff(more));
+  if (option.values)
+    text += fmt::format(".br\nValues: {}.\n", troff(fmt::format("{}", fmt::join(option.values(), ", "))));
   return text;
 }
 
@@ -62,9 +62,11 @@ std::string command_entries() {
 
 std::string man_page() {
   std::string options;
-  for (const auto& section : option_table()) {
-    options += fmt::format(".SS {}\n", troff(section.title));
-    for (const auto& option : section.options) options += option_entry(option);
+  std::string_view title;
+  for (const auto& option : option_table()) {
+    if (title != title_of(option.group))
+      options += fmt::format(".SS {}\n", troff(title = title_of(option.group)));
+    options += option_entry(option);
   }
   return fmt::format(
       ".TH STBENCH 1 \"\" \"{}\" \"User Commands\"\n"

@@ -1,44 +1,249 @@
 #include "benchmarks/program/option_table.h"
 
-#include <sstream>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "benchmarks/program/help.h"
+#include <algorithm>
+
+#include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/closed_axes.h"
+#include "benchmarks/suite/suite.h"
+#include "harness/errors.h"
+#include "harness/numbers.h"
+#include "harness/suggest.h"
+#include "reports/number.h"
 
 namespace stbench {
 namespace {
 
-/// The options of one entry of the help: "--samples, --warmup N" are two of the same value.
-std::vector<Option> options_of(const OptionHelp& help) {
-  std::vector<Option> options;
-  std::istringstream words{std::string(help.option)};
-  for (std::string word; words >> word;) {
-    const bool last_of_its_kind = !word.ends_with(',');
-    if (!last_of_its_kind) word.pop_back();
-    if (word.starts_with("-")) {
-      options.push_back({word, "", help.brief, help.more, option_values(word)});
-      continue;
-    }
-    for (auto option = options.rbegin(); option != options.rend() && option->value.empty(); ++option)
-      option->value = word;
-  }
-  return options;
+using Names = std::vector<std::string>;
+using Specs = std::vector<OptionSpec>;
+using namespace option_rule;
+using namespace option_reader;
+
+constexpr unsigned axis = of_suites | chooses_cases;
+constexpr unsigned of_comparison = compares | not_measured | of_compare;
+
+/// Values that do not change.
+OptionSpec::Values values(Names fixed) {
+  return [fixed = std::move(fixed)] { return fixed; };
+}
+
+/// A whole number from `low` on.
+template <class Field>
+Reader number(Field Options::*field, std::int64_t low, std::int64_t high) {
+  return [=](Options& options, const std::string& given, const OptionSpec& spec) {
+    const auto value = harness::parse_count(given, spec.name);
+    if (value < low || value > high)
+      throw UsageError(fmt::format("{} {}: use {} to {}", spec.name, given, low, high));
+    options.*field = static_cast<int>(value);
+  };
+}
+
+Reader flag(bool Options::*field) {
+  return [=](Options& options, const std::string&, const OptionSpec&) { options.*field = true; };
+}
+
+/// Sets what a comparison is asked for.
+template <class Set>
+Reader for_comparison(Set set) {
+  return [=](Options& options, const std::string& given, const OptionSpec& spec) {
+    set(options.comparison, given, spec);
+  };
+}
+
+Reader comparison_text(std::string ComparisonOptions::*field) {
+  return for_comparison([=](ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+    if (given.empty()) throw UsageError(fmt::format("{}: the value is empty", spec.name));
+    options.*field = given;
+  });
+}
+
+Reader comparison_flag(bool ComparisonOptions::*field) {
+  return for_comparison([=](ComparisonOptions& options, auto&, auto&) { options.*field = true; });
+}
+
+/// "2%" or "0.02".
+void read_effect(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+  constexpr double percents = 100;
+  const bool percent = given.ends_with('%');
+  const auto share = reports::real_from(percent ? given.substr(0, given.size() - 1) : given);
+  options.rules.effect = share.value_or(-1) / (percent ? percents : 1);
+  if (!(options.rules.effect > 0 && options.rules.effect <= 10))
+    throw UsageError(
+        fmt::format("{} {}: a share above 0, as in 2% or 0.02, would be right", spec.name, given));
+}
+
+/// In other columns more is better, or they are no quantities.
+void read_metric(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+  const auto ends = [&](const char* suffix) { return given.ends_with(suffix); };
+  if (given != "auto" && given != "time" && !ends("_s") && !ends("_bytes") && !ends("overhead_ratio"))
+    throw UsageError(fmt::format(
+        "{} {}: auto, time, or a column of which less is better (latency_p99_s, peak_bytes) would be right",
+        spec.name, given));
+  options.rules.metric = given;
+}
+
+void read_filter(Options& options, const std::string& given, const OptionSpec& spec) {
+  const harness::Pattern compiled(given, spec.name);
+  options.filter = given;
+}
+
+void read_google_color(Options& options, const std::string& given, const OptionSpec& spec) {
+  if (given != "yes" && given != "no") require_known(given, spec.name, spec.values());
+  if (given != "auto") options.color = given == "true" || given == "yes" ? "always" : "never";
+}
+
+Names suite_names() {
+  Names all;
+  for (const auto& suite : suites()) all.push_back(suite.name);
+  return all;
+}
+
+std::string listed(const Names& all) { return fmt::format("{}", fmt::join(all, ", ")); }
+
+Specs of_plan() {
+  using enum OptionGroup;
+  return {
+      {what, 0, "--suite LIST", listed(suite_names()), names(&Options::suites), suite_names},
+      {what, 0, "--preset NAME", listed(preset_names()) + " (standard)", one_of_values(&Options::preset),
+       preset_names},
+      {what, 0, "--case 'SENTENCE'", "one case, as reports name it, and what it is compared with",
+       text(&Options::case_id)},
+      {what, chooses_cases, "--filter REGEX", "only cases whose sentence matches", read_filter},
+      {what, 0, "--dry-run", "print the cases and stop", flag(&Options::dry_run)},
+      {axes, axis, "--direction LIST", listed(direction_names()), names(&Options::directions),
+       direction_names},
+      {axes, axis, "--placement LIST", listed(closed_axes::placements()), names(&Options::placements),
+       closed_axes::placements},
+      {axes, axis, "--method LIST", "what moves the rows; stbench list names them", names(&Options::methods),
+       [] { return method_names(false); }},
+      {axes, axis, "--peers LIST", "other programs in the same rounds; stbench list names them",
+       names(&Options::peers), [] { return method_names(true); }},
+      {axes, axis, "--device LIST", "where the model tensor is: cpu, cuda, cuda:N", texts(&Options::devices)},
+      {axes, axis, "--rows LIST", "rows of the table (1M)", counts(&Options::rows)},
+      {axes, axis | joined, "--dim LIST", "elements per row (128)", counts(&Options::dims)},
+      {axes, axis, "--row-bytes LIST", "row width in bytes, instead of --dim and --dtype",
+       counts(&Options::row_bytes)},
+      {axes, axis, "--batch LIST", "rows per operation (131072)", counts(&Options::batches)},
+      {axes, axis, "--dtype LIST", listed(closed_axes::dtypes()), names(&Options::dtypes),
+       closed_axes::dtypes},
+      {axes, axis, "--index-dtype LIST", listed(closed_axes::index_dtypes()), names(&Options::index_dtypes),
+       closed_axes::index_dtypes},
+      {axes, axis, "--distribution LIST", "unique, uniform, sequential, sorted, zipf:S, file:PATH",
+       texts(&Options::distributions)},
+      {axes, axis, "--cores LIST", "threads, pinned (1 and all)", counts(&Options::cores)},
+      {axes, axis | joined, "--callers LIST", "threads that call at once (1)", counts(&Options::callers)},
+      {axes, axis, "--cache LIST", "warm, cold (warm)", names(&Options::caches), closed_axes::caches},
+      {axes, axis | joined, "--isa LIST", "instruction set of our host kernels (best)", names(&Options::isas),
+       closed_axes::isas},
+  };
+}
+
+Specs of_run() {
+  using enum OptionGroup;
+  return {
+      {effort, of_suites, "--samples N", "exactly N samples per case",
+       number(&Options::samples, 1, 1'000'000)},
+      {effort, of_suites | joined, "--warmup N", "N untimed runs first (1)",
+       number(&Options::warmup, 1, 1'000'000)},
+      {effort, 0, "--timeout S", "limit of one step of one case; such a case is failed (120)",
+       [](Options& options, const std::string& given, const OptionSpec& spec) {
+         options.timeout_s = harness::parse_seconds(given, spec.name);
+       }},
+      {effort, of_suites, "--verify first|every", "check before the first and after the last sample, or each",
+       one_of_values(&Options::verify), values({"first", "every"})},
+      {effort, rare, "--seed N", "of fill, indices and order (1)",
+       [](Options& options, const std::string& given, const OptionSpec& spec) {
+         options.seed = static_cast<std::uint64_t>(harness::parse_count(given, spec.name));
+       }},
+      {output, one_process | not_measured | of_compare, "--csv FILE", "reports", text(&Options::csv)},
+      {output, one_process | not_measured | of_compare | joined, "--json FILE",
+       "- is stdout, and then nothing else goes there", text(&Options::json)},
+      {output, one_process | rare, "--events FILE", "cases as they finish", text(&Options::events)},
+      {output, one_process | rare | joined, "--trace FILE", "a time line for Perfetto",
+       text(&Options::trace)},
+      {output, repeatable | rare, "--expect 'FILTER>=GBPS'", "exit status 1 if a row that matches is slower",
+       [](Options& options, const std::string& given, const OptionSpec& spec) {
+         options.expectations.push_back(parse_expectation(given, spec.name));
+       }},
+      {output, of_compare, "--color auto|always|never", "colour on the screen",
+       one_of_values(&Options::color), values({"auto", "always", "never"})},
+  };
+}
+
+Specs of_comparisons() {
+  using C = ComparisonOptions;
+  constexpr auto group = OptionGroup::comparing;
+  const auto read_across = [](C& options, const std::string& given, const OptionSpec& spec) {
+    options.across = harness::parse_names(given, spec.name, spec.values());
+  };
+  return {
+      {group, of_comparison, "--effect SHARE", "smallest change that counts (2%)",
+       for_comparison(read_effect)},
+      {group, of_comparison, "--metric NAME", "auto, time, or a column of which less is better (auto)",
+       for_comparison(read_metric)},
+      {group, of_comparison, "--across LIST", "what may differ: machine, driver, build",
+       for_comparison(read_across), values({"machine", "driver", "build"})},
+      {group, of_comparison, "--allow-missing", "do not fail on lost or failed cases",
+       comparison_flag(&C::allow_missing)},
+      {group, of_comparison, "--all", "print unchanged rows, too", comparison_flag(&C::all)},
+      {group, of_comparison, "--markdown FILE",
+       "the comparison for a pull request; --csv, --json for programs", comparison_text(&C::markdown)},
+      {group, not_measured, "--baseline NAME", "run, and compare with a saved baseline",
+       text(&Options::baseline)},
+      {group, not_measured, "--save-baseline NAME", "run, and keep the reports as a baseline",
+       text(&Options::save_baseline)},
+      {group, not_measured, "--processes N", "measure in N processes, one after the other (1; calibrate: 10)",
+       number(&Options::processes, 1, 1000)},
+      {group, not_measured | of_compare, "--baselines DIR",
+       "where baselines and calibrations are (baselines)", comparison_text(&C::baselines)},
+  };
+}
+
+/// What the command line is searched for; nothing is read.
+void only_seen(Options&, const std::string&, const OptionSpec&) {}
+
+Specs of_program_and_google() {
+  using enum OptionGroup;
+  return {
+      {program, 0, "-h", "help on one screen", only_seen},
+      {program, joined, "--help", "on everything", only_seen},
+      {program, joined, "--version", "name and version", only_seen},
+      {google_benchmark, 0, "--benchmark_list_tests", "the cases, as --dry-run prints them", only_seen},
+      {google_benchmark, chooses_cases, "--benchmark_filter REGEX", "as --filter", read_filter},
+      {google_benchmark, one_process | not_measured, "--benchmark_out FILE",
+       "the samples as Google Benchmark writes them", text(&Options::benchmark_out)},
+      {google_benchmark, not_measured, "--benchmark_out_format NAME", "format of that file",
+       one_of_values(&Options::benchmark_out_format), values({"json", "csv", "console"})},
+      {google_benchmark, 0, "--benchmark_color NAME", "as --color", read_google_color,
+       values({"auto", "true", "false"})},
+  };
 }
 
 }  // namespace
 
-const std::vector<OptionSection>& option_table() {
-  static const std::vector<OptionSection> table = [] {
-    std::vector<OptionSection> sections;
-    for (const auto& group : option_groups()) {
-      sections.push_back({group.title, {}});
-      for (const auto& help : group.options) {
-        const auto options = options_of(help);
-        sections.back().options.insert(sections.back().options.end(), options.begin(), options.end());
-      }
-    }
-    return sections;
+const std::vector<OptionSpec>& option_table() {
+  static const Specs table = [] {
+    Specs all;
+    for (const auto& part :
+         {of_plan(), options_of_suites(), of_run(), of_comparisons(), of_program_and_google()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
   }();
   return table;
+}
+
+std::string_view title_of(OptionGroup group) {
+  constexpr std::string_view titles[] = {"What",
+                                         "Axes",
+                                         "Options of single suites",
+                                         "Effort",
+                                         "Output",
+                                         "Comparing (docs/compare.md)",
+                                         "Program",
+                                         "Google Benchmark's flags that work here"};
+  return titles[static_cast<std::size_t>(group)];
 }
 
 }  // namespace stbench

@@ -2,7 +2,20 @@
 
 #include <algorithm>
 
+#include "benchmarks/program/option_table.h"
+
 namespace stbench {
+namespace {
+
+std::vector<std::string_view> options_of_compare() {
+  std::vector<std::string_view> names;
+  for (const auto& spec : option_table()) {
+    if (spec.has(option_rule::of_compare)) names.emplace_back(spec.name);
+  }
+  return names;
+}
+
+}  // namespace
 
 const std::vector<CommonCommand>& common_commands() {
   static const std::vector<CommonCommand> all{
@@ -22,14 +35,8 @@ const std::vector<OwnCommand>& own_commands() {
        false,
        true,
        {"--columns", "--sort", "--filter", "--color"}},
-      {"compare",
-       "compare BASE NEW",
-       "what is slower or faster; several: BASE1 BASE2 -- NEW1 NEW2",
-       parse_compare,
-       false,
-       true,
-       {"--effect", "--metric", "--across", "--allow-missing", "--all", "--markdown", "--csv", "--json",
-        "--baselines", "--color"}},
+      {"compare", "compare BASE NEW", "what is slower or faster; several: BASE1 BASE2 -- NEW1 NEW2",
+       parse_compare, false, true, options_of_compare()},
       {"doctor",
        "doctor",
        "what on this machine would spoil a number",
@@ -37,6 +44,7 @@ const std::vector<OwnCommand>& own_commands() {
        false,
        false,
        {"--text", "--json", "--strict"}},
+      {"tune", "tune", "choose how rows are moved on this machine", parse_tune, false, false, {}},
       {"completion",
        "completion SHELL",
        "for bash, zsh or fish",

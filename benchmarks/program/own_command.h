@@ -43,6 +43,8 @@ Execute parse_show(const std::vector<std::string>& words);
 Execute parse_compare(const std::vector<std::string>& words);
 /// `doctor [--text|--json] [--strict]` (doctor_command.cpp)
 Execute parse_doctor(const std::vector<std::string>& words);
+/// `tune` (tune_command.cpp)
+Execute parse_tune(const std::vector<std::string>& words);
 
 /// `completion bash|zsh|fish` (completion_command.cpp)
 Execute parse_completion(const std::vector<std::string>& words);

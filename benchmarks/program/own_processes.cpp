@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "benchmarks/program/exit_status.h"
+#include "benchmarks/program/option_table.h"
 #include "harness/interrupt.h"
 #include "reports/error.h"
 #include "reports/files/file.h"
@@ -27,14 +27,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// What belongs to the parent: the processes only measure.
-constexpr std::array<std::string_view, 11> with_value = {
-    "--save-baseline", "--baseline", "--baselines", "--processes", "--effect",       "--metric",
-    "--across",        "--markdown", "--csv",       "--json",      "--benchmark_out"};
-constexpr std::array<std::string_view, 2> without_value = {"--allow-missing", "--all"};
-
-bool is_in(std::string_view word, auto names) {
-  return std::find(names.begin(), names.end(), word) != names.end();
+/// Options of the process that starts the others, which only measure.
+const OptionSpec* not_measured(std::string_view name) {
+  for (const auto& spec : option_table()) {
+    if (spec.name == name && spec.has(option_rule::not_measured)) return &spec;
+  }
+  return nullptr;
 }
 
 /// The arguments of one process: the measurement's, and where to write the report.
@@ -43,10 +41,10 @@ Words arguments_for(const Options& options, const std::string& report) {
   bool skip = false;
   for (const auto& word : options.measuring_words) {
     const bool was_skipped = std::exchange(skip, false);
-    if (was_skipped || is_in(word, without_value)) continue;
+    if (was_skipped) continue;
     const auto name = word.substr(0, word.find('='));
-    if (is_in(name, with_value)) {
-      skip = name == word;
+    if (const auto* spec = not_measured(name)) {
+      skip = name == word && !spec->value.empty();
       continue;
     }
     words.push_back(word);
@@ -60,7 +58,7 @@ Words arguments_for(const Options& options, const std::string& report) {
 class ReportsFolder {
  public:
   ReportsFolder() {
-    reports::remove_and_name_leftovers(place());
+    reports::remove_leftovers_and_warn(place());
     if (folder_.error() != 0)
       throw reports::ReportError(fmt::format("cannot make a folder in \"{}\": {}",
                                              std::filesystem::temp_directory_path().string(),
@@ -124,9 +122,12 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
     std::fflush(nullptr);
     const int status = wait_for(start(arguments_for(options, report), show));
     std::error_code ignored;
-    if (std::filesystem::exists(report, ignored)) {
-      runs.reports.push_back(reports::read_report(report));
-    } else if (!is_of_signal(status)) {
+    const bool reported = std::filesystem::exists(report, ignored);
+    if (reported) runs.reports.push_back(reports::read_report(report));
+    if (is_of_signal(status) && harness::interrupted_by() == 0) {
+      fmt::print(stderr, "stbench: process {} was killed (exit status {}){}\n", i + 1, status,
+                 reported ? "" : " and left no report");
+    } else if (!reported && !is_of_signal(status)) {
       throw reports::ReportError(
           fmt::format("process {} ended with exit status {} and without a report", i + 1, status));
     }

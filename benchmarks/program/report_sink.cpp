@@ -1,9 +1,12 @@
 #include "benchmarks/program/report_sink.h"
 
+#include <fmt/format.h>
+
 #include "benchmarks/program/google_benchmark_process.h"
 #include "benchmarks/program/screen.h"
 #include "reports/error.h"
 #include "reports/files/csv.h"
+#include "reports/files/emulated.h"
 #include "reports/files/json.h"
 #include "reports/standard_output.h"
 
@@ -53,7 +56,13 @@ std::string ReportSink::write(const reports::Report& report, const std::string& 
   if (google_benchmark_)
     attempt([&] { google_benchmark_->write(google_benchmark_text(report, google_benchmark_format_)); });
   if (events_) attempt([&] { events_->end(report); });
-  if (trace_) attempt([&] { trace_file_->write(trace_->to_json(report.program)); });
+  if (trace_) {
+    // Its spans are of the process, whatever the GPU is.
+    const auto program = reports::is_emulated(report)
+                             ? fmt::format("{} ({})", report.program, reports::emulated_reason)
+                             : report.program;
+    attempt([&] { trace_file_->write(trace_->to_json(program)); });
+  }
   if (!tables.empty()) attempt([&] { reports::write_standard_output(tables); });
   return unwritten;
 }

@@ -14,6 +14,7 @@
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/libtorch_environment.h"
 #include "benchmarks/program/report_sink.h"
+#include "benchmarks/program/row_plan.h"
 #include "benchmarks/program/screen.h"
 #include "benchmarks/program/version.h"
 #include "benchmarks/suite/suite.h"
@@ -47,7 +48,7 @@ using reports::Status;
 /// Drops the cases that --filter does not match. @returns true where some are left
 bool filter(Plan& plan, const std::string& expression) {
   const harness::Pattern pattern(expression, "--filter");
-  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(sentence_of(id)); };
+  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(case_id_of(id)); };
   for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
   std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
   std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
@@ -139,6 +140,9 @@ class Run {
   int execute() {
     harness::require_threads(threads_of(options_, machine_));
     if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
+    if (const auto warning = prepare_row_plan(options_); !warning.empty())
+      report_.warnings.push_back(warning);
+    report_.environment["row_plan"] = row_plan_environment();
     const harness::InterruptGuard interrupts;
     sink_.progress(report_);
     measure_all();
@@ -218,9 +222,9 @@ class Run {
       const harness::Span span(phase, group_.title);
       run_.limited(id, watchdog_, phase, step);
     }
-    std::vector<Record> sample(std::vector<harness::Contestant>& contestants) override {
+    std::vector<Record> sample(std::vector<harness::BenchmarkCase>& cases) override {
       auto clocks_before = run_.clocks_of(group_);
-      auto records = harness::measure(contestants, run_.rules(group_), run_.hooks(*this, watchdog_));
+      auto records = harness::measure(cases, run_.rules(group_), run_.hooks(*this, watchdog_));
       for (auto& record : records) record.more.emplace_back("group", run_.groups_);
       run_.keep_clocks(std::move(clocks_before), run_.clocks_of(group_));
       ++run_.groups_;
@@ -284,7 +288,7 @@ class Run {
     harness::SamplingRules rules;
     rules.warmup = options_.warmup;
     rules.seconds = group.seconds;
-    rules.verify_every = options_.verify_every;
+    rules.verify_every = options_.verify == "every";
     rules.clock_step_s = machine_.clock_step_s;
     rules.seed = options_.seed;
     if (options_.samples) {
@@ -298,12 +302,12 @@ class Run {
   harness::SamplerHooks hooks(GroupBench& bench, harness::Watchdog& watchdog) {
     harness::SamplerHooks hooks;
     hooks.stop = [&bench] { return bench.stop(); };
-    hooks.enter = [this, &watchdog](const harness::Contestant& contestant, std::string_view phase) {
-      enter(contestant.id, phase, watchdog);
+    hooks.enter = [this, &watchdog](const harness::BenchmarkCase& one_case, std::string_view phase) {
+      enter(one_case.id, phase, watchdog);
     };
     hooks.leave = [&watchdog] { watchdog.disarm(); };
-    hooks.throttle_count = [this](const harness::Contestant& contestant) {
-      return clocks_.throttle_count(contestant.id.device);
+    hooks.throttle_count = [this](const harness::BenchmarkCase& one_case) {
+      return clocks_.throttle_count(one_case.id.device);
     };
     hooks.progress = [&bench](double fraction, std::string_view what) { bench.progress(what, fraction); };
     return hooks;
@@ -313,6 +317,7 @@ class Run {
     if (speedtorch::cuda_status().emulated)
       for (auto& record : records)
         if (is_on_gpu(record.id)) reports::forget_times(record);
+    std::ranges::for_each(records, add_role);
     const std::lock_guard lock(mutex_);
     report_.records.insert(report_.records.end(), records.begin(), records.end());
   }
@@ -328,15 +333,16 @@ class Run {
   void give_up(const std::string& phase) {
     const std::lock_guard lock(mutex_);
     auto report = report_;
-    const auto record = reports::unmeasured(
+    auto record = reports::unmeasured(
         current_, Status::failed,
         fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase));
+    add_role(record);
     report.records.push_back(record);
     report.warnings.emplace_back(
         "the run broke off: tables above 1 GiB did not get their last check as a whole");
     finish(report);
     progress_.clear();
-    std::fprintf(stderr, "stbench: %s: %s\n", sentence_of(record.id).c_str(), record.reason.c_str());
+    std::fprintf(stderr, "stbench: %s: %s\n", case_id_of(record.id).c_str(), record.reason.c_str());
     if (const auto unwritten = sink_.write(report); !unwritten.empty())
       std::fprintf(stderr, "stbench: %s\n", unwritten.c_str());
     std::fflush(nullptr);
@@ -364,10 +370,10 @@ void write_cases(const Options& options, const harness::Machine& machine) {
   for (const auto& plan : plans_of(options, machine)) {
     for (const auto& group : plan.groups) {
       seconds += group->seconds;
-      for (const auto& id : group->cases) text += sentence_of(id) + "\n", ++cases;
+      for (const auto& id : group->cases) text += case_id_of(id) + "\n", ++cases;
     }
     for (const auto& record : plan.waived)
-      text += fmt::format("waived: {}: {}\n", sentence_of(record.id), record.reason);
+      text += fmt::format("waived: {}: {}\n", case_id_of(record.id), record.reason);
     for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
   }
   reports::write_standard_output(text);

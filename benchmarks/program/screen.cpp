@@ -59,7 +59,7 @@ std::string rerun_hint(const reports::Report& report) {
   if (best == nullptr) return {};
   const bool usual = report.seed == Options{}.seed || report.program.empty();  // a CSV does not say
   const auto seed = usual ? "" : fmt::format(" --seed {}", report.seed);
-  const auto hint = fmt::format("One row again: stbench --case '{}'{}", sentence_of(best->id), seed);
+  const auto hint = fmt::format("One row again: stbench --case '{}'{}", case_id_of(best->id), seed);
   return fmt::format("{}\n", fmt::join(reports::wrapped(hint, reports::kScreenWidth, 2), "\n"));
 }
 
@@ -100,7 +100,7 @@ std::string machine_line(const reports::Report& report) {
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {
-  std::string text = "\n" + reports::render_tables(report, style);
+  std::string text = "\n" + reports::render_tables(report, style, tables_of);
   if (const auto answer = reports::answer(report); !answer.empty()) text += "\n" + answer;
   if (const auto hint = rerun_hint(report); !hint.empty()) text += "\n" + hint;
   return text;

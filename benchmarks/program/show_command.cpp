@@ -38,7 +38,7 @@ std::vector<std::string> columns_of(const reports::Report& report, const std::st
 
 void keep_matching(reports::Report& report, const std::string& filter) {
   const harness::Pattern pattern(filter, "--filter");
-  std::erase_if(report.records, [&](const auto& record) { return !pattern.is_in(sentence_of(record.id)); });
+  std::erase_if(report.records, [&](const auto& record) { return !pattern.is_in(case_id_of(record.id)); });
   if (report.records.empty())
     throw UsageError(
         fmt::format("--filter '{}' matches no row of the report", harness::shown_pattern(filter)));
@@ -62,11 +62,11 @@ int print(const ShowOptions& options) {
   if (!options.sort.empty()) {
     const bool down = options.sort.starts_with('-');
     const auto by = columns_of(report, options.sort.substr(down ? 1 : 0), "--sort");
-    reports::sort_by(report, by.front(), down, sentence_of);
+    reports::sort_by(report, by.front(), down, case_id_of);
   }
   const auto columns =
       options.columns.empty() ? reports::usual_columns() : columns_of(report, options.columns, "--columns");
-  reports::write_standard_output(reports::listing(report, columns, style, sentence_of));
+  reports::write_standard_output(reports::listing(report, columns, style, case_id_of));
   return 0;
 }
 

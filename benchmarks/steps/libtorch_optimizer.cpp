@@ -52,7 +52,7 @@ Made make(const speedtorch::SGDOptions& o, Tensors p) {
   return std::make_unique<optim::SGD>(std::move(p),
                                       optim::SGDOptions(o.lr).momentum(o.momentum).nesterov(o.nesterov));
 }
-/// Of those that LibTorch lacks.
+/// For the optimizers that LibTorch does not have.
 using NoOptimizer = std::nullptr_t;
 template <class Other>
 NoOptimizer make(const Other&, const Tensors&) {

@@ -7,7 +7,7 @@
 namespace stbench {
 namespace {
 
-/// A function's own, because files register in any order.
+/// Local to a function, because files register in any order.
 std::vector<Net>& registered_nets() {
   static std::vector<Net> all;
   return all;

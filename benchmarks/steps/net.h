@@ -1,4 +1,4 @@
-/// A model that is trained: a file in benchmarks/steps/nets/ with one RegisterNet object.
+/// Models to train: each is a file in benchmarks/steps/nets/ with one RegisterNet object.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 namespace stbench {
 
 struct Net {
-  /// Begins evenly within 1 / sqrt(elements of a row) of `around` (a vector: within 0.1).
+  /// Starts uniformly within 1 / sqrt(elements of a row) of `around` (a vector: within 0.1).
   struct Parameter {
     std::vector<std::int64_t> shape;
     double around = 0;
@@ -22,11 +22,11 @@ struct Net {
   std::vector<std::int64_t> sample;  ///< shape of one
   std::int64_t classes = 10;
   std::vector<Parameter> parameters;
-  std::int64_t fits = 0;      ///< samples of the batch that fits, where --rows does not say
-  std::int64_t activity = 0;  ///< about how many numbers a sample's graph keeps; for the need of memory
-  /// Scores of each sample's classes, [samples, classes], in the dtype of both. Smooth: where a ReLU or a
-  /// maximum falls the other way by a rounding, gradients of 128 samples differ by a thousandth, and whether
-  /// they are right could not be told.
+  std::int64_t fits = 0;      ///< samples of the batch that fits, without --rows
+  std::int64_t activity = 0;  ///< about how many numbers a sample's graph keeps, to estimate memory
+  /// Scores of each sample's classes, [samples, classes], in the dtype of both. The function is smooth: with
+  /// a ReLU or a maximum, one rounding changes the gradients of 128 samples by a thousandth, which would hide
+  /// errors.
   std::function<at::Tensor(const std::vector<at::Tensor>& parameters, const at::Tensor& samples)> forward;
 
   [[nodiscard]] std::int64_t sample_elements() const;

@@ -41,7 +41,7 @@ void apply(const AdamWOptions& o, double step, double& p, double g, States s) {
   adam_step(o.betas, o.lr, o.eps, o.amsgrad, step, p, o.maximize ? -g : g, s);
 }
 
-/// As Adam, eps being added before the second moment is corrected.
+/// As Adam, but eps is added before the second moment is corrected.
 void apply(const SparseAdamOptions& o, double step, double& p, double g, States s) {
   adam_moments(o.maximize ? -g : g, o.betas, s);
   const double size =

@@ -76,11 +76,11 @@ void RowStepCheck::remember(const ReadRows& read, const std::vector<std::int64_t
 
 namespace {
 
-/// Between what the parameter and each state of an element may lie after a step.
+/// The range of a parameter or state of an element after a step.
 struct Range {
   std::vector<double> low, high;
 
-  /// By gradients that are at most `off` from `grad`.
+  /// For gradients that are at most `off` from `grad`.
   void set(const speedtorch::UpdateOptions& options, std::int64_t step, const std::vector<double>& was,
            double grad, double off) {
     const auto stepped = [&](double one) {
@@ -101,9 +101,8 @@ struct Range {
 
 }  // namespace
 
-/// Empty where the row is right. What a float32 step may differ by: a few roundings of the values, more of
-/// the change, and what the gradient itself may: thousands of numbers are summed in it, in float32, of either
-/// sign.
+/// Empty if the row is right. A float32 step may differ by a few roundings of the values, by more of the
+/// change, and by the rounding of the gradient, which sums thousands of float32 numbers of either sign.
 std::string RowStepCheck::wrong_in(std::size_t row, const std::vector<float>& after, std::int64_t step,
                                    bool moves_all) const {
   constexpr double of_value = 1e-6, of_change = 1e-4, of_gradients = 1e-5;

@@ -1,4 +1,4 @@
-/// A step on some rows of a table against reference_step().
+/// Compares a step on some rows of a table with reference_step().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,33 +8,35 @@
 #include <string>
 #include <vector>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 #include "speedtorch/kernels/steps/update_options.h"
 
 namespace stbench {
 
-/// Some rows of a parameter table and of its states': 1 + states tables of n rows each, table after table.
+/// Reads some rows of a parameter table and of its state tables: 1 + states tables of n rows each, table
+/// after table.
 using ReadRows = std::function<std::vector<float>(const std::vector<std::int64_t>& rows)>;
 
-/// Copies of rows of a table on any device, by LibTorch. `rows` of any shape and device is read as a list.
+/// Copies rows of a table on any device to the host, by LibTorch. `rows` may have any shape and device.
 at::Tensor rows_on_host(const at::Tensor& table, const at::Tensor& rows);
 
-/// Of tables of float32 on one device, the parameter's first.
+/// Reads float32 tables on one device, the parameter's first.
 ReadRows reader_of(std::vector<at::Tensor> tables);
 
-/// Thousands of the rows that an index names, evenly spread over the batch, with all copies of each, are
-/// compared with the reference; and rows that were not named, which must not have moved unless the optimizer
-/// moves all.
+/// Compares thousands of the rows that an index names, evenly spread over the batch, with the reference;
+/// duplicates of a row count. Rows that were not named must not have changed, unless the optimizer changes
+/// all.
 class RowStepCheck {
  public:
   RowStepCheck(const speedtorch::UpdateOptions& options, std::int64_t rows, std::int64_t dim)
       : options_(options), rows_(rows), dim_(dim) {}
 
-  /// @param grad [index, dim] float32, what the step should be given
-  /// @param sizes likewise, of the numbers that each gradient was summed of; undefined: the gradients' own
+  /// @param grad [index, dim] float32, the gradients that the step gets
+  /// @param sizes likewise, the sum of the absolute values that each gradient was summed of; undefined: those
+  /// of the gradients
   void remember(const ReadRows& read, const std::vector<std::int64_t>& index, const at::Tensor& grad,
                 const at::Tensor& sizes = {});
-  /// @param step the number of the step that was done since
+  /// @param step the number of the step since remember()
   [[nodiscard]] harness::Check check(const ReadRows& read, std::int64_t step, bool moves_all) const;
 
   static constexpr std::int64_t most_rows = 2048 + 256;  ///< that are read
@@ -48,7 +50,7 @@ class RowStepCheck {
   std::int64_t rows_, dim_;
   std::vector<std::int64_t> chosen_;  ///< named ones first
   std::size_t named_ = 0;
-  std::vector<double> grads_, sizes_;  ///< of the named ones, copies summed; and their sizes summed
+  std::vector<double> grads_, sizes_;  ///< of the named ones, summed over duplicates; and their sizes
   std::vector<float> before_;
 };
 

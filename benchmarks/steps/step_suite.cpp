@@ -10,12 +10,14 @@
 #include <stdexcept>
 
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/steps/reference_step.h"
+#include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/option_spec.h"
 #include "benchmarks/suite/plainly.h"
-#include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/suggest.h"
+#include "harness/sampler.h"
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
 #include "speedtorch/cuda.h"
@@ -25,14 +27,14 @@
 namespace stbench {
 namespace {
 
+using harness::BenchmarkCase;
 using harness::Check;
-using harness::Contestant;
 using reports::Identity;
 using reports::Record;
 using reports::Status;
 using Names = std::vector<std::string>;
 
-/// By suite; a function's own, because files register in any order.
+/// By suite. Local to a function, because files register in any order.
 std::map<std::string, std::vector<StepMethod>>& methods_by_suite() {
   static std::map<std::string, std::vector<StepMethod>> all;
   return all;
@@ -40,45 +42,47 @@ std::map<std::string, std::vector<StepMethod>>& methods_by_suite() {
 
 using Clock = std::chrono::steady_clock;
 
-/// What the sampler needs of a contestant. The mark is taken before each sample and looked at after it.
-Contestant contestant_of(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper) {
+/// The case for the sampler. The fingerprint is taken before each sample and compared after it.
+BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper) {
   const auto mark = std::make_shared<std::string>();
-  Contestant one(
+  BenchmarkCase one(
       id, role,
       [stepper](int set) {
-        plainly([&] { stepper->elsewhere() ? void(stepper->seconds(set)) : stepper->step(set); });
+        plainly([&] { stepper->self_timed() ? void(stepper->timed_step(set)) : stepper->step(set); });
       },
       [stepper](int set) { return plainly([&] { return stepper->check(set); }); });
   one.poison = [stepper](int set) { plainly([&] { stepper->remember(set); }); };
   one.prepare = [stepper, mark](int set) {
-    plainly([&] { stepper->prepare(set), *mark = stepper->mark(set); });
+    plainly([&] { stepper->prepare(set), *mark = stepper->fingerprint(set); });
   };
-  one.witness = [stepper, mark](int set) {
-    const bool same = plainly([&] { return !mark->empty() && stepper->mark(set) == *mark; });
+  one.quick_check = [stepper, mark](int set) {
+    const bool same = plainly([&] { return !mark->empty() && stepper->fingerprint(set) == *mark; });
     return same ? Check{1, 1, "the step changed nothing"} : Check{};
   };
-  if (id.device != "cpu")
-    one.finish = [device = at::Device(id.device)] { speedtorch::synchronize_cuda(device); };
-  if (stepper->elsewhere()) {
-    one.own_clock = [stepper](int first, int repeat) {
+  if (on_gpu(id)) one.finish = [device = at::Device(id.device)] { speedtorch::synchronize_cuda(device); };
+  if (stepper->self_timed()) {
+    one.self_timed = [stepper](int first, int repeat) {
       double seconds = 0;
-      for (int k = 0; k < repeat; ++k) seconds += stepper->seconds((first + k) % harness::index_sets);
+      for (int k = 0; k < repeat; ++k) seconds += stepper->timed_step((first + k) % harness::index_sets);
       return seconds;
     };
   }
   one.payload_bytes = stepper->payload_bytes();
   one.index_bytes = stepper->index_bytes();
-  one.repeatable = false;  // a second step would begin from another state than the check remembers
+  one.repeatable = false;  // a second step would start from another state than the check knows
   return one;
 }
 
 class StepGroup final : public TimedGroup {
  public:
-  StepGroup(const StepSuite& suite, std::vector<StepCell> cells, StepTerms terms, std::vector<int> cpus)
-      : suite_(suite), cells_(std::move(cells)), terms_(terms), cpus_(std::move(cpus)) {}
+  StepGroup(const StepSuite& suite, StepTerms terms, std::vector<int> cpus)
+      : suite_(suite), terms_(terms), cpus_(std::move(cpus)) {}
 
-  /// Named by its first case; called when all cases are known.
-  void name_it() {
+  void add_cell(StepCell cell, const std::vector<Identity>& its_cases) {
+    seconds = cell.seconds;
+    cells_.push_back(std::move(cell));
+    cases.insert(cases.end(), its_cases.begin(), its_cases.end());
+    if (!title.empty()) return;
     const auto& first = cases.front();
     title = fmt::format("{} {}×{}", first.suite, harness::short_count(first.rows),
                         harness::short_count(first.dim));
@@ -87,19 +91,19 @@ class StepGroup final : public TimedGroup {
     }
   }
 
-  std::vector<Contestant> prepare() override {
+  std::vector<BenchmarkCase> prepare() override {
     speedtorch::set_threads(static_cast<int>(cases.front().cores), cpus_);
     speedtorch::kernels::use_isa("best");
-    std::vector<Contestant> contestants;
+    std::vector<BenchmarkCase> runnable;
     for (const auto& cell : cells_) {
-      std::shared_ptr<StepWorld> world;
+      std::shared_ptr<StepFixture> fixture;
       for (const auto& id : cases) {
         if (!id.same_cell(cell.id)) continue;
-        if (!world) world = plainly([&] { return suite_.world(cell.id, terms_); });
-        add(contestants, id, world);
+        if (!fixture) fixture = plainly([&] { return suite_.fixture(cell.id, terms_); });
+        add(runnable, id, fixture);
       }
     }
-    return contestants;
+    return runnable;
   }
 
   [[nodiscard]] bool concludes() const override { return true; }
@@ -109,7 +113,7 @@ class StepGroup final : public TimedGroup {
       try {
         plainly([&, &one = stepper] { one->conclude(record); });
       } catch (const WrongResult& wrong) {
-        condemn(record, {1, 1, wrong.what()});
+        mark_wrong(record, {1, 1, wrong.what()});
       }
     }
   }
@@ -117,35 +121,35 @@ class StepGroup final : public TimedGroup {
   void close(std::vector<Record>& records) override {
     records.insert(records.end(), waived_.begin(), waived_.end());
     steppers_.clear();
-    for (auto& [id, world] : worlds_) {
-      const auto check = plainly([&, &one = world] { return one->last_check(); });
+    for (auto& [id, fixture] : fixtures_) {
+      const auto check = plainly([&, &one = fixture] { return one->last_check(); });
       for (auto& record : records) {
         if (check.mismatches > 0 && record.id.same_cell(id) && reports::has_numbers(record.status))
-          condemn(record, check);
+          mark_wrong(record, check);
       }
     }
-    worlds_.clear();
+    fixtures_.clear();
   }
 
  private:
-  void add(std::vector<Contestant>& contestants, const Identity& id,
-           const std::shared_ptr<StepWorld>& world) {
-    if (worlds_.empty() || worlds_.back().second != world) worlds_.emplace_back(id, world);
+  void add(std::vector<BenchmarkCase>& runnable, const Identity& id,
+           const std::shared_ptr<StepFixture>& fixture) {
+    if (fixtures_.empty() || fixtures_.back().second != fixture) fixtures_.emplace_back(id, fixture);
     const auto& all = methods_by_suite().at(suite_.name);
     const auto method = std::ranges::find(all, id.method, &StepMethod::name);
     std::shared_ptr<Stepper> stepper;
     try {
-      stepper = plainly([&] { return method->open(id, *world); });
+      stepper = plainly([&] { return method->open(id, *fixture); });
     } catch (const CannotRun& refusal) {
       waived_.push_back(reports::unmeasured(id, Status::waived, refusal.what()));
       return;
     }
-    contestants.push_back(contestant_of(id, method->role, stepper));
-    contestants.back().more = world->columns();
+    runnable.push_back(runnable_case(id, method->role, stepper));
+    runnable.back().more = fixture->columns();
     steppers_.emplace_back(id, stepper);
   }
 
-  static void condemn(Record& record, const Check& check) {
+  static void mark_wrong(Record& record, const Check& check) {
     record.status = Status::wrong;
     record.reason = reports::one_line(check.first);
     record.mismatches += check.mismatches;
@@ -157,8 +161,8 @@ class StepGroup final : public TimedGroup {
   StepTerms terms_;
   std::vector<int> cpus_;
   std::vector<std::pair<Identity, std::shared_ptr<Stepper>>> steppers_;
-  std::vector<std::pair<Identity, std::shared_ptr<StepWorld>>> worlds_;
-  std::vector<Record> waived_;  ///< cases that their methods could not open
+  std::vector<std::pair<Identity, std::shared_ptr<StepFixture>>> fixtures_;
+  std::vector<Record> waived_;  ///< cases whose methods could not open them
 };
 
 Names names_of(const std::vector<StepMethod>& methods, bool asked_only) {
@@ -176,36 +180,23 @@ class StepPlanner {
       : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.name]) {}
 
   Plan plan() {
-    require_possible();
     for (auto& cell : cells()) add_cell(std::move(cell));
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
-    for (auto& group : plan_.groups) static_cast<StepGroup&>(*group).name_it();
     if (auto peers = Peers::of_this_run().versions(); !peers.empty())
       plan_.environment["peers"] = std::move(peers);
     return std::move(plan_);
   }
 
  private:
-  void require_possible() const {
-    if (!contains(suite_.presets, options_.preset)) {
-      throw UsageError(fmt::format("--suite {} has no preset {}; use {}", suite_.name, options_.preset,
-                                   fmt::join(suite_.presets, ", ")));
-    }
-  }
-
   std::vector<StepCell> cells() {
-    if (options_.case_sentence.empty()) return suite_.cells(options_, machine_);
-    auto id = harness::from_sentence(options_.case_sentence, suite_.axes, suite_.kind);
+    if (options_.case_id.empty()) return suite_.cells(options_, machine_);
+    auto id = harness::parse_case(options_.case_id, suite_.axes, suite_.kind);
     Names known;
     for (const auto& method : methods_) known.push_back(method.name);
-    if (!contains(known, id.method))
-      throw UsageError(harness::unknown_name(id.method, "--case: method", known));
-    if (!contains(suite_.directions, id.direction))
-      throw UsageError(harness::unknown_name(id.direction, "--case: direction", suite_.directions));
+    require_known(id.method, "--case: method", known);
+    require_known(id.direction, "--case: direction", suite_.directions);
     id.device = resolve_device(id.device);
-    const auto& placements = suite_.placements_on(id.device);
-    if (!contains(placements, id.placement))
-      throw UsageError(harness::unknown_name(id.placement, "--case: placement", placements));
+    require_known(id.placement, "--case: placement", suite_.placements_on(id.device));
     only_ = id.method;
     id.method.clear();
     return {suite_.cell_of_case(id, options_)};
@@ -224,8 +215,8 @@ class StepPlanner {
     for (const auto& method : methods_) {
       auto id = cell.id;
       id.method = method.name;
-      if (!takes_part(method, cell) || !method.applies(id)) continue;
-      if (const auto reason = method.refuses(id); !reason.empty()) {
+      if (!takes_part(method, cell) || !method.supports(id)) continue;
+      if (const auto reason = method.skip_reason(id); !reason.empty()) {
         plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
       } else {
         cases.push_back(std::move(id));
@@ -233,22 +224,17 @@ class StepPlanner {
     }
     if (cases.empty()) return;
     require_room(cell.id);
-    if (groups_.empty() || groups_.back().first != cell.group) {
-      groups_.emplace_back(cell.group, std::vector<StepCell>{});
-      plan_.groups.push_back(nullptr);
+    if (plan_.groups.empty() || cell.group != group_) {
+      plan_.groups.push_back(
+          std::make_unique<StepGroup>(suite_, StepTerms{options_.seed}, machine_.allowed_cpus));
     }
-    auto& cells = groups_.back().second;
-    cells.push_back(cell);
-    auto group = std::make_unique<StepGroup>(suite_, cells, StepTerms{options_.seed}, machine_.allowed_cpus);
-    group->seconds = cell.seconds;
-    if (plan_.groups.back()) group->cases = std::move(plan_.groups.back()->cases);
-    group->cases.insert(group->cases.end(), cases.begin(), cases.end());
-    plan_.groups.back() = std::move(group);
+    group_ = cell.group;
+    static_cast<StepGroup&>(*plan_.groups.back()).add_cell(std::move(cell), cases);
   }
 
   void require_room(const Identity& id) const {
     require_room(id, suite_.needs(id), machine_.memory_available, "are available");
-    if (id.device != "cpu")
+    if (on_gpu(id))
       require_room(id, suite_.gpu_needs(id), speedtorch::cuda_free_bytes(at::Device(id.device)),
                    "are free on " + id.device);
   }
@@ -256,7 +242,7 @@ class StepPlanner {
     if (needed <= free) return;
     id.method = "any";
     throw UsageError(fmt::format("{}: needs {}, {} {}\nuse fewer --rows or a smaller --dim",
-                                 harness::to_sentence(id, suite_.axes), harness::human_bytes(needed),
+                                 harness::format_case(id, suite_.axes), harness::human_bytes(needed),
                                  harness::human_bytes(free), where));
   }
 
@@ -273,11 +259,22 @@ class StepPlanner {
   const harness::Machine& machine_;
   const std::vector<StepMethod>& methods_;
   std::string only_;  ///< the method of --case
-  std::vector<std::pair<int, std::vector<StepCell>>> groups_;
+  int group_ = 0;     ///< of the last cell
   Plan plan_;
 };
 
-/// The closed axes of a suite with who takes part in it.
+std::vector<MethodInfo> method_list(const std::string& suite) {
+  std::vector<MethodInfo> list;
+  for (const auto& method : methods_by_suite()[suite])
+    list.push_back({method.name, method.summary, method.role, method.asked_only});
+  return list;
+}
+
+const RegisterOption optimizer_option{
+    "--optimizer LIST", "SparseAdam, Adagrad, SGD, ...; stbench list says which suite has which",
+    option_reader::names(&Options::optimizers), optimizer_names};
+
+/// The axes of a suite, and its methods and peers.
 std::vector<AxisInfo> described(const StepSuite& suite) {
   auto axes = suite.describe();
   const auto& methods = methods_by_suite()[suite.name];
@@ -285,10 +282,32 @@ std::vector<AxisInfo> described(const StepSuite& suite) {
   axes.insert(axes.begin(), {"method", fmt::format("{}", fmt::join(names_of(methods, false), " ")), "all"});
   if (!peers.empty())
     axes.insert(axes.begin() + 1, {"peers", fmt::format("{}", fmt::join(peers, " ")), "none"});
+  const auto add = [&](const char* name, const Names& values) {
+    if (std::ranges::find(axes, name, &AxisInfo::name) == axes.end())
+      axes.push_back({name, fmt::format("{}", fmt::join(values, " ")), "all"});
+  };
+  add("direction", suite.directions);
+  add("placement", suite.host_placements);
   return axes;
 }
 
 }  // namespace
+
+std::vector<StepCell> cells_of(const std::vector<Identity>& cases, double seconds) {
+  std::vector<StepCell> cells;
+  for (const auto& id : cases) cells.push_back({id, static_cast<int>(cells.size()), seconds});
+  return cells;
+}
+
+std::function<Names(const StepCell&)> placements_asked_for(const Options& options, const Names& standard,
+                                                           const Names& host, const Names& gpu) {
+  return [given = options.placements, standard, host, gpu](const StepCell& cell) {
+    auto placements = given_or(given, on_gpu(cell.id) ? gpu : standard);
+    std::erase_if(placements,
+                  [&](const auto& name) { return !contains(on_gpu(cell.id) ? gpu : host, name); });
+    return placements;
+  };
+}
 
 std::vector<std::int64_t> cores_of(const Options& options, const harness::Machine& machine,
                                    bool one_and_all) {
@@ -318,26 +337,6 @@ std::int64_t bytes_or_most(const Identity& id, std::int64_t factor) {
   return overflow ? std::numeric_limits<std::int64_t>::max() : bytes;
 }
 
-std::vector<std::string> step_method_names() {
-  Names names;
-  for (const auto& [suite, methods] : methods_by_suite()) {
-    for (const auto& method : methods) {
-      if (!contains(names, method.name)) names.push_back(method.name);
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> step_peer_names() {
-  Names names;
-  for (const auto& [suite, methods] : methods_by_suite()) {
-    for (const auto& name : names_of(methods, true)) {
-      if (!contains(names, name)) names.push_back(name);
-    }
-  }
-  return names;
-}
-
 RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
   const auto one = std::make_shared<const StepSuite>(std::move(suite));
   const RegisterSuite registered{{
@@ -345,6 +344,11 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
       .summary = one->summary,
       .axes = one->axes,
       .describe = [one] { return described(*one); },
+      .methods = [one] { return method_list(one->name); },
+      .directions = one->directions,
+      .presets = one->presets,
+      .instead = one->instead,
+      .tables = one->tables,
       .more = one->more,
       .runs_last = one->runs_last,
       .plan =

@@ -1,10 +1,9 @@
 /// The engine of the suites that time a step: an optimizer's, or a whole training step.
 ///
-/// A suite says which cells there are and makes what the contestants of a cell share (the world). A
-/// contestant is a file with one RegisterStepMethod object: its name, its role, and a Stepper, which has
-/// state of its own, does a step, and checks it against a reference that is computed another way. Planning,
-/// rounds, ratios, `list`, `--case`, `--dry-run` and the reports are the engine's; no contestant can leave
-/// the check out.
+/// A suite plans its cells and makes the fixture of each: what its cases share. A method is a file with one
+/// RegisterStepMethod object: its name, its role, and a Stepper, which has its own state, does a step, and
+/// checks it against a reference that is computed another way. The engine does the planning, rounds, ratios,
+/// `list`, `--case`, `--dry-run` and the reports. No method can leave the check out.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +14,29 @@
 #include <vector>
 
 #include "benchmarks/suite/suite.h"
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
+#include "reports/tables/step_tables.h"
 
 namespace stbench {
 
-/// What the contestants of one cell share: tables, index sets, gradients.
-class StepWorld {
+/// The fixture of a cell: tables, index sets, gradients and the like, which its cases share.
+class StepFixture {
  public:
-  StepWorld() = default;
-  StepWorld(const StepWorld&) = delete;
-  StepWorld& operator=(const StepWorld&) = delete;
-  virtual ~StepWorld() = default;
+  StepFixture() = default;
+  StepFixture(const StepFixture&) = delete;
+  StepFixture& operator=(const StepFixture&) = delete;
+  virtual ~StepFixture() = default;
 
-  /// The check that comes after all samples of the cell. What it finds makes all of its records `wrong`.
+  /// The check after all samples of the cell. A mismatch makes all of its records `wrong`.
   virtual harness::Check last_check() { return {}; }
-  /// What all contestants' records say of the world, before the samples.
+  /// Columns that all records of the cell get before the samples.
   [[nodiscard]] virtual reports::Columns columns() const { return {}; }
 };
 
-/// A contestant in one cell.
+/// A method in one cell.
 class Stepper {
  public:
   Stepper() = default;
@@ -46,14 +46,16 @@ class Stepper {
 
   virtual void prepare(int /*set*/) {}  ///< untimed, before each step
   virtual void step(int set) = 0;       ///< timed; the engine then waits for the GPU of the case
-  /// True where step() has a clock of its own, such as that of another process: then seconds() does it.
-  [[nodiscard]] virtual bool elsewhere() const { return false; }
-  virtual double seconds(int set) { return step(set), 0; }
+  /// True if the step has its own clock, such as that of another process: timed_step() then returns its
+  /// seconds.
+  [[nodiscard]] virtual bool self_timed() const { return false; }
+  virtual double timed_step(int set) { return step(set), 0; }
 
-  virtual void remember(int set) = 0;  ///< untimed, before a checked step: what the reference begins from
-  virtual harness::Check check(int set) = 0;  ///< the step since then against the reference
-  /// Bytes of something that each step must change, asked before and after every sample; empty: nothing is.
-  virtual std::string mark(int /*set*/) { return {}; }
+  virtual void remember(
+      int set) = 0;  ///< untimed, before a checked step: keeps the state that the reference starts from
+  virtual harness::Check check(int set) = 0;  ///< compares the step since then with the reference
+  /// Bytes that each step must change, asked before and after every sample. Empty: there are none.
+  virtual std::string fingerprint(int /*set*/) { return {}; }
 
   [[nodiscard]] virtual std::int64_t payload_bytes() const = 0;  ///< read and written by a step at the least
   [[nodiscard]] virtual std::int64_t index_bytes() const { return 0; }
@@ -62,14 +64,13 @@ class Stepper {
   virtual void conclude(reports::Record& /*record*/) {}
 };
 
-/// What a contestant's own last look found: its record becomes `wrong`.
+/// Thrown by conclude(): the record becomes `wrong` with this reason.
 class WrongResult : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown by a method's `open`: it cannot run this case here, which is what the case shows. It is waived with
-/// this reason.
+/// Thrown by a method's `open` if it cannot run this case here. The case is waived with this reason.
 class CannotRun : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -79,30 +80,43 @@ struct StepMethod {
   std::string name;
   std::string summary;  ///< one line for `list`
   harness::Role role;
-  bool asked_only = false;  ///< only where --peers, --method or a preset names it
+  bool asked_only = false;  ///< only if --peers, --method or a preset names it
   std::vector<std::string> directions = {"step"};
-  /// Where it has a meaning at all; elsewhere it is not planned.
-  std::function<bool(const reports::Identity&)> applies = [](const reports::Identity&) { return true; };
-  /// Why it cannot run a case that it should; empty where it can. Such a case is waived.
-  std::function<std::string(const reports::Identity&)> refuses = [](const reports::Identity&) {
+  /// True for the cases that the method exists for; others are not planned.
+  std::function<bool(const reports::Identity&)> supports = [](const reports::Identity&) { return true; };
+  /// Why it cannot run a case that it supports; empty if it can. Such a case is waived.
+  std::function<std::string(const reports::Identity&)> skip_reason = [](const reports::Identity&) {
     return std::string();
   };
-  std::function<std::unique_ptr<Stepper>(const reports::Identity&, StepWorld&)> open;
+  std::function<std::unique_ptr<Stepper>(const reports::Identity&, StepFixture&)> open;
 };
 
-/// `open` of a Stepper that is made of the case and its suite's world.
-template <class World, class OneStepper>
-std::unique_ptr<Stepper> step_in(const reports::Identity& id, StepWorld& world) {
-  return std::make_unique<OneStepper>(id, static_cast<World&>(world));
+/// `open` for a Stepper that is made of the case and its suite's fixture.
+template <class Fixture, class OneStepper>
+std::unique_ptr<Stepper> step_in(const reports::Identity& id, StepFixture& fixture) {
+  return std::make_unique<OneStepper>(id, static_cast<Fixture&>(fixture));
 }
 
-/// Contestants of one comparison group, and of those that are measured in the same rounds.
+/// A cell of the plan: its methods are compared with each other.
 struct StepCell {
   reports::Identity id;                   ///< without a method
-  int group = 0;                          ///< cells of one number share rounds
+  int group = 0;                          ///< consecutive cells of one group share rounds
   double seconds = 0;                     ///< of sampling, for the whole group
-  std::vector<std::string> methods = {};  ///< all but those that must be asked for, where empty
+  std::vector<std::string> methods = {};  ///< empty: all but those that must be asked for
 };
+
+/// The value of a further axis of the case.
+template <class T>
+const T& axis(const reports::Identity& id, const char* name) {
+  return std::get<T>(*reports::find(id.axes, name));
+}
+/// For cross(): sets a further axis of the case.
+inline auto further_axis(const char* name) {
+  return [name](reports::Identity& id, const auto& value) {
+    reports::set(id.axes, name, reports::Value(value));
+  };
+}
+inline bool on_gpu(const reports::Identity& id) { return id.device != "cpu"; }
 
 struct StepTerms {
   std::uint64_t seed = 1;
@@ -118,40 +132,49 @@ struct StepSuite {
   harness::CaseKind kind = harness::CaseKind::moves;
   harness::AxisDefaults axes;
   std::vector<std::string> directions = {"step"};
-  std::vector<std::string> presets = {"quick", "standard", "full"};
-  /// Where the tables or parameters of a case lie, by its device.
+  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
+  std::vector<std::pair<std::string, std::string>> instead;  ///< see Suite
+  /// Placements of the tables or parameters of a case, by its device.
   std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
-  bool runs_last = false;                                            ///< as Suite has it
-  std::function<std::vector<AxisInfo>()> describe;                   ///< methods and peers are added
+  reports::SuiteTables tables = {reports::step_tables};  ///< see Suite
+  bool runs_last = false;                                ///< see Suite
+  std::function<std::vector<AxisInfo>()> describe;  ///< directions, placements, methods and peers are added
   std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
   /// @throws UsageError
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
-  /// The cell of a case that --case named, after its parts were checked. @throws UsageError
+  /// The cell of a case that --case names, after its parts were checked. @throws UsageError
   std::function<StepCell(const reports::Identity&, const Options&)> cell_of_case;
-  /// Bytes that a cell needs of the host's memory, and of its GPU's. What does not fit is refused before
-  /// anything is allocated.
+  /// Bytes that a cell needs of the host's memory, and of its GPU's. A cell that does not fit is refused
+  /// before anything is allocated.
   std::function<std::int64_t(const reports::Identity&)> needs = [](const reports::Identity&) { return 0; };
   std::function<std::int64_t(const reports::Identity&)> gpu_needs = [](const reports::Identity&) {
     return 0;
   };
-  std::function<std::unique_ptr<StepWorld>(const reports::Identity&, const StepTerms&)> world;
+  std::function<std::unique_ptr<StepFixture>(const reports::Identity&, const StepTerms&)> fixture;
   std::function<void(std::vector<reports::Record>&, const Options&)> derive =
       [](std::vector<reports::Record>&, const Options&) {};
 };
 
-/// The numbers of cores that the options ask for, all of them where they do not say. @throws UsageError
+/// A cell of each case, each in its own group.
+std::vector<StepCell> cells_of(const std::vector<reports::Identity>& cases, double seconds);
+
+/// For cross(): sets the placement of a cell.
+inline void placement_axis(StepCell& cell, const std::string& placement) { cell.id.placement = placement; }
+/// For cross(): the placements of a cell that the options ask for, of those possible on its device. Without
+/// --placement, the standard ones on the host and all on a GPU.
+std::function<std::vector<std::string>(const StepCell&)> placements_asked_for(
+    const Options& options, const std::vector<std::string>& standard, const std::vector<std::string>& host,
+    const std::vector<std::string>& gpu);
+
+/// The numbers of cores that the options ask for, by default all. @throws UsageError
 std::vector<std::int64_t> cores_of(const Options& options, const harness::Machine& machine,
                                    bool one_and_all = false);
 
-/// The devices that the options ask for, the processor where they do not say. @throws UsageError
+/// The devices that the options ask for, by default the processor. @throws UsageError
 std::vector<std::string> step_devices(const Options& options);
 
-/// rows × dim × factor; the largest number where they do not fit 63 bits.
+/// rows × dim × factor; the largest number if that does not fit 63 bits.
 std::int64_t bytes_or_most(const reports::Identity& id, std::int64_t factor);
-
-/// The names of all contestants of all such suites; of those that must be asked for.
-std::vector<std::string> step_method_names();
-std::vector<std::string> step_peer_names();
 
 struct RegisterStepSuite {
   explicit RegisterStepSuite(StepSuite suite);

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "harness/pattern.h"
-#include "reports/record.h"
 
 namespace stbench {
 
@@ -17,9 +15,5 @@ struct Expectation {
 
 /// @throws UsageError naming the option, the text and what would be right.
 Expectation parse_expectation(const std::string& text, const std::string& option);
-
-/// One line for each row below its floor with its figure, and one for each expectation that nothing measured
-/// matches; none where the machine is as expected.
-std::vector<std::string> unmet(const std::vector<Expectation>& expectations, const reports::Report& report);
 
 }  // namespace stbench

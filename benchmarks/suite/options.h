@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "benchmarks/program/comparison_options.h"
+#include "benchmarks/suite/comparison_options.h"
 #include "benchmarks/suite/expectation.h"
 
 namespace stbench {
@@ -27,15 +28,17 @@ struct Options {
   std::vector<double> clips;               ///< norms that gradients are clipped to; 0: they are not
   std::vector<std::int64_t> rows, dims, row_bytes, batches, cores, callers;
 
+  std::map<std::string, std::vector<std::string>> own;  ///< of options that a suite keeps by itself
+
   std::string preset = "standard";
   std::vector<std::string> workloads;  ///< their axes stand for those that were not given
   std::string filter;                  ///< regular expression on a case's sentence
-  std::string case_sentence;           ///< one case, with what it is judged against
+  std::string case_id;                 ///< one case, with what it is judged against
   std::uint64_t seed = 1;
   std::optional<int> samples;
   int warmup = 1;
-  double timeout_s = 120;  ///< for one step of one case; 0 = none
-  bool verify_every = false;
+  double timeout_s = 120;        ///< for one step of one case; 0 = none
+  std::string verify = "first";  ///< or "every": which samples are checked
   bool dry_run = false;
 
   std::string csv, json;      ///< report paths; "-" is stdout

@@ -5,13 +5,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/suite/options.h"
-#include "harness/contestant.h"
+#include "benchmarks/suite/preset.h"
+#include "harness/benchmark_case.h"
+#include "harness/case_id.h"
 #include "harness/machine.h"
-#include "harness/sentence.h"
 #include "reports/record.h"
+#include "reports/tables/plain_table.h"
+#include "reports/tables/table.h"
 
 namespace stbench {
 
@@ -27,8 +31,8 @@ class Bench {
   virtual void limited(const char* phase, const std::function<void()>& step) = 0;
   /// Does a step of one case under the time limit of a step.
   virtual void limited(const reports::Identity& id, const char* phase, const std::function<void()>& step) = 0;
-  /// Samples contestants in rounds.
-  virtual std::vector<reports::Record> sample(std::vector<harness::Contestant>& contestants) = 0;
+  /// Samples runnable in rounds.
+  virtual std::vector<reports::Record> sample(std::vector<harness::BenchmarkCase>& runnable) = 0;
   /// Shows what is done now, as a part of the group from 0 to 1.
   virtual void progress(std::string_view what, double fraction) = 0;
   /// True where the user wants the run to end.
@@ -55,7 +59,7 @@ class Group {
 class TimedGroup : public Group {
  public:
   /// Allocates and fills what the cases need. Untimed.
-  virtual std::vector<harness::Contestant> prepare() = 0;
+  virtual std::vector<harness::BenchmarkCase> prepare() = 0;
   /// Whether anything follows the samples of a case.
   [[nodiscard]] virtual bool concludes() const { return false; }
   /// What follows the samples of one case, each under a limit of time of its own; of an interrupted run's
@@ -81,6 +85,14 @@ struct Plan {
   std::function<void(std::vector<reports::Record>&)> settle = [](std::vector<reports::Record>&) {};
 };
 
+/// A method as the program knows it: for `--method`, `--peers`, `list`, the help, and the column `role`.
+struct MethodInfo {
+  std::string name;
+  std::string summary;  ///< one line
+  harness::Role role = harness::Role::ours;
+  bool peer = false;  ///< --peers takes it, and it runs only if it is named
+};
+
 /// One axis as `list` shows it.
 struct AxisInfo {
   std::string name;
@@ -92,7 +104,18 @@ struct Suite {
   std::string name;
   std::string summary;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
+  /// Its axes. It takes the options of their names, and refuses other options of suites.
   std::function<std::vector<AxisInfo>()> describe;
+  std::function<std::vector<MethodInfo>()> methods;  ///< all, in the order of `list`
+  std::vector<std::string> directions;
+  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
+  bool times_cases = true;  ///< it takes --samples, --warmup and --verify
+  /// A peer of another suite gets a waived row that says where it goes, instead of a refusal.
+  bool waives_strange_peers = false;
+  /// What to use instead of an option that it does not take: the option's name, and a sentence.
+  std::vector<std::pair<std::string, std::string>> instead;
+  /// How `show` and a run show its records.
+  reports::SuiteTables tables = {reports::plain_table};
   /// Further lines of `list`, indented.
   std::function<std::string()> more = [] { return std::string(); };
   /// It changes the process (its allocator), which would be measured with the suites after it.
@@ -110,8 +133,22 @@ const std::vector<Suite>& suites();
 /// A suite by its name. @throws std::out_of_range for a name that parse_command_line would refuse.
 const Suite& suite_named(const std::string& name);
 
-/// A record's case as a sentence; a record of a suite that this program does not know shows all its axes.
-std::string sentence_of(const reports::Identity& id);
+/// The tables of a suite; plain ones of a suite that this program does not know.
+reports::SuiteTables tables_of(const std::string& suite);
+
+/// True if the suite takes an option with the rule `of_suites`.
+bool takes(const Suite& suite, std::string_view option);
+
+/// Values of options, of all suites: each once.
+std::vector<std::string> direction_names();
+std::vector<std::string> preset_names();
+std::vector<std::string> method_names(bool only_peers);
+
+/// Writes the column `role` of the record, as its suite's method has it.
+void add_role(reports::Record& record);
+
+/// The case ID of a record. A record of a suite that this program does not know shows all its axes.
+std::string case_id_of(const reports::Identity& id);
 
 /// Registers a suite at start-up: one object a suite's file.
 struct RegisterSuite {

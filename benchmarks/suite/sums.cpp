@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "reports/statistics/role.h"
+
 namespace stbench {
 namespace {
 
@@ -24,6 +26,7 @@ Record sum_of(const Record& to, const Record& from) {
   sum.more = {{"repeat", std::monostate{}}, {"pages_got", std::monostate{}}, {"throttled", std::monostate{}}};
   for (const char* latency : {"latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"})
     sum.more.emplace_back(latency, std::monostate{});
+  reports::set_role(sum, reports::role_of(to));
   return sum;
 }
 

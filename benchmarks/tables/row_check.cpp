@@ -51,7 +51,7 @@ void each_part(Rows rows, std::int64_t row_bytes, Body body) {
     body(rows.subspan(begin, std::min(most, rows.size() - begin)));
 }
 
-/// A row's first byte that differs from the fill beginning at `position`; -1 where none does.
+/// A row's first byte that differs from the fill at `position`; -1 if none does.
 using Mismatch = std::int64_t (*)(const std::byte* row, std::int64_t position, std::int64_t bytes,
                                   std::uint64_t seed);
 
@@ -103,8 +103,8 @@ harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of,
   return check;
 }
 
-/// Compares rows [begin, end), which lie at `data`, with the fill: pieces as a whole, and row by row only
-/// those that differ.
+/// Compares rows [begin, end) at `data` with the fill: whole pieces first, then the rows of those that
+/// differ.
 harness::Check compare_range(const std::byte* data, std::int64_t begin, std::int64_t end,
                              std::int64_t row_bytes, std::uint64_t seed, const char* what) {
   const std::int64_t piece = std::max<std::int64_t>(1, piece_bytes / row_bytes);

@@ -1,8 +1,7 @@
-/// The checks of the transfer suite: every row compared bit by bit with a reference that is computed, not
-/// copied.
+/// Compares rows bit by bit with a reference that is computed, not copied.
 ///
-/// The fill is a hash of the seed and of the 8-byte word's position in the table, so a swapped row, a shifted
-/// column, a stale or half-done copy all differ from it.
+/// The fill is a hash of the seed and of the 8-byte word's position in the table. So swapped rows, shifted
+/// columns, stale and incomplete copies all differ from it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +10,7 @@
 #include <functional>
 #include <span>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {
@@ -19,8 +18,8 @@ namespace stbench {
 /// The seed of the fill that a table row should hold.
 using SeedOf = std::function<std::uint64_t(std::int64_t row)>;
 
-/// Rows of `row_bytes` bytes in a block of memory, wherever it is. Host memory is worked on in place, device
-/// memory through LibTorch in blocks.
+/// Rows of `row_bytes` bytes in a block of any memory: host memory in place, device memory in blocks through
+/// LibTorch.
 class RowBytes {
  public:
   RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes);
@@ -33,8 +32,8 @@ class RowBytes {
   void poison(std::span<const std::int64_t> rows) const;
   /// Writes the fill of its seed into each of the named rows.
   void write_fill(std::span<const std::int64_t> rows, const SeedOf& seed_of) const;
-  /// Makes the pages of the named rows dirty without changing them: a clean page of a file costs its next
-  /// writer a fault.
+  /// Makes the pages of the named rows dirty without changing them, because the next write to a clean page of
+  /// a file faults.
   void dirty(std::span<const std::int64_t> rows) const;
 
  private:
@@ -42,15 +41,14 @@ class RowBytes {
   std::int64_t rows_, row_bytes_;
 };
 
-/// Fills row i of `bytes` (CPU, contiguous, n rows) with what the fill of its seed has in row `rows[i]` of a
-/// table.
+/// Fills row i of `bytes` (CPU, contiguous, n rows) with row `rows[i]` of the fill of its seed.
 void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, const SeedOf& seed_of);
 
 /// Overwrites a tensor with a pattern that no fill contains.
 void poison(at::Tensor& tensor);
 
-/// When a row is the same: bit by bit; or, where it was added to zero on its way, number by number (a NaN is
-/// a NaN, and -0 is 0).
+/// How rows are compared: bit by bit; or as numbers if the method adds them to zero (any NaN equals any NaN,
+/// and -0 equals 0).
 enum class Equality { bits, numbers };
 
 /// Compares row i of `result` (any device) with row `rows[i]` of the seed's fill. A result that is not

@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t fill_block = std::int64_t{1} << 20;
 constexpr std::int64_t file_block = std::int64_t{8} << 20;
 constexpr std::int64_t filled_block = std::int64_t{256} << 20;
-/// A whole check reads some 6 GB/s on two cores.
+/// A check of a whole block reads some 6 GB/s on two cores.
 constexpr std::int64_t small_table_bytes = std::int64_t{1} << 30;
 constexpr std::int64_t piece = 4096;
 
@@ -36,9 +36,8 @@ void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, std::uint6
   });
 }
 
-/// Written in large pieces: so its pages in memory are large, too, where they would be of 4 KiB if it was
-/// filled through a mapping. And clean in the end, else the kernel writes them back in the middle of the
-/// samples.
+/// Writes in large pieces, so that the pages in memory are large, too; through a mapping they would have 4
+/// KiB. Pages are clean in the end, or the kernel would write them back during samples.
 void fill_file(int fd, std::int64_t bytes, std::uint64_t seed) {
   std::vector<std::byte> block(static_cast<std::size_t>(std::min(file_block, bytes)));
   for (std::int64_t begin = 0; begin < bytes; begin += file_block) {
@@ -148,8 +147,8 @@ harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::
   return found;
 }
 
-/// Evenly spread pages, the first and the last among them. By pread and advice, not through the mapping,
-/// which would read ahead nearly all of the file.
+/// Checks evenly spread pages, the first and the last included. Uses pread and advice, because the mapping
+/// would read ahead nearly all of the file.
 harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const {
   constexpr std::int64_t most = 100'000, a_part = 10'000;
   const auto pages = bytes / piece, count = std::min(most, pages);

@@ -1,5 +1,4 @@
-/// The filled tables of a run: one block of memory a placement and device, used again by every shape that
-/// fits.
+/// The filled tables of a run: one block of memory per placement and device, reused by every shape that fits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,28 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 #include "reports/record.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {
 
-/// Where and how a shape's rows lie.
-struct RowShape {
-  std::int64_t rows = 0;
-  std::int64_t row_elements = 0;
-  at::ScalarType dtype = at::kFloat;
-  [[nodiscard]] std::int64_t row_bytes() const {
-    return row_elements * static_cast<std::int64_t>(c10::elementSize(dtype));
-  }
-  [[nodiscard]] std::int64_t bytes() const { return rows * row_bytes(); }
-};
-
-/// Bytes [begin, end) of `memory` become the seed's fill, in parallel; through LibTorch's copy for device
-/// memory.
+/// Fills bytes [begin, end) of `memory` with the seed's fill, in parallel; device memory through LibTorch's
+/// copy.
 void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, std::uint64_t seed);
 
-/// What the last check of a table found, and the cases that worked on it since the check before.
+/// The mismatches of a table, and the cases that used it since the check before.
 struct TableDamage {
   std::vector<reports::Identity> users;
   harness::Check check;
@@ -42,15 +30,14 @@ struct TableDamage {
 
 class TableStore {
  public:
-  /// @param most_whole files of more bytes, which memory does not hold, are not read as a whole to check
-  /// them: of these 100,000 pages are, evenly spread
+  /// @param most_whole larger files, which memory does not hold, are checked in 100,000 evenly spread pages
+  /// only
   explicit TableStore(std::uint64_t seed, std::int64_t most_whole = std::numeric_limits<std::int64_t>::max())
       : seed_(seed), most_whole_(most_whole) {}
 
-  /// A block of at least `bytes` whose content is the seed's fill, which is the same for every shape: a
-  /// function of the position alone. Pages are touched; those of a file are clean. `shared`:
-  /// another process can map it; a private block of that placement and device makes room for it, and the
-  /// other way round.
+  /// A block of at least `bytes` with the seed's fill, which depends on the position only and so is the same
+  /// for every shape. Pages are touched; those of a file are clean. If `shared`, other processes can map it;
+  /// it replaces a private block of that placement and device, and the other way round.
   /// @throws speedtorch::MemoryError, speedtorch::PlacementError
   std::shared_ptr<speedtorch::Memory> filled(speedtorch::Placement placement, std::int64_t bytes,
                                              at::Device device, bool shared = false);
@@ -59,17 +46,17 @@ class TableStore {
   /// Frees every block after its last check.
   void clear() { check_all(), blocks_.clear(); }
 
-  /// Names who works on a block that filled() gave. It holds the fill again when they are done, and is
-  /// checked for that as a whole: after each group where it is small, else once, before it is freed.
+  /// Names the cases that use a block of filled(). They must leave the fill in it. The whole block is checked
+  /// for that after each group if it is small, else once before it is freed.
   void use(const speedtorch::Memory& memory, const std::vector<reports::Identity>& users);
-  /// True for a block of which a whole check takes a fraction of a second.
+  /// True if a check of the whole block takes a fraction of a second.
   [[nodiscard]] bool is_small(const speedtorch::Memory& memory) const;
-  /// The first `bytes` of the block were found as filled, or mended after `damage` was found, for which all
-  /// its users since the last check answer.
+  /// Reports a check of the first `bytes` of the block, which now hold the fill. All users since the last
+  /// check answer for the damage.
   void checked(const speedtorch::Memory& memory, std::int64_t bytes, const harness::Check& damage);
   /// Checks every block that was used since its last check.
   void check_all();
-  /// What was found since this was last asked for.
+  /// The damage that was found since the last call.
   std::vector<TableDamage> take_damage() { return std::exchange(damage_, {}); }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
@@ -97,7 +84,7 @@ class TableStore {
 /// large files).
 std::string table_folder();
 
-/// Bytes that are free in it; nothing where the system does not say.
+/// Bytes that are free in it; nothing if the system does not say.
 std::optional<std::int64_t> table_folder_free();
 
 }  // namespace stbench

@@ -7,7 +7,6 @@
 #include "benchmarks/transfer/method.h"
 #include "harness/errors.h"
 #include "reports/columns.h"
-#include "speedtorch/kernels/isa.h"
 
 namespace stbench {
 namespace {
@@ -16,14 +15,14 @@ using Names = std::vector<std::string>;
 
 using Counts = std::vector<std::int64_t>;
 
-Block seeds_case() {
+Block speedtorch_case() {
   Block block;
   block.dtypes = {"float32"}, block.index_dtypes = {"int64"}, block.distributions = {"unique"};
   return block;
 }
 
 Block quick() {
-  auto block = seeds_case();
+  auto block = speedtorch_case();
   block.directions = {"to", "from", "sum"};
   block.placements = {"libtorch", "hugepage", "pinned", "device"};
   block.cores = Block::Cores::all;
@@ -32,7 +31,7 @@ Block quick() {
 }
 
 Block standard() {
-  auto block = seeds_case();
+  auto block = speedtorch_case();
   block.directions = {"to", "from", "sum", "round_trip"}, block.placements = transfer_axes::placements();
   block.seconds = 260, block.group_seconds = 90;
   return block;
@@ -48,7 +47,7 @@ Block full() {
   return block;
 }
 
-/// The kernels' limits: rows of a table of 5 GB, far beyond every cache and every reach of the TLB, in the
+/// The limits of the kernels: rows of a 5 GB table, far beyond every cache and the reach of every TLB, in the
 /// widths of today's tables and between them.
 Block of_kernels() {
   Block block;
@@ -65,7 +64,7 @@ const Counts& kernel_widths() {
   return widths;
 }
 
-/// Also against a[i], which at other widths would take most of the time.
+/// Adds a[i], which at other widths would take most of the time.
 Block kernels_at_512() {
   auto block = of_kernels();
   block.row_bytes = {512};
@@ -90,7 +89,7 @@ Block kernels_on_one_core() {
   return block;
 }
 
-/// Here LibTorch's other way costs nothing to measure, and no contiguous copy limits anything: it is latency.
+/// Latency: LibTorch's other way costs nothing to measure here, and no contiguous copy is a limit.
 Block kernels_on_small_batches() {
   auto block = of_kernels();
   block.row_bytes = {160, 512}, block.index_dtypes = {"int64"};
@@ -120,7 +119,7 @@ Block kernels_on_a_gpu() {
   return block;
 }
 
-/// This library's kernels on few multiprocessors of a GPU, and on as many as they like.
+/// This library's kernels on few multiprocessors of a GPU, and without a limit.
 Names within_budgets() {
   Names names{"speedtorch"};
   for (const auto& method : methods()) {
@@ -129,7 +128,7 @@ Names within_budgets() {
   return names;
 }
 
-/// How few multiprocessors are enough for the link.
+/// Finds how few multiprocessors saturate the link.
 Block kernels_on_few_sms() {
   auto block = of_kernels();
   block.directions = {"to"}, block.placements = {"pinned"};
@@ -140,16 +139,16 @@ Block kernels_on_few_sms() {
   return block;
 }
 
-/// The link in both ways at once. Without a budget the kernel of one way takes all of the GPU, and the other
-/// waits for it.
-Block kernels_both_ways() {
+/// Bidirectional transfers over the link. Without a budget the kernel of one direction takes all of the GPU,
+/// and the other waits for it.
+Block kernels_bidirectional() {
   auto block = kernels_on_few_sms();
   block.directions = {"both"};
   for (const char* name : {"index_select", "copy", "stream"}) block.methods.emplace_back(name);
   return block;
 }
 
-/// Files against memory, with all pages there.
+/// Files against memory, with all pages resident.
 Block files_warm() {
   auto block = of_kernels();
   block.directions = {"to"}, block.placements = {"pageable", "mapped"}, block.index_dtypes = {"int64"};
@@ -159,9 +158,9 @@ Block files_warm() {
   return block;
 }
 
-/// And with none. Batches are small: of one of 131,072 rows of 512 B nearly every tenth page of the table is
-/// read, and the plain mapping's reading ahead, all of the file in the end, is then no longer in vain.
-/// LibTorch's methods would be the plain mapping once more, at seconds a sample.
+/// Files with no page resident. Batches are small: 131,072 rows of 512 B would touch nearly every tenth page
+/// of the table, so that the mapping's read-ahead, of all of the file, pays off. LibTorch's methods would
+/// measure the plain mapping again, at seconds per sample.
 Block files_cold() {
   auto block = files_warm();
   block.placements = {"mapped"};
@@ -180,11 +179,10 @@ Block memory_cold() {
   return block;
 }
 
-/// The whole of a table of a few rows there and back, as users of SpeedTorch asked for (6 × 3 to 20 × 3,
-/// float64 in their program): what a call costs. `copy` is LibTorch's plain copy, of pinned memory its pinned
-/// one.
+/// The cost of a call: a round trip of a whole table of a few rows, which users of SpeedTorch asked for (6 ×
+/// 3 to 20 × 3, float64). `copy` is LibTorch's copy, from pinned memory its pinned one.
 Block small_table(std::int64_t rows) {
-  auto block = seeds_case();
+  auto block = speedtorch_case();
   block.directions = {"round_trip"}, block.placements = {"libtorch", "pageable", "pinned", "device"};
   block.dtypes = {"float64"};
   block.rows = {rows}, block.dims = {3}, block.batches = {rows};
@@ -196,15 +194,22 @@ Block small_table(std::int64_t rows) {
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
-      {"quick", {quick()}},
-      {"standard", {standard()}},
+      {"quick", "libtorch and hugepage tables, all cores: a minute.", {quick()}},
+      {"standard", "Every placement and direction, on one core and on all: five minutes.", {standard()}},
       {"kernels",
+       "Judged by scripts/goals: 13 row widths of a table of 5 GB, and small batches with their latency. "
+       "Below ten minutes.",
        {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
-        kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_both_ways()},
+        kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_bidirectional()},
        /*by_placement=*/true},
-      {"files", {files_warm(), files_cold(), memory_cold()}},
-      {"full", {full()}},
-      {"small", {small_table(6), small_table(12), small_table(20)}},
+      {"files",
+       "Judged by scripts/goals: warm and cold rows of 64 B, 512 B and 4 KiB from mapped tables. About five "
+       "minutes.",
+       {files_warm(), files_cold(), memory_cold()}},
+      {"full", "Every value of the closed axes, warm: hours; --dry-run says how many.", {full()}},
+      {"small",
+       "Tables of 6×3 to 20×3 elements there and back, and how often a second.",
+       {small_table(6), small_table(12), small_table(20)}},
   };
   return all;
 }
@@ -223,47 +228,9 @@ Names of_all_blocks(const Preset& preset, Names Block::*axis) {
 
 namespace transfer_axes {
 
-const Names& directions() {
-  static const Names names{"to", "from", "sum", "round_trip", "both"};
-  return names;
-}
-
-const Names& placements() {
-  static const Names names{"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"};
-  return names;
-}
-
-const Names& dtypes() {
-  static const Names names{"float16", "bfloat16", "float32", "float64", "int8", "int32", "int64"};
-  return names;
-}
-
-const Names& index_dtypes() {
-  static const Names names{"int64", "int32"};
-  return names;
-}
-
-const Names& isas() {
-  static const Names names = [] {
-    Names all{"best"};
-    for (const auto isa : speedtorch::kernels::supported_isas()) all.emplace_back(isa);
-    return all;
-  }();
-  return names;
-}
-
-const Names& caches() {
-  static const Names names{"warm", "cold"};
-  return names;
-}
-
 const harness::AxisDefaults& further() {
-  static const harness::AxisDefaults axes = [] {
-    harness::AxisDefaults some;
-    for (const char* name : {"cache", "callers", "index_home", "isa"})
-      some.emplace_back(name, *reports::find(reports::known_axes(), name));
-    return some;
-  }();
+  static const harness::AxisDefaults axes{
+      {"cache", "warm"}, {"callers", std::int64_t{1}}, {"index_home", "ready"}, {"isa", "best"}};
   return axes;
 }
 
@@ -271,48 +238,20 @@ const harness::AxisDefaults& further() {
 
 const Preset& preset_of(const Options& options) {
   const auto found = std::ranges::find(presets(), options.preset, &Preset::name);
-  if (found == presets().end())
-    throw UsageError(fmt::format("--suite transfer has no preset {}; --suite {} has", options.preset,
-                                 options.preset == "batches" ? "infinitybatch" : "optimizer,contiguous"));
+  if (found == presets().end()) throw UsageError("--suite transfer has no preset " + options.preset);
   return *found;
 }
 
-Names preset_names() {
-  Names names;
-  for (const auto& preset : presets()) names.push_back(preset.name);
-  names.insert(names.end(), {"steps", "batches"});  // of the suites that time a step
-  return names;
-}
-
-bool is_cold(const reports::Identity& id) {
-  return *reports::find(id.axes, "cache") == reports::Value("cold");
+std::vector<PresetInfo> preset_list() {
+  std::vector<PresetInfo> list;
+  for (const auto& preset : presets()) list.emplace_back(preset.name, preset.help);
+  return list;
 }
 
 Names directions_of(const Options& options) {
   if (contains(options.directions, "step"))
-    throw UsageError("--direction step is none of --suite transfer; to, from, sum, round_trip and both are");
+    throw UsageError("--suite transfer has no --direction step; use to, from, sum, round_trip or both");
   return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
-}
-
-bool is_usual_axis(const reports::Identity& id, std::string_view axis) {
-  return *reports::find(id.axes, axis) == *reports::find(transfer_axes::further(), axis);
-}
-
-bool direction_applies(const reports::Identity& id) {
-  return id.direction != "both" || rows_cross_the_link(id);
-}
-
-std::string direction_refuses(const reports::Identity& id) {
-  const bool both = id.direction == "both", several = callers_of(id) > 1;
-  if (both && several) return "both ways at once are one caller's; use --callers 1";
-  if (both && id.batch < 2) return "both halves of a batch need a row; use --batch 2 or more";
-  const bool distinct =
-      id.distribution == "unique" || (id.distribution == "sequential" && rows_moved(id) <= id.rows);
-  if (both && !distinct)
-    return "a row that is read and written at once is neither old nor new; use --distribution unique";
-  if (several && id.direction != "to" && !distinct)
-    return "two callers must not write one row at once; use --distribution unique";
-  return {};
 }
 
 Names placements_of(const Options& options) {

@@ -19,13 +19,13 @@ namespace stbench {
 namespace {
 
 constexpr std::int64_t times_the_cache = 2;
-/// Where the system does not say how large its caches are.
+/// For systems that do not tell the size of their caches.
 constexpr std::int64_t least_walk = std::int64_t{64} << 20;
 constexpr std::int64_t line_bytes = 64;
-/// Of the file's pages so many may stay: another process may look at one of them just now.
+/// The part of the pages that may stay, since another process may be reading one of them.
 constexpr double most_resident = 0.001;
-/// Pages that another processor has on its way into the cache do not leave at the first word. Pauses double:
-/// 0.6 s until it is given up.
+/// Pages that another processor is adding to the cache do not leave at the first request. Pauses double; it
+/// gives up after 0.6 s.
 constexpr auto first_pause = std::chrono::milliseconds(5);
 constexpr auto last_pause = 64 * first_pause;
 
@@ -33,7 +33,7 @@ speedtorch::MappedBytes file_of(const speedtorch::Memory& table) {
   return {table.data(), table.bytes(), table.file_fd()};
 }
 
-/// Whether waiting is in vain: the file is nowhere but in memory.
+/// True if the file exists in memory only, so that waiting is useless.
 bool lives_in_memory(int fd) {
   struct statfs kind {};
   return ::fstatfs(fd, &kind) == 0 && (kind.f_type == TMPFS_MAGIC || kind.f_type == RAMFS_MAGIC);

@@ -1,4 +1,4 @@
-/// Cold caches: what is done before each sample of a case whose axis `cache` is `cold`.
+/// Makes caches cold before each sample of a case with `cache=cold`.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,14 +12,15 @@
 
 namespace stbench {
 
-/// The caches cannot be made cold here; what() has the reason and the cure, without a folder's name.
+/// The caches cannot be made cold on this machine. what() has the reason and the cure, without a folder's
+/// name.
 class CannotEvict : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Fills the processor's caches with other bytes: twice as many as the last level has, each core its part, so
-/// that the cores' own caches have them too.
+/// Fills the processor's caches with other bytes, twice as many as the last level has. Each core walks its
+/// part, so that its private caches are filled as well.
 class CacheWalk {
  public:
   explicit CacheWalk(std::int64_t last_level_bytes);
@@ -32,11 +33,10 @@ class CacheWalk {
 /// Makes the caches cold for one table and the model tensor that its rows go to.
 class Cold {
  public:
-  /// @param model the device of the model tensor; a GPU's L2 is filled with other bytes likewise (not yet run
-  /// on a GPU)
+  /// @param model the device of the model tensor; a GPU's L2 is filled likewise (not yet run on a GPU)
   Cold(std::shared_ptr<speedtorch::Memory> table, at::Device model, std::shared_ptr<CacheWalk> caches);
-  /// A mapped table's file is taken out of memory, and mincore is asked whether it is. Then the caches.
-  /// @throws CannotEvict where a part of the file stays in memory
+  /// Evicts a mapped table's file from memory, confirmed by mincore, then the caches.
+  /// @throws CannotEvict if a part of the file stays in memory
   void evict();
 
  private:
@@ -46,7 +46,7 @@ class Cold {
   at::Tensor device_bytes_;  ///< twice a GPU's L2
 };
 
-/// Brings the whole file of a mapped table into memory. Nothing for other memory.
+/// Brings the whole file of a mapped table into memory. No-op for other memory.
 void make_warm(const speedtorch::Memory& table);
 
 }  // namespace stbench

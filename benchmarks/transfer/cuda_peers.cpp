@@ -28,7 +28,7 @@ kernels::Rows rows_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.size(0), row_bytes, row_bytes};
 }
 
-/// Calls `move` with the index as its type has it.
+/// Calls `move` with a pointer to the index of its dtype.
 template <class Move>
 void with_index(const at::Tensor& index, Move move) {
   if (index.scalar_type() == at::kInt) {
@@ -40,31 +40,31 @@ void with_index(const at::Tensor& index, Move move) {
 
 }  // namespace
 
-CubRows::CubRows(Arena& arena) {
-  const c10::cuda::CUDAGuard guard(arena.model().device());
-  const auto bytes = kernels::cub_rows_scratch_bytes(arena.model().size(0));
-  scratch_ = at::empty({bytes}, arena.model().options().dtype(at::kByte));
+CubRows::CubRows(Operands& operands) {
+  const c10::cuda::CUDAGuard guard(operands.model().device());
+  const auto bytes = kernels::cub_rows_scratch_bytes(operands.model().size(0));
+  scratch_ = at::empty({bytes}, operands.model().options().dtype(at::kByte));
 }
 
-void CubRows::gather(Arena& arena, int set) {
+void CubRows::gather(Operands& operands, int set) {
   const c10::cuda::CUDAGuard guard(scratch_.device());
-  with_index(arena.index(set), [&](const auto* index) {
-    kernels::gather_rows_cub(rows_of(arena.table()), index, arena.model().size(0), rows_of(arena.model()),
-                             static_cast<std::byte*>(scratch_.data_ptr()), scratch_.numel(),
-                             c10::cuda::getCurrentCUDAStream());
+  with_index(operands.index(set), [&](const auto* index) {
+    kernels::gather_rows_cub(rows_of(operands.table()), index, operands.model().size(0),
+                             rows_of(operands.model()), static_cast<std::byte*>(scratch_.data_ptr()),
+                             scratch_.numel(), c10::cuda::getCurrentCUDAStream());
   });
 }
 
-void CubRows::scatter(Arena& arena, int set) {
+void CubRows::scatter(Operands& operands, int set) {
   const c10::cuda::CUDAGuard guard(scratch_.device());
-  with_index(arena.index(set), [&](const auto* index) {
-    kernels::scatter_rows_cub(rows_of(arena.values(set)), index, arena.model().size(0),
-                              rows_of(arena.table()), static_cast<std::byte*>(scratch_.data_ptr()),
+  with_index(operands.index(set), [&](const auto* index) {
+    kernels::scatter_rows_cub(rows_of(operands.values(set)), index, operands.model().size(0),
+                              rows_of(operands.table()), static_cast<std::byte*>(scratch_.data_ptr()),
                               scratch_.numel(), c10::cuda::getCurrentCUDAStream());
   });
 }
 
-/// A blocking stream: it and the default stream, on which the other methods work, wait for each other.
+/// A blocking stream: it and the default stream of the other methods wait for each other.
 struct MemcpyBatchRows::Batch {
   explicit Batch(at::Device on) : device(on) {
     const c10::cuda::CUDAGuard guard(device);
@@ -78,25 +78,26 @@ struct MemcpyBatchRows::Batch {
   kernels::MemcpyBatch copies;
 };
 
-MemcpyBatchRows::MemcpyBatchRows(Arena& arena) : batch_(std::make_shared<Batch>(arena.model().device())) {}
+MemcpyBatchRows::MemcpyBatchRows(Operands& operands)
+    : batch_(std::make_shared<Batch>(operands.model().device())) {}
 
-void MemcpyBatchRows::gather(Arena& arena, int set) {
+void MemcpyBatchRows::gather(Operands& operands, int set) {
   const c10::cuda::CUDAGuard guard(batch_->device);
-  with_index(arena.host_index(set), [&](const auto* index) {
-    batch_->copies.gather(rows_of(arena.table()), index, arena.model().size(0), rows_of(arena.model()),
-                          batch_->stream);
+  with_index(operands.host_index(set), [&](const auto* index) {
+    batch_->copies.gather(rows_of(operands.table()), index, operands.model().size(0),
+                          rows_of(operands.model()), batch_->stream);
   });
 }
 
-void MemcpyBatchRows::scatter(Arena& arena, int set) {
+void MemcpyBatchRows::scatter(Operands& operands, int set) {
   const c10::cuda::CUDAGuard guard(batch_->device);
-  with_index(arena.host_index(set), [&](const auto* index) {
-    batch_->copies.scatter(rows_of(arena.values(set)), index, arena.model().size(0), rows_of(arena.table()),
-                           batch_->stream);
+  with_index(operands.host_index(set), [&](const auto* index) {
+    batch_->copies.scatter(rows_of(operands.values(set)), index, operands.model().size(0),
+                           rows_of(operands.table()), batch_->stream);
   });
 }
 
-std::string memcpy_batch_refuses() {
+std::string memcpy_batch_skip_reason() {
   constexpr int first_driver = 12080;
   if (!kernels::MemcpyBatch::built_in())
     return "built with a CUDA runtime before 13.0, without cudaMemcpyBatchAsync; build with CUDA 13";
@@ -111,15 +112,17 @@ std::string memcpy_batch_refuses() {
 
 struct MemcpyBatchRows::Batch {};
 
-CubRows::CubRows(Arena&) { throw speedtorch::PlacementError(speedtorch::cuda_refusal("cub::DeviceMemcpy")); }
-void CubRows::gather(Arena&, int) {}
-void CubRows::scatter(Arena&, int) {}
-MemcpyBatchRows::MemcpyBatchRows(Arena&) {
+CubRows::CubRows(Operands&) {
+  throw speedtorch::PlacementError(speedtorch::cuda_refusal("cub::DeviceMemcpy"));
+}
+void CubRows::gather(Operands&, int) {}
+void CubRows::scatter(Operands&, int) {}
+MemcpyBatchRows::MemcpyBatchRows(Operands&) {
   throw speedtorch::PlacementError(speedtorch::cuda_refusal("cudaMemcpyBatchAsync"));
 }
-void MemcpyBatchRows::gather(Arena&, int) {}
-void MemcpyBatchRows::scatter(Arena&, int) {}
-std::string memcpy_batch_refuses() { return speedtorch::cuda_refusal("cudaMemcpyBatchAsync"); }
+void MemcpyBatchRows::gather(Operands&, int) {}
+void MemcpyBatchRows::scatter(Operands&, int) {}
+std::string memcpy_batch_skip_reason() { return speedtorch::cuda_refusal("cudaMemcpyBatchAsync"); }
 
 #endif
 

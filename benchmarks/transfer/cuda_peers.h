@@ -1,39 +1,39 @@
-/// The CUDA toolkit's own ways to copy many rows, on the arena of a cell whose rows move on the GPU. Not yet
-/// run on a GPU.
+/// The CUDA toolkit's functions that copy many rows, for cells whose rows move on the GPU. Not yet run on a
+/// GPU.
 #pragma once
 
 #include <memory>
 
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/operands.h"
 
 namespace stbench {
 
-/// cub::DeviceMemcpy::Batched, one buffer a row.
+/// cub::DeviceMemcpy::Batched, one buffer per row.
 class CubRows {
  public:
   /// Allocates its scratch memory. @throws PlacementError without CUDA
-  explicit CubRows(Arena& arena);
-  void gather(Arena& arena, int set);
-  void scatter(Arena& arena, int set);
+  explicit CubRows(Operands& operands);
+  void gather(Operands& operands, int set);
+  void scatter(Operands& operands, int set);
 
  private:
   at::Tensor scratch_;
 };
 
-/// cudaMemcpyBatchAsync, one copy a row, with pointers made from the host's index.
+/// cudaMemcpyBatchAsync, one copy per row, with pointers made from the index on the host.
 class MemcpyBatchRows {
  public:
-  /// Makes its stream, since the call refuses the default one. @throws PlacementError without CUDA
-  explicit MemcpyBatchRows(Arena& arena);
-  void gather(Arena& arena, int set);
-  void scatter(Arena& arena, int set);
+  /// Creates a stream, because the call refuses the default stream. @throws PlacementError without CUDA
+  explicit MemcpyBatchRows(Operands& operands);
+  void gather(Operands& operands, int set);
+  void scatter(Operands& operands, int set);
 
  private:
   struct Batch;
   std::shared_ptr<Batch> batch_;
 };
 
-/// Why this build or driver has no cudaMemcpyBatchAsync, with the cure; empty where it has.
-std::string memcpy_batch_refuses();
+/// Why this build or driver has no cudaMemcpyBatchAsync, with the cure; empty if it has.
+std::string memcpy_batch_skip_reason();
 
 }  // namespace stbench

@@ -13,22 +13,22 @@ std::string TransferIndices::add(const std::string& distribution) {
   return name;
 }
 
-void TransferIndices::require(const reports::Identity& id) const {
+void TransferIndices::require(const TransferCase& one) const {
   try {
-    sources_.at(id.distribution)->require(id.rows, rows_moved(id));
+    sources_.at(one.distribution)->require(one.rows, one.rows_moved());
   } catch (const UsageError& error) {
-    if (callers_of(id) == 1) throw;
-    throw UsageError(fmt::format("{}\n--callers {} of {} rows each", error.what(), callers_of(id), id.batch));
+    if (one.callers == 1) throw;
+    throw UsageError(fmt::format("{}\n--callers {} of {} rows each", error.what(), one.callers, one.batch));
   }
 }
 
-std::shared_ptr<const IndexSets> TransferIndices::sets(const reports::Identity& id, std::uint64_t seed) {
-  const auto batch = rows_moved(id);
-  const auto shape = fmt::format("{} {} {}", id.distribution, id.rows, batch);
+std::shared_ptr<const IndexSets> TransferIndices::sets(const TransferCase& one, std::uint64_t seed) {
+  const auto batch = one.rows_moved();
+  const auto shape = fmt::format("{} {} {}", one.distribution, one.rows, batch);
   if (shape == drawn_shape_) return drawn_;
   auto sets = std::make_shared<IndexSets>();
   for (int set = 0; set < harness::index_sets; ++set) {
-    (*sets)[static_cast<std::size_t>(set)] = sources_.at(id.distribution)->draw(id.rows, batch, seed, set);
+    (*sets)[static_cast<std::size_t>(set)] = sources_.at(one.distribution)->draw(one.rows, batch, seed, set);
   }
   drawn_shape_ = shape;
   return drawn_ = std::move(sets);

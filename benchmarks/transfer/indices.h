@@ -1,34 +1,34 @@
-/// The index sets of a run: drawn once a shape, shared by all cells that differ in nothing they depend on.
+/// The index sets of a run, drawn once per distribution, rows and batch and shared by all such cells.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
 
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/write_log.h"
+#include "benchmarks/transfer/transfer_case.h"
 #include "harness/distribution.h"
-#include "reports/record.h"
 
 namespace stbench {
 
 class TransferIndices {
  public:
-  /// Reads and checks the distribution. Returns its name in reports: a trace's is its base name and content
-  /// hash.
+  /// Reads and checks the distribution. Returns its name in reports; for a trace, the base name and a hash of
+  /// the content.
   /// @throws UsageError for an unknown distribution and for a trace that cannot be read.
   std::string add(const std::string& distribution);
 
-  /// @throws UsageError where a case whose `distribution` add() returned cannot be drawn: a unique batch
-  /// above the rows, a trace that names a row which the table does not have.
-  void require(const reports::Identity& id) const;
+  /// @throws UsageError if a case cannot be drawn: a unique batch above the rows, a trace that names a row
+  /// which the table does not have.
+  void require(const TransferCase& one) const;
 
-  /// The eight sets of a case, each for all of its callers: one draw, of which every caller has consecutive
-  /// rows. So those of a unique or sequential draw are nobody else's.
-  std::shared_ptr<const IndexSets> sets(const reports::Identity& id, std::uint64_t seed);
+  /// The eight sets of a case. Each is one draw for all callers, who get consecutive parts. So a unique or
+  /// sequential draw gives no row to two callers.
+  std::shared_ptr<const IndexSets> sets(const TransferCase& one, std::uint64_t seed);
 
  private:
   std::map<std::string, std::shared_ptr<const harness::IndexSource>> sources_;
-  std::string drawn_shape_;  ///< of the latest sets: the plan goes through the shapes one by one
+  std::string drawn_shape_;  ///< of the latest sets; groups of one shape follow each other
   std::shared_ptr<const IndexSets> drawn_;
 };
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include <algorithm>
+#include <array>
+#include <stdexcept>
 #include <tuple>
 
 namespace stbench {
@@ -14,24 +16,16 @@ std::vector<Method>& registered_methods() {
 }
 
 /// Ours first, the ceilings last.
-int place(harness::Role role) {
-  switch (role) {
-    case harness::Role::ours:
-      return 0;
-    case harness::Role::libtorch:
-      return 1;
-    case harness::Role::peer:
-      return 2;
-    case harness::Role::ceiling:
-      return 3;
-  }
-  return 4;
+std::ptrdiff_t place(harness::Role role) {
+  using enum harness::Role;
+  constexpr std::array order{ours, libtorch, peer, ceiling};
+  return std::ranges::find(order, role) - order.begin();
 }
 
 }  // namespace
 
-std::string index_copy_refuses(const reports::Identity& id) {
-  const bool refused = id.direction != "to" && id.index_dtype == "int32";
+std::string index_copy_skip_reason(const TransferCase& one) {
+  const bool refused = one.writes() && one.index_dtype == at::kInt;
   return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
 }
 
@@ -45,6 +39,12 @@ std::vector<std::string> peer_names() {
 
 const std::vector<Method>& methods() { return registered_methods(); }
 
+const Method& method_named(const std::string& name) {
+  const auto found = std::ranges::find(registered_methods(), name, &Method::name);
+  if (found == registered_methods().end()) throw std::out_of_range("no method is called '" + name + "'");
+  return *found;
+}
+
 RegisterMethod::RegisterMethod(Method method) {
   auto& all = registered_methods();
   all.push_back(std::move(method));
@@ -53,7 +53,7 @@ RegisterMethod::RegisterMethod(Method method) {
       return std::tuple(place(one.role), one.name != "speedtorch", one.asked_only);
     };
     if (key(a) != key(b)) return key(a) < key(b);
-    return ::strverscmp(a.name.c_str(), b.name.c_str()) < 0;  // 8 of something before 12 of it
+    return ::strverscmp(a.name.c_str(), b.name.c_str()) < 0;  // speedtorch_8sm before speedtorch_12sm
   });
 }
 

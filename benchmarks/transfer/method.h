@@ -1,4 +1,4 @@
-/// A method of the transfer suite: who moves the rows. One file in benchmarks/transfer/methods/ registers
+/// A method of the transfer suite: a way to move rows. One file in benchmarks/transfer/methods/ registers
 /// one.
 #pragma once
 
@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/transfer/arena.h"
-#include "harness/contestant.h"
+#include "benchmarks/tables/row_check.h"
+#include "benchmarks/transfer/operands.h"
+#include "benchmarks/transfer/transfer_case.h"
+#include "harness/benchmark_case.h"
 
 namespace stbench {
 
@@ -17,27 +19,27 @@ struct Method {
   std::string summary;  ///< one line for `list`
   harness::Role role;
   Pattern pattern = Pattern::indexed;
-  bool asked_only = false;             ///< planned only where --peers, --method or a preset names it
+  bool asked_only = false;             ///< planned only if --peers, --method or a preset names it
   Equality equality = Equality::bits;  ///< what `to` promises of a row
-  std::string where;                   ///< of one that is asked for: the cells it takes part in, for a user
-  /// Where the method has a meaning at all; elsewhere it is not planned.
-  std::function<bool(const reports::Identity&)> applies = [](const reports::Identity&) { return true; };
-  /// Why it cannot run a case that it should, with the cure; empty where it can. Such a case is waived.
-  std::function<std::string(const reports::Identity&)> refuses = [](const reports::Identity&) {
+  std::string where;                   ///< if asked_only: the cells that it supports, for a user
+  /// True for the cases that the method exists for; others are not planned.
+  std::function<bool(const TransferCase&)> supports = [](const TransferCase&) { return true; };
+  /// Why it cannot run a case that it supports, with the cure; empty if it can. Such a case is waived.
+  std::function<std::string(const TransferCase&)> skip_reason = [](const TransferCase&) {
     return std::string();
   };
-  std::function<void(Arena&, int set)> to;    ///< table rows into the model tensor
-  std::function<void(Arena&, int set)> from;  ///< model tensor into table rows
+  std::function<void(Operands&, int set)> to;    ///< table rows into the model tensor
+  std::function<void(Operands&, int set)> from;  ///< values into table rows
 
-  /// Who moves the rows in another process, instead of `to` and `from`: opens a cell there, whose arena must
-  /// be in shared memory, and returns what runs `repeat` operations over rotating sets from `first` on and
-  /// says how many seconds they took by the other process's clock.
-  using Elsewhere = std::function<double(int first, int repeat)>;
-  std::function<Elsewhere(const std::shared_ptr<Arena>&, const reports::Identity&)> open;
+  /// Instead of `to` and `from`, for rows that another process moves: runs `repeat` operations over rotating
+  /// sets from `first` on. @returns their seconds by the other process's clock
+  using OutOfProcess = std::function<double(int first, int repeat)>;
+  /// Opens a case in the other process, on operands in shared memory.
+  std::function<OutOfProcess(std::shared_ptr<Operands>, const TransferCase&)> open;
 };
 
-/// LibTorch's index_copy_ takes no int32 indices: why a case that needs it to is waived.
-std::string index_copy_refuses(const reports::Identity& id);
+/// Why LibTorch's index_copy_ cannot run the case, which it can with int64 indices only.
+std::string index_copy_skip_reason(const TransferCase& one);
 
 /// The names that --peers takes.
 std::vector<std::string> peer_names();
@@ -45,6 +47,9 @@ std::vector<std::string> peer_names();
 /// All methods: ours, LibTorch's, peers, ceilings; within each those first that need not be asked for, by
 /// name.
 const std::vector<Method>& methods();
+
+/// @throws std::out_of_range for a name that the command line would refuse
+const Method& method_named(const std::string& name);
 
 struct RegisterMethod {
   explicit RegisterMethod(Method method);

@@ -5,7 +5,7 @@
 
 namespace stbench {
 
-// LibTorch's streams whatever the device is: so this compiles without CUDA's headers, too.
+// LibTorch's device-independent streams, so that this compiles without CUDA's headers.
 OwnStream::OwnStream(c10::Device device) : device_(device) {
   if (device.is_cpu()) return;
   stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);

@@ -1,4 +1,4 @@
-/// A GPU stream for work that goes on beside what the current stream does. Not yet run on a GPU.
+/// A GPU stream for work beside the current stream. Not yet run on a GPU.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,13 +12,13 @@ namespace stbench {
 
 class OwnStream {
  public:
-  /// Takes a stream from LibTorch's pool; of the CPU none, there work is done at once.
+  /// Takes a stream from LibTorch's pool. On the CPU there is none, and work is done at once.
   explicit OwnStream(c10::Device device);
 
-  /// Queues what work() does on the stream: behind what the current stream holds so far, and beside what that
-  /// one is given next.
+  /// Queues what work() does on the stream: after what the current stream holds so far, and beside what it
+  /// gets next.
   void run(const std::function<void()>& work);
-  /// What comes later on the current stream waits for it.
+  /// Makes later work on the current stream wait for it.
   void join();
 
  private:

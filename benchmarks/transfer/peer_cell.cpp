@@ -17,35 +17,12 @@ namespace stbench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The names that NumPy and Python's torch have in common, and bfloat16.
-const char* name_of(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kChar:
-      return "int8";
-    case at::kByte:
-      return "uint8";
-    case at::kShort:
-      return "int16";
-    case at::kInt:
-      return "int32";
-    default:
-      return "int64";
-  }
-}
+using speedtorch::Placement;
 
 Json described(int fd, const at::Tensor& tensor) {
   return {{"fd", fd},
           {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},
-          {"dtype", name_of(tensor.scalar_type())}};
+          {"dtype", dtype_name(tensor.scalar_type())}};
 }
 
 /// The clock that the peer reads, too.
@@ -68,31 +45,27 @@ std::int64_t next_number() {
 
 }  // namespace
 
-PeerCell::PeerCell(std::string peer, std::shared_ptr<Arena> arena, reports::Identity id)
-    : peer_(std::move(peer)),
-      arena_(std::move(arena)),
-      id_(std::move(id)),
-      on_device_(id_.device != "cpu"),
-      number_(next_number()) {}
+PeerCell::PeerCell(std::string peer, std::shared_ptr<Operands> operands, TransferCase one)
+    : peer_(std::move(peer)), operands_(std::move(operands)), case_(std::move(one)), number_(next_number()) {}
 
 PeerCell::~PeerCell() {
   if (!process_ || !process_->alive()) return;
   try {
     process_->ask(fmt::format("release {}", number_), "released");
   } catch (const PeerError&) {
-    // It ended on the way, and its mappings with it; a case of the next group starts it anew.
+    // It ended, and its mappings with it. A case of the next group starts it again.
   }
 }
 
 double PeerCell::run(int first, int repeat) {
   if (!process_ || !process_->alive()) hand_over();
-  const bool writes = id_.direction != "to", reads = id_.direction != "from";
-  for (int k = 0; on_device_ && writes && k < std::min(repeat, harness::index_sets); ++k) {
+  const bool on_gpu = case_.on_gpu();
+  for (int k = 0; on_gpu && case_.writes() && k < std::min(repeat, harness::index_sets); ++k) {
     const int set = (first + k) % harness::index_sets;
-    values_[static_cast<std::size_t>(set)].copy_(arena_->values(set));
+    values_[static_cast<std::size_t>(set)].copy_(operands_->values(set));
   }
   const double seconds = ask(first, repeat);
-  if (on_device_ && reads) arena_->model().copy_(result_);
+  if (on_gpu && case_.reads()) operands_->model().copy_(result_);
   return seconds;
 }
 
@@ -115,29 +88,30 @@ void PeerCell::hand_over() {
 
 Json PeerCell::request() {
   const auto& cpus = Peers::of_this_run().cpus();
-  const auto count = std::min(cpus.size(), static_cast<std::size_t>(id_.cores));
+  const auto count = std::min(cpus.size(), static_cast<std::size_t>(case_.cores));
   const std::vector<int> mine(cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(count));
   Json values = Json::array(), index = Json::array();
   for (int set = 0; set < harness::index_sets; ++set) {
     auto& buffer = values_[static_cast<std::size_t>(set)];
-    if (id_.direction != "to")  // else the arena has none
-      values.push_back(on_device_ ? exchanged(arena_->values(set), buffer) : shared(arena_->values(set)));
-    index.push_back(shared(arena_->host_index(set)));
+    if (case_.writes())  // else there are none
+      values.push_back(case_.on_gpu() ? exchanged(operands_->values(set), buffer)
+                                      : shared(operands_->values(set)));
+    index.push_back(shared(operands_->host_index(set)));
   }
   return {{"pid", ::getpid()},
-          {"direction", id_.direction},
-          {"threads", id_.cores},
+          {"direction", identity_of(case_).direction},
+          {"threads", case_.cores},
           {"cpus", mine},
-          {"device", id_.device},
-          {"huge_pages", id_.placement == "hugepage"},
-          {"table", shared(arena_->host_table())},
-          {"model", on_device_ ? exchanged(arena_->model(), result_) : shared(arena_->model())},
+          {"device", case_.device.str()},
+          {"huge_pages", case_.placement == Placement::hugepage},
+          {"table", shared(operands_->host_table())},
+          {"model", case_.on_gpu() ? exchanged(operands_->model(), result_) : shared(operands_->model())},
           {"values", values},
           {"index", index}};
 }
 
 Json PeerCell::shared(const at::Tensor& tensor) const {
-  const int fd = arena_->shared_fd(tensor);
+  const int fd = operands_->shared_fd(tensor);
   if (fd < 0) throw PeerError("a tensor of this cell is not in memory that processes share");
   return described(fd, tensor);
 }
@@ -145,13 +119,37 @@ Json PeerCell::shared(const at::Tensor& tensor) const {
 /// A buffer on the host for what is on a device.
 Json PeerCell::exchanged(const at::Tensor& like, at::Tensor& buffer) {
   if (!buffer.defined()) {
-    buffers_.push_back(speedtorch::allocate_shared(speedtorch::Placement::pageable,
-                                                   static_cast<std::int64_t>(like.nbytes())));
+    buffers_.push_back(
+        speedtorch::allocate_shared(Placement::pageable, static_cast<std::int64_t>(like.nbytes())));
     buffer = buffers_.back()->host_tensor(like.sizes(), like.scalar_type());
   }
   const auto block = std::find_if(buffers_.begin(), buffers_.end(),
                                   [&](const auto& memory) { return memory->data() == buffer.data_ptr(); });
   return described((*block)->shared_fd(), buffer);
+}
+
+Method peer_method(const std::string& name, const std::string& summary) {
+  return {.name = name,
+          .summary = summary,
+          .role = harness::Role::peer,
+          .asked_only = true,
+          .where = "pageable and hugepage tables with --device cpu",
+          .supports =
+              [](const TransferCase& one) {
+                return !one.on_gpu() &&
+                       (one.placement == Placement::pageable || one.placement == Placement::hugepage);
+              },
+          .skip_reason =
+              [name](const TransferCase& one) {
+                const auto reason =
+                    one.placement == Placement::hugepage ? speedtorch::huge_shared_pages_refusal() : "";
+                return reason.empty() ? Peers::of_this_run().refusal(name) : reason;
+              },
+          .open =
+              [name](std::shared_ptr<Operands> operands, const TransferCase& one) {
+                const auto cell = std::make_shared<PeerCell>(name, std::move(operands), one);
+                return [cell](int first, int repeat) { return cell->run(first, repeat); };
+              }};
 }
 
 }  // namespace stbench

@@ -1,4 +1,4 @@
-/// One case at a peer: its tensors handed over, its samples taken by the peer's clock.
+/// One case at a peer: hands over its tensors and takes its samples by the peer's clock.
 #pragma once
 
 #include <array>
@@ -8,24 +8,24 @@
 #include <vector>
 
 #include "benchmarks/peers/peer_process.h"
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/transfer/method.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {
 
 class PeerCell {
  public:
-  /// @param arena in shared memory
-  PeerCell(std::string peer, std::shared_ptr<Arena> arena, reports::Identity id);
+  /// @param operands in shared memory
+  PeerCell(std::string peer, std::shared_ptr<Operands> operands, TransferCase one);
   /// The peer unmaps the tensors.
   ~PeerCell();
   PeerCell(const PeerCell&) = delete;
   PeerCell& operator=(const PeerCell&) = delete;
 
   /// Runs `repeat` operations over rotating sets from `first` on; the first call hands the cell over.
-  /// @returns their seconds by the peer's clock (CLOCK_MONOTONIC around the operations, the closing
-  /// synchronise inside); requests, answers and what a device needs brought to the host and back are outside
-  /// @throws PeerError, also where the seconds cannot be true
+  /// @returns their seconds by the peer's clock (CLOCK_MONOTONIC around the operations and the closing
+  /// synchronise). Requests, answers and copies between device and host are not included
+  /// @throws PeerError, also if the seconds cannot be true
   double run(int first, int repeat);
 
  private:
@@ -36,14 +36,17 @@ class PeerCell {
   double ask(int first, int repeat);
 
   std::string peer_;
-  std::shared_ptr<Arena> arena_;
-  reports::Identity id_;
-  bool on_device_;  ///< the model is on a GPU: results and values go through buffers on the host
+  std::shared_ptr<Operands> operands_;
+  TransferCase case_;
   std::int64_t number_;
   std::shared_ptr<PeerProcess> process_;
+  // With a model on a GPU, results and values go through these buffers on the host.
   at::Tensor result_;
   std::array<at::Tensor, harness::index_sets> values_;
   std::vector<std::shared_ptr<speedtorch::Memory>> buffers_;
 };
+
+/// A method whose rows are moved by the peer NAME in its own process.
+Method peer_method(const std::string& name, const std::string& summary);
 
 }  // namespace stbench

@@ -4,60 +4,87 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
+#include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
-#include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/axes.h"
+#include "benchmarks/transfer/fit.h"
 #include "benchmarks/transfer/method.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
 namespace {
 
-using reports::Identity;
 using reports::Record;
 using reports::Status;
+using speedtorch::Placement;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::int64_t>;
+using Devices = std::vector<at::Device>;
+using Dtypes = std::vector<std::optional<at::ScalarType>>;
 
-/// The seed's case.
+/// The case of SpeedTorch's README.
 constexpr const char* standard_dtype = "float32";
 constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_batch = 131'072;
-/// Of each of several callers, so that eight of them move a standard batch; the table has no room for eight.
+/// The batch of each of several callers: eight of them move a standard batch. The table has no room for eight
+/// standard batches.
 constexpr std::int64_t caller_batch = standard_batch / 8;
 constexpr std::int64_t most_callers = 1024;
 
-/// Tables of all placements may share the rounds while they take no more than this part of the free memory.
-constexpr double shared_memory_part = 0.6;
-/// A table whose size is the preset's leaves so much of the free memory to others.
-constexpr double most_of_memory = 0.8;
-
-void add_once(Names& names, const std::string& name) {
-  if (!contains(names, name)) names.push_back(name);
+template <class T>
+void add_once(std::vector<T>& all, const T& one) {
+  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
 }
 
-/// Bytes of the table. @throws UsageError where they do not fit 63 bits.
-std::int64_t table_bytes(const Identity& id) {
-  std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(id.rows, shape_of(id).row_bytes(), &bytes)) {
-    throw UsageError(
-        fmt::format("a table of {} × {} {} overflows: more than 2^63 bytes", id.rows, id.dim, id.dtype));
-  }
-  return bytes;
+/// The typed values of names.
+template <class Read>
+auto typed(const Names& names, Read read) {
+  std::vector<decltype(read(names.front()))> values;
+  std::ranges::transform(names, std::back_inserter(values), read);
+  return values;
 }
 
-std::int64_t needed_bytes(const Identity& id) {
-  std::int64_t bytes = 0;
-  if (__builtin_add_overflow(table_bytes(id), Arena::working_bytes(id), &bytes)) {
-    throw UsageError(fmt::format("a batch of {} rows overflows: more than 2^63 bytes", id.batch));
+Names names_of(const Devices& devices) {
+  Names names;
+  for (const auto& device : devices) names.push_back(device.str());
+  return names;
+}
+
+template <class T>
+std::vector<T> or_standard(const std::vector<T>& of_block, T standard) {
+  return of_block.empty() ? std::vector<T>{standard} : of_block;
+}
+
+Devices devices_of(const Options& options) {
+  Devices devices;
+  for (const auto& device : options.devices) add_once(devices, at::Device(resolve_device(device)));
+  if (devices.empty()) {
+    devices = {at::kCPU};
+    if (speedtorch::cuda_status().available) devices.emplace_back("cuda:0");
+    return devices;
   }
-  return bytes;
+  const bool gpu = std::ranges::any_of(devices, [](const auto& device) { return !device.is_cpu(); });
+  for (const auto& placement : options.placements) {
+    if (!gpu && cuda_only(placement)) {
+      throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
+                                   placement, fmt::join(names_of(devices), ",")));
+    }
+  }
+  return devices;
+}
+
+void require_callers(const Options& options) {
+  for (const auto callers : options.callers) {
+    if (callers < 1 || callers > most_callers)
+      throw UsageError(fmt::format("--callers {}: use 1 to {}", callers, most_callers));
+  }
 }
 
 /// Expands the axes into cells and groups.
@@ -67,15 +94,13 @@ class TransferPlanner {
                   std::optional<std::int64_t> disk_free, TransferIndices& indices)
       : options_(options),
         machine_(machine),
-        disk_free_(disk_free),
+        fit_(machine, disk_free),
         preset_(preset_of(options)),
-        indices_(indices) {
-    read_devices();
-    for (const auto cores : options.cores) check_cores(cores);
-    for (const auto callers : options.callers) {
-      if (callers < 1 || callers > most_callers)
-        throw UsageError(fmt::format("--callers {}: use 1 to {}", callers, most_callers));
-    }
+        indices_(indices),
+        devices_(devices_of(options)) {
+    (void)directions_of(options);  // refuses the directions of other suites
+    for (const auto cores : options.cores) require_cores(cores);
+    require_callers(options);
     for (const auto& block : preset_.blocks) {
       for (const auto& name : given_or(options.distributions, block.distributions))
         if (!distributions_.contains(name)) distributions_[name] = indices.add(name);
@@ -94,37 +119,36 @@ class TransferPlanner {
   }
 
  private:
-  [[nodiscard]] Names placements_of(const Block& block) const {
-    return given_or(options_.placements, block.placements);
+  [[nodiscard]] Placements placements_of(const Block& block) const {
+    return typed(given_or(options_.placements, block.placements), placement_of);
   }
 
   /// The placements that are planned together, pass by pass.
-  [[nodiscard]] std::vector<Names> passes() const {
-    Names all;
+  [[nodiscard]] std::vector<Placements> passes() const {
+    Placements all;
     for (const auto& block : preset_.blocks) {
-      for (const auto& placement : placements_of(block)) add_once(all, placement);
+      for (const auto placement : placements_of(block)) add_once(all, placement);
     }
     if (!preset_.by_placement) return {all};
-    std::vector<Names> each;
-    for (const auto& placement : all) each.push_back({placement});
+    std::vector<Placements> each;
+    for (const auto placement : all) each.push_back({placement});
     return each;
   }
 
-  void plan_block(const Block& block, const Names& pass) {
-    block_ = &block;
-    placements_ = placements_of(block);
-    std::erase_if(placements_, [&](const std::string& placement) { return !contains(pass, placement); });
-    const auto devices = devices_of(block);
-    if (placements_.empty() || devices.empty()) return;
+  void plan_block(const Block& block, const Placements& pass) {
+    auto placements = placements_of(block);
+    std::erase_if(placements, [&](auto one) { return std::ranges::find(pass, one) == pass.end(); });
+    const auto devices = devices_of_block(block);
+    if (placements.empty() || devices.empty()) return;
     for (const auto& shape : shapes(block)) {
       check(shape);
-      for (const auto& device : devices) {
-        check_device(shape, device);
-        for (const auto cores : cores_of(block)) {
-          for (const auto& direction : measured_directions(block))
-            add_groups(shape, device, cores, direction);
-        }
-      }
+      fit_.require_host(shape, placements);
+      std::vector<TransferCase> cells{shape};
+      cross(cells, devices, &TransferCase::device);
+      for (const auto& cell : cells) fit_.require_gpu(cell, placements);
+      cross(cells, cores_of(block), &TransferCase::cores);
+      cross(cells, measured_directions(block), &TransferCase::direction);
+      for (const auto& cell : cells) add_groups(block, cell, placements);
     }
   }
 
@@ -139,33 +163,16 @@ class TransferPlanner {
     }
   }
 
-  [[nodiscard]] Names devices_of(const Block& block) const {
-    Names devices = devices_;
-    std::erase_if(devices, [&](const std::string& device) {
-      const bool host = device == "cpu";
-      return block.devices != Block::Devices::any && host != (block.devices == Block::Devices::host);
+  [[nodiscard]] Devices devices_of_block(const Block& block) const {
+    auto devices = devices_;
+    std::erase_if(devices, [&](const at::Device& device) {
+      return block.devices != Block::Devices::any &&
+             device.is_cpu() != (block.devices == Block::Devices::host);
     });
     return devices;
   }
 
-  void read_devices() {
-    for (const auto& device : options_.devices) add_once(devices_, resolve_device(device));
-    if (!devices_.empty()) {
-      const bool gpu =
-          std::any_of(devices_.begin(), devices_.end(), [](const std::string& d) { return d != "cpu"; });
-      for (const auto& placement : options_.placements) {
-        if (!gpu && cuda_only(placement)) {
-          throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
-                                       placement, fmt::join(devices_, ",")));
-        }
-      }
-      return;
-    }
-    devices_ = {"cpu"};
-    if (speedtorch::cuda_status().available) devices_.emplace_back("cuda:0");
-  }
-
-  void check_cores(std::int64_t cores) const {
+  void require_cores(std::int64_t cores) const {
     const std::int64_t all = machine_.allowed_cores;
     if (cores >= 1 && cores <= all) return;
     throw UsageError(
@@ -176,7 +183,7 @@ class TransferPlanner {
   [[nodiscard]] Counts cores_of(const Block& block) const {
     using Cores = Block::Cores;
     const std::int64_t most = machine_.allowed_cores;
-    if (block.cores == Cores::doubled && most <= 2) return {};  // the other blocks have both
+    if (block.cores == Cores::doubled && most <= 2) return {};  // other blocks have both
     Counts cores;
     if (block.cores == Cores::doubled) {
       for (std::int64_t some = 1; some < most; some *= 2) cores.push_back(some);
@@ -186,296 +193,218 @@ class TransferPlanner {
     return given_or(options_.cores, cores);
   }
 
-  /// A block with a list of methods has peers only where it says so, also those that --peers names: else one
+  /// A block with a list of methods has peers only if it says so, also those that --peers names: else one
   /// peer would take most of a preset's time.
-  [[nodiscard]] bool has_method(const Method& method) const {
-    const bool by_name = contains(block_->methods, method.name);
+  [[nodiscard]] bool has_method(const Block& block, const Method& method) const {
+    const bool by_name = contains(block.methods, method.name);
     const bool listed =
-        block_->methods.empty() || by_name || (block_->peers && method.role == harness::Role::peer);
+        block.methods.empty() || by_name || (block.peers && method.role == harness::Role::peer);
     if (contains(options_.methods, method.name)) return true;
     if (contains(options_.peers, method.name)) return listed;
     return options_.methods.empty() && (method.asked_only ? by_name : listed);
   }
 
-  /// Every combination of the shape's axes; placement, method, device, direction and cores are still open.
-  std::vector<Identity> shapes(const Block& block) {
-    if (!options_.row_bytes.empty() && (!options_.dims.empty() || !options_.dtypes.empty())) {
+  /// The dtypes and widths of rows.
+  void cross_widths(std::vector<TransferCase>& all, const Block& block) const {
+    const bool given = !options_.dims.empty() || !options_.dtypes.empty();
+    if (!options_.row_bytes.empty() && given)
       throw UsageError("--row-bytes gives the width of a row by itself; leave out --dim and --dtype");
-    }
-    const bool typed = !options_.dims.empty() || !options_.dtypes.empty();
-    const auto widths = given_or(options_.row_bytes, typed ? Counts{} : block.row_bytes);
-    const bool bytes = !widths.empty();
-    const auto dtypes = block.dtypes.empty() ? Names{standard_dtype} : block.dtypes;
-    const auto batches = !block.batches.empty()     ? block.batches
-                         : options_.callers.empty() ? Counts{standard_batch}
-                                                    : Counts{caller_batch};
-    const auto rows = block.rows.empty() ? Counts{block.table_bytes > 0 ? 0 : standard_rows} : block.rows;
-    const auto dims = block.dims.empty() ? Counts{standard_dim} : block.dims;
+    const auto widths = given_or(options_.row_bytes, given ? Counts{} : block.row_bytes);
+    const auto dtypes = given_or(options_.dtypes, or_standard<std::string>(block.dtypes, standard_dtype));
+    const auto dims = given_or(options_.dims, or_standard(block.dims, standard_dim));
+    cross(all, widths.empty() ? typed(dtypes, dtype_named) : Dtypes{std::nullopt}, &TransferCase::dtype);
+    cross(all, given_or(options_.rows, or_standard(block.rows, block.table_bytes > 0 ? 0 : standard_rows)),
+          &TransferCase::rows);
+    cross(all, widths.empty() ? dims : widths, &TransferCase::dim);
+  }
+
+  /// Every combination of the shape's axes; placement, method, device, direction and cores are still open.
+  std::vector<TransferCase> shapes(const Block& block) {
     Names distributions;
     for (const auto& name : given_or(options_.distributions, block.distributions))
       add_once(distributions, distributions_.at(name));
-    std::vector<Identity> all(1);
-    all.front().suite = "transfer";
-    all.front().axes = transfer_axes::further();
-    cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, dtypes), &Identity::dtype);
-    cross(all, given_or(options_.rows, rows), &Identity::rows);
-    cross(all, bytes ? widths : given_or(options_.dims, dims), &Identity::dim);
-    cross(all, given_or(options_.batches, batches), &Identity::batch);
-    cross(all, distributions, &Identity::distribution);
-    cross(all, given_or(options_.index_dtypes, block.index_dtypes), &Identity::index_dtype);
-    cross_axis(all, "isa", given_or(options_.isas, {"best"}));
-    cross_axis(all, "cache", given_or(options_.caches, block.caches.empty() ? Names{"warm"} : block.caches));
-    cross_axis(all, "callers", given_or(options_.callers, {1}));
-    for (auto& id : all) {
-      if (id.rows == 0 && options_.rows.empty()) id.rows = rows_within(block.table_bytes, id);
+    const auto index_dtypes = given_or(options_.index_dtypes, block.index_dtypes);
+    const auto caches = given_or(options_.caches, or_standard<std::string>(block.caches, "warm"));
+    const auto batch = options_.callers.empty() ? standard_batch : caller_batch;
+    std::vector<TransferCase> all(1);
+    cross_widths(all, block);
+    cross(all, given_or(options_.batches, or_standard(block.batches, batch)), &TransferCase::batch);
+    cross(all, distributions, &TransferCase::distribution);
+    cross(all, typed(index_dtypes, [](const auto& name) { return dtype_named(name).value(); }),
+          &TransferCase::index_dtype);
+    cross(all, given_or(options_.isas, {"best"}), &TransferCase::isa);
+    cross(all, typed(caches, [](const auto& name) { return name == "cold" ? Cache::cold : Cache::warm; }),
+          &TransferCase::cache);
+    cross(all, given_or(options_.callers, {1}), &TransferCase::callers);
+    for (auto& one : all) {
+      if (one.rows == 0 && options_.rows.empty()) one.rows = rows_within(block.table_bytes, one);
     }
     return all;
   }
 
-  /// One of the further axes.
-  template <class T>
-  static void cross_axis(std::vector<Identity>& all, std::string_view axis, const std::vector<T>& values) {
-    std::vector<Identity> crossed;
-    for (const auto& id : all) {
-      for (const auto& value : values) {
-        crossed.push_back(id);
-        std::ranges::find(crossed.back().axes, axis, &reports::Columns::value_type::first)->second = value;
-      }
-    }
-    all = std::move(crossed);
-  }
-
   /// The rows of a table of so many bytes, or of what the memory has room for.
-  std::int64_t rows_within(std::int64_t table, const Identity& shape) {
-    Identity row = shape;
-    row.rows = 1;
-    const auto width = shape_of(row).row_bytes();
+  std::int64_t rows_within(std::int64_t wanted, const TransferCase& shape) {
+    const auto width = shape.shape().row_bytes();
     if (width < 1) return 1;  // check() says what is wrong
-    const auto free = static_cast<double>(machine_.memory_available) * most_of_memory;
-    const auto room =
-        static_cast<std::int64_t>(free) - std::min(Arena::working_bytes(row), machine_.memory_available);
-    const auto bytes = std::max(std::min(table, room), std::min(table, shape.batch * width));
-    if (bytes < table && plan_.warnings.empty()) {
+    const auto bytes = fit_.bytes_within(wanted, shape);
+    if (bytes < wanted && plan_.warnings.empty()) {
       plan_.warnings.push_back(
           fmt::format("tables have {} instead of {}: that is what the memory has room for",
-                      harness::human_bytes(bytes), harness::human_bytes(table)));
+                      harness::human_bytes(bytes), harness::human_bytes(wanted)));
     }
     return bytes / width;
   }
 
-  template <class T>
-  static void cross(std::vector<Identity>& all, const std::vector<T>& values, T Identity::*axis) {
-    std::vector<Identity> crossed;
-    for (const auto& one : all) {
-      for (const auto& value : values) {
-        crossed.push_back(one);
-        crossed.back().*axis = value;
-      }
-    }
-    all = std::move(crossed);
-  }
-
-  /// What is wrong with a shape, said before anything is allocated.
-  void check(const Identity& shape) const {
-    for (const auto& [name, value] : {std::pair{"--rows", shape.rows},
-                                      std::pair{shape.dtype == "bytes" ? "--row-bytes" : "--dim", shape.dim},
-                                      std::pair{"--batch", shape.batch}}) {
-      if (value < 1) throw UsageError(fmt::format("{} {}: at least 1 is needed", name, value));
-    }
+  /// @throws UsageError for a shape that cannot be, before anything is allocated
+  void check(const TransferCase& shape) const {
+    require_positive({{"--rows", shape.rows},
+                      {shape.dtype ? "--dim" : "--row-bytes", shape.dim},
+                      {"--batch", shape.batch}});
     indices_.require(shape);
-    if (shape.index_dtype == "int32" && shape.rows > std::numeric_limits<std::int32_t>::max()) {
+    if (shape.index_dtype == at::kInt && shape.rows > std::numeric_limits<std::int32_t>::max())
       throw UsageError(fmt::format("--index-dtype int32 cannot name {} rows; use int64", shape.rows));
-    }
-    check_disk(shape);
-    const bool in_files = std::ranges::all_of(placements_, [](const auto& name) { return name == "mapped"; });
-    const auto needed = in_files ? Arena::working_bytes(shape) : needed_bytes(shape);
-    if (needed > machine_.memory_available) {
-      throw UsageError(
-          fmt::format("{} × {} {} with a batch of {} needs {} ({} bytes), {} are available\nuse fewer --rows "
-                      "or a smaller --batch",
-                      shape.rows, shape.dim, shape.dtype, shape.batch, harness::human_bytes(needed), needed,
-                      harness::human_bytes(machine_.memory_available)));
-    }
-  }
-
-  /// A table in a file may be larger than memory, not than the disk.
-  void check_disk(const Identity& shape) const {
-    if (!contains(placements_, "mapped") || !disk_free_ || table_bytes(shape) <= *disk_free_) return;
-    throw UsageError(
-        fmt::format("{} × {} {} in a file needs {}; {} are free in the folder of TMPDIR, else /var/tmp\nuse "
-                    "fewer --rows, "
-                    "another TMPDIR, or other placements than mapped",
-                    shape.rows, shape.dim, shape.dtype, harness::human_bytes(table_bytes(shape)),
-                    harness::human_bytes(*disk_free_)));
-  }
-
-  /// Why a cell cannot be warm: not all pages of its file fit into memory. Empty where it can.
-  [[nodiscard]] std::string warm_refusal(const Identity& cell) const {
-    const bool fits = needed_bytes(cell) <= machine_.memory_available;
-    if (fits || cell.placement != "mapped" || is_cold(cell)) return {};
-    return fmt::format(
-        "the file has {} and {} of memory are available, so its pages cannot all be warm; use "
-        "--cache cold or fewer --rows",
-        harness::human_bytes(table_bytes(cell)), harness::human_bytes(machine_.memory_available));
-  }
-
-  /// What a GPU must hold: the model tensor and the values, and a table of its own where one is asked for.
-  void check_device(const Identity& shape, const std::string& device) const {
-    if (device == "cpu") return;
-    const auto free = speedtorch::cuda_free_bytes(at::Device(device));
-    const auto needed =
-        Arena::working_bytes(shape) + (contains(placements_, "device") ? table_bytes(shape) : 0);
-    if (needed > free) {
-      throw UsageError(
-          fmt::format("{} × {} {} with a batch of {} needs {} on {}, {} are free\nuse fewer --rows, a "
-                      "smaller --batch or other placements than device",
-                      shape.rows, shape.dim, shape.dtype, shape.batch, harness::human_bytes(needed), device,
-                      harness::human_bytes(free)));
-    }
   }
 
   /// `sum` is made of the other two.
-  [[nodiscard]] Names measured_directions(const Block& block) const {
+  [[nodiscard]] std::vector<Direction> measured_directions(const Block& block) const {
     const auto wanted = given_or(options_.directions, block.directions);
-    Names measured;
-    for (const std::string direction : {"to", "from", "round_trip", "both"}) {
-      const bool for_sum = (direction == "to" || direction == "from") && contains(wanted, "sum");
-      if (for_sum || contains(wanted, direction)) measured.push_back(direction);
+    const bool sum = contains(wanted, "sum");
+    std::vector<Direction> measured;
+    for (const std::string name : {"to", "from", "round_trip", "both"}) {
+      const auto direction = direction_of(name);
+      const bool for_sum = sum && (direction == Direction::to || direction == Direction::from);
+      if (for_sum || contains(wanted, name)) measured.push_back(direction);
     }
     return measured;
   }
 
-  void add_groups(const Identity& shape, const std::string& device, std::int64_t cores,
-                  const std::string& direction) {
-    Identity cell = shape;
-    cell.device = device, cell.cores = cores, cell.direction = direction;
-    Names placements;
-    for (const auto& placement : placements_) {
-      if (device != "cpu" || !cuda_only(placement)) placements.push_back(placement);
-    }
-    const double together = static_cast<double>(needed_bytes(shape)) * static_cast<double>(placements.size());
-    const bool share = together <= shared_memory_part * static_cast<double>(machine_.memory_available);
+  void add_groups(const Block& block, TransferCase cell, Placements placements) {
+    std::erase_if(placements, [&](auto one) { return !cell.on_gpu() && speedtorch::needs_cuda(one); });
+    const bool together = fit_.fit_together(cell, placements.size());
     TransferPlan::Cases group;
-    for (const auto& placement : placements) {
-      if (device != "cpu" && !is_usual_axis(cell, "isa")) continue;  // --isa is of the host's kernels
+    for (const auto placement : placements) {
+      if (cell.on_gpu() && cell.isa != "best") continue;  // --isa selects host kernels
       cell.placement = placement;
-      if (const auto reason = warm_refusal(cell); !reason.empty()) {
-        cell.method = "speedtorch";
-        if (planned_.insert(harness::to_sentence(cell, {})).second) waive(cell, reason);
+      if (const auto reason = fit_.warm_skip_reason(cell); !reason.empty()) {
+        auto one = cell;
+        one.method = &method_named("speedtorch");
+        if (planned_.insert(one).second) waive(one, reason);
         continue;
       }
-      for (auto& id : cases_of(cell)) {
-        auto* earlier = group_of(id);
-        (earlier ? *earlier : group).cases.push_back(std::move(id));
+      for (auto& one : cases_of(block, cell)) {
+        auto* earlier = group_of(one);
+        (earlier ? *earlier : group).cases.push_back(std::move(one));
       }
-      if (!share) close(group);
+      if (!together) close(block, group);
     }
-    close(group);
+    close(block, group);
   }
 
   /// The closed group that has this case's cell: an earlier block's, of which this one adds methods. They are
   /// measured in the same rounds.
-  TransferPlan::Cases* group_of(Identity id) {
-    id.method.clear();
-    const auto known = groups_of_cells_.find(harness::to_sentence(id, {}));
+  TransferPlan::Cases* group_of(const TransferCase& one) {
+    const auto known = groups_of_cells_.find(one.cell());
     return known == groups_of_cells_.end() ? nullptr : &plan_.groups[known->second];
   }
 
-  void close(TransferPlan::Cases& group) {
+  void close(const Block& block, TransferPlan::Cases& group) {
     if (group.cases.empty()) return;
-    for (auto id : group.cases) {
-      id.method.clear();
-      groups_of_cells_.emplace(harness::to_sentence(id, {}), plan_.groups.size());
-    }
+    for (const auto& one : group.cases) groups_of_cells_.emplace(one.cell(), plan_.groups.size());
     plan_.groups.push_back(std::exchange(group, {}));
-    blocks_of_groups_.push_back(block_);
+    blocks_of_groups_.push_back(&block);
   }
 
-  std::vector<Identity> cases_of(Identity cell) {
-    std::vector<Identity> cases;
+  std::vector<TransferCase> cases_of(const Block& block, TransferCase cell) {
+    std::vector<TransferCase> cases;
     for (const auto& method : methods()) {
-      cell.method = method.name;
-      const bool applies =
-          method.applies(cell) && direction_applies(cell) && !(method.open && cell.direction == "both");
-      if (!has_method(method) || !applies || !planned_.insert(harness::to_sentence(cell, {})).second)
-        continue;
-      auto reason = direction_refuses(cell);
-      if (reason.empty() && method.open && callers_of(cell) > 1)
-        reason = "a peer in a process of its own is one caller; use --callers 1";
-      if (reason.empty()) reason = method.refuses(cell);
-      if (reason.empty()) {
-        cases.push_back(cell);
-      } else {
+      cell.method = &method;
+      const bool supported =
+          method.supports(cell) && direction_supported(cell) && !(method.open && cell.bidirectional());
+      if (!has_method(block, method) || !supported || !planned_.insert(cell).second) continue;
+      if (const auto reason = skip_reason(cell); !reason.empty()) {
         waive(cell, reason);
+      } else {
+        cases.push_back(cell);
       }
     }
     return cases;
   }
 
-  void waive(const Identity& id, const std::string& reason) {
-    plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
+  [[nodiscard]] static std::string skip_reason(const TransferCase& one) {
+    if (auto reason = direction_skip_reason(one); !reason.empty()) return reason;
+    if (one.method->open && one.callers > 1) return "a peer process has one caller; use --callers 1";
+    return one.method->skip_reason(one);
   }
 
-  /// One line a placement for the GPU that is not there; nothing where the user chose the devices.
+  void waive(const TransferCase& one, const std::string& reason) {
+    plan_.waived.push_back(reports::unmeasured(identity_of(one), Status::waived, reason));
+  }
+
+  /// A case of the block, for a reason that is all that is reported of it.
+  TransferCase example_of(const Block& block, Placement placement, at::Device device) {
+    auto one = shapes(block).front();
+    one.direction = measured_directions(block).front(), one.placement = placement, one.device = device;
+    one.cores = cores_of(block).back();
+    return one;
+  }
+
+  /// One line per placement for the GPU that is not there; nothing if the user chose the devices.
   void waive_without_gpu(const Block& block) {
     const auto& cuda = speedtorch::cuda_status();
     if (cuda.available || !options_.devices.empty() || block.devices == Block::Devices::host) return;
-    for (const auto& placement : placements_of(block)) {
-      Identity id = shapes(block).front();
-      id.direction = measured_directions(block).front(), id.placement = placement, id.device = "cuda:0";
-      id.method = cuda_only(placement) ? "speedtorch" : "staged";
-      id.cores = cores_of(block).back();
+    for (const auto placement : placements_of(block)) {
+      auto one = example_of(block, placement, at::Device("cuda:0"));
+      one.method = &method_named(speedtorch::needs_cuda(placement) ? "speedtorch" : "staged");
       const auto said = [&](const Record& record) {
-        return record.id.placement == placement && record.id.device == id.device;
+        return record.id.placement == to_string(placement) && record.id.device == one.device.str();
       };
-      if (!direction_applies(id) || std::ranges::any_of(plan_.waived, said)) continue;
-      waive(id, fmt::format("missing: {}; {}", cuda.missing, cuda.cure));
+      if (!direction_supported(one) || std::ranges::any_of(plan_.waived, said)) continue;
+      waive(one, fmt::format("missing: {}; {}", cuda.missing, cuda.cure));
     }
   }
 
-  /// One line for each method that was asked for by name as a peer and has no part in any of the cells.
+  [[nodiscard]] bool takes_part(const Method& method) const {
+    const auto is_its = [&](const TransferCase& one) { return one.method == &method; };
+    return std::ranges::any_of(plan_.groups,
+                               [&](const auto& group) { return std::ranges::any_of(group.cases, is_its); }) ||
+           std::ranges::any_of(plan_.waived,
+                               [&](const Record& record) { return record.id.method == method.name; });
+  }
+
+  /// One line for each method that was asked for by name as a peer and takes part in none of the cells.
   void waive_absent_peers(const Block& block) {
-    const auto takes_part = [&](const Method& method) {
-      const auto is_its = [&](const Identity& id) { return id.method == method.name; };
-      return std::any_of(plan_.groups.begin(), plan_.groups.end(),
-                         [&](const auto& group) {
-                           return std::any_of(group.cases.begin(), group.cases.end(), is_its);
-                         }) ||
-             std::any_of(plan_.waived.begin(), plan_.waived.end(),
-                         [&](const Record& record) { return is_its(record.id); });
-    };
     for (const auto& method : methods()) {
       if (!contains(options_.peers, method.name) || takes_part(method)) continue;
-      Identity id = shapes(block).front();
-      id.direction = measured_directions(block).front(), id.placement = placements_of(block).front();
-      id.device = devices_.front(), id.cores = cores_of(block).back(), id.method = method.name;
-      waive(id, fmt::format("takes part in {}; none is among the cells of this run", method.where));
+      auto one = example_of(block, placements_of(block).front(), devices_.front());
+      one.method = &method;
+      waive(one, fmt::format("takes part in {}; none is among the cells of this run", method.where));
     }
   }
 
   [[nodiscard]] std::string nothing_to_do() const {
-    Names all_placements;
-    for (const auto& pass : passes()) all_placements.insert(all_placements.end(), pass.begin(), pass.end());
+    std::vector<std::string_view> placements;
+    for (const auto& pass : passes()) {
+      for (const auto placement : pass) placements.push_back(to_string(placement));
+    }
     const char* isa =
         options_.isas.empty() ? "" : "\n--isa is of the host's kernels: it goes with --device cpu";
     const bool both = options_.directions == Names{"both"};
     return fmt::format(
         "nothing to measure: no method of --method {} goes from --placement {} to --device {}{}{}",
         options_.methods.empty() ? "(all)" : fmt::format("{}", fmt::join(options_.methods, ",")),
-        fmt::join(all_placements, ","), fmt::join(devices_, ","), isa,
+        fmt::join(placements, ","), fmt::join(names_of(devices_), ","), isa,
         both ? "\n--direction both is between pinned memory and a GPU" : "");
   }
 
   const Options& options_;
   const harness::Machine& machine_;
-  std::optional<std::int64_t> disk_free_;
+  TransferFit fit_;
   const Preset& preset_;
   TransferIndices& indices_;
-  const Block* block_ = nullptr;  ///< that is planned now
-  Names placements_, devices_;
-  std::map<std::string, std::string> distributions_;    ///< as given, and as reports name them
-  std::set<std::string> planned_;                       ///< sentences: no case is planned twice
-  std::map<std::string, std::size_t> groups_of_cells_;  ///< by the sentence without a method
+  Devices devices_;
+  std::map<std::string, std::string> distributions_;     ///< as given, and as reports name them
+  std::set<TransferCase> planned_;                       ///< no case is planned twice
+  std::map<TransferCase, std::size_t> groups_of_cells_;  ///< places in the plan's groups
   std::vector<const Block*> blocks_of_groups_;
   TransferPlan plan_;
 };

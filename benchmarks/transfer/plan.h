@@ -8,6 +8,7 @@
 
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/indices.h"
+#include "benchmarks/transfer/transfer_case.h"
 
 namespace stbench {
 
@@ -15,7 +16,7 @@ struct TransferPlan {
   /// Cases measured in the same rounds: one or more placements of one direction, shape, device and number of
   /// cores.
   struct Cases {
-    std::vector<reports::Identity> cases;
+    std::vector<TransferCase> cases;
     double seconds = 0;
   };
   std::vector<Cases> groups;
@@ -23,9 +24,9 @@ struct TransferPlan {
   std::vector<std::string> warnings;
 };
 
-/// What the options come to: the preset's axes, with the given ones in their place.
+/// Plans the preset's axes, with the given ones in their place.
 /// Distributions are read into `indices`.
-/// @param disk_free bytes that are free for the files of `mapped` tables; nothing where nobody knows
+/// @param disk_free bytes that are free for the files of `mapped` tables; nothing if unknown
 /// @throws UsageError for what cannot be done as asked, before anything is allocated.
 TransferPlan plan_transfer(const Options& options, const harness::Machine& machine,
                            std::optional<std::int64_t> disk_free, TransferIndices& indices);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "benchmarks/transfer/arena.h"
+#include "benchmarks/tables/row_shape.h"
 #include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
@@ -16,8 +16,8 @@ namespace {
 using Counts = std::vector<std::int64_t>;
 using Names = std::vector<std::string>;
 
-/// The ready tensors of a cell for each byte of its payload: the model, the values, and two that checks and
-/// LibTorch make on the way.
+/// The allocated tensors of a cell per byte of its payload: the model, the values, and two that checks and
+/// LibTorch make.
 constexpr std::int64_t tensors_a_batch = 4;
 
 const Workload& workload_named(const std::string& name) {
@@ -25,7 +25,7 @@ const Workload& workload_named(const std::string& name) {
                        [&](const Workload& workload) { return workload.name == name; });
 }
 
-/// What the tables, and what the ready tensors, of one placement may take.
+/// Bytes that the tables, and that the allocated tensors, of one placement may take.
 std::int64_t budget(const Options& options, const harness::Machine& machine) {
   const auto placements = placements_of(options);
   const auto host = std::count_if(placements.begin(), placements.end(),
@@ -38,7 +38,7 @@ std::int64_t halved_until(std::int64_t count, std::int64_t bytes_each, std::int6
   return count;
 }
 
-/// The run's rows, as the user gave them or scaled.
+/// Sets the run's rows, as the user gave them or scaled.
 void set_rows(WorkloadRun& run, const Workload& workload, std::int64_t row_bytes, std::int64_t most) {
   auto& rows = run.options.rows;
   const bool given = !rows.empty();
@@ -52,7 +52,7 @@ void set_rows(WorkloadRun& run, const Workload& workload, std::int64_t row_bytes
 
 void say(WorkloadRun& run, const std::string& what) { run.scale += (run.scale.empty() ? "" : "; ") + what; }
 
-/// The run's batches, as the user gave them or cut.
+/// Sets the run's batches, as the user gave them or cut.
 void set_batches(WorkloadRun& run, const Workload& workload, std::int64_t row_bytes, std::int64_t most) {
   auto& batches = run.options.batches;
   if (!batches.empty()) return;
@@ -78,7 +78,7 @@ WorkloadRun run_of(const Workload& workload, std::int64_t row_bytes, Options opt
   return run;
 }
 
-/// The options with one width of row: the workload's in bytes, or in elements of a dtype that the user gave.
+/// The options once per row width: the workload's in bytes, or in elements of a dtype that the user gave.
 std::vector<std::pair<std::int64_t, Options>> widths_of(const Workload& workload, const Options& options) {
   std::vector<std::pair<std::int64_t, Options>> widths;
   if (!options.row_bytes.empty() || !options.dims.empty()) {
@@ -97,9 +97,7 @@ std::vector<std::pair<std::int64_t, Options>> widths_of(const Workload& workload
       widths.emplace_back(row_bytes, one);
     }
     for (const auto& dtype : options.dtypes) {
-      reports::Identity element;
-      element.dtype = dtype, element.rows = element.dim = 1;
-      const auto bytes = shape_of(element).row_bytes();
+      const auto bytes = row_shape(dtype_named(dtype), 1, 1).row_bytes();
       if (row_bytes % bytes != 0) {
         throw UsageError(
             fmt::format("--workload {} has rows of {} bytes, which {} does not divide; leave out --dtype",

@@ -151,7 +151,7 @@ void train(Training& training, const Settings& settings) {
 }
 
 void write_vectors(const Corpus& corpus, const at::Tensor& vectors, const std::string& name) {
-  const speedtorch::Home in_memory{.placement = speedtorch::Placement::libtorch};
+  const speedtorch::TableOptions in_memory{.placement = speedtorch::Placement::libtorch};
   speedtorch::save_npy(speedtorch::Table::from_array(vectors, in_memory), name + ".npy");
   const auto beside = name + ".txt.new";
   std::ofstream text(beside);

@@ -16,7 +16,7 @@ namespace word2vec {
 
 struct TrainingOptions {
   std::int64_t dim = 100;
-  speedtorch::Home home = {};
+  speedtorch::TableOptions home = {};
   DrawOptions draw = {};
   speedtorch::AdamaxOptions adamax = {.lr = 0.01};
   std::uint64_t seed = 1;

@@ -6,16 +6,16 @@
 #include <numeric>
 #include <sstream>
 
-#include "harness/cgroup.h"
 #include "harness/doctor/checks.h"
+#include "speedtorch/system/cgroup.h"
 
 namespace stbench::harness::doctor {
 namespace {
 
 constexpr std::string_view kCpus = "/sys/devices/system/cpu";
 
-std::vector<int> allowed_cpus(const SystemFiles& files) {
-  return number_list(files.value("/proc/self/status", "Cpus_allowed_list").value_or(""));
+std::vector<int> allowed_cpus(const speedtorch::SystemFiles& files) {
+  return speedtorch::number_list(files.value("/proc/self/status", "Cpus_allowed_list").value_or(""));
 }
 
 std::string cpus_text(std::size_t count) { return fmt::format("{} CPU{}", count, count == 1 ? "" : "s"); }
@@ -70,7 +70,7 @@ Finding check_load(const Sources& sources) {
 Finding check_cpu_quota(const Sources& sources) {
   if (sources.files.lines("/proc/self/cgroup").empty())
     return unknown("the kernel tells of no control groups (/proc/self/cgroup)");
-  const auto quota = read_cgroup_limits(sources.files).cpus;
+  const auto quota = speedtorch::read_cgroup_limits(sources.files).cpus;
   const auto cpus = allowed_cpus(sources.files).size();
   if (!quota) return fine("none");
   const std::string found = fmt::format("{:g} CPUs of time on {}", *quota, cpus_text(cpus));
@@ -82,7 +82,7 @@ Finding check_cpu_quota(const Sources& sources) {
 Finding check_cpuset(const Sources& sources) {
   const auto allowed = allowed_cpus(sources.files).size();
   const auto online =
-      number_list(sources.files.first_line(fmt::format("{}/online", kCpus)).value_or("")).size();
+      speedtorch::number_list(sources.files.first_line(fmt::format("{}/online", kCpus)).value_or("")).size();
   if (allowed == 0 || online == 0) return unknown("the kernel does not tell which CPUs may be used");
   const std::string found = fmt::format("{} of {}", allowed, cpus_text(online));
   if (allowed >= online) return fine(found);

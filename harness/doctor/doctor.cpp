@@ -122,7 +122,7 @@ const std::vector<Check>& checks() {
 }
 
 Sources read_sources(const EnvironmentSources& sources) {
-  Sources read{SystemFiles(sources.root), std::nullopt, {}, build_info()};
+  Sources read{speedtorch::SystemFiles(sources.root), std::nullopt, {}, build_info()};
   read.gpus = read_gpus(sources.nvml_library, read.no_gpus);
   return read;
 }

@@ -8,7 +8,7 @@
 
 #include "harness/build_info.h"
 #include "harness/nvml.h"
-#include "harness/system_files.h"
+#include "speedtorch/system/system_files.h"
 
 namespace stbench::harness::doctor {
 
@@ -36,9 +36,9 @@ struct Gpus {
 
 /// All that the checks look at; tests make their own.
 struct Sources {
-  SystemFiles files;         ///< /proc and /sys
-  std::optional<Gpus> gpus;  ///< nothing without a driver
-  std::string no_gpus;       ///< then why
+  speedtorch::SystemFiles files;  ///< /proc and /sys
+  std::optional<Gpus> gpus;       ///< nothing without a driver
+  std::string no_gpus;            ///< then why
   BuildInfo build = build_info();
 };
 

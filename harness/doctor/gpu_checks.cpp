@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kPciDevices = "/sys/bus/pci/devices";
 
 /// The places on the bus of NVIDIA's display and compute devices, driver or not.
-std::vector<std::string> nvidia_devices(const SystemFiles& files) {
+std::vector<std::string> nvidia_devices(const speedtorch::SystemFiles& files) {
   std::vector<std::string> found;
   for (const auto& place : files.names(kPciDevices)) {
     const auto vendor = files.first_line(fmt::format("{}/{}/vendor", kPciDevices, place));

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "harness/cgroup.h"
 #include "harness/doctor/checks.h"
 #include "reports/style.h"
+#include "speedtorch/system/cgroup.h"
 
 namespace stbench::harness::doctor {
 namespace {
@@ -14,7 +14,7 @@ using reports::bytes_text;
 constexpr std::string_view kPages = "/sys/kernel/mm/transparent_hugepage";
 constexpr std::string_view kMeminfo = "/proc/meminfo";
 
-std::optional<std::string> chosen(const SystemFiles& files, std::string_view name) {
+std::optional<std::string> chosen(const speedtorch::SystemFiles& files, std::string_view name) {
   return files.choice(fmt::format("{}/{}", kPages, name));
 }
 
@@ -63,7 +63,7 @@ Finding check_memlock(const Sources& sources) {
   const auto limit = sources.files.value("/proc/self/limits", "Max locked memory");
   if (!limit) return unknown("the kernel does not tell how much memory may be locked");
   if (limit->starts_with("unlimited")) return fine("unlimited");
-  const auto bytes = leading_number(*limit);
+  const auto bytes = speedtorch::leading_number(*limit);
   if (!bytes) return unknown("the limit of locked memory is no number");
   constexpr std::int64_t kEnough = std::int64_t{1} << 33;  // more than any preset's largest table
   const std::string found = fmt::format("{} may be locked", bytes_text(*bytes));
@@ -77,7 +77,8 @@ Finding check_numa_nodes(const Sources& sources) {
   const auto nodes = sources.files.first_line("/sys/devices/system/node/online");
   if (!nodes) return unknown("the kernel tells of no memory nodes");
   const auto allowed = sources.files.value("/proc/self/status", "Mems_allowed_list");
-  const auto usable = std::min(number_list(*nodes).size(), number_list(allowed.value_or(*nodes)).size());
+  const auto usable = std::min(speedtorch::number_list(*nodes).size(),
+                               speedtorch::number_list(allowed.value_or(*nodes)).size());
   if (usable <= 1) return fine("one memory node");
   return spoils(fmt::format("{} memory nodes", usable),
                 "all rows: where a table lies decides, and LibTorch's lies where it was touched first",
@@ -87,7 +88,7 @@ Finding check_numa_nodes(const Sources& sources) {
 Finding check_numa_balancing(const Sources& sources) {
   const auto on = sources.files.number("/proc/sys/kernel/numa_balancing");
   const auto nodes = sources.files.first_line("/sys/devices/system/node/online");
-  if (!on && nodes && number_list(*nodes).size() <= 1) return fine("one memory node");
+  if (!on && nodes && speedtorch::number_list(*nodes).size() <= 1) return fine("one memory node");
   if (!on) return unknown("the kernel does not tell whether it moves pages between nodes");
   if (*on == 0) return fine("off");
   return spoils("on: the kernel moves pages between memory nodes, also during samples",
@@ -139,7 +140,7 @@ Finding check_swap(const Sources& sources) {
 Finding check_memory_limit(const Sources& sources) {
   if (sources.files.lines("/proc/self/cgroup").empty())
     return unknown("the kernel tells of no control groups (/proc/self/cgroup)");
-  const auto limits = read_cgroup_limits(sources.files);
+  const auto limits = speedtorch::read_cgroup_limits(sources.files);
   const auto total = sources.files.bytes(kMeminfo, "MemTotal");
   if (!limits.memory || (total && *limits.memory >= *total)) return fine("none below the machine's memory");
   const auto left = limits.memory_available.value_or(*limits.memory);

@@ -96,7 +96,7 @@ void Baselines::save(const std::string& name, const std::vector<Report>& reports
   check_name(name);
   make_folder(folder_);
   const std::string target = folder_ + "/" + name;
-  remove_and_name_leftovers(target);
+  remove_leftovers_and_warn(target);
   speedtorch::UnfinishedFolder scratch(target);
   if (scratch.error() != 0) refuse(target, {scratch.error(), std::generic_category()});
   for (std::size_t i = 0; i < reports.size(); ++i) {

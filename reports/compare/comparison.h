@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/compare/calibration.h"
+#include "reports/compare/calibrated_spreads.h"
 #include "reports/compare/metric.h"
 #include "reports/record.h"
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "reports/columns.h"
+#include "reports/statistics/role.h"
 
 namespace stbench::reports {
 namespace {
@@ -78,11 +79,16 @@ double sum_of_logs(const JoinedCase& joined) {
   return sum;
 }
 
+/// The role is of the method, so any of the records tells it.
 Part part_of(const JoinedCase& joined) {
-  Record record;
-  record.id = joined.id;
-  if (Roles{}.is_ceiling(record)) return Part::ceiling;
-  return Roles{}.is_libtorch(record) && joined.id.placement == "libtorch" ? Part::control : Part::subject;
+  for (const SideOfOne* side : {&joined.base, &joined.now}) {
+    for (const Record* record : *side) {
+      if (record == nullptr) continue;
+      if (is_ceiling(*record)) return Part::ceiling;
+      return is_libtorch(*record) && joined.id.placement == "libtorch" ? Part::control : Part::subject;
+    }
+  }
+  return Part::subject;
 }
 
 using Ceilings = std::map<std::string, const JoinedCase*>;

@@ -57,7 +57,7 @@ void to_disk(int fd, const std::string& path) {
 
 }  // namespace
 
-void remove_and_name_leftovers(const std::string& path) {
+void remove_leftovers_and_warn(const std::string& path) {
   for (const std::string& name : speedtorch::remove_leftovers(path))
     std::fputs(fmt::format("stbench: removed \"{}\", which a process left that was killed\n", name).c_str(),
                stderr);
@@ -82,7 +82,7 @@ ReportFile::ReportFile(std::string path, speedtorch::Temporary temporary) : path
     claim_in_place();
   } else {
     claim_temporary(temporary);
-    if (exists) speedtorch::take_access(file_->get(), state);
+    if (exists) speedtorch::copy_access(file_->get(), state);
   }
 }
 
@@ -94,7 +94,7 @@ void ReportFile::claim_in_place() {
 void ReportFile::claim_temporary(speedtorch::Temporary temporary) {
   file_.emplace(target_, temporary);
   if (file_->error() != 0) refuse_folder(path_, target_, file_->error());
-  remove_and_name_leftovers(target_);
+  remove_leftovers_and_warn(target_);
 }
 
 void ReportFile::write(std::string_view text) {

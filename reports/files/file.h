@@ -44,7 +44,7 @@ class ReportFile {
 };
 
 /// Removes what killed processes left that were writing `path`, and says so on stderr.
-void remove_and_name_leftovers(const std::string& path);
+void remove_leftovers_and_warn(const std::string& path);
 
 /// 128 MiB: what no report reaches, and what is read within seconds and a gigabyte whatever it holds.
 inline constexpr std::size_t kLargestReport = std::size_t{1} << 27;

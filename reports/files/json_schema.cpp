@@ -4,6 +4,7 @@
 
 #include "reports/columns.h"
 #include "reports/record.h"
+#include "reports/statistics/role.h"
 
 namespace stbench::reports {
 namespace {
@@ -53,6 +54,10 @@ Json a_case() {
                                                                               : "number";
     properties[axis] = {{"type", {kind, "null"}}};
   }
+  Json roles = Json::array();
+  for (const Role role : {Role::ours, Role::libtorch, Role::ceiling, Role::peer})
+    roles.push_back(to_string(role));
+  properties["role"] = {{"enum", roles}};
   properties["samples_s"] = numbers_or_null();
   required.push_back("samples_s");
   Json schema = {{"type", "object"},

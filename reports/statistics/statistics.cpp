@@ -12,6 +12,7 @@
 
 #include "reports/columns.h"
 #include "reports/group.h"
+#include "reports/statistics/role.h"
 
 namespace stbench::reports {
 namespace {
@@ -52,10 +53,6 @@ double binomial(std::size_t n, std::size_t k) {
   const auto log_factorial = [](std::size_t m) { return std::lgamma(static_cast<double>(m) + 1); };
   const double log_choices = log_factorial(n) - log_factorial(k) - log_factorial(n - k);
   return std::exp(log_choices - static_cast<double>(n) * std::log(2.0));
-}
-
-bool is_among(const std::string& name, const std::vector<std::string>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// The smallest median among the rows that `counts` accepts.
@@ -141,18 +138,14 @@ void summarise(Record& record) {
   }
 }
 
-bool Roles::is_libtorch(const Record& record) const { return is_among(record.id.method, libtorch); }
-
-bool Roles::is_ceiling(const Record& record) const { return is_among(record.id.method, ceilings); }
-
 double speedup(double ours, double theirs) { return theirs / ours; }
 
-void derive(std::vector<Record>& records, const Roles& roles) {
+void derive(std::vector<Record>& records) {
   constexpr std::array<std::string_view, 1> kMethod = {"method"};
   const auto cell_key = [&](const Record& record) { return identity_key(record, kMethod); };
   for (const auto& cell : group_by(pointers_to<Record>(records), cell_key)) {
-    const auto ceiling = fastest(cell, [&](const Record& record) { return roles.is_ceiling(record); });
-    const auto libtorch = fastest(cell, [&](const Record& record) { return roles.is_libtorch(record); });
+    const auto ceiling = fastest(cell, is_ceiling);
+    const auto libtorch = fastest(cell, is_libtorch);
     for (Record* record : cell) derive_row(*record, ceiling, libtorch);
   }
 }

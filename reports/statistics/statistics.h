@@ -48,22 +48,12 @@ std::optional<Interval> ratio_interval(std::span<const double> a, std::span<cons
 /// loses them.
 void summarise(Record& record);
 
-/// Which methods others are compared with.
-struct Roles {
-  std::vector<std::string> libtorch = {"index_select", "advanced",    "staged",     "dense", "sparse",
-                                       "torch_optim",  "torch_fused", "foreach",    "flat",  "plain",
-                                       "accumulate",   "one_by_one",  "graphs_kept"};
-  std::vector<std::string> ceilings = {"copy", "stream", "link"};
-
-  [[nodiscard]] bool is_libtorch(const Record& record) const;
-  [[nodiscard]] bool is_ceiling(const Record& record) const;
-};
-
 /// How many times faster a run of `ours` seconds is than one of `theirs`; below 1 where it is slower.
 double speedup(double ours, double theirs);
 
 /// Fills gb_per_s (payload over median), copy_fraction (the cell's fastest ceiling over the row) and speedup
-/// (the cell's fastest LibTorch method over the row). Rows without a median get and give nothing.
-void derive(std::vector<Record>& records, const Roles& roles = {});
+/// (the cell's fastest LibTorch method over the row), by the roles of the records. Rows without a median get
+/// and give nothing.
+void derive(std::vector<Record>& records);
 
 }  // namespace stbench::reports

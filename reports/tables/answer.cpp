@@ -10,6 +10,7 @@
 
 #include "reports/columns.h"
 #include "reports/group.h"
+#include "reports/statistics/role.h"
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
 #include "reports/tables/transfer_table.h"
@@ -113,7 +114,7 @@ std::string gain_text(const Record& ours, const Record& theirs) {
 }
 
 /// The gains of one workload, direction by direction; none where it lacks either side.
-std::vector<std::string> gains(const Rows& rows, const Roles& roles) {
+std::vector<std::string> gains(const Rows& rows) {
   std::vector<std::string> parts;
   for (const std::string_view direction : kAnswered) {
     const auto in = [&](const Record& row, std::string_view placement) {
@@ -122,16 +123,16 @@ std::vector<std::string> gains(const Rows& rows, const Roles& roles) {
     const Record* const ours =
         fastest(rows, [&](const Record& r) { return is_ours(r) && in(r, "hugepage"); });
     const Record* const theirs =
-        fastest(rows, [&](const Record& r) { return roles.is_libtorch(r) && in(r, "libtorch"); });
+        fastest(rows, [&](const Record& r) { return is_libtorch(r) && in(r, "libtorch"); });
     if (ours != nullptr && theirs != nullptr) parts.push_back(gain_text(*ours, *theirs));
   }
   return parts;
 }
 
 /// On a GPU there is no table of ours in huge pages, so the first workload that has both sides speaks.
-std::string gain_sentence(const std::vector<Rows>& workloads, const Roles& roles) {
+std::string gain_sentence(const std::vector<Rows>& workloads) {
   for (const Rows& rows : workloads) {
-    const auto parts = gains(rows, roles);
+    const auto parts = gains(rows);
     if (parts.empty()) continue;
     const std::string device = rows.front()->id.device == workloads.front().front()->id.device
                                    ? ""
@@ -148,7 +149,7 @@ std::string answer(const Report& report) {
   const std::vector<Rows> workloads = workloads_of(report);
   if (workloads.empty()) return {};
   std::string text;
-  for (const std::string& sentence : {place_sentence(workloads.front()), gain_sentence(workloads, Roles{})}) {
+  for (const std::string& sentence : {place_sentence(workloads.front()), gain_sentence(workloads)}) {
     for (const std::string& line : wrapped(one_line(sentence), kScreenWidth, 0)) text += line + "\n";
   }
   return text;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -19,9 +18,7 @@ namespace {
 using Rows = std::vector<const Record*>;
 
 std::optional<double> measured_real(const Record& row, std::string_view name) {
-  const Value* const value = find(row.more, name);
-  const auto* const number = value == nullptr ? nullptr : std::get_if<double>(value);
-  return number == nullptr ? std::nullopt : std::optional(*number);
+  return number_of(row.more, name);
 }
 
 GridCell number_cell(const Record& row, std::string_view name, int digits) {
@@ -49,13 +46,8 @@ std::string learning_table(const Rows& rows, Style style) {
 
 }  // namespace
 
-bool times_steps(const Record& record) {
-  constexpr std::array<std::string_view, 3> suites = {"optimizer", "embedding", "contiguous"};
-  return std::ranges::find(suites, record.id.suite) != suites.end();
-}
-
-std::string step_tables(const Rows& rows, Style style, const Roles& roles) {
-  std::string text = transfer_tables(rows, style, roles);
+std::string step_tables(const Rows& rows, Style style) {
+  std::string text = transfer_tables(rows, style);
   Rows trained;
   for (const Record* row : rows) {
     if (measured_real(*row, "heldout_loss")) trained.push_back(row);

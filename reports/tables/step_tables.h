@@ -5,16 +5,13 @@
 #include <vector>
 
 #include "reports/record.h"
-#include "reports/statistics/statistics.h"
+#include "reports/statistics/role.h"
 #include "reports/style.h"
 
 namespace stbench::reports {
 
-/// True for a record of such a suite: optimizer, embedding, contiguous.
-bool times_steps(const Record& record);
-
 /// A table a workload and direction as the transfer suite has (transfer_table.h); below them, of a suite that
 /// trains, words a second and what was learned.
-std::string step_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
+std::string step_tables(const std::vector<const Record*>& rows, Style style);
 
 }  // namespace stbench::reports

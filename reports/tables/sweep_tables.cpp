@@ -11,6 +11,7 @@
 
 #include "reports/columns.h"
 #include "reports/group.h"
+#include "reports/statistics/statistics.h"
 #include "reports/tables/grid.h"
 #include "reports/tables/notes.h"
 #include "reports/tables/transfer_table.h"
@@ -24,13 +25,7 @@ constexpr std::size_t kSweep = 3;
 constexpr double kMicrosecond = 1e-6;
 constexpr std::string_view kOurs = "speedtorch";
 
-std::optional<double> real(const Record& row, std::string_view name) {
-  const Value* const value = find(row.more, name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto* const number = std::get_if<double>(value)) return *number;
-  if (const auto* const whole = std::get_if<std::int64_t>(value)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
+std::optional<double> real(const Record& row, std::string_view name) { return number_of(row.more, name); }
 
 std::optional<double> median_latency(const Record& row) { return real(row, "latency_p50_s"); }
 
@@ -62,7 +57,7 @@ bool is_trip(const Record& row) { return row.id.direction == "round_trip"; }
 bool is_variant(const Record& row) { return row.id.method.starts_with(std::string(kOurs) + "_"); }
 
 /// Ours first, then LibTorch's and peers as they come, the ceilings last.
-std::vector<std::string> methods_of(const Rows& rows, const Roles& roles) {
+std::vector<std::string> methods_of(const Rows& rows) {
   std::vector<std::string> names;
   const auto add = [&](auto wanted) {
     for (const Record* row : rows) {
@@ -71,8 +66,8 @@ std::vector<std::string> methods_of(const Rows& rows, const Roles& roles) {
     }
   };
   add([](const Record& row) { return row.id.method == kOurs; });
-  add([&](const Record& row) { return !roles.is_ceiling(row); });
-  add([&](const Record& row) { return roles.is_ceiling(row); });
+  add([&](const Record& row) { return !is_ceiling(row); });
+  add([&](const Record& row) { return is_ceiling(row); });
   return names;
 }
 
@@ -117,8 +112,8 @@ GridCell speed_cell(const Record* row) {
           doubtful ? Paint::doubtful : Paint::none};
 }
 
-std::string width_table(const Rows& rows, Style style, const Roles& roles) {
-  const auto names = methods_of(rows, roles);
+std::string width_table(const Rows& rows, Style style) {
+  const auto names = methods_of(rows);
   std::vector<Heading> headings = {{"row bytes"}};
   for (const auto& name : names) {
     headings.push_back({name});
@@ -141,12 +136,12 @@ std::string width_table(const Rows& rows, Style style, const Roles& roles) {
          grid.render(style) + reason_lines(rows, style);
 }
 
-GridCell latency_ratio(const Rows& cell, const Roles& roles) {
+GridCell latency_ratio(const Rows& cell) {
   const Record* const ours = of_method(cell, kOurs);
   std::optional<double> best;
   for (const Record* row : cell) {
     const auto median = median_latency(*row);
-    if (roles.is_libtorch(*row) && median && (!best || *median < *best)) best = median;
+    if (is_libtorch(*row) && median && (!best || *median < *best)) best = median;
   }
   if (ours == nullptr || !median_latency(*ours) || !best) return {};
   return ratio_cell(speedup(*median_latency(*ours), *best));
@@ -165,8 +160,8 @@ std::int64_t row_bytes(const Record& row) {
   return row.id.dtype == "bytes" ? row.id.dim : row.payload_bytes / std::max<std::int64_t>(1, row.id.batch);
 }
 
-std::string latency_table(const Rows& rows, Style style, const Roles& roles) {
-  const auto names = methods_of(rows, roles);
+std::string latency_table(const Rows& rows, Style style) {
+  const auto names = methods_of(rows);
   std::vector<Heading> headings = {{"row bytes"}, {"batch"}};
   for (const auto& name : names) headings.push_back({name});
   headings.push_back({"against LibTorch", Align::left});
@@ -175,7 +170,7 @@ std::string latency_table(const Rows& rows, Style style, const Roles& roles) {
   for (const Rows& cell : group_by(sorted(rows), shape)) {
     std::vector<GridCell> cells = {{grouped(row_bytes(*cell.front()))}, {grouped(cell.front()->id.batch)}};
     for (const auto& name : names) cells.push_back({latency_cell(of_method(cell, name))});
-    cells.push_back(latency_ratio(cell, roles));
+    cells.push_back(latency_ratio(cell));
     grid.add(std::move(cells));
   }
   return heading("us " + title(rows), style) + grid.render(style);
@@ -198,21 +193,21 @@ std::string trip_size(const Record& row) {
                      grouped(row.id.rows), grouped(row.id.dim));
 }
 
-std::vector<GridCell> trip_cells(const Record& row, const Roles& roles) {
+std::vector<GridCell> trip_cells(const Record& row) {
   if (!has_numbers(row.status) || !row.median_s) return {{who(row.id)}, without_number(row)};
   const auto last = real(row, "latency_p99_s");
-  const bool best = roles.is_libtorch(row) && row.speedup == 1, doubtful = row.status == Status::unstable;
+  const bool best = is_libtorch(row) && row.speedup == 1, doubtful = row.status == Status::unstable;
   return {{who(row.id)},
           {fmt::format("{}{}", doubtful ? "~" : "", grouped(std::llround(1 / *row.median_s))),
            doubtful ? Paint::doubtful : Paint::none},
           {median_latency(row) ? significant(*median_latency(row) / kMicrosecond, 3) : ""},
           {last ? significant(*last / kMicrosecond, 3) : ""},
           best ? GridCell{"LibTorch's best", Paint::bold} : ratio_cell(row.speedup),
-          roles.is_ceiling(row) ? GridCell{} : ratio_cell(row.copy_fraction)};
+          is_ceiling(row) ? GridCell{} : ratio_cell(row.copy_fraction)};
 }
 
 /// LibTorch's plain copy is what the others are held against, not a limit: of a few rows none is one.
-std::string trip_table(const Rows& rows, Style style, const Roles& roles) {
+std::string trip_table(const Rows& rows, Style style) {
   Grid grid({{"who", Align::left},
              {"a second"},
              {"median us"},
@@ -221,7 +216,7 @@ std::string trip_table(const Rows& rows, Style style, const Roles& roles) {
              {"against copy", Align::left}});
   for (const Rows& size : group_by(sorted(rows), [](const Record& row) { return trip_size(row); })) {
     grid.add({{trip_size(*size.front()), Paint::dim}});
-    for (const Record* row : size) grid.add(trip_cells(*row, roles));
+    for (const Record* row : size) grid.add(trip_cells(*row));
   }
   const Identity& id = rows.front()->id;
   return heading(fmt::format("{} ({}), {}, {}, {} indices{}", id.direction, id.device, id.dtype,
@@ -231,6 +226,17 @@ std::string trip_table(const Rows& rows, Style style, const Roles& roles) {
 }
 
 }  // namespace
+
+std::string movement_tables(const Rows& rows, Style style) {
+  const SweepRows split = split_sweeps(rows);
+  std::string text;
+  for (const std::string& section :
+       {transfer_tables(split.others, style), width_tables(split.widths, style), latency_tables(rows, style),
+        reason_lines(split.batches, style), round_trip_tables(split.trips, style)}) {
+    if (!section.empty()) text += (text.empty() ? "" : "\n") + section;
+  }
+  return text;
+}
 
 SweepRows split_sweeps(const Rows& rows) {
   constexpr std::array<std::string_view, 7> kOneBatch = {"direction",   "placement", "method", "cores",
@@ -264,28 +270,28 @@ SweepRows split_sweeps(const Rows& rows) {
   return split;
 }
 
-std::string width_tables(const Rows& rows, Style style, const Roles& roles) {
+std::string width_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 3> kWithin = {"dim", "rows", "method"};
   std::string text;
   for (const Rows& table : without(rows, kWithin))
-    text += (text.empty() ? "" : "\n") + width_table(table, style, roles);
+    text += (text.empty() ? "" : "\n") + width_table(table, style);
   return text;
 }
 
-std::string latency_tables(const Rows& rows, Style style, const Roles& roles) {
+std::string latency_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 4> kWithin = {"dim", "rows", "batch", "method"};
   Rows timed;
   for (const Record* row : rows) {
-    if (median_latency(*row) && !roles.is_ceiling(*row) && !is_trip(*row)) timed.push_back(row);
+    if (median_latency(*row) && !is_ceiling(*row) && !is_trip(*row)) timed.push_back(row);
   }
   if (timed.empty()) return {};
   std::string text = heading("Latency of small batches", style);
   text += paragraph("median / 99 % " + latency_note(timed), 2, Paint::none, style);
-  for (const Rows& table : without(timed, kWithin)) text += "\n" + latency_table(table, style, roles);
+  for (const Rows& table : without(timed, kWithin)) text += "\n" + latency_table(table, style);
   return text;
 }
 
-std::string round_trip_tables(const Rows& rows, Style style, const Roles& roles) {
+std::string round_trip_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 5> kWithin = {"placement", "dim", "rows", "batch", "method"};
   Rows trips;
   for (const Record* row : rows) {
@@ -298,7 +304,7 @@ std::string round_trip_tables(const Rows& rows, Style style, const Roles& roles)
       paragraph("rows from the model tensor into the table and to it again; median and 99 % " +
                     latency_note(trips) + ". SpeedTorch's users asked for 100 a second and got 70.",
                 2, Paint::none, style);
-  for (const Rows& table : without(trips, kWithin)) text += "\n" + trip_table(table, style, roles);
+  for (const Rows& table : without(trips, kWithin)) text += "\n" + trip_table(table, style);
   return text;
 }
 

@@ -1,17 +1,26 @@
 /// A report as text for the screen.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "reports/record.h"
 #include "reports/style.h"
-#include "reports/tables/answer.h"
 
 namespace stbench::reports {
 
-/// All of a report's cases, lines of at most 100 columns: the transfer tables (transfer_table.h), the
-/// memory table (memory_table.h), a plain table for each other suite (plain_table.h), then what was waived
+/// How the records of a suite are shown. A suite says it when it registers (benchmarks/suite/suite.h).
+struct SuiteTables {
+  std::function<std::string(const std::vector<const Record*>& rows, Style style)> tables;
+  bool waived_too = false;  ///< the tables have rows for what was waived, too
+};
+
+/// The tables of a suite by its name; plain ones (plain_table.h) for a suite that is not known.
+using TablesOf = std::function<SuiteTables(const std::string& suite)>;
+
+/// All of a report's cases, in lines of at most 100 columns: the tables of each suite, then what was waived
 /// with reason and cure, the warnings, and whether the run was interrupted. What is empty does not appear.
-std::string render_tables(const Report& report, Style style);
+std::string render_tables(const Report& report, Style style, const TablesOf& tables_of);
 
 }  // namespace stbench::reports

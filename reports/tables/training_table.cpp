@@ -18,13 +18,7 @@ namespace {
 
 using Rows = std::vector<const Record*>;
 
-std::optional<double> number(const Record& row, std::string_view name) {
-  const Value* const value = find(row.more, name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto* const real = std::get_if<double>(value)) return *real;
-  if (const auto* const whole = std::get_if<std::int64_t>(value)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
+std::optional<double> number(const Record& row, std::string_view name) { return number_of(row.more, name); }
 
 std::string count(const std::optional<double>& value) {
   return value ? grouped(std::llround(*value)) : std::string();
@@ -116,8 +110,6 @@ std::string table_of_model(const Rows& rows, Style style) {
 }
 
 }  // namespace
-
-bool trains_batches(const Record& record) { return record.id.suite == "infinitybatch"; }
 
 std::string training_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 3> within = {"batch", "method", "micro_batch"};

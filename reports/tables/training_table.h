@@ -9,9 +9,6 @@
 
 namespace stbench::reports {
 
-/// True for a record of the infinitybatch suite.
-bool trains_batches(const Record& record);
-
 /// A table a model, what fits, device and cores: by batch and policy who trained how many samples a second,
 /// beside the plain batch that fits; what memory it took, and how far its gradients are from the exact ones.
 /// Who ran out of memory is a row, too.

@@ -57,12 +57,12 @@ std::string share(const std::optional<double>& fraction) {
   return fmt::format("{:.{}f}%", percent, percent < 0.95 ? 1 : 0);
 }
 
-GridCell against_libtorch(const Record& record, const Roles& roles) {
-  if (roles.is_ceiling(record)) {
+GridCell against_libtorch(const Record& record) {
+  if (is_ceiling(record)) {
     return {record.copy_fraction.value_or(0) >= 1 ? "the ceiling" : "", Paint::dim};
   }
   if (!record.speedup) return {};
-  if (roles.is_libtorch(record) && *record.speedup == 1) return {"LibTorch's best", Paint::bold};
+  if (is_libtorch(record) && *record.speedup == 1) return {"LibTorch's best", Paint::bold};
   return {faster_text(*record.speedup), *record.speedup >= 1 ? Paint::good : Paint::bad};
 }
 
@@ -74,7 +74,7 @@ std::string instead_of_time(const Record& record) {
   return record.status == Status::failed ? "failed" : "no time";
 }
 
-std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit, const Roles& roles) {
+std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit) {
   if (!has_numbers(record.status) || !record.median_s) {
     return {{who(record.id)}, {instead_of_time(record), Paint::bad}};
   }
@@ -85,7 +85,7 @@ std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit, cons
           {half_width(record)},
           {record.gb_per_s ? significant(*record.gb_per_s, 3) : ""},
           {share(record.copy_fraction)},
-          against_libtorch(record, roles),
+          against_libtorch(record),
           {grouped(record.verified_rows)}};
 }
 
@@ -120,7 +120,7 @@ Rows worth_a_note(const Rows& rows) {
   return worth;
 }
 
-std::string one_table(const Rows& rows, const PlacementOrder& order, Style style, const Roles& roles) {
+std::string one_table(const Rows& rows, const PlacementOrder& order, Style style) {
   const TimeUnit unit = time_unit(rows);
   Grid grid({{"who", Align::left},
              {std::string(unit.name)},
@@ -134,7 +134,7 @@ std::string one_table(const Rows& rows, const PlacementOrder& order, Style style
             [](const Rows& a, const Rows& b) { return a.front()->id.cores < b.front()->id.cores; });
   for (const Rows& block : blocks) {
     grid.add({{cores_text(block.front()->id.cores), Paint::dim}});
-    for (const Record* row : sorted_rows(block, order)) grid.add(row_cells(*row, unit, roles));
+    for (const Record* row : sorted_rows(block, order)) grid.add(row_cells(*row, unit));
   }
   std::string text;
   for (const std::string& line : wrapped(one_line(title(*rows.front())), kScreenWidth, 2)) {
@@ -170,7 +170,7 @@ std::string workload_text(const Record& record) {
                      id.distribution, id.index_dtype, further_axes_text(id));
 }
 
-std::string transfer_tables(const Rows& rows, Style style, const Roles& roles) {
+std::string transfer_tables(const Rows& rows, Style style) {
   constexpr std::array<std::string_view, 4> kWithin = {"direction", "placement", "method", "cores"};
   const PlacementOrder order = placement_order(rows);
   std::string text;
@@ -181,7 +181,7 @@ std::string transfer_tables(const Rows& rows, Style style, const Roles& roles) {
     });
     for (const Rows& table : tables) {
       if (!text.empty()) text += '\n';
-      text += one_table(table, order, style, roles);
+      text += one_table(table, order, style);
     }
   }
   return text;

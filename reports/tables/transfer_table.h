@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reports/record.h"
-#include "reports/statistics/statistics.h"
+#include "reports/statistics/role.h"
 #include "reports/style.h"
 
 namespace stbench::reports {
@@ -14,7 +14,7 @@ namespace stbench::reports {
 /// direction (to, from, sum, round_trip), in it a block a number of cores: who, time, half-width of the
 /// interval, GB/s, share of the ceiling, ratio against LibTorch's best, verified rows. Rows go by placement
 /// in the plan's order, then by time.
-std::string transfer_tables(const std::vector<const Record*>& rows, Style style, const Roles& roles = {});
+std::string transfer_tables(const std::vector<const Record*>& rows, Style style);
 
 /// "131,072 of 1,000,000 × 128 float32 rows (67.1 MB), unique int64 indices", and the axes not at their
 /// defaults.

@@ -1,4 +1,4 @@
-"""What scripts/inject and scripts/kill-storm share: the commands that write files, and what must be true afterwards."""
+"""Shared by scripts/inject and scripts/kill-storm: the commands that write files, and what must be true afterwards."""
 
 import csv
 import errno
@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,11 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120  # a command that takes longer hangs: each takes about one
 OLD = "what was here before\n"
 
-# The first thing that main() does, in stbench and in file_program: what is before it in a log of system calls is the start of
-# the C library, of LibTorch and of OpenMP, which is not our code.
+# The first system call of main(), in stbench and in file_program. Earlier calls in a log belong to the start of the C
+# library, LibTorch and OpenMP, not to this project.
 BEGIN = "fcntl(0, F_GETFD"
 
-# The texts of the system. A message that says nothing else does not name the thing.
+# The system's error texts. A message with only such a text does not name the thing.
 BARE = {os.strerror(number) for number in errno.errorcode} | {"std::bad_alloc"}
 
 RUN = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--method", "speedtorch,copy", "--rows", "1k",
@@ -37,14 +38,14 @@ BASELINE = "baselines/main/1.json"
 
 @dataclass(frozen=True)
 class Job:
-    """A command, and the files that it makes in the folder where it runs."""
+    """A command, and the files that it writes in its working directory."""
     name: str
     program: str  # stbench or file_program
     words: tuple
     files: tuple = ()
-    replaces: bool = False  # the files are there before
-    same: bool = True  # they are the same bytes in each run, and so is what is printed; else files are whole by their form
-    fresh: bool = False  # the program refuses files that are there
+    replaces: bool = False  # the files exist before
+    same: bool = True  # files and output are the same bytes in each run; else files are checked by their format
+    fresh: bool = False  # the program refuses existing files
 
 
 def library(kind, file, **options):
@@ -79,15 +80,16 @@ JOBS = {job.name: job for job in (
 
 def environment(**changes):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "KMP_", "BENCHMARK_"))}
-    return kept | {"GOMP_SPINCOUNT": "5000", "TERM": "dumb", "NO_COLOR": "1", "LC_ALL": "C"} | changes  # so it need not restart
+    return kept | {"GOMP_SPINCOUNT": "5000", "TERM": "dumb", "NO_COLOR": "1", "LC_ALL": "C"} | changes  # so that it does not restart itself
 
 
 @dataclass
 class Outcome:
-    status: int | None  # minus the signal that ended it; None where it hung
+    status: int | None  # minus the signal that ended it; None if it hung
     out: str
     err: str
     files: dict = field(default_factory=dict)  # name: bytes
+    seconds: float = 0  # from its start to its end
 
 
 def contents(folder):
@@ -106,11 +108,11 @@ def put(folder, files):
 
 
 class Unusable(RuntimeError):
-    """A command fails undisturbed, or cannot be looked at."""
+    """A command fails undisturbed, or cannot be observed."""
 
 
 class Bench:
-    """The programs, the files that commands start with, and what an undisturbed command of each job leaves."""
+    """The programs, the input files of commands, and the results of each job's undisturbed command."""
 
     def __init__(self, program, file_program):
         self.programs = {"stbench": str(program), "file_program": str(file_program)}
@@ -133,8 +135,9 @@ class Bench:
         return (self.programs[job.program], *job.words)
 
     def run(self, command, folder, kill_after=None, keep=True):
-        """Runs the command in the folder. TMPDIR is in it, so that what is left there is seen too."""
+        """Runs the command in the folder. TMPDIR is in it too, so leftovers there are found."""
         (folder / "tmp").mkdir(exist_ok=True)
+        begun = time.monotonic()
         process = subprocess.Popen(command, cwd=folder, env=environment(TMPDIR=str(folder / "tmp")), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         try:
@@ -144,10 +147,12 @@ class Bench:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             status = None if kill_after is None else -signal.SIGKILL
-        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {})
+        seconds = time.monotonic() - begun
+        return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {},
+                       seconds)
 
     def before(self, job):
-        """What is in the folder when the job's command starts: of a file that is replaced, a former one."""
+        """Prepares the folder for the job's command: a file that is replaced has an earlier version."""
         files = dict(self.inputs) if job.program == "stbench" else {}
         return files | (dict.fromkeys(job.files, OLD.encode()) if job.replaces else {})
 
@@ -157,7 +162,7 @@ class Bench:
         return folder
 
     def learn(self, job, prefix=()):
-        """Runs the job undisturbed and keeps what it leaves and prints, for comparison."""
+        """Runs the job undisturbed and keeps its files and output, for comparison."""
         folder = self.prepared(job)
         done = self.run((*prefix, *self.command(job)), folder)
         self.whole[job.name] = done
@@ -169,7 +174,7 @@ class Bench:
 
 
 def is_whole(name, content, like):
-    """True for a file or a text of a run: complete, with as many cases, or lines, as that of another run."""
+    """True if a file or text of a run is complete: it has as many cases or lines as that of another run."""
     try:
         if name.endswith(".pt"):
             archive, wanted = (zipfile.ZipFile(io.BytesIO(one)) for one in (content, like))
@@ -177,7 +182,7 @@ def is_whole(name, content, like):
         text, other = content.decode(), like.decode()
         if name.endswith(".csv"):
             rows, others = (list(csv.reader(io.StringIO(one, newline=""), strict=True)) for one in (text, other))
-            # Columns that only rows with a time have are not there if every case failed.
+            # If each case failed, columns that need a time are missing.
             return (text.endswith("\n") and len(rows) == len(others) and set(rows[0]) <= set(others[0])
                     and all(len(row) == len(rows[0]) for row in rows))
         if not name.endswith(".json"):
@@ -189,7 +194,7 @@ def is_whole(name, content, like):
 
 
 def faults_of_files(bench, job, found):
-    """Of each file that the job makes: it is the old one, or the new one and whole. Also returns which are new."""
+    """Faults of the job's files: each must be the old one, or the new one and whole. Also returns the new ones."""
     old, whole = bench.before(job), bench.whole[job.name].files
     faults, new = [], []
     for name in job.files:
@@ -204,7 +209,7 @@ def faults_of_files(bench, job, found):
 
 
 def is_temporary(job, name):
-    """True for what a killed process may leave of the job's files, or of the folder that holds them."""
+    """True for a leftover that a killed process may have of the job's files or their folder."""
     stems = {part for file in job.files for part in (Path(file).name, Path(file).parent.name) if part}
     stems |= {"stbench-processes", "stbench-memory"}
     pattern = "|".join(map(re.escape, sorted(stems)))
@@ -212,13 +217,13 @@ def is_temporary(job, name):
 
 
 def known_names(bench, job):
-    """All that may be in the folder at the end."""
+    """The files that may be in the folder at the end."""
     known = set(bench.before(job)) | set(job.files)
     return known | {str(parent) for name in known for parent in Path(name).parents} | {"tmp", "baselines"}
 
 
 def faults_of_end(bench, job, done, stderr_was_hit=False):
-    """Of exit status, message and text: all of an end that no signal forced."""
+    """Faults of exit status, messages and output, for an end without a signal."""
     if done.status is None:
         return [f"hangs: still running after {SECONDS} s"]
     if done.status < 0 or done.status >= 128:
@@ -241,7 +246,7 @@ def faults_of_end(bench, job, done, stderr_was_hit=False):
 
 
 def faults_of(bench, job, done, folder, stderr_was_hit=False, removal_was_hit=False):
-    """All that is wrong with a command that was disturbed and not killed."""
+    """All faults of a command that was disturbed and not killed."""
     faults = faults_of_end(bench, job, done, stderr_was_hit)
     of_files, new = faults_of_files(bench, job, done.files)
     faults += of_files
@@ -263,12 +268,12 @@ def part(text):
     """"2/5" as (2, 5)."""
     match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
     if not match or int(match[1]) > int(match[2]):
-        raise SystemExit(f"--part {text}: K/N would be right, as in 2/5")
+        raise SystemExit(f"--part {text}: write K/N, such as 2/5")
     return int(match[1]), int(match[2])
 
 
 def share(number, which):
-    """How many of the whole number the part has: the parts add up."""
+    """The part's share of the whole number; the parts add up."""
     k, n = which
     return number * k // n - number * (k - 1) // n
 
@@ -276,8 +281,8 @@ def share(number, which):
 def add_options(parser, number):
     binaries = ROOT / "build" / "release" / "bin"
     parser.add_argument("--number", type=int, default=number, help=f"over all parts ({number})")
-    parser.add_argument("--seed", type=int, default=1, help="of all choices (1)")
-    parser.add_argument("--part", type=part, default=(1, 1), metavar="K/N", help="the K-th of N parts; each draws by itself")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all choices (1)")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="K/N", help="the K-th of N parts; each draws separately")
     parser.add_argument("--jobs", type=chosen, default=list(JOBS.values()), metavar="LIST", help=f"of {', '.join(JOBS)} (all)")
     parser.add_argument("--program", type=Path, default=binaries / "stbench", metavar="PATH", help="stbench")
     parser.add_argument("--file-program", type=Path, default=binaries / "file_program", metavar="PATH")
@@ -291,7 +296,7 @@ def in_parallel(at_once, work, items):
 
 
 class Strace:
-    """Runs commands under strace. `reason` says why it cannot, or is empty."""
+    """Runs commands under strace. `reason` says why it cannot; empty if it can."""
 
     def __init__(self):
         self.reason = ""
@@ -305,7 +310,8 @@ class Strace:
     @staticmethod
     def command(calls, log, injected=""):
         traced = f"trace={','.join(calls)},fcntl"
-        return ("strace", "-f", "--seccomp-bpf", "-qq", "-o", str(log), "-e", traced, "-e", "signal=none",
+        quick = () if "signal=" in injected else ("--seccomp-bpf",)  # with it strace 6.1 injects errors, but sends no signal
+        return ("strace", "-f", *quick, "-qq", "-o", str(log), "-e", traced, "-e", "signal=none",
                 *(("-e", f"inject={injected}") if injected else ()))
 
 
@@ -317,7 +323,7 @@ class Point:
 
 
 def points(log, calls):
-    """The points of a log, in their order. A number that another thread reaches before main() begins is none."""
+    """The points of a log, in order. A number that another thread reaches before main() begins does not count."""
     counts, begun, early, found = {}, False, {}, []
     for line in log.splitlines():
         match = re.match(r"(\d+) +(\w+)\((.*)", line)

@@ -1,8 +1,8 @@
-# Sets up, configures and builds what is not up to date. Sourced by the launchers; quick where nothing is to be done.
+# Sets up, configures and builds what is out of date. Sourced by the launchers; fast if all is up to date.
 # shellcheck shell=bash
 
-# setup_is_current program|tests: true where the last set-up still holds. Nothing it found has gone, its scripts are
-# no newer, and it fulfilled the wish in the environment and the one in the argument.
+# setup_is_current program|tests: true if the last set-up is still valid: all that it found exists, its scripts are not
+# newer, and it fulfilled the wishes in the environment and in the argument.
 setup_is_current() {
   local script
   [[ -e $STATE && -e $SETUP_CMAKE ]] || return
@@ -18,7 +18,7 @@ setup_is_current() {
   [[ -z ${Torch_DIR:-} || $(readlink -m -- "$Torch_DIR") == "$WISH_TORCH" ]]
 }
 
-# ensure_setup program|tests: also takes the lock on the build folder, and sets what the set-up found.
+# ensure_setup program|tests: also locks the build folder, and sets the variables that set-up found.
 ensure_setup() {
   local -a options=()
   [[ $1 == program ]] || options=(--tests)
@@ -39,8 +39,8 @@ build_jobs() {
   echo $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 
-# ensure_configured PRESET [-DNAME=VALUE]...: configures where that was not done yet, or not with these values, or
-# where the set-up has changed since.
+# ensure_configured PRESET [-DNAME=VALUE]...: configures if that was not done yet, or with other values, or if set-up has
+# changed since.
 ensure_configured() {
   local preset=$1 folder=$ROOT/build/$1 wanted
   shift
@@ -50,16 +50,16 @@ ensure_configured() {
     return
   fi
   say "configuring build/$preset"
-  # The old cache may hold paths into a LibTorch or toolkit that is no longer the one.
+  # The old cache may have paths into a LibTorch or toolkit that is no longer used.
   [[ ! $SETUP_CMAKE -nt $folder/.configured ]] || rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles/"[0-9]*
   (cd "$ROOT" && cmake -C "$SETUP_CMAKE" --preset "$preset" "$@" >&2) 9>&- || return
   printf '%s ' "$@" >"$folder/.configured"
 }
 
-# A command that what is built, and run at once to list its tests, is started through; ./test sets it.
+# ./test sets this: a command that starts test programs, which run once after their build to list their tests.
 WITHOUT_ASLR=()
 
-# What ninja does at every start, whether or not something has changed: no reason to say that we build.
+# Ninja's steps at each start, even if nothing has changed: these do not count as building.
 readonly EVERY_START='\] (Re-checking globbed directories|Looking up the git revision)|^ninja: (Entering directory|no work)'
 
 # show_progress FOLDER: ninja's lines from the first real step on; on a terminal the steps share one line.
@@ -78,7 +78,7 @@ show_progress() {
   [[ ! -t 2 || $begun == no ]] || printf '\n' >&2
 }
 
-# ensure_built PRESET TARGET... Where there is a ccache, what another checkout of the same sources has compiled serves.
+# ensure_built PRESET TARGET... With ccache, compilations of other checkouts of the same sources are reused.
 ensure_built() {
   local folder=$ROOT/build/$1
   shift

@@ -1,7 +1,7 @@
 # Unpacks an archive of scripts/bundle into the cache, without root and without network. Sourced by scripts/setup.
 # shellcheck shell=bash
 
-# verify_bundle FOLDER: every file is listed, every listed file is there, every hash is right.
+# verify_bundle FOLDER: each file is listed, each listed file exists, each hash is right.
 verify_bundle() {
   (cd "$1" && [[ -e manifest.sha256 ]] && sha256sum --check --quiet --strict manifest.sha256 >&2 &&
     diff <(cut -c 67- manifest.sha256 | sort) <(find . -type f ! -name manifest.sha256 -printf '%P\n' | sort) >&2)
@@ -25,7 +25,7 @@ unpack_deb() {  # unpack_deb FILE FOLDER
   fi
 }
 
-# A .pc file of a package says /usr; here it stands elsewhere.
+# A package's .pc file says /usr; here the package is elsewhere.
 relocate_pkgconfig() {  # relocate_pkgconfig FOLDER FINAL-FOLDER
   find "$1" -name '*.pc' -exec sed -i "s|=/usr|=$2/usr|" {} +
 }
@@ -35,7 +35,7 @@ machine_has_tool() {
   [[ $1 != cmake ]] || version_at_least "$(cmake_version)" "$CMAKE_AT_LEAST"
 }
 
-# add_tool FOLDER NAME PROGRAM: the tool in the bundle's bin folder, where the machine has none that will do.
+# add_tool FOLDER NAME PROGRAM: puts the tool into the bundle's bin folder if the machine has no suitable one.
 add_tool() {
   [[ -n $3 && -e $1/$3 ]] || return 0
   ! machine_has_tool "$2" || return 0
@@ -49,8 +49,8 @@ unpack_wheel() { python3 -m zipfile -e "$1" "$2"; }
 unpack_bundle() {  # unpack_bundle FILE FOLDER
   local part=$2.partial file
   rm -rf "$part" && mkdir -p "$part/packed" "$part/sysroot" "$part/wheels" "$part/bin"
-  tar -xf "$1" -C "$part/packed" || fail "$1 is no archive of scripts/bundle, or a damaged one" 'make or copy it anew'
-  verify_bundle "$part/packed" || fail "$1 is damaged: it does not match its manifest (above)" 'make or copy it anew'
+  tar -xf "$1" -C "$part/packed" || fail "$1 is not an archive of scripts/bundle, or is damaged" 'make or copy it again'
+  verify_bundle "$part/packed" || fail "$1 is damaged: it does not match its manifest (above)" 'make or copy it again'
   for file in "$part"/packed/*.deb; do
     unpack_deb "$file" "$part/sysroot"
   done

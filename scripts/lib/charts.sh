@@ -1,10 +1,9 @@
-# The Python of the charts: one that has the pinned packages, or an environment of theirs in the cache. It is no part of
-# LibTorch's, so that a set-up without charts, or without network, is as it was. Sourced after python.sh.
+# The Python of the charts: one that has the pinned packages, or a separate environment in the cache. It is not part of
+# LibTorch's environment, so a set-up without charts or without network stays the same. Sourced after python.sh.
 # shellcheck shell=bash
 
 
-# has_pinned PYTHON: true where all the packages are there in the pinned versions, so that the same report gives the
-# same drawing.
+# has_pinned PYTHON: true if it has all packages in the pinned versions, so that the same report gives the same drawing.
 has_pinned() {
   [[ -x $1 ]] && (cd / && "$1" -c 'import importlib.metadata, sys
 try:
@@ -19,7 +18,7 @@ charts_folder() {
     "$(sha256sum <"$WHEELS/charts.txt" | cut -c 1-12)"
 }
 
-# The first Python that has what the charts need; nothing where there is none.
+# The first Python that has the charts' packages; nothing if there is none.
 find_charts_python() {
   local python
   for python in "$(charts_folder)/bin/python3" "${ORACLE:-/nowhere}" $(candidate_pythons); do
@@ -39,7 +38,7 @@ make_charts_python() {
   make_venv "$folder" "$WHEELS/charts.txt" altair vl_convert
 }
 
-# require_charts_python: sets CHARTS_PYTHON, after installing it where there is none.
+# require_charts_python: sets CHARTS_PYTHON, and installs one if needed.
 require_charts_python() {
   CHARTS_PYTHON=$(find_charts_python)
   [[ -z $CHARTS_PYTHON ]] || return 0
@@ -53,8 +52,8 @@ require_charts_python() {
     'remove it and start again'
 }
 
-# offer_charts_python: for the tests, which are skipped without it and say so.
+# offer_charts_python: for the tests; without it they are skipped and say so.
 offer_charts_python() {
   [[ -z $BUNDLE_DIR && -z $(find_charts_python) ]] || return 0
-  (make_charts_python) || say 'going on without charts; their tests will be skipped'
+  (make_charts_python) || say 'continuing without charts; their tests will be skipped'
 }

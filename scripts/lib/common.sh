@@ -1,20 +1,20 @@
 # Messages, places, versions and locks, shared by the launchers and the scripts. Sourced after ROOT is set.
 # shellcheck shell=bash
 
-readonly STATE=$ROOT/build/setup.state        # what the set-up found, as shell assignments
+readonly STATE=$ROOT/build/setup.state        # the result of set-up, as shell assignments
 readonly SETUP_CMAKE=$ROOT/build/setup.cmake  # the same for CMake, read with `cmake -C`
 
-# Standard output belongs to the program (`--json -`), so everything the scripts say goes to standard error.
+# Standard output belongs to the program (`--json -`), so all messages of the scripts go to standard error.
 say() { printf 'stbench: %s\n' "$*" >&2; }
 
-# fail LINE...: what is wrong, the value, the cure; exit status 2.
+# fail LINE...: prints the problem, the value and the cure; exit status 2.
 fail() {
   printf 'stbench: %s\n' "$1" >&2
   (($# < 2)) || printf '  %s\n' "${@:2}" >&2
   exit 2
 }
 
-# The value of an option that needs one: option_value NAME COUNT VALUE, COUNT being the words left with the name.
+# option_value NAME COUNT VALUE: the value of an option that needs one. COUNT is the number of words left, with the name.
 option_value() {
   (($2 >= 2)) || fail "$1 needs a value" "${0##*/} --help lists the options"
   printf '%s' "$3"
@@ -29,7 +29,7 @@ cache_dir() {
   elif [[ -n ${HOME:-} ]]; then
     printf '%s/.cache/stbench' "$HOME"
   else
-    fail 'no place for the cache: neither XDG_CACHE_HOME nor HOME is set' 'set XDG_CACHE_HOME to a folder of yours'
+    fail 'no place for the cache: neither XDG_CACHE_HOME nor HOME is set' 'set XDG_CACHE_HOME to a folder'
   fi
 }
 

@@ -1,10 +1,10 @@
-# The CUDA toolkit that fits LibTorch: the machine's, or the compiler wheels in the cache. Sourced by scripts/setup.
+# The CUDA toolkit that matches LibTorch: the machine's, or the compiler wheels in the cache. Sourced by scripts/setup.
 # shellcheck shell=bash
 
 readonly CUDA_WHEELS=13.0  # of scripts/lib/wheels/cuda.in
 readonly CUDA_12_AT_LEAST=12.8  # the first that knows compute capability 10.0
 
-# The CUDA major version that a LibTorch was built with; nothing for a CPU-only one.
+# The CUDA major version that LibTorch was built with; nothing for a CPU-only one.
 torch_cuda_major() {
   [[ -e $1/lib/libc10_cuda.so ]] || return 0
   grep -ao 'libcudart[^ /]*\.so\.[0-9]*' "$1/lib/libc10_cuda.so" | head -n 1 | sed 's/.*\.so\.//'
@@ -20,7 +20,7 @@ candidate_nvccs() {
   done | awk '!seen[$0]++'
 }
 
-# use_system_toolkit MAJOR: sets NVCC; fails where no toolkit of that major version is on the machine.
+# use_system_toolkit MAJOR: sets NVCC; fails if the machine has no toolkit of that major version.
 use_system_toolkit() {
   local nvcc version
   while read -r nvcc; do
@@ -29,12 +29,12 @@ use_system_toolkit() {
       NVCC=$nvcc
       return
     fi
-    say "CUDA toolkit ${version:-of unknown version} of $nvcc does not fit LibTorch's CUDA $1; not used"
+    say "CUDA toolkit ${version:-of unknown version} of $nvcc does not match LibTorch's CUDA $1; not used"
   done < <(candidate_nvccs)
   return 1
 }
 
-# A Python with pip: LibTorch's, or a small environment of our own.
+# A Python with pip: LibTorch's, or a small separate environment.
 pip_python() {
   if [[ -n $TORCH_PYTHON ]] && has_modules "$TORCH_PYTHON" pip; then
     printf '%s' "$TORCH_PYTHON"
@@ -45,7 +45,7 @@ pip_python() {
   printf '%s' "$CACHE/pip/bin/python3"
 }
 
-# The wheels hold `lib/libcudart.so.13` only; linkers look for `libcudart.so`, and nvcc for `lib64`.
+# The wheels have only `lib/libcudart.so.13`; linkers look for `libcudart.so`, and nvcc for `lib64`.
 link_toolkit() {
   local library
   for library in "$1"/lib/lib*.so.*; do
@@ -83,7 +83,7 @@ choose_cuda() {
     say 'CUDA: not built, as asked (--cuda none); host rows only'
   elif [[ -z $major ]]; then
     [[ $1 == auto ]] || fail "--cuda $1: this LibTorch is CPU-only: $TORCH_ROOT" 'name one built with CUDA, or --cuda none'
-    say 'CUDA: not built, since this LibTorch is CPU-only; host rows only'
+    say 'CUDA: not built, because this LibTorch is CPU-only; host rows only'
   else
     find_toolkit "$1" "$major"
     say "CUDA toolkit $(nvcc_version "$NVCC"): $NVCC"

@@ -1,4 +1,4 @@
-"""Prints what a machine is, as JSON: processor, memory, system, compilers, LibTorch, GPU. No host or user names.
+"""Describes the machine as JSON: processor, memory, system, compilers, LibTorch, GPU. No host or user names.
 
 usage: environment.py STATE    (STATE: what scripts/setup wrote, for the LibTorch and the CUDA compiler in use)
 """
@@ -19,7 +19,7 @@ GPU_FIELDS = (
 
 
 def output_of(*command):
-    """What a command prints, or None where it is missing or fails."""
+    """The output of a command; None if it is missing or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -58,7 +58,7 @@ def system():
 
 
 def setup_state(file):
-    """The NAME=VALUE lines that scripts/setup wrote for the shell; empty where it did not get that far."""
+    """The NAME=VALUE lines that scripts/setup wrote for the shell; empty if it did not get that far."""
     if not Path(file).exists():
         return {}
     lines = (line.split("=", 1) for line in Path(file).read_text().splitlines() if "=" in line)
@@ -77,7 +77,7 @@ def tools(state):
 
 
 def libtorch(state):
-    """The version from LibTorch's headers, and what CUDA its Python package says it was built with."""
+    """The version from LibTorch's headers, and the CUDA version that its Python package names."""
     root = Path(state.get("TORCH_ROOT") or "/nowhere")
     version = root / "version.py"
     if not version.exists():

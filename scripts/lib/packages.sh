@@ -1,9 +1,9 @@
-# What the build needs of the machine, and how Debian calls it. Sourced by scripts/setup.
+# What the build needs from the machine, and the Debian packages that bring it. Sourced by scripts/setup.
 # shellcheck shell=bash
 
 readonly CMAKE_AT_LEAST=3.22
 
-# One need a line: its group, how its presence is seen (a command or a header), the Debian package that brings it.
+# One need per line: its group, how to detect it (a command or a header), its Debian package.
 readonly NEEDS='
 build   command cmake             cmake
 build   command g++               g++
@@ -55,7 +55,7 @@ have_need() {
   esac
 }
 
-# missing_packages GROUP...: the Debian packages of the needs in these groups that the machine lacks, one a line.
+# missing_packages GROUP...: the Debian packages for needs of these groups that the machine lacks, one per line.
 missing_packages() {
   local group kind name package
   while read -r group kind name package; do
@@ -72,7 +72,7 @@ apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" >&2
 }
 
-# A fresh container has no package lists, and old lists name files that the mirror no longer has: update, try again.
+# A fresh container has no package lists, and old lists name files that the mirror no longer has. So update and retry.
 apt_install() {
   say "installing with apt: $*"
   apt_get install -y --no-install-recommends "$@" && return
@@ -81,7 +81,7 @@ apt_install() {
     fail "apt could not install: $*" 'its messages are above; on a machine without network see scripts/bundle'
 }
 
-# require_packages GROUP...: installs what is missing, or says who can and how.
+# require_packages GROUP...: installs missing packages, or says who can install them and how.
 require_packages() {
   local -a missing
   mapfile -t missing < <(missing_packages "$@")
@@ -98,9 +98,8 @@ require_packages() {
   apt_install "${missing[@]}"
 }
 
-# What is not needed is installed where that is possible, each package by itself where not all can be, and never a reason
-# to stop: `comfort` makes life easier, and tests that miss one of `checks`, or of `long` (./test --long), are skipped and
-# say so.
+# Installs optional packages if it can, one by one if not all at once, and never stops set-up. `comfort` is convenient;
+# tests that lack one of `checks`, or of `long` (./test --long), are skipped and say so.
 offer_packages() {
   local package
   local -a missing
@@ -110,7 +109,7 @@ offer_packages() {
     apt_get install -y --no-install-recommends "${missing[@]}" && return
     apt_get update || true
     for package in "${missing[@]}"; do
-      apt_get install -y --no-install-recommends "$package" || say "going on without $package"
+      apt_get install -y --no-install-recommends "$package" || say "continuing without $package"
     done
   fi
 }

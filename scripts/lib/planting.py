@@ -1,4 +1,4 @@
-"""For scripts/mutants and scripts/emulated-faults: copies of the sources in which one fault at a time is planted and built."""
+"""For scripts/mutants and scripts/emulated-faults: copies of the sources, in which one fault at a time is planted and built."""
 
 import contextlib
 import os
@@ -13,14 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def bound(seconds):
-    """A fault may allocate or compute without end. Processor time is the same on a busy machine."""
+    """Limits a process: a fault may allocate or compute forever. A busy machine does not change processor time."""
     half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     resource.setrlimit(resource.RLIMIT_DATA, (half, half))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
 def run(*command, timeout=None, cpu_seconds=None, environment=None):
-    """The finished process, its output as text; None if it took longer. What it started ends with it."""
+    """The finished process, with its output as text; None if it took longer. Its children end with it."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           env={**os.environ, **(environment or {})}, start_new_session=True,
                           preexec_fn=(lambda: bound(cpu_seconds)) if cpu_seconds else None) as process:
@@ -38,12 +38,12 @@ def processor_seconds():
 
 
 class Worker:
-    """A copy of the sources, and programs that are built of it."""
+    """A copy of the sources, and the programs built from it."""
 
     def __init__(self, folder, files, programs, configure):
-        """`files`: those in which faults are planted. They are compiled by themselves, not in batches."""
+        """`files`: those in which faults are planted. Each is compiled by itself, not in a batch."""
         self.sources = folder / "sources"
-        self.build_folder = self.sources / "build" / "release"  # as in the checkout: ccache then has what that compiled
+        self.build_folder = self.sources / "build" / "release"  # as in the checkout, so that ccache reuses its compilations
         for old in self.sources.iterdir() if self.sources.exists() else ():
             if old.name != "build":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -51,7 +51,7 @@ class Worker:
             target = self.sources / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target)
-        for name in files:  # what an earlier run left built may have a fault of it
+        for name in files:  # the build of an earlier run may contain its fault
             (self.sources / name).touch()
         known = ROOT / "build" / "setup.cmake"
         done = run("cmake", *(("-C", str(known)) if known.exists() else ()), "-S", str(self.sources), "-B", str(self.build_folder),
@@ -71,7 +71,7 @@ class Worker:
 
     @contextlib.contextmanager
     def planted(self, file, change):
-        """While it is open, the copy of `file` has the text that `change` makes of its own."""
+        """While it is open, the copy of `file` has its text changed by `change`."""
         path = self.sources / file
         original = path.read_text()
         path.write_text(change(original))

@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 
 readonly TORCH_PINNED=2.11.0
-readonly TORCH_AT_LEAST=2.7  # the first whose wheels have the C++11 ABI; only the pinned one was tried
-readonly WHEELS=$ROOT/scripts/lib/wheels  # NAME.in names wheels; NAME.txt locks them and what they need, by hash
+readonly TORCH_AT_LEAST=2.7  # the first whose wheels have the C++11 ABI; only the pinned version was tested
+readonly WHEELS=$ROOT/scripts/lib/wheels  # NAME.in names wheels; NAME.txt locks them and their dependencies by hash
 
-# The folder of the package torch of one Python, without importing it (that takes seconds). Run from /, so that a
-# folder called torch where the user stands is not taken for it.
+# The folder of one Python's package torch, without importing it (that takes seconds). Runs from /, so that a folder
+# called torch in the working directory is not mistaken for it.
 torch_root_of() {
   (cd / && "$1" -c 'import importlib.util, os
 spec = importlib.util.find_spec("torch")
@@ -20,7 +20,7 @@ torch_version_in() {
   sed -n 's/^#define TORCH_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' "$file" | paste -sd .
 }
 
-# Says why the LibTorch in a folder cannot be used; says nothing where it can.
+# Prints why the LibTorch in a folder cannot be used; prints nothing if it can.
 torch_fault() {
   local version
   [[ -e $1/lib/libtorch_cpu.so && -e $1/include/ATen/ATen.h && -e $1/share/cmake/Torch/TorchConfig.cmake ]] ||
@@ -38,7 +38,7 @@ candidate_pythons() {
   done | awk '!seen[$0]++'
 }
 
-# The Python whose torch is in a folder, if one is found: the one of the environment around it, or one on the PATH.
+# The Python whose torch is in a folder, if found: that of the environment around it, or one on the PATH.
 python_of_torch() {
   local python
   for python in "${1%/lib/python3*}/bin/python3" $(candidate_pythons); do
@@ -47,7 +47,7 @@ python_of_torch() {
   return 0
 }
 
-# use_named_torch FOLDER: the one with TorchConfig.cmake, or LibTorch's top folder.
+# use_named_torch FOLDER: the folder with TorchConfig.cmake, or LibTorch's top folder.
 use_named_torch() {
   local root=$1 fault
   [[ -e $root/TorchConfig.cmake ]] && root=$root/../../..
@@ -59,7 +59,7 @@ use_named_torch() {
   TORCH_PYTHON=$(python_of_torch "$root")
 }
 
-# use_installed_torch: the first Python torch on this machine that fits; fails where there is none.
+# use_installed_torch: the first suitable Python torch on this machine; fails if there is none.
 use_installed_torch() {
   local python root fault
   while read -r python; do
@@ -82,10 +82,10 @@ require_space() {  # require_space GIGABYTES WHAT
     'make room, or set XDG_CACHE_HOME to a folder on a larger disk'
 }
 
-# make_venv FOLDER LOCK [MODULE...]: a virtual environment with the wheels of a lock file, and no others: pip refuses a
-# wheel of another hash. The environment's scripts hold its path, so it cannot be made elsewhere and moved here; the stamp
-# written last says that it is whole. pip would compile all 9,000 files of the tests' environment, in 110 of its 190 s of
-# CPU: only the modules that are used are compiled, by importing them.
+# make_venv FOLDER LOCK [MODULE...]: a virtual environment with only the wheels of a lock file; pip refuses other hashes.
+# The environment's scripts contain its path, so it cannot be made elsewhere and moved. The stamp, written last, says that
+# it is complete. pip would compile all 9,000 files of the tests' environment (110 of 190 s of CPU). Importing the given
+# modules compiles only what is used.
 make_venv() {
   local folder=$1 lock=$2 modules
   rm -rf "$folder"
@@ -117,7 +117,7 @@ use_cached_torch() {
   [[ -n $TORCH_ROOT ]] || fail "the cached LibTorch in $folder is damaged" "remove it and start again: rm -r $folder"
 }
 
-# choose_torch WISH: `auto`, `wheel` or a folder. Sets TORCH_ROOT and TORCH_PYTHON (empty where LibTorch has none).
+# choose_torch WISH: `auto`, `wheel` or a folder. Sets TORCH_ROOT and TORCH_PYTHON (empty if LibTorch has none).
 choose_torch() {
   case $1 in
     auto) use_installed_torch || fetch_torch ;;
@@ -139,12 +139,12 @@ has_modules() {
 sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' "${@:2}" 2>/dev/null
 }
 
-# What the tests' Python needs beside the torch: the packages, each with the module that it brings.
+# The packages that the tests' Python needs beside torch, each with its module.
 readonly -A ORACLE_MODULE=([numpy]=numpy [pandas]=pandas [jsonschema]=jsonschema [scikit-learn]=sklearn)
 readonly ORACLE_PACKAGES=(numpy pandas jsonschema scikit-learn)
 
-# choose_oracle: ORACLE, the Python that the tests compare with. What the user's own installation lacks goes into an
-# environment of ours on top of it, never into the user's.
+# choose_oracle: sets ORACLE, the Python that the tests compare with. Packages that the user's installation lacks go into
+# a separate environment on top of it, never into the user's.
 choose_oracle() {
   local base=${TORCH_PYTHON:-$(command -v python3)} folder
   ORACLE=$base
@@ -158,7 +158,7 @@ choose_oracle() {
   folder=$CACHE/oracle-$("$base" -c 'import sys; print("py%d.%d" % sys.version_info[:2])')-$(
     printf '%s' "$base ${ORACLE_PACKAGES[*]}" | sha256sum | cut -c 1-12)
   if [[ ! -e $folder/.complete ]]; then
-    say "adding ${ORACLE_PACKAGES[*]} to $base in an environment of its own: $folder"
+    say "adding ${ORACLE_PACKAGES[*]} to $base in a separate environment: $folder"
     make_oracle "$base" "$folder"
   fi
   ORACLE=$folder/bin/python3
@@ -174,7 +174,7 @@ make_oracle() {
   for package in "${ORACLE_PACKAGES[@]}"; do
     ! has_modules "$1" "${ORACLE_MODULE[$package]}" || there+=("$package")
   done
-  # A virtual environment of a virtual environment sees the system's packages, not its parent's: a .pth file does.
+  # A virtual environment made from a virtual environment sees the system's packages, not its parent's; a .pth file adds them.
   VENV_FLAGS=--system-site-packages VENV_PARENT_SITE=$("$1" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
   mkdir -p "$CACHE"
   without_packages "$WHEELS/tests.txt" "${there[@]}" >"$CACHE/oracle-wheels.txt"

@@ -4,19 +4,21 @@
 scripts rely on is checked before, so that none of them has to ask again whether a number is one.
 """
 
+import functools
 import json
+import re
 from pathlib import Path
 
-OURS, LIBTORCH, CEILING = ("speedtorch", "hybrid"), ("index_select", "advanced", "staged"), ("copy", "stream")
-STEP_LIBTORCH = ("torch_optim", "torch_fused", "foreach", "flat")  # who steps all parameters of a model
+ROLES = ("ours", "libtorch", "ceiling", "peer")
+BEFORE_1_4 = Path(__file__).resolve().parents[2] / "reports/statistics/roles_before_1_4.inc"  # the program's own list
 IDENTITY = ("suite", "direction", "placement", "method", "device", "dtype", "index_dtype", "distribution", "rows",
             "dim", "batch", "cores")
 STATUSES = ("ok", "unstable", "waived", "wrong", "failed")
 MEASURED = STATUSES[:2]
 EMULATED = "emulated GPU: not timed"  # the reason of an `ok` row that was checked and not timed
 LARGEST = 256 * 10**6  # bytes of a file; the largest report committed has 1.2 MB
-DEEPEST = 32  # brackets within brackets, as the program's own reader allows
-# What a case must have, and what it may have: the kinds of docs/schema.md.
+DEEPEST = 32  # nested brackets, as in the program's reader
+# Required and optional fields of a case: the kinds of docs/schema.md.
 REQUIRED = {**dict.fromkeys(IDENTITY[:8], "text"), **dict.fromkeys(IDENTITY[8:], "integer"), "status": "text",
             "reason": "text", "median_s": "real", "payload_bytes": "integer"}
 OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction",
@@ -28,13 +30,13 @@ OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
                              "after_free_bytes", "cap_bytes", "micro_batch_samples"), "integer"),
             **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "model",
-                             "micro_batch"), "text")}
+                             "micro_batch", "role"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
-SMALLEST, GREATEST = 1e-15, 1e15  # of what is measured: beyond them figures and axes would overflow
+SMALLEST, GREATEST = 1e-15, 1e15  # of measured values: beyond them figures and axes would overflow
 
 
 class ReportError(Exception):
-    """Why a file cannot be read; the text is one to three lines and names the file."""
+    """A file cannot be read; the text has one to three lines and names the file."""
 
 
 def read(path):
@@ -43,9 +45,21 @@ def read(path):
     check_head(path, report)
     for position, case in enumerate(report["cases"]):
         check_case(path, f"cases[{position}]", case)
+        case["role"] = case["role"] or role_before_1_4(case["method"])
     if report["environment"].get("gpu", {}).get("emulated") is True or EMULATED in (case["reason"] for case in report["cases"]):
-        raise ReportError(f"{path}: was made on an emulated GPU, where nothing is timed; a report of a real one would be right")
+        raise ReportError(f"{path}: was made on an emulated GPU, where nothing is timed; use a report of a real GPU")
     return report
+
+
+@functools.cache
+def roles_before_1_4():
+    lines = re.findall(r'^\{Role::(\w+), "(.*)"\},$', BEFORE_1_4.read_text(encoding="utf-8"), re.MULTILINE)
+    return {method: role for role, methods in lines for method in methods.split()}
+
+
+def role_before_1_4(method):
+    """Of a method whose report has no column `role`."""
+    return "ours" if method.startswith("speedtorch_") else roles_before_1_4().get(method, "peer")
 
 
 def content_of(path):
@@ -56,15 +70,15 @@ def content_of(path):
     except OSError as error:
         raise ReportError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ReportError(f"{path}: is no report of stbench: not UTF-8 at byte {error.start}") from None
+        raise ReportError(f"{path}: is not a report of stbench: not UTF-8 at byte {error.start}") from None
 
 
 def refuse_constant(text):
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def unique(pairs):
-    """An object of JSON, each key once."""
+    """A JSON object with each key once."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -76,17 +90,17 @@ def parse(path, text):
     try:
         report = json.loads(text, object_pairs_hook=unique, parse_constant=refuse_constant)
     except RecursionError:
-        raise ReportError(f"{path}: is no report of stbench: nested deeper than {DEEPEST}") from None
+        raise ReportError(f"{path}: is not a report of stbench: nested deeper than {DEEPEST}") from None
     except ValueError as error:
         hint = "; of a CSV report, name the JSON (--json FILE)" if text.startswith("suite,") else ""
-        raise ReportError(f"{path}: is no report of stbench: {shortened(str(error), 200)}{hint}") from None
+        raise ReportError(f"{path}: is not a report of stbench: {shortened(str(error), 200)}{hint}") from None
     if depth_of(report) > DEEPEST:
-        raise ReportError(f"{path}: is no report of stbench: nested deeper than {DEEPEST}")
+        raise ReportError(f"{path}: is not a report of stbench: nested deeper than {DEEPEST}")
     return report
 
 
 def depth_of(value):
-    """How deep brackets stand within brackets, without recursion."""
+    """The nesting depth of brackets, without recursion."""
     depth, level = 0, [value]
     while level := [one for one in level if isinstance(one, (dict, list))]:
         depth += 1
@@ -103,7 +117,7 @@ def shortened(text, length):
 def check_head(path, report):
     def need(holds, what):
         if not holds:
-            raise ReportError(f"{path}: is no report of stbench: {what}")
+            raise ReportError(f"{path}: is not a report of stbench: {what}")
 
     need(isinstance(report, dict), "it is no JSON object")
     for name, default in (("program", ""), ("argv", []), ("seed", 0), ("interrupted", False), ("warnings", []),
@@ -124,7 +138,7 @@ def check_head(path, report):
     need(total is None or fits(total, "integer"),
          f"environment.memory.total_bytes is {shown(total)}; it must be {WANTED['integer']}")
     for name in ("argv", "warnings", "axes"):
-        need(all(isinstance(one, str) for one in report[name]), f"{name} must hold texts only")
+        need(all(isinstance(one, str) for one in report[name]), f"{name} must contain only texts")
 
 
 def shown(value):
@@ -143,7 +157,7 @@ def fits(value, kind):
 
 def check_case(path, place, case):
     def refuse(what):
-        raise ReportError(f"{path}: is no report of stbench: {what}")
+        raise ReportError(f"{path}: is not a report of stbench: {what}")
 
     if not isinstance(case, dict):
         refuse(f"{place} is {shown(case)}; it must be an object")
@@ -158,6 +172,8 @@ def check_case(path, place, case):
             refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}, or null")
     if case["status"] not in STATUSES:
         refuse(f"{place}.status is {shown(case['status'])}; it must be one of {', '.join(STATUSES)}")
+    if case["role"] not in (None, *ROLES):
+        refuse(f"{place}.role is {shown(case['role'])}; it must be one of {', '.join(ROLES)}")
     untimed = case["suite"] == "memory" or (case["status"], case["reason"]) == ("ok", EMULATED)
     if case["status"] in MEASURED and case["median_s"] is None and not untimed:
         refuse(f'{place}.median_s is null; a row that was measured needs a time; only reason "{EMULATED}" would be right'
@@ -169,11 +185,11 @@ def check_samples(refuse, place, case):
     if not isinstance(case.get("samples_s"), list):
         refuse(f"{place} has no samples_s; it must be an array")
     if not all(fits(sample, "real") for sample in case["samples_s"]):
-        refuse(f"{place}.samples_s must hold numbers only, each {WANTED['real']}")
+        refuse(f"{place}.samples_s must contain only numbers, each {WANTED['real']}")
 
 
 def machine_of(environment):
-    """What is the same in all processes of one program on one machine."""
+    """The properties that all processes of one program on one machine share."""
     def get(group, name):
         return environment.get(group, {}).get(name)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def skip_reason(output):
-    """What the test said of skipping: GoogleTest's text after `Skipped`, unittest's after `skipped`."""
+    """The reason for skipping: GoogleTest's text after `Skipped`, unittest's after `skipped`."""
     gtest = re.search(r": Skipped\n(.*?)\n*(?:\n\n|\[  SKIPPED \]|$)", output, re.DOTALL)
     if gtest and gtest[1].strip():
         return " ".join(gtest[1].split())
@@ -69,10 +69,10 @@ def read_results(file):
         if program.exists():
             found = list(read_program(program, file.stem))
             yield from found
-            # Beside its cases' failures a program has its exit: a leak, for one.
+            # Apart from its cases a program can fail at its exit, for example by a leak.
             if case.get("status") == "run" or any(state == "failed" for _, state, _ in found):
                 continue
-        # GoogleTest's value of a parameter that cannot be printed says nothing: its bytes.
+        # GoogleTest prints the bytes of a parameter without a printer, which says nothing.
         name = f"{file.stem}: {case.get('name').split('  # GetParam()')[0]}"
         output = case.findtext("system-out") or ""
         # CTest calls a test whose program is missing "skipped" too; only a test that ran can have skipped itself.
@@ -97,7 +97,7 @@ def collect(folder):
 
 
 def readable_cases(files):
-    """Yields (file, its cases) for each XML file. read_results says which cannot be read."""
+    """Yields (file, its cases) for each XML file. read_results reports unreadable ones."""
     for file in files:
         try:
             yield file, list(xml.etree.ElementTree.parse(file).getroot().iter("testcase"))
@@ -106,7 +106,7 @@ def readable_cases(files):
 
 
 def slowest(folder, count=10):
-    """The lines of the tests that took longest, of all builds together: of a program that ran whole, its cases."""
+    """The lines of the slowest tests over all builds. A program that ran whole counts by its cases."""
     seconds = []
     for file, cases in readable_cases((*folder.glob("*.xml"), *folder.glob("*/*.xml"))):
         of = ": ".join(file.relative_to(folder).with_suffix("").parts)
@@ -119,7 +119,7 @@ COUNTED = re.compile(r"^(?:all: )?\d+ (?:executions|injections|kills|mutants|pla
 
 
 def counts(folder):
-    """The lines in which tests labelled `long` say how much they tried."""
+    """The lines in which tests labelled `long` report how much they ran."""
     for _, cases in readable_cases(sorted(folder.glob("*.xml"))):
         for case in cases:
             if case.get("name").endswith(".runs_long"):

@@ -22,7 +22,7 @@ REGISTER_PORTABLE_AND_MAPPED = 1 | 2
 
 
 class Registered:
-    """Host memory that the GPU sees, for as long as this lives."""
+    """Host memory registered with the GPU while this object lives."""
 
     def __init__(self, memory):
         self.memory = memory

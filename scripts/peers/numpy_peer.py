@@ -1,4 +1,4 @@
-"""NumPy: take into a ready array, assignment back; a plain array to hold. One thread, whatever the case has."""
+"""NumPy: take into an existing array, assignment back; a plain array to hold. One thread, whatever the case has."""
 
 import peer
 

@@ -1,4 +1,4 @@
-"""What every peer of stbench has in common: the lines on standard input and output, and the shared memory.
+"""Shared by all peers of stbench: the protocol on standard input and output, and the shared memory.
 
 docs/peers.md has the words. A peer makes a Cell a case and calls serve(); stbench starts it with --peers NAME.
 """
@@ -17,7 +17,7 @@ MADV_POPULATE_WRITE = 23
 
 
 def claim_output():
-    """The standard output for the lines alone: what a library prints goes where its errors go."""
+    """Reserves standard output for the protocol; what libraries print goes to standard error."""
     lines = os.fdopen(os.dup(1), "w", encoding="ascii", errors="replace", newline="\n")
     os.dup2(2, 1)
     return lines
@@ -31,19 +31,19 @@ def say(*words):
 
 
 def missing(what):
-    """Ends the peer: what it needs is not here."""
+    """Ends the peer because something that it needs is missing."""
     say("missing", what)
     sys.exit(0)
 
 
 def set_affinity(cpus):
-    """Of all threads: a library's workers keep the one that they were started with."""
+    """Sets the affinity of all threads, because a library's workers keep that of their start."""
     for thread in os.listdir("/proc/self/task") if cpus else []:
         os.sched_setaffinity(int(thread), cpus)
 
 
 def map_shared(pid, fd, size, huge_pages):
-    """Maps memory of stbench's, with its pages present: a fault must not be part of a sample."""
+    """Maps memory of stbench with its pages present, so that no sample includes a page fault."""
     own = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     try:
         memory = mmap.mmap(own, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
@@ -78,7 +78,7 @@ class Cell:
         self.steps = {"to": ("to",), "from": ("back",), "round_trip": ("back", "to")}[request["direction"]]
 
     def configure(self, threads, device):
-        """Before anything else."""
+        """Called first."""
 
     def before(self, sets):
         """Untimed, before a sample of these sets."""
@@ -118,7 +118,7 @@ class Cell:
 
 
 class Table:
-    """A table that the memory suite looks at from outside: made, filled, checked, held and freed when asked.
+    """A table that the memory suite measures from outside: allocated, filled, checked, held and freed on request.
 
     A peer's Table has make(size), which returns memory of its own kind, write(memory, begin, values) and
     read(memory, begin, end) on bytes of it as NumPy's uint8, and device_figures() where it uses a device.
@@ -141,7 +141,7 @@ class Table:
         return {}
 
     def fill_of(self, begin, end):
-        """The fill's bytes from begin to end: each 8-byte word another one, by its position and the seed."""
+        """The fill's bytes from begin to end: each 8-byte word differs, by its position and the seed."""
         first, last = begin // 8, -(-end // 8)
         words = self.np.arange(first, last, dtype=self.np.uint64)
         words += self.np.uint64(self.request["seed"] % 2**63)
@@ -154,7 +154,7 @@ class Table:
             self.write(memory, begin, self.fill_of(begin, end))
 
     def differing(self, memory, rows, width):
-        """(rows compared, rows that differ, the first of these in words): blocks of rows, the first and the last too."""
+        """(rows compared, rows that differ, the first of these in words), for blocks of rows with the first and the last."""
         block = max(1, (1 << 18) // width)
         starts = {0, max(0, rows - block), *range(0, rows, max(block, rows // self.BLOCKS))}
         compared, differ, first, done = 0, 0, "", 0
@@ -213,7 +213,7 @@ def answer(kind, table, cells, line):
 
 
 def serve(kind, versions, table=None):
-    """Answers line by line until `quit` or the end of the input; `kind` is the peer's Cell, `table` its Table."""
+    """Answers request by request until `quit` or the end of the input; `kind` is the peer's Cell, `table` its Table."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
     cells = {}
     versions = {"python": ".".join(map(str, sys.version_info[:3])), **versions}

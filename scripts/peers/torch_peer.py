@@ -1,4 +1,4 @@
-"""Python's torch: index_select into a ready tensor, index_copy_ back, with the case's number of threads."""
+"""Python's torch: index_select into an existing tensor, index_copy_ back, with the case's number of threads."""
 
 import peer
 

@@ -1,4 +1,4 @@
-"""Python's torch: the step of an optimizer on a sparse gradient, on tables of its own."""
+"""Python's torch: the step of an optimizer on a sparse gradient, on its own tables."""
 
 import time
 
@@ -36,7 +36,7 @@ class Cell:
         return torch.frombuffer(memory, dtype=getattr(torch, spec["dtype"])).view(spec["shape"])
 
     def sample(self, first, repeat):
-        """Seconds of `repeat` steps. The gradient is wrapped before: autograd hands it over so, not yet coalesced."""
+        """Seconds of `repeat` steps. The gradient is made before them, not yet coalesced, as autograd returns it."""
         nanoseconds = 0
         for k in range(repeat):
             self.param.grad = torch.sparse_coo_tensor(self.index[(first + k) % len(self.index)], self.grad,

@@ -10,15 +10,18 @@
 #include <torch/csrc/jit/serialization/pickler.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/contiguous/state.h"
 #include "speedtorch/error.h"
 #include "speedtorch/files/archive.h"
+#include "speedtorch/optim/option_fields.h"
 #include "speedtorch/system/new_file.h"
 
 namespace speedtorch {
@@ -29,75 +32,60 @@ using Dict = c10::impl::GenericDict;
 
 Dict words() { return Dict(c10::StringType::get(), c10::AnyType::get()); }
 
-/// Puts options into a group of Python's.
-class OptionWriter {
- public:
-  explicit OptionWriter(Dict& group) : group_(group) {}
-  void operator()(const char* name, const double& value) { group_.insert(name, value); }
-  void operator()(const char* name, const bool& value) { group_.insert(name, value); }
-  void operator()(const char* name, const double& first, const double& second) {
-    group_.insert(name, c10::ivalue::Tuple::create({IValue(first), IValue(second)}));
-  }
-
- private:
-  Dict& group_;
+/// An option that torch keeps as one half of a pair.
+struct Half {
+  std::string_view option;
+  const char* pair;
+  std::size_t index;
 };
+constexpr std::array<Half, 6> kHalves{{{"beta1", "betas", 0},
+                                       {"beta2", "betas", 1},
+                                       {"etaminus", "etas", 0},
+                                       {"etaplus", "etas", 1},
+                                       {"step_size_min", "step_sizes", 0},
+                                       {"step_size_max", "step_sizes", 1}}};
 
-/// Takes them out of one; what is not there stays as it is.
-class Reader {
- public:
-  explicit Reader(const Dict& group) : group_(group) {}
-  void operator()(const char* name, double& value) {
-    if (group_.contains(name)) value = number(group_.at(name));
-  }
-  void operator()(const char* name, bool& value) {
-    if (group_.contains(name)) value = group_.at(name).toBool();
-  }
-  void operator()(const char* name, double& first, double& second) {
-    if (!group_.contains(name)) return;
-    const auto pair = group_.at(name);
-    const auto of = [&](std::size_t k) {
-      return number(pair.isTuple() ? pair.toTupleRef().elements().at(k) : pair.toListRef().at(k));
-    };
-    first = of(0);
-    second = of(1);
-  }
+/// Null for an option that torch keeps by itself.
+const Half* half_named(std::string_view option) {
+  const auto* const found = std::ranges::find(kHalves, option, &Half::option);
+  return found == kHalves.end() ? nullptr : found;
+}
 
- private:
-  static double number(const IValue& value) {
-    if (value.isTensor()) return value.toTensor().item<double>();
-    return value.toScalar().toDouble();
-  }
-  const Dict& group_;
-};
+double number(const IValue& value) {
+  return value.isTensor() ? value.toTensor().item<double>() : value.toScalar().toDouble();
+}
 
-/// The options by Python's names. `Options` is const for an OptionWriter.
-template <class Visitor, class Options>
-void each_option(Visitor visit, Options& o) {
-  using Plain = std::remove_const_t<Options>;
-  constexpr bool kAdam = std::is_same_v<Plain, AdamOptions> || std::is_same_v<Plain, AdamWOptions>;
-  visit("lr", o.lr);
-  visit("maximize", o.maximize);
-  if constexpr (requires { o.weight_decay; }) visit("weight_decay", o.weight_decay);
-  if constexpr (requires { o.eps; }) visit("eps", o.eps);
-  if constexpr (requires { o.betas; }) visit("betas", o.betas.first, o.betas.second);
-  if constexpr (kAdam) visit("amsgrad", o.amsgrad);
-  if constexpr (std::is_same_v<Plain, AdagradOptions>) {
-    visit("lr_decay", o.lr_decay);
-    visit("initial_accumulator_value", o.initial_accumulator_value);
-  }
-  if constexpr (requires { o.momentum; }) visit("momentum", o.momentum);
-  if constexpr (requires { o.alpha; }) visit("alpha", o.alpha);
-  if constexpr (requires { o.centered; }) visit("centered", o.centered);
-  if constexpr (requires { o.dampening; }) visit("dampening", o.dampening);
-  if constexpr (requires { o.nesterov; }) visit("nesterov", o.nesterov);
-  if constexpr (requires { o.rho; }) visit("rho", o.rho);
-  if constexpr (requires { o.lambd; }) visit("lambd", o.lambd);
-  if constexpr (requires { o.t0; }) visit("t0", o.t0);
-  if constexpr (requires { o.etaminus; }) {
-    visit("etas", o.etaminus, o.etaplus);
-    visit("step_sizes", o.step_size_min, o.step_size_max);
-  }
+/// Writes the options under Python's names.
+template <class Options>
+void write_options(Dict& group, const Options& options) {
+  double first = 0;
+  for_each_option(options, [&](const char* name, const auto& value) {
+    const Half* const half = half_named(name);
+    if (half == nullptr)
+      group.insert(name, value);
+    else if (half->index == 0)
+      first = value;
+    else
+      group.insert(half->pair, c10::ivalue::Tuple::create({IValue(first), IValue(value)}));
+  });
+}
+
+/// Reads them; an option that is missing keeps its value.
+template <class Options>
+void read_options(const Dict& group, Options& options) {
+  for_each_option(options, [&]<class T>(const char* name, T& value) {
+    const Half* const half = half_named(name);
+    const char* const key = half == nullptr ? name : half->pair;
+    if (!group.contains(key)) return;
+    IValue found = group.at(key);
+    if (half != nullptr)
+      found = found.isTuple() ? IValue(found.toTupleRef().elements().at(half->index))
+                              : IValue(found.toListRef().at(half->index));
+    if constexpr (std::is_same_v<T, bool>)
+      value = found.toBool();
+    else
+      value = number(found);
+  });
 }
 
 /// What torch's groups have besides.
@@ -218,7 +206,7 @@ Read read(const IValue& file, const std::vector<UpdateOptions>& known,
     }
     for (const auto& number : members) numbers.push_back(IValue(number).toInt());
     check_decay(group, known[g]);
-    std::visit([&](auto& options) { each_option(Reader(group), options); }, read.options[g]);
+    std::visit([&](auto& options) { read_options(group, options); }, read.options[g]);
   }
   const auto states = whole.at("state").toGenericDict();
   for (const auto number : numbers)
@@ -237,7 +225,7 @@ void ContiguousOptimizer::save(const std::string& file) const {
   std::int64_t number = 0;
   for (std::size_t g = 0; g < state_->options.size(); ++g) {
     auto group = words();
-    std::visit([&](const auto& one) { each_option(OptionWriter(group), one); }, options(g));
+    std::visit([&](const auto& one) { write_options(group, one); }, options(g));
     add_switches(group, options(g));
     c10::impl::GenericList members(c10::AnyType::get());
     for (std::size_t k = 0; k < all.size(); ++k) {

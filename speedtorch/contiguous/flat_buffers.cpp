@@ -13,7 +13,7 @@
 namespace speedtorch {
 namespace {
 
-constexpr std::int64_t kHugeFrom = 2 << 20;  // bytes of a buffer that is worth huge pages
+constexpr std::int64_t kHugeFrom = 2 << 20;  // bytes; smaller buffers do not benefit from huge pages
 
 template <class T>
 double sum_on_host(const at::Tensor& gradient, const kernels::GradientChange& change,

@@ -1,4 +1,5 @@
-/// Buffers of aligned views, and the sum of squares of one. Internal to contiguous parameters.
+/// Buffers of aligned views: their allocation, sums of squares, and steps on a GPU. Internal to contiguous
+/// parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,33 +21,34 @@ inline kernels::Half half_of(at::ScalarType dtype) {
   return dtype == at::kBFloat16 ? kernels::Half::bfloat16 : kernels::Half::none;
 }
 
-/// Float16 and bfloat16 are stepped in float32, others in their own.
+/// The dtype in which an update is computed: float32 for float16 and bfloat16, else the dtype itself.
 inline at::ScalarType update_dtype(at::ScalarType dtype) { return is_half(dtype) ? at::kFloat : dtype; }
 
 constexpr std::int64_t kBufferAlignment = 256;  ///< bytes, of each view
 
-/// A view takes a multiple of this many elements (a power of two): the next begins at a multiple of 256
-/// bytes.
+/// A view occupies a multiple of this many elements, a power of two. So the next view begins at a multiple of
+/// 256 bytes.
 inline std::int64_t padding_unit(at::ScalarType dtype) {
   return std::max(kBufferAlignment / static_cast<std::int64_t>(c10::elementSize(dtype)), kernels::kFlatUnit);
 }
 
-/// How many elements of a buffer a view of `count` takes.
+/// The number of elements that a view of `count` elements occupies.
 inline std::int64_t padded(std::int64_t count, std::int64_t unit) { return (count + unit - 1) & -unit; }
 inline std::int64_t padded(std::int64_t count, at::ScalarType dtype) {
   return padded(count, padding_unit(dtype));
 }
 
-/// A zeroed buffer that begins at a multiple of 256 bytes, on the host in `placement` where it is of 2 MiB or
-/// more. @throws what allocate() throws
+/// Returns a zeroed buffer [elements] that begins at a multiple of 256 bytes. Host buffers of at least 2 MiB
+/// lie in `placement`. @throws what allocate() throws
 at::Tensor new_buffer(std::int64_t elements, at::ScalarType dtype, at::Device device, Placement placement);
 
-/// A tensor on elements of `buffer` from `begin` on, with a version counter of its own: unlike views of one
-/// tensor, which share theirs.
+/// Returns a tensor on the elements of `buffer` from `begin` on. It has its own version counter; views of one
+/// tensor share theirs.
 at::Tensor place_in(const at::Tensor& buffer, std::int64_t begin, at::IntArrayRef sizes,
                     at::IntArrayRef strides);
 
-/// Whether a tensor begins at element `begin` of `buffer`. Asked of each parameter and gradient in each step.
+/// True if the tensor begins at element `begin` of `buffer`. Called for each parameter and gradient in each
+/// step.
 inline bool lies_in(const c10::TensorImpl& tensor, const at::Tensor& buffer, std::int64_t begin) {
   const auto* const whole = buffer.unsafeGetTensorImpl();
   return tensor.unsafe_storage().unsafeGetStorageImpl() == whole->unsafe_storage().unsafeGetStorageImpl() &&
@@ -57,8 +59,7 @@ inline std::uint32_t version_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->version_counter().current_version();
 }
 
-/// body(k) of each tensor k < count, to look at it or to tell autograd of it: by one thread more for each
-/// 256.
+/// Calls body(k) for each k < count, on one more thread per 256 tensors.
 template <class Body>
 void for_each_tensor(std::size_t count, const Body& body) {
   constexpr std::int64_t of_a_thread = 256;
@@ -67,10 +68,10 @@ void for_each_tensor(std::size_t count, const Body& body) {
   });
 }
 
-/// @throws OptionError for a limit of clipping that is negative or no number
+/// @throws OptionError if a clipping limit is negative or NaN
 void check_limit(const char* name, double limit);
 
-/// The tables of a bucket's gradients alone. T is float for all but float64.
+/// The kernel's tables with only the gradients of a bucket set. T is double for float64, else float.
 template <class T>
 kernels::FlatTables<T> gradient_tables(const at::Tensor& gradient) {
   kernels::FlatTables<T> tables{};
@@ -82,18 +83,32 @@ kernels::FlatTables<T> gradient_tables(const at::Tensor& gradient) {
   return tables;
 }
 
-/// Partial sums; they grow to what is needed and stay.
+/// Partial sums. They grow as needed and are reused.
 struct SumScratch {
   std::vector<double> host;
-  at::Tensor device;  ///< float64, on the GPU that the last gradient was on
+  at::Tensor device;  ///< float64, on the GPU of the last gradient
 };
 
-/// The sum of the squares of a bucket's gradients, unscaled and clamped as `change` says; on a GPU it is
-/// waited for.
+/// Returns the sum of squares of a bucket's gradients, after unscaling and clamping as `change` says. Waits
+/// for a GPU.
 double square_sum(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch& scratch);
 
-/// The same of gradients on a GPU.
+/// The same for gradients on a GPU.
 double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change,
                          SumScratch& scratch);
+
+/// What the kernel needs to step one bucket. T is the dtype in which the update is computed.
+template <class T>
+struct FlatPlan {
+  kernels::FlatTables<T> tables{};
+  std::vector<kernels::AnyUpdate<T>> updates = {};  ///< one per group
+  std::vector<kernels::FlatRun<T>> runs = {};       ///< of this step; reserved for one run per parameter
+};
+
+/// Steps the runs of a bucket on a GPU, on its current stream.
+/// @throws CudaError; PlacementError in a build without CUDA
+template <class T>
+void step_on_gpu(at::Device device, const FlatPlan<T>& plan, const kernels::GradientChange& change,
+                 bool zero);
 
 }  // namespace speedtorch

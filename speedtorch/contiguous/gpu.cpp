@@ -4,14 +4,14 @@
 
 #include <numeric>
 
-#include "speedtorch/contiguous/state.h"
+#include "speedtorch/contiguous/flat_buffers.h"
 #include "speedtorch/kernels/cuda/device.h"
 #include "speedtorch/kernels/cuda/flat_step.h"
 
 namespace speedtorch {
 namespace {
 
-/// The partial sums are added up on the host, in their order.
+/// The host adds the partial sums, in their order.
 template <class T>
 double sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change, SumScratch& scratch) {
   const c10::cuda::CUDAGuard guard(gradient.device());

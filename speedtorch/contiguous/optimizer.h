@@ -6,61 +6,34 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "speedtorch/contiguous/options.h"
 #include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/kernels/steps/update_options.h"
 
 namespace speedtorch {
 
-/// A parameter whose gradient nobody wrote since it was last zeroed.
-enum class Unused {
-  skip,  ///< is left alone, its step not counted: as torch does where the gradient is none
-  zero,  ///< is stepped by a gradient of zeros: decays, and its momentum goes on
-};
-
-struct OptimizerOptions {
-  ContiguousOptions buffers = {};
-  Unused unused = Unused::skip;
-};
-
-/// What else is done in the pass of a step, in this order: unscale, clip each element, clip the norm, step,
-/// zero.
-struct StepOptions {
-  double inv_scale = 1;                  ///< of a loss that was scaled
-  std::optional<double> max_value = {};  ///< clamps each element to [-max_value, max_value]
-  std::optional<double> max_norm = {};   ///< as torch's clip_grad_norm_; costs a pass over the gradients
-  bool zero_grad = false;                ///< afterwards, also where the step is skipped
-  bool skip_non_finite = false;          ///< no step where a gradient is, clamped or not; costs a pass, with
-                                         ///< max_value two
-  at::Tensor found_inf = {};             ///< one number, as torch's GradScaler has it: no step where not zero
-};
-
-/// What a step keeps of a parameter, by torch's names; `master` of a parameter of half precision.
-struct ParameterState {
-  std::int64_t steps = 0;
-  std::vector<std::pair<std::string, at::Tensor>> tensors;  ///< of the parameter's shape
-};
+class OptimizerState;
 
 /// SGD, Adam, AdamW, Adamax, Adagrad, RMSprop, Adadelta, ASGD or Rprop in the arithmetic of Python torch 2.11
-/// (docs/contiguous.md says what is equal bit for bit), on float32 and float64 parameters, and on float16 and
-/// bfloat16 ones by way of float32 masters, from which the parameters are rounded in the same pass. States
-/// are float32 then.
+/// (docs/contiguous.md says what is equal bit for bit). Takes float32 and float64 parameters. Float16 and
+/// bfloat16 parameters have float32 masters and states; the same pass rounds the parameters from their
+/// masters.
 ///
-/// Turns an existing training loop over:
+/// To use it in an existing training loop:
 ///
 ///     speedtorch::ContiguousOptimizer optimizer(model->parameters(), speedtorch::AdamOptions{.lr = 1e-3});
 ///
-/// A step does not depend on the number of threads. On a CPU it allocates nothing, but where gradients
-/// strayed, in the first one that clips by a norm, and where the padding must be zeroed (an `eps` of 0, a
-/// step by what is not finite). On a GPU a norm is waited for, and the first takes 8 bytes for each 16384
-/// elements (not yet run on one).
+/// The result of a step does not depend on the number of threads. A step on a CPU allocates nothing, except
+/// if gradients were detached, in the first step that clips by a norm, and if the padding must be zeroed (an
+/// `eps` of 0, or a step with non-finite values). A step on a GPU waits for the norm, and the first norm
+/// takes 8 bytes per 16384 elements (not yet run on a GPU).
 class ContiguousOptimizer {
  public:
-  /// @throws OptionError for numbers that the optimizer cannot have; for SparseAdam, which is SparseRows';
-  /// for groups whose options are of another optimizer than the first's; what ContiguousParameters throws.
+  /// @throws OptionError for invalid options, for SparseAdam (use SparseRows), and for groups whose
+  /// optimizers differ; also what ContiguousParameters throws.
   ContiguousOptimizer(std::vector<at::Tensor> parameters, const UpdateOptions& options,
                       OptimizerOptions more = {});
   ContiguousOptimizer(std::vector<ParameterGroup> groups, const UpdateOptions& defaults,
@@ -69,44 +42,44 @@ class ContiguousOptimizer {
   ContiguousOptimizer(ContiguousOptimizer&&) noexcept;
   ContiguousOptimizer& operator=(ContiguousOptimizer&&) noexcept;
 
-  /// False where the step was skipped for gradients that are not finite.
-  /// @throws BufferError where a parameter moved (rebuild()), OptionError for a limit that is negative,
-  /// ShapeError for a found_inf of more than one number; no parameter was written then.
+  /// Returns false if the step was skipped for non-finite gradients. If it throws, no parameter was written.
+  /// @throws BufferError if a parameter was moved (call rebuild()); OptionError for a negative limit;
+  /// ShapeError for a found_inf of more than one element
   bool step(const StepOptions& options = {});
-  /// Of the last step that was asked for a norm or to skip: the 2-norm of all gradients, unscaled, before
-  /// clipping it. NaN before.
+  /// The 2-norm of all gradients in the last step that clipped by a norm or checked for non-finite values:
+  /// unscaled, before clipping by the norm. NaN before such a step.
   [[nodiscard]] double gradient_norm() const;
 
   void zero_grad();
-  /// ContiguousParameters::rebuild() and the states with it: after module->to(), torch::load() and the like.
+  /// Calls ContiguousParameters::rebuild() and keeps the states. Needed after module->to(), torch::load() and
+  /// the like.
   void rebuild();
 
   [[nodiscard]] ContiguousParameters& parameters();
   [[nodiscard]] const ContiguousParameters& parameters() const;
 
   [[nodiscard]] const UpdateOptions& options(std::size_t group = 0) const;
-  /// For schedulers. @throws OptionError where the states would be others, or there is no such group
+  /// For schedulers. @throws OptionError if the states would differ, or if there is no such group
   void set_options(std::size_t group, const UpdateOptions& options);
-  /// Of all groups.
+  /// Sets the learning rate of all groups.
   void set_lr(double lr);
 
-  /// Copies of the states of each parameter of parameters().original(); no tensors for frozen ones.
+  /// Returns copies of the states, one entry per parameter of parameters().original(). Entries of frozen
+  /// parameters have no tensors.
   [[nodiscard]] std::vector<ParameterState> state() const;
-  /// A master counts only where its parameter is its rounding: load the parameters first.
-  /// @throws ShapeError naming the parameter, the state and both shapes.
+  /// A master is taken only if its parameter is its rounding, so load the parameters first. @throws
+  /// ShapeError naming the parameter, the state and both shapes
   void set_state(const std::vector<ParameterState>& state);
 
-  /// Writes what Python's `torch.load()` reads and the load_state_dict() of torch's optimizer of the same
-  /// name takes; atomically. @throws FileError
+  /// Writes the state_dict() of torch's optimizer of the same name, for Python's `torch.load()`. Atomic.
+  /// @throws FileError
   void save(const std::string& file) const;
-  /// Reads it again, or what Python's `torch.save(optimizer.state_dict(), file)` wrote. Options too. Masters
-  /// as set_state().
-  /// @throws FileError, ShapeError, OptionError; nothing was changed then.
+  /// Reads states and options that save() or Python's `torch.save(optimizer.state_dict(), file)` wrote.
+  /// Masters as in set_state(). If it throws, nothing was changed. @throws FileError, ShapeError, OptionError
   void load(const std::string& file);
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<OptimizerState> state_;
 };
 
 }  // namespace speedtorch

@@ -3,205 +3,31 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <sstream>
-#include <unordered_map>
 #include <utility>
 
 #include "speedtorch/contiguous/flat_buffers.h"
+#include "speedtorch/contiguous/parameter_list.h"
+#include "speedtorch/contiguous/views.h"
 #include "speedtorch/kernels/steps/flat_step.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
 
-/// Its own strides, or dense ones in the same order.
+/// The tensor's strides if it is dense, else dense strides in the same order.
 std::vector<std::int64_t> dense_strides(const at::Tensor& tensor) {
   if (tensor.is_non_overlapping_and_dense()) return tensor.strides().vec();
   return at::infer_dense_strides(tensor.sizes(), tensor.strides());
 }
 
-/// Why a tensor cannot be laid out; empty where it can.
-std::string obstacle(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "is not defined; a module's parameters are";
-  if (!tensor.requires_grad()) return {};  // stays where it is
-  if (tensor.layout() != at::kStrided)
-    return "is not strided; sparse parameters are for SparseRows or an optimizer of their own";
-  const auto dtype = tensor.scalar_type();
-  const bool known = dtype == at::kFloat || dtype == at::kDouble || is_half(dtype);
-  std::ostringstream text;
-  if (!known)
-    text << "is of " << dtype << "; float32, float64, float16 or bfloat16 is needed";
-  else if (is_lazy(tensor))
-    text << "is a negation or zeros that LibTorch has not computed yet; give its clone()";
-  else if (!tensor.is_leaf())
-    text << "is no leaf: it was computed, and an optimizer cannot change what it was computed from";
-  else if (tensor.is_inference())
-    text << "was made in inference mode, where nothing can be trained";
-  return text.str();
-}
-
-}  // namespace
-
-/// What was put where, to be compared with what is there. Each step asks it of each parameter: LibTorch's
-/// fields are read themselves and each tensor is found from here at once, since grad(), requires_grad() and
-/// the comparison of two shapes are calls (docs/contiguous.md has the figures).
-class ContiguousParameters::Views {
- public:
-  struct View {
-    at::Tensor gradient;  ///< of the parameter's strides
-    const c10::TensorImpl* parameter;
-    std::size_t bucket;
-    std::int64_t begin;
-    std::uint32_t version = 0;  ///< when it was last zeroed
-  };
-  std::vector<View> of;                        ///< each place
-  std::vector<std::uint32_t> buffer_versions;  ///< of each bucket's gradient, when it was last zeroed
-  SumScratch scratch;
-
-  /// Whether the parameter itself is where it was put.
-  [[nodiscard]] static bool data_stays(const View& view, const Bucket& bucket) {
-    const auto& was = *view.gradient.unsafeGetTensorImpl();
-    const auto& is = *view.parameter;
-    const auto* const autograd = autograd_of(is);
-    return lies_in(is, bucket.data, view.begin) && same(is.sizes(), was.sizes()) &&
-           same(is.strides(), was.strides()) && autograd != nullptr &&
-           (autograd->requires_grad_ || autograd->grad_fn_ != nullptr);
-  }
-  [[nodiscard]] static bool gradient_stays(const View& view, const Bucket& bucket) {
-    const auto* const autograd = autograd_of(*view.parameter);
-    const auto* const gradient = view.gradient.unsafeGetTensorImpl();
-    return autograd != nullptr && autograd->grad_.unsafeGetTensorImpl() == gradient &&
-           lies_in(*gradient, bucket.gradient, view.begin);
-  }
-
-  /// What is looked at of a tensor lies on some eight lines that nobody else's step leaves in the caches: of
-  /// small tensors, they are much of a step (docs/contiguous.md).
-  void prefetch(std::size_t place) const {
-    constexpr std::size_t kAhead = 8;
-    if (place + kAhead >= of.size()) return;
-    for (const auto* const impl :
-         {of[place + kAhead].parameter,
-          static_cast<const c10::TensorImpl*>(of[place + kAhead].gradient.unsafeGetTensorImpl())})
-      for (int line = 0; line < 3; ++line)
-        __builtin_prefetch(reinterpret_cast<const char*>(impl) + 64 * line);
-    const auto& nearer = of[place + kAhead / 2];
-    __builtin_prefetch(nearer.parameter->autograd_meta());
-    __builtin_prefetch(counter_of(*nearer.gradient.unsafeGetTensorImpl()));
-  }
-
- private:
-  static const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
-    return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
-  }
-  /// Where the version is counted: all that a VariableVersion holds is the pointer to it.
-  static const void* counter_of(const c10::TensorImpl& tensor) {
-    static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
-    return *reinterpret_cast<const void* const*>(&tensor.version_counter());
-  }
-  static bool same(at::IntArrayRef one, at::IntArrayRef other) {
-    if (one.size() != other.size()) return false;
-    for (std::size_t d = 0; d < one.size(); ++d)
-      if (one[d] != other[d]) return false;
-    return true;
-  }
-};
-
-namespace {
-
 using Place = ContiguousParameters::Place;
 
-/// Takes the distinct parameters of the groups into one list.
-class Collected {
- public:
-  explicit Collected(std::vector<ParameterGroup> from) {
-    for (std::size_t g = 0; g < from.size(); ++g) {
-      auto& [tensors, given, options] = from[g];
-      if (!given.empty() && given.size() != tensors.size()) {
-        throw BufferError("a group of " + std::to_string(tensors.size()) + " parameters has " +
-                          std::to_string(given.size()) + " names; none or as many are needed");
-      }
-      for (std::size_t k = 0; k < tensors.size(); ++k) add(tensors[k], given.empty() ? "" : given[k], g);
-    }
-    check_apart();
-  }
-
-  std::vector<at::Tensor> parameters;
-  std::vector<std::string> names;
-  std::vector<std::size_t> groups;
-
- private:
-  struct Extent {
-    std::uintptr_t begin, end;
-    std::size_t parameter;
-    bool trained;
-  };
-
-  void add(const at::Tensor& tensor, const std::string& name, std::size_t group) {
-    const auto called = name.empty() ? "parameter " + std::to_string(parameters.size()) : name;
-    if (const auto why = obstacle(tensor); !why.empty()) throw BufferError(called + " " + why);
-    const auto [known, is_new] = numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters.size());
-    if (!is_new) {
-      if (groups[known->second] == group) return;
-      throw BufferError(called + " is in two groups; it can be updated in one way only");
-    }
-    parameters.push_back(tensor);
-    names.push_back(called);
-    groups.push_back(group);
-    if (tensor.numel() > 0 && tensor.has_storage()) add_extent(tensor);
-  }
-
-  void add_extent(const at::Tensor& tensor) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> strides;  // with the sizes
-    for (std::int64_t d = 0; d < tensor.dim(); ++d)
-      if (tensor.size(d) > 1) strides.emplace_back(tensor.stride(d), tensor.size(d));
-    std::sort(strides.begin(), strides.end());
-    std::int64_t last = 0;  // the offset of the last element, of the dimensions so far
-    for (const auto& [stride, size] : strides) {
-      if (tensor.requires_grad() && stride <= last)
-        throw BufferError(names.back() + (stride == 0
-                                              ? " is expanded: several of its elements are one; give "
-                                                "the tensor before expand()"
-                                              : " has strides by which its elements may overlap; give "
-                                                "its contiguous() clone"));
-      last += (size - 1) * stride;
-    }
-    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
-    if (begin == 0) return;  // of the meta device, which frozen ones may be on
-    extents_.push_back({begin, begin + static_cast<std::uintptr_t>((last + 1) * tensor.element_size()),
-                        parameters.size() - 1, tensor.requires_grad()});
-  }
-
-  /// Frozen ones, which stay where they are, may overlap each other.
-  void check_apart() {
-    std::sort(extents_.begin(), extents_.end(),
-              [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-    const Extent* farthest = nullptr;  // of those before: which ends last, and which of the trained ones
-    const Extent* farthest_trained = nullptr;
-    for (const auto& extent : extents_) {
-      const auto* const before = extent.trained ? farthest : farthest_trained;
-      if (before != nullptr && extent.begin < before->end) refuse_shared(*before, extent);
-      const auto later = [&](const Extent* one) { return one == nullptr || one->end < extent.end; };
-      if (later(farthest)) farthest = &extent;
-      if (extent.trained && later(farthest_trained)) farthest_trained = &extent;
-    }
-  }
-
-  [[noreturn]] void refuse_shared(const Extent& first, const Extent& second) const {
-    throw BufferError(names[first.parameter] + " and " + names[second.parameter] +
-                      " are two tensors that share memory: apart, they would no longer be tied. Register "
-                      "one tensor under both names, or clone() one of them");
-  }
-
-  std::unordered_map<const void*, std::size_t> numbers_;
-  std::vector<Extent> extents_;
-};
-
-/// Buckets in the order in which their first parameters come.
+/// The buckets, in the order of their first parameters, and the places in them.
 struct Layout {
   struct Bucket {
     at::ScalarType dtype;
@@ -236,7 +62,7 @@ struct Layout {
   }
 };
 
-/// The gradient that there is, dense, or an undefined tensor.
+/// The gradient as a dense tensor; undefined if there is none.
 at::Tensor dense_gradient(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || gradient.layout() == at::kStrided) return gradient;
@@ -249,11 +75,11 @@ ContiguousParameters::ContiguousParameters(std::vector<at::Tensor> parameters, C
     : ContiguousParameters(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
 
 ContiguousParameters::ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options)
-    : group_count_(groups.size()), options_(options), views_(std::make_unique<Views>()) {
-  Collected collected(std::move(groups));
-  parameters_ = std::move(collected.parameters);
-  names_ = std::move(collected.names);
-  groups_ = std::move(collected.groups);
+    : group_count_(groups.size()), options_(options), views_(std::make_unique<AttachedViews>()) {
+  ParameterList list(std::move(groups));
+  parameters_ = std::move(list.parameters);
+  names_ = std::move(list.names);
+  groups_ = std::move(list.groups);
   lay_out();
 }
 
@@ -261,13 +87,13 @@ ContiguousParameters::~ContiguousParameters() = default;
 ContiguousParameters::ContiguousParameters(ContiguousParameters&&) noexcept = default;
 ContiguousParameters& ContiguousParameters::operator=(ContiguousParameters&&) noexcept = default;
 
-/// Of each parameter, whether there is a gradient that counts as written.
+/// One value per parameter: true if it has a gradient that counts as used.
 std::vector<bool> ContiguousParameters::written() const {
   std::vector<bool> all;
   for (const auto& parameter : parameters_) all.push_back(parameter.grad().defined());
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto* const gradient = parameters_[places_[k].parameter].grad().unsafeGetTensorImpl();
-    if (gradient == views_->of[k].gradient.unsafeGetTensorImpl() && !used(k))
+    if (gradient == views_->entries[k].gradient.unsafeGetTensorImpl() && !used(k))
       all[places_[k].parameter] = false;
   }
   return all;
@@ -282,7 +108,7 @@ void ContiguousParameters::lay_out() {
     buckets.push_back({new_buffer(elements, dtype, device, options_.placement),
                        new_buffer(elements, dtype, device, options_.placement)});
   }
-  std::vector<Views::View> views;
+  std::vector<AttachedViews::View> views;
   for (const auto& place : layout.places) {
     const auto& parameter = parameters_[place.parameter];
     const auto& gradient = buckets[place.bucket].gradient;
@@ -290,8 +116,8 @@ void ContiguousParameters::lay_out() {
                      parameter.unsafeGetTensorImpl(), place.bucket, place.begin});
     if (const auto old = dense_gradient(parameter); old.defined()) views.back().gradient.copy_(old);
   }
-  // From here on nothing fails. Parameter by parameter, so that the memory of the first is free again before
-  // that of the last is taken.
+  // From here on nothing fails. Moves one parameter at a time, so that the memory of each is free before the
+  // next is taken.
   for (std::size_t k = 0; k < views.size(); ++k) {
     const auto& place = layout.places[k];
     const auto& gradient = views[k].gradient;
@@ -308,13 +134,14 @@ void ContiguousParameters::lay_out() {
   }
   buckets_ = std::move(buckets);
   places_ = std::move(layout.places);
-  views_->of = std::move(views);
-  end_marks_of_buffers();  // each was asked above
+  views_->entries = std::move(views);
+  reset_buffer_versions();  // used() was evaluated above
 }
 
 void ContiguousParameters::rebuild() {
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    if (const auto why = obstacle(parameters_[k]); !why.empty()) throw BufferError(names_[k] + " " + why);
+    if (const auto why = layout_obstacle(parameters_[k]); !why.empty())
+      throw BufferError(names_[k] + " " + why);
   }
   lay_out();
 }
@@ -327,23 +154,23 @@ std::vector<at::Tensor> ContiguousParameters::contiguous() const {
 
 std::string ContiguousParameters::name_of(std::size_t parameter) const { return names_.at(parameter); }
 
-/// Frozen ones that are to be trained now have no place.
-bool ContiguousParameters::frozen_stay() const {
+/// False if a frozen parameter requires a gradient now: it has no place.
+bool ContiguousParameters::frozen_unchanged() const {
   if (places_.size() == parameters_.size()) return true;
   const auto trained = std::count_if(parameters_.begin(), parameters_.end(),
                                      [](const at::Tensor& tensor) { return tensor.requires_grad(); });
   return static_cast<std::size_t>(trained) == places_.size();
 }
 
-/// Whether each parameter and its gradient is where it was put: what is looked at comes from outside the
-/// caches.
-bool ContiguousParameters::all_stay() const {
+/// True if every parameter and gradient lies where it was put. Touches cold cache lines.
+bool ContiguousParameters::is_intact() const {
   std::atomic<bool> all = true;
   for_each_tensor(places_.size(), [&](std::size_t k) {
     views_->prefetch(k);
-    const auto& view = views_->of[k];
+    const auto& view = views_->entries[k];
     const auto& bucket = buckets_[view.bucket];
-    if (!Views::data_stays(view, bucket) || !Views::gradient_stays(view, bucket))
+    if (!AttachedViews::data_in_place(view, bucket.data) ||
+        !AttachedViews::gradient_in_place(view, bucket.gradient))
       all.store(false, std::memory_order_relaxed);
   });
   return all.load(std::memory_order_relaxed);
@@ -351,13 +178,13 @@ bool ContiguousParameters::all_stay() const {
 
 bool ContiguousParameters::buffer_is_valid() const noexcept {
   try {
-    return frozen_stay() &&
+    return frozen_unchanged() &&
            std::all_of(buckets_.begin(), buckets_.end(),
                        [](const Bucket& bucket) {
                          return bucket.data.grad().unsafeGetTensorImpl() ==
                                 bucket.gradient.unsafeGetTensorImpl();
                        }) &&
-           all_stay();
+           is_intact();
   } catch (...) {
     return false;
   }
@@ -368,7 +195,8 @@ void ContiguousParameters::assert_buffer_is_valid() const {
   refuse_moved_data();
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (!Views::gradient_stays(views_->of[k], buckets_[place.bucket])) refuse_gradient(place.parameter);
+    if (!AttachedViews::gradient_in_place(views_->entries[k], buckets_[place.bucket].gradient))
+      refuse_gradient(place.parameter);
   }
   refuse_buffer_gradient();
 }
@@ -379,10 +207,11 @@ void ContiguousParameters::refuse_gradient(std::size_t parameter) const {
                       " is none: zero_grad() sets gradients to none by default. Call zero_grad() of the "
                       "contiguous parameters or their optimizer, or torch's with set_to_none = false");
   }
-  throw BufferError("the gradient of " + names_[parameter] +
-                    " is not the one in the buffer: it was set to none and made anew by backward, or given "
-                    "another tensor. Change gradients in place, and call zero_grad() of the contiguous "
-                    "parameters or their optimizer");
+  throw BufferError(
+      "the gradient of " + names_[parameter] +
+      " is not the one in the buffer: backward created a new one after it was set to none, or another "
+      "tensor was assigned. Change gradients in place, and call zero_grad() of the contiguous "
+      "parameters or their optimizer");
 }
 
 void ContiguousParameters::refuse_buffer_gradient() const {
@@ -396,8 +225,8 @@ void ContiguousParameters::refuse_moved_data() const {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& [number, group, bucket, begin, count] = places_[k];
     const auto& parameter = parameters_[number];
-    if (Views::data_stays(views_->of[k], buckets_[bucket])) continue;
-    const auto& was = views_->of[k].gradient;
+    if (AttachedViews::data_in_place(views_->entries[k], buckets_[bucket].data)) continue;
+    const auto& was = views_->entries[k].gradient;
     std::ostringstream text;
     text << names_[number];
     if (!parameter.requires_grad())
@@ -414,7 +243,7 @@ void ContiguousParameters::refuse_moved_data() const {
     throw BufferError(text.str() + "; rebuild() takes the parameters as they are now");
   }
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
-    if (frozen_stay()) break;
+    if (frozen_unchanged()) break;
     const bool placed =
         std::any_of(places_.begin(), places_.end(), [&](const Place& place) { return place.parameter == k; });
     if (!placed && parameters_[k].requires_grad())
@@ -424,33 +253,34 @@ void ContiguousParameters::refuse_moved_data() const {
 
 void ContiguousParameters::prepare_step() {
   if (buffer_is_valid()) return;
-  if (!frozen_stay()) refuse_moved_data();
+  if (!frozen_unchanged()) refuse_moved_data();
   for (const auto& bucket : buckets_) {
     if (bucket.data.grad().unsafeGetTensorImpl() != bucket.gradient.unsafeGetTensorImpl())
       refuse_buffer_gradient();
   }
-  bool strayed = false;
+  bool detached = false;
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    const auto& view = views_->of[k];
+    const auto& view = views_->entries[k];
     const auto& bucket = buckets_[view.bucket];
-    if (!Views::data_stays(view, bucket)) refuse_moved_data();
-    if (Views::gradient_stays(view, bucket)) continue;
-    if (options_.stray_gradient == StrayGradient::refuse) refuse_gradient(places_[k].parameter);
-    if (!std::exchange(strayed, true)) mark_each();
+    if (!AttachedViews::data_in_place(view, bucket.data)) refuse_moved_data();
+    if (AttachedViews::gradient_in_place(view, bucket.gradient)) continue;
+    if (options_.detached_gradient == DetachedGradient::refuse) refuse_gradient(places_[k].parameter);
+    if (!std::exchange(detached, true)) record_use_per_gradient();
     reattach(k);
   }
 }
 
-/// Makes what is marked of whole buffers marks of each gradient: those that strayed leave theirs behind.
-void ContiguousParameters::mark_each() {
+/// Transfers the use that is recorded per buffer to each gradient. A gradient that gets detached would lose
+/// it.
+void ContiguousParameters::record_use_per_gradient() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
-    auto& view = views_->of[k];
+    auto& view = views_->entries[k];
     view.version = version_of(view.gradient) - (used(k) ? 1 : 0);
   }
-  end_marks_of_buffers();
+  reset_buffer_versions();
 }
 
-void ContiguousParameters::end_marks_of_buffers() {
+void ContiguousParameters::reset_buffer_versions() {
   all_used_ = false;
   views_->buffer_versions.resize(buckets_.size());
   for (std::size_t k = 0; k < buckets_.size(); ++k)
@@ -460,15 +290,15 @@ void ContiguousParameters::end_marks_of_buffers() {
 void ContiguousParameters::reattach(std::size_t k) {
   const at::NoGradGuard no_grad;
   const auto& place = places_[k];
-  auto& view = views_->of[k];
+  auto& view = views_->entries[k];
   at::Tensor parameter = parameters_[place.parameter];
   if (!lies_in(*view.gradient.unsafeGetTensorImpl(), buckets_[place.bucket].gradient,
-               place.begin)) {  // by set_data()
+               place.begin)) {  // after set_data()
     view.gradient =
         place_in(buckets_[place.bucket].gradient, place.begin, parameter.sizes(), parameter.strides());
   }
-  if (const auto stray = dense_gradient(parameter); stray.defined()) {
-    view.gradient.copy_(stray);
+  if (const auto found = dense_gradient(parameter); found.defined()) {
+    view.gradient.copy_(found);
   } else {
     view.gradient.zero_();
     view.version = version_of(view.gradient);
@@ -483,7 +313,7 @@ void ContiguousParameters::zero_grad() {
   }
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
+    if (AttachedViews::gradient_in_place(views_->entries[k], buckets_[place.bucket].gradient)) continue;
     parameters_[place.parameter].mutable_grad() = at::Tensor();
     reattach(k);
   }
@@ -491,7 +321,7 @@ void ContiguousParameters::zero_grad() {
 }
 
 bool ContiguousParameters::used(std::size_t place) const {
-  const auto& view = views_->of[place];
+  const auto& view = views_->entries[place];
   const auto bucket = places_[place].bucket;
   return all_used_ || version_of(view.gradient) != view.version ||
          version_of(buckets_[bucket].gradient) != views_->buffer_versions[bucket];
@@ -500,20 +330,21 @@ bool ContiguousParameters::used(std::size_t place) const {
 void ContiguousParameters::gradients_written() {
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    if (Views::gradient_stays(views_->of[k], buckets_[place.bucket])) continue;
-    throw BufferError("the gradient of " + names_[place.parameter] +
-                      " was not in the buffer when that was written to: it was set to none, or made anew by "
-                      "backward. Call prepare_step() first, which takes it in");
+    if (AttachedViews::gradient_in_place(views_->entries[k], buckets_[place.bucket].gradient)) continue;
+    throw BufferError(
+        "the gradient of " + names_[place.parameter] +
+        " was not in the buffer when the buffer was written: it was set to none, or backward created a "
+        "new one. Call prepare_step() first, which copies it into the buffer");
   }
   all_used_ = true;
 }
 
 void ContiguousParameters::gradients_used() {
-  for (auto& view : views_->of) view.version = version_of(view.gradient);
-  end_marks_of_buffers();
+  for (auto& view : views_->entries) view.version = version_of(view.gradient);
+  reset_buffer_versions();
 }
 
-/// An operation on the gradients of a bucket that uses none of them.
+/// Runs an operation on each bucket's gradients that does not count as a use.
 template <class Operation>
 void ContiguousParameters::on_gradients(const Operation& operation) {
   for (std::size_t k = 0; k < buckets_.size(); ++k) {
@@ -560,7 +391,7 @@ std::vector<at::Tensor> ContiguousParameters::split(const std::vector<at::Tensor
   std::vector<at::Tensor> parts(parameters_.size());
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
-    const auto& like = views_->of[k].gradient;
+    const auto& like = views_->entries[k].gradient;
     parts[place.parameter] = place_in(flat[place.bucket], place.begin, like.sizes(), like.strides());
   }
   return parts;
@@ -575,7 +406,7 @@ std::vector<at::Tensor> ContiguousParameters::join(const std::vector<at::Tensor>
   for (std::size_t k = 0; k < places_.size(); ++k) {
     const auto& place = places_[k];
     const auto& part = parts[place.parameter];
-    const auto& like = views_->of[k].gradient;
+    const auto& like = views_->entries[k].gradient;
     if (!part.defined() || part.sizes() != like.sizes()) {
       std::ostringstream text;
       text << "what was given for " << names_[place.parameter] << " is ";
@@ -598,44 +429,8 @@ void ContiguousParameters::zero_padding(at::Tensor Bucket::*buffer) {
     const std::int64_t end = place.begin + place.count;
     const auto& of_bucket = buckets_[place.bucket].*buffer;
     const std::int64_t rest = padded(place.count, of_bucket.scalar_type()) - place.count;
-    if (rest > 0) place_in(of_bucket, end, {rest}, {1}).zero_();  // not a use: the buffer's version stays
-  }
-}
-
-void check_elementwise(const std::string& optimizer, const MakeStep& make_step) {
-  const auto numbers = [](std::int64_t seed, at::IntArrayRef shape) {
-    auto tensor = at::zeros(shape, at::kDouble);
-    for (std::int64_t k = 0; k < tensor.numel(); ++k) {
-      const double angle = static_cast<double>(17 * seed + k);
-      tensor.data_ptr<double>()[k] = static_cast<double>(seed) * std::sin(angle * angle);
-    }
-    return tensor;
-  };
-  const std::vector<std::vector<std::int64_t>> shapes = {{4, 3}, {5}, {2, 2, 2}};
-  std::vector<at::Tensor> apart;
-  std::vector<at::Tensor> together;
-  for (std::size_t k = 0; k < shapes.size(); ++k) {
-    for (auto* list : {&apart, &together})
-      list->push_back(numbers(static_cast<std::int64_t>(k) + 1, shapes[k]).set_requires_grad(true));
-  }
-  ContiguousParameters flat(together);
-  const auto step_apart = make_step(apart);
-  const auto step_together = make_step(flat.contiguous());
-  for (std::int64_t step = 1; step <= 3; ++step) {
-    for (std::size_t k = 0; k < shapes.size(); ++k) {
-      const auto gradient = numbers(static_cast<std::int64_t>(k) + 4 * step, shapes[k]);
-      apart[k].mutable_grad() = gradient;
-      together[k].grad().copy_(gradient);
-    }
-    step_apart();
-    step_together();
-  }
-  for (std::size_t k = 0; k < shapes.size(); ++k) {
-    if (apart[k].allclose(together[k], 1e-9, 1e-12)) continue;
-    throw BufferError(optimizer +
-                      " looks at the shapes or the norms of single parameters: on one buffer it does "
-                      "something else. Give it original() instead of contiguous(); the gradients stay in "
-                      "their buffer, and clipping and zeroing them stays one operation");
+    if (rest > 0)
+      place_in(of_bucket, end, {rest}, {1}).zero_();  // does not count as a use: the buffer's version stays
   }
 }
 

@@ -1,91 +1,61 @@
-/// All parameters of a model in one buffer and their gradients in another, both seen as views: what
-/// contiguous_pytorch_params does for Python, without its traps. docs/contiguous.md has those, and the names.
+/// Puts all parameters of a model into one buffer and their gradients into another; both are seen as views.
+/// Does what contiguous_pytorch_params does for Python. docs/contiguous.md lists the pitfalls and the names.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "speedtorch/error.h"
-#include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/contiguous/parameter_group.h"
 #include "speedtorch/placement.h"
 
 namespace speedtorch {
 
-/// Parameters that are updated alike. `names` are for messages: none, or one each. `options`, where they are
-/// given, take the place of the optimizer's defaults (ContiguousOptimizer; ContiguousParameters ignores
-/// them).
-struct ParameterGroup {
-  std::vector<at::Tensor> parameters;
-  std::vector<std::string> names = {};
-  std::optional<UpdateOptions> options = {};
-};
+class AttachedViews;
 
-/// The group of a module: `named(module->named_parameters())`.
-template <class Items>
-ParameterGroup named(const Items& parameters, std::optional<UpdateOptions> options = {}) {
-  ParameterGroup group;
-  for (const auto& item : parameters) {
-    group.parameters.push_back(item.value());
-    group.names.push_back(item.key());
-  }
-  group.options = std::move(options);
-  return group;
-}
-
-/// What happens to a gradient that is not the one that was attached: none, after zero_grad() with its default
-/// of setting them to none, or another tensor, as backward makes it then.
-enum class StrayGradient {
-  reattach,  ///< its values are copied into the buffer, and the buffer's view takes its place
-  refuse,    ///< BufferError
+/// How to treat a gradient that is not the attached view: none after zero_grad() with its default
+/// set_to_none, or another tensor that backward then created.
+enum class DetachedGradient {
+  reattach,  ///< copies its values into the buffer and attaches the view again
+  refuse,    ///< throws BufferError
 };
 
 struct ContiguousOptions {
-  /// Of buffers on the host of 2 MiB or more: `hugepage`, `pageable`, or `libtorch` for LibTorch's own
-  /// memory, which smaller ones and those on a GPU get anyway.
+  /// Placement of host buffers of at least 2 MiB: `hugepage`, `pageable`, or `libtorch`. Smaller ones are
+  /// `pageable`, unless `libtorch` is given. GPU buffers are always LibTorch's.
   Placement placement = Placement::hugepage;
-  StrayGradient stray_gradient = StrayGradient::reattach;
+  DetachedGradient detached_gradient = DetachedGradient::reattach;
 };
 
-/// A parameter or gradient no longer lies in its buffer, or a list of parameters cannot be laid out. what()
-/// names the parameter, what moved it and the way out.
-class BufferError : public Error {
- public:
-  using Error::Error;
-};
-
-/// Lays parameters out in one buffer for each (dtype, device), in the order in which they were given, group
-/// after group, and each view begins at a multiple of 256 bytes. What lies between is held at zero.
+/// Lays parameters out in one buffer per (dtype, device), in the order given, group after group. Each view
+/// begins at a multiple of 256 bytes; the padding is kept at zero.
 ///
-/// - A parameter that is named twice is laid out once. Two tensors that share memory, one of which is
-///   trained, are refused: their tie would be lost.
-/// - Frozen parameters (no gradient required) stay where they are; nothing is ever written to them.
-/// - Strides are kept (channels_last, transposed); those with gaps become dense. Scalars, empty tensors and
-///   an empty list are fine.
-/// - Gradients that there are already keep their values.
+/// - A parameter that is given twice is laid out once. Two tensors that share memory are refused if one of
+///   them is trained, because they would no longer be tied.
+/// - Frozen parameters (no gradient required) stay where they are and are never written.
+/// - Strides are kept (channels_last, transposed). Parameters with gaps become dense. Scalars, empty tensors
+///   and an empty list are valid.
+/// - Existing gradients keep their values.
 ///
-/// The parameters stay the model's own tensors: only where their data lies changes. What then moves them away
-/// (`module->to()`, torch::load(), set_data()) is found by the checks and mended by rebuild(). Each gradient
-/// has a version counter of its own, so that it is known which were written.
+/// The parameters remain the model's own tensors; only the location of their data changes. The checks detect
+/// whatever moves the data away (`module->to()`, torch::load(), set_data()), and rebuild() repairs it. Each
+/// gradient has its own version counter, which shows whether it was written.
 ///
-/// Not for use by several threads at once.
+/// Not thread-safe.
 class ContiguousParameters {
  public:
-  /// A buffer of one dtype and device. `data` is a leaf that requires a gradient and whose gradient is
-  /// `gradient`: what an optimizer of LibTorch's, or a collective operation, is given.
+  /// A buffer of one dtype and device. `data` is a leaf that requires a gradient, and its gradient is
+  /// `gradient`: pass it to an optimizer of LibTorch or to a collective operation.
   struct Bucket {
     at::Tensor data;      ///< [elements], padding included
-    at::Tensor gradient;  ///< likewise
+    at::Tensor gradient;  ///< [elements], padding included
   };
-  /// Where a parameter lies: elements [begin, begin + count) of a bucket.
+  /// The location of a parameter: elements [begin, begin + count) of a bucket.
   struct Place {
     std::size_t parameter;  ///< its number in original()
     std::size_t group;
@@ -94,8 +64,8 @@ class ContiguousParameters {
     std::int64_t count;
   };
 
-  /// @throws BufferError for a parameter that is no leaf, is not strided, may overlap itself or overlaps
-  /// another, or is not floating point; what `allocate` throws (speedtorch/memory/memory.h).
+  /// @throws BufferError for a parameter that is no leaf, is not strided, may overlap itself or another, or
+  /// is not floating point; what `allocate` throws (speedtorch/memory/memory.h).
   explicit ContiguousParameters(std::vector<at::Tensor> parameters, ContiguousOptions options = {});
   explicit ContiguousParameters(std::vector<ParameterGroup> groups, ContiguousOptions options = {});
 
@@ -103,77 +73,75 @@ class ContiguousParameters {
   ContiguousParameters(ContiguousParameters&&) noexcept;
   ContiguousParameters& operator=(ContiguousParameters&&) noexcept;
 
-  /// The buffers as leafs, one a bucket: the parameters for an optimizer that does the same to each element.
+  /// The buffers as leafs, one per bucket: the parameters for an elementwise optimizer.
   [[nodiscard]] std::vector<at::Tensor> contiguous() const;
-  /// The parameters as they were given, each once, frozen ones included.
+  /// The parameters in the order given, each once, frozen ones included.
   [[nodiscard]] const std::vector<at::Tensor>& original() const { return parameters_; }
   [[nodiscard]] auto begin() const { return parameters_.begin(); }
   [[nodiscard]] auto end() const { return parameters_.end(); }
   [[nodiscard]] std::size_t size() const { return parameters_.size(); }
 
   [[nodiscard]] std::span<const Bucket> buckets() const { return buckets_; }
-  /// Of each parameter that is not frozen, in the order of the buffers.
+  /// One place per trained parameter, in the order of the buffers.
   [[nodiscard]] std::span<const Place> places() const { return places_; }
-  /// "layer1.weight", or "parameter 3" where no names were given.
+  /// "layer1.weight", or "parameter 3" if no names were given.
   [[nodiscard]] std::string name_of(std::size_t parameter) const;
   [[nodiscard]] std::size_t group_of(std::size_t parameter) const { return groups_[parameter]; }
   [[nodiscard]] std::size_t groups() const { return group_count_; }
   [[nodiscard]] const ContiguousOptions& options() const { return options_; }
 
-  /// Whether each parameter and each gradient is where it was put. Never throws.
+  /// True if every parameter and every gradient lies where it was put. Never throws.
   [[nodiscard]] bool buffer_is_valid() const noexcept;
-  /// @throws BufferError naming the first that is not, and what moved it.
+  /// @throws BufferError naming the first one that does not, and what moved it
   void assert_buffer_is_valid() const;
 
-  /// Before a step of any optimizer: as assert_buffer_is_valid(), but gradients that strayed are treated as
-  /// options().stray_gradient says; one that is none gets its view back, of zeros.
-  /// @throws BufferError where a parameter moved, or a gradient and those are refused.
+  /// Call it before a step of any optimizer. Checks as assert_buffer_is_valid() does, but treats detached
+  /// gradients as options().detached_gradient says; a gradient that is none becomes its view again, with
+  /// zeros. @throws BufferError if a parameter was moved, or if a gradient is detached and those are refused
   void prepare_step();
-  /// Zeros the gradients and attaches them again where need be.
+  /// Zeros the gradients, and attaches them again if necessary.
   void zero_grad();
-  /// Takes the parameters as they are now, wherever they are and of whatever dtype, into new buffers. Their
-  /// gradients keep their values, and count as unused where they did. Strong guarantee.
+  /// Lays the parameters out again, with their current device and dtype, in new buffers. Their gradients keep
+  /// their values and whether they count as used. Strong exception guarantee.
   void rebuild();
 
-  /// Flat tensors, one a bucket and laid out as it is (what a stock optimizer on contiguous() keeps, or a
-  /// checkpoint of it has), as one tensor a parameter of original(), in its shape and strides: views. Of
-  /// frozen ones, undefined tensors. @throws ShapeError for tensors of another shape
+  /// Splits flat tensors, one per bucket and of its shape, into one tensor per parameter of original(), with
+  /// its shape and strides: views. Entries of frozen parameters are undefined. For the states that a stock
+  /// optimizer keeps for contiguous(). @throws ShapeError for tensors of another shape
   [[nodiscard]] std::vector<at::Tensor> split(const std::vector<at::Tensor>& flat) const;
-  /// The reverse: copies, of the dtype of the first part of each, with zeros between. Parts of frozen
-  /// parameters are not looked at. @throws ShapeError naming the parameter
+  /// The reverse of split(): copies, of the dtype of the first part of each bucket, with zeros in the
+  /// padding. Ignores the parts of frozen parameters. @throws ShapeError naming the parameter
   [[nodiscard]] std::vector<at::Tensor> join(const std::vector<at::Tensor>& parts) const;
 
-  /// Scales the gradients as torch's clip_grad_norm_ does: to a 2-norm of at most `max_norm`. The norm (which
-  /// is returned, as it was) is that of all gradients, does not depend on the threads and is added up in
-  /// double precision. ContiguousOptimizer::step() does the same without a pass of its own.
+  /// Scales all gradients to a joint 2-norm of at most `max_norm`, as torch's clip_grad_norm_ does. Returns
+  /// the norm before scaling. The sum is computed in double precision and does not depend on the number of
+  /// threads. ContiguousOptimizer::step() does the same without a separate pass.
   double clip_grad_norm(double max_norm);
-  /// Clamps each element to [-max_value, max_value].
+  /// Clamps each element of the gradients to [-max_value, max_value].
   void clip_grad_value(double max_value);
 
-  /// Whether backward, or whoever, wrote to the gradient of the parameter at this place since it was last
-  /// zeroed by zero_grad() or a step. A tensor operation on the whole buffer counts for each.
-  /// @param place its number in places()
+  /// True if the gradient at this place was written since zero_grad() or a step last zeroed it. A tensor
+  /// operation on the whole buffer counts for every place. @param place index into places()
   [[nodiscard]] bool used(std::size_t place) const;
-  /// Says that all gradients were written by raw pointers, as MPI does: none counts as unused. Call
-  /// prepare_step() before such a write: gradients that strayed are in the buffer then.
-  /// @throws BufferError naming a gradient that is not, so that what was written is not of it
+  /// Marks all gradients as used, after a write through raw pointers such as MPI's. Call prepare_step()
+  /// before such a write, so that detached gradients are in the buffer. @throws BufferError naming a gradient
+  /// that is not in the buffer, because the write missed it
   void gradients_written();
-  /// Says that the gradients were zeroed by raw pointers: none counts as used.
+  /// Marks all gradients as unused, after raw pointers zeroed them.
   void gradients_used();
 
  private:
-  friend class ContiguousOptimizer;
-  class Views;
+  friend class OptimizerState;
 
   void lay_out();
   [[nodiscard]] std::vector<bool> written() const;
-  [[nodiscard]] bool all_stay() const;
-  [[nodiscard]] bool frozen_stay() const;
+  [[nodiscard]] bool is_intact() const;
+  [[nodiscard]] bool frozen_unchanged() const;
   void refuse_moved_data() const;
   [[noreturn]] void refuse_gradient(std::size_t parameter) const;
   [[noreturn]] void refuse_buffer_gradient() const;
-  void mark_each();
-  void end_marks_of_buffers();
+  void record_use_per_gradient();
+  void reset_buffer_versions();
   void reattach(std::size_t place);
   template <class Operation>
   void on_gradients(const Operation& operation);
@@ -186,19 +154,11 @@ class ContiguousParameters {
   ContiguousOptions options_;
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;
-  std::unique_ptr<Views> views_;
+  std::unique_ptr<AttachedViews> views_;
   bool all_used_ = false;
 };
 
-/// The seed's name for it.
+/// SpeedTorch's name for it.
 using ContiguousParams = ContiguousParameters;
-
-/// Given parameters with gradients, returns what does one step of an optimizer on them.
-using MakeStep = std::function<std::function<void()>(std::vector<at::Tensor> parameters)>;
-
-/// Tries whether an optimizer does the same to each element whatever the shapes around it, so that it may be
-/// given contiguous(): small parameters of three shapes are stepped as they are and flat.
-/// @throws BufferError where the results differ (LAMB, LARS, Adafactor, ...), with the way out: original().
-void check_elementwise(const std::string& optimizer, const MakeStep& make_step);
 
 }  // namespace speedtorch

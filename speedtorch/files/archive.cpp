@@ -1,11 +1,10 @@
-// The format: APPNOTE.TXT of PKWARE, with its 64-bit records, of which torch writes some in each file.
+// The format is PKWARE's APPNOTE.TXT with its 64-bit records, some of which torch writes in each file.
 
 #include "speedtorch/files/archive.h"
 
 #include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 
 #include "speedtorch/system/mapping.h"
 #include "speedtorch/system/new_file.h"
+#include "speedtorch/system/parallel_read.h"
 
 namespace speedtorch {
 namespace {
@@ -28,13 +28,13 @@ constexpr std::uint32_t kEntry = 0x02014b50, kLocalHeader = 0x04034b50;
 constexpr std::uint64_t kEndBytes = 22, kEnd64LocatorBytes = 20, kEnd64Bytes = 56, kEntryBytes = 46,
                         kLocalBytes = 30;
 constexpr std::uint64_t kLongestComment = 0xFFFF;
-constexpr std::uint32_t kIn64Bits = 0xFFFFFFFF;  ///< stands where a number is in the entry's extra field
+constexpr std::uint32_t kIn64Bits = 0xFFFFFFFF;  ///< means that the number is in the entry's extra field
 constexpr std::uint16_t kExtra64 = 1, kStored = 0, kDeflated = 8;
 constexpr std::uint64_t kPieceBytes = 1 << 20;
 
 using Bytes = std::string_view;
 
-/// The little-endian number at `at`; the caller knows that it is there.
+/// The little-endian number at `at`, which the caller has checked.
 template <class T>
 T number(Bytes bytes, std::uint64_t at) {
   static_assert(std::endian::native == std::endian::little);
@@ -46,10 +46,10 @@ T number(Bytes bytes, std::uint64_t at) {
 struct Entry {
   std::string name;
   std::uint16_t method = 0;
-  std::uint32_t checksum = 0;  ///< 0 where it was not computed
-  std::uint64_t packed = 0;    ///< bytes in the file
+  std::uint32_t checksum = 0;  ///< 0 if it was not computed
+  std::uint64_t packed = 0;    ///< in the file
   std::uint64_t bytes = 0;     ///< of the content
-  std::uint64_t header = 0;    ///< where its local header is
+  std::uint64_t header = 0;    ///< offset of its local header
 };
 
 class Archive {
@@ -60,7 +60,7 @@ class Archive {
         file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat found {};
     if (file_.get() < 0 || ::fstat(file_.get(), &found) != 0) refuse_file(name_, "cannot be read");
-    if (!S_ISREG(found.st_mode)) throw FileError("'" + name_ + "' is no regular file");
+    if (!S_ISREG(found.st_mode)) throw FileError("'" + name_ + "' is not a regular file");
     size_ = static_cast<std::uint64_t>(found.st_size);
   }
 
@@ -83,14 +83,12 @@ class Archive {
   }
 
   void read(std::uint64_t offset, char* to, std::uint64_t bytes) const {
-    while (bytes > 0) {
-      const auto got = ::pread(file_.get(), to, bytes, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) refuse_file(name_, "cannot be read");
-      if (got == 0) refuse("it was cut off while it was read");
-      const auto count = static_cast<std::uint64_t>(got);
-      to += count, offset += count, bytes -= count;
-    }
+    const auto [count, error] =
+        read_bytes(file_.get(), static_cast<std::int64_t>(offset), reinterpret_cast<std::byte*>(to),
+                   static_cast<std::int64_t>(bytes));
+    errno = error;
+    if (error != 0) refuse_file(name_, "cannot be read");
+    if (static_cast<std::uint64_t>(count) < bytes) refuse("it was cut off while it was read");
   }
 
   [[nodiscard]] std::string read(std::uint64_t offset, std::uint64_t bytes) const {
@@ -108,10 +106,10 @@ class Archive {
       if (bytes - place >= kEndBytes && number<std::uint32_t>(tail, place) == kEnd)
         return size_ - bytes + place;
     }
-    refuse("it is no zip archive, or is cut off");
+    refuse("it is not a zip archive, or is cut off");
   }
 
-  /// All entries of the directory, one after the other.
+  /// All entries of the directory, concatenated.
   [[nodiscard]] std::string read_directory() const {
     const auto end = find_end();
     const auto record = read(end, kEndBytes);
@@ -129,7 +127,7 @@ class Archive {
     return read(offset, bytes);
   }
 
-  /// Takes the next entry from the directory's rest.
+  /// Takes the next entry from the rest of the directory.
   [[nodiscard]] Entry next_entry(Bytes& rest) const {
     const auto damaged = [this] { refuse("its directory is damaged"); };
     if (rest.size() < kEntryBytes || number<std::uint32_t>(rest, 0) != kEntry) damaged();
@@ -147,7 +145,7 @@ class Archive {
     return entry;
   }
 
-  /// Numbers of 64 bits, in this order, of those that 32 bits do not hold.
+  /// Reads the 64-bit numbers of those fields, in this order, that do not fit into 32 bits.
   void read_extra(Bytes extra, Entry& entry) const {
     while (extra.size() >= 4) {
       const auto kind = number<std::uint16_t>(extra, 0);
@@ -184,7 +182,7 @@ class Archive {
       refuse(entry, "is damaged: its checksum (CRC-32) is not the one that was written");
   }
 
-  /// Calls `take(piece)` for all bytes of the entry as they are in the file.
+  /// Calls `take(piece)` for all bytes of the entry as stored in the file.
   template <class Take>
   void each_piece(const Entry& entry, std::uint64_t begin, Take take) const {
     std::vector<char> piece(std::min(kPieceBytes, entry.packed));
@@ -205,7 +203,7 @@ class Archive {
     return checksum;
   }
 
-  /// Of TorchScript's code, the only entries that torch compresses.
+  /// The checksum of a compressed entry. torch compresses TorchScript's code only.
   [[nodiscard]] std::uint32_t checksum_unpacked(const Entry& entry, std::uint64_t begin) const {
     z_stream stream{};
     if (::inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw MemoryError("zlib cannot begin to unpack");
@@ -224,7 +222,7 @@ class Archive {
         checksum = added(checksum, unpacked.data(), count);
         bytes += count;
       } while (answer == Z_OK && stream.avail_out == 0);
-      if (answer == Z_BUF_ERROR) answer = Z_OK;  // it waits for the next piece
+      if (answer == Z_BUF_ERROR) answer = Z_OK;  // it needs the next piece
     });
     ::inflateEnd(&stream);
     if (answer != Z_STREAM_END || bytes != entry.bytes) refuse(entry, "is damaged: it cannot be unpacked");

@@ -1,7 +1,6 @@
-/// Zip archives of torch's formats, held against what is in them before LibTorch reads them. For the
-/// library's own files.
+/// Checks zip archives of torch's formats before LibTorch reads them. For the library's own files.
 ///
-/// LibTorch's reader compares no checksums, and allocates what a damaged directory asks for.
+/// LibTorch's reader compares no checksums, and allocates whatever a damaged directory asks for.
 #pragma once
 
 #include <exception>
@@ -11,20 +10,20 @@
 
 namespace speedtorch {
 
-/// Reads the file once. Archives that were written without checksums
-/// (torch.serialization.set_crc32_options(False)) have zeros in their places: of those, the sizes alone are
-/// compared.
-/// @param why what the message says of the file, as in "cannot be read as torch's format"
-/// @throws FileError naming the file and the entry that is cut off, larger than the file can hold, or does
-/// not have the checksum (CRC-32) that the archive has of it
+/// Reads the file once and checks sizes and checksums. Archives written without checksums
+/// (torch.serialization.set_crc32_options(False)) have zeros in their place: of those it compares the sizes
+/// alone.
+/// @param why the message's words about the file, as in "cannot be read as torch's format"
+/// @throws FileError naming the file and the entry that is cut off, larger than the file, or unequal to its
+/// checksum (CRC-32)
 void check_archive(const std::string& path, const std::string& why);
 
-/// @throws FileError, always: "'<base name>' <why>: <the error's first line>"
+/// @throws FileError always: "'<base name>' <why>: <the error's first line>"
 [[noreturn]] void refuse_archive(const std::string& path, const std::string& why,
                                  const std::exception& error);
 
-/// What `read()` returns, of an archive that is checked first. All of LibTorch's errors become FileErrors;
-/// those of this library pass.
+/// Checks the archive and then returns `read()`. Turns all of LibTorch's errors into FileErrors and passes
+/// this library's errors on.
 template <class Read>
 auto read_archive(const std::string& path, const std::string& why, Read read) {
   check_archive(path, why);

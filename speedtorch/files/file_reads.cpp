@@ -1,13 +1,12 @@
 #include "speedtorch/files/file_reads.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "speedtorch/error.h"
+#include "speedtorch/system/parallel_read.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
@@ -15,21 +14,11 @@ namespace {
 
 constexpr std::int64_t page = 4096;
 
-/// Whether the row from `offset` on is fetched with a read at no cost in pages: the read's last page, or the
-/// one behind it.
+/// True if the row at `offset` starts on the read's last page or the next one, so that the read fetches it
+/// without a further page.
 bool joins(const FileRead& read, std::int64_t offset, std::int64_t row_bytes) {
   const auto end = std::max(read.offset + read.bytes, offset + row_bytes);
   return offset / page <= (read.offset + read.bytes - 1) / page + 1 && end - read.offset <= most_joined_bytes;
-}
-
-/// Reads all of it or throws.
-void read_whole(int fd, std::byte* to, std::int64_t offset, std::int64_t bytes) {
-  for (std::int64_t done = 0; done < bytes;) {
-    const auto got = ::pread(fd, to + done, static_cast<std::size_t>(bytes - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) refuse_read(offset + done, bytes - done, got < 0 ? errno : 0);
-    done += got;
-  }
 }
 
 class AdviceReader final : public FileReader {
@@ -46,7 +35,7 @@ class AdviceReader final : public FileReader {
   }
 
  private:
-  /// Starts the read of its pages. A wish: where it fails, pread waits a little longer.
+  /// Starts reading the pages. Best effort: if it fails, pread waits a little longer.
   static void advise(int fd, const FileRead& read) {
     ::posix_fadvise(fd, read.offset, read.bytes, POSIX_FADV_WILLNEED);
   }
@@ -54,12 +43,13 @@ class AdviceReader final : public FileReader {
   static void take(const ReadJob& job, std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t grain = 16;
     parallel_for(end - begin, grain, [&](std::int64_t first, std::int64_t last) {
-      std::vector<std::byte> room;
+      std::vector<std::byte> buffer;
       for (auto i = begin + first; i < begin + last; ++i) {
         const auto& one = job.plan->reads[static_cast<std::size_t>(i)];
         auto* to = job.first_place(one);
-        if (!job.is_direct(one)) room.resize(most_joined_bytes), to = room.data();
-        read_whole(job.table.fd, to, one.offset, one.bytes);
+        if (!job.is_direct(one)) buffer.resize(most_joined_bytes), to = buffer.data();
+        const auto [count, error] = read_bytes(job.table.fd, one.offset, to, one.bytes);
+        if (count < one.bytes) refuse_read(one.offset + count, one.bytes - count, error);
         job.deliver(one, to);
       }
     });

@@ -1,7 +1,7 @@
-/// Which reads bring the named rows of a file: pure functions, and what performs the reads.
+/// Plans the reads that bring the requested rows of a file, and performs them.
 ///
-/// A row that is named several times is read once, and rows that lie on the same or on neighbouring pages
-/// come with one read.
+/// A row that occurs several times is read once. Rows on the same page or on neighbouring pages share one
+/// read.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace speedtorch {
 /// Rows in an open file: row i is the `row_bytes` bytes from `offset + i * row_bytes`.
 struct FileTable {
   int fd = -1;
-  std::int64_t offset = 0;  ///< of the first row in the file
+  std::int64_t offset = 0;  ///< of the first row, from the file's start
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;
   [[nodiscard]] std::int64_t end() const { return offset + rows * row_bytes; }
 };
 
-/// An entry of the index: which row, and where in the result it goes.
+/// An entry of the index: the row, and its position in the result.
 struct NamedRow {
   std::int64_t row;
   std::int64_t position;
@@ -38,29 +38,29 @@ struct ReadPlan {
   std::vector<FileRead> reads;  ///< ascending by offset
 };
 
-/// A read of several rows has at most so many bytes, which is the room it is read into before the rows are
-/// copied to their places.
+/// The maximum size of a read of several rows, and of the buffer from which the rows are then copied to their
+/// places.
 constexpr std::int64_t most_joined_bytes = 32 << 10;
 
-/// @param index of `count` entries, each of which names a row
+/// @param index `count` valid row numbers
 template <class Index>
 ReadPlan plan_reads(const Index* index, std::int64_t count, const FileTable& table);
 
-/// What is read, and where the rows go: row `named[k].row` to `out + named[k].position * row_bytes`.
+/// What to read, and where the rows go: row `named[k].row` goes to `out + named[k].position * row_bytes`.
 struct ReadJob {
   FileTable table;
   const ReadPlan* plan;
   std::byte* out;
 
-  /// True where the read brings one row, which is read to its first place.
+  /// True if the read brings a single row, which goes straight to its first place.
   [[nodiscard]] bool is_direct(const FileRead& read) const;
-  /// Where such a read goes to.
+  /// The destination of such a read.
   [[nodiscard]] std::byte* first_place(const FileRead& read) const;
-  /// Copies the read's rows to their places; `data` is the read's first byte.
+  /// Copies the read's rows to their places. `data` is the read's first byte.
   void deliver(const FileRead& read, const std::byte* data) const;
 };
 
-/// Performs reads. One thread at a time.
+/// Performs reads. Not thread-safe.
 class FileReader {
  public:
   FileReader() = default;
@@ -68,20 +68,20 @@ class FileReader {
   FileReader& operator=(const FileReader&) = delete;
   virtual ~FileReader() = default;
   /// Returns when all rows are at their places.
-  /// @throws FileError where a read fails or meets the end of the file; then nothing is still being written
+  /// @throws FileError if a read fails or reaches the end of the file; by then no read is in flight
   virtual void read(const ReadJob& job) = 0;
 };
 
-/// @throws FileError, always: the read of so many bytes failed with that error number, or met the file's end
-/// where it is 0.
+/// @throws FileError always: reading these bytes failed with that error number, or, for 0, reached the file's
+/// end
 [[noreturn]] void refuse_read(std::int64_t offset, std::int64_t bytes, int error);
 
-/// A reader by io_uring with at most `depth` reads in flight; null where this program or this system has
-/// none, and then `why` says which.
+/// Returns a reader by io_uring with at most `depth` reads in flight. Returns null if the program or the
+/// system has no io_uring; then `why` says which.
 std::unique_ptr<FileReader> make_ring_reader(int depth, std::string& why);
 
-/// A reader by posix_fadvise and pread: tells the system of up to `depth` reads ahead, then takes them one by
-/// one.
+/// Returns a reader by posix_fadvise and pread: it announces up to `depth` reads and then performs them one
+/// by one.
 std::unique_ptr<FileReader> make_advice_reader(int depth);
 
 }  // namespace speedtorch

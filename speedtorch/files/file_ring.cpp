@@ -1,4 +1,4 @@
-/// Reads by io_uring: rings whose requests are filled up as they complete.
+/// Reads by io_uring. Each completion makes place for the next request.
 #include <liburing.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace speedtorch {
 namespace {
 
-/// A single request has at most so many bytes; what is left of a read goes into the next one.
+/// The maximum size of a single request. The next request takes the rest of the read.
 constexpr std::int64_t most_request_bytes = std::int64_t{1} << 30;
 
 /// A read in flight.
@@ -24,7 +24,7 @@ struct Slot {
   std::int64_t done = 0;
 };
 
-/// The first thing that went wrong; error 0 is the end of the file.
+/// The first error; error 0 is the end of the file.
 struct Failure {
   std::int64_t offset, bytes;
   int error;
@@ -34,7 +34,7 @@ class Ring {
  public:
   explicit Ring(int depth) : slots_(static_cast<std::size_t>(depth)) {
     io_uring_params parameters{};
-    // Completions run when this thread enters the kernel anyway, not by interrupting it.
+    // Completions run when this thread enters the kernel anyway, and do not interrupt it.
     parameters.flags = IORING_SETUP_COOP_TASKRUN;
     error_ = -io_uring_queue_init_params(static_cast<unsigned>(depth), &ring_, &parameters);
     if (error_ == EINVAL)
@@ -45,11 +45,11 @@ class Ring {
   }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
-  /// Why there is none; 0 where there is.
+  /// Why there is no ring; 0 if there is one.
   [[nodiscard]] int error() const { return error_; }
 
   /// Performs the reads [begin, end) of the plan with at most `depth` in flight.
-  /// @throws FileError when nothing is in flight any more
+  /// @throws FileError once nothing is in flight
   void read(const ReadJob& job, std::int64_t begin, std::int64_t end, int depth) {
     if (lost_ > 0) refuse_read(job.table.offset, 0, EIO);
     job_ = &job, depth_ = static_cast<std::size_t>(depth);
@@ -72,17 +72,17 @@ class Ring {
   void start(const FileRead& read) {
     const auto slot = free_.back();
     free_.pop_back();
-    slots_[slot] = {&read, job_->is_direct(read) ? job_->first_place(read) : room(slot), 0};
+    slots_[slot] = {&read, job_->is_direct(read) ? job_->first_place(read) : buffer(slot), 0};
     request(slot);
   }
 
-  /// Where a read of several rows goes first.
-  std::byte* room(unsigned slot) {
-    room_.resize(std::max(room_.size(), depth_ * most_joined_bytes));
-    return room_.data() + slot * static_cast<std::size_t>(most_joined_bytes);
+  /// The buffer for a read of several rows.
+  std::byte* buffer(unsigned slot) {
+    buffers_.resize(std::max(buffers_.size(), depth_ * most_joined_bytes));
+    return buffers_.data() + slot * static_cast<std::size_t>(most_joined_bytes);
   }
 
-  /// There are as many entries as slots, so one is always free.
+  /// There are as many queue entries as slots, so one is always free.
   void request(unsigned slot) {
     const auto& [read, to, done] = slots_[slot];
     auto* entry = io_uring_get_sqe(&ring_);
@@ -92,14 +92,14 @@ class Ring {
     io_uring_sqe_set_data64(entry, slot);
   }
 
-  /// Submits what is new and waits for an eighth of what is in flight: entering the kernel for each single
+  /// Submits new requests and waits for an eighth of those in flight: entering the kernel for each single
   /// completion costs more than the row.
   void wait() {
     const auto enough = static_cast<unsigned>(std::max<std::size_t>(1, in_flight() / 8));
     io_uring_cqe* entry = nullptr;
     const int got = lost_ > 0 ? io_uring_wait_cqe(&ring_, &entry) : io_uring_submit_and_wait(&ring_, enough);
     if (got >= 0 || got == -EINTR || got == -EAGAIN || got == -EBUSY || lost_ > 0) return;
-    // The ring itself is broken: what it has not taken never comes back, and it takes nothing more.
+    // The ring itself is broken. What it has not taken never completes, and it takes nothing more.
     lost_ = io_uring_sq_ready(&ring_);
     failure_ = {job_->table.offset, 0, -got};
   }
@@ -133,20 +133,21 @@ class Ring {
   int error_ = 0;
   std::vector<Slot> slots_;
   std::vector<unsigned> free_;
-  std::vector<std::byte> room_;
+  std::vector<std::byte> buffers_;
   const ReadJob* job_ = nullptr;
   std::size_t depth_ = 0;
   std::size_t lost_ = 0;  ///< requests that a broken ring did not take
   std::optional<Failure> failure_;
 };
 
-/// Two rings on two threads: one ring's submissions and completions keep a core busy (cold rows of 512 B, 256
-/// in flight: 110,000 to 130,000 a second with one, 135,000 to 155,000 with two, which was the disk's limit).
+/// Two rings on two threads, because one ring's submissions and completions keep a core busy. (Cold rows of
+/// 512 B, 256 in flight: 110,000 to 130,000 per second with one ring, 135,000 to 155,000 with two, which was
+/// the disk's limit.)
 class RingReader final : public FileReader {
  public:
   explicit RingReader(int depth) : depth_(depth), rings_{Ring(depth), Ring(depth)} {}
 
-  /// Why there is none; 0 where there is.
+  /// Why there is no ring; 0 if there is one.
   [[nodiscard]] int error() const { return rings_[0].error() != 0 ? rings_[0].error() : rings_[1].error(); }
 
   void read(const ReadJob& job) override {
@@ -161,7 +162,8 @@ class RingReader final : public FileReader {
   }
 
  private:
-  static constexpr std::int64_t fewest_for_two = 64;  ///< reads; for fewer another thread is not worth waking
+  static constexpr std::int64_t fewest_for_two =
+      64;  ///< reads; with fewer, waking another thread does not pay
   int depth_;
   std::array<Ring, 2> rings_;
 };

@@ -1,4 +1,4 @@
-/// In a program that was built without liburing.
+/// For a program that was built without liburing.
 #include "speedtorch/files/file_reads.h"
 
 namespace speedtorch {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/rows.h"
@@ -22,14 +21,14 @@ namespace speedtorch {
 namespace {
 
 constexpr int most_depth = 4096;
-/// Of a batch so many rows are asked after, and it counts as cached where at most one is not. A row that
-/// faults costs some 35 us on two threads and a read one 7 us, where a cached row takes 0.1 us to copy and
-/// 0.9 us to read (512 B): reading all pays from 1 cold row in 40 on.
-constexpr std::int64_t asked_rows = 64;
+/// Rows of a batch whose residency is queried. The batch counts as cached if at most `most_cold` of them are
+/// not resident. Reading everything pays from 1 cold row in 40. (Per row of 512 B: a page fault costs about
+/// 35 us on two threads, a read of a cold row 7 us, a copy of a cached row 0.1 us, a read of it 0.9 us.)
+constexpr std::int64_t queried_rows = 64;
 constexpr std::int64_t most_cold = 1;
-/// So many without bringing their pages: a batch that is cold as a whole is known by then. The other way is
-/// quicker: where all were asked like this, a batch of 64 warm rows took 1.6 times as long.
-constexpr std::int64_t asked_gently = most_cold + 1;
+/// The queries that must not fetch pages. They suffice to recognise a batch that is all cold. The other query
+/// is faster: with this one alone, a batch of 64 warm rows took 1.6 times as long.
+constexpr std::int64_t quiet_queries = most_cold + 1;
 constexpr std::int64_t check_grain = 1 << 16;
 
 [[noreturn]] void refuse_reads(const std::string& call) {
@@ -43,13 +42,13 @@ int duplicate(int fd) {
   return copy;
 }
 
-/// mincore tells a file's owner which of its pages are in memory; anyone else is told that all are.
+/// mincore tells a file's owner which pages are resident. It tells other users that all are.
 bool is_owned(int fd) {
   struct stat file {};
   return ::fstat(fd, &file) == 0 && file.st_uid == ::geteuid();
 }
 
-/// By mincore, where the system says; what it does not say is read.
+/// Asks mincore. Rows count as cold if the system does not answer.
 bool is_in_memory(const std::byte* byte) {
   try {
     return resident_fraction(byte, 1) > 0;
@@ -58,7 +57,7 @@ bool is_in_memory(const std::byte* byte) {
   }
 }
 
-/// @throws ShapeError where the table's end does not fit 63 bits, too.
+/// @throws ShapeError, also if the table's end does not fit into 63 bits
 void check_table(const FileTable& table, const FileRowsOptions& options) {
   std::int64_t bytes = 0;
   const bool fits = table.offset >= 0 && table.rows >= 0 && table.row_bytes >= 0 &&
@@ -86,11 +85,8 @@ void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t
   const bool fits = out.is_contiguous() && out.dim() > 0 && out.size(0) == index.numel() &&
                     static_cast<std::int64_t>(out.nbytes()) == index.numel() * row_bytes;
   if (fits) return;
-  std::ostringstream text;
-  text << "out is " << out.scalar_type() << " " << out.sizes()
-       << (out.is_contiguous() ? "" : ", not contiguous") << "; " << index.numel() << " contiguous rows of "
-       << row_bytes << " bytes are needed";
-  throw ShapeError(text.str());
+  throw ShapeError("out is " + layout_of(out) + "; " + std::to_string(index.numel()) +
+                   " contiguous rows of " + std::to_string(row_bytes) + " bytes are needed");
 }
 
 }  // namespace
@@ -106,7 +102,7 @@ FileRows::FileRows(const FileTable& table, const FileRowsOptions& options)
   if (reader_) {
     engine_ = FileEngine::io_uring;
   } else if (options.engine == FileEngine::io_uring) {
-    throw FileError("io_uring was asked for: " + why_not_ring_);
+    throw FileError("io_uring was queried for: " + why_not_ring_);
   } else {
     reader_ = make_advice_reader(options.depth);
   }
@@ -119,28 +115,28 @@ FileRows::~FileRows() {
 void FileRows::check_size() const {
   struct stat found {};
   if (::fstat(table_.fd, &found) != 0) refuse_reads("fstat");
-  if (!S_ISREG(found.st_mode)) throw FileError("cannot read rows of what is no regular file");
+  if (!S_ISREG(found.st_mode)) throw FileError("cannot read rows: this is not a regular file");
   if (found.st_size < table_.end()) {
     throw FileError("the file has " + std::to_string(found.st_size) + " bytes, its " +
                     std::to_string(table_.rows) + " rows end at " + std::to_string(table_.end()) +
-                    "; it was shrunk, or is not that table's");
+                    "; it was shrunk, or is another table's");
   }
 }
 
-/// Whether a byte of the file is in memory. To be asked by a read that must not wait has the kernel fetch the
-/// page, and a quick disk has it there before the answer, so that cold rows pass for cached: gently, it is
-/// mincore that is asked, where the file is the caller's own.
-bool FileRows::is_resident(std::int64_t offset, bool gently) {
-  if (gently && owned_ && map_rows()) return is_in_memory(mapped_rows() - table_.offset + offset);
+/// True if a byte of the file is resident. A read with RWF_NOWAIT makes the kernel fetch the page, and a fast
+/// disk delivers it before the answer, so cold rows pass for cached. `without_fetch` therefore asks mincore,
+/// if the file is the caller's own.
+bool FileRows::is_resident(std::int64_t offset, bool without_fetch) {
+  if (without_fetch && owned_ && map_rows()) return is_in_memory(mapped_rows() - table_.offset + offset);
   std::byte byte{};
   const iovec to{&byte, 1};
   if (::preadv2(table_.fd, &to, 1, offset, RWF_NOWAIT) == 1) return true;
   if (errno != EOPNOTSUPP) return false;
   return map_rows() &&
-         is_in_memory(mapped_rows() - table_.offset + offset);  // file systems without such reads
+         is_in_memory(mapped_rows() - table_.offset + offset);  // for file systems without such reads
 }
 
-/// A mapping of its own, because it is advised not to read ahead. False, with errno, where it cannot be had.
+/// Creates a mapping of its own, which is advised not to read ahead. Returns false, with errno, if it cannot.
 bool FileRows::map_rows() {
   if (mapping_ != nullptr) return true;
   const auto bytes = static_cast<std::size_t>(table_.end());
@@ -158,12 +154,12 @@ const std::byte* FileRows::mapped_rows() {
 
 template <class Index>
 bool FileRows::mostly_cached(const Index* index, std::int64_t count) {
-  const auto asked = std::min(count, asked_rows);
+  const auto queried = std::min(count, queried_rows);
   std::int64_t cold = 0;
-  for (std::int64_t k = 0; k < asked; ++k) {
-    const auto row = static_cast<std::int64_t>(index[count * k / asked]);
-    if (!is_resident(table_.offset + row * table_.row_bytes, k < asked_gently) &&
-        ++cold > most_cold * asked / asked_rows)
+  for (std::int64_t k = 0; k < queried; ++k) {
+    const auto row = static_cast<std::int64_t>(index[count * k / queried]);
+    if (!is_resident(table_.offset + row * table_.row_bytes, k < quiet_queries) &&
+        ++cold > most_cold * queried / queried_rows)
       return false;
   }
   return true;
@@ -191,11 +187,7 @@ void FileRows::gather(const at::Tensor& index, at::Tensor& out) {
   if (is_lazy(index)) return gather(resolved(index), out);
   check_operands(index, out, table_.row_bytes);
   auto* to = static_cast<std::byte*>(out.data_ptr());
-  if (index.scalar_type() == at::kLong) {
-    gather_into(index.const_data_ptr<std::int64_t>(), index.numel(), to);
-  } else {
-    gather_into(index.const_data_ptr<std::int32_t>(), index.numel(), to);
-  }
+  with_index(index, [&](const auto* indices) { gather_into(indices, index.numel(), to); });
   bump_version(out);
 }
 

@@ -13,11 +13,12 @@
 #include "speedtorch/error.h"
 #include "speedtorch/files/npy_elements.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/system/parallel_read.h"
 
 namespace speedtorch {
 namespace {
 
-/// `work`, whose refusals of a `.npy` file then say which.
+/// Calls `work` and adds the file's name to its NpyErrors.
 template <class Work>
 auto naming(const std::string& name, Work work) {
   try {
@@ -29,35 +30,29 @@ auto naming(const std::string& name, Work work) {
 
 Descriptor open_file(const std::string& path, const std::string& name, Access access) {
   const int mode = access == Access::read_only ? O_RDONLY : O_RDWR;
-  // Without O_NONBLOCK the opening of a pipe waits for somebody at its other end.
+  // Without O_NONBLOCK, opening a pipe waits for its other end.
   Descriptor file(::open(path.c_str(), mode | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (file.get() < 0)
     refuse_file(name, access == Access::read_only ? "cannot be opened" : "cannot be opened for writing");
   return file;
 }
 
-/// The size of a regular file. From here on reads wait as usual: io_uring gives up on a file that says
-/// O_NONBLOCK.
+/// Returns the size of a regular file. Clears O_NONBLOCK, because io_uring fails on files that have it.
 std::int64_t size_of(int fd, const std::string& name) {
   struct stat found {};
   if (::fstat(fd, &found) != 0) refuse_file(name, "cannot be examined");
   if (!S_ISREG(found.st_mode))
-    throw FileError("'" + name + "' is " + (S_ISDIR(found.st_mode) ? "a folder" : "no regular file"));
+    throw FileError("'" + name + "' is " + (S_ISDIR(found.st_mode) ? "a folder" : "not a regular file"));
   if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) refuse_file(name, "cannot be examined");
   return found.st_size;
 }
 
 std::vector<std::byte> read_beginning(int fd, const std::string& name, std::int64_t file_bytes) {
   std::vector<std::byte> beginning(static_cast<std::size_t>(std::min(file_bytes, kNpyHeaderBytes)));
-  std::size_t have = 0;
-  while (have < beginning.size()) {
-    const auto got = ::pread(fd, beginning.data() + have, beginning.size() - have, static_cast<off_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse_file(name, "cannot be read");
-    if (got == 0) break;  // it was shrunk since its size was asked for
-    have += static_cast<std::size_t>(got);
-  }
-  beginning.resize(have);
+  const auto [count, error] = read_bytes(fd, 0, beginning.data(), std::ssize(beginning));
+  errno = error;
+  if (error != 0) refuse_file(name, "cannot be read");
+  beginning.resize(static_cast<std::size_t>(count));  // fewer if the file has shrunk meanwhile
   return beginning;
 }
 
@@ -140,7 +135,7 @@ void MappedFile::flush(std::int64_t first_row, std::int64_t rows) {
   sync(data_offset_ + first_row * row_bytes, data_offset_ + (first_row + rows) * row_bytes);
 }
 
-/// Bytes `begin` to `end` of the file and what shares a page with them.
+/// Flushes bytes `begin` to `end` of the file and what shares a page with them.
 void MappedFile::sync(std::int64_t begin, std::int64_t end) const {
   if (access_ == Access::read_only) return;
   static const std::int64_t page = ::sysconf(_SC_PAGESIZE);

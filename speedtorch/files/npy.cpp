@@ -26,7 +26,7 @@ std::size_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-/// The dictionary of a header, `{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }`: just this much of
+/// Parses a header's dictionary, `{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }`, and no other
 /// Python.
 class Dictionary {
  public:
@@ -120,7 +120,7 @@ class Dictionary {
     const auto [rest, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), extent);
     if (error != std::errc{} || extent < 0) fail("has an extent that is no number from 0 to 2^63 - 1");
     rest_.remove_prefix(static_cast<std::size_t>(rest - rest_.data()));
-    take('L');  // as NumPy wrote under Python 2
+    take('L');  // as NumPy wrote it under Python 2
     return extent;
   }
 
@@ -159,7 +159,7 @@ const IntegerType& integer_type(const std::string& descr) {
   const auto type = std::ranges::find(kIntegerTypes, descr, &IntegerType::descr);
   if (type == kIntegerTypes.end()) {
     throw NpyError("the .npy file holds elements of type '" + descr +
-                   "'; needed are little-endian int8 to int64 or uint8 to uint32");
+                   "'; little-endian int8 to int64 or uint8 to uint32 are needed");
   }
   return *type;
 }
@@ -167,7 +167,7 @@ const IntegerType& integer_type(const std::string& descr) {
 }  // namespace
 
 std::int64_t NpyHeader::elements() const {
-  // A zero anywhere makes the product zero, whatever the other extents would overflow to.
+  // A zero anywhere makes the product zero, even if the other extents would overflow.
   if (std::ranges::find(shape, 0) != shape.end()) return 0;
   std::int64_t product = 1;
   for (const std::int64_t extent : shape) {
@@ -196,7 +196,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> file) {
   if (file.size() - begin < length) throw NpyError("the .npy file ends within its header");
   const auto text = as_text(file.subspan(begin, length));
   if (text.ends_with(
-          '\r')) {  // in the place of the line feed that ends a header, which is the data's first byte then
+          '\r')) {  // in place of the line feed that ends a header, which then is the data's first byte
     throw NpyError(
         "the .npy header ends in a carriage return: the file was copied as text, which has changed its "
         "numbers; copy it as "
@@ -212,7 +212,7 @@ std::vector<std::int64_t> npy_integers(std::span<const std::byte> file) {
   const IntegerType& type = integer_type(header.descr);
   if (header.shape.size() != 1) {
     throw NpyError("the .npy file holds an array of " + std::to_string(header.shape.size()) +
-                   " dimensions; needed is one");
+                   " dimensions; one is needed");
   }
   const std::span<const std::byte> data = file.subspan(static_cast<std::size_t>(header.data_offset));
   std::int64_t bytes = 0;
@@ -229,7 +229,7 @@ std::vector<std::int64_t> read_npy_integers(const std::string& path) {
   std::error_code unreadable;
   if (std::filesystem::exists(path, unreadable) && !std::filesystem::is_regular_file(path, unreadable))
     throw NpyError("'" + path +
-                   "' is no regular .npy file: a device may have no end, and a pipe may stay silent");
+                   "' is not a regular file: a device may never end, and a pipe may never answer");
   std::ifstream file(path, std::ios::binary);
   std::vector<char> content;
   std::array<char, 1 << 16> buffer;

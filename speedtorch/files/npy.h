@@ -1,5 +1,4 @@
-/// NumPy's `.npy` files: the header of any, and the numbers of one-dimensional integer arrays. Needs no
-/// LibTorch.
+/// NumPy's `.npy` files: any header, and the numbers of one-dimensional integer arrays. Needs no LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +10,37 @@
 
 namespace speedtorch {
 
-/// The file is no `.npy` file, is damaged, or holds what was not asked for. what() is one line.
+/// The file is no `.npy` file, is damaged, or holds another kind of array. what() is one line.
 class NpyError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What stands before the elements of a `.npy` file (format versions 1.0, 2.0 and 3.0).
+/// The header of a `.npy` file (format versions 1.0, 2.0 and 3.0).
 struct NpyHeader {
-  std::string descr;                ///< the element type as NumPy writes it, e.g. "<i8"; no structured types
-  bool fortran = false;             ///< column-major
+  std::string descr;     ///< the element type as NumPy writes it, such as "<i8"; no structured types
+  bool fortran = false;  ///< column-major
   std::vector<std::int64_t> shape;  ///< empty for a scalar
-  std::int64_t data_offset = 0;     ///< where the elements begin, in bytes
+  std::int64_t data_offset = 0;     ///< of the elements, in bytes
 
   /// The product of `shape`.
-  /// @throws NpyError where it does not fit 63 bits.
+  /// @throws NpyError if it does not fit into 63 bits
   [[nodiscard]] std::int64_t elements() const;
 };
 
-/// True where the bytes begin as each `.npy` file does.
+/// True if the bytes start as a `.npy` file does.
 bool is_npy(std::span<const std::byte> file);
 
-/// The header at the beginning of a file; the elements need not be there. Headers above 64 KiB are refused.
-/// @throws NpyError for what is not exactly such a header.
+/// Parses the header at the start of a file; the elements may be missing. Refuses headers above 64 KiB.
+/// @throws NpyError unless the bytes start with exactly such a header
 NpyHeader parse_npy_header(std::span<const std::byte> file);
 
 /// The numbers of a whole file: a one-dimensional array of int8 to int64 or uint8 to uint32, little-endian.
-/// @throws NpyError for anything else, and where the file is shorter or longer than its header says.
+/// @throws NpyError for any other array, and if the file is shorter or longer than its header says
 std::vector<std::int64_t> npy_integers(std::span<const std::byte> file);
 
-/// The same of the file at that path.
-/// @throws NpyError also where it cannot be read.
+/// The numbers of the file at that path.
+/// @throws NpyError also if it is not readable
 std::vector<std::int64_t> read_npy_integers(const std::string& path);
 
 }  // namespace speedtorch

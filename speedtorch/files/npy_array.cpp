@@ -12,7 +12,7 @@ struct Type {
   NpyElement element;
   std::string_view descr;
   std::int64_t bytes;
-  std::int64_t aligned_to;  ///< as C++ aligns it: a complex number as its parts
+  std::int64_t aligned_to;  ///< as in C++: a complex number is aligned as its parts are
 };
 
 constexpr std::array<Type, 15> kTypes{{{NpyElement::boolean, "|b1", 1, 1},
@@ -38,11 +38,11 @@ const Type& type_of(const std::string& descr) {
   if (type != kTypes.end()) return *type;
   const std::string named = "the .npy file holds elements of type '" + descr + "'";
   if (descr.starts_with('>')) {
-    throw NpyError(named + ", big-endian; needed is little-endian: np.save('new.npy', a.astype('<" +
+    throw NpyError(named + ", big-endian; little-endian is needed: np.save('new.npy', a.astype('<" +
                    descr.substr(1) + "'))");
   }
   if (descr.starts_with("|O")) throw NpyError(named + ", Python objects, which only Python can read");
-  throw NpyError(named + ", for which LibTorch has none; there are bool, int8 to int64, uint8 to uint64, " +
+  throw NpyError(named + ", which LibTorch lacks; it has bool, int8 to int64, uint8 to uint64, " +
                  "float16 to float64, complex64, complex128 and, as '<V2', bfloat16");
 }
 
@@ -62,15 +62,16 @@ std::string words_of(NpyElement element, std::span<const std::int64_t> shape) {
          "', 'fortran_order': False, 'shape': " + text_of(shape) + ", }";
 }
 
-/// The first ten bytes, of format version 1.0, where `length` more follow before the elements: below 64 KiB.
+/// The first ten bytes of format version 1.0, if `length` < 64 KiB more follow before the elements.
 std::string beginning(std::size_t length) {
   return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(length & 0xFF) +
          static_cast<char>(length >> 8);
 }
 
-constexpr std::size_t kRoomForRows = 21;  // NumPy's: the digits of the first extent may grow to as many
+constexpr std::size_t kDigitsForRows =
+    21;  // NumPy's own number: the digits that the first extent may grow to
 
-/// The header promised `bytes` bytes of elements from `offset` on.
+/// Checks that the file has the `bytes` bytes of elements from `offset` on that its header promises.
 void check_size(std::int64_t file_bytes, std::int64_t offset, std::int64_t bytes) {
   const std::int64_t behind = file_bytes - offset;
   if (behind == bytes) return;
@@ -104,7 +105,7 @@ NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes
   const Type& type = type_of(header.descr);
   if (header.fortran) {
     throw NpyError(
-        "the .npy file is in Fortran order; needed is C order: np.save('new.npy', np.ascontiguousarray(a))");
+        "the .npy file is in Fortran order; C order is needed: np.save('new.npy', np.ascontiguousarray(a))");
   }
   const std::int64_t bytes = npy_bytes(type.element, header.shape);
   check_size(file_bytes, header.data_offset, bytes);
@@ -114,22 +115,23 @@ NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes
 void require_aligned(const NpyArray& array) {
   const auto unit = type_of(array.element).aligned_to;
   if (array.data_offset % unit == 0) return;
-  throw NpyError("the elements of the .npy file begin at byte " + std::to_string(array.data_offset) +
-                 ", no multiple of " + std::to_string(unit) +
-                 ", and cannot be mapped: read the file into another placement, or write it anew by np.save");
+  throw NpyError(
+      "the elements of the .npy file begin at byte " + std::to_string(array.data_offset) +
+      ", not a multiple of " + std::to_string(unit) +
+      ", so they cannot be mapped: read the file into another placement, or save it again with np.save");
 }
 
 std::string npy_header(NpyElement element, std::span<const std::int64_t> shape) {
   npy_bytes(element, shape);
   auto words = words_of(element, shape);
-  words.resize(static_cast<std::size_t>(kNpyDataOffset) - 11, ' ');  // 64 extents of 19 digits leave room
+  words.resize(static_cast<std::size_t>(kNpyDataOffset) - 11, ' ');  // 64 extents of 19 digits fit
   return beginning(words.size() + 1) + words + '\n';
 }
 
 std::string numpys_header(NpyElement element, std::span<const std::int64_t> shape) {
   npy_bytes(element, shape);
   auto words = words_of(element, shape);
-  if (!shape.empty()) words.append(kRoomForRows - std::to_string(shape.front()).size(), ' ');
+  if (!shape.empty()) words.append(kDigitsForRows - std::to_string(shape.front()).size(), ' ');
   words.append(64 - (10 + words.size() + 1) % 64, ' ');
   return beginning(words.size() + 1) + words + '\n';
 }

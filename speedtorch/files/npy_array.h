@@ -1,5 +1,5 @@
-/// The array of a `.npy` file: its elements' type, its shape and where it begins, held against the file's
-/// real size before anything is mapped or allocated; and the header of a new file. Needs no LibTorch.
+/// The array of a `.npy` file (element type, shape, start), checked against the file's real size before
+/// anything is mapped or allocated, and the header of a new file. Needs no LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace speedtorch {
 
-/// The elements that NumPy and LibTorch share. NumPy has no bfloat16 of its own: its files hold what the
-/// package ml_dtypes writes for it, the two-byte type '<V2'.
+/// The element types that NumPy and LibTorch share. NumPy has no bfloat16: its files hold the two-byte type
+/// '<V2', as the package ml_dtypes writes it.
 enum class NpyElement {
   boolean,
   int8,
@@ -35,7 +35,7 @@ enum class NpyElement {
 
 /// Bytes of one element.
 std::int64_t bytes_of(NpyElement element);
-/// As it stands in a header, such as "<f4".
+/// The type in a header, such as "<f4".
 std::string_view descr_of(NpyElement element);
 
 /// An array in C order, little-endian, that fills its file from `data_offset` to the end.
@@ -46,27 +46,28 @@ struct NpyArray {
   std::int64_t bytes = 0;  ///< of all elements
 };
 
-/// How many bytes of a file npy_array() may need to see: the longest header.
+/// The bytes of a file that npy_array() may need: the longest header.
 inline constexpr std::int64_t kNpyHeaderBytes = 12 + 64 * 1024;
 
-/// The array of a file of `file_bytes` bytes that begins with `beginning` (all of it, or kNpyHeaderBytes).
-/// @throws NpyError where parse_npy_header() does; for big-endian, Fortran order, and elements that are not
-/// shared; where the file is shorter or longer than its header says.
+/// Returns the array of a file of `file_bytes` bytes that starts with `beginning` (the whole file, or
+/// kNpyHeaderBytes).
+/// @throws NpyError as parse_npy_header() does; for big-endian, Fortran order and element types that are not
+/// shared; if the file is shorter or longer than its header says
 NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes);
 
-/// For elements that are used where they lie in the file.
-/// @throws NpyError where they begin at an address that is no multiple of their parts' size
+/// For elements that are used in place in the file.
+/// @throws NpyError if they start at an offset that is not a multiple of their alignment
 void require_aligned(const NpyArray& array);
 
-/// Where the elements of a new file begin: at a page, so that rows of a power of two of bytes keep to pages.
+/// The offset of a new file's elements: a page, so that rows of 2^n bytes do not straddle pages.
 inline constexpr std::int64_t kNpyDataOffset = 4096;
 
-/// The kNpyDataOffset bytes that stand before the elements of a new file, format version 1.0.
-/// @throws NpyError for more than 64 dimensions, a negative one, or more than 2^63 - 1 bytes in all.
+/// The kNpyDataOffset bytes before the elements of a new file, format version 1.0.
+/// @throws NpyError for more than 64 dimensions, a negative one, or more than 2^63 - 1 bytes in all
 std::string npy_header(NpyElement element, std::span<const std::int64_t> shape);
 
-/// What np.save() writes before the elements: padded to a multiple of 64 bytes, with room for another number
-/// of rows. @throws NpyError as npy_header() does
+/// The bytes that np.save() writes before the elements: padded to a multiple of 64 bytes, with space for
+/// another number of rows. @throws NpyError as npy_header() does
 std::string numpys_header(NpyElement element, std::span<const std::int64_t> shape);
 
 /// Bytes of all elements. @throws NpyError as npy_header() does

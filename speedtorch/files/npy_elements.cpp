@@ -3,39 +3,24 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
 
 namespace speedtorch {
 namespace {
 
-constexpr std::array<std::pair<NpyElement, at::ScalarType>, 15> kDtypes{
-    {{NpyElement::boolean, at::kBool},
-     {NpyElement::int8, at::kChar},
-     {NpyElement::int16, at::kShort},
-     {NpyElement::int32, at::kInt},
-     {NpyElement::int64, at::kLong},
-     {NpyElement::uint8, at::kByte},
-     {NpyElement::uint16, at::kUInt16},
-     {NpyElement::uint32, at::kUInt32},
-     {NpyElement::uint64, at::kUInt64},
-     {NpyElement::float16, at::kHalf},
-     {NpyElement::float32, at::kFloat},
-     {NpyElement::float64, at::kDouble},
-     {NpyElement::complex64, at::kComplexFloat},
-     {NpyElement::complex128, at::kComplexDouble},
-     {NpyElement::bfloat16, at::kBFloat16}}};
+/// In the order of NpyElement.
+constexpr std::array kDtypes{at::kBool,  at::kChar,   at::kShort,        at::kInt,           at::kLong,
+                             at::kByte,  at::kUInt16, at::kUInt32,       at::kUInt64,        at::kHalf,
+                             at::kFloat, at::kDouble, at::kComplexFloat, at::kComplexDouble, at::kBFloat16};
 
 }  // namespace
 
-at::ScalarType dtype_of(NpyElement element) {
-  return std::ranges::find(kDtypes, element, &std::pair<NpyElement, at::ScalarType>::first)->second;
-}
+at::ScalarType dtype_of(NpyElement element) { return kDtypes[static_cast<std::size_t>(element)]; }
 
 NpyElement npy_element_of(at::ScalarType dtype) {
-  const auto found = std::ranges::find(kDtypes, dtype, &std::pair<NpyElement, at::ScalarType>::second);
+  const auto found = std::ranges::find(kDtypes, dtype);
   if (found == kDtypes.end())
     throw NpyError(std::string("NumPy has no elements of type ") + c10::toString(dtype));
-  return found->first;
+  return static_cast<NpyElement>(found - kDtypes.begin());
 }
 
 }  // namespace speedtorch

@@ -1,4 +1,4 @@
-/// Which elements of NumPy's are which of LibTorch's.
+/// Maps NumPy's element types to LibTorch's.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -9,7 +9,7 @@ namespace speedtorch {
 
 at::ScalarType dtype_of(NpyElement element);
 
-/// @throws NpyError where NumPy has no such type
+/// @throws NpyError if NumPy has no such type
 NpyElement npy_element_of(at::ScalarType dtype);
 
 }  // namespace speedtorch

@@ -1,6 +1,7 @@
 #include "speedtorch/infinity/batch.h"
 
 #include <ATen/ops/alias.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/narrow.h>
 
 #include <string_view>
@@ -51,7 +52,7 @@ Samples Batch::samples(std::int64_t first, std::int64_t count) const {
   Samples found = fetch_(first, count);
   if (found.inputs.empty())
     throw InfinityBatchError(
-        "samples were fetched that have no inputs; a batch needs at least one tensor of them");
+        "the fetched samples have no inputs; a batch needs at least one tensor of inputs");
   require_samples(found.inputs, count, "inputs");
   require_samples(found.targets, count, "targets");
   return found;
@@ -59,7 +60,7 @@ Samples Batch::samples(std::int64_t first, std::int64_t count) const {
 
 std::string Batch::shape() const { return shape_.empty() ? shape_of_a_sample(samples(0, 1).inputs) : shape_; }
 
-/// Without a stream, which would cost 3 us a tensor at each batch.
+/// Concatenates strings: a stream would cost 3 us per tensor and batch.
 std::string shape_of_a_sample(const Tensors& tensors) {
   std::string shape;
   for (const at::Tensor& tensor : tensors) {
@@ -77,15 +78,27 @@ Tensors rows_of(const Tensors& tensors, std::int64_t first, std::int64_t count) 
   Tensors rows;
   rows.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors)
-    rows.push_back(count == tensor.size(0) && first == 0 ? at::alias(tensor)  // the caller's keeps its shape
-                                                         : at::narrow(tensor, 0, first, count));
+    rows.push_back(count == tensor.size(0) && first == 0
+                       ? at::alias(tensor)  // so that the caller's tensor keeps its shape
+                       : at::narrow(tensor, 0, first, count));
   return rows;
+}
+
+Tensors concatenated(const std::vector<Tensors>& parts) {
+  if (parts.size() == 1) return parts.front();
+  Tensors whole;
+  for (std::size_t i = 0; i < parts.front().size(); ++i) {
+    Tensors of_one;
+    for (const Tensors& part : parts) of_one.push_back(part[i]);
+    whole.push_back(at::cat(of_one));
+  }
+  return whole;
 }
 
 Tensors on_device(const Tensors& tensors, at::Device device) {
   Tensors moved;
   moved.reserve(tensors.size());
-  const bool non_blocking = !device.is_cpu();  // the host would read before the bytes are there
+  const bool non_blocking = !device.is_cpu();  // to the host: it would read before the bytes arrive
   for (const at::Tensor& tensor : tensors)
     moved.push_back(tensor.device() == device ? tensor
                                               : tensor.to(device, tensor.scalar_type(), non_blocking));

@@ -26,12 +26,11 @@ using Maybe = std::optional<at::Tensor>;
 
 Maybe maybe(const at::Tensor& tensor) { return tensor.defined() ? Maybe(tensor) : std::nullopt; }
 
-/// Whose scope this thread is in.
+/// The statistics whose Scope this thread is in.
 thread_local BatchStatistics* at_work = nullptr;
 
-/// Ends a pass that has measured what it wanted. No std::exception: it is none, and must not be taken for
-/// one.
-struct Enough {};
+/// Ends a pass that has measured. Not a std::exception, so that no handler takes it for an error.
+struct MeasurementDone {};
 
 at::Tensor batch_norm(const at::Tensor& input, const Maybe& weight, const Maybe& bias, const Maybe& mean,
                       const Maybe& variance, bool training, double momentum, double eps, bool cudnn) {
@@ -42,7 +41,7 @@ at::Tensor batch_norm(const at::Tensor& input, const Maybe& weight, const Maybe&
   return at_work->normalise(input, given(weight), given(bias), given(mean), given(variance), momentum, eps);
 }
 
-/// Its statistics are of each sample; it calls batch_norm with each sample as a batch of its own.
+/// Instance normalisation calls batch_norm with each sample as a batch, so its statistics are per sample.
 at::Tensor instance_norm(const at::Tensor& input, const Maybe& weight, const Maybe& bias, const Maybe& mean,
                          const Maybe& variance, bool use_input_stats, double momentum, double eps,
                          bool cudnn) {
@@ -50,7 +49,7 @@ at::Tensor instance_norm(const at::Tensor& input, const Maybe& weight, const May
   return at::instance_norm(input, weight, bias, mean, variance, use_input_stats, momentum, eps, cudnn);
 }
 
-/// Once, and for all threads: without a Scope nothing is dispatched by this key.
+/// Registers the kernels once for all threads. Without a Scope nothing is dispatched by this key.
 void register_once() {
   static torch::Library others(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   static torch::Library ours(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
@@ -62,21 +61,21 @@ void register_once() {
   }();
 }
 
-/// Each channel's number, to be combined with `like` [samples, channels, ...].
+/// Reshapes one number per channel to broadcast with `like` [samples, channels, ...].
 at::Tensor by_channel(const at::Tensor& numbers, const at::Tensor& like) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(like.dim()), 1);
   sizes[1] = numbers.numel();
   return numbers.view(sizes);
 }
 
-/// Batch normalisation by given statistics, differentiable by them too; and in its input's gradient is what
-/// the statistics' own dependence on the input adds, where their adjoints are known.
+/// Batch normalisation by given statistics. Differentiable with respect to them too. If their adjoints are
+/// known, the input's gradient includes the statistics' own dependence on the input.
 class Normalise final : public torch::autograd::Function<Normalise> {
  public:
   using Context = torch::autograd::AutogradContext;
   using List = torch::autograd::variable_list;
 
-  /// What may be undefined comes as an optional, which is no input then.
+  /// Tensors that may be undefined are optionals; an empty optional is no autograd input.
   static at::Tensor forward(Context* context, const at::Tensor& input, const at::Tensor& mean,
                             const at::Tensor& variance, const Maybe& weight, const Maybe& bias,
                             const Maybe& of_mean, const Maybe& of_variance, double eps, std::int64_t count) {
@@ -118,7 +117,7 @@ class Normalise final : public torch::autograd::Function<Normalise> {
   }
 };
 
-/// Of running statistics or, without those, as LibTorch computes: float32 for half precision.
+/// The dtype of the running statistics or, without those, what LibTorch uses: float32 for half precision.
 at::ScalarType dtype_of_statistics(const at::Tensor& input, const at::Tensor& running) {
   if (running.defined()) return running.scalar_type();
   return input.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -144,17 +143,17 @@ BatchStatistics::Scope::~Scope() {
 Tensors BatchStatistics::run(const Model& model, const Tensors& inputs, Pass pass) {
   const Scope scope(*this);
   pass_ = pass;
-  at_ = 0;
+  next_call_ = 0;
   measured_ = {};
   try {
     Tensors outputs = model(inputs);
-    if (at_ != calls_.size() || (pass == Pass::measure && known_ < calls_.size()))
-      throw InfinityBatchError("the model normalised " + std::to_string(at_) + " times and in other passes " +
-                               std::to_string(calls_.size()) +
+    if (next_call_ != calls_.size() || (pass == Pass::measure && known_ < calls_.size()))
+      throw InfinityBatchError("the model normalised " + std::to_string(next_call_) +
+                               " times and in other passes " + std::to_string(calls_.size()) +
                                ": BatchNorm::exact needs the same in each micro-batch");
     complete_ = true;
     return outputs;
-  } catch (const Enough&) {
+  } catch (const MeasurementDone&) {
     return {};
   }
 }
@@ -162,12 +161,12 @@ Tensors BatchStatistics::run(const Model& model, const Tensors& inputs, Pass pas
 at::Tensor BatchStatistics::normalise(const at::Tensor& input, const at::Tensor& weight,
                                       const at::Tensor& bias, const at::Tensor& running_mean,
                                       const at::Tensor& running_variance, double momentum, double eps) {
-  if (at_ == calls_.size() && !complete_)
+  if (next_call_ == calls_.size() && !complete_)
     calls_.push_back({.running_mean = running_mean,
                       .running_variance = running_variance,
                       .momentum = momentum,
                       .dtype = dtype_of_statistics(input, running_mean)});
-  const std::size_t call = at_++;
+  const std::size_t call = next_call_++;
   if (call >= calls_.size())
     throw InfinityBatchError("the model normalises more often than in the first micro-batch (" +
                              std::to_string(calls_.size()) +
@@ -178,7 +177,7 @@ at::Tensor BatchStatistics::normalise(const at::Tensor& input, const at::Tensor&
                             maybe(its.adjoint_of_mean), maybe(its.adjoint_of_variance), eps,
                             its.moments.count);
   if (call == known_) measured_ = moments_of(input);
-  if (pass_ == Pass::measure) throw Enough();
+  if (pass_ == Pass::measure) throw MeasurementDone();
   return at::batch_norm(input, weight, bias, {}, {}, true, 0, eps, true);
 }
 
@@ -192,8 +191,8 @@ BatchStatistics::Moments BatchStatistics::moments_of(const at::Tensor& input) {
   return found;
 }
 
-/// By the distance of both means, in which nothing cancels (Chan, Golub and LeVeque).
-BatchStatistics::Moments BatchStatistics::together(const Moments& a, const Moments& b) {
+/// Combines moments by the distance of both means, without cancellation (Chan, Golub and LeVeque).
+BatchStatistics::Moments BatchStatistics::combined(const Moments& a, const Moments& b) {
   if (a.count == 0) return b;
   Moments both{.count = a.count + b.count};
   const auto of_a = static_cast<double>(a.count);
@@ -207,7 +206,7 @@ BatchStatistics::Moments BatchStatistics::together(const Moments& a, const Momen
 void BatchStatistics::add_measured() {
   if (calls_.empty()) return;
   Moments& moments = calls_.at(known_).moments;
-  moments = together(moments, measured_);
+  moments = combined(moments, measured_);
 }
 
 void BatchStatistics::end_measuring() {
@@ -220,7 +219,7 @@ void BatchStatistics::end_measuring() {
 
 void BatchStatistics::move_running(const Model& model, const Undo& before, std::int64_t micro_batches) const {
   const at::NoGradGuard no_grad;
-  std::vector<std::pair<at::Tensor, at::Tensor>> moved;  // a buffer and its new value
+  std::vector<std::pair<at::Tensor, at::Tensor>> moved;  // each buffer with its new value
   const auto now = [&](const at::Tensor& buffer) {
     for (auto at = moved.rbegin(); at != moved.rend(); ++at)
       if (at->first.is_same(buffer)) return at->second;

@@ -1,23 +1,23 @@
-/// Batch normalisation by the statistics of the whole batch, although a micro-batch at a time goes through
-/// the model.
+/// Batch normalisation by the statistics of the whole batch, while the model runs one micro-batch at a time.
 ///
-/// Forward: one pass over the micro-batches for each batch normalisation, in the order of the forward pass.
-/// In the pass of the l-th the ones before it are normalised by the statistics that are known by then, so
-/// that what it sees is what it sees in the plain batch: its mean and variance are those of the plain batch.
+/// Forward: one pass over the micro-batches per batch normalisation, in the order of the forward pass. In
+/// pass l, the normalisations before the l-th use their known statistics. The l-th therefore sees the same
+/// values as in the plain batch, and its mean and variance are those of the plain batch.
 ///
-/// Backward: the loss depends on a parameter also through every mean m and variance v. With these as
-/// variables of their own, each micro-batch's gradient is its own again, and what is missing is the loss's
-/// derivatives by m and v, the adjoints. That of the last normalisation is a sum over micro-batches of their
-/// derivatives; one pass for each normalisation, from the last to the first, gives all of them, because a
-/// statistic influences only later ones. In the last pass each normalisation adds to its input's gradient
-/// what follows from m = sum(x) / n and v = sum((x - m)^2) / n: (adjoint of m + 2 (x - m) adjoint of v) / n.
+/// Backward: the loss depends on a parameter also through every mean m and variance v. With m and v as
+/// separate variables, the gradient of each micro-batch is independent again. What is missing are the
+/// derivatives of the loss with respect to m and v, the adjoints. The adjoint of the last normalisation is a
+/// sum over micro-batches. One pass per normalisation, from the last to the first, computes all of them,
+/// because a statistic influences only later ones. In the final pass, each normalisation adds to its input's
+/// gradient the contribution of m = sum(x) / n and v = sum((x - m)^2) / n: (adjoint of m + 2 (x - m) adjoint
+/// of v) / n.
 ///
-/// So statistics, running statistics and gradients are those of the plain batch up to rounding; with L
-/// normalisations it takes 2 L + 2 forward passes (L of them without a graph as far as the l-th only) and L +
-/// 1 backward ones.
+/// Statistics, running statistics and gradients equal those of the plain batch up to rounding. L
+/// normalisations take 2 L + 2 forward passes (L of them without a graph and only up to the l-th
+/// normalisation) and L + 1 backward passes.
 ///
-/// How the model's calls are met: at::batch_norm, which modules call too, is dispatched to this file while a
-/// Scope lives, by a dispatch key of LibTorch's for extensions (AutocastPrivateUse1), on this thread only.
+/// While a Scope lives, at::batch_norm, which modules call too, is dispatched to this file, on this thread
+/// only. The dispatch key is one of LibTorch's for extensions (AutocastPrivateUse1).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,18 +31,18 @@
 
 namespace speedtorch::infinity {
 
-/// Of one batch. Used by one thread at a time.
+/// The statistics of one batch. Not thread-safe.
 class BatchStatistics {
  public:
-  /// What the pass at work wants.
+  /// The purpose of the current pass.
   enum class Pass {
-    first,    ///< measures the first normalisation; the others take the micro-batch's own, for the pass must
-              ///< end
-    measure,  ///< measures the next one and goes no further
-    use,      ///< all are known
+    first,    ///< measures the first normalisation; the others use the micro-batch's statistics
+    measure,  ///< measures the next normalisation and stops there
+    use,      ///< uses known statistics everywhere
   };
 
-  /// While it lives, batch normalisations of this thread that take statistics of their samples go here.
+  /// While it lives, batch normalisations of this thread that take statistics of their samples call
+  /// normalise().
   class Scope {
    public:
     explicit Scope(BatchStatistics& statistics);
@@ -56,45 +56,47 @@ class BatchStatistics {
     bool was_included_;
   };
 
-  /// Runs the model on a micro-batch. Empty after Pass::measure, which ends where it has measured.
-  /// @throws InfinityBatchError where it normalises more or less often than in the first micro-batch
+  /// Runs the model on a micro-batch and returns its outputs; none after Pass::measure, which stops once it
+  /// has measured. @throws InfinityBatchError if the number of normalisations differs from the first
+  /// micro-batch
   Tensors run(const Model& model, const Tensors& inputs, Pass pass);
 
-  /// What the last run() measured belongs to the statistics.
+  /// Adds what the last run() measured to the statistics.
   void add_measured();
-  /// The pass is over: the next normalisation's statistics are known.
+  /// Ends a measuring pass: the next normalisation's statistics are known.
   void end_measuring();
   [[nodiscard]] std::size_t calls() const { return calls_.size(); }  ///< normalisations
   [[nodiscard]] std::size_t known() const { return known_; }
 
-  /// Running statistics move once, as in the plain batch. What counts batches (num_batches_tracked: a buffer
-  /// of one number that each of the `micro_batches` counted up alike) goes from what `before` noted as far as
-  /// in one of them; it is no int64 any more where a module was cast. The new values are made first, so that
-  /// where memory runs out nothing has changed.
+  /// Moves the running statistics once, as in the plain batch. `num_batches_tracked` was incremented once per
+  /// micro-batch; sets it to its value in `before` plus one increment. It is found by its value, because its
+  /// dtype is not int64 if the module was cast. Computes all new values first, so that nothing changes if
+  /// memory runs out.
   void move_running(const Model& model, const Undo& before, std::int64_t micro_batches) const;
 
-  /// The variables (mean, variance) of a normalisation, by which the next pass differentiates.
+  /// Returns the variables (mean, variance) of a normalisation; the next pass differentiates with respect to
+  /// them.
   Tensors begin_adjoint(std::size_t call);
-  /// The sums over the micro-batches; undefined ones where the loss does not depend on it.
+  /// Sets the adjoints, summed over the micro-batches; undefined if the loss does not depend on them.
   void set_adjoint(std::size_t call, Tensors adjoint);
   void forget_adjoints();
 
-  /// Instead of at::batch_norm in training mode.
+  /// Replaces at::batch_norm in training mode.
   at::Tensor normalise(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                        const at::Tensor& running_mean, const at::Tensor& running_variance, double momentum,
                        double eps);
 
  private:
   struct Moments {
-    std::int64_t count = 0;  ///< values of each channel
+    std::int64_t count = 0;  ///< values per channel
     at::Tensor mean;         ///< float64
-    at::Tensor squares;      ///< sums of squared distances from it, float64
+    at::Tensor squares;      ///< sums of squared distances from the mean, float64
   };
   struct Call {
     at::Tensor running_mean;
     at::Tensor running_variance;
     double momentum = 0;
-    at::ScalarType dtype = at::kFloat;  ///< of its statistics
+    at::ScalarType dtype = at::kFloat;  ///< of the statistics
     Moments moments;
     at::Tensor mean;
     at::Tensor variance;  ///< biased: divided by the count
@@ -102,13 +104,13 @@ class BatchStatistics {
     at::Tensor adjoint_of_variance;
   };
   static Moments moments_of(const at::Tensor& input);
-  static Moments together(const Moments& a, const Moments& b);
+  static Moments combined(const Moments& a, const Moments& b);
 
   std::vector<Call> calls_;
-  bool complete_ = false;  ///< a whole micro-batch went through: there are no more calls than these
-  std::size_t known_ = 0;  ///< calls whose statistics are
+  bool complete_ = false;  ///< a whole micro-batch has run, so there are no further calls
+  std::size_t known_ = 0;  ///< the number of calls whose statistics are known
   Pass pass_ = Pass::first;
-  std::size_t at_ = 0;  ///< the next call of this run
+  std::size_t next_call_ = 0;  ///< of the current run
   Moments measured_;
 };
 

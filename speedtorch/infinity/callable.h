@@ -1,4 +1,4 @@
-/// What users call with tensors, in whichever of the usual forms, as one.
+/// Adapts users' callables, in any of the usual forms, to vectors of tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace speedtorch::infinity {
 
-/// One tensor, a vector, or a pair or tuple of them, as a vector.
+/// Converts one tensor, a vector, a pair or a tuple of tensors to a vector.
 inline Tensors as_tensors(at::Tensor tensor) { return {std::move(tensor)}; }
 inline Tensors as_tensors(Tensors tensors) { return tensors; }
 template <class... T>
@@ -24,8 +24,8 @@ Tensors as_tensors(std::pair<A, B> tensors) {
   return {std::move(tensors.first), std::move(tensors.second)};
 }
 
-/// A module (by handle or pointer) as a function that can be asked what it takes; other functions are
-/// themselves. A module's own call operator cannot be asked: the question alone does not compile.
+/// Wraps a module (handle or pointer) in a function whose argument count can be queried; returns other
+/// functions as they are. A module's own call operator cannot be queried: the query does not compile.
 template <class Function>
 auto as_function(Function function) {
   if constexpr (
@@ -43,14 +43,14 @@ auto as_function(Function function) {
   }
 }
 
-/// True for what takes this many tensors, one after the other.
+/// True if F takes this many tensors as separate arguments.
 template <class F>
 concept TakesOne = std::is_invocable_v<F&, const at::Tensor&>;
 template <class F>
 concept TakesTwo = std::is_invocable_v<F&, const at::Tensor&, const at::Tensor&>;
 template <class F>
 concept TakesThree = std::is_invocable_v<F&, const at::Tensor&, const at::Tensor&, const at::Tensor&>;
-/// True for what takes them as a vector.
+/// True if F takes a vector of tensors.
 template <class F>
 concept TakesAll = std::is_invocable_v<F&, const Tensors&>;
 

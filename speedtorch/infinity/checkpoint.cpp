@@ -14,7 +14,6 @@
 #include "speedtorch/error.h"
 #include "speedtorch/files/archive.h"
 #include "speedtorch/infinity/errors.h"
-#include "speedtorch/infinity/infinity_batch.h"
 #include "speedtorch/system/new_file.h"
 
 namespace speedtorch::infinity {
@@ -23,7 +22,7 @@ namespace {
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-constexpr std::int64_t kMostTensors = 1 << 24;  ///< of an optimizer, or of random generators
+constexpr std::int64_t kMostTensors = 1 << 24;  ///< limit for an optimizer's states and for generators
 
 std::string names_of(const std::vector<NamedTensor>& tensors) {
   std::string names;
@@ -42,7 +41,7 @@ Tensors read(InputArchive& archive, const std::string& key, const std::vector<Na
   c10::IValue names;
   archive.read(key + "_names", names);
   if (names.toStringRef() != names_of(like))
-    throw InfinityBatchError("the checkpoint is of a model with other " + key + ": it has\n" +
+    throw InfinityBatchError("the checkpoint is of a model with other " + key + "; it has\n" +
                              names.toStringRef());
   Tensors found(like.size());
   for (std::size_t i = 0; i < like.size(); ++i) {
@@ -73,7 +72,7 @@ Tensors read(InputArchive& archive, const std::string& key) {
   return found;
 }
 
-/// Counts as one text: what is no tensor is little.
+/// All counts, as text. Tensors are stored separately.
 std::string text_of(const TrainingState& state) {
   std::ostringstream text;
   const EpochRecord& epoch = state.so_far;
@@ -103,7 +102,7 @@ bool read_text(const std::string& written, TrainingState& state) {
   return static_cast<bool>(text);
 }
 
-/// The sums of the epoch, to the bit, also where one is no number.
+/// The sums of the epoch in binary form, which preserves every bit, NaN included.
 at::Tensor sums_of(const EpochRecord& epoch) {
   at::Tensor sums = at::empty({static_cast<std::int64_t>(epoch.of_parts.size()) + 1}, at::kDouble);
   double* numbers = sums.mutable_data_ptr<double>();
@@ -134,11 +133,11 @@ void save_optimizer(OutputArchive& archive, const std::string& key, const Optimi
   archive.write(key, nested);
 }
 
-/// All that a checkpoint has, read before anything is changed.
+/// The contents of a checkpoint. All of it is read before anything is changed.
 struct Loaded {
   Tensors parameters;
   Tensors buffers;
-  std::vector<Tensors> own;  ///< states of optimizers of one's own
+  std::vector<Tensors> own;  ///< states of custom optimizers
   std::vector<InputArchive> stock;
   TrainingState state;
 };
@@ -152,7 +151,7 @@ Loaded read_all(InputArchive& archive, const Model& model, const std::vector<Opt
   c10::IValue kinds;
   archive.read("optimizers", kinds);
   if (kinds.toStringRef() != kinds_of(optimizers))
-    throw InfinityBatchError("the checkpoint is of other optimizers: it has\n" + kinds.toStringRef() +
+    throw InfinityBatchError("the checkpoint is of other optimizers; it has\n" + kinds.toStringRef() +
                              "and here are\n" + kinds_of(optimizers));
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
     if (optimizers[i].stock())
@@ -161,7 +160,7 @@ Loaded read_all(InputArchive& archive, const Model& model, const std::vector<Opt
       loaded.own[i] = read(archive, key_of(i));
     if (loaded.own[i].size() != (optimizers[i].stock() ? 0 : optimizers[i].own().state().size()))
       throw InfinityBatchError("the checkpoint has " + std::to_string(loaded.own[i].size()) +
-                               " states of the optimizer of one's own, which has another number of them");
+                               " states of the custom optimizer, which has another number of them");
   }
   loaded.state.random = read(archive, "random");
   loaded.state.random_of_epoch = read(archive, "random_of_epoch");
@@ -172,7 +171,7 @@ Loaded read_all(InputArchive& archive, const Model& model, const std::vector<Opt
   read_sums(sums, loaded.state.so_far);
   c10::IValue text;
   archive.read("state", text);
-  TORCH_CHECK(read_text(text.toStringRef(), loaded.state), "the state of training in it is not whole");
+  TORCH_CHECK(read_text(text.toStringRef(), loaded.state), "its state of training is incomplete");
   return loaded;
 }
 
@@ -232,16 +231,6 @@ TrainingState load_checkpoint(const std::string& path, const Model& model,
     move_states(optimizers[i]);
   }
   return std::move(loaded.state);
-}
-
-CheckpointEvery::CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps)
-    : training_(training), path_(std::move(path)), steps_(steps) {
-  if (steps < 1)
-    throw InfinityBatchError("a checkpoint every " + std::to_string(steps) + " steps; take 1 or more");
-}
-
-void CheckpointEvery::stepped(const Place& place) {
-  if (place.step % steps_ == 0) training_.save(path_);
 }
 
 }  // namespace speedtorch::infinity

@@ -1,4 +1,4 @@
-/// Training on a disk, to go on after the process is gone.
+/// Saves and loads the state of training.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,47 +12,31 @@
 #include "speedtorch/infinity/model.h"
 #include "speedtorch/infinity/optimizer.h"
 
-namespace speedtorch {
-class InfinityBatch;
-}
-
 namespace speedtorch::infinity {
 
-/// Where training was, besides parameters and states.
+/// The state of training besides parameters and optimizer states.
 struct TrainingState {
   Place place;
-  Tensors random;           ///< of the default generators now
-  Tensors random_of_epoch;  ///< and when the epoch began: its order of batches is drawn from that
+  Tensors random;           ///< of the default generators, now
+  Tensors random_of_epoch;  ///< of the default generators at the beginning of the epoch, which determine the
+                            ///< order of its batches
   std::map<std::string, MicroBatchSize::Entry> sizes;
-  EpochRecord so_far;  ///< of the running epoch, its loss times its samples
+  EpochRecord so_far;  ///< of the running epoch; its loss is the sum over samples
 };
 
-/// The default generators' states: the CPU's, and the device's where that is a GPU.
+/// The states of the default generators: the CPU's and, if `device` is a GPU, the device's.
 Tensors random_states(at::Device device);
 void set_random_states(const Tensors& states, at::Device device);
 
-/// In LibTorch's format. The file of that name is the old one or the new one, whole, whatever happens
-/// meanwhile: it is written beside, waited for on the disk, and given the name then. @throws FileError
+/// Writes a file in LibTorch's format. Atomic: the file is the old one or the new one, complete and on the
+/// disk. @throws FileError
 void save_checkpoint(const std::string& path, const Model& model, const std::vector<Optimizer>& optimizers,
                      const TrainingState& state);
 
-/// Puts parameters, buffers and states back. @throws, before anything is changed, FileError where it cannot
-/// be read or is damaged; InfinityBatchError where it is of a model with other parameters (names, shapes,
+/// Restores parameters, buffers and states. If it throws, nothing was changed. @throws FileError if the file
+/// cannot be read or is damaged; InfinityBatchError if it is of a model with other parameters (names, shapes,
 /// dtypes) or of other optimizers
 TrainingState load_checkpoint(const std::string& path, const Model& model,
                               const std::vector<Optimizer>& optimizers);
-
-/// Saves after each so many steps.
-class CheckpointEvery final : public Listener {
- public:
-  /// @throws InfinityBatchError for less than one
-  CheckpointEvery(InfinityBatch& training, std::string path, std::int64_t steps);
-  void stepped(const Place& place) override;
-
- private:
-  InfinityBatch& training_;
-  std::string path_;
-  std::int64_t steps_;
-};
 
 }  // namespace speedtorch::infinity

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Of |a - b|; NaN counts as infinite.
+/// The maximum of |a - b|; infinite for NaN.
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   const at::NoGradGuard no_grad;
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return kInfinity;

@@ -1,4 +1,4 @@
-/// What is kept of the batches that went by, so much and no more.
+/// A bounded history of past batches.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace speedtorch::infinity {
 
-/// How much a container keeps; what is older is dropped.
+/// The capacity of a container; older items are dropped.
 struct Keep {
-  std::int64_t batches = 0;  ///< the last so many, of whichever epochs
-  std::int64_t epochs = 0;   ///< the last so many, the running one among them
+  std::int64_t batches = 0;  ///< the last so many, across epochs
+  std::int64_t epochs = 0;   ///< the last so many, including the running one
 
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
   static Keep nothing() { return {0, 0}; }
@@ -26,7 +26,8 @@ struct Keep {
 template <class Item>
 class Container {
  public:
-  /// Gets each item before it is dropped (to write it to a disk, ...), also one that is never kept.
+  /// Receives each item before it is dropped, for example to write it to a disk; also items that are never
+  /// kept.
   using Dropped = std::function<void(Item&& item)>;
 
   explicit Container(Keep keep = Keep::nothing(), Dropped dropped = {})

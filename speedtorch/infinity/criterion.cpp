@@ -54,7 +54,7 @@ at::Tensor Criterion::operator()(const Tensors& outputs, const Tensors& targets,
     if (!loss.defined() || loss.dim() != 0)
       throw InfinityBatchError("the criterion gave " +
                                (loss.defined() ? "a tensor of shape " + c10::str(loss.sizes()) : "nothing") +
-                               "; a loss is one number without dimensions: take its mean() or sum()");
+                               "; a loss is one number without dimensions; take its mean() or sum()");
     if (of_parts && parts_.size() > 1) of_parts->push_back(loss.detach());
     if (part.factor != 1) loss = loss * part.factor;
     total = total.defined() ? total + loss : loss;
@@ -66,12 +66,13 @@ Reduction Criterion::reduction_named(const std::string& name) {
   if (name == "kSum") return Reduction::sum;
   if (name == "kMean" || name == "kBatchMean") return Reduction::mean;
   throw InfinityBatchError("the criterion's reduction is " + name +
-                           ", which gives a loss a sample; take kMean or kSum");
+                           ", which gives one loss per sample; take kMean or kSum");
 }
 
 double Criterion::class_weights(const at::Tensor& weights, std::int64_t ignored, const Tensors& targets) {
   const at::Tensor& target = targets.at(0);
-  if (at::isFloatingType(target.scalar_type())) return static_cast<double>(target.size(0));  // probabilities
+  if (at::isFloatingType(target.scalar_type()))
+    return static_cast<double>(target.size(0));  // class probabilities
   const at::Tensor counted = at::masked_select(target, at::ne(target, ignored));
   if (!weights.defined()) return static_cast<double>(counted.numel());
   return weights.index_select(0, counted).sum(at::kDouble).item<double>();

@@ -1,4 +1,4 @@
-/// The loss of a batch, and how it is made of the losses of its parts.
+/// The loss of a batch, and how it follows from the losses of its parts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,34 +13,35 @@
 
 namespace speedtorch::infinity {
 
-/// How the loss of a batch follows from losses of parts of it. `mean`: the mean of them, weighted by samples;
-/// `sum`: their sum; `coupled`: not at all, because each sample's loss depends on the others (contrastive
-/// losses): outputs are then made first, the loss of all of them, and then the model runs again for the
-/// gradients.
-enum class Reduction { mean, sum, coupled };
+/// How the loss of a batch follows from the losses of its parts.
+enum class Reduction {
+  mean,     ///< the mean, weighted by samples
+  sum,      ///< the sum
+  coupled,  ///< not at all, because the loss of a sample depends on other samples (contrastive losses): takes
+            ///< two passes
+};
 
-/// One loss, or several with factors. Copies are the same.
+/// One loss, or a weighted sum of several. Copies share the losses.
 class Criterion {
  public:
   using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
-  /// What the mean of these samples is divided by, where that is not their number.
+  /// Returns the divisor of the mean over these samples, if it is not their number.
   using Weight = std::function<double(const Tensors& targets)>;
 
   struct Part {
     std::string name;
     Loss loss;
-    /// As it is now: a module's options may be changed.
+    /// Evaluated for each batch, because a module's options may change.
     std::function<Reduction()> reduction = [] { return Reduction::mean; };
     Weight weight;  ///< empty: the number of samples
     double factor = 1;
-    /// What it holds itself, as weights of classes.
+    /// The tensors that the loss holds, such as class weights.
     std::function<Tensors()> tensors = [] { return Tensors(); };
   };
 
-  /// A module of LibTorch (torch::nn::CrossEntropyLoss, ...), whose options say the reduction, the weights of
-  /// classes and the index to ignore; or any callable of (output, target), of three (outputs, then targets)
-  /// or of (outputs, targets) that gives a number (a tensor without dimensions), or of (output) or (outputs)
-  /// alone.
+  /// A LibTorch module such as torch::nn::CrossEntropyLoss, whose options determine reduction, class weights
+  /// and ignored index; or a callable that returns a tensor without dimensions. Accepted arguments: (output,
+  /// target); three tensors, outputs before targets; (outputs, targets) as vectors; (output); (outputs).
   template <class Function>
   requires(!std::is_same_v<std::decay_t<Function>, Criterion>)
       Criterion(Function function)  // NOLINT(google-explicit-constructor): a loss is a criterion
@@ -57,23 +58,25 @@ class Criterion {
                     .reduction = [reduction] { return reduction; },
                     .weight = std::move(weight)}} {}
 
-  /// Several, added. @throws InfinityBatchError where there is none
+  /// Adds several criteria, each times its factor. @throws InfinityBatchError if there is none, or if the
+  /// numbers of criteria and factors differ
   static Criterion weighted(std::vector<std::pair<std::string, Criterion>> criteria,
                             std::vector<double> factors);
 
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
-  /// That of all parts; `coupled` where they differ or have weights of their own, which two passes do right.
+  /// The reduction of all parts. `coupled` if they differ or have their own weights; two passes are then
+  /// correct.
   [[nodiscard]] Reduction reduction() const;
-  /// What a mean is divided by: their number, or what the weight says. 0 where no sample counts.
+  /// The divisor of a mean: the number of samples, or their weight. 0 if no sample counts.
   [[nodiscard]] double weight(const Tensors& targets, std::int64_t samples) const;
   [[nodiscard]] bool weighs_targets() const;
-  /// All tensors that it holds itself.
+  /// All tensors that the losses hold.
   [[nodiscard]] Tensors tensors() const;
 
-  /// The loss, one number. @param of_parts gets that of each part, before its factor, where there are
-  /// several
-  /// @throws InfinityBatchError where a part gives a vector, also one of one element: it would be a loss a
-  /// sample of a micro-batch of one
+  /// Computes the loss, a tensor without dimensions.
+  /// @param of_parts receives the loss of each part, before its factor, if there are several
+  /// @throws InfinityBatchError if a part returns a vector, even of one element: in a micro-batch of one
+  /// sample it may be one loss per sample
   [[nodiscard]] at::Tensor operator()(const Tensors& outputs, const Tensors& targets,
                                       Tensors* of_parts = nullptr) const;
 

@@ -15,7 +15,8 @@
 namespace speedtorch::infinity {
 namespace {
 
-/// Rows `order[first]` to `order[first + count - 1]` of each tensor; the consecutive ones without a copy.
+/// Rows `order[first]` to `order[first + count - 1]` of each tensor. Without an order, consecutive rows
+/// without a copy.
 Tensors picked(const Tensors& tensors, const at::Tensor& order, std::int64_t first, std::int64_t count) {
   if (!order.defined()) return rows_of(tensors, first, count);
   Tensors rows;
@@ -30,7 +31,7 @@ Tensors picked(const Tensors& tensors, const at::Tensor& order, std::int64_t fir
   return rows;
 }
 
-/// Drawn by standard generators, so that it is the same on every machine and none of LibTorch's draws.
+/// Uses a standard generator: the order is the same on every machine and does not consume LibTorch's draws.
 at::Tensor shuffled(std::int64_t samples, std::uint64_t seed) {
   at::Tensor order = at::empty({samples}, at::kLong);
   auto* numbers = order.mutable_data_ptr<std::int64_t>();
@@ -54,8 +55,8 @@ Data::Data(std::vector<Batch> batches)
 Data Data::of_tensors(Tensors inputs, Tensors targets, Order order) {
   if (order.batch < 1)
     throw InfinityBatchError("a batch of " + std::to_string(order.batch) + " samples; take 1 or more");
-  const std::int64_t samples = Batch(inputs, targets).size();  // which checks the shapes
-  for (Tensors* const tensors : {&inputs, &targets})           // once, and not for each batch
+  const std::int64_t samples = Batch(inputs, targets).size();  // checks the shapes
+  for (Tensors* const tensors : {&inputs, &targets})           // once, not per batch
     for (at::Tensor& tensor : *tensors) tensor = resolved(tensor);
   return Data([=](std::int64_t epoch) -> Next {
     const auto seed = order.seed + static_cast<std::uint64_t>(epoch);

@@ -1,4 +1,4 @@
-/// Where batches come from, epoch after epoch.
+/// Sources of batches, epoch after epoch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,21 +18,20 @@ class MappedFile;
 
 namespace speedtorch::infinity {
 
-/// A handle: copies are the same source.
+/// A handle: copies share the source.
 class Data {
  public:
-  using Next = std::function<std::optional<Batch>()>;  ///< the next batch of an epoch; nothing after its last
-  /// Called at the begin of each epoch, the first of which is 0: what is shuffled is shuffled by that number,
-  /// so that training that was interrupted goes on in the same order.
+  using Next = std::function<std::optional<Batch>()>;  ///< the next batch of an epoch; empty after its last
+  /// Called at the beginning of each epoch; the first is 0. Shuffle by this number, so that interrupted
+  /// training resumes in the same order.
   using Start = std::function<Next(std::int64_t epoch)>;
 
   explicit Data(Start start) : start_(std::move(start)) {}
-  /// These batches each epoch, in this order.
+  /// The same batches in each epoch, in this order.
   Data(std::vector<Batch> batches);  // NOLINT(google-explicit-constructor): batches are data
 
-  /// A LibTorch DataLoader (of torch::data::make_data_loader), or any range whose elements are batches, have
-  /// `data` and `target`, or are vectors of such examples (a loader without Stack). The caller keeps it
-  /// alive.
+  /// A LibTorch DataLoader (of torch::data::make_data_loader), or a range of batches, of examples that have
+  /// `data` and `target`, or of vectors of such examples (a loader without Stack). The caller keeps it alive.
   template <class Loader>
   requires requires(Loader& loader) { ++loader.begin(); }
   explicit Data(Loader& loader) : start_([&loader](std::int64_t) { return walk(loader); }) {}
@@ -40,15 +39,16 @@ class Data {
   explicit Data(const std::unique_ptr<Loader>& loader) : Data(*loader) {}
 
   struct Order {
-    std::int64_t batch = 0;  ///< samples; the last batch has what is left
-    bool shuffle = false;    ///< anew each epoch
+    std::int64_t batch = 0;  ///< samples; the last batch has the remainder
+    bool shuffle = false;    ///< a new order in each epoch
     std::uint64_t seed = 0;  ///< of the order
-    bool drop_last = false;  ///< a last batch that is smaller
+    bool drop_last = false;  ///< omit a last batch that is smaller
   };
-  /// Rows of tensors. @throws InfinityBatchError where their first dimensions differ, or for a batch below 1
+  /// The rows of tensors. @throws InfinityBatchError if their first dimensions differ, or if order.batch is
+  /// below 1
   static Data of_tensors(Tensors inputs, Tensors targets, Order order);
-  /// Rows of mapped files (speedtorch/files/mapped_file.h), read when their micro-batch comes: batches may be
-  /// larger than memory. Of `inputs` and `targets` the rows are the samples.
+  /// The rows of mapped files (speedtorch/files/mapped_file.h), read when their micro-batch runs, so that
+  /// batches may exceed memory. The rows of `inputs` and `targets` are the samples.
   static Data of_files(std::vector<std::shared_ptr<MappedFile>> inputs,
                        std::vector<std::shared_ptr<MappedFile>> targets, Order order);
 

@@ -1,20 +1,19 @@
-/// The errors of training with batches larger than memory.
+/// Errors of training with batches larger than memory.
 #pragma once
 
 #include "speedtorch/error.h"
 
 namespace speedtorch::infinity {
 
-/// What was given cannot be trained with, or was used in the wrong order. what() names the thing and the
+/// The arguments cannot be used for training, or a call was out of order. what() names the cause and the
 /// cure. No gradient, parameter or state was changed.
 class InfinityBatchError : public Error {
  public:
   using Error::Error;
 };
 
-/// Memory did not suffice although everything was tried that may be: the micro-batch was one sample, or its
-/// size was fixed, or it was the optimizer's step. Parameters, states and gradients are as they were before
-/// the call, so that it can be made again.
+/// Memory ran out after all permitted retries: the micro-batch had one sample, its size was fixed, or the
+/// optimizer's step failed. Parameters, states and gradients are as before the call, which can be repeated.
 class OutOfMemory : public InfinityBatchError {
  public:
   using InfinityBatchError::InfinityBatchError;

@@ -8,7 +8,7 @@
 namespace speedtorch::infinity {
 namespace {
 
-/// How many parameters each group has. Learning rates and the like may change from step to step.
+/// The number of parameters per group. Learning rates and the like may change between steps.
 std::string options_of(const Optimizer& optimizer) {
   if (!optimizer.stock()) return std::to_string(optimizer.parameters().size()) + " parameters";
   std::string text;
@@ -35,48 +35,49 @@ std::string EventMonitor::Seen::kind() const {
   return c10::str(at::IntArrayRef(sizes), " ", dtype, " on ", device, trainable ? "" : ", frozen");
 }
 
-void EventMonitor::look_at(const Model& model, const std::vector<Optimizer>& optimizers,
+void EventMonitor::inspect(const Model& model, const std::vector<Optimizer>& optimizers,
                            const Criterion* criterion) {
   const std::vector<NamedTensor> parameters = model.named_parameters();
-  look_at_model(parameters, model.training());
-  look_at_optimizers(parameters, optimizers);
+  inspect_model(parameters, model.training());
+  inspect_optimizers(parameters, optimizers);
   std::vector<Reduction> reductions;
   if (criterion)
     for (const auto& part : criterion->parts()) reductions.push_back(part.reduction());
-  if (!first_look_ && !reductions_.empty() && !reductions.empty() && reductions != reductions_)
-    warnings_->warn(Warning::criterion_changed, "the criterion's reduction is not what it was a batch ago");
+  if (!first_inspection_ && !reductions_.empty() && !reductions.empty() && reductions != reductions_)
+    warnings_->warn(Warning::criterion_changed, "the criterion's reduction differs from the previous batch");
   if (!reductions.empty()) reductions_ = std::move(reductions);
-  first_look_ = false;
+  first_inspection_ = false;
 }
 
-/// In words; empty where nothing changed.
+/// A description of the change; empty if there is none.
 std::string EventMonitor::change_to(const std::vector<NamedTensor>& now) const {
   if (now.size() != parameters_.size())
-    return "the model has " + std::to_string(now.size()) + " parameters, a batch ago " +
+    return "the model has " + std::to_string(now.size()) + " parameters; in the previous batch it had " +
            std::to_string(parameters_.size());
   for (std::size_t i = 0; i < now.size(); ++i) {
     if (!parameters_[i].same_kind(now[i].tensor))
-      return "parameter " + now[i].name + " is " + Seen(now[i]).kind() + ", a batch ago " +
+      return "parameter " + now[i].name + " is " + Seen(now[i]).kind() + "; in the previous batch it was " +
              parameters_[i].kind();
     if (now[i].tensor.unsafeGetTensorImpl() != parameters_[i].parameter)
       return "parameter " + now[i].name +
-             " is another tensor than a batch ago: an optimizer that was made before does not have it";
+             " is another tensor than in the previous batch: an optimizer that was made before does not have "
+             "it";
   }
   return {};
 }
 
-void EventMonitor::look_at_model(const std::vector<NamedTensor>& now, bool training) {
+void EventMonitor::inspect_model(const std::vector<NamedTensor>& now, bool training) {
   const std::string change = change_to(now);
   std::string mode;
   if (change.empty() && training != training_)
-    mode = training ? "the model is in training mode, a batch ago in evaluation mode"
-                    : "the model is in evaluation mode, a batch ago in training mode";
-  if (!first_look_ && !(change + mode).empty()) warnings_->warn(Warning::model_changed, change + mode);
+    mode = training ? "the model is in training mode; in the previous batch it was in evaluation mode"
+                    : "the model is in evaluation mode; in the previous batch it was in training mode";
+  if (!first_inspection_ && !(change + mode).empty()) warnings_->warn(Warning::model_changed, change + mode);
   if (!change.empty()) parameters_ = std::vector<Seen>(now.begin(), now.end());
   training_ = training;
 }
 
-void EventMonitor::look_at_optimizers(const std::vector<NamedTensor>& parameters,
+void EventMonitor::inspect_optimizers(const std::vector<NamedTensor>& parameters,
                                       const std::vector<Optimizer>& optimizers) {
   if (optimizers.empty()) return;
   std::unordered_set<const void*> optimized;
@@ -90,18 +91,19 @@ void EventMonitor::look_at_optimizers(const std::vector<NamedTensor>& parameters
     if (!named.tensor.requires_grad() || optimized.contains(named.tensor.unsafeGetTensorImpl())) continue;
     warnings_->warn(
         Warning::optimizer_changed,
-        "parameter " + named.name + " requires a gradient and no optimizer has it: it stays as it is");
+        "parameter " + named.name + " requires a gradient, but no optimizer has it: it is not trained");
     break;
   }
-  if (!first_look_ && !options_.empty() && options != options_)
+  if (!first_inspection_ && !options_.empty() && options != options_)
     warnings_->warn(Warning::optimizer_changed,
-                    "the optimizers' groups of parameters are not what they were a batch ago");
+                    "the optimizers' groups of parameters differ from the previous batch");
   options_ = std::move(options);
 }
 
 void EventMonitor::batch_made() {
   if (waiting_for_gradients_ > 0)
-    warnings_->warn(Warning::missing_backward, "outputs of a second batch, and the first had no backward()");
+    warnings_->warn(Warning::missing_backward,
+                    "outputs of a second batch were made before backward() of the first");
   ++waiting_for_gradients_;
 }
 

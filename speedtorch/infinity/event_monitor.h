@@ -1,4 +1,4 @@
-/// Sees what a training loop of one's own leaves out, and what was changed behind its back.
+/// Detects missing calls in a custom training loop, and unexpected changes of what it trains.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,23 @@
 
 namespace speedtorch::infinity {
 
-/// Follows the order outputs, gradients, step, zero_grad, and compares model, optimizers and criterion with
-/// what they were the batch before. Says what it finds through the warnings, whose plan decides what becomes
-/// of it.
+/// Checks the order outputs, gradients, step, zero_grad, and compares model, optimizers and criterion with
+/// the batch before. Reports through Warnings.
 class EventMonitor {
  public:
   explicit EventMonitor(std::shared_ptr<Warnings> warnings) : warnings_(std::move(warnings)) {}
 
-  /// Before each batch.
-  void look_at(const Model& model, const std::vector<Optimizer>& optimizers, const Criterion* criterion);
-  void batch_made();      ///< outputs without their gradients yet
-  void gradients_made();  ///< by this library, for one batch
-  /// @param there is any parameter's gradient defined?
+  /// Call it before each batch.
+  void inspect(const Model& model, const std::vector<Optimizer>& optimizers, const Criterion* criterion);
+  void batch_made();      ///< outputs were made; their gradients are still to come
+  void gradients_made();  ///< this library made the gradients of one batch
+  /// @param there true if any parameter has a gradient
   void stepping(bool there);
   void zeroing();
-  void gradients_dropped();  ///< by this library, because their batch failed
+  void gradients_dropped();  ///< this library dropped them because their batch failed
 
  private:
-  /// A parameter. Compared before each batch and put into words where it differs only: words cost 3 us a
+  /// A parameter as of the last batch. Described in words only if it changed, because words cost 3 us per
   /// parameter.
   struct Seen {
     explicit Seen(const NamedTensor& named);
@@ -43,19 +42,19 @@ class EventMonitor {
     at::Device device;
     bool trainable;
   };
-  void look_at_model(const std::vector<NamedTensor>& now, bool training);
+  void inspect_model(const std::vector<NamedTensor>& now, bool training);
   [[nodiscard]] std::string change_to(const std::vector<NamedTensor>& now) const;
-  void look_at_optimizers(const std::vector<NamedTensor>& parameters,
+  void inspect_optimizers(const std::vector<NamedTensor>& parameters,
                           const std::vector<Optimizer>& optimizers);
 
   std::shared_ptr<Warnings> warnings_;
-  bool first_look_ = true;
+  bool first_inspection_ = true;
   std::vector<Seen> parameters_;
   bool training_ = true;
-  std::vector<std::string> options_;  ///< of each optimizer, in words
+  std::vector<std::string> options_;  ///< one description per optimizer
   std::vector<Reduction> reductions_;
   std::int64_t batches_with_gradients_ = 0;  ///< since the last zero_grad
-  std::int64_t waiting_for_gradients_ = 0;   ///< batches since their outputs were made
+  std::int64_t waiting_for_gradients_ = 0;   ///< batches whose outputs were made
   bool stepped_ = false;                     ///< since the last zero_grad
 };
 

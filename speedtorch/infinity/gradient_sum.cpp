@@ -16,9 +16,9 @@ constexpr int kBlock = 32;  ///< micro-batches
 
 bool is_dense(const at::Tensor& tensor) { return tensor.layout() == at::kStrided; }
 
-/// True where nobody else holds the tensor's memory, and there is no more of it than the tensor's. The
-/// gradients of a linear layer are views (transposed, reshaped): each holds its base, which nobody else may
-/// then.
+/// True if no other tensor shares the memory and the storage has no more bytes than the tensor. Gradients of
+/// a linear layer are views (transposed, reshaped) that hold their base; then no other tensor may share the
+/// base.
 bool is_alone(const at::Tensor& tensor) {
   if (tensor.use_count() > 1 || tensor.storage().nbytes() != tensor.nbytes()) return false;
   if (!tensor.is_view()) return tensor.storage().use_count() <= 1;
@@ -26,11 +26,11 @@ bool is_alone(const at::Tensor& tensor) {
          tensor.is_alias_of(tensor._base());
 }
 
-/// Marked as conjugated or negated instead of being so: an addition to such a tensor takes memory.
+/// True if the tensor is only marked as conjugated or negated. Adding to such a tensor allocates.
 bool is_marked(const at::Tensor& tensor) { return tensor.is_conj() || tensor.is_neg(); }
 
-/// A tensor to add to in place: laid out as the parameter is, and shared with nobody. A backward may hand out
-/// the same memory twice (a + b), or an expanded number.
+/// Returns a tensor for in-place addition, in the parameter's layout and not shared. A backward pass may
+/// return the same memory twice (a + b), or an expanded number.
 at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   if (!is_dense(gradient)) return gradient;
   if (is_alone(gradient) && gradient.strides() == parameter.strides() &&
@@ -44,8 +44,7 @@ at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   return copy;
 }
 
-/// What each place of `into` becomes when `more` is added, where that is another tensor than now; undefined
-/// where `more` can be added in place or is not there.
+/// The new tensors of `into` after adding `more`; undefined if `more` is added in place or undefined.
 Tensors replacements(const Tensors& into, const Tensors& more) {
   Tensors ready(into.size());
   for (std::size_t i = 0; i < into.size(); ++i) {
@@ -58,20 +57,25 @@ Tensors replacements(const Tensors& into, const Tensors& more) {
   return ready;
 }
 
+/// Adds `more` to `into`. Allocates before it changes anything.
+void add_all(Tensors& into, const Tensors& more) {
+  Tensors ready = replacements(into, more);
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    if (ready[i].defined())
+      into[i] = std::move(ready[i]);
+    else if (more[i].defined())
+      into[i].add_(more[i]);
+  }
+}
+
 }  // namespace
 
 GradientSum::GradientSum(Tensors parameters)
     : parameters_(std::move(parameters)), sums_(parameters_.size()), total_(parameters_.size()) {}
 
-/// Adds the block's sums to the total, all or none.
+/// Adds the block's sums to the total. All or nothing.
 void GradientSum::fold() {
-  Tensors ready = replacements(total_, sums_);
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (ready[i].defined())
-      total_[i] = std::move(ready[i]);
-    else if (sums_[i].defined())
-      total_[i].add_(sums_[i]);
-  }
+  add_all(total_, sums_);
   sums_.assign(parameters_.size(), {});
   in_sums_ = 0;
 }
@@ -86,20 +90,14 @@ void GradientSum::add(Tensors gradients) {
     else if (is_dense(gradients[i]) && is_marked(gradients[i]))
       gradients[i] = gradients[i].resolve_conj().resolve_neg();
   }
-  Tensors ready = replacements(sums_, gradients);
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (ready[i].defined())
-      sums_[i] = std::move(ready[i]);
-    else if (gradients[i].defined())
-      sums_[i].add_(gradients[i]);
-  }
+  add_all(sums_, gradients);
   ++in_sums_;
 }
 
 void GradientSum::scale(double factor) {
   const at::NoGradGuard no_grad;
   fold();
-  Tensors factors(total_.size());  // a number would be made a tensor at each multiplication, which may fail
+  Tensors factors(total_.size());  // allocated first: multiplying by a number allocates a tensor
   Tensors scaled(total_.size());
   for (std::size_t i = 0; i < total_.size(); ++i) {
     if (!total_[i].defined()) continue;
@@ -119,13 +117,9 @@ void GradientSum::publish() {
   fold();
   Tensors gradients;
   for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
-  Tensors ready = replacements(gradients, total_);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (ready[i].defined())
-      parameters_[i].mutable_grad() = std::move(ready[i]);
-    else if (total_[i].defined())
-      gradients[i].add_(total_[i]);
-  }
+  add_all(gradients, total_);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined()) parameters_[i].mutable_grad() = std::move(gradients[i]);
   total_.assign(parameters_.size(), {});
 }
 

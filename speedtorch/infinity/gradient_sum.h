@@ -1,4 +1,4 @@
-/// The gradients of a batch, added up from those of its micro-batches.
+/// The gradients of a batch: the sum of those of its micro-batches.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,33 +9,33 @@
 
 namespace speedtorch::infinity {
 
-/// Sums beside the parameters' `.grad`, which are only touched by publish(): a batch that fails half-way
-/// leaves them as they were. What can run out of memory is done before anything is changed.
+/// Keeps its sums apart from the parameters' `.grad`. Only publish() changes those, so a batch that fails
+/// half-way leaves them unchanged. Each function allocates before it changes anything.
 class GradientSum {
  public:
-  /// @param parameters each once; all require a gradient
+  /// @param parameters distinct; all require a gradient
   explicit GradientSum(Tensors parameters);
 
   [[nodiscard]] const Tensors& parameters() const { return parameters_; }
 
-  /// Adds one gradient a parameter (undefined: none). Dense ones are added in place; the first is taken over
-  /// where nothing else holds it. When it throws, the sums are as before.
+  /// Adds one gradient per parameter; undefined: none. Dense gradients are added in place; the first one is
+  /// taken over if nothing else shares its memory. Strong exception guarantee.
   void add(Tensors gradients);
 
-  /// Multiplies the sums by `factor`. When it throws, they are as before.
+  /// Multiplies the sums by `factor`. Strong exception guarantee.
   void scale(double factor);
 
-  /// Adds the sums to the parameters' gradients and forgets them. When it throws, neither has changed.
+  /// Adds the sums to the parameters' gradients and clears them. Strong exception guarantee.
   void publish();
 
-  /// The sums themselves, taken out: one a parameter, undefined where no micro-batch had one.
+  /// Returns the sums and clears them: one per parameter, undefined if no micro-batch had one.
   Tensors take();
 
  private:
   void fold();
   Tensors parameters_;
-  Tensors sums_;   ///< of the last micro-batches, at most kBlock
-  Tensors total_;  ///< of those before
+  Tensors sums_;   ///< of the current block of at most kBlock micro-batches
+  Tensors total_;  ///< of the blocks before
   int in_sums_ = 0;
 };
 

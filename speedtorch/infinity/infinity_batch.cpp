@@ -11,7 +11,7 @@
 
 namespace speedtorch {
 
-using namespace infinity;  // NOLINT(google-build-using-namespace): its own parts
+using namespace infinity;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
@@ -21,7 +21,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Adds the loss of a batch, and those of its parts, with the samples as weights.
+/// Adds the loss of a batch and of its parts, weighted by samples.
 void add_weighted(const BatchResult& result, double& loss, std::vector<double>& of_parts) {
   const auto weight = static_cast<double>(result.samples);
   loss += result.loss * weight;
@@ -29,7 +29,7 @@ void add_weighted(const BatchResult& result, double& loss, std::vector<double>& 
   for (std::size_t i = 0; i < of_parts.size(); ++i) of_parts[i] += result.of_parts[i] * weight;
 }
 
-/// The means, of what add_weighted() added up.
+/// Divides the sums of add_weighted() by the samples.
 template <class Record>
 void write_means(Record& record, double loss, const std::vector<double>& of_parts) {
   const auto samples = static_cast<double>(record.samples);
@@ -38,29 +38,37 @@ void write_means(Record& record, double loss, const std::vector<double>& of_part
   for (double& part : record.of_parts) part /= samples;
 }
 
-/// Evaluation mode while it lives; then each module is in the mode in which it was.
-class Evaluating {
+/// Runs `work`; if memory runs out, empties LibTorch's cache and runs it once more.
+template <class Work>
+void retry_with_empty_cache(at::Device device, const Work& work) {
+  if (had_memory_for(work)) return;
+  free_cached_memory(device);
+  work();
+}
+
+/// Evaluation mode while it lives; then restores the mode of each module.
+class EvaluationMode {
  public:
-  explicit Evaluating(const Model& model) : modes_(model.modes()) { model.train(false); }
-  ~Evaluating() { Model::set_modes(modes_); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
+  explicit EvaluationMode(const Model& model) : modes_(model.modes()) { model.train(false); }
+  ~EvaluationMode() { Model::set_modes(modes_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
   Model::Modes modes_;
   at::NoGradGuard no_grad_;
 };
 
-/// A variable that is put back at the end of the scope, however that comes.
+/// Sets a variable, and sets it to another value at the end of the scope.
 template <class T>
-class Meanwhile {
+class ScopedValue {
  public:
-  Meanwhile(T& variable, T value, T afterwards) : variable_(variable), afterwards_(afterwards) {
+  ScopedValue(T& variable, T value, T afterwards) : variable_(variable), afterwards_(afterwards) {
     variable = value;
   }
-  ~Meanwhile() { variable_ = afterwards_; }
-  Meanwhile(const Meanwhile&) = delete;
-  Meanwhile& operator=(const Meanwhile&) = delete;
+  ~ScopedValue() { variable_ = afterwards_; }
+  ScopedValue(const ScopedValue&) = delete;
+  ScopedValue& operator=(const ScopedValue&) = delete;
 
  private:
   T& variable_;
@@ -94,36 +102,35 @@ InfinityBatch::InfinityBatch(Model model, std::vector<Optimizer> optimizers, Cri
   set_data(std::move(data));
 }
 
-/// Outputs whose gradients are still to come hold the micro-batches, which must not call what is gone.
+/// Outputs whose backward pass is still to come share the hooks, which must not call this object.
 InfinityBatch::~InfinityBatch() {
-  if (!micro_batches_) return;
-  micro_batches_->on_micro_batch = {};
-  micro_batches_->on_gradients = {};
-  micro_batches_->other_bytes = {};
+  if (micro_batches_) micro_batches_->set_hooks({});
 }
 
 void InfinityBatch::set_model(Model model) {
   if (model_) return warnings_->warn(Warning::set_twice, "the model was set before; the first one stays");
-  micro_batches_ =
-      std::make_shared<MicroBatches>(model,
-                                     MicroBatchesOptions{.micro_batch = options_.micro_batch,
-                                                         .memory_budget = options_.memory_budget,
-                                                         .output_device = options_.backward_device,
-                                                         .check_criterion = options_.check_criterion,
-                                                         .batch_norm = options_.batch_norm,
-                                                         .offload_at_least = options_.offload_at_least,
-                                                         .prefetch = options_.prefetch},
-                                     warnings_);
+  micro_batches_.emplace(model,
+                         MicroBatchesOptions{.micro_batch = options_.micro_batch,
+                                             .memory_budget = options_.memory_budget,
+                                             .output_device = options_.backward_device,
+                                             .check_criterion = options_.check_criterion,
+                                             .batch_norm = options_.batch_norm,
+                                             .offload_at_least = options_.offload_at_least,
+                                             .prefetch = options_.prefetch},
+                         warnings_);
   model_ = std::move(model);
-  micro_batches_->on_micro_batch = [this](const MicroBatches::Progress& progress) {
-    tell([&](Listener& listener) { listener.micro_batch(place_, progress); });
-  };
-  micro_batches_->on_gradients = [this] { monitor_.gradients_made(); };
-  micro_batches_->other_bytes = [this] {
+  const auto other_bytes = [this] {
     std::int64_t bytes = 0;
     for (const Optimizer& optimizer : optimizers_) bytes += state_host_ ? 0 : state_bytes(optimizer);
     return bytes;
   };
+  micro_batches_->set_hooks({.on_micro_batch =
+                                 [this](const MicroBatchProgress& progress) {
+                                   notify(
+                                       [&](Listener& listener) { listener.micro_batch(place_, progress); });
+                                 },
+                             .on_gradients = [this] { monitor_.gradients_made(); },
+                             .other_bytes = other_bytes});
 }
 
 void InfinityBatch::set_optimizer(Optimizer optimizer) { set_optimizers({std::move(optimizer)}); }
@@ -137,7 +144,7 @@ void InfinityBatch::set_optimizers(std::vector<Optimizer> optimizers) {
 void InfinityBatch::set_criterion(Criterion criterion) {
   if (criterion_)
     return warnings_->warn(Warning::set_twice, "the criterion was set before; the first one stays");
-  static_cast<void>(criterion.reduction());  // refuses what gives a loss a sample
+  static_cast<void>(criterion.reduction());  // throws for one loss per sample
   criterion_ = std::move(criterion);
 }
 
@@ -152,9 +159,9 @@ void InfinityBatch::listen(std::shared_ptr<Listener> listener) {
   listeners_.push_back(std::move(listener));
 }
 
-/// By number: a listener may bring another one.
+/// By index, because a listener may add another one.
 template <class Call>
-void InfinityBatch::tell(Call call) {
+void InfinityBatch::notify(Call call) {
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     const auto listener = listeners_[i];
     call(*listener);
@@ -180,32 +187,32 @@ MicroBatches& InfinityBatch::micro_batches() {
 EpochRecord InfinityBatch::train(std::int64_t epochs) {
   if (epochs < 0) throw InfinityBatchError("train(" + std::to_string(epochs) + "): take 0 epochs or more");
   clear_containers();
-  const Meanwhile<std::int64_t> until(place_.epochs, place_.epoch + epochs, 0);
-  tell([&](Listener& listener) { listener.train_begins(place_); });
+  const ScopedValue<std::int64_t> until(place_.epochs, place_.epoch + epochs, 0);
+  notify([&](Listener& listener) { listener.train_begins(place_); });
   EpochRecord last;
   const auto stopped = [&] {
     return std::any_of(listeners_.begin(), listeners_.end(),
                        [](const auto& listener) { return listener->stop(); });
   };
   for (std::int64_t done = 0; done < epochs && !stopped(); ++done) last = epoch();
-  tell([&](Listener& listener) { listener.train_ends(place_); });
+  notify([&](Listener& listener) { listener.train_ends(place_); });
   return last;
 }
 
-/// One that was interrupted goes on with the batch that it was in.
+/// Resumes an interrupted epoch with its current batch.
 EpochRecord InfinityBatch::epoch() {
   require_all();
   if (!data_) throw InfinityBatchError("there is no data yet: set_data() before training");
   const auto start = Clock::now();
   if (!next_) {
     next_ = start_epoch();
-    tell([&](Listener& listener) { listener.epoch_begins(place_); });
+    notify([&](Listener& listener) { listener.epoch_begins(place_); });
   }
   bool stopped = false;
   while (!stopped) {
     if (!pending_) pending_ = next_();
     if (!pending_) break;
-    one_batch(Batch(*pending_));
+    train_batch(Batch(*pending_));
     for (const auto& listener : listeners_) stopped = stopped || listener->stop();
   }
   next_ = {};
@@ -217,12 +224,12 @@ EpochRecord InfinityBatch::epoch() {
   record.seconds = seconds_since(start);
   ++place_.epoch;
   place_.batch = 0;
-  tell([&](Listener& listener) { listener.epoch_ends(record); });
+  notify([&](Listener& listener) { listener.epoch_ends(record); });
   return record;
 }
 
-/// The data of this epoch from its begin, or from where it was interrupted: then its order is drawn as it
-/// was, and what is random after that as it would have been.
+/// The data of this epoch from its beginning, or from where it was interrupted. Then the order is drawn as
+/// before, and later random draws are as they would have been.
 Data::Next InfinityBatch::start_epoch() {
   inputs_.begin_epoch();
   outputs_.begin_epoch();
@@ -230,10 +237,7 @@ Data::Next InfinityBatch::start_epoch() {
   losses_.begin_epoch();
   Data::Next next;
   const auto start = [&] { next = resumed_ && resumed_->place.batch > 0 ? resumed_epoch() : new_epoch(); };
-  if (!had_memory_for(start)) {
-    free_cached_memory(forward_device());
-    start();
-  }
+  retry_with_empty_cache(forward_device(), start);
   resumed_.reset();
   return next;
 }
@@ -252,15 +256,15 @@ Data::Next InfinityBatch::resumed_epoch() {
   Data::Next next = data_->start(place_.epoch);
   for (std::int64_t done = 0; done < place_.batch; ++done)
     if (!next())
-      throw InfinityBatchError("the data has fewer batches an epoch than when the checkpoint was saved");
+      throw InfinityBatchError("the data has fewer batches per epoch than when the checkpoint was saved");
   set_random_states(resumed_->random, forward_device());
   return next;
 }
 
-void InfinityBatch::one_batch(const Batch& batch) {
-  tell([&](Listener& listener) { listener.batch_begins(place_, batch); });
+void InfinityBatch::train_batch(const Batch& batch) {
+  notify([&](Listener& listener) { listener.batch_begins(place_, batch); });
   Kept kept;
-  const BatchResult result = step_of(batch, kept);
+  const BatchResult result = gradients_and_step(batch, kept);
   pending_.reset();
   ++place_.batch;
   add_weighted(result, totals_.loss, totals_.of_parts);
@@ -271,29 +275,23 @@ void InfinityBatch::one_batch(const Batch& batch) {
   all.refusals += result.refusals;
   zero_grad();
   add_to_containers(std::move(kept), result);
-  tell([&](Listener& listener) { listener.stepped(place_); });
+  notify([&](Listener& listener) { listener.stepped(place_); });
 }
 
-/// Gradients and step, or no trace of them.
-BatchResult InfinityBatch::step_of(const Batch& batch, Kept& kept) {
-  const Meanwhile<bool> in_batch(in_batch_, true, false);
+/// Computes gradients and steps. If it throws, restores buffers and generators and drops the gradients.
+BatchResult InfinityBatch::gradients_and_step(const Batch& batch, Kept& kept) {
+  const ScopedValue<bool> in_batch(in_batch_, true, false);
   const auto start = Clock::now();
   std::optional<Undo> before;
   const auto note = [&] { before.emplace(*model_, forward_device()); };
-  if (!had_memory_for(note)) {
-    free_cached_memory(forward_device());
-    note();
-  }
+  retry_with_empty_cache(forward_device(), note);
   const BatchResult result = gradients(batch);
   try {
     const BatchRecord record{
         .place = place_, .batch = &batch, .result = &result, .seconds = seconds_since(start)};
-    tell([&](Listener& listener) { listener.batch_ends(record); });
+    notify([&](Listener& listener) { listener.batch_ends(record); });
     const auto copy = [&] { kept = to_keep(batch, result); };
-    if (!had_memory_for(copy)) {
-      free_cached_memory(forward_device());
-      copy();
-    }
+    retry_with_empty_cache(forward_device(), copy);
     step();
   } catch (...) {
     before->restore();
@@ -309,17 +307,17 @@ void InfinityBatch::drop_gradients() {
 }
 
 BatchResult InfinityBatch::gradients(const Batch& batch) {
-  monitor_.look_at(*model_, optimizers_, &*criterion_);
-  attend_states();
+  monitor_.inspect(*model_, optimizers_, &*criterion_);
+  place_states();
   return micro_batches_->backward(batch, *criterion_, outputs_.wants() || targets_.wants());
 }
 
-void InfinityBatch::attend_states() {
+void InfinityBatch::place_states() {
   for (const Optimizer& optimizer : optimizers_)
-    if (state_host_) state_host_->attend(optimizer);
+    if (state_host_) state_host_->place_states(optimizer);
 }
 
-/// Made before the step: what fails afterwards could not be made again.
+/// Made before the step, because it may fail, and a step cannot be repeated.
 InfinityBatch::Kept InfinityBatch::to_keep(const Batch& batch, const BatchResult& result) const {
   Kept kept;
   if (outputs_.wants()) kept.outputs = on_device(result.outputs, at::kCPU);
@@ -346,7 +344,7 @@ at::Tensor InfinityBatch::batch(const at::Tensor& inputs) {
 Tensors InfinityBatch::batch(const Tensors& inputs) {
   MicroBatches& work = micro_batches();
   if (at::GradMode::is_enabled()) {
-    monitor_.look_at(*model_, optimizers_, criterion_ ? &*criterion_ : nullptr);
+    monitor_.inspect(*model_, optimizers_, criterion_ ? &*criterion_ : nullptr);
     monitor_.batch_made();
   }
   return work.outputs(inputs);
@@ -369,7 +367,7 @@ void InfinityBatch::step() {
   if (optimizers_.empty())
     throw InfinityBatchError("there is no optimizer yet: set_optimizer() before step()");
   monitor_.stepping(has_gradients());
-  attend_states();
+  place_states();
   guard_.step(optimizers_);
   ++place_.step;
 }
@@ -382,7 +380,7 @@ void InfinityBatch::zero_grad() {
 Evaluation InfinityBatch::eval(const Data& data, const std::map<std::string, Metric>& metrics) {
   MicroBatches& work = micro_batches();
   if (!criterion_) throw InfinityBatchError("there is no criterion yet: set_criterion() before eval()");
-  const Evaluating evaluating(*model_);
+  const EvaluationMode evaluating(*model_);
   Evaluation found;
   double loss = 0;
   std::vector<double> of_parts;
@@ -429,15 +427,15 @@ void InfinityBatch::check_devices() const {
   if (!criterion_) return;
   for (const at::Tensor& tensor : criterion_->tensors())
     if (tensor.device() != backward_device())
-      warnings_->warn(Warning::device, "a tensor of the criterion's is on " + tensor.device().str() +
-                                           ", and outputs and targets come on " + backward_device().str());
+      warnings_->warn(Warning::device, "a tensor of the criterion is on " + tensor.device().str() +
+                                           ", but outputs and targets are on " + backward_device().str());
 }
 
 void InfinityBatch::save(const std::string& path) {
   if (in_batch_)
     throw InfinityBatchError(
-        "save() between gradients and step of a batch, whose draws and statistics are half made: call it in "
-        "stepped() or between epochs");
+        "save() was called between gradients and step of a batch, whose draws and statistics are incomplete; "
+        "call it in stepped() or between epochs");
   TrainingState state{.place = place_,
                       .random = random_states(forward_device()),
                       .random_of_epoch = random_of_epoch_,

@@ -19,7 +19,7 @@ struct LayerWatch::State {
   bool batch_statistics = false;
   int depth = 0;
   int instance_norm = 0;  ///< the depth at which one runs; 0: none
-  std::string layer;      ///< of the outermost operation that runs
+  std::string layer;      ///< of the running outermost operation
   Clock::time_point start;
   at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
   State* outer = nullptr;
@@ -31,10 +31,10 @@ struct LayerWatch::State {
 
 namespace {
 
-/// Callbacks of record functions are plain functions: this is whom they mean.
+/// Record functions take plain functions as callbacks, so the current watch is a thread-local.
 thread_local LayerWatch::State* watching = nullptr;
 
-/// Position of `training` among the arguments; negative for other operations.
+/// The position of `training` among the arguments; negative for other operations.
 int training_argument(std::string_view operation) {
   if (operation == "aten::batch_norm" || operation == "aten::native_batch_norm") return 5;
   if (operation == "aten::_batch_norm_impl_index" || operation == "aten::cudnn_batch_norm") return 5;
@@ -55,7 +55,7 @@ void LayerWatch::State::find_layer(const c10::IValue& value) {
 void LayerWatch::State::begin(const at::RecordFunction& function) {
   ++depth;
   const std::string_view operation = function.name();
-  // Instance normalisation calls batch normalisation with each sample as a batch of its own.
+  // Instance normalisation calls batch normalisation with each sample as a batch.
   if (operation == "aten::instance_norm" && instance_norm == 0) instance_norm = depth;
   const int training = training_argument(operation);
   batch_norm = batch_norm || training >= 0;

@@ -1,4 +1,4 @@
-/// Looks at the operations of a forward pass from outside, whatever the model is made of.
+/// Observes the operations of a forward pass, whatever the model consists of.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace speedtorch::infinity {
 
-/// While it lives: the outermost operations of this thread, by LibTorch's record functions. The time of an
-/// operation is that of the layer one of whose parameters it takes. On a GPU that is the time to queue it.
+/// While it lives, it observes the outermost operations of this thread through LibTorch's record functions.
+/// The time of an operation counts for the layer that owns one of its parameters. On a GPU this is the time
+/// to queue it.
 class LayerWatch {
  public:
-  /// `names` costs half of `arguments` and sees that a batch normalisation ran, but not of what.
+  /// `names` costs half of `arguments`. It detects a batch normalisation, but not the kind of its statistics.
   enum class Sees { names, arguments };
-  /// @param model null: nothing is timed
+  /// @param model null: no times
   explicit LayerWatch(const Model* model = nullptr, Sees sees = Sees::arguments);
   ~LayerWatch();
   LayerWatch(const LayerWatch&) = delete;
   LayerWatch& operator=(const LayerWatch&) = delete;
 
-  [[nodiscard]] bool saw_batch_norm() const;  ///< of whatever statistics
-  /// True once a batch normalisation took its statistics from the samples themselves. Only a watch that sees
-  /// arguments knows. @throws std::logic_error for another
+  [[nodiscard]] bool saw_batch_norm() const;  ///< with any statistics
+  /// True if a batch normalisation took its statistics from its samples. @throws std::logic_error for a watch
+  /// that sees names only
   [[nodiscard]] bool saw_batch_statistics() const;
-  /// Seconds by layer ("0", "encoder.linear").
+  /// Seconds per layer ("0", "encoder.linear").
   [[nodiscard]] const std::map<std::string, double>& seconds() const;
 
   struct State;
@@ -35,7 +36,7 @@ class LayerWatch {
   std::unique_ptr<State> state_;
 };
 
-/// "encoder.linear" of "encoder.linear.weight"; empty of "weight".
+/// Returns "encoder.linear" for "encoder.linear.weight", and an empty string for "weight".
 std::string layer_of(const std::string& parameter);
 
 }  // namespace speedtorch::infinity

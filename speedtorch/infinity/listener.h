@@ -1,34 +1,34 @@
-/// Who wants to know how training goes: progress bars, files, graphical interfaces, one's own code.
+/// Callbacks during training: progress bars, files, graphical interfaces, user code.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "speedtorch/infinity/micro_batches.h"
+#include "speedtorch/infinity/batch_result.h"
 
 namespace speedtorch::infinity {
 
-/// Where training is.
+/// The position of training.
 struct Place {
   std::int64_t epoch = 0;   ///< from 0
-  std::int64_t epochs = 0;  ///< that train() was asked for, counted from 0 too; 0 outside of it
+  std::int64_t epochs = 0;  ///< the end of the current train() call, in epochs from 0; 0 outside of train()
   std::int64_t batch = 0;   ///< in this epoch, from 0
-  std::int64_t step = 0;    ///< steps that were made so far
+  std::int64_t step = 0;    ///< steps done in total
 };
 
-/// A batch after its gradients were made.
+/// A batch whose gradients are complete.
 struct BatchRecord {
   Place place;
   const Batch* batch = nullptr;
   const BatchResult* result = nullptr;
-  double seconds = 0;  ///< of forward and backward
+  double seconds = 0;  ///< of forward and backward pass
 };
 
 /// Means are weighted by samples.
 struct EpochRecord {
   Place place;
   double loss = 0;
-  std::vector<double> of_parts;  ///< the criterion's, where it has several
+  std::vector<double> of_parts;  ///< one loss per part of the criterion; empty if it has one part
   std::int64_t samples = 0;
   std::int64_t batches = 0;
   std::int64_t micro_batches = 0;
@@ -37,23 +37,23 @@ struct EpochRecord {
   double seconds = 0;
 };
 
-/// Called from the thread that trains, in the order of these functions; what one throws ends training, and
-/// InfinityBatch::epoch() says where it goes on. By default each does nothing.
+/// Called from the training thread, in the order of these functions. An exception ends training;
+/// InfinityBatch::epoch() says where it resumes. The default of each function is a no-op.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void train_begins(const Place&) {}
   virtual void epoch_begins(const Place&) {}
   virtual void batch_begins(const Place&, const Batch&) {}
-  /// Also of eval() and of batch(). It must not begin a batch itself.
-  virtual void micro_batch(const Place&, const MicroBatches::Progress&) {}
-  /// The gradients are there and the step comes next: the place to clip them.
+  /// Called in eval() and batch() too. Must not begin a batch.
+  virtual void micro_batch(const Place&, const MicroBatchProgress&) {}
+  /// The gradients are complete and the step follows: clip gradients here.
   virtual void batch_ends(const BatchRecord&) {}
   virtual void stepped(const Place&) {}
-  /// Training stands at the begin of the next epoch, and may be saved.
+  /// Training is at the beginning of the next epoch and may be saved.
   virtual void epoch_ends(const EpochRecord&) {}
   virtual void train_ends(const Place&) {}
-  /// True ends training after this step.
+  /// Return true to end training after this step.
   virtual bool stop() { return false; }
 };
 

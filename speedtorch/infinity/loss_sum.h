@@ -1,4 +1,4 @@
-/// The losses of micro-batches made up to that of their batch.
+/// Sums the losses of micro-batches to the loss of their batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,7 @@
 
 namespace speedtorch::infinity {
 
-/// Numbers of one element with factors; they are only looked at when their sum is asked for, so that nothing
-/// waits for the device in between.
+/// A weighted sum of losses. Reads their values only in value(), so that nothing waits for the device before.
 class LossSum {
  public:
   void add(at::Tensor loss, double factor) { losses_.emplace_back(std::move(loss), factor); }
@@ -27,7 +26,7 @@ class LossSum {
   std::vector<std::pair<at::Tensor, double>> losses_;
 };
 
-/// The loss of a batch and those of the criterion's parts, of micro-batches that weigh what their samples do.
+/// Accumulates the batch loss, and the loss of each part of the criterion, weighted by micro-batch size.
 class LossOfBatch {
  public:
   LossOfBatch(const Criterion& criterion, std::int64_t samples)
@@ -36,11 +35,11 @@ class LossOfBatch {
         known_divisor_(is_mean_ && !criterion.weighs_targets() ? static_cast<double>(samples) : 1),
         of_parts_(criterion.parts().size()) {}
 
-  /// Of a micro-batch: 0 where none of its samples counts.
+  /// The weight of a micro-batch; 0 if none of its samples counts.
   [[nodiscard]] double weight(const Tensors& targets, std::int64_t samples) const {
     return is_mean_ ? criterion_.weight(targets, samples) : 1;
   }
-  /// By which a loss of this weight counts, before the division by divisor().
+  /// The factor of a loss of this weight, before the division by divisor().
   [[nodiscard]] double factor(double weight) const { return weight / known_divisor_; }
 
   void add(const at::Tensor& loss, const Tensors& parts, double weight) {
@@ -49,7 +48,8 @@ class LossOfBatch {
     for (std::size_t i = 0; i < parts.size(); ++i) of_parts_[i].add(parts[i], factor(weight));
   }
 
-  /// What a mean is still to be divided by: where targets weigh, that is known at the end only. 1: nothing.
+  /// The remaining divisor of a mean. It is not 1 if targets have weights, whose sum is known only at the
+  /// end.
   [[nodiscard]] double divisor() const { return is_mean_ && criterion_.weighs_targets() ? total_weight_ : 1; }
   [[nodiscard]] double value() const { return whole_.value() / divisor(); }
   [[nodiscard]] std::vector<double> of_parts() const {

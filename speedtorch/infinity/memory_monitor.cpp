@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-/// Lives as long as a thread may report to it, which may be longer than the monitor.
+/// May outlive the monitor, because threads report to it.
 struct MemoryMonitor::State final : c10::MemoryReportingInfoBase {
   struct Block {
     std::int64_t bytes;
@@ -53,7 +53,7 @@ struct MemoryMonitor::State final : c10::MemoryReportingInfoBase {
     figures.peak_bytes = std::max(figures.peak_bytes, figures.bytes);
   }
 
-  /// False for a block that came before the watch began.
+  /// False for a block that was allocated before the watch began.
   bool went(std::uintptr_t address, c10::Device device, double now) {
     const auto block = blocks.find({device, address});
     if (block == blocks.end()) return false;

@@ -1,6 +1,5 @@
-/// What a piece of work does with memory: how much it takes at most, how many blocks, and how long they live.
-/// LibTorch's allocators, the CPU's and CUDA's, report each block to whoever watches the thread; nothing has
-/// to be installed.
+/// Measures the memory of a piece of work: its peak, the number of blocks, and how long they live. LibTorch's
+/// allocators, for CPU and CUDA, report each block to the watching thread, so nothing needs to be installed.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,36 +12,36 @@
 
 namespace speedtorch::infinity {
 
-/// Of one device, since the monitor was made. Blocks from before that do not count, nor does their end.
+/// Figures of one device since the monitor was created. Blocks allocated before do not count.
 struct MemoryFigures {
   std::int64_t bytes = 0;        ///< held now
-  std::int64_t peak_bytes = 0;   ///< held at most
+  std::int64_t peak_bytes = 0;   ///< maximum of `bytes`
   std::int64_t allocated = 0;    ///< blocks
-  std::int64_t freed = 0;        ///< blocks: temporaries, which came and went
-  std::int64_t freed_bytes = 0;  ///< of these
-  double freed_seconds = 0;      ///< for which these lived, added
+  std::int64_t freed = 0;        ///< blocks that came and went: temporaries
+  std::int64_t freed_bytes = 0;  ///< of the freed blocks
+  double freed_seconds = 0;      ///< sum of their lifetimes
 };
 
-/// A block that came (`bytes` > 0) or went (< 0).
+/// An allocation (`bytes` > 0) or a deallocation (< 0).
 struct MemoryEvent {
-  double seconds = 0;  ///< since the monitor was made
+  double seconds = 0;  ///< since the monitor was created
   std::uintptr_t address = 0;
   std::int64_t bytes = 0;
   c10::Device device = c10::kCPU;
 };
 
-/// Watches threads while a Watch of it lives. May be asked from any thread. LibTorch's profiler uses the same
-/// place: one of both at a time.
+/// Watches the threads that have a Watch of it. Its queries are thread-safe. LibTorch's profiler uses the
+/// same hook, so use only one of them at a time.
 class MemoryMonitor {
  public:
-  /// @param keep_events the last so many are kept
+  /// @param keep_events number of events that are kept
   explicit MemoryMonitor(std::size_t keep_events = 0);
   ~MemoryMonitor();
   MemoryMonitor(const MemoryMonitor&) = delete;
   MemoryMonitor& operator=(const MemoryMonitor&) = delete;
 
-  /// This thread, and those that do its backward passes, until its end. Watches nest: the inner one has the
-  /// blocks.
+  /// Watches this thread, and the threads of its backward passes, while it lives. If watches nest, the inner
+  /// one receives the blocks.
   class Watch {
    public:
     explicit Watch(MemoryMonitor& monitor);
@@ -56,11 +55,11 @@ class MemoryMonitor {
   };
 
   [[nodiscard]] MemoryFigures figures(c10::Device device) const;
-  [[nodiscard]] std::vector<MemoryEvent> events() const;  ///< the oldest first
-  /// The peak is what is held now.
+  [[nodiscard]] std::vector<MemoryEvent> events() const;  ///< oldest first
+  /// Resets the peak to the bytes held now.
   void reset_peak();
 
-  /// Called by the allocators; tests call it in their place.
+  /// Called by the allocators, and by tests.
   void report(std::uintptr_t address, std::int64_t bytes, c10::Device device);
 
  private:
@@ -68,7 +67,7 @@ class MemoryMonitor {
   std::shared_ptr<State> state_;
 };
 
-/// The figures in one line: "12.6 MB at most, 340 blocks, 331 of them temporary, living 0.4 ms".
+/// One line: "12.6 MB at most, 340 blocks, 331 of them temporary, living 0.4 ms".
 std::string describe(const MemoryFigures& figures);
 
 }  // namespace speedtorch::infinity

@@ -7,7 +7,7 @@
 namespace speedtorch::infinity {
 namespace {
 
-/// Twice the size, or half-way up to what did not work; the size itself where that is too near to be worth a
+/// Twice the size, or half-way to the size that failed. The same size if that is too near to be worth a
 /// trial.
 std::int64_t next_up(const MicroBatchSize::Entry& now) {
   if (now.bad == 0) return 2 * now.size;
@@ -59,10 +59,10 @@ bool MicroBatchSize::worked(const std::string& key, std::int64_t samples, std::i
     now.size = bounded(samples * (bytes_taken + bytes_free) / bytes_taken);
     return false;
   }
-  if (samples < now.size) return false;  // a tail says nothing of the size
+  if (samples < now.size) return false;  // the remainder of a batch
 
   std::int64_t next = next_up(now);
-  if (bytes_taken > 0) {  // a sample takes what it took so far
+  if (bytes_taken > 0) {  // assume the same bytes per sample
     const double a_sample = static_cast<double>(bytes_taken) / static_cast<double>(samples);
     next = std::min(next, samples + static_cast<std::int64_t>(static_cast<double>(bytes_free) / a_sample));
   }
@@ -91,7 +91,7 @@ MicroBatchSize::Answer MicroBatchSize::ran_out(const std::string& key, std::int6
   now.bad = samples;
   now.bad_had_worked = had_worked;
   now.since_bad = 0;
-  // What worked before is known to fit, unless it is what has just failed.
+  // A size that worked is known to fit, unless it has just failed.
   now.size = now.good < samples && 2 * now.good >= samples ? now.good : samples / 2;
   now.good = std::min(now.good, now.size);
   return Answer::smaller;

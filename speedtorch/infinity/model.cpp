@@ -104,7 +104,7 @@ Model::Modes Model::modes() const {
   return modes;
 }
 
-/// A module puts all within it into its own mode: those come after it.
+/// train() of a module changes the nested modules too; these follow in the list.
 void Model::set_modes(const Modes& modes) {
   for (const auto& [module, training] : modes) module->train(training);
 }
@@ -121,8 +121,8 @@ void Model::to(at::Device device) const {
     const at::Tensor there = tensor.to(device);
     if (!at::_has_compatible_shallow_copy_type(tensor, there))
       throw InfinityBatchError(
-          named.name + " cannot go from " + tensor.device().str() + " to " + device.str() +
-          " and stay the same tensor, which optimizers know it by; make the model there");
+          named.name + " cannot move from " + tensor.device().str() + " to " + device.str() +
+          " and remain the same tensor, by which optimizers find it; create the model there");
     const at::Tensor gradient = tensor.grad();
     if (gradient.defined()) tensor.mutable_grad() = at::Tensor();
     tensor.set_data(there);

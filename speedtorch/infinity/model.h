@@ -1,4 +1,4 @@
-/// What is trained: anything that makes outputs of inputs, with its parameters.
+/// The model to train: anything that computes outputs from inputs, with its parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,15 +22,14 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-/// A handle: copies are the same model. A module is asked anew each time for its parameters, so that what is
-/// replaced in it is seen.
+/// A handle: copies share the model. Reads the module's parameters each time, so that replaced ones are seen.
 class Model {
  public:
   using Forward = std::function<Tensors(const Tensors& inputs)>;
 
-  /// A module as LibTorch's users hold one: torch::nn::Sequential, a TORCH_MODULE, a std::shared_ptr<Net>,
-  /// torch::nn::AnyModule. forward() takes one to three tensors, or a vector of them, and gives a tensor, a
-  /// vector, a pair or a tuple; the first dimension of each is the samples.
+  /// A module: torch::nn::Sequential, a TORCH_MODULE, a std::shared_ptr<Net>, or torch::nn::AnyModule.
+  /// forward() takes one to three tensors or a vector of them, and returns a tensor, a vector, a pair or a
+  /// tuple. The first dimension of each tensor is the samples.
   template <class Module>
   requires(!std::is_same_v<std::decay_t<Module>, Model>)
       Model(Module module)  // NOLINT(google-explicit-constructor): a module is a model
@@ -38,48 +37,49 @@ class Model {
           return call(forward, inputs);
         }) {}
 
-  /// Any callable of the same forms, with the parameters that it uses (and the buffers that it changes).
+  /// A callable with the same signatures as forward(), with the parameters that it uses and the buffers that
+  /// it changes.
   template <class Function>
   Model(std::vector<at::Tensor> parameters, Function forward, std::vector<at::Tensor> buffers = {})
       : own_parameters_(std::move(parameters)),
         own_buffers_(std::move(buffers)),
         forward_([forward](const Tensors& inputs) mutable { return call(forward, inputs); }) {}
 
-  /// Several models as one: `forward` says how they go together.
+  /// Several models as one; `forward` combines them.
   template <class Function>
   Model(std::vector<Model> parts, Function forward)
       : parts_(std::move(parts)),
         forward_([forward](const Tensors& inputs) mutable { return call(forward, inputs); }) {}
 
-  /// Several models one after another, each given the outputs of the one before.
+  /// Several models in sequence; each takes the outputs of the one before.
   static Model chain(std::vector<Model> parts);
 
-  /// @throws InfinityBatchError where an output has not as many samples as the inputs
+  /// @throws InfinityBatchError if an output has another number of samples than the inputs
   [[nodiscard]] Tensors operator()(const Tensors& inputs) const;
 
-  /// All that it has now, each tensor once under its first name. `0.weight` is of the first part.
+  /// All current tensors, each once under its first name. `0.weight` belongs to the first part.
   [[nodiscard]] std::vector<NamedTensor> named_parameters() const;
   [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
-  /// As above under every name, so that tied parameters come several times.
+  /// The same under every name: tied parameters appear several times.
   [[nodiscard]] std::vector<NamedTensor> every_parameter() const;
   /// Those of named_parameters() that require a gradient.
   [[nodiscard]] Tensors trainable() const;
 
   [[nodiscard]] bool training() const;      ///< of its outermost modules; true for a callable
-  [[nodiscard]] bool any_training() const;  ///< also of one module within; true for a callable
-  void train(bool on) const;                ///< nothing for a callable
-  /// Which of its modules are in training mode, and how to put that back.
+  [[nodiscard]] bool any_training() const;  ///< of any module, nested ones too; true for a callable
+  void train(bool on) const;                ///< a no-op for a callable
+  /// The mode of each module, for restoring it.
   using Modes = std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>>;
   [[nodiscard]] Modes modes() const;
   static void set_modes(const Modes& modes);
-  /// Moves parameters, gradients and buffers, which stay the same tensors.
-  /// @throws InfinityBatchError naming a tensor that LibTorch cannot move so, as to `meta`
+  /// Moves parameters, gradients and buffers. They remain the same tensors. @throws InfinityBatchError naming
+  /// a tensor that LibTorch cannot move this way, for example to `meta`
   void to(at::Device device) const;
-  /// That of the first trainable parameter; cpu without one.
+  /// The device of the first trainable parameter; cpu if there is none.
   [[nodiscard]] at::Device device() const;
-  /// The modules of which it is made; empty for a callable.
+  /// The outermost modules; empty for a callable.
   [[nodiscard]] std::vector<std::shared_ptr<torch::nn::Module>> modules() const;
-  /// These and all within, each before those within it.
+  /// These modules and all nested ones, each before those within it.
   [[nodiscard]] std::vector<std::shared_ptr<torch::nn::Module>> every_module() const;
 
  private:

@@ -25,10 +25,10 @@ struct Offload::Plan {
 
 namespace {
 
-/// Whom the operations of this thread save for.
+/// The plan of this thread's current Offload.
 thread_local std::shared_ptr<Offload::Plan> plan_of_thread;
 
-/// One saved tensor: kept as it is, or its copy on the host.
+/// One saved tensor: the tensor itself, or its copy on the host.
 class Saved final : public torch::autograd::SavedVariableHooks {
  public:
   explicit Saved(std::shared_ptr<Offload::Plan> plan) : plan_(std::move(plan)) {}
@@ -61,8 +61,8 @@ class Saved final : public torch::autograd::SavedVariableHooks {
            !plan_->stay.contains(tensor.storage().unsafeGetStorageImpl());
   }
 
-  /// For a GPU from LibTorch's pool of pinned memory, which waits for its copies: to register each by itself
-  /// would stop the GPU for every saved tensor.
+  /// For a GPU, memory of LibTorch's pinned pool, which waits for pending copies. Registering memory per
+  /// tensor would stall the GPU.
   [[nodiscard]] static at::Tensor host_memory_for(const at::Tensor& tensor) {
     const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
     if (tensor.is_cuda()) {
@@ -89,9 +89,9 @@ class Saved final : public torch::autograd::SavedVariableHooks {
   at::Device device_ = at::kCPU;
 };
 
-/// LibTorch's engine, with our hooks where the thread has a plan.
+/// LibTorch's engine, with our hooks for threads that have a plan.
 struct OffloadingEngine final : torch::autograd::Engine {
-  /// LibTorch 2.11 starts the threads for GPUs once a process, for the engine that first runs a backward
+  /// LibTorch 2.11 starts the threads for GPUs once per process, for the engine that first runs a backward
   /// pass.
   OffloadingEngine() {
     initialize_device_threads_pool();
@@ -104,15 +104,15 @@ struct OffloadingEngine final : torch::autograd::Engine {
   }
 };
 
-/// Never destroyed, as LibTorch's own: its threads may outlive main().
+/// Never destroyed, like LibTorch's own, because its threads may outlive main().
 torch::autograd::Engine& the_engine() {
   static auto* engine = new OffloadingEngine;
   return *engine;
 }
 
-/// LibTorch asks nobody but its engine for such hooks. Ours stays for good: with another engine for each
-/// batch the backward pass of batch()'s outputs would begin in one and go on in the other, whose threads for
-/// GPUs do not know each other's queues.
+/// Only the engine can provide such hooks. Ours stays permanently: with one engine per batch, the backward
+/// pass of batch()'s outputs could begin in one engine and continue in another, whose GPU threads do not
+/// share queues.
 void take_over_engine() {
   torch::autograd::Engine& there = torch::autograd::Engine::get_default_engine();
   if (typeid(there) != typeid(torch::autograd::Engine))

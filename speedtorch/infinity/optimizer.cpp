@@ -22,7 +22,7 @@ namespace {
 
 using torch::optim::OptimizerParamState;
 
-/// The places of the tensors in a state of LibTorch's optimizers or of speedtorch/optim's.
+/// Pointers to the tensors in a state of LibTorch's optimizers or of speedtorch/optim.
 std::vector<at::Tensor*> places_in(OptimizerParamState& state) {
   if (auto* ours = dynamic_cast<optim::ParamState*>(&state)) {
     std::vector<at::Tensor*> places{&ours->row_steps};
@@ -38,12 +38,11 @@ std::vector<at::Tensor*> places_in(OptimizerParamState& state) {
   if (auto* rmsprop = dynamic_cast<torch::optim::RMSpropParamState*>(&state))
     return {&rmsprop->square_avg(), &rmsprop->momentum_buffer(), &rmsprop->grad_avg()};
   throw InfinityBatchError(
-      "the states of this optimizer are neither LibTorch's nor speedtorch/optim's; name what its step "
-      "changes "
-      "(Optimizer::Own), or its step could not be taken back when memory runs out");
+      "the states of this optimizer are neither LibTorch's nor speedtorch/optim's; pass it as an "
+      "Optimizer::Own, which names what a step changes, so that a step can be rolled back");
 }
 
-/// What a ContiguousOptimizer keeps of each parameter, by name and without the tensors.
+/// The state names of each parameter of a ContiguousOptimizer, without the tensors.
 std::vector<ParameterState> layout_of(const ContiguousOptimizer& optimizer) {
   const auto names = state_names(optimizer.options());
   std::vector<ParameterState> layout;
@@ -68,7 +67,7 @@ std::int64_t bytes_of_states(const ContiguousOptimizer& optimizer) {
   return bytes;
 }
 
-/// The counts of steps and then all states, as one list: copies.
+/// Copies of the step counts and then all states, as one list.
 Tensors state_of(const ContiguousOptimizer& optimizer) {
   const auto states = optimizer.state();
   at::Tensor steps = at::empty({static_cast<std::int64_t>(states.size())}, at::kLong);
@@ -106,8 +105,8 @@ Optimizer::Own contiguous(ContiguousOptimizer& optimizer, const StepOptions& opt
           .allocates_nothing = true};
 }
 
-/// Whether `parameter.add_(gradient, -rate)` needs no memory. Of a real number, since a complex tensor may be
-/// marked as conjugated; on a CPU, since a GPU may have to load another kernel for another dtype.
+/// True if `parameter.add_(gradient, -rate)` allocates nothing. False for complex tensors, which may be
+/// marked as conjugated, and on a GPU, which may have to load another kernel for another dtype.
 bool adds_in_place(const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined()) return true;
@@ -117,9 +116,9 @@ bool adds_in_place(const at::Tensor& parameter) {
          !parameter.is_complex() && !parameter.is_neg() && !gradient.is_neg();
 }
 
-/// Asked before each step: options and gradients may be others.
+/// Evaluated before each step, because options and gradients may change.
 bool is_plain_sgd(const torch::optim::Optimizer& stock) {
-  if (typeid(stock) != typeid(torch::optim::SGD)) return false;  // a class derived from it may do anything
+  if (typeid(stock) != typeid(torch::optim::SGD)) return false;  // a derived class may do anything
   for (const auto& group : stock.param_groups()) {
     const auto& options = static_cast<const torch::optim::SGDOptions&>(group.options());
     if (options.momentum() != 0 || options.weight_decay() != 0) return false;
@@ -142,13 +141,14 @@ Optimizer::Optimizer(std::shared_ptr<torch::optim::Optimizer> stock) : stock_(st
   if (!stock_) throw InfinityBatchError("the optimizer is a null pointer");
   if (dynamic_cast<torch::optim::LBFGS*>(stock_.get()))
     throw InfinityBatchError(
-        "LBFGS evaluates the loss inside its step, several times; take an optimizer whose step "
-        "uses gradients only");
+        "LBFGS evaluates the loss several times inside its step; take an optimizer whose step "
+        "uses only gradients");
 }
 
 Optimizer::Optimizer(Own own) : own_(std::move(own)) {
   if (!own_.step || !own_.zero_grad || !own_.parameters || !own_.state)
-    throw InfinityBatchError("an optimizer of one's own needs step, zero_grad, parameters and state");
+    throw InfinityBatchError(
+        "a custom optimizer (Optimizer::Own) needs step, zero_grad, parameters and state");
 }
 
 void Optimizer::step() const { stock_ ? static_cast<void>(stock_->step()) : own_.step(); }
@@ -166,7 +166,7 @@ void Optimizer::set_own_state(const Tensors& values) const {
 }
 
 std::string Optimizer::kind() const {
-  if (!stock_) return "one of one's own";
+  if (!stock_) return "custom";
   std::string kind = c10::demangle(typeid(*stock_).name());
   for (const auto& group : stock_->param_groups()) kind += " " + std::to_string(group.params().size());
   return kind;

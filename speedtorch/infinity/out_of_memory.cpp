@@ -9,9 +9,6 @@
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
-#ifdef SPEEDTORCH_HAS_CUDA
-#include <c10/cuda/CUDACachingAllocator.h>
-#endif
 
 namespace speedtorch::infinity {
 
@@ -24,7 +21,7 @@ bool is_out_of_memory(const std::exception& error) {
   const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&error);
   if (of_libtorch == nullptr) return false;
   if (is_cuda_out_of_memory(*of_libtorch)) return true;
-  // Of LibTorch's CPU allocator, cuBLAS and cuDNN: plain errors whose words are all there is.
+  // LibTorch's CPU allocator, cuBLAS and cuDNN throw plain errors, recognisable only by their text.
   constexpr std::array<std::string_view, 4> words{"can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED",
                                                   "CUDNN_STATUS_ALLOC_FAILED",
                                                   "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"};
@@ -32,10 +29,8 @@ bool is_out_of_memory(const std::exception& error) {
   return std::any_of(words.begin(), words.end(), [&](auto word) { return what.find(word) != what.npos; });
 }
 
-void free_cached_memory([[maybe_unused]] at::Device device) {
-#ifdef SPEEDTORCH_HAS_CUDA
-  if (device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
-#endif
+void free_cached_memory(at::Device device) {
+  if (device.is_cuda()) cuda_runtime::empty_cache();
 }
 
 }  // namespace speedtorch::infinity

@@ -1,4 +1,4 @@
-/// What counts as out of memory, and what is done about it first.
+/// Recognises out-of-memory errors and frees cached memory.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,16 +7,16 @@
 
 namespace speedtorch::infinity {
 
-/// True for c10::OutOfMemoryError, std::bad_alloc, speedtorch::MemoryError, and for the errors of LibTorch
-/// and of CUDA's libraries that say in words only that memory could not be had.
+/// True for c10::OutOfMemoryError, std::bad_alloc, speedtorch::MemoryError, and for errors of LibTorch and of
+/// CUDA's libraries whose text says that memory ran out.
 bool is_out_of_memory(const std::exception& error);
 
-/// Gives back what LibTorch's caching allocator holds of a GPU and nobody uses; nothing on a CPU, which
+/// Frees the unused blocks of LibTorch's caching allocator if `device` is a GPU. A no-op for a CPU, which
 /// caches nothing.
 void free_cached_memory(at::Device device);
 
-/// Runs `work`; true where it ended, false where memory did not suffice. Other errors pass. What `work` held
-/// is gone when this returns.
+/// Runs `work`. Returns false if it ran out of memory; rethrows other errors. Everything that `work` held is
+/// released when this returns.
 template <class Work>
 bool had_memory_for(Work&& work) {
   try {

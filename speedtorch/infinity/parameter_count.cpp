@@ -60,7 +60,7 @@ ParameterCount count_parameters(const Model& model) {
 ParameterCount count_parameters(const Model& model, const Tensors& inputs, int repeats) {
   const at::NoGradGuard no_grad;
   ParameterCount count = count_parameters(model);
-  static_cast<void>(model(inputs));  // the first pass sets things up
+  static_cast<void>(model(inputs));  // warm-up
   for (int repeat = 0; repeat < repeats; ++repeat) {
     const LayerWatch watch(&model);
     static_cast<void>(model(inputs));

@@ -1,4 +1,4 @@
-/// How many numbers a model learns, where they are, and what they cost.
+/// Counts a model's parameters per layer, with their bytes and forward times.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace speedtorch::infinity {
 
 struct LayerCount {
   std::string layer;           ///< "encoder.linear"; empty: parameters of the model itself
-  std::int64_t elements = 0;   ///< of its parameters, those of a tied one only where it comes first
-  std::int64_t trainable = 0;  ///< of these, what requires a gradient
-  std::int64_t tied = 0;       ///< elements that another layer, above this one, has already
+  std::int64_t elements = 0;   ///< of its parameters; a tied one counts in its first layer only
+  std::int64_t trainable = 0;  ///< the elements that require a gradient
+  std::int64_t tied = 0;       ///< elements that an earlier layer has already
   std::int64_t bytes = 0;      ///< of `elements`
-  double seconds = 0;  ///< of the operations that took them in one forward pass; 0 where none was made
+  double seconds = 0;          ///< of the operations on them in one forward pass; 0 if not timed
 
   [[nodiscard]] std::int64_t frozen() const { return elements - trainable; }
 };
@@ -28,10 +28,10 @@ struct ParameterCount {
 
 ParameterCount count_parameters(const Model& model);
 
-/// The same with times: of `repeats` forward passes without gradients, the least.
+/// The same, with times: the minimum over `repeats` forward passes without gradients.
 ParameterCount count_parameters(const Model& model, const Tensors& inputs, int repeats = 3);
 
-/// A table, a line a layer and one for all.
+/// A table with one line per layer and one for the sum.
 std::string to_string(const ParameterCount& count);
 
 }  // namespace speedtorch::infinity

@@ -25,10 +25,11 @@ struct Job {
   std::int64_t count;
   at::Device inputs;
   at::Device targets;
-  std::shared_ptr<SideStream> side = {};  ///< of a job for a GPU: where its samples are made and copied
+  std::shared_ptr<SideStream> side =
+      {};  ///< of a job for a GPU: the stream on which samples are made and copied
 };
 
-/// The GPUs that this process uses, and those of the job. Where the samples come from, nobody says.
+/// The GPUs that this process uses, and those of the job. The source of the samples is unknown.
 std::vector<at::Device> gpus_in_use(const Job& job) {
   const auto& cuda = at::detail::getCUDAHooks();
   const at::Device current = c10::impl::VirtualGuardImpl(at::kCUDA).getDevice();
@@ -41,21 +42,21 @@ std::vector<at::Device> gpus_in_use(const Job& job) {
   return gpus;
 }
 
-/// By the thread that trains: what it has queued until now comes before the samples, which may be made of it.
+/// Called by the training thread. Its work queued so far comes before the samples, which may depend on it.
 Job with_side_stream(Job job) {
   if (!job.inputs.is_cuda() && !job.targets.is_cuda()) return job;
   job.side = side_stream(gpus_in_use(job), 1);
-  job.side->note_caller(0);
+  job.side->record_caller(0);
   return job;
 }
 
-/// Samples that are on their way, or there.
+/// Samples that are complete or still being copied.
 struct Fetched {
   Samples samples;
   std::shared_ptr<SideStream> side = {};
 };
 
-/// By the thread that trains: what it queues from now on comes after the samples.
+/// Called by the training thread. Its work queued from now on comes after the samples.
 void await(const Fetched& fetched) {
   if (!fetched.side) return;
   fetched.side->make_caller_wait(0);
@@ -74,17 +75,17 @@ Tensors pinned(const Tensors& tensors) {
 
 Fetched to_gpu(const Job& job) {
   Fetched fetched{.samples = {}, .side = job.side};
-  job.side->follow_caller(0);
+  job.side->wait_for_caller(0);
   job.side->run([&] {
     const Samples samples = job.batch.samples(job.first, job.count);
     fetched.samples = {on_device(pinned(samples.inputs), job.inputs),
                        on_device(pinned(samples.targets), job.targets)};
   });
-  job.side->mark(0);
+  job.side->record(0);
   return fetched;
 }
 
-/// Copied, also on the host: a view of a mapped file is only read when it is touched.
+/// Always copies, on the host too: a view of a mapped file is read only when it is touched.
 Fetched fetch(const Job& job) {
   const at::NoGradGuard no_grad;
   if (job.side) return to_gpu(job);
@@ -118,8 +119,7 @@ class Prefetch::Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// In a child that was forked from the process of its thread. Nothing else may be asked of it there: the
-  /// mutex may be the thread's for ever.
+  /// True in a forked child. No other function may be called there, because the mutex may be locked forever.
   [[nodiscard]] bool is_of_parent() const { return ::getpid() != owner_; }
 
   void begin(Job job) {
@@ -130,7 +130,7 @@ class Prefetch::Worker {
     changed_.notify_all();
   }
 
-  /// What was fetched, once it is; nothing where it is not what was asked for, or failed.
+  /// Waits for the job and returns its samples. Empty if other samples were requested, or if it failed.
   std::optional<Fetched> result(std::int64_t first, std::int64_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !busy_; });
@@ -149,7 +149,7 @@ class Prefetch::Worker {
 
  private:
   void work() {
-    omp_set_num_threads(1);  // of this thread's own parallel regions
+    omp_set_num_threads(1);  // for parallel regions of this thread
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return ended_ || busy_; });
@@ -160,7 +160,7 @@ class Prefetch::Worker {
       try {
         found = staging::fetch(job);
       } catch (...) {
-        // Whatever it is happens again where it is fetched in vain, in the thread that trains.
+        // Ignored: the training thread fetches the samples again and gets the error.
       }
       lock.lock();
       fetched_ = std::move(found);
@@ -177,13 +177,13 @@ class Prefetch::Worker {
   bool busy_ = false;
   bool ended_ = false;
   const pid_t owner_ = ::getpid();
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 Prefetch::Prefetch() : worker_(std::make_unique<Worker>()) {}
 
-/// In a forked child there is no thread to end, and the end of a condition variable would wait for it: all
-/// that is kept.
+/// In a forked child there is no thread to join, and the destructor of a condition variable would wait for
+/// it. So the worker is leaked there.
 Prefetch::~Prefetch() {
   if (worker_->is_of_parent()) static_cast<void>(worker_.release());
 }
@@ -199,7 +199,7 @@ Samples Prefetch::take(const Batch& batch, std::int64_t first, std::int64_t coun
   return std::move(found->samples);
 }
 
-void Prefetch::forget() {
+void Prefetch::discard() {
   if (!worker_->is_of_parent()) worker_->result(-1, -1);
 }
 

@@ -25,7 +25,7 @@ std::string epoch_of(const Place& place) {
   return place.epochs > 0 ? number + "/" + std::to_string(place.epochs) : number;
 }
 
-/// As short as reads back the same; empty for what is no number.
+/// The shortest text that reads back the same; empty if not finite.
 std::string number(double value) {
   if (!std::isfinite(value)) return {};
   char text[32];

@@ -1,4 +1,4 @@
-/// Training for eyes and for files: a line on a terminal, and figures that other programs read while it runs.
+/// Listeners that report progress: on a terminal, in files, and to a graphical interface.
 #pragma once
 
 #include <chrono>
@@ -13,18 +13,18 @@ namespace speedtorch::infinity {
 
 enum class Verbosity {
   quiet,    ///< nothing
-  epochs,   ///< a line an epoch
-  batches,  ///< and one that is drawn anew with the batches, at most ten times a second
+  epochs,   ///< one line per epoch
+  batches,  ///< also a progress line, redrawn at most ten times per second
 };
 
-/// Not in a terminal, the line that is drawn anew is left out.
+/// Prints progress. Omits the progress line if the output is not a terminal.
 class ProgressBar final : public Listener {
  public:
   explicit ProgressBar(Verbosity verbosity = Verbosity::batches, std::FILE* to = stderr);
 
   void batch_ends(const BatchRecord& record) override;
   void epoch_ends(const EpochRecord& record) override;
-  /// The verbosity may be changed while training runs.
+  /// May be called during training.
   void set_verbosity(Verbosity verbosity) { verbosity_ = verbosity; }
 
  private:
@@ -32,17 +32,17 @@ class ProgressBar final : public Listener {
   std::FILE* to_;
   bool terminal_;
   std::chrono::steady_clock::time_point drawn_;
-  std::int64_t batches_of_epoch_ = 0;  ///< of the epoch before
+  std::int64_t batches_of_epoch_ = 0;  ///< of the previous epoch
 };
 
-/// A line a batch and a line an epoch, written as they happen. A name that ends in .csv is a CSV file, others
-/// are JSON with an object a line. The fields: kind (batch, epoch), epoch, batch, step, samples, loss,
-/// micro_batches, largest_micro_batch, refusals, seconds, samples_per_second. A loss that is no number is
-/// empty, or null.
+/// Appends one line per batch and per epoch, immediately. A name that ends in .csv makes a CSV file, any
+/// other name a file with one JSON object per line. Fields: kind (batch, epoch), epoch, batch, step, samples,
+/// loss, micro_batches, largest_micro_batch, refusals, seconds, samples_per_second. A non-finite loss is
+/// empty (CSV) or null (JSON).
 class StatsFile final : public Listener {
  public:
-  /// Appends to a file that is there. @throws FileError where it cannot be opened, and later where a line
-  /// cannot be written
+  /// Appends to an existing file. @throws FileError if the file cannot be opened; later, if a line cannot be
+  /// written
   explicit StatsFile(const std::string& path);
 
   void batch_ends(const BatchRecord& record) override;
@@ -56,14 +56,14 @@ class StatsFile final : public Listener {
   bool csv_;
 };
 
-/// For a graphical interface and the like: one function that gets all there is to show.
+/// Passes the current state to one function, for example of a graphical interface.
 class Display final : public Listener {
  public:
   struct Now {
     Place place;
     double loss = 0;           ///< of the last batch
     std::int64_t samples = 0;  ///< of the last batch
-    double seconds = 0;        ///< that it took
+    double seconds = 0;        ///< duration of the last batch
   };
   explicit Display(std::function<void(const Now&)> show, std::function<bool()> stop = {})
       : show_(std::move(show)), stop_(std::move(stop)) {}

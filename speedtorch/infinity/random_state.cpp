@@ -13,7 +13,7 @@ at::CPUGeneratorImpl* cpu() {
   return at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
 }
 
-/// A generator of its own: that of a GPU. The CPU's is kept apart, and what has none (meta) has no state.
+/// True for a GPU. The CPU's generator is saved separately, and other devices (meta) have none.
 bool has_generator(at::Device device) { return device.is_cuda(); }
 
 at::Generator generator_of(at::Device device) { return at::globalContext().defaultGenerator(device); }

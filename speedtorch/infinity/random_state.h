@@ -1,4 +1,4 @@
-/// The state of LibTorch's default random generators, to draw the same numbers again.
+/// Saves and restores the state of LibTorch's default random generators.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -11,16 +11,17 @@
 
 namespace speedtorch::infinity {
 
-/// Of the CPU's generator, and of the device's where that is another. The CPU's is copied without a tensor:
-/// what is to repair an out-of-memory must not need memory itself (2.5 KB).
+/// The state of the CPU's generator and of the device's, if that is a GPU. The CPU's state (2.5 KB) is copied
+/// without a tensor, because restoring after an out-of-memory error must not allocate.
 class RandomState {
  public:
-  explicit RandomState(at::Device device);  ///< the state now
+  explicit RandomState(at::Device device);  ///< the current state
   void restore() const;
   [[nodiscard]] bool operator==(const RandomState& other) const;
 
  private:
-  /// Of the CPU's generator, which is locked. The engine is copied: a new one would be seeded first.
+  /// Copies the state of the CPU's generator, which is locked. Copies the engine, because a
+  /// default-constructed one would be seeded first.
   RandomState(at::Device device, const std::lock_guard<std::mutex>& of_cpu);
   at::Device device_;
   at::mt19937 engine_;

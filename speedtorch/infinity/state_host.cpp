@@ -17,16 +17,16 @@
 namespace speedtorch::infinity {
 namespace {
 
-constexpr std::int64_t kLine = 64;  ///< each state begins at a cache line's
+constexpr std::int64_t kLine = 64;  ///< alignment of each state: one cache line
 
 std::int64_t padded(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 }  // namespace
 
-/// A state that is not in a table yet.
+/// A state that is to move into a table.
 struct StateHost::Wanted {
   at::Tensor like;   ///< its parameter
-  at::Tensor value;  ///< what it is now; undefined: it begins
+  at::Tensor value;  ///< its current value; undefined: `begin`
   double begin = 0;
   [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(like.nbytes()); }
 };
@@ -35,8 +35,9 @@ bool StateHost::is_here(const at::Tensor& tensor) const {
   return tensor.defined() && here_.contains(tensor.storage().unsafeGetStorageImpl());
 }
 
-/// One table for all: each of its own would take whole pages. Each state has a storage of its own on it,
-/// because LibTorch saves whole storages, and is on its parameter's device: pinned memory is seen from both.
+/// Creates one table for all states, because separate tables would waste pages. Each state has its own
+/// storage on it, because LibTorch saves whole storages, and is on its parameter's device, because pinned
+/// memory is visible to both.
 Tensors StateHost::place(const std::vector<Wanted>& wanted) {
   std::int64_t bytes = 0;
   for (const Wanted& each : wanted) bytes += padded(each.bytes());
@@ -59,16 +60,16 @@ Tensors StateHost::place(const std::vector<Wanted>& wanted) {
   return placed;
 }
 
-/// The states of a parameter, and which of `wanted` they are to be.
+/// The states of a parameter, and the `wanted` entries that replace them.
 struct StateHost::Change {
   optim::LiveStates live;
   Tensors tables;
-  std::vector<std::optional<std::size_t>> wanted;  ///< of each table; none: it stays
+  std::vector<std::optional<std::size_t>> wanted;  ///< one per table; empty: it stays
 };
 
-/// LibTorch's SGD has no momentum before its first step and makes it itself.
-void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter, std::vector<Change>& changes,
-                        std::vector<Wanted>& wanted) const {
+/// Skips LibTorch's SGD before its first step, which creates the momentum itself.
+void StateHost::plan_states(const Optimizer& optimizer, const at::Tensor& parameter,
+                            std::vector<Change>& changes, std::vector<Wanted>& wanted) const {
   if (parameter.is_cuda() ? home_.placement != Placement::pinned : home_.placement == Placement::device)
     throw InfinityBatchError("options.states_home is " + std::string(to_string(home_.placement)) +
                              " memory; states of parameters on " + parameter.device().str() + " can lie in " +
@@ -90,17 +91,16 @@ void StateHost::look_at(const Optimizer& optimizer, const at::Tensor& parameter,
   if (!all_here) changes.push_back(std::move(change));
 }
 
-void StateHost::attend(const Optimizer& optimizer) {
+void StateHost::place_states(const Optimizer& optimizer) {
   if (!optimizer.stock())
     throw InfinityBatchError(
-        "an optimizer of one's own keeps its states where it likes: options.states_home is for LibTorch's "
-        "and "
-        "for those of speedtorch/optim (a ContiguousOptimizer has options.buffers.placement)");
+        "options.states_home does not apply to a custom optimizer, only to those of LibTorch and of "
+        "speedtorch/optim (a ContiguousOptimizer has options.buffers.placement)");
   const at::NoGradGuard no_grad;
   std::vector<Change> changes;
   std::vector<Wanted> wanted;
   for (const at::Tensor& parameter : optimizer.parameters())
-    if (parameter.requires_grad()) look_at(optimizer, parameter, changes, wanted);
+    if (parameter.requires_grad()) plan_states(optimizer, parameter, changes, wanted);
   if (changes.empty()) return;
   const Tensors placed = place(wanted);
   for (Change& change : changes) {

@@ -20,14 +20,14 @@ std::int64_t padded(const at::Tensor& tensor) {
 
 }  // namespace
 
-/// What was there before the step: the tensors (whose values are on the host), and the entries of states,
-/// which hold the same tensors and the counts of steps.
+/// The state before the step: the changed tensors with copies of their values on the host, and the state
+/// entries, which hold the same tensors and the step counts.
 struct StepGuard::Before {
   using Entries = std::map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
   Tensors changed;
   Tensors copies;
-  std::vector<Entries> entries;  ///< an optimizer each
-  std::vector<Tensors> own;      ///< likewise: copies that an optimizer of one's own takes back itself
+  std::vector<Entries> entries;  ///< one per optimizer
+  std::vector<Tensors> own;      ///< one per optimizer: copies of custom states that set_state() restores
 
   void note(const Optimizer& optimizer) {
     for (const at::Tensor& parameter : optimizer.parameters())
@@ -87,11 +87,11 @@ void StepGuard::step(const std::vector<Optimizer>& optimizers) {
   }
   throw OutOfMemory(
       "the optimizer's step ran out of memory twice; parameters, states and gradients are as before it. "
-      "A larger part of the memory must be left to it (options.memory_budget, or a smaller micro-batch)");
+      "Leave it more memory: set options.memory_budget, or take a smaller micro-batch");
 }
 
-/// Laid out as the tensors are: a copy between equal strides allocates nothing, so that putting back cannot
-/// fail.
+/// Gives each copy its tensor's layout: a copy between equal strides allocates nothing, so that the rollback
+/// cannot fail.
 Tensors StepGuard::copied_to_host(const Tensors& tensors) {
   std::int64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += padded(tensor);

@@ -1,4 +1,4 @@
-/// A step of optimizers that happens whole or not at all.
+/// Makes a step of several optimizers atomic.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,16 +12,15 @@
 
 namespace speedtorch::infinity {
 
-/// Copies what a step changes (parameters and states) into host memory of the library's own, which is kept
-/// from step to step and is none of the device's, and copies it back where the step runs out of memory.
-/// LibTorch's optimizers allocate in each step, a parameter at a time, so that one may stop between two
-/// parameters.
+/// Before a step, copies parameters and states into host memory of the library, which is reused by later
+/// steps. Copies them back if the step runs out of memory. This is necessary because LibTorch's optimizers
+/// allocate during a step, parameter by parameter, and may fail between two parameters.
 class StepGuard {
  public:
-  /// The step of all of them. Where memory runs out, all is put back, LibTorch's cache is emptied and it is
-  /// made once more. @throws OutOfMemory where that fails too; and what a step throws, both with parameters,
-  /// states and gradients as before. Of one optimizer that allocates nothing no copy is made, and what its
-  /// step throws is its own matter
+  /// Steps all optimizers. If memory runs out, rolls back, empties LibTorch's cache and tries once more. If
+  /// it throws, parameters, states and gradients are as before. A single optimizer that allocates nothing is
+  /// stepped directly, without a copy and without rollback. @throws OutOfMemory if the second attempt fails
+  /// too; what a step throws
   void step(const std::vector<Optimizer>& optimizers);
 
   [[nodiscard]] std::int64_t bytes() const { return memory_ ? memory_->bytes() : 0; }  ///< held on the host

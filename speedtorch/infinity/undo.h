@@ -1,4 +1,4 @@
-/// What work with a model changes besides its results, to be put back where it fails.
+/// Saves the side effects of running a model, to restore them on failure.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,21 +11,21 @@
 
 namespace speedtorch::infinity {
 
-/// The random generators, and the buffers that a module in training writes (running statistics), as they are
-/// when it is made.
+/// The state of the random generators, and of the buffers that a module in training mode writes (running
+/// statistics).
 class Undo {
  public:
   Undo(const Model& model, at::Device device);
 
-  /// Allocates nothing on the device, so that it cannot fail where memory is short.
+  /// Allocates nothing on the device, so it cannot run out of memory.
   void restore() const;
   void restore_buffers() const;
-  /// What `buffer` was; undefined for one that was not noted.
+  /// The saved value of `buffer`; undefined if it was not saved.
   [[nodiscard]] at::Tensor before(const at::Tensor& buffer) const;
 
  private:
   RandomState random_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  ///< and what they were
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  ///< each buffer with its saved value
 };
 
 }  // namespace speedtorch::infinity

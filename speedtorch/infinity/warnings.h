@@ -1,4 +1,4 @@
-/// What is said to the user who forgot something, and how loudly.
+/// Warnings about misuse, and their configuration.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 namespace speedtorch::infinity {
 
 enum class Warning {
-  set_twice,          ///< model, optimizer or criterion was there already; the second is ignored
+  set_twice,          ///< model, optimizer or criterion was set before; the second is ignored
   missing_backward,   ///< a step without gradients
   missing_step,       ///< gradients of a second batch without a step after the first
   missing_zero_grad,  ///< gradients are added to those of an earlier step
   model_changed,      ///< parameters replaced, moved, frozen, or its mode changed
-  optimizer_changed,  ///< it has other parameters than the model, or than a batch ago
-  criterion_changed,  ///< its reduction is another one than a batch ago
-  coupled_criterion,  ///< losses of parts do not make up the loss of the whole, though it was said that they
-                      ///< do
-  batch_norm,         ///< statistics are those of each micro-batch
-  smaller,            ///< memory ran out: the micro-batch is smaller from now on
+  optimizer_changed,  ///< its parameters differ from the model's, or from the previous batch
+  criterion_changed,  ///< its reduction differs from the previous batch
+  coupled_criterion,  ///< the losses of parts do not add up to the loss of the whole, contrary to the
+                      ///< declared reduction
+  batch_norm,         ///< each micro-batch uses its own statistics
+  smaller,            ///< memory ran out: micro-batches are smaller from now on
   device,             ///< outputs, targets and parameters are on different devices
 };
 
 enum class WarningAction { ignore, once, always, raise };
 
-/// Thrown where the plan says `raise`.
+/// Thrown if the plan says `raise`.
 class WarningRaised : public InfinityBatchError {
  public:
   WarningRaised(Warning which, const std::string& text) : InfinityBatchError(text), which_(which) {}
@@ -37,33 +37,33 @@ class WarningRaised : public InfinityBatchError {
   Warning which_;
 };
 
-/// What is done about each warning.
+/// The action for each warning.
 struct WarningPlan {
   WarningAction otherwise = WarningAction::once;
   std::map<Warning, WarningAction> of;
 
   static WarningPlan silent() { return {WarningAction::ignore, {}}; }
-  /// Whatever makes gradients wrong is said once; what only costs time is not. The default.
+  /// Reports once whatever makes gradients wrong; ignores what only costs time. The default.
   static WarningPlan normal();
-  /// All, every time.
+  /// Reports everything, every time.
   static WarningPlan beginner() { return {WarningAction::always, {}}; }
-  /// Whatever makes gradients wrong ends the call.
+  /// Throws for whatever makes gradients wrong.
   static WarningPlan strict();
 
   [[nodiscard]] WarningAction action(Warning which) const;
 };
 
-/// Says warnings as the plan wants. Not for several threads at once.
+/// Reports warnings as the plan says. Not thread-safe.
 class Warnings {
  public:
   using Sink = std::function<void(Warning which, const std::string& text)>;
 
-  /// @param sink gets what is said; empty: a line on standard error
+  /// @param sink receives the reported warnings; empty: one line each on standard error
   explicit Warnings(WarningPlan plan = WarningPlan::normal(), Sink sink = {});
 
-  /// @throws WarningRaised where the plan says so
+  /// @throws WarningRaised if the plan says `raise`
   void warn(Warning which, const std::string& text);
-  /// How often it came, said or not.
+  /// How often the warning occurred, reported or not.
   [[nodiscard]] std::int64_t count(Warning which) const;
 
  private:

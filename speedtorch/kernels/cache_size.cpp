@@ -6,8 +6,8 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// The kernel's own table, not sysconf: in virtual machines glibc's figure can be that of the whole host (402
-/// MB where a core reaches 32).
+/// Reads the kernel's own table, not sysconf: in virtual machines glibc may report the whole host's cache
+/// (402 MB where a core reaches 32).
 std::int64_t read_cache_bytes(int level_index) {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level_index) + "/size");
   std::int64_t size = 0;

@@ -5,7 +5,7 @@
 
 namespace speedtorch::kernels {
 
-/// Bytes of the last-level cache that one core reaches; read once, 32 MiB where the system does not say.
+/// Bytes of the last-level cache of one core, read once; 32 MiB if the system does not say.
 std::int64_t last_level_cache_bytes();
 
 }  // namespace speedtorch::kernels

@@ -1,4 +1,4 @@
-/// The typed errors of the library. C++17, so that CUDA sources can include it.
+/// The library's typed errors. C++17, so that CUDA sources can include it.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace speedtorch {
 
-/// Whatever the library refuses or fails to do.
+/// The base of all errors of the library.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// An index names no row of the table. On the host nothing was written when it is thrown; of a CUDA call it
-/// is told afterwards.
+/// An index is outside of the table. On the host it is thrown before anything is written; for a CUDA call it
+/// is reported afterwards.
 class IndexError : public Error {
  public:
   /// `more` is appended to the message.
@@ -37,13 +37,13 @@ class IndexError : public Error {
   std::int64_t rows_;
 };
 
-/// Two operands whose shapes do not go together, or one that no table can have. what() names the values.
+/// Two shapes that do not fit together, or an impossible one. what() names the values.
 class ShapeError : public Error {
  public:
   using Error::Error;
 };
 
-/// A number that an optimizer cannot be given. what() names the option, its value and what would be right.
+/// An option out of range. what() names the option, its value and what would be right.
 class OptionError : public Error {
  public:
   using Error::Error;
@@ -55,10 +55,17 @@ class IsaError : public Error {
   using Error::Error;
 };
 
+/// A plan of row movements that cannot be used, or a file of one that cannot be read. what() names what is
+/// wrong with it.
+class RowPlanError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A call of the CUDA runtime failed.
 class CudaError : public Error {
  public:
-  /// `call` as written in the source, `name` and `text` as the runtime gives them ("cudaErrorNoDevice", ...).
+  /// `call` as written in the source; `name` and `text` as the runtime gives them ("cudaErrorNoDevice", ...).
   CudaError(const std::string& call, const std::string& name, const std::string& text)
       : Error(call + " failed: " + name + " (" + text + ")"), name_(name) {}
 

@@ -1,6 +1,6 @@
-/// Numbers of half precision as the 16 bits that they are: to float32, which is exact, and from it, rounded
-/// to the nearest, ties to even. Integer operations and selects only, so that compilers vectorise loops of
-/// them for any instruction set. C++17, so that CUDA sources can include it.
+/// Half-precision numbers as 16 bits. Widening to float32 is exact; narrowing rounds to nearest, ties to
+/// even. Uses only integer operations and selects, so that compilers vectorise the loops for any instruction
+/// set. C++17, so that CUDA sources can include it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Float16 {
     const std::uint32_t magnitude = half & 0x7fffU;
     const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
     const std::uint32_t normal = (magnitude << 13) + kBias;
-    const std::uint32_t special = (magnitude << 13) | 0x7f800000U;  // infinity, or not a number
+    const std::uint32_t special = (magnitude << 13) | 0x7f800000U;  // infinity or NaN
     const std::uint32_t subnormal = bits_of(static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24F);
     return float_of(sign | (magnitude >= 0x7c00U ? special : magnitude < 0x400U ? subnormal : normal));
   }
@@ -48,7 +48,7 @@ struct Float16 {
     const std::uint32_t bits = bits_of(value);
     const std::uint32_t magnitude = bits & 0x7fffffffU;
     const std::uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - kBias) >> 13;
-    // 0.5 has units of 2^-24, as the subnormal halves have: the sum is rounded to them.
+    // 0.5 has units of 2^-24, as subnormal halves have, so the addition rounds to them.
     const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5F) - bits_of(0.5F);
     const std::uint32_t finite = magnitude < kLeastNormal ? subnormal : normal;
     const std::uint32_t limited = magnitude >= kOverflow ? 0x7c00U : finite;

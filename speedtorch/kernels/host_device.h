@@ -7,5 +7,5 @@
 #define SPEEDTORCH_HOST_DEVICE
 #endif
 
-/// Besides always part of the loop that calls them: compiled for the instructions of that.
+/// Also always inlined, and so compiled for the instruction set of the calling loop.
 #define SPEEDTORCH_INLINE SPEEDTORCH_HOST_DEVICE inline __attribute__((always_inline))

@@ -15,12 +15,11 @@ struct Isa {
   std::string_view name;
 };
 
-/// Plain C++: which of the two it is depends on the compiler.
+/// Plain C++. The compiler decides which of the two it is.
 constexpr std::int64_t baseline = HWY_EMU128 | HWY_SCALAR;
 
-/// Best first; of several targets with one name the first that runs here. What Highway knows beyond these is
-/// left out when this room is compiled (see CMakeLists.txt); later versions than 1.0.3 have those under
-/// #ifdef.
+/// Best first; of several targets with one name, the first that runs here. CMakeLists.txt disables Highway's
+/// other targets for this directory. Targets newer than 1.0.3 are under #ifdef.
 constexpr Isa known[] = {
 #if HWY_ARCH_X86
 #ifdef HWY_AVX10_2
@@ -72,7 +71,7 @@ void use_isa(std::string_view name) {
   if (isa == std::end(known)) {
     std::string names = "best";
     for (const auto supported : supported_isas()) names.append(", ").append(supported);
-    throw IsaError("no instruction set '" + std::string(name) + "' here: there are " + names);
+    throw IsaError("no instruction set '" + std::string(name) + "' here; supported are " + names);
   }
   hwy::GetChosenTarget().Update(isa->target);
 }

@@ -1,5 +1,4 @@
-/// How the kernels are given threads: the caller lends its own pool as a callable, and they have none
-/// themselves.
+/// How kernels get threads: the caller passes its own pool as a callable. Kernels start no threads.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ class FunctionRef<Result(Arguments...)> {
  public:
   template <class Callable, class = std::enable_if_t<!std::is_same_v<std::decay_t<Callable>, FunctionRef> &&
                                                      std::is_invocable_r_v<Result, Callable&, Arguments...>>>
-  FunctionRef(Callable&& callable) {  // implicit: a lambda is passed as it stands
+  FunctionRef(Callable&& callable) {  // implicit, so that a lambda can be passed
     using Target = std::remove_reference_t<Callable>;
     if constexpr (std::is_function_v<Target>) {
       target_.function = reinterpret_cast<void (*)()>(&callable);
@@ -47,14 +46,14 @@ class FunctionRef<Result(Arguments...)> {
   Result (*call_)(Storage, Arguments...);
 };
 
-/// Does the items [begin, end) of a loop. Must not throw.
+/// Processes the items [begin, end) of a loop. Must not throw.
 using RangeBody = FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 
-/// Calls `body` on ranges that together are [0, n), each once, on as many threads as it likes, and returns
-/// when all are done. No range but the last needs to be shorter than `grain`.
+/// Calls `body` on ranges that partition [0, n), on any number of threads, and returns once all are done.
+/// Only the last range may be shorter than `grain`.
 using ParallelFor = FunctionRef<void(std::int64_t n, std::int64_t grain, RangeBody body)>;
 
-/// The ParallelFor of one thread: the caller's.
+/// A ParallelFor on the calling thread.
 inline void serial_for(std::int64_t n, std::int64_t /*grain*/, RangeBody body) {
   if (n > 0) body(0, n);
 }

@@ -12,7 +12,7 @@ std::string shape_of(const char* name, ConstRows rows) {
          " bytes, " + std::to_string(rows.stride_bytes) + " apart)";
 }
 
-/// Both sides of one movement; the listed side has a row for each index, in the index's order.
+/// Both sides of one movement. The listed side has a row per index, in the index's order.
 struct Sides {
   const char* from_name;
   ConstRows from;

@@ -6,8 +6,8 @@
 
 namespace speedtorch::kernels {
 
-/// Rows that are read. Row i is the `row_bytes` bytes from `data + i * stride_bytes`; neither `data` nor the
-/// stride need be aligned. A stride below `row_bytes` (rows that share bytes) is fine to read.
+/// Rows to read. Row i is the `row_bytes` bytes from `data + i * stride_bytes`. Neither `data` nor the stride
+/// need be aligned. A stride below `row_bytes` (overlapping rows) is valid.
 struct ConstRows {
   const std::byte* data;
   std::int64_t rows;
@@ -15,7 +15,7 @@ struct ConstRows {
   std::int64_t stride_bytes;  ///< from one row's start to the next
 };
 
-/// Rows that are written: as ConstRows, with a stride of at least `row_bytes`.
+/// Rows to write, like ConstRows but with a stride of at least `row_bytes`.
 struct Rows {
   std::byte* data;
   std::int64_t rows;
@@ -25,17 +25,16 @@ struct Rows {
   operator ConstRows() const { return {data, rows, row_bytes, stride_bytes}; }
 };
 
-/// Which side of a movement the index names rows of: the one that is read (gather) or the one that is
-/// written.
+/// The side whose rows the index selects: the one that is read (gather) or the one that is written (scatter).
 enum class Direction { gather, scatter };
 
 /// Checks that `count` rows can move: both sides have rows of one width, `out` (`values`) has exactly `count`
-/// of them, and rows that are written do not overlap. Rows may have no bytes: then only the indices count.
-/// @throws ShapeError naming both sides.
+/// of them, and rows to write do not overlap. Rows may have no bytes; then only the indices count.
+/// @throws ShapeError naming both sides
 void check_gather_shapes(ConstRows table, std::int64_t count, Rows out);
 void check_scatter_shapes(ConstRows values, std::int64_t count, Rows table);
 
-/// Checks what only a GPU's kernels need. @throws ShapeError for rows of no bytes
+/// An additional check for GPU kernels. @throws ShapeError for rows of no bytes
 void require_bytes_in_rows(ConstRows table);
 
 }  // namespace speedtorch::kernels

@@ -10,7 +10,7 @@
 namespace speedtorch {
 namespace {
 
-/// Not destroyed: tensors in static storage are freed after anything here would be.
+/// Never destroyed, because tensors in static storage are freed later than any object here.
 std::atomic<CappedAllocator*> the_one{nullptr};
 
 /// Above that of LibTorch's own registration, which is 0.
@@ -34,39 +34,9 @@ void CappedAllocator::set_cap(std::int64_t bytes) {
   cap_ = bytes;
 }
 
-std::int64_t CappedAllocator::cap() const {
-  const std::lock_guard lock(mutex_);
-  return cap_;
-}
-
 void CappedAllocator::refuse(std::int64_t nth) {
   const std::lock_guard lock(mutex_);
   refuse_in_ = nth;
-}
-
-bool CappedAllocator::refusal_pending() const {
-  const std::lock_guard lock(mutex_);
-  return refuse_in_ > 0;
-}
-
-std::int64_t CappedAllocator::allocated() const {
-  const std::lock_guard lock(mutex_);
-  return allocated_;
-}
-
-std::int64_t CappedAllocator::peak() const {
-  const std::lock_guard lock(mutex_);
-  return peak_;
-}
-
-std::int64_t CappedAllocator::allocations() const {
-  const std::lock_guard lock(mutex_);
-  return allocations_;
-}
-
-std::int64_t CappedAllocator::refusals() const {
-  const std::lock_guard lock(mutex_);
-  return refusals_;
 }
 
 void CappedAllocator::reset_peak() {
@@ -74,8 +44,8 @@ void CappedAllocator::reset_peak() {
   peak_ = allocated_;
 }
 
-/// Counts `bytes` as out, or throws. Asked for before the memory is taken, so that two threads cannot pass
-/// the cap together.
+/// Counts `bytes` as in use, or throws. Comes before the allocation, so that two threads cannot pass the cap
+/// together.
 void CappedAllocator::reserve(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const bool refused = refuse_in_ > 0 && --refuse_in_ == 0;

@@ -9,14 +9,15 @@
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
 #include "speedtorch/memory/cuda_registration.h"
+#include "speedtorch/memory/host_memory.h"
 #include "speedtorch/system/limits.h"
 #include "speedtorch/system/mapping.h"
 
 namespace speedtorch {
 namespace {
 
-/// Pages registered with CUDA: exactly the bytes asked for (LibTorch's pinned allocator rounds up to a power
-/// of two).
+/// Pages registered with CUDA, exactly as many bytes as asked for. (LibTorch's pinned allocator rounds up to
+/// a power of two.)
 class PinnedMemory final : public Memory {
  public:
   PinnedMemory(std::shared_ptr<Memory> pages, at::Device device)
@@ -46,7 +47,7 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] at::Device device() const override { return tensor_.device(); }
 
  private:
-  /// On LibTorch's own storage: record_stream() of another would do nothing, without a word.
+  /// On LibTorch's own storage, because record_stream() silently does nothing on another.
   [[nodiscard]] at::Tensor new_view(at::IntArrayRef sizes, at::ScalarType dtype,
                                     at::Device /*on*/) const override {
     auto seen = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor_.storage()),
@@ -71,7 +72,7 @@ class DeviceMemory final : public Memory {
 std::shared_ptr<Memory> allocate_pinned(std::int64_t bytes, at::Device device) {
   device = gpu_of(device, "pinned memory");
   require_memory("pinned memory", bytes, MemoryUse::locked);
-  auto pages = allocate(Placement::hugepage, bytes);
+  auto pages = allocate_pages(Placement::hugepage, bytes);
   prefault(pages->data(), bytes);
   return pin(std::move(pages), device);
 }
@@ -86,7 +87,7 @@ std::shared_ptr<Memory> allocate_device(std::int64_t bytes, at::Device device) {
     return std::make_shared<DeviceMemory>(bytes, device);
   } catch (const c10::Error& error) {
     if (!is_cuda_out_of_memory(error)) throw;
-    cudaGetLastError();  // of the runtime's own, where LibTorch caches nothing
+    cudaGetLastError();  // the runtime's own error, where LibTorch does not cache
     refuse_device_memory(bytes, device, error);
   }
 }

@@ -12,8 +12,8 @@
 namespace speedtorch {
 namespace {
 
-/// The limit on locked memory, where it is below what was asked: most drivers lock beside it, and where one
-/// does not, it is the reason.
+/// The limit on locked memory, if it is below `bytes`. Most drivers ignore it; with one that does not, it is
+/// the cause.
 std::string locked_limit(std::size_t bytes) {
   std::string text;
   for (const auto& limit : locked_memory_limit()) {
@@ -44,14 +44,14 @@ CudaRegistration::CudaRegistration(std::span<std::byte> pages, unsigned flags, a
   }
 }
 
-/// Kernels of `device` may still be at the pages: they are waited for. Nobody is there to hear of an error,
-/// such as that of a process which ends and has unloaded CUDA.
+/// Waits for kernels of `device` that may still use the pages. A destructor cannot report errors, such as
+/// those of a process that has unloaded CUDA at its end.
 CudaRegistration::~CudaRegistration() {
   int current = -1;
   cudaGetDevice(&current);
   if (current != device_.index()) cudaSetDevice(device_.index());
   cudaDeviceSynchronize();
-  // By LibTorch: cudaSetDevice() would make a context on a GPU that this process has not used.
+  // By LibTorch, because cudaSetDevice() would create a context on a GPU that this process has not used.
   if (current >= 0 && current != device_.index()) {
     try {
       c10::cuda::MaybeSetDevice(static_cast<c10::DeviceIndex>(current));

@@ -8,12 +8,13 @@
 
 namespace speedtorch {
 
-/// Pages registered with CUDA as long as the object lives; they must live longer. The end waits for the
-/// device.
+/// Keeps pages registered with CUDA. The pages must outlive it. The destructor waits for the device.
 class CudaRegistration {
  public:
-  /// @param flags of cudaHostRegister @param device with its number @throws MemoryError where the driver
-  /// refuses, or the GPU does not see the pages at the host's address. No CUDA error is left behind.
+  /// @param flags of cudaHostRegister
+  /// @param device with its number
+  /// @throws MemoryError if the driver refuses, or if the GPU does not see the pages at the host's address.
+  /// Leaves no CUDA error behind.
   CudaRegistration(std::span<std::byte> pages, unsigned flags, at::Device device);
   ~CudaRegistration();
   CudaRegistration(const CudaRegistration&) = delete;

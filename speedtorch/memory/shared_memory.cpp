@@ -3,17 +3,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "speedtorch/error.h"
 #include "speedtorch/memory/cuda_memory.h"
 #include "speedtorch/system/limits.h"
 #include "speedtorch/system/mapping.h"
+#include "speedtorch/system/system_files.h"
 
 namespace speedtorch {
 namespace {
 
-/// A file of `bytes` bytes in memory, without a name.
+/// Creates an unnamed file of `bytes` bytes in memory.
 int open_memory(const std::string& kind, std::int64_t bytes) {
   require_file_size(kind + " memory", bytes);
   require_memory(kind + " memory", bytes, MemoryUse::shared);
@@ -22,7 +21,7 @@ int open_memory(const std::string& kind, std::int64_t bytes) {
   return fd;
 }
 
-/// A memfd, mapped at a multiple of 2 MiB: elsewhere its huge pages could not be mapped as such.
+/// A memfd, mapped at a multiple of 2 MiB, which huge pages need.
 class SharedMemory final : public Memory {
  public:
   SharedMemory(Placement placement, std::int64_t bytes)
@@ -34,7 +33,7 @@ class SharedMemory final : public Memory {
     if (::mmap(data(), static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                file_.get(), 0) == MAP_FAILED)
       refuse_memory(kind(), bytes, "mmap");
-    wish_pages(placement, data(), bytes);
+    advise_pages(placement, data(), bytes);
   }
   [[nodiscard]] Placement placement() const override { return placement_; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
@@ -56,17 +55,12 @@ std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes,
     return std::make_shared<SharedMemory>(placement, bytes);
   if (placement == Placement::pinned)
     return pin(std::make_shared<SharedMemory>(Placement::hugepage, bytes), device);
-  throw PlacementError("memory of another process can be pageable, hugepage or pinned, not " +
+  throw PlacementError("shared memory can be pageable, hugepage or pinned, not " +
                        std::string(to_string(placement)));
 }
 
 std::string huge_shared_pages_refusal(const std::string& setting) {
-  std::string mode;
-  std::getline(std::ifstream(setting), mode);
-  const auto begin = mode.find('['), end = mode.find(']');
-  const auto chosen = begin == std::string::npos || end == std::string::npos || end < begin
-                          ? std::string()
-                          : mode.substr(begin + 1, end - begin - 1);
+  const auto chosen = SystemFiles().choice(setting).value_or("");
   if (chosen.empty())
     return "this kernel has no huge pages for memory that processes share; pageable memory can be shared";
   if (chosen != "never" && chosen != "deny") return {};

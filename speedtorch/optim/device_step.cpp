@@ -10,7 +10,8 @@
 namespace speedtorch {
 namespace {
 
-/// The workspace, for one stream at a time: that of the tensors' allocation, as LibTorch keeps it.
+/// Returns the workspace, which serves one stream at a time: LibTorch keeps its memory for the stream that
+/// allocated it.
 kernels::Workspace workspace_for(at::Tensor& kept, const at::Tensor& index, std::int64_t row_bytes) {
   const auto needed = kernels::sparse_step_workspace_bytes(index.numel(), row_bytes);
   if (!kept.defined() || kept.numel() < needed || kept.device() != index.device())
@@ -18,51 +19,40 @@ kernels::Workspace workspace_for(at::Tensor& kept, const at::Tensor& index, std:
   return {static_cast<std::byte*>(kept.data_ptr()), static_cast<std::int64_t>(kept.nbytes())};
 }
 
+}  // namespace
+
 template <class T>
-void step_rows(at::Tensor& kept, const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
-               const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
+void DeviceStep::rows(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
+                      const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
   const c10::cuda::CUDAGuard guard(grad.device());
   const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
-  const auto workspace = workspace_for(kept, index, row_bytes);
-  const auto stream = c10::cuda::getCurrentCUDAStream();
+  const auto workspace = workspace_for(workspace_, index, row_bytes);
   kernels::CudaLaunch launch;
   launch.errors = cuda_index_errors(grad.device());
-  const auto count = index.numel();
+  const auto run = [&](const auto* rows) {
+    kernels::sparse_step_cuda(update, tables, rows, index.numel(), grad.const_data_ptr<T>(), step,
+                              c10::cuda::getCurrentCUDAStream(), workspace, launch);
+  };
   if (index.scalar_type() == at::kLong)
-    kernels::sparse_step_cuda(update, tables, index.const_data_ptr<std::int64_t>(), count,
-                              grad.const_data_ptr<T>(), step, stream, workspace, launch);
+    run(index.const_data_ptr<std::int64_t>());
   else
-    kernels::sparse_step_cuda(update, tables, index.const_data_ptr<std::int32_t>(), count,
-                              grad.const_data_ptr<T>(), step, stream, workspace, launch);
+    run(index.const_data_ptr<std::int32_t>());
 }
 
 template <class T>
-void step_all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
-              const at::Tensor& grad, std::int64_t step) {
+void DeviceStep::all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
+                     const at::Tensor& grad, std::int64_t step) {
   const c10::cuda::CUDAGuard guard(grad.device());
   kernels::update_all_cuda(update, tables, grad.const_data_ptr<T>(), step, c10::cuda::getCurrentCUDAStream());
 }
 
-}  // namespace
-
-void DeviceStep::rows(const kernels::AnyUpdate<float>& update, const kernels::StepTables<float>& tables,
-                      const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
-  step_rows(workspace_, update, tables, index, grad, step);
-}
-
-void DeviceStep::rows(const kernels::AnyUpdate<double>& update, const kernels::StepTables<double>& tables,
-                      const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
-  step_rows(workspace_, update, tables, index, grad, step);
-}
-
-void DeviceStep::all(const kernels::AnyUpdate<float>& update, const kernels::StepTables<float>& tables,
-                     const at::Tensor& grad, std::int64_t step) {
-  step_all(update, tables, grad, step);
-}
-
-void DeviceStep::all(const kernels::AnyUpdate<double>& update, const kernels::StepTables<double>& tables,
-                     const at::Tensor& grad, std::int64_t step) {
-  step_all(update, tables, grad, step);
-}
+template void DeviceStep::rows(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
+                               const at::Tensor&, const at::Tensor&, std::int64_t);
+template void DeviceStep::rows(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
+                               const at::Tensor&, const at::Tensor&, std::int64_t);
+template void DeviceStep::all(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
+                              const at::Tensor&, std::int64_t);
+template void DeviceStep::all(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
+                              const at::Tensor&, std::int64_t);
 
 }  // namespace speedtorch

@@ -1,6 +1,6 @@
-/// Optimizer steps on a GPU's tensors, on the current stream, for SparseRows and the optimizers. Nothing
-/// waits; bad indices are left out and told by check_index_errors() (speedtorch/rows/rows.h). Not yet run on
-/// a GPU.
+/// Optimizer steps on GPU tensors, on the current stream, for SparseRows and the optimizers. Steps do not
+/// wait. Bad indices are skipped, and check_index_errors() (speedtorch/rows/rows.h) reports them. Not yet run
+/// on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,23 +11,24 @@
 
 namespace speedtorch {
 
+/// T is float or double.
 class DeviceStep {
  public:
-  /// kernels::sparse_step_cuda() on the tables' device. `index` and `grad` are contiguous tensors there.
+  /// Calls kernels::sparse_step_cuda() on the tables' device. `index` and `grad` are contiguous tensors
+  /// there.
   /// @throws CudaError; ShapeError for 2^31 indices or more; PlacementError in a build without CUDA
-  void rows(const kernels::AnyUpdate<float>& update, const kernels::StepTables<float>& tables,
-            const at::Tensor& index, const at::Tensor& grad, std::int64_t step);
-  void rows(const kernels::AnyUpdate<double>& update, const kernels::StepTables<double>& tables,
+  template <class T>
+  void rows(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
             const at::Tensor& index, const at::Tensor& grad, std::int64_t step);
 
-  /// kernels::update_all_cuda() on the device of `grad`. @throws CudaError; PlacementError likewise
-  static void all(const kernels::AnyUpdate<float>& update, const kernels::StepTables<float>& tables,
-                  const at::Tensor& grad, std::int64_t step);
-  static void all(const kernels::AnyUpdate<double>& update, const kernels::StepTables<double>& tables,
+  /// Calls kernels::update_all_cuda() on the device of `grad`. @throws CudaError; PlacementError in a build
+  /// without CUDA
+  template <class T>
+  static void all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
                   const at::Tensor& grad, std::int64_t step);
 
  private:
-  at::Tensor workspace_;  ///< for the largest index so far
+  at::Tensor workspace_;  ///< large enough for the largest index so far
 };
 
 }  // namespace speedtorch

@@ -1,4 +1,4 @@
-// One access class an optimizer, chosen by what the optimizer is. LibTorch's differ in names only.
+// One access class per kind of optimizer. LibTorch's optimizers differ in names only.
 
 #include "speedtorch/optim/live_states.h"
 
@@ -24,41 +24,26 @@ namespace {
 
 namespace libtorch = torch::optim;
 
+/// LibTorch's options as ours. Both have the same names.
 template <class Options, class Libtorch>
-Options adam_words(const Libtorch& o) {
-  return {.lr = o.lr(),
-          .betas = {std::get<0>(o.betas()), std::get<1>(o.betas())},
-          .eps = o.eps(),
-          .weight_decay = o.weight_decay(),
-          .amsgrad = o.amsgrad()};
+UpdateOptions update_options(const Libtorch& o) {
+  Options found{.lr = o.lr()};
+  if constexpr (requires { o.betas(); }) found.betas = {std::get<0>(o.betas()), std::get<1>(o.betas())};
+  if constexpr (requires { o.eps(); }) found.eps = o.eps();
+  if constexpr (requires { o.weight_decay(); }) found.weight_decay = o.weight_decay();
+  if constexpr (requires { o.amsgrad(); }) found.amsgrad = o.amsgrad();
+  if constexpr (requires { o.lr_decay(); }) found.lr_decay = o.lr_decay();
+  if constexpr (requires { o.initial_accumulator_value(); })
+    found.initial_accumulator_value = o.initial_accumulator_value();
+  if constexpr (requires { o.alpha(); }) found.alpha = o.alpha();
+  if constexpr (requires { o.momentum(); }) found.momentum = o.momentum();
+  if constexpr (requires { o.centered(); }) found.centered = o.centered();
+  if constexpr (requires { o.dampening(); }) found.dampening = o.dampening();
+  if constexpr (requires { o.nesterov(); }) found.nesterov = o.nesterov();
+  return found;
 }
 
-UpdateOptions words(const libtorch::AdamOptions& o) { return adam_words<AdamOptions>(o); }
-UpdateOptions words(const libtorch::AdamWOptions& o) { return adam_words<AdamWOptions>(o); }
-UpdateOptions words(const libtorch::AdagradOptions& o) {
-  return AdagradOptions{.lr = o.lr(),
-                        .lr_decay = o.lr_decay(),
-                        .weight_decay = o.weight_decay(),
-                        .initial_accumulator_value = o.initial_accumulator_value(),
-                        .eps = o.eps()};
-}
-UpdateOptions words(const libtorch::RMSpropOptions& o) {
-  return RMSpropOptions{.lr = o.lr(),
-                        .alpha = o.alpha(),
-                        .eps = o.eps(),
-                        .weight_decay = o.weight_decay(),
-                        .momentum = o.momentum(),
-                        .centered = o.centered()};
-}
-UpdateOptions words(const libtorch::SGDOptions& o) {
-  return SGDOptions{.lr = o.lr(),
-                    .momentum = o.momentum(),
-                    .dampening = o.dampening(),
-                    .weight_decay = o.weight_decay(),
-                    .nesterov = o.nesterov()};
-}
-
-/// LibTorch's state of that name.
+/// Returns LibTorch's state of that name.
 template <class State>
 at::Tensor& table_of(State& state, const std::string& name) {
   if constexpr (requires { state.exp_avg(); }) {
@@ -78,26 +63,26 @@ using Kept = libtorch::OptimizerParamState;
 
 }  // namespace
 
-/// What must be known of a kind of optimizer.
+/// Reads and creates the states of one kind of optimizer.
 class LiveStates::Access {
  public:
   virtual ~Access() = default;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual bool counts_rows() const = 0;
   [[nodiscard]] virtual UpdateOptions options(const libtorch::OptimizerParamGroup& group) const = 0;
-  /// In the order of the names; undefined where there is none.
+  /// In the order of `names`; a missing state is undefined.
   [[nodiscard]] virtual std::vector<at::Tensor> tables(Kept& kept,
                                                        const std::vector<std::string>& names) const = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> steps(const Kept& kept) const = 0;
   [[nodiscard]] virtual at::Tensor row_steps(const Kept& kept) const = 0;
-  /// Null where the optimizer begins by itself what these are.
-  [[nodiscard]] virtual std::unique_ptr<Kept> made(std::vector<State> states, std::int64_t steps,
-                                                   const at::Tensor& row_steps) const = 0;
+  /// Null if the optimizer itself creates the same states in its next step.
+  [[nodiscard]] virtual std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
+                                                         const at::Tensor& row_steps) const = 0;
 };
 
 namespace {
 
-template <class Options, class ItsState>
+template <class Options, class ItsOptions, class ItsState>
 class LibtorchAccess final : public LiveStates::Access {
  public:
   explicit LibtorchAccess(const char* name) : name_(name) {}
@@ -106,10 +91,10 @@ class LibtorchAccess final : public LiveStates::Access {
   [[nodiscard]] bool counts_rows() const override { return false; }
 
   [[nodiscard]] UpdateOptions options(const libtorch::OptimizerParamGroup& group) const override {
-    const auto* const found = dynamic_cast<const Options*>(&group.options());
+    const auto* const found = dynamic_cast<const ItsOptions*>(&group.options());
     if (found == nullptr)
       throw OptimizerError("a parameter group of " + name() + " has the options of another optimizer");
-    return words(*found);
+    return update_options<Options>(*found);
   }
   [[nodiscard]] std::vector<at::Tensor> tables(Kept& kept,
                                                const std::vector<std::string>& names) const override {
@@ -123,9 +108,9 @@ class LibtorchAccess final : public LiveStates::Access {
   }
   [[nodiscard]] at::Tensor row_steps(const Kept& /*kept*/) const override { return {}; }
 
-  [[nodiscard]] std::unique_ptr<Kept> made(std::vector<State> states, std::int64_t steps,
-                                           const at::Tensor& /*row_steps*/) const override {
-    // SGD takes its first gradient as it is where it finds no momentum, and dampens all others.
+  [[nodiscard]] std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
+                                                 const at::Tensor& /*row_steps*/) const override {
+    // If SGD finds no momentum it takes the gradient undamped; later gradients are dampened.
     if (!kCounts && (steps == 0 || states.empty())) return nullptr;
     auto kept = std::make_unique<ItsState>();
     for (const auto& [each, table] : states) table_of(*kept, each) = table;
@@ -138,9 +123,9 @@ class LibtorchAccess final : public LiveStates::Access {
   const char* name_;
 };
 
-class OurAccess final : public LiveStates::Access {
+class SpeedTorchAccess final : public LiveStates::Access {
  public:
-  explicit OurAccess(const UpdateOptimizer& optimizer) : optimizer_(optimizer) {}
+  explicit SpeedTorchAccess(const UpdateOptimizer& optimizer) : optimizer_(optimizer) {}
 
   [[nodiscard]] std::string name() const override { return "speedtorch::optim::" + optimizer_.name(); }
   [[nodiscard]] bool counts_rows() const override { return true; }
@@ -163,8 +148,8 @@ class OurAccess final : public LiveStates::Access {
   [[nodiscard]] at::Tensor row_steps(const Kept& kept) const override {
     return static_cast<const ParamState&>(kept).row_steps;
   }
-  [[nodiscard]] std::unique_ptr<Kept> made(std::vector<State> states, std::int64_t steps,
-                                           const at::Tensor& row_steps) const override {
+  [[nodiscard]] std::unique_ptr<Kept> make_state(std::vector<State> states, std::int64_t steps,
+                                                 const at::Tensor& row_steps) const override {
     auto kept = std::make_unique<ParamState>();
     kept->step = steps;
     kept->states = std::move(states);
@@ -176,27 +161,29 @@ class OurAccess final : public LiveStates::Access {
   const UpdateOptimizer& optimizer_;
 };
 
-template <class Optimizer, class Options, class ItsState>
-bool is(const libtorch::Optimizer& optimizer, const char* name, std::unique_ptr<LiveStates::Access>& access) {
+template <class Options, class Optimizer, class ItsOptions, class ItsState>
+bool access_if(const libtorch::Optimizer& optimizer, const char* name,
+               std::unique_ptr<LiveStates::Access>& access) {
   if (dynamic_cast<const Optimizer*>(&optimizer) == nullptr) return false;
-  access = std::make_unique<LibtorchAccess<Options, ItsState>>(name);
+  access = std::make_unique<LibtorchAccess<Options, ItsOptions, ItsState>>(name);
   return true;
 }
 
 std::unique_ptr<LiveStates::Access> access_to(const libtorch::Optimizer& optimizer) {
   std::unique_ptr<LiveStates::Access> access;
   if (const auto* ours = dynamic_cast<const UpdateOptimizer*>(&optimizer))
-    return std::make_unique<OurAccess>(*ours);
-  using namespace libtorch;
-  const bool known =
-      is<libtorch::Adam, libtorch::AdamOptions, AdamParamState>(optimizer, "torch::optim::Adam", access) ||
-      is<libtorch::AdamW, libtorch::AdamWOptions, AdamWParamState>(optimizer, "torch::optim::AdamW",
-                                                                   access) ||
-      is<libtorch::Adagrad, libtorch::AdagradOptions, AdagradParamState>(optimizer, "torch::optim::Adagrad",
-                                                                         access) ||
-      is<libtorch::RMSprop, libtorch::RMSpropOptions, RMSpropParamState>(optimizer, "torch::optim::RMSprop",
-                                                                         access) ||
-      is<libtorch::SGD, libtorch::SGDOptions, SGDParamState>(optimizer, "torch::optim::SGD", access);
+    return std::make_unique<SpeedTorchAccess>(*ours);
+  namespace lt = libtorch;
+  const bool known = access_if<AdamOptions, lt::Adam, lt::AdamOptions, lt::AdamParamState>(
+                         optimizer, "torch::optim::Adam", access) ||
+                     access_if<AdamWOptions, lt::AdamW, lt::AdamWOptions, lt::AdamWParamState>(
+                         optimizer, "torch::optim::AdamW", access) ||
+                     access_if<AdagradOptions, lt::Adagrad, lt::AdagradOptions, lt::AdagradParamState>(
+                         optimizer, "torch::optim::Adagrad", access) ||
+                     access_if<RMSpropOptions, lt::RMSprop, lt::RMSpropOptions, lt::RMSpropParamState>(
+                         optimizer, "torch::optim::RMSprop", access) ||
+                     access_if<SGDOptions, lt::SGD, lt::SGDOptions, lt::SGDParamState>(
+                         optimizer, "torch::optim::SGD", access);
   if (known) return access;
   throw OptimizerError(
       c10::demangle(typeid(optimizer).name()) +
@@ -208,7 +195,7 @@ std::unique_ptr<LiveStates::Access> access_to(const libtorch::Optimizer& optimiz
 
 LiveStates::LiveStates(libtorch::Optimizer& optimizer, const at::Tensor& parameter)
     : optimizer_(&optimizer), parameter_(parameter), access_(access_to(optimizer)) {
-  static_cast<void>(group());  // throws where it is not there
+  static_cast<void>(group());  // throws if the parameter is missing
 }
 
 LiveStates::~LiveStates() = default;
@@ -222,7 +209,7 @@ const libtorch::OptimizerParamGroup& LiveStates::group() const {
   }
   throw OptimizerError(optimizer_name() + " does not have the parameter (" +
                        (parameter_.defined() ? shape_of(parameter_) : "undefined") +
-                       "); it is looked up by what it is, not by its place or name");
+                       "); pass the same tensor that the optimizer was given");
 }
 
 libtorch::OptimizerParamState* LiveStates::kept() const {
@@ -256,7 +243,7 @@ void LiveStates::set(const std::vector<at::Tensor>& tables, std::int64_t steps, 
   const auto names = state_names(options());
   std::vector<State> states;
   for (std::size_t k = 0; k < names.size(); ++k) states.push_back({names[k], tables.at(k)});
-  auto made = access_->made(std::move(states), steps, row_steps);
+  auto made = access_->make_state(std::move(states), steps, row_steps);
   if (made)
     optimizer_->state()[parameter_.unsafeGetTensorImpl()] = std::move(made);
   else

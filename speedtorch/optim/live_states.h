@@ -1,5 +1,5 @@
-/// The states that an optimizer keeps for one parameter, whichever optimizer it is: LibTorch's Adam, AdamW,
-/// Adagrad, RMSprop and SGD, and ours.
+/// Reads and replaces the states that an optimizer keeps for one parameter. Supports LibTorch's Adam, AdamW,
+/// Adagrad, RMSprop and SGD, and the optimizers of speedtorch/optim/optimizers.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,35 +20,35 @@ class OptimizerParamState;
 
 namespace speedtorch::optim {
 
-/// Finds the parameter by what it is (its TensorImpl), never by its place or name.
+/// Finds the parameter by identity (its TensorImpl), not by position or name.
 class LiveStates {
  public:
   class Access;
 
-  /// @throws OptimizerError where the optimizer does not have the parameter, or is of another kind
+  /// @throws OptimizerError if the optimizer does not have the parameter or is not supported
   LiveStates(torch::optim::Optimizer& optimizer, const at::Tensor& parameter);
   ~LiveStates();
   LiveStates(LiveStates&&) noexcept;
   LiveStates& operator=(LiveStates&&) noexcept;
 
-  /// Of the parameter's group, now: of which states there are (state_begins()).
+  /// Current options of the parameter's group. They decide which states exist (state_begins()).
   [[nodiscard]] UpdateOptions options() const;
   /// "torch::optim::Adam", "speedtorch::optim::Adamax".
   [[nodiscard]] std::string optimizer_name() const;
-  /// Whether the optimizer can count the steps of each row.
+  /// True if the optimizer can count the steps of each row.
   [[nodiscard]] bool counts_rows() const;
 
-  /// The parameter's state tables now, in the order of state_begins(); empty where there are none, as before
-  /// the first step or where one is missing.
+  /// Current states of the parameter, in the order of state_begins(). Empty before the first step or if one
+  /// is missing.
   [[nodiscard]] std::vector<at::Tensor> tables() const;
-  /// How many steps were done, where the optimizer counts them (LibTorch's SGD does not) and has a state.
+  /// Number of steps done. Empty if the optimizer has no state or does not count (LibTorch's SGD).
   [[nodiscard]] std::optional<std::int64_t> steps() const;
-  /// Each row's steps; undefined where they are not counted.
+  /// Steps of each row; undefined if rows are not counted.
   [[nodiscard]] at::Tensor row_steps() const;
 
-  /// Makes these, in the order of state_begins(), the parameter's states, as if `steps` steps had been done
-  /// with them; `row_steps` is defined where rows are counted. LibTorch's SGD has no states before its first
-  /// step, in which the momentum becomes the gradient, not dampened.
+  /// Sets the parameter's states, in the order of state_begins(), as if `steps` steps had been done. Define
+  /// `row_steps` if rows are counted. LibTorch's SGD has no state before its first step, which sets the
+  /// momentum to the gradient without dampening.
   void set(const std::vector<at::Tensor>& tables, std::int64_t steps, const at::Tensor& row_steps);
 
  private:

@@ -39,9 +39,10 @@ at::Tensor parameter_named(const torch::nn::Module& model, const std::string& va
                        (names.empty() ? "none" : names));
 }
 
-/// What save() says of whose tables these are: "Adam: exp_avg, exp_avg_sq".
+/// The line that save() writes to identify the optimizer: "Adam: exp_avg, exp_avg_sq".
 std::string optimizer_line(const std::string& optimizer, const std::vector<StateTable>& tables) {
-  std::string line = optimizer.substr(optimizer.rfind(':') + 1) + ":";  // LibTorch's and ours are one
+  std::string line =
+      optimizer.substr(optimizer.rfind(':') + 1) + ":";  // LibTorch's and ours have the same states
   for (std::size_t k = 0; k < tables.size(); ++k) line += (k == 0 ? " " : ", ") + tables[k].name;
   return line;
 }
@@ -50,7 +51,7 @@ std::string optimizer_line(const std::string& optimizer, const std::vector<State
 std::string read_line(const std::string& folder) {
   std::ifstream file(folder + "/" + kOptimizer);
   if (!file) refuse_file(kOptimizer, "of '" + base_name(folder) + "' cannot be opened");
-  std::array<char, 256> line{};  // the longest is of 60 characters
+  std::array<char, 256> line{};  // the longest line has 60 characters
   file.getline(line.data(), line.size());
   return line.data();
 }
@@ -61,16 +62,17 @@ std::vector<std::int64_t> with_rows(at::IntArrayRef sizes, std::int64_t rows) {
   return shape;
 }
 
-/// The bound of rows that no table bounds: the sort that finds duplicates takes the longer the larger it is.
+/// The bound of rows if no table gives one. A small bound matters: the sort that finds duplicates is slower
+/// for a larger one.
 std::int64_t past_largest(const at::Tensor& rows) {
   if (rows.numel() == 0) return 0;
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
   return std::clamp<std::int64_t>(rows.max().item<std::int64_t>(), 0, most) + 1;
 }
 
-/// `rows` rows at the beginning of a buffer, which grows as needed.
-at::Tensor front_of(at::Tensor& buffer, std::int64_t rows, at::IntArrayRef table_sizes, at::ScalarType dtype,
-                    at::Device device) {
+/// Returns `rows` rows at the beginning of a buffer, which grows as needed.
+at::Tensor buffer_rows(at::Tensor& buffer, std::int64_t rows, at::IntArrayRef table_sizes,
+                       at::ScalarType dtype, at::Device device) {
   if (!buffer.defined() || buffer.size(0) < rows || buffer.device() != device) {
     auto sizes = table_sizes.vec();
     sizes[0] = rows;
@@ -88,17 +90,17 @@ OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at:
   if (by_row_ && !live_.counts_rows()) {
     throw OptimizerError(
         live_.optimizer_name() +
-        " has one count of steps for all rows; those of speedtorch/optim/optimizers.h can count "
+        " has one count of steps for all rows; use an optimizer of speedtorch/optim/optimizers.h to count "
         "by row");
   }
   if (by_row_ && !parameter.is_cpu()) {
-    throw PlacementError("rows count their steps where the parameter is on cpu; it is on " +
+    throw PlacementError("steps are counted by row only if the parameter is on cpu; it is on " +
                          parameter.device().str());
   }
 }
 
 OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at::Tensor& parameter,
-                                   std::int64_t rows, const Home& home, StepCount count)
+                                   std::int64_t rows, const TableOptions& home, StepCount count)
     : OptimizerFactory(optimizer, parameter, count) {
   if (rows < 0) throw ShapeError("the tables cannot have " + std::to_string(rows) + " rows");
   table_rows_ = rows;
@@ -108,7 +110,7 @@ OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const at:
 }
 
 OptimizerFactory::OptimizerFactory(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
-                                   const std::string& variable, std::int64_t rows, const Home& home,
+                                   const std::string& variable, std::int64_t rows, const TableOptions& home,
                                    StepCount count)
     : OptimizerFactory(optimizer, parameter_named(model, variable), rows, home, count) {}
 
@@ -134,7 +136,7 @@ void OptimizerFactory::check_tables() const {
     for (std::size_t other = 0; other < k; ++other)
       if (tables_[other].table.memory() == table.memory())
         throw ShapeError("the tables of " + tables_[other].name + " and " + name +
-                         " are one; each needs its own memory");
+                         " are the same; each needs its own memory");
     const bool counts = k >= states();
     const auto sizes =
         counts ? std::vector<std::int64_t>{*table_rows_} : with_rows(parameter_.sizes(), *table_rows_);
@@ -171,19 +173,20 @@ void OptimizerFactory::before_forward_pass(const ModelFactory& weight) {
 
 void OptimizerFactory::before_forward_pass(const WeightRows& weight) {
   if (rows_.defined())
-    throw OrderError("the states of the " + std::to_string(rows_.numel()) +
-                     " rows of the last before_forward_pass() are not put back; after_optimizer_step() or "
-                     "skip_optimizer_step() comes first");
+    throw OrderError(
+        "the states of the " + std::to_string(rows_.numel()) +
+        " rows of the last before_forward_pass() are not put back; call after_optimizer_step() or "
+        "skip_optimizer_step() first");
   check_states();
   const auto on_host = weight.rows().to(at::kCPU).contiguous();
   check_distinct(on_host);
   const auto device = parameter_.device();
   std::vector<at::Tensor> taken;
-  at::Tensor there = on_host;  // on the GPU once for all tables there
+  at::Tensor there = on_host;  // copied to the GPU once for all tables there
   for (std::size_t k = 0; k < tables_.size(); ++k) {
     const auto& table = tables_[k].table;
     there = (index_device(table, device).is_cpu() ? on_host : there).to(index_device(table, device));
-    taken.push_back(front_of(buffers_[k], on_host.numel(), table.sizes(), table.dtype(), device));
+    taken.push_back(buffer_rows(buffers_[k], on_host.numel(), table.sizes(), table.dtype(), device));
     gather_rows(table, there, taken.back());
   }
   at::Tensor counts;
@@ -204,14 +207,14 @@ void OptimizerFactory::after_optimizer_step() {
   if (states.empty() && !were_set_) return rows_.reset();  // nothing was stepped
   if (states.size() != tables_.size())
     throw OptimizerError("the states of " + live_.optimizer_name() +
-                         " for the rows that were taken are gone");
+                         " for the rows of before_forward_pass() are missing");
   for (std::size_t k = 0; k < tables_.size(); ++k) {
     const auto& [name, table] = tables_[k];
     if (states[k].defined() && states[k].sizes() == with_rows(table.sizes(), rows_.numel()) &&
         states[k].scalar_type() == table.dtype())
       continue;
     throw OptimizerError("the state " + name + " of " + live_.optimizer_name() + " is not that of the " +
-                         std::to_string(rows_.numel()) + " rows that were taken");
+                         std::to_string(rows_.numel()) + " rows of before_forward_pass()");
   }
   at::Tensor there = rows_;
   for (std::size_t k = 0; k < tables_.size(); ++k) {
@@ -252,7 +255,7 @@ void OptimizerFactory::save(const std::string& folder) const {
   made.publish();
 }
 
-/// @throws OptimizerError where the folder is another optimizer's, or of the same one with other states
+/// @throws OptimizerError if the folder is of another optimizer, or of the same one with other states
 void OptimizerFactory::check_saved(const std::string& folder) const {
   const bool counted = std::filesystem::exists(state_file(folder, row_steps_name));
   if (counted != by_row_) {

@@ -1,4 +1,4 @@
-// The template is for types and archives; what a step does is here once, on the options' variant.
+// The class template provides types and archives. The step is implemented once, on the variant of options.
 
 #include "speedtorch/optim/optimizers.h"
 
@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kStep = "step";
 constexpr const char* kRowSteps = "row_steps";
 
-/// The tensor in the strides of another of its shape: itself where they are the same.
+/// Returns the tensor in the strides of `like`: itself if they are equal, else a copy.
 at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   if (tensor.strides() == like.strides()) return tensor;
   auto out = at::empty_like(like);
@@ -34,7 +34,7 @@ at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   return out;
 }
 
-/// The tables of a step on memory that the states share the layout of.
+/// The kernel's tables of a parameter and its states, which share one layout.
 template <class T>
 kernels::StepTables<T> tables_of(const at::Tensor& parameter, const ParamState& state, std::size_t states,
                                  bool by_rows) {
@@ -45,7 +45,7 @@ kernels::StepTables<T> tables_of(const at::Tensor& parameter, const ParamState& 
   return tables;
 }
 
-/// Which rows a step takes, with a gradient for each.
+/// The rows of a step and one gradient per row.
 struct Rows {
   at::Tensor index;  ///< int64
   at::Tensor grad;
@@ -140,10 +140,10 @@ void GroupOptions<Options>::serialize(torch::serialize::InputArchive& archive) {
   });
 }
 
-/// The fused steps of both dtypes, whose memory lasts from one step to the next.
+/// The fused steps of both dtypes. Their scratch memory is reused by later steps.
 class UpdateOptimizer::Work {
  public:
-  /// A step of the parameter as it lies in memory, its states and its gradient likewise.
+  /// Steps a parameter in its memory layout; states and gradient have the same layout.
   template <class T>
   void step(const at::Tensor& parameter, const at::Tensor& grad, const ParamState& state,
             const UpdateOptions& options, std::size_t states) {
@@ -194,7 +194,7 @@ ParamState& UpdateOptimizer::state_of(const at::Tensor& parameter, const UpdateO
   auto& kept = state_[parameter.unsafeGetTensorImpl()];
   if (!kept) kept = std::make_unique<ParamState>();
   auto& state = static_cast<ParamState&>(*kept);
-  // In the update's order, which archives and factories need not keep.
+  // The update needs its own order; archives and factories may have another.
   const auto begins = state_begins(options);
   for (std::size_t k = 0; k < begins.size(); ++k) {
     const auto from = state.states.begin() + static_cast<std::ptrdiff_t>(k);
@@ -240,7 +240,7 @@ void UpdateOptimizer::step_parameter(const at::Tensor& parameter, const UpdateOp
   const auto states = state_names(options).size();
   auto grad = parameter.grad();
   const bool by_rows = grad.is_sparse() || state.row_steps.defined();
-  // All elements may be taken as they lie; rows must lie one after the other.
+  // A step of all elements accepts any dense layout; a step of rows needs contiguous rows.
   const bool in_place = by_rows ? parameter.is_contiguous() : parameter.is_non_overlapping_and_dense();
   const auto work = in_place ? parameter.detach() : parameter.detach().contiguous();
   for (std::size_t k = 0; k < states; ++k) state.states[k].table = laid_out_as(work, state.states[k].table);

@@ -1,12 +1,11 @@
-/// Optimizers for LibTorch's training loops: the ten of Python torch that have an update body here
-/// (speedtorch/kernels/steps/updates.h), five of which LibTorch lacks (SparseAdam, Adadelta, Adamax, ASGD,
-/// Rprop).
+/// Optimizers for LibTorch's training loops: ten of Python torch's, five of which LibTorch lacks (SparseAdam,
+/// Adadelta, Adamax, ASGD, Rprop). Their updates are those of speedtorch/kernels/steps/updates.h.
 ///
 ///   speedtorch::optim::Adamax optimizer(model->parameters(), {.lr = 0.01});
 ///
-/// They are `torch::optim::Optimizer`s: parameter groups, closures, learning-rate schedulers, torch::save and
-/// torch::load. A step is one pass over parameter, gradient and states of each parameter, on LibTorch's
-/// threads. docs/updates.md says what is equal to Python torch bit for bit.
+/// They are `torch::optim::Optimizer`s and support parameter groups, closures, learning-rate schedulers,
+/// torch::save and torch::load. A step makes one pass over parameter, gradient and states of each parameter,
+/// on LibTorch's threads. docs/updates.md says what is equal to Python torch bit for bit.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,13 +22,13 @@
 
 namespace speedtorch::optim {
 
-/// What an optimizer keeps for one parameter. In an archive the states stand under torch's names, beside
-/// `step` and, where there is one, `row_steps`.
+/// The state of one parameter. An archive contains the states under torch's names, `step` and, if defined,
+/// `row_steps`.
 struct ParamState final : torch::optim::OptimizerCloneableParamState<ParamState> {
-  std::int64_t step = 0;      ///< how many were done
-  std::vector<State> states;  ///< as state_names() has them, each of the parameter's shape
-  /// Where it is defined, each row's own count of steps, int64: a step is then each row's next, and `step` is
-  /// of no influence. OptimizerFactory sets it.
+  std::int64_t step = 0;      ///< steps done
+  std::vector<State> states;  ///< in the order of state_names(), each of the parameter's shape
+  /// The count of each row, int64; undefined unless rows are counted. If defined, a step uses these counts
+  /// instead of `step`. OptimizerFactory sets it.
   at::Tensor row_steps;
 
   void serialize(torch::serialize::InputArchive& archive) override;
@@ -50,25 +49,25 @@ struct GroupOptions final : torch::optim::OptimizerCloneableOptions<GroupOptions
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 
-/// What the optimizers have in common.
+/// The base class of all ten optimizers.
 ///
-/// Parameters are float32 or float64 tensors on the CPU or a GPU (not yet run on a GPU; there, bad indices of
-/// sparse gradients are told by check_index_errors()), of any shape and strides. Gradients are dense; those
-/// of SparseAdam may be sparse in the first dimension, which makes the step one of the rows they name: copies
-/// of a row are summed first, in the order in which they stand.
+/// Parameters are float32 or float64 tensors of any shape and strides, on the CPU or a GPU (not yet run on a
+/// GPU; check_index_errors() reports bad indices of sparse gradients there). Gradients are dense. SparseAdam
+/// also takes gradients that are sparse in the first dimension and steps only the rows that they name; it
+/// first sums the gradients of equal rows in their order.
 class UpdateOptimizer : public torch::optim::Optimizer {
  public:
   ~UpdateOptimizer() override;
   UpdateOptimizer(UpdateOptimizer&&) noexcept;
 
-  /// The closure, where there is one, is called once, with gradients enabled, and its loss returned.
-  /// @throws before anything is written: OptionError for numbers that the optimizer cannot have, of each
-  /// group; ShapeError for a dtype or a gradient that does not fit; PlacementError for a parameter elsewhere.
+  /// Calls the closure once, if given, with gradients enabled, and returns its loss. If it throws, nothing
+  /// was written. @throws OptionError for invalid options of a group; ShapeError for a dtype or gradient that
+  /// does not fit; PlacementError for a parameter on another kind of device
   at::Tensor step(LossClosure closure = nullptr) override;
 
-  /// "Adamax".
+  /// Returns the name: "Adamax".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Of a group of this optimizer.
+  /// Returns the options of a group of this optimizer.
   [[nodiscard]] virtual UpdateOptions options_of(const torch::optim::OptimizerParamGroup& group) const = 0;
 
  protected:
@@ -77,7 +76,7 @@ class UpdateOptimizer : public torch::optim::Optimizer {
 
  private:
   class Work;
-  /// What is kept for a parameter, with what is missing made.
+  /// Returns the state of a parameter and creates what is missing.
   ParamState& state_of(const at::Tensor& parameter, const UpdateOptions& options);
   void step_parameter(const at::Tensor& parameter, const UpdateOptions& options);
 
@@ -87,10 +86,10 @@ class UpdateOptimizer : public torch::optim::Optimizer {
 template <class Options>
 class OptimizerOf final : public UpdateOptimizer {
  public:
-  /// @throws OptionError for numbers that the optimizer cannot have
+  /// @throws OptionError for invalid options
   explicit OptimizerOf(std::vector<at::Tensor> parameters, Options defaults = {})
       : OptimizerOf(std::vector{torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
-  /// A group without options has the defaults.
+  /// A group without options takes the defaults.
   explicit OptimizerOf(std::vector<torch::optim::OptimizerParamGroup> groups, Options defaults = {});
 
   [[nodiscard]] std::string name() const override;

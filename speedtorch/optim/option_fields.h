@@ -1,5 +1,5 @@
-/// The options of an optimizer one by one, under their names: what reads and writes them needs no list of its
-/// own for each optimizer.
+/// Visits the options of an optimizer with their names, so that readers and writers need no list per
+/// optimizer.
 #pragma once
 
 #include <type_traits>
@@ -8,8 +8,8 @@
 
 namespace speedtorch {
 
-/// visit(name, value) for each number and switch, in one order; `Options` may be const. Names are torch's but
-/// for its tuples, whose parts are named each.
+/// Calls visit(name, value) for each option, in a fixed order. `Options` may be const. Names are torch's,
+/// except that each half of a torch tuple has its own name.
 template <class Options, class Visit>
 void for_each_option(Options& o, Visit visit) {
   visit("lr", o.lr);
@@ -40,7 +40,7 @@ void for_each_option(Options& o, Visit visit) {
   visit("maximize", o.maximize);
 }
 
-/// "Adam" and so on.
+/// Returns "Adam" and so on.
 template <class Options>
 constexpr const char* optimizer_name() {
   if constexpr (std::is_same_v<Options, AdamOptions>) return "Adam";

@@ -17,7 +17,7 @@ namespace speedtorch {
 namespace {
 
 void require_defined(const at::Tensor& tensor, const std::string& name) {
-  if (!tensor.defined()) throw ShapeError(name + " is no tensor");
+  if (!tensor.defined()) throw ShapeError(name + " is undefined");
 }
 
 void check_beside(const at::Tensor& table, const at::Tensor& tensor, const std::string& name) {
@@ -37,16 +37,16 @@ void check_table(const at::Tensor& table) {
   const bool floating = table.scalar_type() == at::kFloat || table.scalar_type() == at::kDouble;
   if (floating && table.layout() == at::kStrided && table.dim() > 0 && table.is_contiguous()) return;
   throw ShapeError("the table is " + layout_of(table) +
-                   "; a contiguous one of float32 or float64 and at least one dimension is needed");
+                   "; a contiguous float32 or float64 tensor with at least one dimension is needed");
 }
 
-/// One block of bytes, as rows.
+/// The tensor's bytes as one row.
 kernels::ConstRows block_of(const at::Tensor& tensor) {
   const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), bytes > 0 ? 1 : 0, bytes, bytes};
 }
 
-void check_apart(const at::Tensor& a, const at::Tensor& b, const std::string& names) {
+void check_no_overlap(const at::Tensor& a, const at::Tensor& b, const std::string& names) {
   if (overlap(block_of(a), block_of(b))) throw ShapeError(names + " overlap; each needs its own memory");
 }
 
@@ -56,7 +56,7 @@ void check_state(const at::Tensor& state, const std::string& name, const at::Ten
   if (state.scalar_type() == table.scalar_type() && state.sizes() == table.sizes() && state.is_contiguous())
     return;
   throw ShapeError("the state " + name + " is " + layout_of(state) + ", the table " + shape_of(table) +
-                   "; a contiguous one of the table's shape and dtype is needed");
+                   "; a contiguous tensor of the table's shape and dtype is needed");
 }
 
 /// @throws PlacementError
@@ -73,7 +73,7 @@ void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
   const bool counts = steps.scalar_type() == at::kInt || steps.scalar_type() == at::kLong;
   if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
   throw ShapeError("row_steps is " + layout_of(steps) + ", the table " + shape_of(table) +
-                   "; a contiguous one of int32 or int64 and a number for each row is needed");
+                   "; a contiguous int32 or int64 tensor with one number per row is needed");
 }
 
 template <class T>
@@ -93,7 +93,7 @@ void check_reach(const at::Tensor& table, Placement states) {
 
 }  // namespace
 
-/// The fused step of the table's dtype, where the table is.
+/// The fused step for the table's dtype and device.
 class SparseRows::Steps {
  public:
   Steps(const UpdateOptions& options, const at::Tensor& table, const std::vector<at::Tensor>& states)
@@ -157,7 +157,8 @@ class SparseRows::Steps {
   DeviceStep on_gpu_;
 };
 
-SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states, StepCount count)
+SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const TableOptions& states,
+                       StepCount count)
     : table_(std::move(table)) {
   check_table(table_);
   if (count == StepCount::by_row) check_counts(table_);
@@ -173,8 +174,8 @@ SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, std::vect
   prepare(options);
 }
 
-void SparseRows::make_states(const UpdateOptions& options, const Home& home, StepCount count) {
-  if (table_.is_cuda() && home.placement == Placement::libtorch) {  // LibTorch's memory of that GPU
+void SparseRows::make_states(const UpdateOptions& options, const TableOptions& home, StepCount count) {
+  if (table_.is_cuda() && home.placement == Placement::libtorch) {  // LibTorch's own memory on that GPU
     const auto like = table_.options().requires_grad(false);
     for (const auto& begin : state_begins(options))
       states_.push_back(at::full(table_.sizes(), begin.value, like));
@@ -201,9 +202,9 @@ void SparseRows::prepare(const UpdateOptions& options) {
   }
   for (std::size_t k = 0; k < states_.size(); ++k) {
     check_state(states_[k], names_[k], table_);
-    check_apart(table_, states_[k], "the table and the state " + names_[k]);
+    check_no_overlap(table_, states_[k], "the table and the state " + names_[k]);
     for (std::size_t other = 0; other < k; ++other)
-      check_apart(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
+      check_no_overlap(states_[other], states_[k], "the states " + names_[other] + " and " + names_[k]);
   }
   options_ = options;
   run_ = std::make_unique<Steps>(options, table_, states_);
@@ -214,7 +215,7 @@ void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
   require_defined(grad, "grad");
   if (is_lazy(index) || is_lazy(grad)) return step(resolved(index), resolved(grad));
   if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
-    throw ShapeError("the index is " + layout_of(index) + "; a contiguous one of int32 or int64 is needed");
+    throw ShapeError("the index is " + layout_of(index) + "; a contiguous int32 or int64 tensor is needed");
   check_beside(table_, index, "the index");
   check_beside(table_, grad, "grad");
   const bool fits = grad.dim() == table_.dim() && grad.size(0) == index.numel() &&
@@ -224,13 +225,13 @@ void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
     throw ShapeError("grad is " + layout_of(grad) +
                      ", and its rows must lie one after the other; call contiguous()");
   if (!fits) {
-    throw ShapeError(
-        "table " + shape_of(table_) + ", index " + shape_of(index) + " and grad " + shape_of(grad) +
-        " do not fit: grad needs one contiguous row of the table's shape and dtype for each index");
+    throw ShapeError("table " + shape_of(table_) + ", index " + shape_of(index) + " and grad " +
+                     shape_of(grad) +
+                     " do not fit: grad needs one contiguous row of the table's shape and dtype per index");
   }
-  check_apart(table_, grad, "the table and grad");
+  check_no_overlap(table_, grad, "the table and grad");
   for (std::size_t k = 0; k < states_.size(); ++k)
-    check_apart(states_[k], grad, "the state " + names_[k] + " and grad");
+    check_no_overlap(states_[k], grad, "the state " + names_[k] + " and grad");
   run_->run(index, grad, row_steps_, steps_ + 1);
   ++steps_;
   bump_version(table_);
@@ -252,7 +253,8 @@ void SparseRows::set_steps(std::int64_t steps) {
 void SparseRows::set_options(const UpdateOptions& options) {
   const auto names = state_names(options);
   if (options.index() != options_.index() || names != names_)
-    throw OptionError("set_options() is for the same optimizer with the same states");
+    throw OptionError(
+        "set_options() takes options of the same optimizer with the same states; make a new SparseRows");
   options_ = options;
   run_->set_options(options);
 }

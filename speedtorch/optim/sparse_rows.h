@@ -1,4 +1,4 @@
-/// An optimizer of the rows of a table that were used: parameter and states updated in place where they lie.
+/// Optimizers that update only the rows of a table that were used, in place.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,32 +14,33 @@
 
 namespace speedtorch {
 
-/// The optimizer of one table. A step takes the rows that were used and a gradient for each use, adds up the
-/// gradients of each row, and updates the row and its states in one pass on LibTorch's threads, without
-/// copying them anywhere. Where rows are used once, a step is that of Python torch's optimizer of the same
-/// name on those rows alone; docs/updates.md says what is equal bit for bit.
+/// The optimizer of one table. A step takes the indices of the used rows and one gradient per index. It sums
+/// the gradients of each row and updates the row and its states in one pass on LibTorch's threads, without
+/// copies. If each row is used once, the step equals that of Python torch's optimizer of the same name on
+/// those rows alone; docs/updates.md says what is equal bit for bit.
 ///
-/// The table and its states are contiguous float32 or float64 tensors of one shape, of at least one
-/// dimension, all on the CPU or on one GPU: `libtorch`, `pageable`, `hugepage`, `mapped` or `pinned` memory
-/// as a CPU tensor (Table::host_tensor), `device` memory or the zero-copy alias of `pinned` as a CUDA tensor
-/// (Table::tensor). On a GPU a step is queued on the current stream and waits for nothing; bad indices are
-/// left out and told by check_index_errors() (speedtorch/rows/rows.h); its workspace serves one stream. Not
-/// yet run on a GPU. Not for use by several threads at once.
+/// The table and its states are contiguous float32 or float64 tensors of one shape with at least one
+/// dimension, all on the CPU or all on one GPU. CPU tensors (Table::host_tensor) may be `libtorch`,
+/// `pageable`, `hugepage`, `mapped` or `pinned` memory. CUDA tensors (Table::tensor) may be `device` memory
+/// or the zero-copy alias of `pinned` memory.
+///
+/// On a GPU a step is queued on the current stream and does not wait. It skips bad indices, and
+/// check_index_errors() (speedtorch/rows/rows.h) reports them. The workspace serves one stream. Not yet run
+/// on a GPU. Not thread-safe.
 class SparseRows {
  public:
-  /// With new state tables in `states`, set as torch begins: to zero, Adagrad's to its initial value, Rprop's
-  /// step sizes to the rate. `libtorch` homes them in LibTorch's own memory; a `mapped` home that has a name
-  /// is a new folder of one `.npy` file for each (`exp_avg.npy`, and of counts by row `row_steps.npy`).
-  /// @throws OptionError for a number that the optimizer cannot have; PlacementError for a home that the
-  /// table's device does not reach, or counts by row on a GPU; ShapeError for a table that is not as above;
-  /// what Table throws. No file is left then.
-  SparseRows(at::Tensor table, const UpdateOptions& options, const Home& states = current_home(),
-             StepCount count = StepCount::shared);
+  /// Creates the states in `states`, with torch's initial values: zero, Adagrad's initial accumulator value,
+  /// Rprop's learning rate as step size. `libtorch` places them in LibTorch's own memory. If `states` is
+  /// `mapped` and named, creates a folder with one `.npy` file per state (`exp_avg.npy`; `row_steps.npy` if
+  /// rows are counted). If it throws, no file is left. @throws OptionError for invalid options;
+  /// PlacementError for a placement that the table's device does not reach, or for row counts on a GPU;
+  /// ShapeError for a table that is not as described; what Table throws
+  SparseRows(at::Tensor table, const UpdateOptions& options,
+             const TableOptions& states = default_table_options(), StepCount count = StepCount::shared);
 
-  /// With given states, in the order of state_names(): those of a run that is resumed, or of any placement.
-  /// `row_steps`, where it is defined, counts each row's own steps: int32 or int64, one for each row, which
-  /// must stay within the dtype.
-  /// @throws ShapeError naming both shapes where one is not as the table; LazyTensorError; as above.
+  /// Uses given states, in the order of state_names(): of a resumed run, or in any placement. `row_steps`, if
+  /// defined, counts the steps of each row: int32 or int64 [rows]; the counts must stay within the dtype.
+  /// @throws ShapeError naming both shapes if one differs from the table; LazyTensorError; as above
   SparseRows(at::Tensor table, const UpdateOptions& options, std::vector<at::Tensor> states,
              at::Tensor row_steps = {});
 
@@ -47,31 +48,31 @@ class SparseRows {
   SparseRows(SparseRows&&) noexcept;
   SparseRows& operator=(SparseRows&&) noexcept;
 
-  /// A step of the rows that `index` (int32 or int64, contiguous, n elements in any shape) names, by `grad`,
-  /// contiguous, of n rows of the table's shape and dtype: grad[i, ...] is for row index[i]. Gradients of one
-  /// row are added up in the order that they come in; the result does not depend on the threads. An empty
-  /// index is a step of no rows. Bumps the version counters of what it writes.
-  /// @throws ShapeError naming both shapes, PlacementError naming both devices, IndexError; nothing was
-  /// written then.
+  /// Steps the rows that `index` names. If it throws, nothing was written. Increments the version counters of
+  /// the tensors that it writes.
+  /// @param index int32 or int64, contiguous, n elements in any shape; may be empty
+  /// @param grad contiguous, n rows of the table's row shape and dtype; grad[i] belongs to row index[i].
+  /// Gradients of the same row are added in order, so the result does not depend on the threads.
+  /// @throws ShapeError naming both shapes; PlacementError naming both devices; IndexError
   void step(const at::Tensor& index, const at::Tensor& grad);
 
   [[nodiscard]] const at::Tensor& table() const { return table_; }
-  /// To save, or to look at. The tables are what the next step reads.
+  /// The states, for saving or inspection. The next step reads the same tables.
   [[nodiscard]] std::vector<State> states() const;
-  /// How many steps were done; with counts by row they are not asked.
+  /// Number of steps done. Unused if rows are counted.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
-  /// Of a run that is resumed. @throws OptionError for a negative number
+  /// For a resumed run. @throws OptionError for a negative number
   void set_steps(std::int64_t steps);
-  /// Other numbers from the next step on, as a schedule of the learning rate has them.
-  /// @throws OptionError for numbers that the optimizer cannot have, or for another optimizer or other states
+  /// Changes the options from the next step on, for learning-rate schedules. @throws OptionError for invalid
+  /// options, another optimizer or other states
   void set_options(const UpdateOptions& options);
-  /// Each row's count; undefined for a shared one.
+  /// The count of each row; undefined with StepCount::shared.
   [[nodiscard]] const at::Tensor& row_steps() const { return row_steps_; }
 
  private:
   class Steps;  // of one dtype
 
-  void make_states(const UpdateOptions& options, const Home& home, StepCount count);
+  void make_states(const UpdateOptions& options, const TableOptions& home, StepCount count);
   void prepare(const UpdateOptions& options);
 
   at::Tensor table_;

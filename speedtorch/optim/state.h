@@ -1,4 +1,4 @@
-/// The states that an optimizer keeps for each element of a parameter, by torch's names.
+/// The states that an optimizer keeps for each element of a parameter, under torch's names.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,26 +10,26 @@
 
 namespace speedtorch {
 
-/// A state table under torch's name of it ("exp_avg").
+/// A state under torch's name ("exp_avg").
 struct State {
   std::string name;
   at::Tensor table;
 };
 
-/// How the steps are counted on which the bias corrections and decays of some optimizers depend.
+/// How steps are counted. Bias corrections and decays of some optimizers depend on the count.
 enum class StepCount {
-  shared,  ///< one count, as torch has
-  by_row,  ///< each row its own, int64: rare rows begin like any other
+  shared,  ///< one count for all rows, as in torch
+  by_row,  ///< one int64 count per row: rare rows begin like all others
 };
 
-/// The name of a state and the value that each of its elements begins with.
+/// The name of a state and its initial value.
 struct StateBegin {
   std::string name;
   double value;
 };
 
-/// Of an optimizer of these options; those that depend on an option ("momentum_buffer") only with it.
-/// @throws OptionError
+/// The states of an optimizer with these options. States that depend on an option ("momentum_buffer") are
+/// included only if it is set. @throws OptionError
 std::vector<StateBegin> state_begins(const UpdateOptions& options);
 std::vector<std::string> state_names(const UpdateOptions& options);
 

@@ -1,4 +1,4 @@
-/// The tables that an optimizer's states live in.
+/// Creates the tables of an optimizer's states.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace speedtorch {
 
-/// A state under torch's name of it; that of the rows' counts is "row_steps".
+/// A state under torch's name. The counts of the rows are named "row_steps".
 struct StateTable {
   std::string name;
   Table table;
@@ -20,15 +20,15 @@ struct StateTable {
 
 constexpr const char* row_steps_name = "row_steps";
 
-/// The file of a state in a folder.
+/// Returns the path of a state's file in a folder.
 std::string state_file(const std::string& folder, const std::string& name);
 
-/// New tables of that shape and dtype, in the order of state_begins() and set as it says, and behind them,
-/// with counts by row, one of int64 zeros, a number for each row. In a `mapped` home that has a name, that is
-/// a new folder of one `.npy` file for each.
-/// @throws FileError where the folder is there; what Table throws. Nothing is left then, in memory or on
-/// disk.
+/// Returns new tables of this shape and dtype with their initial values, in the order of state_begins(). With
+/// StepCount::by_row, a table of int64 zeros [rows] follows. If the tables are `mapped` and named, creates a
+/// folder with one `.npy` file per table. If it throws, nothing is left in memory or on disk. @throws
+/// FileError if the folder exists; what Table throws
 std::vector<StateTable> new_state_tables(at::IntArrayRef sizes, at::ScalarType dtype,
-                                         const UpdateOptions& options, StepCount count, const Home& home);
+                                         const UpdateOptions& options, StepCount count,
+                                         const TableOptions& home);
 
 }  // namespace speedtorch

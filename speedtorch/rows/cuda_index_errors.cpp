@@ -15,7 +15,7 @@ namespace {
 using kernels::check_cuda;
 using kernels::IndexErrors;
 
-/// What a capture on another stream forbids by default is allowed to this thread: the counter has nothing to
+/// Allows this thread calls that a capture on another stream forbids by default. The counter has nothing to
 /// do with what is captured.
 class AllowedWhileCapturing {
  public:
@@ -30,7 +30,7 @@ class AllowedWhileCapturing {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// A counter at its defaults, written on a stream of its own.
+/// Creates a counter with its defaults, written on a stream of its own.
 IndexErrors* new_counter() {
   const AllowedWhileCapturing allowed;
   const IndexErrors none;
@@ -46,10 +46,10 @@ IndexErrors* new_counter() {
 
 struct Counter {
   IndexErrors* on_device = nullptr;
-  unsigned long long told = 0;  // of its count; the one that takes has it to himself
+  unsigned long long reported = 0;  // of its count; only the thread that takes uses it
 };
 
-/// The counter of the current device; its place stays as long as the process.
+/// Returns the counter of the current device. Its address never changes.
 Counter& current_counter(const c10::DeviceGuard& guard) {
   static std::mutex mutex;
   static std::map<c10::DeviceIndex, Counter> counters;
@@ -59,9 +59,9 @@ Counter& current_counter(const c10::DeviceGuard& guard) {
   return counter;
 }
 
-/// Looks for the smallest position anew in all calls from now on: a copy from pageable memory may return
-/// before it has arrived, and other streams do not wait for it.
-void set_back_position(IndexErrors* counter) {
+/// Resets the smallest position for all later calls. Synchronizes, because a copy from pageable memory may
+/// return before it has arrived, and other streams do not wait for it.
+void reset_position(IndexErrors* counter) {
   const auto none = IndexErrors{}.first_position;
   check_cuda(cudaMemcpy(&counter->first_position, &none, sizeof none, cudaMemcpyHostToDevice), "cudaMemcpy");
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -82,10 +82,10 @@ IndexErrors take_cuda_index_errors(at::Device device) {
   IndexErrors taken;
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check_cuda(cudaMemcpy(&taken, counter.on_device, sizeof taken, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  if (taken.count == counter.told) return {};
-  set_back_position(counter.on_device);
-  taken.count -= std::exchange(counter.told, taken.count);
-  // All were counted while the last call set the position back, and theirs went with it.
+  if (taken.count == counter.reported) return {};
+  reset_position(counter.on_device);
+  taken.count -= std::exchange(counter.reported, taken.count);
+  // All were counted while the last call reset the position, which lost theirs.
   if (taken.first_position == IndexErrors{}.first_position)
     taken.first_position = static_cast<unsigned long long>(taken.seen_position);
   return taken;

@@ -1,5 +1,5 @@
-/// Where bad indices of CUDA calls are counted: one counter a device, in its memory, made when it is first
-/// wanted (also while a graph is captured) and kept as long as the process.
+/// Counts the invalid indices of CUDA calls. Each device has one counter in its memory. It is created when
+/// first needed (also while a graph is captured) and lives as long as the process.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -8,13 +8,15 @@
 
 namespace speedtorch {
 
-/// The counter of a CUDA device, for kernels on it; a device without a number is the current one.
+/// Returns the counter of a CUDA device, for kernels on it. Without a number, `device` is the current GPU.
 /// @throws CudaError
 kernels::IndexErrors* cuda_index_errors(at::Device device);
 
-/// What was counted since the last call, told once: one thread at a time takes. Waits for the device. The
-/// counter is never set back, so bad indices of calls that other threads start meanwhile are told now or the
-/// next time; of those `seen_...` and `first_position` may then be of one that was told before.
+/// Returns what was counted since the last call. Waits for the device. Thread-safe.
+///
+/// The counter is never reset, so invalid indices of calls that other threads start meanwhile are reported
+/// now or the next time. Of those, `seen_...` and `first_position` may belong to an index that was reported
+/// before.
 /// @throws CudaError
 kernels::IndexErrors take_cuda_index_errors(at::Device device);
 

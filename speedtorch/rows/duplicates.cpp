@@ -23,7 +23,7 @@ namespace {
 
 using kernels::DuplicateRows;
 
-constexpr std::int64_t kBytesOfAThread = 32768;  // below, waking another thread costs more than it moves
+constexpr std::int64_t kBytesOfAThread = 32768;  // below this, waking another thread costs more than it saves
 
 DuplicateRows found_in(const at::Tensor& index, std::int64_t rows) {
   DuplicateRows found;
@@ -31,7 +31,7 @@ DuplicateRows found_in(const at::Tensor& index, std::int64_t rows) {
   return found;
 }
 
-/// Row `k` of what was found: at which positions it is named.
+/// The positions of distinct row `k` in the index.
 std::span<const std::int64_t> places(const DuplicateRows& found, std::int64_t k) {
   const auto row = static_cast<std::size_t>(k);
   const auto begin = static_cast<std::size_t>(found.begins()[row]);
@@ -48,7 +48,7 @@ void require_distinct(const DuplicateRows& found) {
   if (row >= 0) throw DuplicateError(row, first, second);
 }
 
-/// For each row that is named, in parallel: `work(row, its places)`.
+/// Calls `work(row, its positions)` in parallel for each distinct row.
 template <class Work>
 void each_row(const DuplicateRows& found, std::int64_t row_bytes, Work work) {
   const auto grain = std::max<std::int64_t>(1, kBytesOfAThread / std::max<std::int64_t>(1, row_bytes));
@@ -65,29 +65,18 @@ void write_last(kernels::ConstRows values, const DuplicateRows& found, kernels::
   });
 }
 
-/// What elements of a type are added in: half precision in float32, integers where they may wrap.
+/// The type in which to add elements: float32 for half precision, unsigned for integers, which may wrap.
 template <class T>
-struct SumOf {
-  using type = T;
-};
-template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct SumOf<T> {
-  using type = std::uint64_t;
-};
-template <>
-struct SumOf<c10::Half> {
-  using type = float;
-};
-template <>
-struct SumOf<c10::BFloat16> {
-  using type = float;
-};
+using SumOf = std::conditional_t<
+    std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>, float,
+    std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::uint64_t, T>>;
 
-/// Some columns of one row at a time, so that sums stay in the first cache whatever the row's width.
+/// Adds a block of columns at a time, so that the sums stay in the first-level cache whatever the row's
+/// width.
 template <class T>
 void add_to_row(T* row, std::int64_t columns, const std::byte* values, std::int64_t stride,
                 std::span<const std::int64_t> named) {
-  using Sum = typename SumOf<T>::type;
+  using Sum = SumOf<T>;
   constexpr std::int64_t block = 256;
   std::array<Sum, block> sums;
   for (std::int64_t from = 0; from < columns; from += block) {
@@ -138,7 +127,7 @@ void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tens
   check_operands(table, index, values, "values");
   const auto from = rows_of(values, "values");
   const auto to = writable_rows_of(table, "the table");
-  check_apart(from, to, "values and the table");
+  check_no_overlap(from, to, "values and the table");
   const auto found = found_in(index, table.size(0));
   if (duplicates == Duplicates::reject) require_distinct(found);
   if (duplicates != Duplicates::accumulate && found.unique() == index.numel())
@@ -156,26 +145,19 @@ at::Tensor copied(std::span<const std::int64_t> numbers) {
   return tensor;
 }
 
-/// The last place of each distinct row, on the host.
+/// The last position of each distinct row, on the host.
 at::Tensor last_places(const DuplicateRows& found) {
   std::vector<std::int64_t> last;
   for (std::int64_t k = 0; k < found.unique(); ++k) last.push_back(places(found, k).back());
   return copied(last);
 }
 
-/// The type in which LibTorch sums on a GPU: it has no sums of unsigned integers of several bytes, whose bits
-/// are those of the signed ones.
+/// The type in which LibTorch sums on a GPU. It lacks sums of wider unsigned integers, whose bits are those
+/// of the signed ones.
 at::ScalarType summed_as(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kUInt16:
-      return at::kShort;
-    case at::kUInt32:
-      return at::kInt;
-    case at::kUInt64:
-      return at::kLong;
-    default:
-      return dtype;
-  }
+  if (dtype == at::kUInt16) return at::kShort;
+  if (dtype == at::kUInt32) return at::kInt;
+  return dtype == at::kUInt64 ? at::kLong : dtype;
 }
 
 void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
@@ -183,7 +165,7 @@ void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tenso
   check_operands(table, index, values, "values");
   const auto on_host = index.cpu();
   if (duplicates == Duplicates::accumulate) {
-    // What index_put_ finds out of range it answers by ending the whole CUDA context.
+    // An index out of range would make index_put_ end the whole CUDA context.
     with_index(on_host,
                [&](const auto* numbers) { kernels::check_indices(numbers, index.numel(), table.size(0)); });
     const at::NoGradGuard unrecorded;

@@ -1,4 +1,4 @@
-/// Rows that an index names more than once: what a scatter does with them, and how to name each once.
+/// Rows that occur several times in an index: how a scatter treats them, and how to find the distinct rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,24 +9,25 @@
 
 namespace speedtorch {
 
-/// What happens where an index names a row several times.
+/// What a scatter does with a row that occurs several times.
 enum class Duplicates {
-  none,        ///< the caller knows that there are none; they are not looked for, and undecided
-  reject,      ///< DuplicateError, and nothing is written
-  last,        ///< the value of the last place stays
-  accumulate,  ///< values are added to the row, those of each place in the order of places
+  none,        ///< the caller knows that no row repeats; not checked, undefined if one does
+  reject,      ///< throws DuplicateError and writes nothing
+  last,        ///< the value at the row's last position wins
+  accumulate,  ///< adds the values to the row in the order of their positions
 };
 
-/// scatter_rows() (speedtorch/rows/rows.h) with the duplicates decided: the result depends on the operands
-/// alone, not on the number of threads. For a table [rows, R...], `values` is [n, R...] or the index's shape
-/// before R. With `accumulate` this is table[index[i]] += values[i] for each i in order: every place counts,
-/// also where no row is named twice. float16 and bfloat16 are added in float32 and rounded once a row,
-/// integers wrap, bool is "or".
+/// scatter_rows() (speedtorch/rows/rows.h) with defined duplicates: the result depends on the operands alone,
+/// not on the number of threads. For a table [rows, R...], `values` is [n, R...] or has the index's shape
+/// before R.
 ///
-/// On a GPU it waits for the index, which the host looks at, and `accumulate` is LibTorch's index_put_ (which
-/// sorts, and adds in the order of places). Not yet run on a GPU.
-/// @throws DuplicateError naming the row and its first two places, of the rows named twice the one whose
-/// second place comes first; ShapeError for elements that cannot be added; as scatter_rows()
+/// `accumulate` means table[index[i]] += values[i] for each i in order, also if no row repeats. float16 and
+/// bfloat16 are added in float32 and rounded once per row; integers wrap; bool is "or".
+///
+/// On a GPU it waits for the index, which the host reads. There `accumulate` is LibTorch's index_put_, which
+/// sorts and adds in the order of positions. Not yet run on a GPU.
+/// @throws DuplicateError naming the row whose second occurrence comes first, and its first two positions;
+/// ShapeError for elements that cannot be added; as scatter_rows()
 void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
 /// The distinct rows of an index.
@@ -35,10 +36,10 @@ struct DistinctRows {
   at::Tensor positions;  ///< int64 of the index's shape, on the host: rows[positions[i]] is index[i]
 };
 
-/// @throws IndexError where an index names none of `rows` rows; as RowIndex
+/// @throws IndexError for an index outside of `rows` rows; as RowIndex
 DistinctRows distinct_rows(const RowIndex& index, std::int64_t rows);
 
-/// @throws DuplicateError as above where the index names a row twice; IndexError; as RowIndex
+/// @throws DuplicateError as above if the index repeats a row; IndexError; as RowIndex
 void require_distinct(const RowIndex& index, std::int64_t rows);
 
 }  // namespace speedtorch

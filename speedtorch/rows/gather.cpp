@@ -5,11 +5,11 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <vector>
-
 #include "speedtorch/error.h"
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/system/pages.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
@@ -18,22 +18,26 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::Variable;
 
-std::vector<std::int64_t> joined(at::IntArrayRef first, at::IntArrayRef then) {
-  auto sizes = first.vec();
-  sizes.insert(sizes.end(), then.begin(), then.end());
-  return sizes;
+/// Writing to new memory faults it in, which takes longer than moving the rows. In pages of 2 MiB, a gather into a
+/// new tensor of 64 MiB took 20 ms instead of 30. malloc may reuse smaller blocks, and then the advice costs a tenth
+/// (16 MiB: 0.9 ms instead of 0.7).
+void prepare_pages(const at::Tensor& out) {
+  constexpr std::size_t kWorthwhile = std::size_t{32} << 20;
+  if (out.is_cpu() && out.nbytes() >= kWorthwhile)
+    advise_huge_pages(static_cast<std::byte*>(out.data_ptr()), static_cast<std::int64_t>(out.nbytes()));
 }
 
 at::Tensor new_rows(const at::Tensor& table, const at::Tensor& index) {
   if (table.dim() == 0) throw ShapeError("the table is a scalar; it needs rows");
   const auto row = table.sizes().slice(1);
-  auto out = at::empty(joined({index.numel()}, row), table.options().requires_grad(false));
+  auto out = at::empty(joined_sizes({index.numel()}, row), table.options().requires_grad(false));
+  prepare_pages(out);
   const at::NoGradGuard unrecorded;
   gather_rows(table, index, out);
-  return index.dim() == 1 ? out : out.view(joined(index.sizes(), row));
+  return index.dim() == 1 ? out : out.view(joined_sizes(index.sizes(), row));
 }
 
-/// The gather's derivative, and the other way round.
+/// Gather and Accumulate are each other's derivative.
 struct Accumulate;
 
 struct Gather : Function<Gather> {
@@ -49,14 +53,14 @@ struct Gather : Function<Gather> {
   }
 };
 
-/// Zeros of `rows` rows, to which the rows of `values` are added where the index says.
+/// Adds the rows of `values` to zeros of `rows` rows, where the index says.
 struct Accumulate : Function<Accumulate> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& values, const at::Tensor& index,
                             std::int64_t rows) {
     context->save_for_backward({index});
     const auto row = values.sizes().slice(static_cast<std::size_t>(index.dim()));
-    auto sums = at::zeros(joined({rows}, row), values.options().requires_grad(false));
-    const auto flat = values.detach().contiguous().view(joined({index.numel()}, row));
+    auto sums = at::zeros(joined_sizes({rows}, row), values.options().requires_grad(false));
+    const auto flat = values.detach().contiguous().view(joined_sizes({index.numel()}, row));
     scatter_rows(sums, index, flat, Duplicates::accumulate);
     return sums;
   }

@@ -1,4 +1,4 @@
-/// Gather into a new tensor, as autograd knows it.
+/// Differentiable gather into a new tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,13 +7,14 @@
 
 namespace speedtorch {
 
-/// table[index], as a new tensor on the table's device: for a table [rows, R...] and an index of shape I, of
-/// shape [I..., R...]. Where the table requires a gradient (and gradients are on), so does the result: the
-/// gradient of the table is zero but for the rows that were named, which get the sum of the gradients of all
-/// their places, in the order of the places whatever the threads. It can be differentiated again.
+/// Returns table[index] as a new tensor on the table's device: [I..., R...] for a table [rows, R...] and an
+/// index of shape I.
 ///
-/// The rows move as by gather_rows() with `out` (speedtorch/rows/rows.h); the table's rows must be
-/// contiguous.
+/// If the table requires a gradient (and gradients are on), so does the result. The table's gradient is the
+/// sum of the gradients of each row's positions, in their order on any number of threads, and zero for all
+/// other rows. It can be differentiated again.
+///
+/// Rows move as by gather_rows() with `out` (speedtorch/rows/rows.h). The table's rows must be contiguous.
 /// @throws as there; ShapeError, IndexError as RowIndex
 at::Tensor gather_rows(const at::Tensor& table, const RowIndex& index);
 

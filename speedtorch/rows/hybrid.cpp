@@ -19,13 +19,14 @@
 #include "speedtorch/rows/hybrid_operands.h"
 #include "speedtorch/rows/row_overlap.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
 
 using kernels::check_cuda;
 
-/// Rows that the calibration moves at most: 32 MB of 512 bytes, some milliseconds a run.
+/// The maximum of rows that the calibration moves: 32 MB of 512 bytes, some milliseconds per run.
 constexpr std::int64_t calibration_rows = 65'536;
 constexpr int calibration_runs = 5;
 constexpr int copies = 8;
@@ -39,13 +40,13 @@ class Event {
   Event(const Event&) = delete;
 
   void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  /// Work that comes later on `stream` waits for what was recorded.
+  /// Later work on `stream` waits for what was recorded.
   void hold(cudaStream_t stream) {
     check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
   /// The calling thread waits.
   void wait() { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  /// `record(from)` and `hold(to)` where no exception may be thrown: false where CUDA refuses.
+  /// `record(from)` and `hold(to)` without exceptions. Returns false if CUDA refuses.
   bool join(cudaStream_t from, cudaStream_t to) noexcept {
     return cudaEventRecord(event_, from) == cudaSuccess && cudaStreamWaitEvent(to, event_, 0) == cudaSuccess;
   }
@@ -54,7 +55,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Seconds of the fastest of some runs of `work`, the device's part included.
+/// Seconds of the fastest of several runs of `work`, including the device's part.
 template <class Work>
 double fastest(Work work) {
   double best = std::numeric_limits<double>::infinity();
@@ -76,7 +77,7 @@ kernels::ConstRows bytes_of(const at::Tensor& contiguous) {
   return {static_cast<const std::byte*>(contiguous.const_data_ptr()), 1, bytes, bytes};
 }
 
-/// Random rows of the table. Not at::randint: its numbers would be missing in the caller's own sequence.
+/// Random rows of the table. Not at::randint, which would advance the caller's generator.
 at::Tensor random_index(std::int64_t count, std::int64_t rows) {
   auto index = at::empty({count}, at::kLong);
   std::mt19937_64 random;  // any sequence serves
@@ -85,7 +86,7 @@ at::Tensor random_index(std::int64_t count, std::int64_t rows) {
   return index;
 }
 
-/// Waits for a stream when it goes: declared after memory that the stream's copies use.
+/// Waits for a stream in its destructor. Declare it after memory that the stream's copies use.
 class Drain {
  public:
   explicit Drain(cudaStream_t stream) : stream_(stream) {}
@@ -96,8 +97,8 @@ class Drain {
   cudaStream_t stream_;
 };
 
-/// Makes `current` wait for what `engine` was given, at `join()` or at the latest when it goes: whoever is
-/// told of an error frees or reuses `out`, with copies on their way to it.
+/// Makes `current` wait for the work of `engine`, in join() or at the latest in the destructor. Otherwise a
+/// caller that gets an error would free or reuse `out` while copies to it are in flight.
 class Joint {
  public:
   Joint(Event& event, cudaStream_t engine, cudaStream_t current)
@@ -121,9 +122,9 @@ class Joint {
 
 }  // namespace
 
-class HybridGather::Ways {
+class HybridGather::Impl {
  public:
-  Ways(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch, std::optional<double> given)
+  Impl(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch, std::optional<double> given)
       : share(given.value_or(0)),
         is_given_(given.has_value()),
         table_(table),
@@ -154,7 +155,7 @@ class HybridGather::Ways {
   double share;
 
  private:
-  /// `part` of the rows by the copy engine.
+  /// Sends `part` of the rows through the copy engine.
   void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out, double part) {
     const auto pieces = hybrid_pieces(index.numel(), row_bytes_, part);
     const auto in_place = pieces.empty() ? index.numel() : pieces.front().first;
@@ -172,12 +173,10 @@ class HybridGather::Ways {
   }
 
   [[nodiscard]] std::vector<std::int64_t> with_rows(std::int64_t rows) const {
-    auto sizes = table_.sizes().vec();
-    sizes[0] = rows;
-    return sizes;
+    return joined_sizes({rows}, table_.sizes().slice(1));
   }
 
-  /// One piece through staging memory `slot`, once its last copy has left it.
+  /// Sends one piece through staging memory `slot`, once its last copy has left it.
   void send(const HybridPiece& piece, const at::Tensor& host_index, at::Tensor& out, std::size_t slot) {
     copied_[slot].wait();
     auto staging = staging_[slot].narrow(0, 0, piece.count);
@@ -189,7 +188,7 @@ class HybridGather::Ways {
     copied_[slot].record(engine_);
   }
 
-  /// The rates by themselves, the model's share from them, and of the shares about it the fastest measured.
+  /// Measures each rate by itself, then the model's share and others near it, and keeps the fastest.
   void calibrate(std::int64_t rows) {
     const auto host_index = random_index(rows, table_.size(0));
     const auto index = host_index.to(table_.device());
@@ -214,7 +213,8 @@ class HybridGather::Ways {
     }
   }
 
-  /// The first rows of staging memory to the GPU, several times, so that the start of a copy does not count.
+  /// Copies the first rows of staging memory to the GPU several times, so that a copy's fixed cost does not
+  /// count.
   void copy(at::Tensor& out, std::int64_t rows) {
     const auto bytes = static_cast<std::size_t>(rows * row_bytes_);
     for (int k = 0; k < copies; ++k) {
@@ -228,12 +228,13 @@ class HybridGather::Ways {
   at::Tensor table_, host_table_;
   std::int64_t batch_;
   std::int64_t row_bytes_;
-  std::int64_t measured_bytes_ = 0;  // of a batch that `share` is the best for
+  std::int64_t measured_bytes_ = 0;  // of the batch for which `share` is best
   c10::cuda::CUDAStream engine_;
   std::array<at::Tensor, 2> staging_;
   std::array<Event, 2> copied_;
   Event before_, after_;
-  Drain drain_;  // the last, so the first to go, also where the construction fails: then the staging memory
+  Drain drain_;  // the last member, so destroyed first, before the staging memory; also if the constructor
+                 // throws
 };
 
 HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table, std::int64_t batch,
@@ -251,18 +252,18 @@ HybridGather::HybridGather(const at::Tensor& table, const at::Tensor& host_table
         "a hybrid gather needs the two views of one pinned memory: tensor() on a GPU and host_tensor()");
   }
   const c10::cuda::CUDAGuard guard(table.device());
-  ways_ = std::make_unique<Ways>(table, host_table, batch, share);
+  impl_ = std::make_unique<Impl>(table, host_table, batch, share);
 }
 
 HybridGather::~HybridGather() = default;
 
 void HybridGather::gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
-  const c10::cuda::CUDAGuard guard(ways_->device());
-  ways_->gather(index, host_index, out);
+  const c10::cuda::CUDAGuard guard(impl_->device());
+  impl_->gather(index, host_index, out);
 }
 
-const HybridRates& HybridGather::rates() const { return ways_->rates; }
+const HybridRates& HybridGather::rates() const { return impl_->rates; }
 
-double HybridGather::share() const { return ways_->share; }
+double HybridGather::share() const { return impl_->share; }
 
 }  // namespace speedtorch

@@ -1,20 +1,14 @@
 #include "speedtorch/rows/hybrid_operands.h"
 
-#include <sstream>
 #include <string>
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/rows/row_operands.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch {
 namespace {
-
-std::string in_words(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes() << (tensor.is_contiguous() ? "" : ", not contiguous");
-  return text.str();
-}
 
 void check_index(const char* name, const at::Tensor& index, at::Device device) {
   if (index.device() != device) {
@@ -24,7 +18,7 @@ void check_index(const char* name, const at::Tensor& index, at::Device device) {
   check_in_memory(index, name);
   const bool integers = index.scalar_type() == at::kInt || index.scalar_type() == at::kLong;
   if (!integers || !index.is_contiguous()) {
-    throw ShapeError(std::string(name) + " of a hybrid gather is " + in_words(index) +
+    throw ShapeError(std::string(name) + " of a hybrid gather is " + layout_of(index) +
                      "; contiguous int32 or int64 is needed");
   }
 }
@@ -33,8 +27,9 @@ void check_index(const char* name, const at::Tensor& index, at::Device device) {
 
 void check_hybrid_table(const at::Tensor& table, std::int64_t batch) {
   if (table.dim() == 0 || table.numel() == 0)
-    throw ShapeError("a hybrid gather from a table of " + in_words(table) + ", which has no rows to gather");
-  if (batch < 1) throw ShapeError("a hybrid gather of batches of " + std::to_string(batch) + " rows");
+    throw ShapeError("a hybrid gather needs a table with rows, not " + layout_of(table));
+  if (batch < 1)
+    throw ShapeError("a hybrid gather needs batches of 1 row or more, not " + std::to_string(batch));
 }
 
 void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at::Tensor& index,
@@ -56,19 +51,16 @@ void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at
                     out.sizes().slice(1) == table.sizes().slice(1) &&
                     out.scalar_type() == table.scalar_type();
   if (!fits) {
-    throw ShapeError("out of a hybrid gather is " + in_words(out) + "; it needs " + std::to_string(count) +
-                     " rows like those of the table, " + in_words(table) + ", and to be contiguous");
+    throw ShapeError("out of a hybrid gather is " + layout_of(out) + "; it needs " + std::to_string(count) +
+                     " rows like those of the table, " + layout_of(table) + ", and to be contiguous");
   }
 }
 
 void check_hybrid_indices(const at::Tensor& host_index, std::int64_t first, std::int64_t rows) {
   const auto count = host_index.numel() - first;
   try {
-    if (host_index.scalar_type() == at::kInt) {
-      kernels::check_indices(host_index.const_data_ptr<std::int32_t>() + first, count, rows);
-    } else {
-      kernels::check_indices(host_index.const_data_ptr<std::int64_t>() + first, count, rows);
-    }
+    with_index(host_index,
+               [&](const auto* numbers) { kernels::check_indices(numbers + first, count, rows); });
   } catch (const IndexError& error) {
     throw IndexError(first + error.position(), error.index(), error.rows());
   }

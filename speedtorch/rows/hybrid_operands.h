@@ -1,5 +1,5 @@
-/// What a hybrid gather asks of its tensors. All of it is known before anything is enqueued, and is asked of
-/// the tensors alone, so that it is tested without a GPU.
+/// Checks the operands of a hybrid gather before it enqueues anything. The checks need the tensors alone, so
+/// that they are tested without a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,13 +8,13 @@
 
 namespace speedtorch {
 
-/// @throws ShapeError unless the table has rows of at least a byte, and `batch` at least one row.
+/// @throws ShapeError unless the table has rows of at least one byte and `batch` is at least 1
 void check_hybrid_table(const at::Tensor& table, std::int64_t batch);
 
-/// Host pointers are made of `host_index` and the copy engine writes to `out`, neither of which looks at
-/// shapes. @throws ShapeError unless both indices are contiguous int32 or int64 of one number of elements, at
-/// most `batch`, and `out` is contiguous with as many rows like the table's; PlacementError unless `index`
-/// and `out` are on the table's device and `host_index` on the CPU.
+/// These checks matter because raw host pointers and the copy engine ignore shapes.
+/// @throws ShapeError unless both indices are contiguous int32 or int64 with the same number of elements, at
+/// most `batch`, and `out` is contiguous with that many rows like the table's; PlacementError unless `index`
+/// and `out` are on the table's device and `host_index` is on the CPU
 void check_hybrid_operands(const at::Tensor& table, std::int64_t batch, const at::Tensor& index,
                            const at::Tensor& host_index, const at::Tensor& out);
 

@@ -10,8 +10,7 @@ constexpr std::int64_t least_piece_bytes = std::int64_t{256} << 10;
 constexpr std::int64_t most_piece_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t pieces_wanted = 8;
 
-/// What the second way moves while the first goes on: the host's rate, and what the kernels leave of the
-/// link.
+/// The rate of the second way while the first runs: the host's rate, or what the kernels leave of the link.
 double engine_rate(const HybridRates& rates) {
   return std::min(rates.host_gather, rates.copy_engine - rates.zero_copy);
 }

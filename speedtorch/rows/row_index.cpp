@@ -27,7 +27,7 @@ at::Tensor numbers_of(const RowRange& range, std::int64_t rows) {
 at::Tensor RowIndex::numbers(std::int64_t rows, at::Device device) const {
   if (const auto* range = std::get_if<RowRange>(&which_)) return numbers_of(*range, rows).to(device);
   const auto& tensor = std::get<at::Tensor>(which_);
-  if (!tensor.defined()) throw ShapeError("the index is no tensor; one of int32 or int64 is needed");
+  if (!tensor.defined()) throw ShapeError("the index is undefined; a tensor of int32 or int64 is needed");
   if (tensor.scalar_type() != at::kLong && tensor.scalar_type() != at::kInt)
     throw ShapeError("the index is " + shape_of(tensor) + "; int32 or int64 is needed");
   return resolved(tensor.to(device)).contiguous();

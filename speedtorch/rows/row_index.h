@@ -1,4 +1,4 @@
-/// Which rows: a tensor of numbers, or a range of them.
+/// The index of a row operation: a tensor of row numbers, or a range of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,17 +15,16 @@ struct RowRange {
   std::int64_t step = 1;
 };
 
-/// What a row operation takes as its index: a tensor of int32 or int64 of any shape, on any device,
-/// contiguous or not; or a range.
+/// A tensor of int32 or int64 of any shape, on any device, contiguous or not; or a range.
 class RowIndex {
  public:
   RowIndex(at::Tensor numbers) : which_(std::move(numbers)) {}  // NOLINT: meant to convert
   RowIndex(RowRange range) : which_(range) {}                   // NOLINT: meant to convert
 
-  /// The numbers as a contiguous tensor on `device`, in the index's shape; those of a range, of `rows` rows,
-  /// are checked. Nothing is copied that is as asked already.
+  /// Returns the numbers as a contiguous tensor on `device`, in the index's shape, without a copy if they are
+  /// already there. Checks a range against `rows`.
   /// @throws ShapeError for numbers that are neither int32 nor int64, or a step below 1; IndexError for a
-  /// range that leaves the rows
+  /// range beyond `rows`
   [[nodiscard]] at::Tensor numbers(std::int64_t rows, at::Device device) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace speedtorch {
 namespace {
 
-/// Whether the elements of one row follow each other. By hand: a tensor of the row costs 0.5 us to make, as
-/// much as moving 100 rows.
+/// True if the elements of one row are contiguous. Checked by hand, because creating a tensor of the row
+/// costs 0.5 us, as much as moving 100 rows.
 bool row_is_contiguous(const at::Tensor& tensor) {
   const auto sizes = tensor.sizes();
   const auto strides = tensor.strides();
@@ -22,18 +22,16 @@ bool row_is_contiguous(const at::Tensor& tensor) {
   return true;
 }
 
-// What throws is kept out of the way of what does not: with the messages inlined a gather of one row took 67
-// ns for 53.
+// These functions are out of line and cold. With their messages inlined, a gather of one row took longer (53
+// -> 67 ns).
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_device(at::Device device) {
-#ifndef SPEEDTORCH_HAS_CUDA
   if (device.is_cuda()) throw PlacementError(cuda_refusal("a tensor on " + device.str()));
-#endif
   throw PlacementError("a tensor is on " + device.str() + "; rows move between tensors on cpu or on cuda");
 }
 
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_shared_rows(const at::Tensor& tensor, const char* name) {
   throw ShapeError(std::string("the rows of ") + name + " (" + shape_of(tensor) +
-                   ") lie on each other; what is written needs memory of its own for each");
+                   ") overlap; each row that is written needs its own memory");
 }
 
 }  // namespace
@@ -46,7 +44,7 @@ void refuse_tracked(const char* name) {
 }
 
 void refuse_overlap(const char* names) {
-  throw ShapeError(std::string(names) + " overlap; what is written needs its own memory");
+  throw ShapeError(std::string(names) + " overlap; the destination needs its own memory");
 }
 
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
@@ -70,10 +68,8 @@ kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name) {
 }
 
 void check_reachable(at::Device device) {
-#ifdef SPEEDTORCH_HAS_CUDA
-  if (device.is_cuda()) return;
-#endif
-  if (!device.is_cpu()) refuse_device(device);
+  if (device.is_cpu() || (device.is_cuda() && built_with_cuda())) return;
+  refuse_device(device);
 }
 
 void check_operands(const at::Tensor& table, const at::Tensor& index, const at::Tensor& rows,
@@ -101,12 +97,8 @@ void check_operands(const at::Tensor& table, const at::Tensor& index, const at::
 at::Tensor flat_rows(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& table) {
   if (table.dim() == 0 || !rows.is_contiguous()) return rows;
   const auto row = table.sizes().slice(1);
-  auto shaped = index.sizes().vec();
-  shaped.insert(shaped.end(), row.begin(), row.end());
-  if (rows.sizes() != shaped) return rows;
-  auto flat = row.vec();
-  flat.insert(flat.begin(), index.numel());
-  return rows.detach().view(flat);
+  if (rows.sizes() != joined_sizes(index.sizes(), row)) return rows;
+  return rows.detach().view(joined_sizes({index.numel()}, row));
 }
 
 }  // namespace speedtorch

@@ -1,4 +1,4 @@
-/// The operands of a row movement, checked and as the kernels see them. For the library's own files.
+/// Checks the operands of a row movement and converts them for the kernels. For the library's own files.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,37 +10,38 @@
 namespace speedtorch {
 
 /// The tensor's rows as the kernels see them; `name` is for messages.
-/// @throws ShapeError where it has no rows, or one is not contiguous; LazyTensorError, so resolve what is
-/// only read
+/// @throws ShapeError if it has no rows, or if a row is not contiguous; LazyTensorError, so resolve operands
+/// that are only read
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name);
 
-/// The same of a tensor that is written. @throws ShapeError also where its rows lie on each other
+/// The rows of a tensor that is written. @throws ShapeError also if its rows overlap
 kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name);
 
-/// @throws ShapeError unless `rows` has a row of the table's shape and dtype for each index, naming all
-/// three; PlacementError unless all are on one device that this build's kernels reach
+/// @throws ShapeError naming all three, unless `rows` has a row of the table's shape and dtype per index;
+/// PlacementError unless all are on one device that this build's kernels support
 void check_operands(const at::Tensor& table, const at::Tensor& index, const at::Tensor& rows,
                     const char* rows_name);
 
-/// @throws PlacementError unless this build's kernels can follow the tensors of a device
+/// @throws PlacementError unless this build's kernels support the device
 void check_reachable(at::Device device);
 
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_tracked(const char* name);
 
-/// @throws AutogradError where autograd would have to know of a movement that it is not told of
+/// @throws AutogradError if autograd would have to record the movement, which it cannot
 inline void check_untracked(const at::Tensor& tensor, const char* name) {
   if (tensor.requires_grad() && at::GradMode::is_enabled()) refuse_tracked(name);
 }
 
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_overlap(const char* names);
 
-/// @throws ShapeError where they share bytes
-inline void check_apart(const kernels::ConstRows& from, const kernels::ConstRows& to, const char* names) {
+/// @throws ShapeError if they share bytes
+inline void check_no_overlap(const kernels::ConstRows& from, const kernels::ConstRows& to,
+                             const char* names) {
   if (overlap(from, to)) refuse_overlap(names);
 }
 
-/// `rows` as a tensor of as many rows as `index` has numbers: itself, or the same memory where it has the
-/// index's shape before the row's.
+/// `rows` as a tensor with as many rows as `index` has numbers: itself, or a view if it has the index's shape
+/// before the row's.
 at::Tensor flat_rows(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& table);
 
 /// Calls `work` with a pointer to the numbers of an int32 or int64 index.

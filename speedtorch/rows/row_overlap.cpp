@@ -12,7 +12,7 @@ bool rows_share_bytes(const kernels::ConstRows& from, const kernels::ConstRows& 
   for (std::int64_t i = 0; i < to.rows; ++i) {
     const auto begin = to.data - from.data + i * to.stride_bytes;
     const auto end = begin + to.row_bytes;
-    // The first row of `from` that ends after `begin` is the first to start, too.
+    // The first row of `from` that ends after `begin` also starts first.
     const auto before = begin - from.row_bytes;
     const auto row = before < 0 ? 0 : before / stride + 1;
     if (row < rows && row * stride < end) return true;

@@ -1,4 +1,4 @@
-/// Whether rows that are written share bytes with rows that are read.
+/// Finds out whether rows that are written share bytes with rows that are read.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace speedtorch {
 
-/// Row by row, for rows that lie among each other, as the columns of one table do.
+/// Compares row by row, for interleaved rows such as the columns of one table.
 [[gnu::cold]] bool rows_share_bytes(const kernels::ConstRows& from, const kernels::ConstRows& to);
 
-/// True where a byte belongs to a row of both. Two comparisons where the blocks are apart, as they nearly
-/// always are; else some ns for each row of `to`.
+/// True if a byte belongs to a row of both. Takes two comparisons if the blocks do not overlap, as is usual,
+/// and otherwise some ns per row of `to`.
 inline bool overlap(const kernels::ConstRows& from, const kernels::ConstRows& to) {
   const auto extent = [](const kernels::ConstRows& rows) {
     return rows.rows > 0 ? static_cast<std::uint64_t>((rows.rows - 1) * rows.stride_bytes + rows.row_bytes)
@@ -20,7 +20,7 @@ inline bool overlap(const kernels::ConstRows& from, const kernels::ConstRows& to
   const auto begin = [](const kernels::ConstRows& rows) {
     return reinterpret_cast<std::uintptr_t>(rows.data);
   };
-  // Unsigned: what comes before the other is very far behind it.
+  // Unsigned, so that a block before the other counts as far behind it.
   if (begin(to) - begin(from) >= extent(from) && begin(from) - begin(to) >= extent(to)) return false;
   return rows_share_bytes(from, to);
 }

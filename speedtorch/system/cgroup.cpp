@@ -10,12 +10,17 @@ namespace speedtorch {
 namespace {
 
 constexpr std::string_view kMount = "/sys/fs/cgroup";
-/// Version 1 writes "no limit" as the largest multiple of a page; no machine has half of that.
+/// Version 1 writes "no limit" as the largest multiple of a page. No machine has half of that.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
 template <class T>
 void lower(std::optional<T>& least, std::optional<T> value) {
   if (value) least = std::min(least.value_or(*value), *value);
+}
+
+void lower_cpus(CgroupLimits& limits, std::optional<std::int64_t> quota, std::optional<std::int64_t> period) {
+  if (quota && period && *period > 0)
+    lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
 }
 
 /// One line of /proc/self/cgroup: "4:memory:/a/b", and for version 2 "0::/a/b".
@@ -43,8 +48,8 @@ bool controls(const Membership& membership, std::string_view controller) {
   return false;
 }
 
-/// The folders of a group and of all above it, the mount itself last. Inside a container the path may be the
-/// host's and missing below the mount: then the mount itself is the group.
+/// The folders of a group and of all groups above it; the mount itself comes last. In a container the path
+/// may be the host's and missing below the mount: then the mount is the group.
 std::vector<std::string> folders(const std::string& mount, std::string path) {
   std::vector<std::string> all;
   for (; path.size() > 1; path.resize(path.rfind('/'))) all.push_back(mount + path);
@@ -56,7 +61,7 @@ std::optional<std::int64_t> left(std::int64_t limit, std::int64_t used) {
   return std::max<std::int64_t>(0, limit - used);
 }
 
-/// The files' pages that a group has in memory: the kernel takes them back before it kills anybody.
+/// The group's page cache. The kernel reclaims it before it kills a process.
 std::int64_t page_cache(const SystemFiles& files, const std::string& folder, const std::string& prefix) {
   std::int64_t bytes = 0;
   for (const char* list : {"inactive_file", "active_file"})
@@ -68,11 +73,7 @@ void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& 
   std::istringstream cpu(files.first_line(folder + "/cpu.max").value_or("max"));
   std::string quota_text, period_text;
   cpu >> quota_text >> period_text;
-  const auto quota = leading_number(quota_text);
-  const auto period = leading_number(period_text);
-  if (quota && period && *period > 0) {
-    lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
-  }
+  lower_cpus(limits, leading_number(quota_text), leading_number(period_text));
   if (const auto limit = files.number(folder + "/memory.swap.max")) {
     lower(limits.swap_available, left(*limit, files.number(folder + "/memory.swap.current").value_or(0)));
   }
@@ -84,11 +85,7 @@ void read_v2(const SystemFiles& files, const std::string& folder, CgroupLimits& 
 }
 
 void read_v1_cpu(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {
-  const auto quota = files.number(folder + "/cpu.cfs_quota_us");
-  const auto period = files.number(folder + "/cpu.cfs_period_us");
-  if (quota && period && *period > 0) {
-    lower(limits.cpus, std::optional(static_cast<double>(*quota) / static_cast<double>(*period)));
-  }
+  lower_cpus(limits, files.number(folder + "/cpu.cfs_quota_us"), files.number(folder + "/cpu.cfs_period_us"));
 }
 
 void read_v1_memory(const SystemFiles& files, const std::string& folder, CgroupLimits& limits) {
@@ -119,7 +116,7 @@ CgroupLimits read_cgroup_limits(const SystemFiles& files) {
   const std::string mount(kMount);
   CgroupLimits limits;
   for (const Membership& membership : memberships(files)) {
-    // Version 2 may be mounted beside version 1, as "unified"; version 1's controllers may be mounted
+    // Version 2 may be mounted beside version 1, as "unified". Version 1's controllers may be mounted
     // together.
     const std::string together = mount + "/" + membership.controllers;
     if (membership.controllers.empty()) {

@@ -1,4 +1,4 @@
-/// What the process's control group allows, version 1 or 2, in a container or not.
+/// The limits of the process's control group, version 1 or 2, in a container or not.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace speedtorch {
 
-/// Limits of the group and of all groups above it; nullopt where there is none.
+/// The tightest limits of the group and of all groups above it; nullopt where there is no limit.
 struct CgroupLimits {
-  std::optional<double> cpus;          ///< CPU time a second of wall time
+  std::optional<double> cpus;          ///< CPU seconds per second of wall time
   std::optional<std::int64_t> memory;  ///< bytes
   std::optional<std::int64_t>
-      memory_available;  ///< bytes left below the tightest limit; page cache counts as free
+      memory_available;  ///< bytes free under the tightest limit; page cache counts as free
   std::optional<std::int64_t> swap_available;  ///< bytes that may still be swapped out
 };
 

@@ -7,7 +7,7 @@
 
 namespace speedtorch {
 
-/// Closed at the end; -1 where there is none.
+/// Closes the descriptor at the end. -1 means none.
 class Descriptor {
  public:
   Descriptor() = default;

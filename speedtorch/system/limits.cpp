@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* own_status = "/proc/self/status";
 
-/// Nothing where it is unlimited.
+/// Returns nothing if the resource is unlimited.
 std::optional<std::int64_t> resource_limit(__rlimit_resource resource) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
@@ -28,7 +28,7 @@ std::optional<std::int64_t> resource_limit(__rlimit_resource resource) {
       std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<std::int64_t>::max()));
 }
 
-/// A limit of this process, less what it already has of it by a line of /proc/self/status.
+/// Adds a limit of this process, less what the line `used` of /proc/self/status says it has taken.
 void add_resource(std::vector<Limit>& limits, const SystemFiles& files, __rlimit_resource resource,
                   const char* used, const char* name) {
   const auto limit = resource_limit(resource);
@@ -37,7 +37,7 @@ void add_resource(std::vector<Limit>& limits, const SystemFiles& files, __rlimit
   limits.push_back({name, std::max<std::int64_t>(0, *limit - taken)});
 }
 
-/// Under vm.overcommit_memory=2 the system promises no more than it has; else it promises anything.
+/// With vm.overcommit_memory=2 the system promises no more than it has; otherwise it promises anything.
 void add_commit_limit(std::vector<Limit>& limits, const SystemFiles& files) {
   if (files.number("/proc/sys/vm/overcommit_memory") != 2) return;
   const auto limit = files.bytes("/proc/meminfo", "CommitLimit");
@@ -47,7 +47,8 @@ void add_commit_limit(std::vector<Limit>& limits, const SystemFiles& files) {
         {"CommitLimit (vm.overcommit_memory is 2)", std::max<std::int64_t>(0, *limit - *promised)});
 }
 
-/// What can really be had: of the machine, and of the control group. Locked pages cannot be swapped out.
+/// Adds the memory that is really there, of the machine and of the control group. Locked pages cannot be
+/// swapped out.
 void add_memory(std::vector<Limit>& limits, const SystemFiles& files, bool swappable) {
   const auto swap = swappable ? files.bytes("/proc/meminfo", "SwapFree").value_or(0) : 0;
   if (const auto available = files.bytes("/proc/meminfo", "MemAvailable")) {
@@ -109,7 +110,7 @@ std::vector<Limit> disk_limits(const std::string& folder, const SystemFiles& fil
   std::vector<Limit> limits;
   if (const auto limit = resource_limit(RLIMIT_FSIZE)) limits.push_back({"RLIMIT_FSIZE (ulimit -f)", *limit});
   struct statvfs disk {};
-  // Where the folder cannot be asked, what makes the file says why. A disk of no blocks has no such limit.
+  // If statvfs() fails, the call that creates the file will say why. A disk of no blocks has no such limit.
   if (::statvfs(folder.c_str(), &disk) == 0 && disk.f_blocks != 0) {
     const auto blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;  // some are reserved for root
     limits.push_back({"the space on the disk of its folder",

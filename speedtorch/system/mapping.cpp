@@ -27,7 +27,7 @@ void* map(std::size_t length, int protection) {
   return ::mmap(nullptr, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/// For kernels that cannot populate (before 5.14): a write to each page, of what it has.
+/// For kernels before 5.14, which cannot populate: writes back the first byte of each page.
 void touch_pages(std::byte* data, std::int64_t bytes) {
   const auto size = static_cast<std::int64_t>(page_bytes());
   for (std::int64_t at = 0; at < bytes; at += size) {
@@ -55,7 +55,8 @@ AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int 
   void* mapping = may_be_huge ? map(length_ + huge, protection) : MAP_FAILED;
   const bool aligned = mapping != MAP_FAILED;
   if (!aligned)
-    mapping = map(length_, protection);  // too small for a huge page, or the addresses just suffice
+    mapping =
+        map(length_, protection);  // too small for a huge page, or not enough address space for the alignment
   if (mapping == MAP_FAILED) refuse_memory(kind, bytes, "mmap");
   data_ = static_cast<std::byte*>(mapping);
   if (aligned) {
@@ -78,7 +79,7 @@ FileMapping::FileMapping(int fd, std::int64_t bytes, int protection)
 
 FileMapping::~FileMapping() { ::munmap(data_, length_); }
 
-void wish_pages(Placement placement, std::byte* data, std::int64_t bytes) {
+void advise_pages(Placement placement, std::byte* data, std::int64_t bytes) {
   ::madvise(data, static_cast<std::size_t>(bytes),
             placement == Placement::hugepage ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }

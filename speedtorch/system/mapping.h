@@ -1,4 +1,4 @@
-/// What the host placements are made of: mappings that go with their owner, and the refusal of memory.
+/// Mappings that end with their owner, and the error for memory that is not available.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace speedtorch {
 
-/// @throws MemoryError, always: `bytes` of memory of `kind` cannot be had, because `call` failed with errno.
+/// @throws MemoryError always: `call` failed with errno for `bytes` bytes of `kind` memory
 [[noreturn]] void refuse_memory(const std::string& kind, std::int64_t bytes, const std::string& call);
 
-/// @throws MemoryError unless at least a byte is asked for.
+/// @throws MemoryError unless `bytes` is at least 1
 void require_bytes(std::int64_t bytes);
 
-/// A private anonymous mapping of `bytes`, to whole pages and no more, behind which a page lies that cannot
-/// be touched: it keeps mappings apart, so that huge pages and their count end with the memory. One of at
-/// least 2 MiB is aligned to 2 MiB, so that huge pages can begin at its first byte.
+/// A private anonymous mapping of `bytes`, rounded up to whole pages, with an inaccessible guard page behind
+/// it. The guard page separates mappings, so that huge pages and their count end with the memory. A mapping
+/// of at least 2 MiB is aligned to 2 MiB, so that huge pages can start at its first byte.
 class AlignedMapping {
  public:
-  /// @param protection of mmap @throws MemoryError naming `kind`
+  /// @param protection as mmap takes it @throws MemoryError naming `kind`
   AlignedMapping(const std::string& kind, std::int64_t bytes, int protection);
   ~AlignedMapping();
   AlignedMapping(const AlignedMapping&) = delete;
@@ -33,10 +33,10 @@ class AlignedMapping {
   std::byte* data_;
 };
 
-/// The first `bytes` > 0 bytes of a file, mapped shared: what is written is the file's.
+/// The first `bytes` > 0 bytes of a file, mapped shared: writes go to the file.
 class FileMapping {
  public:
-  /// @param protection of mmap @throws MemoryError
+  /// @param protection as mmap takes it @throws MemoryError
   FileMapping(int fd, std::int64_t bytes, int protection);
   ~FileMapping();
   FileMapping(const FileMapping&) = delete;
@@ -48,13 +48,12 @@ class FileMapping {
   std::size_t length_;
 };
 
-/// Asks for the placement's kind of pages. A wish: where the kernel was built without transparent huge pages
-/// it fails, and pages_got() reports what came.
-void wish_pages(Placement placement, std::byte* data, std::int64_t bytes);
+/// Advises the kernel to use the placement's kind of pages. Fails silently on kernels without transparent
+/// huge pages; pages_got() reports the result.
+void advise_pages(Placement placement, std::byte* data, std::int64_t bytes);
 
-/// Has the system give every page of fresh memory now, on LibTorch's threads (2 GiB of 4 KiB pages: 0.70 s on
-/// one thread, 0.60 s on two of a shared machine), where a registration with CUDA would use one. Contents
-/// stay.
+/// Faults in all pages of fresh memory on LibTorch's threads; a registration with CUDA would use one thread.
+/// The contents stay. (2 GiB of 4 KiB pages: 0.70 s on one thread, 0.60 s on two of a shared machine.)
 void prefault(std::byte* data, std::int64_t bytes);
 
 }  // namespace speedtorch

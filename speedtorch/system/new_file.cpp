@@ -26,33 +26,33 @@ const std::string& require_free_name(const std::string& path) {
   errno = 0;
   if (::lstat(path.c_str(), &taken) == 0) errno = EEXIST;
   if (base_name(path).empty()) errno = ENOENT;
-  if (errno != ENOENT || base_name(path).empty()) refuse_file(base_name(path), "cannot be made");
+  if (errno != ENOENT || base_name(path).empty()) refuse_file(base_name(path), "cannot be created");
   return path;
 }
 
-/// The file behind the links of `path`.
+/// Returns the file at the end of the links of `path`.
 std::string require_replaceable(const std::string& path) {
   struct stat old {};
   if (::stat(path.c_str(), &old) != 0) {
     if (errno == ELOOP) refuse_file(base_name(path), "cannot be replaced");
   } else if (!S_ISREG(old.st_mode)) {
-    throw FileError("'" + base_name(path) + "' is no regular file, so none replaces it");
+    throw FileError("'" + base_name(path) + "' is not a regular file and cannot be replaced");
   }
-  return behind_links(path);
+  return resolve_links(path);
 }
 
 }  // namespace
 
-void remove_and_name_leftovers(const std::string& path) {
+void remove_leftovers_and_warn(const std::string& path) {
   for (const auto& name : remove_leftovers(path))
-    TORCH_WARN("removed '", name, "', which a process left that was killed");
+    TORCH_WARN("removed '", name, "', a leftover of a killed process");
 }
 
 NewFile::NewFile(const std::string& path, Temporary temporary, OverAny)
     : name_(base_name(path)), folder_path_(parent_folder(path)), file_(path, temporary) {
   errno = file_.error();
-  if (errno != 0) refuse_file(name_, "cannot be made");
-  remove_and_name_leftovers(path);
+  if (errno != 0) refuse_file(name_, "cannot be created");
+  remove_leftovers_and_warn(path);
 }
 
 NewFile::NewFile(const std::string& path, Temporary temporary)
@@ -61,7 +61,7 @@ NewFile::NewFile(const std::string& path, Temporary temporary)
 void NewFile::check_free(std::int64_t bytes) const {
   for (const auto& limit : disk_limits(folder_path_)) {
     if (limit.free < bytes) {
-      throw FileError("'" + name_ + "' cannot be made: it needs " + std::to_string(bytes) + " bytes, " +
+      throw FileError("'" + name_ + "' cannot be created: it needs " + std::to_string(bytes) + " bytes, " +
                       std::to_string(limit.free) + " are free; the limit is " + limit.name);
     }
   }
@@ -71,13 +71,13 @@ void NewFile::resize(std::int64_t bytes, Space space) const {
   check_free(bytes);
   const SizeSignalBlocked blocked;  // another thread may lower the limit meanwhile
   if (::ftruncate(file_.get(), bytes) != 0)
-    refuse_file(name_, "cannot be made " + std::to_string(bytes) + " bytes long");
+    refuse_file(name_, "cannot be created " + std::to_string(bytes) + " bytes long");
   if (space == Space::sparse || bytes == 0) return;
   int error = EINTR;
   while (error == EINTR) error = ::posix_fallocate(file_.get(), 0, bytes);
   if (error == 0) return;
   errno = error;
-  refuse_file(name_, "cannot be given " + std::to_string(bytes) + " bytes of its disk");
+  refuse_file(name_, "cannot reserve " + std::to_string(bytes) + " bytes of its disk");
 }
 
 void NewFile::write(std::string_view bytes, std::int64_t offset) const {
@@ -98,11 +98,11 @@ Descriptor NewFile::duplicate() const {
 }
 
 void NewFile::publish_by(int (UnfinishedFile::*way)(), const char* refusal) {
-  if (::fsync(file_.get()) != 0) refuse_file(name_, "cannot be brought to its disk");
+  if (::fsync(file_.get()) != 0) refuse_file(name_, "cannot be flushed to its disk");
   errno = (file_.*way)();
   if (errno != 0) refuse_file(name_, refusal);
   errno = file_.sync_folder();
-  if (errno != 0) refuse_file(name_, "cannot be kept in its folder");
+  if (errno != 0) refuse_file(name_, "cannot be made durable in its folder");
 }
 
 void NewFile::publish() { publish_by(&UnfinishedFile::publish, "cannot be given its name"); }
@@ -110,7 +110,7 @@ void NewFile::publish() { publish_by(&UnfinishedFile::publish, "cannot be given 
 Replacement::Replacement(const std::string& path, Temporary temporary)
     : file_(require_replaceable(path), temporary, NewFile::OverAny{}) {
   struct stat old {};
-  if (::stat(path.c_str(), &old) == 0) take_access(file_.file_.get(), old);
+  if (::stat(path.c_str(), &old) == 0) copy_access(file_.file_.get(), old);
 }
 
 void Replacement::publish() { file_.publish_by(&UnfinishedFile::replace, "cannot be replaced"); }

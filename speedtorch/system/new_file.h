@@ -1,4 +1,4 @@
-/// A file that appears under its name when it is whole, or never.
+/// A file that appears under its name once it is whole, or never.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,27 @@
 
 namespace speedtorch {
 
-/// @throws FileError, always: "'<name>' <what>: <the system's answer in errno>"
+/// @throws FileError always: "'<name>' <what>: <the system's message for errno>"
 [[noreturn]] void refuse_file(const std::string& name, const std::string& what);
 
-/// Removes what killed processes left that were writing `path`. A warning of LibTorch's (TORCH_WARN) names
-/// what was removed.
-void remove_and_name_leftovers(const std::string& path);
+/// Removes the leftovers of killed processes that were writing `path`. A warning (TORCH_WARN) names each.
+void remove_leftovers_and_warn(const std::string& path);
 
-/// Until publish() the file has no name, or a temporary one in the same folder that the destructor removes.
-/// All functions throw FileError.
+/// Until publish() the file has no name, or a temporary name in the same folder, which the destructor
+/// removes. All functions throw FileError.
 class NewFile {
  public:
-  /// Refused at once where the name is taken.
+  /// Fails at once if the name is taken.
   explicit NewFile(const std::string& path, Temporary temporary = Temporary::unnamed_where_possible);
 
-  /// Its length. Refused where the limit on file sizes (RLIMIT_FSIZE) is below it or fewer bytes are free,
-  /// and for `reserved` where the disk does not give them.
+  /// Sets the length. Fails if RLIMIT_FSIZE is below it, if fewer bytes are free, or, for `reserved`, if the
+  /// disk does not give them.
   void resize(std::int64_t bytes, Space space) const;
   void write(std::string_view bytes, std::int64_t offset) const;
   /// Another descriptor of the file, which outlives this object.
   [[nodiscard]] Descriptor duplicate() const;
 
-  /// Waits until the content is on the disk and then gives the file its name; never replaces another.
+  /// Waits until the content is on the disk and then gives the file its name. Never replaces another file.
   void publish();
 
  private:
@@ -47,11 +46,11 @@ class NewFile {
   UnfinishedFile file_;
 };
 
-/// A new file that takes the place of the one at `path`, if there is one, and can be used by the same users.
-/// A symbolic link stays one: the file that it leads to is replaced or made. All functions throw FileError.
+/// A new file that replaces the one at `path`, if there is one, and keeps its permissions. A symbolic link
+/// stays: the file that it points to is replaced or created. All functions throw FileError.
 class Replacement {
  public:
-  /// Refused at once where something other than a regular file has the name.
+  /// Fails at once if something other than a regular file has the name.
   explicit Replacement(const std::string& path, Temporary temporary = Temporary::unnamed_where_possible);
 
   [[nodiscard]] const NewFile& file() const { return file_; }
@@ -61,8 +60,8 @@ class Replacement {
   NewFile file_;
 };
 
-/// Writes a file that takes the place of the one of that name, where there is one: it is the old or the new
-/// one, whole, whatever happens meanwhile. @throws FileError
+/// Writes a file that replaces the one of that name, if there is one. At each moment the name belongs to the
+/// whole old file or to the whole new one. @throws FileError
 void replace_file(const std::string& path, std::string_view bytes);
 
 }  // namespace speedtorch

@@ -1,4 +1,4 @@
-/// A folder of files that appears under its name when it is whole, or never.
+/// A folder of files that appears under its name once it is whole, or never.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace speedtorch {
 
-/// Until publish() it has a temporary name beside its own, by which the destructor removes it with all that
-/// is in it. All functions throw FileError.
+/// Until publish() the folder has a temporary name beside its own. The destructor removes it with its
+/// contents. All functions throw FileError.
 class NewFolder {
  public:
-  /// Refused at once where the name is taken.
+  /// Fails at once if the name is taken.
   explicit NewFolder(const std::string& path);
 
-  /// Where the folder is now.
+  /// The folder's current path.
   [[nodiscard]] const std::string& path() const { return folder_.path(); }
 
-  /// Waits until the names in it are on the disk and then gives it its own; never replaces another. What is
-  /// open in it stays open.
+  /// Waits until the names in the folder are on the disk and then gives it its own name. Never replaces
+  /// another folder. Open files in it stay open.
   void publish();
 
  private:

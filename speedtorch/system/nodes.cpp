@@ -4,45 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
+
+#include "speedtorch/system/system_files.h"
 
 namespace speedtorch {
 namespace {
 
-/// Pages that are asked about: a call of some 10 us. Ranges are found to within a 256th of the table.
+/// Pages to sample, by a call of about 10 us. Finds the borders of ranges to within 1/256 of the table.
 constexpr std::int64_t kSampledPages = 256;
 
-/// Pages in a row that must follow in turn before they count as interleaved, and the most ranges that a table
-/// lies in.
+/// The number of consecutive pages that must follow in turn to count as interleaved, and the maximum number
+/// of ranges of a table.
 constexpr std::int64_t kPagesInTurn = 16;
 constexpr std::size_t kMostRanges = 16;
 
-/// Asking where the rows lie and sorting the index take some 100 us; what takes less is moved as it comes.
+/// Smaller movements ignore the nodes: finding the owners and sorting the index takes about 100 us.
 constexpr std::int64_t kByNodeBytes = std::int64_t{8} << 20;
 
-/// The kernel's lists: "0-3,8,10-11", empty for none.
-std::vector<int> read_list(const std::filesystem::path& file) {
-  std::vector<int> numbers;
-  std::ifstream stream(file);
-  std::string text;
-  std::getline(stream, text);
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    std::istringstream range(part);
-    int first = 0;
-    int last = 0;
-    char dash = 0;
-    if (!(range >> first)) continue;
-    if (!(range >> dash >> last)) last = first;
-    for (int number = first; number <= last; ++number) numbers.push_back(number);
-  }
-  return numbers;
-}
-
-/// On which node of `nodes` each page lies; empty where one is unknown.
+/// The node of each page, as an index into `nodes`; empty if one is unknown.
 std::vector<int> ask(std::span<void* const> pages, const Nodes& nodes, AskNodes ask_nodes) {
   std::vector<int> found(pages.size());
   if (!ask_nodes(pages, found)) return {};
@@ -56,7 +37,7 @@ std::vector<int> ask(std::span<void* const> pages, const Nodes& nodes, AskNodes 
 
 void* page_of(const std::byte* address) { return const_cast<std::byte*>(address); }
 
-/// Ranges that end halfway between two sampled rows of different nodes; empty where there are too many.
+/// Ranges that end halfway between two sampled rows of different nodes; empty if there are too many.
 std::vector<kernels::OwnedRows> ranges_between(std::span<const std::int64_t> rows,
                                                std::span<const int> owners, std::int64_t end) {
   std::vector<kernels::OwnedRows> ranges;
@@ -68,7 +49,7 @@ std::vector<kernels::OwnedRows> ranges_between(std::span<const std::int64_t> row
   return ranges;
 }
 
-/// Whether the pages from the table's start on are dealt out to all nodes in turn.
+/// Returns the owners if the pages from the table's start on are interleaved over all nodes.
 std::optional<kernels::RowOwners> find_turns(kernels::ConstRows table, std::int64_t page_bytes,
                                              const Nodes& nodes, AskNodes ask_nodes) {
   if (table.rows * table.stride_bytes < (kPagesInTurn + 1) * page_bytes) return std::nullopt;
@@ -88,11 +69,15 @@ std::optional<kernels::RowOwners> find_turns(kernels::ConstRows table, std::int6
 }  // namespace
 
 Nodes read_nodes(const std::filesystem::path& root) {
-  const auto folder = root / "sys/devices/system/node";
+  const SystemFiles files(root);
+  const std::string folder = "/sys/devices/system/node/";
+  const auto list = [&](const std::string& path) {
+    return number_list(files.first_line(folder + path).value_or(""));
+  };
   Nodes nodes;
-  nodes.numbers = read_list(folder / "has_memory");
+  nodes.numbers = list("has_memory");
   for (std::size_t node = 0; node < nodes.numbers.size(); ++node) {
-    for (const int cpu : read_list(folder / ("node" + std::to_string(nodes.numbers[node])) / "cpulist")) {
+    for (const int cpu : list("node" + std::to_string(nodes.numbers[node]) + "/cpulist")) {
       const auto place = static_cast<std::size_t>(cpu);
       if (nodes.node_of_cpu.size() <= place) nodes.node_of_cpu.resize(place + 1, -1);
       nodes.node_of_cpu[place] = static_cast<int>(node);
@@ -103,7 +88,7 @@ Nodes read_nodes(const std::filesystem::path& root) {
 }
 
 bool ask_nodes(std::span<void* const> pages, std::span<int> node_numbers) {
-  // By the system call itself: libnuma would be one more library, for one call.
+  // By the system call itself, because libnuma would be a further dependency for a single call.
   return ::syscall(SYS_move_pages, 0, pages.size(), pages.data(), nullptr, node_numbers.data(), 0) == 0;
 }
 

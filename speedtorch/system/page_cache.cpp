@@ -24,11 +24,11 @@ namespace {
 
 std::size_t length(const MappedBytes& file) { return static_cast<std::size_t>(file.bytes); }
 
-/// For the system's calls, which change no byte.
+/// For system calls, which change no byte.
 void* address(const MappedBytes& file) { return const_cast<std::byte*>(file.data); }
 
-/// Reads the file through a mapping that asks for huge pages. Not through the table's own: there the advice
-/// would stay, and later cold rows would each read 2 MiB.
+/// Reads the file through a mapping of its own that asks for huge pages. On the table's mapping the advice
+/// would stay, and each later cold row would read 2 MiB.
 void read_in_huge_pages(const MappedBytes& file) {
   void* mapping = ::mmap(nullptr, length(file), PROT_READ, MAP_SHARED, file.fd, 0);
   if (mapping == MAP_FAILED) return;
@@ -37,7 +37,7 @@ void read_in_huge_pages(const MappedBytes& file) {
   ::munmap(mapping, length(file));
 }
 
-/// The table's page tables from the start: those that 4 KiB writes have split become huge again.
+/// Drops the table's page tables, so that huge pages that 4 KiB writes had split become huge again.
 void forget_mapped(const MappedBytes& file) { ::madvise(address(file), length(file), MADV_DONTNEED); }
 
 struct SharedMapping {
@@ -45,8 +45,8 @@ struct SharedMapping {
   std::string file;  ///< device and inode
 };
 
-/// Of lines like "7f00-7f10 rw-s 00000000 fe:00 1234 /var/tmp/table" those with an s: in private mappings
-/// there are pages that are nowhere else.
+/// The shared mappings, which are lines of /proc/self/maps with an s: "7f00-7f10 rw-s 00000000 fe:00 1234
+/// /var/tmp/table". Private mappings have pages that are nowhere else.
 std::vector<SharedMapping> shared_mappings() {
   std::vector<SharedMapping> found;
   std::ifstream maps("/proc/self/maps");
@@ -63,8 +63,8 @@ std::vector<SharedMapping> shared_mappings() {
   return found;
 }
 
-/// All of this process's shared mappings of the file: FileRows, which copies rows that are cached, has one of
-/// its own, and its pages stayed.
+/// Drops the pages from all of this process's shared mappings of the file. FileRows has a mapping of its own,
+/// which would keep them resident.
 void forget_mapped_anywhere(const MappedBytes& file) {
   forget_mapped(file);
   const auto mappings = shared_mappings();
@@ -93,7 +93,7 @@ void make_resident(const MappedBytes& file) {
 }
 
 void evict(const MappedBytes& file) {
-  forget_mapped_anywhere(file);     // mapped pages are not dropped
+  forget_mapped_anywhere(file);     // the kernel does not drop mapped pages
   if (::fdatasync(file.fd) != 0) {  // nor dirty ones
     const std::string answer = std::strerror(errno);
     throw FileError("cannot write the file's pages to the disk: " + answer);

@@ -1,4 +1,4 @@
-/// The pages of a file in memory: all of them, or none.
+/// Makes all pages of a file resident, or evicts them.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,19 @@ struct MappedBytes {
   int fd;
 };
 
-/// Reads the file into memory and into this process's page tables, so that no row faults. In huge pages where
-/// the kernel and the file system have them (ext4 from Linux 6.16 on; XFS earlier): rows of 512 B from such
-/// pages came at three times the rate of those from 4 KiB pages.
+/// Reads the file into memory and into this process's page tables, so that no row faults. Uses huge pages if
+/// the kernel and the file system have them (ext4 from Linux 6.16, XFS earlier).
 ///
-/// A wish: the file may not fit into memory. resident_fraction() says what came.
+/// Best effort: the file may not fit into memory. resident_fraction() reports the result. (Gathering rows of
+/// 512 B from huge pages ran at three times the rate of 4 KiB pages.)
 void make_resident(const MappedBytes& file);
 
-/// Takes the file out of memory: writes what is dirty to the disk, and drops the pages, also from other
-/// shared mappings that this process has of the file. A wish: pages that another process has mapped stay, and
-/// file systems that live in memory (tmpfs) keep theirs. resident_fraction() says what stayed.
-/// @throws FileError where the disk refuses what is dirty
+/// Evicts the file from memory. Writes dirty pages to the disk and drops all pages, also from this process's
+/// other shared mappings of the file.
+///
+/// Best effort: pages that another process maps stay, and so do the files of a tmpfs. resident_fraction()
+/// reports what stayed.
+/// @throws FileError if the disk refuses the dirty pages
 void evict(const MappedBytes& file);
 
 }  // namespace speedtorch

@@ -16,7 +16,7 @@
 namespace speedtorch {
 namespace {
 
-/// Kilobytes of one mapping's line, "AnonHugePages:    2048 kB"; 0 for any other line.
+/// The kilobytes of one mapping's line, "AnonHugePages:    2048 kB"; 0 for any other line.
 double kilobytes(const std::string& line, const char* name) {
   if (!line.starts_with(name)) return 0;
   return std::strtod(line.c_str() + std::strlen(name), nullptr);
@@ -26,7 +26,7 @@ struct Mapping {
   std::uintptr_t begin = 0, end = 0;
 };
 
-/// A mapping's first line, "7f00-7f10 rw-p ..."; begin == end for any other line.
+/// Parses a mapping's first line, "7f00-7f10 rw-p ..."; begin == end for any other line.
 Mapping mapping_of(const std::string& line) {
   Mapping mapping;
   const char* last = line.data() + line.size();
@@ -43,6 +43,15 @@ std::string page_name(std::int64_t bytes) {
 constexpr std::int64_t huge_page = std::int64_t{2} << 20;
 
 }  // namespace
+
+void advise_huge_pages(std::byte* data, std::int64_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  const auto size = static_cast<std::uintptr_t>(huge_page);
+  const auto begin = (at + size - 1) / size * size,
+             end = (at + static_cast<std::uintptr_t>(bytes)) / size * size;
+  if (begin < end)
+    ::madvise(data + (begin - at), end - begin, MADV_HUGEPAGE);  // a hint: refused, nothing is lost
+}
 
 std::string pages_got(const std::byte* data, std::int64_t bytes) {
   std::ifstream smaps("/proc/self/smaps");
@@ -63,7 +72,7 @@ std::string pages_got(const std::byte* data, std::int64_t bytes) {
 }
 
 std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes) {
-  // Huge pages begin at multiples of their size: only what lies between two such multiples can be huge.
+  // Huge pages start at multiples of their size, so only what lies between two such multiples can be huge.
   const auto inner = static_cast<double>(std::max<std::int64_t>(0, bytes / huge_page * huge_page));
   const double share = inner > 0 ? std::min(1.0, static_cast<double>(huge_bytes) / inner) : 0;
   if (share >= 0.995) return page_name(huge_page);

@@ -16,18 +16,27 @@ namespace {
 constexpr std::int64_t read_piece_bytes = std::int64_t{8} << 20;
 
 void read_piece(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes, const std::string& name) {
-  while (bytes > 0) {
-    const auto got = ::pread(fd, to, static_cast<std::size_t>(bytes), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw FileError("'" + name + "' cannot be read: " + std::strerror(errno));
-    if (got == 0)
-      throw FileError("'" + name + "' ends at byte " + std::to_string(offset) +
-                      ", and was longer when it was opened");
-    to += got, offset += got, bytes -= got;
-  }
+  const auto [count, error] = read_bytes(fd, offset, to, bytes);
+  if (error != 0) throw FileError("'" + name + "' cannot be read: " + std::strerror(error));
+  if (count < bytes)
+    throw FileError("'" + name + "' ends at byte " + std::to_string(offset + count) +
+                    ", and was longer when it was opened");
 }
 
 }  // namespace
+
+BytesRead read_bytes(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes) {
+  BytesRead read;
+  while (read.count < bytes) {
+    const auto got = ::pread(fd, to + read.count, static_cast<std::size_t>(bytes - read.count),
+                             static_cast<off_t>(offset + read.count));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) read.error = errno;
+    if (got <= 0) break;
+    read.count += got;
+  }
+  return read;
+}
 
 void read_in_parallel(int fd, std::int64_t offset, std::byte* to, std::int64_t bytes,
                       const std::string& name) {

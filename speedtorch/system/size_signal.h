@@ -1,4 +1,4 @@
-/// Writes beyond the limit on file sizes (RLIMIT_FSIZE, ulimit -f) as ordinary errors.
+/// Turns writes beyond the limit on file sizes (RLIMIT_FSIZE, ulimit -f) into ordinary errors.
 #pragma once
 
 #include <signal.h>
@@ -9,8 +9,8 @@
 namespace speedtorch {
 
 /// While it lives, a write of this thread beyond the limit fails with EFBIG and does not end the process by
-/// SIGXFSZ. What the process does about that signal is not the library's to change, so the signal is blocked
-/// for this thread, and the one that a write caused is taken back. Keeps errno.
+/// SIGXFSZ. A library must not change the process's signal handlers, so it blocks the signal in this thread
+/// and consumes the one that a write caused. Keeps errno.
 class SizeSignalBlocked {
  public:
   SizeSignalBlocked() {

@@ -21,7 +21,7 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
 }
 
 std::vector<int> number_list(std::string_view text) {
-  constexpr std::int64_t kMost = 1 << 16;  // more than any kernel has CPUs or memory nodes
+  constexpr std::int64_t kMost = 1 << 16;  // more than any kernel has CPUs or NUMA nodes
   std::vector<int> numbers;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());

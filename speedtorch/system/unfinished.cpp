@@ -23,7 +23,7 @@ constexpr int kMostTries = 8;
 
 std::string stem_of(const std::string& name) { return "." + name.substr(0, kLongestName) + ".new-"; }
 
-/// By chance, not by the process's number, which is the same again in the next container.
+/// Random, because a process ID may repeat in the next container.
 std::string temporary_name(const std::string& name) {
   std::random_device random;
   std::array<char, kDigits + 1> digits{};
@@ -36,8 +36,8 @@ bool is_temporary(std::string_view entry, std::string_view stem) {
          entry.find_first_not_of("0123456789abcdef", stem.size()) == std::string_view::npos;
 }
 
-/// Takes the lock that says that a process is at work here; it goes with the process. Where the file system
-/// has no locks, nobody gets one, and nobody removes anything.
+/// Takes the lock that says that a process is at work here. It ends with the process. On file systems without
+/// locks no process gets one, and none removes anything.
 int lock(int fd) {
   int answer = 0;
   do answer = ::flock(fd, LOCK_EX | LOCK_NB);
@@ -52,13 +52,13 @@ bool is_at(int fd, int folder, const std::string& name) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// True if this process's work has the name: another may have taken it for a dead one's in the instant before
-/// its lock.
+/// True if the name still belongs to this process's file. Another process may have removed it as a leftover
+/// in the instant before the lock.
 bool is_claimed(int fd, int folder, const std::string& name) {
   return lock(fd) != EWOULDBLOCK && is_at(fd, folder, name);
 }
 
-/// A folder that may be written and not read is good enough for a file.
+/// A folder that may be written but not read is good enough to create a file in it.
 Descriptor open_folder(const std::string& path) {
   Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid() && errno == EACCES)
@@ -68,7 +68,7 @@ Descriptor open_folder(const std::string& path) {
 
 std::string link_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-/// 0 where `from` is now `to`, whose name nothing had.
+/// Returns 0 if it renamed `from` to `to`, which nothing may have as a name.
 int rename_to_new(int folder, const std::string& from, const std::string& to) {
   return ::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
@@ -78,17 +78,17 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &found) == 0;
 }
 
-/// What a process left that is dead, or nothing: the descriptor holds its lock.
+/// Opens and locks what a dead process left. Returns nothing if a living process holds it.
 Descriptor open_leftover(int folder, const std::string& name) {
   constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  // NFS locks only what is open for writing.
+  // NFS locks only files that are open for writing.
   Descriptor found(::openat(folder, name.c_str(), O_RDWR | kFlags));
   if (!found.valid() && errno == EISDIR)
     found = Descriptor(::openat(folder, name.c_str(), O_RDONLY | kFlags));
   struct stat state {};
   if (!found.valid() || ::fstat(found.get(), &state) != 0) return {};
   if (!S_ISREG(state.st_mode) && !S_ISDIR(state.st_mode)) return {};
-  // A living process may have given it its name between the opening and the lock.
+  // A living process may have renamed it between the open and the lock.
   if (lock(found.get()) != 0 || !is_at(found.get(), folder, name)) return {};
   return found;
 }
@@ -102,25 +102,25 @@ std::string parent_folder(const std::string& path) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::string behind_links(const std::string& path) {
+std::string resolve_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // as many as the system follows
   fs::path file = path;
   std::error_code error;
   for (int links = 0; links < kMostLinks && fs::is_symlink(file, error); ++links) {
     const fs::path target = fs::read_symlink(file, error);
     if (error) break;
-    file = file.parent_path() / target;  // an absolute target stands for itself
+    file = file.parent_path() / target;  // an absolute target replaces the path
   }
   return file.string();
 }
 
-void take_access(int fd, const struct stat& old) {
+void copy_access(int fd, const struct stat& old) {
   constexpr mode_t kAccess = 0777, kGroup = 0070;
   mode_t mode = old.st_mode & kAccess;
   if (::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0) mode &= ~kGroup | (mode & S_IRWXO) << 3;
-  // Root's new file would not be the owner's any more; nobody else can keep another owner.
+  // Without this, root's new file would change its owner. Other users cannot keep another owner.
   [[maybe_unused]] const int owned = ::fchown(fd, old.st_uid, static_cast<gid_t>(-1));
-  [[maybe_unused]] const int allowed = ::fchmod(fd, mode);  // refused by file systems that have no modes
+  [[maybe_unused]] const int allowed = ::fchmod(fd, mode);  // file systems without modes refuse
 }
 
 std::vector<std::string> remove_leftovers(const std::string& path) {
@@ -141,7 +141,7 @@ std::vector<std::string> remove_leftovers(const std::string& path) {
 
 int sync_names(int folder) {
   if (::fsync(folder) == 0) return 0;
-  // EBADF: it may not be read, so it was opened as a place only.
+  // EBADF: the folder is not readable, so it was opened with O_PATH.
   return errno == EINVAL || errno == EROFS || errno == ENOTSUP || errno == EBADF ? 0 : errno;
 }
 
@@ -155,7 +155,7 @@ UnfinishedFile::UnfinishedFile(const std::string& path, Temporary temporary, mod
   if (temporary == Temporary::unnamed_where_possible && ::access("/proc/self/fd", X_OK) == 0)
     file_ = Descriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (file_.valid()) {
-    lock(file_.get());  // for when it has a name that is not yet its own
+    lock(file_.get());  // for the time when it has a temporary name
   } else {
     open_named(mode);
   }
@@ -187,7 +187,7 @@ int UnfinishedFile::publish() {
       return errno;
   } else if (const int error = rename_to_new(folder_.get(), temporary_, name_); error == EEXIST) {
     return error;
-  } else if (error != 0) {  // NFS has no such rename
+  } else if (error != 0) {  // NFS lacks this rename
     if (::linkat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str(), 0) != 0) return errno;
     ::unlinkat(folder_.get(), temporary_.c_str(), 0);
   }
@@ -207,8 +207,8 @@ int UnfinishedFile::replace() {
   return 0;
 }
 
-/// The lock is for the temporary name only; other descriptors of the file, of a mapped table for instance,
-/// would hold on to it.
+/// The lock is for the temporary name only. Other descriptors of the file, such as a mapped table's, would
+/// keep it.
 void UnfinishedFile::settle() {
   temporary_.clear();
   ::flock(file_.get(), LOCK_UN);
@@ -242,7 +242,7 @@ UnfinishedFolder::~UnfinishedFolder() {
 
 int UnfinishedFolder::publish() {
   int error = rename_to_new(AT_FDCWD, temporary_, path_);
-  if (error != 0 && error != EEXIST) {  // NFS has no such rename
+  if (error != 0 && error != EEXIST) {  // NFS lacks this rename
     if (is_there(path_)) return EEXIST;
     error = ::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno;
   }
@@ -251,14 +251,14 @@ int UnfinishedFolder::publish() {
 }
 
 int UnfinishedFolder::replace() {
-  if (::rename(temporary_.c_str(), path_.c_str()) == 0) {  // there was none, or an empty one
+  if (::rename(temporary_.c_str(), path_.c_str()) == 0) {  // there was no folder, or an empty one
     temporary_.clear();
     return 0;
   }
   if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
   const std::string old =
-      temporary_ + "-old";  // no leftover by its name: after a kill it is all that there is
+      temporary_ + "-old";  // not a leftover by its name: after a kill it is the only copy
   if (::rename(path_.c_str(), old.c_str()) != 0) return errno;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;

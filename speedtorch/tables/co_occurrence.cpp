@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "speedtorch/error.h"
+#include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table_rows.h"
 #include "speedtorch/tensors.h"
@@ -14,24 +15,17 @@ namespace {
 
 constexpr std::int64_t kPairsOfAThread = 4096;
 
-Home on_host(const Home& home) {
-  if (home.placement == Placement::device)
-    throw PlacementError("a co-occurrence table is counted on the host; `pinned` is what a GPU reads of it");
-  return home;
-}
-
-/// @throws IndexError
-const std::int64_t* checked(const at::Tensor& index, std::int64_t rows) {
-  const auto* const numbers = index.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < index.numel(); ++i)
-    if (numbers[i] < 0 || numbers[i] >= rows) throw IndexError(i, numbers[i], rows);
-  return numbers;
+TableOptions on_host(const TableOptions& options) {
+  if (options.placement == Placement::device)
+    throw PlacementError(
+        "a co-occurrence table is counted on the host; use `pinned` for a table that a GPU reads");
+  return options;
 }
 
 }  // namespace
 
-CoOccurrence::CoOccurrence(std::int64_t classes, const Home& home)
-    : table_(Table::filled({classes, classes}, at::kLong, Zeros{}, on_host(home))) {}
+CoOccurrence::CoOccurrence(std::int64_t classes, const TableOptions& options)
+    : table_(Table::filled({classes, classes}, at::kLong, Zeros{}, on_host(options))) {}
 
 CoOccurrence::CoOccurrence(Table table) : table_(std::move(table)) {
   const auto sizes = table_.sizes();
@@ -40,18 +34,19 @@ CoOccurrence::CoOccurrence(Table table) : table_(std::move(table)) {
                      c10::toString(table_.dtype()) + " " + c10::str(sizes));
 }
 
-CoOccurrence CoOccurrence::from_file(const std::string& path, const Home& home) {
-  return CoOccurrence(Table::from_file(path, on_host(home), Access::read_write));
+CoOccurrence CoOccurrence::from_file(const std::string& path, const TableOptions& options) {
+  return CoOccurrence(Table::from_file(path, on_host(options), Access::read_write));
 }
 
 void CoOccurrence::add_pairs(const at::Tensor& first, const at::Tensor& second) {
   const auto from = RowIndex(first).numbers(classes(), at::kCPU).to(at::kLong);
   const auto to = RowIndex(second).numbers(classes(), at::kCPU).to(at::kLong);
   if (from.sizes() != to.sizes())
-    throw ShapeError("the pairs are of " + shape_of(first) + " and " + shape_of(second) +
-                     "; both need the same shape");
-  const auto* const rows = checked(from, classes());
-  const auto* const columns = checked(to, classes());
+    throw ShapeError("the pairs have shapes " + shape_of(first) + " and " + shape_of(second) +
+                     "; both must be equal");
+  const auto* const rows = from.const_data_ptr<std::int64_t>();
+  const auto* const columns = to.const_data_ptr<std::int64_t>();
+  for (const auto* const numbers : {rows, columns}) kernels::check_indices(numbers, from.numel(), classes());
   wait_for_gpu(table_);
   const auto counts = table_.host_tensor();
   auto* const all = counts.mutable_data_ptr<std::int64_t>();

@@ -1,4 +1,4 @@
-/// A table of counts: how often two things, out of a number of them, were seen together.
+/// A table that counts how often two classes occur together.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,24 +11,26 @@
 
 namespace speedtorch {
 
-/// int64 counts [classes, classes], exact: they do not depend on the number of threads. For memory that the
-/// host reaches: every placement but `device`. Not for use by several threads at once.
+/// Exact int64 counts [classes, classes] that do not depend on the number of threads. In memory that the host
+/// reaches: every placement but `device`. Not thread-safe.
 class CoOccurrence {
  public:
-  /// All counts 0. @throws what Table::filled() throws, LimitError above all: the table takes 8 classes^2
-  /// bytes
-  explicit CoOccurrence(std::int64_t classes, const Home& home = current_home());
-  /// What save() or np.save() of an int64 [classes, classes] wrote; for a `mapped` home the file itself, to
-  /// be counted on. @throws ShapeError where the array is another; FileError, NpyError
-  static CoOccurrence from_file(const std::string& path, const Home& home = current_home());
+  /// All counts are 0. The table takes 8 classes^2 bytes. @throws as Table::filled(), above all LimitError
+  explicit CoOccurrence(std::int64_t classes, const TableOptions& options = default_table_options());
+  /// Loads what save() or np.save() wrote from an int64 [classes, classes] array. A `mapped` table counts in
+  /// the file itself. @throws ShapeError for another array; FileError, NpyError
+  static CoOccurrence from_file(const std::string& path,
+                                const TableOptions& options = default_table_options());
 
-  /// Adds 1 to count (first[i], second[i]) for each i, on LibTorch's threads. int32 or int64, one shape.
-  /// @throws IndexError, ShapeError naming both shapes; nothing was counted then
+  /// Adds 1 to count (first[i], second[i]) for each i, on LibTorch's threads. Both are int32 or int64, of one
+  /// shape.
+  /// @throws IndexError; ShapeError naming both shapes: both before it counts anything
   void add_pairs(const at::Tensor& first, const at::Tensor& second);
-  /// The same with all counts of the other table, as of a part of the text. @throws ShapeError naming both
+  /// Adds all counts of the other table, such as that of another part of the text. @throws ShapeError naming
+  /// both shapes
   void add(const CoOccurrence& other);
 
-  /// The counts of some firsts, as a new tensor: the index's shape, then [classes].
+  /// The counts of these first classes as a new tensor: the index's shape, then [classes].
   [[nodiscard]] at::Tensor rows(const RowIndex& index) const;
   void save(const std::string& path) const;  ///< as np.save() writes it
 

@@ -11,23 +11,24 @@ namespace speedtorch {
 
 DataGadget::DataGadget(Table table, at::Device model) : table_(std::move(table)), model_(model) {}
 
-DataGadget DataGadget::from_file(const std::string& path, const Home& home, at::Device model, Access access) {
-  return DataGadget(Table::from_file(path, home, access), model);
+DataGadget DataGadget::from_file(const std::string& path, const TableOptions& options, at::Device model,
+                                 Access access) {
+  return DataGadget(Table::from_file(path, options, access), model);
 }
 
-DataGadget DataGadget::from_tensor(const at::Tensor& tensor, const Home& home, at::Device model) {
-  return DataGadget(Table::from_array(tensor, home), model);
+DataGadget DataGadget::from_tensor(const at::Tensor& tensor, const TableOptions& options, at::Device model) {
+  return DataGadget(Table::from_array(tensor, options), model);
 }
 
 DataGadget DataGadget::from_memory(const void* values, std::size_t count, at::ScalarType dtype,
-                                   at::IntArrayRef sizes, const Home& home, at::Device model) {
+                                   at::IntArrayRef sizes, const TableOptions& options, at::Device model) {
   if (static_cast<std::int64_t>(count) != c10::multiply_integers(sizes)) {
     throw ShapeError("an array of " + std::to_string(count) + " elements is not of shape " + c10::str(sizes) +
                      ", which has " + std::to_string(c10::multiply_integers(sizes)));
   }
-  // Only read from: the table is a copy.
-  return from_tensor(at::from_blob(const_cast<void*>(values), sizes, at::TensorOptions().dtype(dtype)), home,
-                     model);
+  // The table is a copy, so the values are only read.
+  return from_tensor(at::from_blob(const_cast<void*>(values), sizes, at::TensorOptions().dtype(dtype)),
+                     options, model);
 }
 
 void DataGadget::insert_data(const at::Tensor& values, const RowIndex& index, Duplicates duplicates) {

@@ -1,5 +1,6 @@
 #include "speedtorch/tables/fills.h"
 
+#include <ATen/Dispatch_v2.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -28,10 +29,10 @@ namespace {
 
 constexpr std::int64_t lanes = 4;
 constexpr double unit_step = 0x1p-53;
-constexpr std::int64_t piece_elements = std::int64_t{1} << 16;      // of which threads get many each
+constexpr std::int64_t piece_elements = std::int64_t{1} << 16;      // of which each thread gets many
 constexpr std::int64_t row_piece_bytes = std::int64_t{1} << 20;     // of a fill by pieces
-constexpr std::int64_t staged_fill_bytes = std::int64_t{64} << 20;  // on the host, of a GPU's memory
-/// sqrt(-2 ln 2^-53): what the smallest word gives.
+constexpr std::int64_t staged_fill_bytes = std::int64_t{64} << 20;  // on the host, for a GPU's memory
+/// sqrt(-2 ln 2^-53), from the smallest word.
 constexpr double furthest_normal = 8.6;
 
 /// Writes the elements at positions [first, first + count) of the table to `data`.
@@ -55,7 +56,7 @@ double widened(T value) {
   return static_cast<double>(value);
 }
 
-/// float16 and bfloat16 are made from float32: they know no other conversion.
+/// float16 and bfloat16 convert from float32 only.
 template <class T>
 T narrowed(double value) {
   if constexpr (std::is_same_v<T, double>) return value;
@@ -67,7 +68,7 @@ double largest() {
   return widened(std::numeric_limits<T>::max());
 }
 
-/// The next number of T above a finite one (below, for -1).
+/// The next number of T above a finite one (below it for -1).
 template <class T>
 T neighbour(T value, int direction) {
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t,
@@ -129,11 +130,11 @@ __int128 whole_number(const c10::Scalar& value) {
     return value.isUnsigned() ? static_cast<__int128>(value.toUInt64()) : value.toLong();
   const double number = value.toDouble();
   if (number != std::floor(number) || std::abs(number) > 0x1p64)
-    refuse("the bound " + text_of(number) + " is no whole number that the dtype holds");
+    refuse("the bound " + text_of(number) + " is not a whole number that the dtype can hold");
   return static_cast<__int128>(number);
 }
 
-/// The word of a position that evenly becomes one of `range` numbers (Lemire 2019); range 0 stands for 2^64.
+/// Maps the word of a position to one of `range` numbers without bias (Lemire 2019); range 0 stands for 2^64.
 std::uint64_t even_number(std::uint64_t word, std::uint64_t range, std::uint64_t biased, std::uint64_t seed,
                           std::uint64_t position) {
   if (range == 0) return word;
@@ -151,8 +152,8 @@ Writer uniform_integers(const Uniform& with, at::ScalarType dtype) {
   const auto low = whole_number(with.low), high = whole_number(with.high);
   if (low < std::numeric_limits<T>::min() ||
       high - 1 > static_cast<__int128>(std::numeric_limits<T>::max()) || low >= high)
-    refuse(std::string(c10::toString(dtype)) + " has no even choice from " + text_of(with.low) +
-           " to below " + text_of(with.high));
+    refuse(std::string(c10::toString(dtype)) + " has no integers from " + text_of(with.low) + " to below " +
+           text_of(with.high));
   const auto bottom = static_cast<std::uint64_t>(low), range = static_cast<std::uint64_t>(high - low);
   const auto biased = range == 0 ? 0 : (0 - range) % range;
   return [=, seed = *with.seed](void* data, std::int64_t first, std::int64_t count) {
@@ -180,7 +181,7 @@ std::array<double, lanes> normal_block(const PhiloxBlock& words) {
 
 template <class T>
 Writer normal_floating(const Normal& with, at::ScalarType dtype) {
-  if (!(with.std >= 0)) refuse("the standard deviation " + text_of(with.std) + " is below 0 or no number");
+  if (!(with.std >= 0)) refuse("the standard deviation " + text_of(with.std) + " is negative or NaN");
   require_holds<T>(std::abs(with.mean) + furthest_normal * with.std, dtype);
   return [with](void* data, std::int64_t first, std::int64_t count) {
     each_block(*with.seed, first, count, [&](auto done, const PhiloxBlock& words, auto begin, auto end) {
@@ -203,43 +204,19 @@ Writer writer(const Uniform& with, at::ScalarType dtype) {
 template <class T>
 Writer writer(const Normal& with, at::ScalarType dtype) {
   if constexpr (std::is_integral_v<T>)
-    refuse(std::string(c10::toString(dtype)) + " holds no normal distribution");
+    refuse(std::string(c10::toString(dtype)) + " cannot hold a normal distribution");
   else
     return normal_floating<T>(with, dtype);
 }
 
 template <class Numbers>
 Writer writer_of(const Numbers& with, at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kBool:
-      return writer<bool>(with, dtype);
-    case at::kByte:
-      return writer<std::uint8_t>(with, dtype);
-    case at::kChar:
-      return writer<std::int8_t>(with, dtype);
-    case at::kShort:
-      return writer<std::int16_t>(with, dtype);
-    case at::kUInt16:
-      return writer<std::uint16_t>(with, dtype);
-    case at::kInt:
-      return writer<std::int32_t>(with, dtype);
-    case at::kUInt32:
-      return writer<std::uint32_t>(with, dtype);
-    case at::kLong:
-      return writer<std::int64_t>(with, dtype);
-    case at::kUInt64:
-      return writer<std::uint64_t>(with, dtype);
-    case at::kHalf:
-      return writer<at::Half>(with, dtype);
-    case at::kBFloat16:
-      return writer<at::BFloat16>(with, dtype);
-    case at::kFloat:
-      return writer<float>(with, dtype);
-    case at::kDouble:
-      return writer<double>(with, dtype);
-    default:
-      refuse(std::string("no random numbers of dtype ") + c10::toString(dtype) + " are known");
-  }
+  constexpr std::array floating{at::kHalf, at::kBFloat16, at::kFloat, at::kDouble};
+  if (!at::isIntegralType(dtype, true) && std::ranges::find(floating, dtype) == floating.end())
+    refuse(std::string("random numbers of dtype ") + c10::toString(dtype) + " are not supported");
+  return AT_DISPATCH_V2(dtype, "fill", AT_WRAP([&]() -> Writer { return writer<scalar_t>(with, dtype); }),
+                        AT_EXPAND(AT_ALL_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
+                        at::kBFloat16, at::kBool);
 }
 
 /// `numbers` with a seed; without one each table gets another. LibTorch's generator locks itself.
@@ -247,8 +224,7 @@ template <class Numbers>
 Numbers seeded(Numbers numbers, std::int64_t first) {
   if (numbers.seed) return numbers;
   if (first != 0)
-    refuse("position " + std::to_string(first) +
-           " is inside a table, whose numbers go on only by a seed; name the table's");
+    refuse("position " + std::to_string(first) + " is inside a table; a window needs the table's seed");
   numbers.seed = static_cast<std::uint64_t>(at::empty({1}, at::kLong).random_().item<std::int64_t>());
   return numbers;
 }
@@ -259,7 +235,7 @@ Writer zeros(std::int64_t element_bytes) {
   };
 }
 
-/// A fill by pieces as a writer of whole rows, each of `row_shape`.
+/// A fill by pieces as a writer of whole rows of `row_shape`.
 Writer by_pieces(const ByPieces& with, at::IntArrayRef row_shape, at::ScalarType dtype) {
   const auto row_elements = c10::multiply_integers(row_shape);
   std::vector<std::int64_t> shape{0};
@@ -267,8 +243,8 @@ Writer by_pieces(const ByPieces& with, at::IntArrayRef row_shape, at::ScalarType
   return [=](void* data, std::int64_t first, std::int64_t count) {
     auto piece = shape;
     piece[0] = count / row_elements;
-    // Not a view of the table's tensor: one of the caller's inference mode could not be written on other
-    // threads.
+    // Not a view of the table's tensor: other threads could not write to a tensor of the caller's inference
+    // mode.
     auto rows = at::from_blob(data, piece, at::TensorOptions().dtype(dtype));
     with(rows, first / row_elements);
   };
@@ -277,13 +253,13 @@ Writer by_pieces(const ByPieces& with, at::IntArrayRef row_shape, at::ScalarType
 void fill_whole(at::Tensor& table, const Custom& with, std::int64_t first) {
   if (first != 0)
     refuse("a Custom fill sets whole tables, and position " + std::to_string(first) +
-           " is inside one; take ByPieces");
+           " is inside one; use ByPieces");
   const at::NoGradGuard unrecorded;
   bump_version(table);
   with(table);
 }
 
-/// How a fill is done on a tensor: by `write`, in pieces of `piece` elements from the tensor's beginning on.
+/// A fill of a tensor: `write`, called for pieces of `piece` elements from the tensor's start.
 struct Work {
   Writer write;
   std::int64_t piece = piece_elements;
@@ -300,7 +276,7 @@ Work work_of(const Fill& with, const at::Tensor& tensor, std::int64_t first) {
   const auto row_elements = c10::multiply_integers(row_shape);
   if (row_elements == 0 || first % row_elements != 0)
     throw ShapeError("a fill by pieces sets whole rows of " + std::to_string(row_elements) +
-                     " elements; position " + std::to_string(first) + " is no row's begin");
+                     " elements; position " + std::to_string(first) + " is not the start of a row");
   const auto rows = std::max<std::int64_t>(1, row_piece_bytes / (row_elements * tensor.element_size()));
   return {by_pieces(std::get<ByPieces>(with), row_shape, dtype), rows * row_elements};
 }
@@ -317,7 +293,7 @@ void fill_host(void* data, std::int64_t element_bytes, const Work& work, std::in
   });
 }
 
-/// Through a block on the host, so that the numbers are those of any other placement.
+/// Through a block on the host, so that the numbers are the same in every placement.
 void fill_staged(at::Tensor& tensor, const Work& work, std::int64_t first) {
   auto elements = tensor.view({-1});
   const auto count = elements.numel(), element_bytes = static_cast<std::int64_t>(tensor.element_size());
@@ -344,7 +320,7 @@ void fill(at::Tensor& tensor, const Fill& with, std::int64_t first) {
   if (!target.is_cpu() && std::holds_alternative<Zeros>(with)) {
     target.zero_();
   } else if (target.is_cpu()) {
-    bump_version(target);  // first: a fill by pieces may throw when rows are set already
+    bump_version(target);  // first, because a fill by pieces may throw after it has set rows
     fill_host(target.data_ptr(), static_cast<std::int64_t>(target.element_size()), work, first,
               target.numel());
   } else {

@@ -17,72 +17,64 @@ std::int64_t bytes_of(const PlannedTable& table) {
   if (table.rows < 0 || table.dim < 0 || table.states < 0 || too_many)
     throw ShapeError("'" + table.name + "' of " + std::to_string(table.rows) + " rows of " +
                      std::to_string(table.dim) + " and " + std::to_string(table.states) +
-                     " states cannot be");
-  if (table.wanted.empty()) throw ShapeError("'" + table.name + "' names no placement that it may have");
+                     " states is impossible");
+  if (table.wanted.empty())
+    throw ShapeError("'" + table.name + "' names no placement; `wanted` needs at least one");
   return bytes;
 }
 
-/// The budgets that a placement comes out of.
-std::vector<std::int64_t*> purses(MemoryBudgets& budgets, Placement placement) {
-  switch (placement) {
-    case Placement::device:
-      return {&budgets.device};
-    case Placement::pinned:
-      return {&budgets.pinned, &budgets.host};
-    case Placement::mapped:
-      return {&budgets.file};
-    case Placement::libtorch:
-    case Placement::pageable:
-    case Placement::hugepage:
-      break;
-  }
+/// The budgets that a placement draws on.
+std::vector<std::int64_t*> budgets_of(MemoryBudgets& budgets, Placement placement) {
+  if (placement == Placement::device) return {&budgets.device};
+  if (placement == Placement::pinned) return {&budgets.pinned, &budgets.host};
+  if (placement == Placement::mapped) return {&budgets.file};
   return {&budgets.host};
 }
 
 std::int64_t free_for(MemoryBudgets& budgets, Placement placement) {
   std::int64_t free = std::numeric_limits<std::int64_t>::max();
-  for (const auto* purse : purses(budgets, placement)) free = std::min(free, *purse);
+  for (const auto* budget : budgets_of(budgets, placement)) free = std::min(free, *budget);
   return free;
 }
 
 void take(MemoryBudgets& left, MemoryBudgets& used, Placement placement, std::int64_t bytes) {
-  for (auto* purse : purses(left, placement)) *purse -= bytes;
-  for (auto* purse : purses(used, placement)) *purse += bytes;
+  for (auto* budget : budgets_of(left, placement)) *budget -= bytes;
+  for (auto* budget : budgets_of(used, placement)) *budget += bytes;
 }
 
-/// A table that looks for a place.
-struct Wish {
+/// A table that needs a placement.
+struct Request {
   std::string name;
   std::int64_t bytes;
   const std::vector<Placement>* wanted;
 };
 
-std::vector<Wish> wishes_of(const std::vector<PlannedTable>& tables) {
-  std::vector<Wish> wishes;
-  for (const auto& table : tables) wishes.push_back({table.name, bytes_of(table), &table.wanted});
+std::vector<Request> requests_of(const std::vector<PlannedTable>& tables) {
+  std::vector<Request> requests;
+  for (const auto& table : tables) requests.push_back({table.name, bytes_of(table), &table.wanted});
   for (const auto& table : tables)
     for (int state = 1; state <= table.states; ++state)
-      wishes.push_back({table.name + " state " + std::to_string(state), bytes_of(table), &table.wanted});
-  return wishes;
+      requests.push_back({table.name + " state " + std::to_string(state), bytes_of(table), &table.wanted});
+  return requests;
 }
 
-/// @throws NameError where a name would not say which of two is meant
-void require_names(const std::vector<Wish>& wishes) {
+/// @throws NameError if two tables have one name
+void require_names(const std::vector<Request>& requests) {
   std::map<std::string, std::int64_t> bytes;
-  for (const auto& wish : wishes) {
-    const auto [other, is_new] = bytes.emplace(wish.name, wish.bytes);
+  for (const auto& request : requests) {
+    const auto [other, is_new] = bytes.emplace(request.name, request.bytes);
     if (!is_new)
-      throw NameError("two tables of the plan are called '" + wish.name + "', one of " +
-                      std::to_string(other->second) + " bytes and one of " + std::to_string(wish.bytes) +
-                      "; give each a name of its own (a table's states are called 'NAME state 1' and so on)");
+      throw NameError("two tables of the plan are called '" + request.name + "', one of " +
+                      std::to_string(other->second) + " bytes and one of " + std::to_string(request.bytes) +
+                      "; give each its own name (a table's states are called 'NAME state 1' and so on)");
   }
 }
 
-std::string complaint(const Wish& wish, MemoryBudgets& left) {
-  auto text = "'" + wish.name + "' needs " + std::to_string(wish.bytes) + " bytes;";
-  for (const auto placement : *wish.wanted)
+std::string shortage(const Request& request, MemoryBudgets& left) {
+  auto text = "'" + request.name + "' needs " + std::to_string(request.bytes) + " bytes;";
+  for (const auto placement : *request.wanted)
     text += " " + std::string(to_string(placement)) + " has " + std::to_string(free_for(left, placement)) +
-            " left" + (placement == wish.wanted->back() ? "" : ",");
+            " left" + (placement == request.wanted->back() ? "" : ",");
   return text;
 }
 
@@ -105,22 +97,23 @@ MemoryBudgets free_budgets(at::Device device, const std::string& folder) {
 
 MemoryPlan plan_memory(const std::vector<PlannedTable>& tables, const MemoryBudgets& budgets) {
   MemoryPlan plan{{}, {}, budgets};
-  std::vector<PlannedMemory> homeless;
-  std::string complaints;
-  const auto wishes = wishes_of(tables);
-  require_names(wishes);
-  for (const auto& wish : wishes) {
-    const auto place = std::ranges::find_if(
-        *wish.wanted, [&](Placement placement) { return free_for(plan.left, placement) >= wish.bytes; });
-    if (place == wish.wanted->end()) {
-      homeless.push_back({wish.name, wish.wanted->front(), wish.bytes});
-      complaints += "\n" + complaint(wish, plan.left);
+  std::vector<PlannedMemory> unplaced;
+  std::string shortages;
+  const auto requests = requests_of(tables);
+  require_names(requests);
+  for (const auto& request : requests) {
+    const auto place = std::ranges::find_if(*request.wanted, [&](Placement placement) {
+      return free_for(plan.left, placement) >= request.bytes;
+    });
+    if (place == request.wanted->end()) {
+      unplaced.push_back({request.name, request.wanted->front(), request.bytes});
+      shortages += "\n" + shortage(request, plan.left);
       continue;
     }
-    take(plan.left, plan.used, *place, wish.bytes);
-    plan.tables.push_back({wish.name, *place, wish.bytes});
+    take(plan.left, plan.used, *place, request.bytes);
+    plan.tables.push_back({request.name, *place, request.bytes});
   }
-  if (!homeless.empty()) throw PlanError("the plan does not fit:" + complaints, std::move(homeless));
+  if (!unplaced.empty()) throw PlanError("the plan does not fit:" + shortages, std::move(unplaced));
   return plan;
 }
 

@@ -29,7 +29,7 @@ std::vector<std::int64_t> table_shape(const at::Tensor& weight, std::int64_t row
   return sizes;
 }
 
-/// Indices in the order of rows of the seed: positives, then negatives; int64 on the host.
+/// Indices in the order of SpeedTorch's rows: positives, then negatives; int64 on the host.
 at::Tensor joined(const at::Tensor& positives, const at::Tensor& negatives, std::int64_t rows) {
   const auto flat = [&](const at::Tensor& index) {
     return RowIndex(index).numbers(rows, at::kCPU).flatten().to(at::kLong);
@@ -50,7 +50,8 @@ Samples split(const at::Tensor& all, const at::Tensor& positives, const at::Tens
 Samples variable_transformer(std::int64_t batch, std::int64_t positives, std::int64_t negatives) {
   if (batch < 0 || positives < 0 || negatives < 0)
     throw ShapeError("a batch of " + std::to_string(batch) + " with " + std::to_string(positives) +
-                     " positives and " + std::to_string(negatives) + " negatives each cannot be");
+                     " positives and " + std::to_string(negatives) +
+                     " negatives each is impossible; all must be 0 or more");
   const auto first = batch * positives;
   Samples samples{at::arange(first, at::kLong).view({batch, positives}), {}};
   if (negatives > 0)
@@ -58,11 +59,14 @@ Samples variable_transformer(std::int64_t batch, std::int64_t positives, std::in
   return samples;
 }
 
-ModelFactory::ModelFactory(at::Tensor weight, std::int64_t rows, const Home& home, Duplicates duplicates)
-    : weight_(std::move(weight)), sizes_(table_shape(weight_, rows)), home_(home), duplicates_(duplicates) {
+ModelFactory::ModelFactory(at::Tensor weight, std::int64_t rows, const TableOptions& options,
+                           Duplicates duplicates)
+    : weight_(std::move(weight)),
+      sizes_(table_shape(weight_, rows)),
+      options_(options),
+      duplicates_(duplicates) {
   if (duplicates == Duplicates::last || duplicates == Duplicates::none)
-    throw OptionError(
-        "duplicates is `last` or `none`, by which gradients are lost; it must be accumulate or reject");
+    throw OptionError("duplicates is `last` or `none`, which would lose gradients; use accumulate or reject");
 }
 
 ModelFactory::ModelFactory(at::Tensor weight, Table table, Duplicates duplicates)
@@ -75,13 +79,13 @@ ModelFactory::ModelFactory(at::Tensor weight, Table table, Duplicates duplicates
   table_ = std::move(table);
 }
 
-/// @throws OrderError where rows are in the parameter
+/// @throws OrderError if the parameter has rows that are not written back
 void ModelFactory::require_closed() const {
   if (is_open_)
     throw OrderError(
         "the " + std::to_string(rows_.numel()) +
         " rows of the last before_forward_pass() are not written back; after_optimizer_step() or "
-        "skip_optimizer_step() comes first");
+        "skip_optimizer_step() must come first");
 }
 
 void ModelFactory::init(const Fill& with) {
@@ -89,7 +93,7 @@ void ModelFactory::init(const Fill& with) {
   if (table_)
     table_->fill(with);
   else
-    table_ = Table::filled(sizes_, weight_.scalar_type(), with, home_);
+    table_ = Table::filled(sizes_, weight_.scalar_type(), with, options_);
 }
 
 void ModelFactory::zeros_init() { init(Zeros{}); }
@@ -106,8 +110,8 @@ void ModelFactory::custom_init(const Custom& function) { init(function); }
 
 void ModelFactory::custom_init_by_pieces(const ByPieces& function) { init(function); }
 
-/// @throws OrderError where rows are in the parameter; ShapeError where the table cannot be set to such an
-/// array
+/// @throws OrderError if the parameter has rows that are not written back; ShapeError if the table cannot be
+/// set to such an array
 void ModelFactory::require_settable(at::IntArrayRef sizes, at::ScalarType dtype) const {
   require_closed();
   if (sizes == at::IntArrayRef(sizes_) && dtype == weight_.scalar_type()) return;
@@ -122,7 +126,7 @@ void ModelFactory::load_npy(const std::string& path) {
   if (table_)
     table_->load(path);
   else
-    table_ = Table::copied_from_file(path, home_);
+    table_ = Table::copied_from_file(path, options_);
 }
 
 void ModelFactory::load_torch(const std::string& path) {
@@ -131,10 +135,10 @@ void ModelFactory::load_torch(const std::string& path) {
   if (table_)
     table_->set(array);
   else
-    table_ = Table::from_array(array, home_);
+    table_ = Table::from_array(array, options_);
 }
 
-/// Lets the parameter be the first `count` rows of the buffer, which is made larger where it must.
+/// Makes the parameter the first `count` rows of the buffer, which grows if necessary.
 void ModelFactory::show(std::int64_t count) {
   const bool fits = buffer_.defined() && buffer_.device() == weight_.device() && buffer_.size(0) >= count;
   if (!fits) {
@@ -143,9 +147,9 @@ void ModelFactory::show(std::int64_t count) {
     buffer_ = at::empty(sizes, weight_.options().requires_grad(false));
   }
   weight_.set_data(buffer_.narrow(0, 0, count));
-  weight_.mutable_grad().reset();  // of other rows
-  // The node that accumulates the gradient has the old shape. A caller who still holds the last loss keeps it
-  // alive, and the next backward pass would refuse the new shape.
+  weight_.mutable_grad().reset();  // it belongs to other rows
+  // The node that accumulates the gradient has the old shape. If the caller still holds the last loss, it
+  // keeps that node alive, and the next backward pass would refuse the new shape.
   torch::autograd::impl::set_grad_accumulator(weight_, {});
 }
 
@@ -170,7 +174,7 @@ void ModelFactory::before_forward_pass(const at::Tensor& positives, const at::Te
 }
 
 const at::Tensor& ModelFactory::rows() const {
-  if (!rows_.defined()) throw OrderError("there are no rows yet; before_forward_pass() comes first");
+  if (!rows_.defined()) throw OrderError("there are no rows yet; call before_forward_pass() first");
   return rows_;
 }
 
@@ -180,7 +184,7 @@ const Samples& ModelFactory::positions() const {
 }
 
 void ModelFactory::after_optimizer_step() {
-  if (!is_open_) throw OrderError("there are no rows to write back; before_forward_pass() comes first");
+  if (!is_open_) throw OrderError("there are no rows to write back; call before_forward_pass() first");
   if (weight_.size(0) != rows_.numel()) {
     throw ShapeError("the parameter is " + shape_of(weight_) + " and before_forward_pass() put " +
                      std::to_string(rows_.numel()) + " rows into it; it cannot be written back");
@@ -195,7 +199,7 @@ void ModelFactory::after_optimizer_step(const at::Tensor& positives, const at::T
     if (!at::equal(named, named_))
       throw OrderError("these are not the indices of before_forward_pass() (" +
                        first_difference(named, named_) +
-                       "); after_optimizer_step() without any remembers them");
+                       "); after_optimizer_step() without arguments uses those");
   }
   after_optimizer_step();
 }
@@ -209,8 +213,8 @@ at::Tensor ModelFactory::host_copy() const { return speedtorch::host_copy(table(
 const Table& ModelFactory::table() const {
   if (table_) return *table_;
   throw OrderError(
-      "the table is not made yet; zeros_init(), uniform_init(), normal_init(), custom_init() or a "
-      "load comes first");
+      "the table does not exist yet; call zeros_init(), uniform_init(), normal_init(), custom_init() or a "
+      "load first");
 }
 
 }  // namespace speedtorch

@@ -1,4 +1,4 @@
-/// Random words that are a function of a seed and a position: the counter generator Philox 4x64 with ten
+/// Random words as a function of a seed and a position: the counter-based generator Philox 4x64 with ten
 /// rounds (Salmon, Moraes, Dror and Shaw 2011), counted and keyed as NumPy's `Philox(key=seed)` is.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace speedtorch {
 
 using PhiloxBlock = std::array<std::uint64_t, 4>;
 
-/// The generator's ten rounds: four random words for each counter and key.
+/// The generator's ten rounds: four random words per counter and key.
 constexpr PhiloxBlock philox(PhiloxBlock counter, std::array<std::uint64_t, 2> key) {
   constexpr int rounds = 10;
   for (int round = 0; round < rounds; ++round) {
@@ -25,7 +25,7 @@ constexpr PhiloxBlock philox(PhiloxBlock counter, std::array<std::uint64_t, 2> k
 }
 
 /// Words 4·block to 4·block + 3 of the seed's sequence. NumPy counts its first block as 1. `attempt` 1 and
-/// above give further sequences, which no NumPy generator of that key meets.
+/// above select further sequences, which no NumPy generator of that key produces.
 constexpr PhiloxBlock random_block(std::uint64_t seed, std::uint64_t block, std::uint64_t attempt = 0) {
   return philox({block + 1, 0, 0, attempt}, {seed, 0});
 }

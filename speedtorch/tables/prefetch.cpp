@@ -18,12 +18,13 @@
 #include "speedtorch/error.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
 
-/// The batched reader of a table that lives in a file; null for others.
+/// The batched reader of a table that lives in a file; null for other tables.
 std::unique_ptr<FileRows> reader_of(const Table& table) {
   const int fd =
       table.memory()->file_fd() >= 0 ? table.memory()->file_fd() : (table.file() ? table.file()->fd() : -1);
@@ -34,34 +35,34 @@ std::unique_ptr<FileRows> reader_of(const Table& table) {
 
 }  // namespace
 
-PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth) {
+PrefetchSetup prefetch_setup(const Table& table, at::Device model, std::size_t depth) {
   if (!model.is_cpu()) model = gpu_of(model, "a model");
   const auto own = table.memory()->device();
-  PrefetchWays ways;
-  ways.route = route_of(table.placement(), own, model);
-  const bool on_host = ways.route == Route::host || ways.route == Route::staged;
-  if (!on_host) ways.index_device = own;
-  if (ways.route != Route::host) {
+  PrefetchSetup setup;
+  setup.route = route_of(table.placement(), own, model);
+  const bool on_host = setup.route == Route::host || setup.route == Route::staged;
+  if (!on_host) setup.index_device = own;
+  if (setup.route != Route::host) {
     std::vector<at::Device> gpus;
     if (own.is_cuda()) gpus.push_back(own);
     if (model.is_cuda() && model != own) gpus.push_back(model);
-    ways.side = side_stream(gpus, depth + 1);
+    setup.side = side_stream(gpus, depth + 1);
   }
-  ways.staging = [](at::IntArrayRef sizes, at::ScalarType dtype) {
+  setup.staging = [](at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::empty(sizes, at::TensorOptions().dtype(dtype).pinned_memory(true));
   };
-  ways.results = [model](at::IntArrayRef sizes, at::ScalarType dtype) {
+  setup.results = [model](at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::empty(sizes, at::TensorOptions().dtype(dtype).device(model));
   };
-  return ways;
+  return setup;
 }
 
-/// The batches in flight, each in a slot of a ring one longer than they are: the slot that take() gave last
-/// stays the caller's.
+/// The batches in flight, each in a slot of a ring. The ring has one slot more than the depth, because the
+/// slot that take() returned last stays the caller's.
 class Prefetcher::Work {
  public:
-  Work(const Table& table, PrefetchWays ways, std::size_t depth)
-      : table_(table), ways_(std::move(ways)), slots_(depth + 1), reader_(reader_of(table)) {
+  Work(const Table& table, PrefetchSetup setup, std::size_t depth)
+      : table_(table), setup_(std::move(setup)), slots_(depth + 1), reader_(reader_of(table)) {
     if (depth == 0) throw ShapeError("a Prefetcher needs a depth of 1 or more");
     worker_ = start_thread("a Prefetcher", [this] { serve(); });
   }
@@ -90,29 +91,31 @@ class Prefetcher::Work {
   void serve();
   void gather(std::size_t number);
   void gather_on_host(const at::Tensor& index, at::Tensor& out);
-  [[nodiscard]] std::vector<std::int64_t> shape(at::IntArrayRef places) const;
-  void reserve(at::Tensor& buffer, std::int64_t count, const PrefetchWays::NewTensor& make) const;
+  [[nodiscard]] std::vector<std::int64_t> shape(at::IntArrayRef places) const {
+    return joined_sizes(places, table_.sizes().slice(1));
+  }
+  void reserve(at::Tensor& buffer, std::int64_t count, const PrefetchSetup::NewTensor& make) const;
 
   Table table_;
-  PrefetchWays ways_;
+  PrefetchSetup setup_;
   std::vector<Slot> slots_;
   std::vector<int> cpus_{pinned_cpus().begin(), pinned_cpus().end()};
   std::unique_ptr<FileRows> reader_;
-  std::size_t submitted_ = 0, taken_ = 0;  ///< the caller's
-  std::mutex mutex_;                       ///< of what follows
+  std::size_t submitted_ = 0, taken_ = 0;  ///< used by the caller alone
+  std::mutex mutex_;                       ///< guards the members below
   std::condition_variable changed_;
-  std::size_t waiting_ = 0, gathered_ = 0;  ///< how many were handed to the worker, and came back
+  std::size_t waiting_ = 0, gathered_ = 0;  ///< batches handed to the worker, and those that it has done
   bool ends_ = false;
-  std::mutex rows_;  ///< held by who reads or writes the table's rows
+  std::mutex rows_;  ///< held while the table's rows are read or written
   const pid_t owner_ = ::getpid();
   std::thread worker_;
 };
 
-/// A child that was forked has no copy of the worker: it would be waited for without end.
+/// A forked child has no copy of the worker and would wait for it for ever.
 void Prefetcher::Work::require_worker() const {
   if (!is_of_parent()) return;
   throw OrderError("this Prefetcher belongs to process " + std::to_string(owner_) + ", and process " +
-                   std::to_string(::getpid()) + " was forked from it; make one there");
+                   std::to_string(::getpid()) + " was forked from it; create one there");
 }
 
 Prefetcher::Work::~Work() {
@@ -122,34 +125,28 @@ Prefetcher::Work::~Work() {
   }
   changed_.notify_all();
   worker_.join();
-  if (!ways_.side) return;
-  for (std::size_t number = 0; number < slots_.size(); ++number) ways_.side->make_host_wait(number);
-}
-
-std::vector<std::int64_t> Prefetcher::Work::shape(at::IntArrayRef places) const {
-  auto sizes = places.vec();
-  sizes.insert(sizes.end(), table_.sizes().begin() + 1, table_.sizes().end());
-  return sizes;
+  if (!setup_.side) return;
+  for (std::size_t number = 0; number < slots_.size(); ++number) setup_.side->make_host_wait(number);
 }
 
 void Prefetcher::Work::reserve(at::Tensor& buffer, std::int64_t count,
-                               const PrefetchWays::NewTensor& make) const {
+                               const PrefetchSetup::NewTensor& make) const {
   if (!buffer.defined() || buffer.size(0) < count) buffer = make(shape({count}), table_.dtype());
 }
 
 void Prefetcher::Work::submit(const RowIndex& index) {
   if (in_flight() == depth())
     throw OrderError(std::to_string(depth()) + " batches are in flight already; take() one first");
-  auto numbers = index.numbers(table_.rows(), ways_.index_device).clone();
-  if (ways_.route == Route::host) wait_for_gpu(table_);
+  auto numbers = index.numbers(table_.rows(), setup_.index_device).clone();
+  if (setup_.route == Route::host) wait_for_gpu(table_);
   const auto number = submitted_ % slots_.size();
   auto& slot = slots_[number];
   slot.count = numbers.numel();
   slot.index = std::move(numbers);
   slot.failed = nullptr;
   slot.stale = false;
-  reserve(slot.results, slot.count, ways_.results);
-  if (ways_.side) ways_.side->note_caller(number);
+  reserve(slot.results, slot.count, setup_.results);
+  if (setup_.side) setup_.side->record_caller(number);
   ++submitted_;
   {
     const std::lock_guard lock(mutex_);
@@ -158,8 +155,8 @@ void Prefetcher::Work::submit(const RowIndex& index) {
   changed_.notify_all();
 }
 
-/// A thread begins with the affinity of who made it: one CPU, where set_threads() pinned that. The worker's
-/// own pool is spread as the caller's is. Where the system refuses that, it is slower and right all the same.
+/// A thread inherits its creator's affinity, which is one CPU if set_threads() pinned the creator. This
+/// spreads the worker's own pool as the caller's is. If the system refuses, the worker is slower but correct.
 void Prefetcher::Work::spread_threads() const {
   if (cpus_.empty()) return;
   try {
@@ -202,20 +199,20 @@ void Prefetcher::Work::gather(std::size_t number) {
   auto& slot = slots_[number];
   const auto index = slot.index.view({-1});
   auto out = slot.results.narrow(0, 0, slot.count);
-  if (ways_.route == Route::host) return gather_on_host(index, out);
-  auto& side = *ways_.side;
-  if (ways_.route == Route::staged) {
-    side.make_host_wait(number);  // the staging memory's last copy
-    reserve(slot.staging, slot.count, ways_.staging);
+  if (setup_.route == Route::host) return gather_on_host(index, out);
+  auto& side = *setup_.side;
+  if (setup_.route == Route::staged) {
+    side.make_host_wait(number);  // for the last copy from this staging memory
+    reserve(slot.staging, slot.count, setup_.staging);
     auto staged = slot.staging.narrow(0, 0, slot.count);
     gather_on_host(index, staged);
-    side.follow_caller(number);
+    side.wait_for_caller(number);
     side.run([out, staged] { out.copy_(staged, /*non_blocking=*/true); });
   } else {
-    side.follow_caller(number);
+    side.wait_for_caller(number);
     side.run([this, index, out]() mutable { gather_rows(table_, index, out); });
   }
-  side.mark(number);
+  side.record(number);
 }
 
 at::Tensor Prefetcher::Work::take() {
@@ -227,7 +224,7 @@ at::Tensor Prefetcher::Work::take() {
   const auto number = taken_++ % slots_.size();
   auto& slot = slots_[number];
   if (slot.failed) std::rethrow_exception(std::exchange(slot.failed, nullptr));
-  if (ways_.side) ways_.side->make_caller_wait(number);
+  if (setup_.side) setup_.side->make_caller_wait(number);
   auto out = slot.results.narrow(0, 0, slot.count);
   if (slot.stale) {
     const std::lock_guard reading(rows_);
@@ -243,28 +240,29 @@ void Prefetcher::Work::scatter(const RowIndex& index, const at::Tensor& values, 
     const std::lock_guard lock(mutex_);
     gathered = gathered_;
   }
-  if (ways_.side && ways_.route != Route::staged) {  // kernels may still read the table
-    for (auto k = taken_; k < gathered; ++k) ways_.side->make_caller_wait(k % slots_.size());
+  if (setup_.side && setup_.route != Route::staged) {  // kernels may still read the table
+    for (auto k = taken_; k < gathered; ++k) setup_.side->make_caller_wait(k % slots_.size());
   }
   scatter_rows(table_, index, values, duplicates);
-  if (ways_.route == Route::host) wait_for_gpu(table_);  // for a batch that the worker is to begin
-  if (ways_.side)
-    for (auto k = gathered; k < submitted_; ++k) ways_.side->note_caller(k % slots_.size());
-  const auto written = index.numbers(table_.rows(), ways_.index_device).flatten();
-  for (auto k = taken_; k < gathered; ++k) {  // those that the worker has not begun read the new rows
+  if (setup_.route == Route::host) wait_for_gpu(table_);  // for the batches that the worker has yet to start
+  if (setup_.side)
+    for (auto k = gathered; k < submitted_; ++k) setup_.side->record_caller(k % slots_.size());
+  const auto written = index.numbers(table_.rows(), setup_.index_device).flatten();
+  for (auto k = taken_; k < gathered;
+       ++k) {  // batches that the worker has not started will read the new rows
     auto& slot = slots_[k % slots_.size()];
     if (!slot.stale) slot.stale = at::isin(slot.index, written).any().item<bool>();
   }
 }
 
 Prefetcher::Prefetcher(const Table& table, at::Device model, std::size_t depth)
-    : Prefetcher(table, ways_to(table, model, depth), depth) {}
+    : Prefetcher(table, prefetch_setup(table, model, depth), depth) {}
 
-Prefetcher::Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth)
-    : work_(std::make_unique<Work>(table, std::move(ways), depth)) {}
+Prefetcher::Prefetcher(const Table& table, PrefetchSetup setup, std::size_t depth)
+    : work_(std::make_unique<Work>(table, std::move(setup), depth)) {}
 
-/// In a forked child nobody can be joined, the mutex may be the worker's for ever, and the end of a condition
-/// variable waits for whoever waited there: all that is kept.
+/// In a forked child there is no thread to join, the worker may hold the mutex for ever, and a condition
+/// variable's destructor waits for its waiters. So the child leaks all of it.
 Prefetcher::~Prefetcher() {
   if (work_ && work_->is_of_parent()) static_cast<void>(work_.release());
 }

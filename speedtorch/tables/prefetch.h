@@ -1,10 +1,10 @@
-/// The rows of the next batches, gathered while the caller works on this one.
+/// Gathers the rows of the next batches while the caller works on this one.
 ///
-/// A worker thread gathers what the host reaches: tables in memory by the host kernels, tables in files by
-/// the batched reader (speedtorch/files/file_rows.h). For a model on a GPU it gathers into staging memory of
-/// which each batch in flight has its own, and a side stream copies from there; rows in `device` and `pinned`
-/// memory are gathered by kernels on the side stream. No batch waits for the caller's stream longer than
-/// until what was queued there when the batch was submitted.
+/// A worker thread gathers what the host reaches: tables in memory with the host kernels, tables in files
+/// with the batched reader (speedtorch/files/file_rows.h). For a model on a GPU it gathers into staging
+/// memory, one per batch in flight, and a side stream copies from there. Kernels on the side stream gather
+/// rows of `device` and `pinned` memory. A batch waits only for work that the caller's stream had queued
+/// before the batch was submitted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,9 @@
 
 namespace speedtorch {
 
-/// How a Prefetcher's rows go, and what its buffers are made of. ways_to() knows it; tests give their own.
-struct PrefetchWays {
+/// How a Prefetcher's rows move, and where its buffers come from. prefetch_setup() knows it; tests pass their
+/// own.
+struct PrefetchSetup {
   using NewTensor = std::function<at::Tensor(at::IntArrayRef sizes, at::ScalarType dtype)>;
   Route route = Route::host;
   std::unique_ptr<SideStream> side;  ///< null for Route::host
@@ -28,36 +29,36 @@ struct PrefetchWays {
   at::Device index_device = at::kCPU;
 };
 
-/// @param depth as the Prefetcher's
-PrefetchWays ways_to(const Table& table, at::Device model, std::size_t depth);
+/// @param depth as in Prefetcher
+PrefetchSetup prefetch_setup(const Table& table, at::Device model, std::size_t depth);
 
-/// Used by one thread at a time. Its end waits for what is in flight. In a process that is forked from its
-/// own, each call is an OrderError.
+/// One thread at a time may use it. The destructor waits for batches in flight. In a forked child each call
+/// is an OrderError.
 class Prefetcher {
  public:
-  /// @param depth batches in flight at most: 1 or more
-  /// @throws ShapeError for a depth of 0; PlacementError for a GPU that is not there; ThreadError where no
-  /// thread can be started
+  /// @param depth the maximum of batches in flight: 1 or more
+  /// @throws ShapeError for a depth of 0; PlacementError if there is no such GPU; ThreadError if no thread
+  /// can be started
   explicit Prefetcher(const Table& table, at::Device model = at::kCPU, std::size_t depth = 2);
-  Prefetcher(const Table& table, PrefetchWays ways, std::size_t depth);
+  Prefetcher(const Table& table, PrefetchSetup setup, std::size_t depth);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Begins a batch and returns. The index is copied.
-  /// @throws OrderError where `depth` batches are in flight; ShapeError as RowIndex
+  /// Starts a batch and returns. Copies the index.
+  /// @throws OrderError if `depth` batches are in flight; ShapeError as RowIndex
   void submit(const RowIndex& index);
 
-  /// The oldest batch that was submitted, waited for: of the index's shape before the row's, on the model's
-  /// device and, on a GPU, for use on the current stream. The tensor is the Prefetcher's: it stays as it is
+  /// Waits for the oldest batch in flight and returns it: the index's shape, then the row's, on the model's
+  /// device and, on a GPU, ready for the current stream. The tensor belongs to the Prefetcher and stays valid
   /// until the next take().
-  /// @throws OrderError where none is in flight; what the gather threw (IndexError, FileError): that batch is
-  /// gone then
+  /// @throws OrderError if no batch is in flight; what the gather threw (IndexError, FileError), and then
+  /// that batch is gone
   at::Tensor take();
 
-  /// scatter_rows() into the table. Batches in flight that name a row of `index` get the new values: those
-  /// that are gathered already are gathered again by take(). A table that a Prefetcher reads is written in no
-  /// other way while batches are in flight.
+  /// Calls scatter_rows() on the table. Batches in flight that contain a row of `index` get the new values:
+  /// take() gathers those again that were ready. While batches are in flight, write to the table by this
+  /// function only.
   void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
   [[nodiscard]] std::size_t in_flight() const;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
 
-/// A replacement that is written from its beginning.
+/// A Replacement that is written from start to end.
 class SequentialFile {
  public:
   explicit SequentialFile(const std::string& path) : replacement_(path) {}
@@ -41,7 +41,7 @@ class SequentialFile {
   std::int64_t end_ = 0;
 };
 
-/// Whether `path` is the file that the table lives in.
+/// True if `path` is the file that the table lives in.
 bool is_its_file(const Table& table, const std::string& path) {
   struct stat own {
   }, other{};
@@ -56,11 +56,11 @@ at::Tensor on_host(const Table& table) {
   return table.host_tensor();
 }
 
-/// What torch calls the one object of a file.
+/// torch's name for a file's single object.
 constexpr const char* kPickle = "data";
 
-/// The zip file around a pickle and its tensors. The writer ends the process where a write fails, even by
-/// telling it so: it is let through to its end, and what a write threw is thrown then.
+/// Writes the zip file around a pickle and its tensors. LibTorch's writer ends the process if a write fails,
+/// even if it is told so. So it always runs to its end, and this function then rethrows what a write threw.
 void write_archive(SequentialFile& file, const std::string& pickle, const std::vector<at::Tensor>& tensors) {
   std::exception_ptr failed;
   const auto write = [&](const void* bytes, std::size_t count) {
@@ -112,9 +112,9 @@ void save_torch(const Table& table, const std::string& path) {
   file.publish();
 }
 
-Table load_torch(const std::string& path, const Home& home) {
+Table load_torch(const std::string& path, const TableOptions& options) {
   const auto array = read_tensor(path);
-  return Table::from_array(array, home);
+  return Table::from_array(array, options);
 }
 
 }  // namespace speedtorch

@@ -9,33 +9,33 @@
 namespace speedtorch {
 namespace {
 
-using Events = std::vector<c10::Event>;  // one for each GPU
+using Events = std::vector<c10::Event>;  // one per GPU
 
 class StreamsOfGpus final : public SideStream {
  public:
   StreamsOfGpus(const std::vector<at::Device>& gpus, std::size_t slots)
-      : gpus_(gpus), streams_(gpus.front().type()), noted_(slots), marked_(slots) {
+      : gpus_(gpus), streams_(gpus.front().type()), caller_events_(slots), side_events_(slots) {
     for (const auto gpu : gpus_) {
       sides_.push_back(streams_.getStreamFromGlobalPool(gpu));
-      for (auto* const slot_events : {&noted_, &marked_})
+      for (auto* const slot_events : {&caller_events_, &side_events_})
         for (auto& events : *slot_events) events.emplace_back(gpu.type());
     }
   }
 
-  void note_caller(std::size_t slot) override {
+  void record_caller(std::size_t slot) override {
     const auto streams = callers();
-    hold(streams, noted_[slot]);  // of other streams than these, perhaps
-    record(noted_[slot], streams);
+    hold(streams, caller_events_[slot]);  // which may be of other streams
+    record_all(caller_events_[slot], streams);
   }
-  void follow_caller(std::size_t slot) override { hold(sides_, noted_[slot]); }
+  void wait_for_caller(std::size_t slot) override { hold(sides_, caller_events_[slot]); }
   void run(const std::function<void()>& work) override {
     const c10::MultiStreamGuard guard(sides_);
     work();
   }
-  void mark(std::size_t slot) override { record(marked_[slot], sides_); }
-  void make_caller_wait(std::size_t slot) override { hold(callers(), marked_[slot]); }
+  void record(std::size_t slot) override { record_all(side_events_[slot], sides_); }
+  void make_caller_wait(std::size_t slot) override { hold(callers(), side_events_[slot]); }
   void make_host_wait(std::size_t slot) override {
-    for (auto& event : marked_[slot]) event.synchronize();
+    for (auto& event : side_events_[slot]) event.synchronize();
   }
 
  private:
@@ -45,10 +45,10 @@ class StreamsOfGpus final : public SideStream {
     for (const auto gpu : gpus_) found.push_back(streams_.getStream(gpu));
     return found;
   }
-  static void record(Events& events, const std::vector<c10::Stream>& streams) {
+  static void record_all(Events& events, const std::vector<c10::Stream>& streams) {
     for (std::size_t k = 0; k < events.size(); ++k) events[k].record(streams[k]);
   }
-  /// Each of the streams waits for all events.
+  /// Makes each of the streams wait for all events.
   static void hold(const std::vector<c10::Stream>& streams, Events& events) {
     for (auto& event : events)
       for (const auto& stream : streams) event.block(stream);
@@ -57,7 +57,7 @@ class StreamsOfGpus final : public SideStream {
   std::vector<at::Device> gpus_;
   c10::impl::VirtualGuardImpl streams_;
   std::vector<c10::Stream> sides_;
-  std::vector<Events> noted_, marked_;  // of each slot
+  std::vector<Events> caller_events_, side_events_;  // per slot
 };
 
 }  // namespace

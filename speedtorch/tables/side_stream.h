@@ -1,5 +1,5 @@
-/// The stream beside the caller's on which a Prefetcher's copies and kernels run: behind an interface, so
-/// that their order can be tested where there is no GPU.
+/// The stream on which a Prefetcher's copies and kernels run beside the caller's. An interface, so that its
+/// order is tested without a GPU.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,27 +11,28 @@
 
 namespace speedtorch {
 
-/// Work on it goes in order; between it and the caller's stream only these calls make an order. `slot` is one
-/// of a few buffers that are used in turn.
+/// Its work runs in order. Only these calls order it against the caller's stream. `slot` is one of a few
+/// buffers used in turn.
 class SideStream {
  public:
   virtual ~SideStream() = default;
-  /// By the caller: notes what the caller's stream has queued until now, beside what was noted before.
-  virtual void note_caller(std::size_t slot) = 0;
-  /// What is queued from now on comes after what was noted.
-  virtual void follow_caller(std::size_t slot) = 0;
-  /// Queues what `work` queues.
+  /// Called by the caller: records what its stream has queued until now, in addition to what was recorded
+  /// before.
+  virtual void record_caller(std::size_t slot) = 0;
+  /// Work that is queued from now on runs after what was recorded.
+  virtual void wait_for_caller(std::size_t slot) = 0;
+  /// Queues on the side stream what `work` queues.
   virtual void run(const std::function<void()>& work) = 0;
-  /// Notes what was queued until now.
-  virtual void mark(std::size_t slot) = 0;
-  /// By the caller: what the caller's stream gets from now on comes after the mark.
+  /// Records what was queued until now.
+  virtual void record(std::size_t slot) = 0;
+  /// Called by the caller: work that its stream gets from now on runs after the recorded work.
   virtual void make_caller_wait(std::size_t slot) = 0;
-  /// Returns when all before the mark is done; at once where nothing was marked.
+  /// Returns once the recorded work is done; at once if nothing was recorded.
   virtual void make_host_wait(std::size_t slot) = 0;
 };
 
-/// A stream from LibTorch's pool on each of these GPUs: that of the rows, and that of the model where it is
-/// another. What is said of a stream above goes for all of them together. Not yet run on a GPU.
+/// Returns a stream from LibTorch's pool on each of these GPUs: that of the rows and, if it is another, that
+/// of the model. The calls above apply to all of them together. Not yet run on a GPU.
 std::unique_ptr<SideStream> side_stream(const std::vector<at::Device>& gpus, std::size_t slots);
 
 }  // namespace speedtorch

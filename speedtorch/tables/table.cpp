@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t staged_bytes = std::int64_t{64} << 20;
 
-/// Bytes of a table. @throws ShapeError where none can have that shape or dtype
+/// Bytes of a table. @throws ShapeError for an impossible shape or dtype
 std::int64_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
   if (at::isQIntType(dtype) || at::isBitsType(dtype) || dtype == at::ScalarType::Undefined)
     throw ShapeError(std::string("a table cannot hold elements of type ") + c10::toString(dtype));
@@ -31,22 +31,22 @@ std::int64_t bytes_of(at::IntArrayRef sizes, at::ScalarType dtype) {
   return is_empty ? 0 : bytes;
 }
 
-/// What a new table is set by: a tensor on the host where there is one.
+/// The tensor through which a table is set: on the host if possible.
 at::Tensor settable(const Table& table) {
   return table.memory()->on_host() ? table.host_tensor() : table.tensor();
 }
 
 using Set = std::function<void(at::Tensor&)>;
 
-Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const Set& set) {
+Table make(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& options, const Set& set) {
   const auto bytes = bytes_of(sizes, dtype);
-  if (!home.file.empty()) {
-    if (home.placement != Placement::mapped)
-      throw ShapeError("a file is for a mapped table, and this one is " +
-                       std::string(to_string(home.placement)));
-    return {MappedFile::create(home.file, sizes, dtype, set, home.space), sizes, dtype};
+  if (!options.file.empty()) {
+    if (options.placement != Placement::mapped)
+      throw ShapeError("only a mapped table takes a file, and this one is " +
+                       std::string(to_string(options.placement)));
+    return {MappedFile::create(options.file, sizes, dtype, set, options.space), sizes, dtype};
   }
-  Table table(allocate(home.placement, std::max<std::int64_t>(1, bytes), home.device), sizes, dtype);
+  Table table(allocate(options.placement, std::max<std::int64_t>(1, bytes), options.device), sizes, dtype);
   if (set) {
     auto elements = settable(table);
     set(elements);
@@ -54,8 +54,8 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home, const 
   return table;
 }
 
-/// Between a host and a GPU, LibTorch copies what is not contiguous through whole copies: so by some rows
-/// each.
+/// Between a host and a GPU, LibTorch copies non-contiguous tensors through whole copies. So this copies some
+/// rows at a time.
 void copy_array(at::Tensor& target, const at::Tensor& array) {
   if (target.device() == array.device()) {
     target.copy_(array);
@@ -97,44 +97,47 @@ Table::Table(std::shared_ptr<Memory> memory, at::IntArrayRef sizes, at::ScalarTy
                      std::to_string(memory_->bytes()));
 }
 
-Table Table::empty(at::IntArrayRef sizes, at::ScalarType dtype, const Home& home) {
-  return make(sizes, dtype, home, {});
+Table Table::empty(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& options) {
+  return make(sizes, dtype, options, {});
 }
 
-Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with, const Home& home) {
-  return make(sizes, dtype, home, [&](at::Tensor& elements) { speedtorch::fill(elements, with); });
+Table Table::filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
+                    const TableOptions& options) {
+  return make(sizes, dtype, options, [&](at::Tensor& elements) { speedtorch::fill(elements, with); });
 }
 
-Table Table::from_array(const at::Tensor& array, const Home& home) {
+Table Table::from_array(const at::Tensor& array, const TableOptions& options) {
   if (array.layout() != at::kStrided)
-    throw ShapeError("a table is made of a strided tensor, and this one is sparse");
+    throw ShapeError("a table copies a strided tensor, and this one is sparse");
   const auto source = array.detach();
-  return make(source.sizes(), source.scalar_type(), home,
+  return make(source.sizes(), source.scalar_type(), options,
               [&](at::Tensor& elements) { copy_array(elements, source); });
 }
 
-Table Table::from_file(const std::string& path, const Home& home, Access access) {
-  if (home.placement != Placement::mapped) return copied_from_file(path, home);
-  if (!home.file.empty())
-    throw ShapeError("a mapped table from a file is that file itself; it cannot go to another file too");
+Table Table::from_file(const std::string& path, const TableOptions& options, Access access) {
+  if (options.placement != Placement::mapped) return copied_from_file(path, options);
+  if (!options.file.empty())
+    throw ShapeError("a mapped table from a file is that file itself; it cannot also create another file");
   const auto file = MappedFile::open(path, access);
   return {file, file->shape(), file->dtype()};
 }
 
-Table Table::copied_from_file(const std::string& path, const Home& home) {
+Table Table::copied_from_file(const std::string& path, const TableOptions& options) {
   const auto source = open_npy(path, Access::read_only);
-  return make(source.array.shape, dtype_of(source.array.element), home,
+  return make(source.array.shape, dtype_of(source.array.element), options,
               [&](at::Tensor& elements) { read_array(elements, source); });
+}
+
+void Table::require_fits(at::IntArrayRef shape, at::ScalarType type, const std::string& source) const {
+  if (shape == sizes() && type == dtype_) return;
+  throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
+                   " and cannot be set to " + source + c10::toString(type) + " " + c10::str(shape));
 }
 
 void Table::load(const std::string& path) {
   const auto source = open_npy(path, Access::read_only);
   const auto dtype = dtype_of(source.array.element);
-  if (sizes() != at::IntArrayRef(source.array.shape) || dtype != dtype_) {
-    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
-                     " and cannot be set to '" + source.name + "', which is " + c10::toString(dtype) + " " +
-                     c10::str(at::IntArrayRef(source.array.shape)));
-  }
+  require_fits(source.array.shape, dtype, "'" + source.name + "', which is ");
   require_writable();
   wait_for_gpu(*this);
   auto elements = settable(*this);
@@ -165,10 +168,9 @@ void Table::fill(const Fill& with) {
 }
 
 void Table::set(const at::Tensor& array) {
-  if (array.sizes() != sizes() || array.scalar_type() != dtype_ || array.layout() != at::kStrided) {
-    throw ShapeError("the table is " + std::string(c10::toString(dtype_)) + " " + c10::str(sizes()) +
-                     " and cannot be set to " + shape_of(array));
-  }
+  if (array.layout() != at::kStrided)
+    throw ShapeError("a table is set to a strided tensor, and this one is sparse");
+  require_fits(array.sizes(), array.scalar_type());
   require_writable();
   wait_for_gpu(*this);
   auto elements = settable(*this);

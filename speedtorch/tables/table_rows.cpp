@@ -15,9 +15,7 @@ namespace speedtorch {
 namespace {
 
 std::vector<std::int64_t> rows_shape(const Table& table, at::IntArrayRef places) {
-  auto shape = places.vec();
-  shape.insert(shape.end(), table.sizes().begin() + 1, table.sizes().end());
-  return shape;
+  return joined_sizes(places, table.sizes().slice(1));
 }
 
 at::Device device_of(const Table& table) { return table.memory()->device(); }
@@ -26,13 +24,13 @@ Route route_to(const Table& table, at::Device model) {
   return route_of(table.placement(), device_of(table), model);
 }
 
-/// @throws PlacementError where rows cannot get to a device
+/// @throws PlacementError if rows cannot move to the device
 void check_model(at::Device model) {
   if (model.is_cuda()) gpu_of(model, "a model");
   check_reachable(model);
 }
 
-/// Names both shapes before anything is moved or staged.
+/// Throws, naming both shapes, before anything is moved or staged.
 void check_fits(const Table& table, const at::Tensor& numbers, const at::Tensor& rows, const char* name) {
   if (rows.sizes() == rows_shape(table, {numbers.numel()}) && rows.scalar_type() == table.dtype()) return;
   throw ShapeError(std::string("table ") + c10::toString(table.dtype()) + " " + c10::str(table.sizes()) +
@@ -40,13 +38,13 @@ void check_fits(const Table& table, const at::Tensor& numbers, const at::Tensor&
                    " do not fit: " + name + " needs one row of the table's shape and dtype for each index");
 }
 
-/// `rows` with its places in one dimension: the same memory.
+/// A view of `rows` with one dimension for the index.
 at::Tensor flat(const Table& table, const at::Tensor& numbers, const at::Tensor& rows) {
   if (rows.sizes() != rows_shape(table, numbers.sizes()) || numbers.dim() == 1) return rows;
   return rows.detach().view(rows_shape(table, {numbers.numel()}));
 }
 
-/// Memory of the host that the copy engine reaches: LibTorch's own pool keeps it until the copies are done.
+/// Host memory that the copy engine reaches. LibTorch's pool keeps it until the copies are done.
 at::Tensor staging(at::IntArrayRef sizes, at::ScalarType dtype) {
   return at::empty(sizes, at::TensorOptions().dtype(dtype).pinned_memory(true));
 }
@@ -67,7 +65,7 @@ void gather_flat(const Table& table, const at::Tensor& numbers, at::Tensor& out)
   out.copy_(rows, /*non_blocking=*/route == Route::staged);
 }
 
-/// Where the index has to be for this route.
+/// The device on which this route needs the index.
 at::Device index_device(const Table& table, Route route) {
   return route == Route::host || route == Route::staged ? at::Device(at::kCPU) : device_of(table);
 }
@@ -75,17 +73,8 @@ at::Device index_device(const Table& table, Route route) {
 }  // namespace
 
 std::string_view to_string(Route route) {
-  switch (route) {
-    case Route::host:
-      return "host";
-    case Route::in_place:
-      return "in_place";
-    case Route::staged:
-      return "staged";
-    case Route::fetched:
-      return "fetched";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"host", "in_place", "staged", "fetched"};
+  return names[static_cast<std::size_t>(route)];
 }
 
 Route route_of(Placement placement, at::Device on, at::Device model) {

@@ -1,11 +1,11 @@
-/// Contestants of the infinitybatch suite with one fault each, in stbench_planted: its check must catch every
+/// Methods of the infinitybatch suite with one fault each, in stbench_planted: its check must catch every
 /// one of them.
 #include <ATen/ops/randn_like.h>
 #include <torch/optim/optimizer.h>
 
 #include <utility>
 
-#include "benchmarks/infinitybatch/world.h"
+#include "benchmarks/infinitybatch/fixture.h"
 
 namespace stbench::planted_batches {
 namespace {
@@ -23,7 +23,7 @@ class FaultyTrainer : public Trainer {
     part(set, first, all - first, static_cast<double>(all - first) / static_cast<double>(all));
   }
   void part(int set, std::int64_t first, std::int64_t count, double weight) {
-    world_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
+    fixture_.loss(parameters_, fetch(set, first, count)).mul(weight).backward();
   }
   [[nodiscard]] std::int64_t at_once() const override { return samples() * 2 / 3; }
 };

@@ -40,7 +40,7 @@ class PlantedFaultsTest(ProgramTest):
                 caught = case["status"] == "wrong"
                 self.assertEqual(caught, case["method"] in faults, case)
 
-    def test_each_is_caught_in_each_direction_dtype_and_width(self):
+    def test_each_fault_is_caught_in_each_direction_dtype_and_width(self):
         faults = [*FAULTS, "column_shift"]
         cases, done = self.planted([*HONEST, *faults], "--dtype", "float32,int8", "--dim", "3,129", "--index-dtype",
                                    "int64,int32", status=1)
@@ -50,13 +50,22 @@ class PlantedFaultsTest(ProgramTest):
             self.assertGreaterEqual(seen, {*faults, *HONEST})
         self.assertIn("WRONG: ", done.stdout)
 
-    def test_each_is_caught_where_a_row_is_one_byte(self):
+    def test_new_methods_get_their_ratios_by_their_role(self):
+        cases, _ = self.planted(["speedtorch", "new_libtorch", "new_ceiling"], "--direction", "to,from", status=0)
+        self.assertEqual(len(cases), 6)
+        for case in cases:
+            others = {other["method"]: other for other in cases if other["direction"] == case["direction"]}
+            self.assertEqual(case["role"], {"speedtorch": "ours", "new_libtorch": "libtorch", "new_ceiling": "ceiling"}[case["method"]])
+            self.assertAlmostEqual(case["speedup"], others["new_libtorch"]["median_s"] / case["median_s"])
+            self.assertAlmostEqual(case["copy_fraction"], others["new_ceiling"]["median_s"] / case["median_s"])
+
+    def test_each_fault_is_caught_in_rows_of_one_byte(self):
         cases, _ = self.planted([*HONEST, *FAULTS], "--row-bytes", "1", status=1)
         self.check_caught(cases, FAULTS)
 
-    def test_each_is_caught_when_every_sample_is_checked(self):
+    def test_each_fault_is_caught_if_every_sample_is_checked(self):
         # A table much larger than the eight sets: a row left out of one set is then hardly ever written by another
-        # in the same sample, which would mend it.
+        # in the same sample, which would repair it.
         table = ("--suite", "transfer", "--rows", "500k", "--batch", "500", "--cores", "1", "--placement", "pageable",
                  *HOST)
         faults = [*FAULTS, "now_and_then"]
@@ -64,7 +73,7 @@ class PlantedFaultsTest(ProgramTest):
                                 "--dtype", "float32,int8", "--dim", "5", status=1, table=table, samples=9)
         self.check_caught(cases, faults)
 
-    def test_what_only_several_callers_get_wrong_is_caught(self):
+    def test_faults_of_concurrency_are_caught(self):
         # A buffer that all share is right for one; of two, one finds the other's rows.
         for callers, faults in ((1, []), (2, ["shared_buffer", "every_second_caller"]), (3, ["shared_buffer"])):
             methods = [*HONEST, "shared_buffer", *([] if callers == 1 else ["every_second_caller"])]
@@ -72,7 +81,7 @@ class PlantedFaultsTest(ProgramTest):
             self.assertEqual({case["callers"] for case in cases}, {callers})
             self.check_caught(cases, [*faults, *(["every_second_caller"] if callers == 3 else [])])
 
-    def test_each_is_caught_of_several_callers(self):
+    def test_each_fault_of_concurrent_callers_is_caught(self):
         # stale_buffer keeps its rows in one place without a lock: two threads must not call it.
         faults = [fault for fault in FAULTS if fault != "stale_buffer"]
         cases, _ = self.planted([*HONEST, *faults], "--callers", "2", "--verify", "every", status=1)
@@ -85,18 +94,18 @@ class PlantedFaultsTest(ProgramTest):
         for case in cases:
             self.assertEqual(case["status"] == "failed", case["method"] == "throws", case)
 
-    def test_result_of_another_size_is_caught(self):
+    def test_result_of_another_size_fails(self):
         cases, _ = self.planted(["speedtorch", "short_result"], "--direction", "to", status=1)
         self.check_caught(cases, ["short_result"])
         reason = next(case["reason"] for case in cases if case["method"] == "short_result")
         self.assertIn("255488 bytes instead of 500 rows of 512", reason)
 
-    def test_result_that_comes_later_is_caught(self):
+    def test_late_result_fails(self):
         # Alone: when the work is done at last, it is done in the midst of the next method's.
         cases, _ = self.planted(["missing_synchronise"], "--direction", "to,from,round_trip", status=1)
         self.assertEqual([case["status"] for case in cases], ["wrong"] * 3)
 
-    def test_too_wide_rows_are_caught(self):
+    def test_too_wide_rows_fail(self):
         cases, _ = self.planted([*HONEST, "too_wide"], "--dtype", "float32,int8", "--dim", "3", status=1)
         self.check_caught(cases, ["too_wide"])
 
@@ -109,7 +118,7 @@ class PlantedFaultsTest(ProgramTest):
         self.check_caught([case for case in cases if cell(case) not in damaged], [])
         return [case for case in cases if cell(case) in damaged]
 
-    def test_write_outside_the_touched_rows_is_caught(self):
+    def test_out_of_bounds_write_fails_that_case(self):
         cases = self.in_two_placements("stray_write", "--direction", "from,round_trip", "--rows", "20k")
         self.check_caught(cases, ["stray_write"])
         reason = next(case["reason"] for case in cases if case["method"] == "stray_write")
@@ -122,16 +131,16 @@ class PlantedFaultsTest(ProgramTest):
         for case in cases:
             self.assertIn("a case of this cell damaged the table", case["reason"])
 
-    def test_case_that_finds_the_damage_of_another_is_not_blamed_alone(self):
+    def test_case_that_detects_the_damage_of_another_is_not_blamed_alone(self):
         # In the last checks an honest method is the first to see it.
         self.check_condemned(self.in_two_placements("stray_in_a_sample", "--direction", "from", "--rows", "20k"))
 
-    def test_write_far_from_the_named_rows_is_caught_at_the_latest_by_the_whole_table(self):
+    def test_distant_write_fails_its_cell_in_the_check_of_the_whole_table(self):
         # Of a million rows each check looks at some; the row in question is none of them.
         self.check_condemned(self.in_two_placements("stray_write", "--direction", "from,round_trip", "--rows", "1M",
                                                     "--row-bytes", "2"))
 
-    def test_write_far_from_the_named_rows_of_a_large_table_is_caught_at_the_end_of_the_run(self):
+    def test_distant_write_to_a_large_table_fails_all_users_at_the_end(self):
         # Above 1 GiB the whole table is looked at once: all that used it since are condemned, and the other
         # placement's cases are not.
         cases, done = self.planted([*HONEST, "stray_write"], "--placement", "libtorch,pageable", "--direction",
@@ -143,7 +152,7 @@ class PlantedFaultsTest(ProgramTest):
                 self.assertIn("a case of the cells that used it damaged the table", case["reason"])
         self.assertIn("WRONG: ", done.stdout)
 
-    def test_reading_that_damages_the_table_is_caught(self):
+    def test_gather_that_writes_the_table_fails_its_cell(self):
         self.check_condemned(self.in_two_placements("writes_back", "--direction", "to,from", "--rows", "20k"))
 
     def test_error_is_a_failed_case_in_one_line(self):

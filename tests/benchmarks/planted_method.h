@@ -3,18 +3,18 @@
 #include <string>
 
 #include "benchmarks/steps/step_suite.h"
-#include "harness/contestant.h"
+#include "harness/benchmark_case.h"
 
 namespace stbench {
 
-/// A contestant with a fault, for stbench_planted: it runs only where it is asked for.
-template <class World, class Fault>
+/// A method with a fault, for stbench_planted: it runs only where it is asked for.
+template <class Fixture, class Fault>
 StepMethod planted(const std::string& name) {
   return {.name = name,
           .summary = "planted fault",
           .role = harness::Role::peer,
           .asked_only = true,
-          .open = step_in<World, Fault>};
+          .open = step_in<Fixture, Fault>};
 }
 
 }  // namespace stbench

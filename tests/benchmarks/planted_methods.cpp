@@ -50,12 +50,12 @@ std::vector<std::int64_t> rows_of(const at::Tensor& index) {
   return {first, first + wide.numel()};
 }
 
-Move to_move(Arena& arena, int set) {
-  return {true, arena.table(), arena.model(), rows_of(arena.index(set))};
+Move to_move(Operands& operands, int set) {
+  return {true, operands.table(), operands.model(), rows_of(operands.index(set))};
 }
 
-Move from_move(Arena& arena, int set) {
-  return {false, arena.table(), arena.values(set), rows_of(arena.index(set))};
+Move from_move(Operands& operands, int set) {
+  return {false, operands.table(), operands.values(set), rows_of(operands.index(set))};
 }
 
 /// A method that does both directions by the same faulty move, on the host.
@@ -63,12 +63,21 @@ Method planted(const std::string& name, const std::function<void(const Move&)>& 
   return {.name = name,
           .summary = "planted fault",
           .role = harness::Role::peer,
-          .applies = [](const reports::Identity& id) { return id.device == "cpu"; },
-          .to = [move](Arena& arena, int set) { move(to_move(arena, set)); },
-          .from = [move](Arena& arena, int set) { move(from_move(arena, set)); }};
+          .supports = [](const TransferCase& one) { return !one.on_gpu(); },
+          .to = [move](Operands& operands, int set) { move(to_move(operands, set)); },
+          .from = [move](Operands& operands, int set) { move(from_move(operands, set)); }};
 }
 
 const RegisterMethod plain_loop{planted("plain_loop", [](const Move& move) { move.copy_all(); })};
+
+/// Honest methods whose names no list knows.
+Method of_role(const std::string& name, harness::Role role) {
+  auto method = planted(name, [](const Move& move) { move.copy_all(); });
+  method.role = role;
+  return method;
+}
+const RegisterMethod new_libtorch{of_role("new_libtorch", harness::Role::libtorch)};
+const RegisterMethod new_ceiling{of_role("new_ceiling", harness::Role::ceiling)};
 
 const RegisterMethod nothing{planted("nothing", [](const Move&) {})};
 
@@ -95,7 +104,7 @@ const RegisterMethod too_narrow{planted("too_narrow", [](const Move& move) {
     std::memcpy(move.destination(i), move.source(i), move.row_bytes() - 1);
 })};
 
-/// One byte more of each row, from the last row to the first, so that no later row mends it. Bytes past an
+/// One byte more of each row, from the last row to the first, so that no later row repairs it. Bytes past an
 /// end of the memory are left alone: the check has to see this, not the operating system.
 const RegisterMethod too_wide{planted("too_wide", [](const Move& move) {
   for (auto i = move.rows(); i-- > 0;) {
@@ -113,7 +122,7 @@ const RegisterMethod column_shift{[] {
       std::memcpy(move.destination(i) + move.row_bytes() - shift, move.source(i), shift);
     }
   });
-  method.applies = [](const reports::Identity& id) { return id.device == "cpu" && id.dim > 1; };
+  method.supports = [](const TransferCase& one) { return !one.on_gpu() && one.dim > 1; };
   return method;
 }()};
 
@@ -195,19 +204,19 @@ const RegisterMethod counts{planted("counts", [](const Move& move) {
 /// scripts/compare-real: what comparisons should find.
 const RegisterMethod late{[] {
   auto method = planted("late", [](const Move&) {});
-  method.to = [](Arena& arena, int set) {
+  method.to = [](Operands& operands, int set) {
     const char* share = std::getenv("STBENCH_PLANTED_LATE");
     const double part = share == nullptr ? 0 : std::strtod(share, nullptr);
-    const auto& others = arena.index((set + 1) % harness::index_sets);
+    const auto& others = operands.index((set + 1) % harness::index_sets);
     const auto rows = static_cast<std::int64_t>(part * static_cast<double>(others.numel()));
     if (rows > 0) {
-      auto place = arena.model().narrow(0, 0, rows);
-      speedtorch::gather_rows(arena.table(), others.narrow(0, 0, rows), place);
+      auto place = operands.model().narrow(0, 0, rows);
+      speedtorch::gather_rows(operands.table(), others.narrow(0, 0, rows), place);
     }
-    speedtorch::gather_rows(arena.table(), arena.index(set), arena.model());
+    speedtorch::gather_rows(operands.table(), operands.index(set), operands.model());
   };
-  method.from = [](Arena& arena, int set) {
-    speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set));
+  method.from = [](Operands& operands, int set) {
+    speedtorch::scatter_rows(operands.table(), operands.index(set), operands.values(set));
   };
   return method;
 }()};
@@ -215,10 +224,11 @@ const RegisterMethod late{[] {
 /// A result of its own that has a row too few.
 const RegisterMethod short_result{[] {
   auto method = planted("short_result", [](const Move& move) { move.copy_all(); });
-  method.applies = [](const reports::Identity& id) { return id.device == "cpu" && id.direction == "to"; };
-  method.to = [](Arena& arena, int set) {
-    arena.deliver(
-        arena.table().index({arena.index(set).to(at::kLong)}).narrow(0, 0, arena.model().size(0) - 1));
+  method.supports = [](const TransferCase& one) { return !one.on_gpu() && one.direction == Direction::to; };
+  method.to = [](Operands& operands, int set) {
+    operands.deliver(operands.table()
+                         .index({operands.index(set).to(at::kLong)})
+                         .narrow(0, 0, operands.model().size(0) - 1));
   };
   return method;
 }()};
@@ -248,77 +258,77 @@ class SharedBuffer {
 const RegisterMethod shared_buffer{
     planted("shared_buffer", [one = std::make_shared<SharedBuffer>()](const Move& move) { (*one)(move); })};
 
-/// Of several callers, every second one leaves out its last row.
+/// Every second of several callers leaves out its last row.
 const RegisterMethod every_second_caller{[] {
   struct Number {
     int value;
   };
   auto method = planted("every_second_caller", [](const Move&) {});
-  const auto move_all_or_less = [next = std::make_shared<std::atomic<int>>(0)](Arena& arena,
+  const auto move_all_or_less = [next = std::make_shared<std::atomic<int>>(0)](Operands& operands,
                                                                                const Move& move) {
-    const auto number = arena.kept<Number>([&] { return Number{(*next)++}; }).value;
+    const auto number = operands.kept<Number>([&] { return Number{(*next)++}; }).value;
     move.copy_rows(0, move.rows() - (number % 2 == 1 ? 1 : 0));
   };
-  method.to = [=](Arena& arena, int set) { move_all_or_less(arena, to_move(arena, set)); };
-  method.from = [=](Arena& arena, int set) { move_all_or_less(arena, from_move(arena, set)); };
+  method.to = [=](Operands& operands, int set) { move_all_or_less(operands, to_move(operands, set)); };
+  method.from = [=](Operands& operands, int set) { move_all_or_less(operands, from_move(operands, set)); };
   return method;
 }()};
 
 /// A row that no method of the cell has to touch, nor any row beside it, and that the sampled check leaves
 /// out where it can.
-std::int64_t row_out_of_the_way(Arena& arena) {
+std::int64_t row_out_of_the_way(Operands& operands) {
   constexpr std::int64_t sampled_rows = 100'000;
   std::set<std::int64_t> touched;
   for (int set = 0; set < harness::index_sets; ++set) {
-    for (const auto row : rows_of(arena.index(set))) touched.insert({row - 1, row, row + 1});
+    for (const auto row : rows_of(operands.index(set))) touched.insert({row - 1, row, row + 1});
   }
-  const auto rows = arena.table().size(0);
+  const auto rows = operands.table().size(0);
   const auto step = std::max<std::int64_t>(1, rows / sampled_rows);
-  for (auto row = rows - 2; row > harness::index_sets * arena.model().size(0); --row) {
+  for (auto row = rows - 2; row > harness::index_sets * operands.model().size(0); --row) {
     if (!touched.contains(row) && (step == 1 || row % step != 0)) return row;
   }
   throw std::logic_error("every row is touched; use more --rows");
 }
 
-void damage_a_row(Arena& arena, Move move) {
-  move.index.front() = row_out_of_the_way(arena);
+void damage_a_row(Operands& operands, Move move) {
+  move.index.front() = row_out_of_the_way(operands);
   std::memset(move.table_row(0), 0x5A, move.row_bytes());
 }
 
 /// The result is right, and a row more is written to. In one placement and direction only, so that the others
 /// can be seen to stay clean.
-Method planted_in_pageable(const std::string& name, const std::string& direction) {
+Method planted_in_pageable(const std::string& name, Direction direction) {
   auto method = planted(name, [](const Move& move) { move.copy_all(); });
-  method.applies = [direction](const reports::Identity& id) {
-    return id.placement == "pageable" && id.direction == direction;
+  method.supports = [direction](const TransferCase& one) {
+    return one.placement == speedtorch::Placement::pageable && one.direction == direction;
   };
   const auto to = method.to, from = method.from;
-  method.to = [to](Arena& arena, int set) {
-    to(arena, set);
-    damage_a_row(arena, to_move(arena, set));
+  method.to = [to](Operands& operands, int set) {
+    to(operands, set);
+    damage_a_row(operands, to_move(operands, set));
   };
-  method.from = [from](Arena& arena, int set) {
-    from(arena, set);
-    damage_a_row(arena, from_move(arena, set));
+  method.from = [from](Operands& operands, int set) {
+    from(operands, set);
+    damage_a_row(operands, from_move(operands, set));
   };
   return method;
 }
 
-const RegisterMethod stray_write{planted_in_pageable("stray_write", "from")};
+const RegisterMethod stray_write{planted_in_pageable("stray_write", Direction::from)};
 
 /// Writes amiss only in the second call, a sample: its checks find nothing.
 const RegisterMethod stray_in_a_sample{[] {
-  auto method = planted_in_pageable("stray_in_a_sample", "from");
+  auto method = planted_in_pageable("stray_in_a_sample", Direction::from);
   const auto strays = method.from;
-  method.from = [strays, calls = std::make_shared<int>(0)](Arena& arena, int set) {
-    if (++*calls == 2) return strays(arena, set);
-    from_move(arena, set).copy_all();
+  method.from = [strays, calls = std::make_shared<int>(0)](Operands& operands, int set) {
+    if (++*calls == 2) return strays(operands, set);
+    from_move(operands, set).copy_all();
   };
   return method;
 }()};
 
 /// Writes to the table that it should only read.
-const RegisterMethod writes_back{planted_in_pageable("writes_back", "to")};
+const RegisterMethod writes_back{planted_in_pageable("writes_back", Direction::to)};
 
 }  // namespace
 }  // namespace stbench::planted_methods

@@ -1,9 +1,9 @@
-/// Contestants of the contiguous suite with one fault each, in stbench_planted: its check must catch every
+/// Methods of the contiguous suite with one fault each, in stbench_planted: its check must catch every
 /// one.
 #include <utility>
 #include <vector>
 
-#include "benchmarks/contiguous/world.h"
+#include "benchmarks/contiguous/fixture.h"
 #include "benchmarks/steps/reference_step.h"
 #include "tests/benchmarks/planted_method.h"
 
@@ -20,7 +20,7 @@ class ModelStep : public ListStepper {
 
  protected:
   virtual void all_parameters() {
-    for (const auto& place : places_) one_parameter(place, steps_ + 1, world_.scale);
+    for (const auto& place : places_) one_parameter(place, steps_ + 1, fixture_.scale);
   }
   virtual void zero(at::Tensor gradient) { gradient.zero_(); }
   void one_parameter(const ParameterPlace& place, std::int64_t number, double scale) {
@@ -31,7 +31,7 @@ class ModelStep : public ListStepper {
     for (std::int64_t i = 0; i < param.numel(); ++i) {
       for (std::size_t s = 0; s < states.size(); ++s) states[s] = kept[s].data_ptr<float>()[i];
       double value = param.data_ptr<float>()[i];
-      reference_step(world_.options, number, value, grad.data_ptr<float>()[i] * scale, states);
+      reference_step(fixture_.options, number, value, grad.data_ptr<float>()[i] * scale, states);
       param.data_ptr<float>()[i] = static_cast<float>(value);
       for (std::size_t s = 0; s < states.size(); ++s)
         kept[s].data_ptr<float>()[i] = static_cast<float>(states[s]);
@@ -50,7 +50,8 @@ class ModelNothing final : public ModelStep {
 class ModelLastSkipped final : public ModelStep {
   using ModelStep::ModelStep;
   void all_parameters() override {
-    for (std::size_t k = 0; k + 1 < places_.size(); ++k) one_parameter(places_[k], steps_ + 1, world_.scale);
+    for (std::size_t k = 0; k + 1 < places_.size(); ++k)
+      one_parameter(places_[k], steps_ + 1, fixture_.scale);
     zero(places_.back().grad);
   }
 };
@@ -65,7 +66,7 @@ class ModelNotClipped final : public ModelStep {
 class ModelNotCounted final : public ModelStep {
   using ModelStep::ModelStep;
   void all_parameters() override {
-    for (const auto& place : places_) one_parameter(place, 1, world_.scale);
+    for (const auto& place : places_) one_parameter(place, 1, fixture_.scale);
   }
 };
 
@@ -86,18 +87,19 @@ class ModelOnlyWhenWatched final : public ModelStep {
   bool watched_ = false;
 };
 
-const RegisterStepMethod model_right("contiguous", planted<ContiguousWorld, ModelStep>("model_right"));
-const RegisterStepMethod model_nothing("contiguous", planted<ContiguousWorld, ModelNothing>("model_nothing"));
+const RegisterStepMethod model_right("contiguous", planted<ContiguousFixture, ModelStep>("model_right"));
+const RegisterStepMethod model_nothing("contiguous",
+                                       planted<ContiguousFixture, ModelNothing>("model_nothing"));
 const RegisterStepMethod model_last("contiguous",
-                                    planted<ContiguousWorld, ModelLastSkipped>("model_last_skipped"));
+                                    planted<ContiguousFixture, ModelLastSkipped>("model_last_skipped"));
 const RegisterStepMethod model_clip("contiguous",
-                                    planted<ContiguousWorld, ModelNotClipped>("model_not_clipped"));
+                                    planted<ContiguousFixture, ModelNotClipped>("model_not_clipped"));
 const RegisterStepMethod model_count("contiguous",
-                                     planted<ContiguousWorld, ModelNotCounted>("model_not_counted"));
+                                     planted<ContiguousFixture, ModelNotCounted>("model_not_counted"));
 const RegisterStepMethod model_zero("contiguous",
-                                    planted<ContiguousWorld, ModelNotZeroed>("model_not_zeroed"));
+                                    planted<ContiguousFixture, ModelNotZeroed>("model_not_zeroed"));
 const RegisterStepMethod model_seen(
-    "contiguous", planted<ContiguousWorld, ModelOnlyWhenWatched>("model_only_when_watched"));
+    "contiguous", planted<ContiguousFixture, ModelOnlyWhenWatched>("model_only_when_watched"));
 
 }  // namespace
 }  // namespace stbench::planted_models

@@ -1,4 +1,4 @@
-/// Contestants of the optimizer suite with one fault each, in stbench_planted: its check must catch every
+/// Methods of the optimizer suite with one fault each, in stbench_planted: its check must catch every
 /// one.
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "benchmarks/optimizer/world.h"
+#include "benchmarks/optimizer/fixture.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "tests/benchmarks/planted_method.h"
 
@@ -16,11 +16,11 @@ namespace {
 /// SparseRows on something that is not quite what it was given.
 class FaultyStep : public RowStepper {
  public:
-  FaultyStep(const reports::Identity& id, OptimizerWorld& world)
-      : RowStepper(id, world), rows_(world.param, world.options, world.states) {
+  FaultyStep(const reports::Identity& id, OptimizerFixture& fixture)
+      : RowStepper(id, fixture), rows_(fixture.param, fixture.options, fixture.states) {
     rows_.set_steps(steps_);
   }
-  void step(int set) override { update(index(set), world_.grad), ++steps_; }
+  void step(int set) override { update(index(set), fixture_.grad), ++steps_; }
 
  protected:
   virtual void update(const at::Tensor& index, const at::Tensor& grad) = 0;
@@ -43,7 +43,7 @@ class OneRowTooMany final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override {
     rows_.step(index, grad);
-    world_.param.add_(1e-5);  // every row, named or not
+    fixture_.param.add_(1e-5);  // every row, named or not
   }
 };
 
@@ -51,8 +51,8 @@ class OtherRowsToo final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override {
     rows_.step(index, grad);
-    auto others = at::zeros({world_.param.size(0), 1}, world_.param.options()).add(1e-5);
-    world_.param.add_(others.index_fill_(0, index, 0));
+    auto others = at::zeros({fixture_.param.size(0), 1}, fixture_.param.options()).add(1e-5);
+    fixture_.param.add_(others.index_fill_(0, index, 0));
   }
 };
 
@@ -81,24 +81,24 @@ class OnlyWhenWatched final : public FaultyStep {
 class Awaited final : public FaultyStep {
   using FaultyStep::FaultyStep;
   void update(const at::Tensor& index, const at::Tensor& grad) override { rows_.step(index, grad); }
-  std::string mark(int set) override {
-    const auto device = world_.grad.device();
+  std::string fingerprint(int set) override {
+    const auto device = fixture_.grad.device();
     const c10::impl::VirtualGuardImpl gpu(device.type());
     if (!gpu.queryStream(gpu.getStream(device))) throw std::runtime_error("the sample ended before the step");
-    return FaultyStep::mark(set);
+    return FaultyStep::fingerprint(set);
   }
 };
 
-const RegisterStepMethod awaited("optimizer", planted<OptimizerWorld, Awaited>("step_awaited"));
-const RegisterStepMethod nothing("optimizer", planted<OptimizerWorld, Nothing>("step_nothing"));
+const RegisterStepMethod awaited("optimizer", planted<OptimizerFixture, Awaited>("step_awaited"));
+const RegisterStepMethod nothing("optimizer", planted<OptimizerFixture, Nothing>("step_nothing"));
 const RegisterStepMethod last_copy("optimizer",
-                                   planted<OptimizerWorld, LastCopySkipped>("step_last_copy_skipped"));
-const RegisterStepMethod too_many("optimizer", planted<OptimizerWorld, OneRowTooMany>("step_every_row"));
-const RegisterStepMethod others("optimizer", planted<OptimizerWorld, OtherRowsToo>("step_other_rows"));
+                                   planted<OptimizerFixture, LastCopySkipped>("step_last_copy_skipped"));
+const RegisterStepMethod too_many("optimizer", planted<OptimizerFixture, OneRowTooMany>("step_every_row"));
+const RegisterStepMethod others("optimizer", planted<OptimizerFixture, OtherRowsToo>("step_other_rows"));
 const RegisterStepMethod not_counted("optimizer",
-                                     planted<OptimizerWorld, StepNotCounted>("step_not_counted"));
+                                     planted<OptimizerFixture, StepNotCounted>("step_not_counted"));
 const RegisterStepMethod unwatched("optimizer",
-                                   planted<OptimizerWorld, OnlyWhenWatched>("step_only_when_watched"));
+                                   planted<OptimizerFixture, OnlyWhenWatched>("step_only_when_watched"));
 
 }  // namespace
 }  // namespace stbench::planted_steps

@@ -1,10 +1,10 @@
-/// Contestants of the embedding suite with one fault each, in stbench_planted: its checks must catch every
+/// Methods of the embedding suite with one fault each, in stbench_planted: its checks must catch every
 /// one.
 #include <optional>
 #include <variant>
 
+#include "benchmarks/embedding/fixture.h"
 #include "benchmarks/embedding/gathered.h"
-#include "benchmarks/embedding/world.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "tests/benchmarks/planted_method.h"
 
@@ -14,8 +14,8 @@ namespace {
 /// Training by SparseRows, of which something is left out.
 class FaultyTraining : public EmbeddingStepper {
  public:
-  FaultyTraining(const reports::Identity& id, EmbeddingWorld& world)
-      : EmbeddingStepper(id, world, world.options) {}
+  FaultyTraining(const reports::Identity& id, EmbeddingFixture& fixture)
+      : EmbeddingStepper(id, fixture, fixture.options) {}
 
  protected:
   virtual void update(const word2vec::Batch& batch, const GatheredPairs& rows) = 0;
@@ -25,17 +25,17 @@ class FaultyTraining : public EmbeddingStepper {
 
  private:
   void begin() override {
-    centers_.emplace(world_.centers.table, world_.options, world_.centers.states);
-    contexts_.emplace(world_.contexts.table, world_.options, world_.contexts.states);
+    centers_.emplace(fixture_.centers.table, fixture_.options, fixture_.centers.states);
+    contexts_.emplace(fixture_.contexts.table, fixture_.options, fixture_.contexts.states);
     ++begun_;
   }
   void train(const word2vec::Batch& batch) override {
-    const GatheredPairs rows(world_, batch.centers, batch.contexts.flatten());
+    const GatheredPairs rows(fixture_, batch.centers, batch.contexts.flatten());
     rows.backward(batch.contexts.sizes());
     update(batch, rows);
   }
   void set_rate(double rate) override {
-    auto options = world_.options;
+    auto options = fixture_.options;
     std::visit([&](auto& one) { one.lr = rate; }, options);
     centers_->set_options(options), contexts_->set_options(options);
   }
@@ -66,11 +66,11 @@ class LearnsNothing final : public FaultyTraining {
 };
 
 const RegisterStepMethod centers_stay("embedding",
-                                      planted<EmbeddingWorld, CentersStay>("training_centers_stay"));
+                                      planted<EmbeddingFixture, CentersStay>("training_centers_stay"));
 const RegisterStepMethod contexts_stay("embedding",
-                                       planted<EmbeddingWorld, ContextsStay>("training_contexts_stay"));
+                                       planted<EmbeddingFixture, ContextsStay>("training_contexts_stay"));
 const RegisterStepMethod learns_nothing("embedding",
-                                        planted<EmbeddingWorld, LearnsNothing>("training_learns_nothing"));
+                                        planted<EmbeddingFixture, LearnsNothing>("training_learns_nothing"));
 
 }  // namespace
 }  // namespace stbench::planted_training

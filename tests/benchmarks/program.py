@@ -29,7 +29,7 @@ COLUMNS = IDENTITY + (
 ).split()
 AXES = ["cache", "callers", "index_home", "isa"]
 LATENCY = ["latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"]
-PLAIN = ["repeat", "pages_got", "throttled", *LATENCY, "group"]
+PLAIN = ["role", "repeat", "pages_got", "throttled", *LATENCY, "group"]
 FIGURES = ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction", "speedup")
 MEASURED = ("ok", "unstable")
 
@@ -53,6 +53,21 @@ def run(*arguments, program=PROGRAM, cwd=None, timeout=280, prefix=(), warm=True
         [*prefix, program, *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, timeout=timeout, env=environment(**variables), check=False,
     )
+
+
+def listed(suite):
+    """The lines of `list` on a suite."""
+    return re.search(rf"^{suite}: .*\n((?: .*\n)+)", run("list").stdout, re.MULTILINE)[1]
+
+
+def peers_of(suite):
+    """What `list` names as peers of a suite."""
+    return re.search(r"^  peers +([^\[]+)", listed(suite), re.MULTILINE)[1].split()
+
+
+def options_of(suite):
+    """The options of the axes that `list` names."""
+    return tuple("--" + axis for axis in re.findall(r"^  ([\w-]+)(?= )", listed(suite), re.MULTILINE))
 
 
 def messages(stderr):

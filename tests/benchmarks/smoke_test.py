@@ -6,19 +6,21 @@ import re
 import shutil
 import unittest
 
-from program import HOST, ProgramTest, read_json, run
+from program import HOST, ROOT, ProgramTest, options_of, read_json, run
 
 SIZE = ("--rows", "64", "--dim", "8", *HOST)
 # The memory suite holds tables and times nothing. Of the models' batches half of what fits, so that each way fits.
 SMALLEST = {"memory": SIZE, "infinitybatch": ("--preset", "full", "--rows", "512", "--batch", "250", "--cores", "1",
                                               "--samples", "1", *HOST)}
 METRIC = {"memory": "resident_bytes"}
-SAMPLED = ("--preset", "full", *SIZE, "--batch", "16", "--cores", "1", "--samples", "1")
+SAMPLED = (("--preset", "full"), ("--rows", "64"), ("--dim", "8"), HOST, ("--batch", "16"), ("--cores", "1"), ("--samples", "1"))
+GENERAL = ("--preset", "--samples")
 
 
 class SmokeTest(ProgramTest):
     def check(self, suite):
-        size = SMALLEST.get(suite, SAMPLED)
+        size = SMALLEST.get(suite) or [word for option, value in SAMPLED if option in GENERAL + options_of(suite)
+                                       for word in (option, value)]
         planned = [line for line in run("--suite", suite, *size, "--dry-run").stdout.splitlines()
                    if not line.startswith("waived: ")]
         done = self.run_program("--suite", suite, *size, "--json", "one.json", timeout=500)
@@ -39,26 +41,12 @@ class SmokeTest(ProgramTest):
 
     def test_each_suite_has_its_test_here(self):
         suites = re.findall(r"^(\w+): ", run("list").stdout, re.MULTILINE)
-        tests = [name.removeprefix("test_all_of_") for name in dir(self) if name.startswith("test_all_of_")]
-        self.assertEqual(suites, tests)
+        self.assertEqual(suites, SUITES)
 
-    def test_all_of_contiguous(self):
-        self.check("contiguous")
 
-    def test_all_of_embedding(self):
-        self.check("embedding")
-
-    def test_all_of_infinitybatch(self):
-        self.check("infinitybatch")
-
-    def test_all_of_memory(self):
-        self.check("memory")
-
-    def test_all_of_optimizer(self):
-        self.check("optimizer")
-
-    def test_all_of_transfer(self):
-        self.check("transfer")
+SUITES = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/suite.cpp"))
+for name in SUITES:
+    setattr(SmokeTest, f"test_all_of_{name}", lambda self, suite=name: self.check(suite))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The suites on the emulated GPU: every row is right, none is timed, and nobody takes such a report for a measurement."""
+"""The suites on the emulated GPU: every row is right and none is timed. Readers refuse such a report as a measurement."""
 
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -13,7 +14,7 @@ import program  # noqa: E402  pylint: disable=wrong-import-position
 FOLDER = os.environ.get("STBENCH_EMULATED_GPU", "")
 REASON = "emulated GPU: not timed"
 RATIOS = ("copy_fraction", "speedup")
-# What a suite times beside the figures that all rows have.
+# Columns of times that only one suite has.
 TIMES = {"transfer": ("latency_p50_s", "latency_p99_s"), "memory": (), "infinitybatch": ("samples_per_s",), "optimizer": (),
          "contiguous": (), "embedding": ("steps_per_s", "words_per_s")}
 TRANSFER = ("--suite", "transfer", "--device", "cuda", "--rows", "2k", "--dim", "32", "--batch", "256", "--samples", "2")
@@ -65,6 +66,73 @@ class SuitesTest(unittest.TestCase):
             self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), 60, configuration)
             self.assertEqual({row["placement"] for row in rows},
                              {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"})
+
+    def test_sums_are_of_both_directions(self):
+        rows = self.rows("lazy_cached", *TRANSFER, "--placement", "pinned,device,pageable")
+        moved = {(row["direction"], row["placement"], row["method"]): row["payload_bytes"] for row in rows}
+        sums = [of for of in moved if of[0] == "sum"]
+        self.assertEqual({of[1] for of in sums}, {"pinned", "device", "pageable"})
+        for _, *of in sums:
+            self.assertEqual(moved["sum", *of], moved["to", *of] + moved["from", *of], of)
+        self.assertEqual({tuple(of) for way, *of in moved if way == "to" and ("from", *of) in moved},
+                         {tuple(of) for _, *of in sums})
+
+    def test_planted_faults_of_transfer_are_caught(self):
+        """The closing wait is for all streams of the GPU; what is queued later, or not at all, is wrong, and so is its sum."""
+        path = self.folder / "planted.json"
+        wrong = ("gpu_last_row_skipped", "gpu_missing_synchronise", "gpu_staged_without_waits")
+        for configuration in ("lazy_cached", "lazy_exact"):
+            self.emulated(configuration, *TRANSFER, "--placement", "pinned,device,pageable", "--direction", "to,from,sum",
+                          "--method", ",".join(("gpu_own_stream", *wrong)), "--json", path, program=program.PLANTED, status=1)
+            cases = [case for case in program.read_json(path)["cases"] if case["method"].startswith("gpu_")]
+            self.assertEqual({case["method"] for case in cases}, {"gpu_own_stream", *wrong})
+            self.assertEqual({case["direction"] for case in cases}, {"to", "from", "sum"})
+            for case in cases:
+                self.assertEqual(case["status"], "wrong" if case["method"] in wrong else "ok", case)
+
+    def order(self, configuration, *arguments):
+        """The cases in the order of their samples."""
+        path = self.folder / "trace.json"
+        self.emulated(configuration, *TRANSFER, "--placement", "pinned,device", *arguments, "--trace", path)
+        return [span["args"]["subject"] for span in program.read_json(path)["traceEvents"] if span.get("cat") == "sample"]
+
+    def test_order_is_of_the_seed_and_not_of_the_allocator(self):
+        orders = {}
+        for configuration in ("lazy_cached", "lazy_exact"):
+            for seed in ("9", "10"):
+                orders[configuration, seed] = self.order(configuration, "--seed", seed)
+        self.assertGreater(len(orders["lazy_cached", "9"]), 40)
+        for seed in ("9", "10"):
+            self.assertEqual(orders["lazy_cached", seed], orders["lazy_exact", seed])
+        self.assertNotEqual(orders["lazy_cached", "9"], orders["lazy_cached", "10"])
+        self.assertCountEqual(orders["lazy_cached", "9"], orders["lazy_cached", "10"])
+
+    def test_trace_shows_the_work_of_a_gpu(self):
+        path = self.folder / "trace.json"
+        rows = self.rows("lazy_cached", *TRANSFER, "--placement", "device", "--direction", "to,from", "--trace", path)
+        events = program.read_json(path)["traceEvents"]
+        self.assertIn(REASON, next(event["args"]["name"] for event in events if event["ph"] == "M"))
+        phases = {}
+        for event in events:
+            if event["ph"] == "X":
+                phases.setdefault(event["args"]["subject"], []).append(event["cat"])
+        for row in rows:
+            case = f"transfer {row['direction']} device -> {row['method']} -> cuda:0 "
+            found = [of_case for subject, of_case in phases.items() if subject.startswith(case)]
+            self.assertTrue(found, case)
+            for of_case in found:
+                self.assertLessEqual({"warm-up", "prepare", "timed", "verify"}, set(of_case), case)
+                self.assertEqual(of_case.count("sample"), 2, "as --samples says")
+
+    def test_small_preset(self):
+        rows = self.rows("lazy_cached", "--suite", "transfer", "--preset", "small", "--device", "cuda", "--samples", "3")
+        self.assertEqual({(row["rows"], row["batch"], row["dim"]) for row in rows}, {(6, 6, 3), (12, 12, 3), (20, 20, 3)})
+        self.assertEqual({row["direction"] for row in rows}, {"round_trip"})
+        self.assertLessEqual({"pinned", "device"}, {row["placement"] for row in rows})
+        self.assertLessEqual({"speedtorch", "copy"}, {row["method"] for row in rows})
+        for row in rows:
+            element = {"float32": 4, "float64": 8}[row["dtype"]]
+            self.assertEqual(row["payload_bytes"], 2 * element * row["batch"] * row["dim"], row)
 
     def test_axes_of_transfer(self):
         axes = {"dim": (16, 33), "batch": (1, 300), "cores": (1, 2), "dtype": ("float16", "float64"),
@@ -135,11 +203,12 @@ class SuitesTest(unittest.TestCase):
             for case in cases:
                 self.assertEqual(case["status"], "ok" if case["method"] in right[suite[1]] else "wrong", case)
 
-    def test_what_the_goals_of_a_gpu_need_is_planned(self):
+    def test_cases_that_the_goals_of_a_gpu_need_are_planned(self):
         sys.path.append(str(ROOT / "tests/scripts"))
         from goals_test import gpu_step_cases  # pylint: disable=import-outside-toplevel
-        listed = self.emulated("lazy_cached", "--suite", "optimizer,contiguous", "--preset", "steps", "--device", "cuda",
-                               "--dry-run").stdout
+        page = (ROOT / "docs" / "steps.md").read_text()  # whose snippet for a GPU no other test runs
+        command = re.search(r"suites_test\.py -->\n```sh\n\./stbench (--suite .*--device cpu,cuda .*)\n```", page)[1]
+        listed = self.emulated("lazy_cached", *command.split(), "--dry-run").stdout
         for case in gpu_step_cases(lambda *_: 1.0):
             shape = f"{case['rows']}×{case['dim']}" if case["suite"] == "contiguous" else "2M×128 batch 131072 uniform int64"
             more = [f"{axis}={case[axis]}" for axis, usual in (("optimizer", "Adam"), ("shape", "even")) if case.get(axis, usual) != usual]
@@ -147,7 +216,7 @@ class SuitesTest(unittest.TestCase):
             found = [line for line in listed.splitlines() if line.startswith(sentence)]
             self.assertTrue(any(line.split()[-len(more):] == more for line in found) if more else found, (sentence, more))
 
-    def test_what_a_gpu_cannot_have_is_refused(self):
+    def test_placements_and_sizes_that_a_gpu_cannot_have_are_refused(self):
         for words, expected in ((("--placement", "device", "--rows", "10M", "--dim", "1k"), "are free on cuda:0"), (("--placement", "hugepage"), "with a GPU: pinned, device"),
                                 (("--device", "cpu", "--placement", "pinned"), "with --device cpu: libtorch, pageable"),
                                 (("--device", "cuda:9"), "this machine has 2 GPU(s)")):
@@ -157,7 +226,11 @@ class SuitesTest(unittest.TestCase):
                 refused = self.emulated("lazy_cached", *(word for pair in given.items() for word in pair), "--dry-run", status=2)
                 self.assertIn(expected, refused.stderr)
 
-    def test_nobody_compares_or_draws_such_a_report(self):
+    def test_doctor_looks_at_the_gpus(self):
+        said = self.emulated("lazy_cached", "doctor").stdout
+        self.assertIn("GPU 1 of 2", said)
+
+    def test_such_a_report_is_neither_compared_nor_drawn(self):
         path = self.folder / "emulated.json"
         narrow = (*TRANSFER, "--placement", "device", "--direction", "to", "--method", "speedtorch")
         self.emulated("lazy_cached", *narrow, "--json", path, "--csv", path.with_suffix(".csv"))

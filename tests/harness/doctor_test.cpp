@@ -71,7 +71,7 @@ class Doctor : public testing::Test {
   [[nodiscard]] Sources sources() const {
     BuildInfo build;
     build.build_type = "Release";
-    return {SystemFiles(folder_.path()), gpus_, "no NVIDIA driver", build};
+    return {speedtorch::SystemFiles(folder_.path()), gpus_, "no NVIDIA driver", build};
   }
 
   [[nodiscard]] Finding found(const std::string& check) const {
@@ -115,7 +115,7 @@ TEST_F(Doctor, FindsNothingOnAGoodMachine) {
 
 TEST_F(Doctor, SaysUnknownWhereItCannotRead) {
   const TemporaryFolder nothing;
-  const Sources blind{SystemFiles(nothing.path()), std::nullopt, "no NVIDIA driver", {}};
+  const Sources blind{speedtorch::SystemFiles(nothing.path()), std::nullopt, "no NVIDIA driver", {}};
   const std::set<std::string> told{"build", "driver", "iommu"};  // of the build, of the driver, of the bus
   for (const auto& one : examine(blind)) {
     EXPECT_TRUE(told.contains(one.check) || one.verdict == Verdict::unknown)

@@ -24,7 +24,9 @@ class FakeProcess : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder() / "proc" / name) << text;
   }
-  [[nodiscard]] ProcessMemory read() const { return read_process_memory(SystemFiles(folder()), 42); }
+  [[nodiscard]] ProcessMemory read() const {
+    return read_process_memory(speedtorch::SystemFiles(folder()), 42);
+  }
 
   test::TemporaryFolder folder_;
 };
@@ -76,9 +78,9 @@ TEST_F(FakeProcess, ThatIsGoneIsAnError) {
 }
 
 TEST_F(FakeProcess, IsCountedAmongTheKilledOnes) {
-  EXPECT_EQ(out_of_memory_kills(SystemFiles(folder())), 0);
+  EXPECT_EQ(out_of_memory_kills(speedtorch::SystemFiles(folder())), 0);
   write("vmstat", "oom_kill_disable 9\noom_kill 3\nnuma_hit 5\n");
-  EXPECT_EQ(out_of_memory_kills(SystemFiles(folder())), 3);
+  EXPECT_EQ(out_of_memory_kills(speedtorch::SystemFiles(folder())), 3);
 }
 
 /// Pages of this process. The kernel touches them, so that a sanitizer keeps no shadow of them.
@@ -100,7 +102,7 @@ class Pages {
 
 constexpr std::int64_t kBytes = 64 << 20, kNoise = 4 << 20;
 
-ProcessMemory own_memory() { return read_process_memory(SystemFiles(), ::getpid()); }
+ProcessMemory own_memory() { return read_process_memory(speedtorch::SystemFiles(), ::getpid()); }
 
 testing::AssertionResult is_about(std::int64_t found, std::int64_t expected) {
   if (std::abs(found - expected) < kNoise) return testing::AssertionSuccess();
@@ -138,7 +140,7 @@ TEST(ProcessMemoryTest, AProcessCanBeTheFirstToEndForMemory) {
   }
   ASSERT_GT(child, 0);
   EXPECT_TRUE(end_first_for_memory(child));
-  EXPECT_EQ(SystemFiles().number("/proc/" + std::to_string(child) + "/oom_score_adj"), 1000);
+  EXPECT_EQ(speedtorch::SystemFiles().number("/proc/" + std::to_string(child) + "/oom_score_adj"), 1000);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_FALSE(end_first_for_memory(child));

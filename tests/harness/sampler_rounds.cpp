@@ -10,7 +10,7 @@ namespace {
 
 using namespace stbench;
 
-harness::Contestant case_of(const char* method) {
+harness::BenchmarkCase case_of(const char* method) {
   reports::Identity id;
   id.suite = "transfer", id.direction = "from", id.placement = "libtorch", id.method = method,
   id.device = "cpu";
@@ -23,7 +23,7 @@ harness::Contestant case_of(const char* method) {
 
 /// What is counted: by its name, so no other function may be merged with it.
 extern "C" __attribute__((noinline)) std::size_t measured(int samples) {
-  std::vector<harness::Contestant> group{case_of("a"), case_of("b"), case_of("c")};
+  std::vector<harness::BenchmarkCase> group{case_of("a"), case_of("b"), case_of("c")};
   harness::SamplingRules rules;
   rules.floor = rules.most = samples;
   double now = 0;

@@ -6,7 +6,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "harness/sentence.h"
+#include "harness/case_id.h"
 #include "harness/span.h"
 #include "reports/statistics/statistics.h"
 
@@ -36,15 +36,16 @@ Check good(int) { return {5, 0, {}}; }
 class SamplerTest : public testing::Test {
  protected:
   /// A case whose n-th run takes `seconds(n)`.
-  Contestant taking(const std::string& method, std::function<double(int)> seconds, Role role = Role::ours) {
+  BenchmarkCase taking(const std::string& method, std::function<double(int)> seconds,
+                       Role role = Role::ours) {
     const auto runs = std::make_shared<int>(0);
-    Contestant one(
+    BenchmarkCase one(
         identity(method), role, [this, seconds, runs](int) { clock_.advance(seconds((*runs)++)); }, good);
     one.payload_bytes = 1000;
     return one;
   }
 
-  std::vector<Record> measure_with(std::vector<Contestant> group) {
+  std::vector<Record> measure_with(std::vector<BenchmarkCase> group) {
     hooks_.now_s = [this] { return clock_.now; };
     return measure(group, rules_, hooks_);
   }
@@ -75,7 +76,7 @@ TEST_F(SamplerTest, ASampleThatItsWitnessDoubtsEndsTheCaseAsWrong) {
   rules_.floor = rules_.most = 11;
   auto one = taking("a", [](int) { return 1.0; });
   int looks = 0;
-  one.witness = [&](int) { return ++looks == 3 ? Check{1, 1, "nothing changed"} : Check{}; };
+  one.quick_check = [&](int) { return ++looks == 3 ? Check{1, 1, "nothing changed"} : Check{}; };
   auto other = taking("b", [](int) { return 1.0; });
   const auto records = measure_with({one, other});
   EXPECT_EQ(looks, 3);
@@ -120,7 +121,7 @@ TEST_F(SamplerTest, ThrottledSamplesAreCountedAndKept) {
   std::int64_t count = 0;
   int samples = 0;
   bool before = true;  // asked before and after each sample; two of the twenty are throttled
-  hooks_.throttle_count = [&](const Contestant&) -> std::optional<std::int64_t> {
+  hooks_.throttle_count = [&](const BenchmarkCase&) -> std::optional<std::int64_t> {
     if (!before && (++samples == 3 || samples == 7)) ++count;
     before = !before;
     return count;
@@ -135,7 +136,7 @@ TEST_F(SamplerTest, ThrottledSamplesAreCountedAndKept) {
 
 TEST_F(SamplerTest, ARowThatWasMostlyThrottledIsDoubted) {
   std::int64_t count = 0;
-  hooks_.throttle_count = [&](const Contestant&) { return std::optional(++count); };
+  hooks_.throttle_count = [&](const BenchmarkCase&) { return std::optional(++count); };
   const auto record = measure_with({taking("a", [](int) { return 1.0; })}).front();
   EXPECT_EQ(*reports::find(record.more, "throttled"), reports::Value(record.samples));
   EXPECT_EQ(record.status, Status::unstable);
@@ -144,7 +145,7 @@ TEST_F(SamplerTest, ARowThatWasMostlyThrottledIsDoubted) {
 }
 
 TEST_F(SamplerTest, ThrottlingThatIsNotKnownLeavesTheColumnEmpty) {
-  hooks_.throttle_count = [](const Contestant&) { return std::optional<std::int64_t>(); };
+  hooks_.throttle_count = [](const BenchmarkCase&) { return std::optional<std::int64_t>(); };
   auto one = taking("a", [](int) { return 1.0; });
   one.more = {{"throttled", std::monostate{}}};
   EXPECT_EQ(*reports::find(measure_with({one}).front().more, "throttled"), reports::Value());
@@ -156,7 +157,7 @@ TEST_F(SamplerTest, ATraceHasEachSampleWithItsTime) {
   const auto document = nlohmann::json::parse(trace.to_json(""));
   std::vector<double> timed;
   for (const auto& event : document["traceEvents"]) {
-    if (event["name"] == "timed: " + to_sentence(record.id, {}))
+    if (event["name"] == "timed: " + format_case(record.id, {}))
       timed.push_back(event["dur"].get<double>() / 1e6);
   }
   ASSERT_GE(timed.size(), record.samples_s.size());
@@ -167,7 +168,7 @@ TEST_F(SamplerTest, ATraceHasEachSampleWithItsTime) {
 TEST_F(SamplerTest, WorkThatEndsAfterTheCallIsTimedToItsEnd) {
   // A stream that queues: run() returns at once, finish() waits for what is queued.
   double queued = 0;
-  Contestant asynchronous(
+  BenchmarkCase asynchronous(
       identity("async"), Role::ours, [&](int) { queued += 2.5; }, good);
   asynchronous.finish = [&] { clock_.advance(std::exchange(queued, 0)); };
   const auto records = measure_with({asynchronous});
@@ -177,7 +178,7 @@ TEST_F(SamplerTest, WorkThatEndsAfterTheCallIsTimedToItsEnd) {
 TEST_F(SamplerTest, ShortRunsAreRepeatedOverRotatingSetsUntilTheClockCanReadThem) {
   rules_.clock_step_s = 1e-3;  // a sample must last a second
   std::map<int, int> runs_of_set;
-  Contestant quick(
+  BenchmarkCase quick(
       identity("quick"), Role::ours,
       [&](int set) {
         ++runs_of_set[set];
@@ -195,9 +196,9 @@ TEST_F(SamplerTest, AClockOfItsOwnGivesTheTimeAndRepeatsInsideOneRequest) {
   rules_.clock_step_s = 1e-3;  // a sample must last a second
   std::map<int, int> requests;
   int checked = 0;
-  Contestant peer(
+  BenchmarkCase peer(
       identity("peer"), Role::peer, [&](int) { ++checked; }, good);
-  peer.own_clock = [&](int first, int repeat) {
+  peer.self_timed = [&](int first, int repeat) {
     EXPECT_TRUE(first >= 0 && first < index_sets);
     ++requests[repeat];
     clock_.advance(50);  // asking costs, and is nobody's time
@@ -211,7 +212,7 @@ TEST_F(SamplerTest, AClockOfItsOwnGivesTheTimeAndRepeatsInsideOneRequest) {
 }
 
 TEST_F(SamplerTest, TheFirstMismatchTakesAllNumbersAway) {
-  Contestant liar(
+  BenchmarkCase liar(
       identity("liar"), Role::ours, [&](int) { clock_.advance(1); },
       [](int) {
         return Check{5, 2, "row 3"};
@@ -227,7 +228,7 @@ TEST_F(SamplerTest, TheFirstMismatchTakesAllNumbersAway) {
 
 TEST_F(SamplerTest, ACaseThatTurnsWrongLateIsCaughtByTheLastCheck) {
   int checks = 0;
-  Contestant late(
+  BenchmarkCase late(
       identity("late"), Role::ours, [&](int) { clock_.advance(1); },
       [&](int) {
         return Check{5, ++checks == 2 ? 1 : 0, "row 0"};
@@ -241,7 +242,7 @@ TEST_F(SamplerTest, ACaseThatTurnsWrongLateIsCaughtByTheLastCheck) {
 TEST_F(SamplerTest, VerifyEveryChecksEachSample) {
   rules_.verify_every = true;
   int checks = 0, poisons = 0;
-  Contestant one(
+  BenchmarkCase one(
       identity("a"), Role::ours, [&](int) { clock_.advance(1); },
       [&](int) {
         return ++checks, Check{5, 0, {}};
@@ -254,7 +255,7 @@ TEST_F(SamplerTest, VerifyEveryChecksEachSample) {
 }
 
 TEST_F(SamplerTest, AnExceptionFailsItsCaseOnly) {
-  Contestant broken(
+  BenchmarkCase broken(
       identity("broken"), Role::ours, [](int) { throw std::runtime_error("no\nluck"); }, good);
   const auto records = measure_with({broken, taking("sound", [](int) { return 1.0; })});
   EXPECT_EQ(records[0].status, Status::failed);
@@ -264,7 +265,7 @@ TEST_F(SamplerTest, AnExceptionFailsItsCaseOnly) {
 
 TEST_F(SamplerTest, EachRunIsPreparedAndEachCheckPoisonedFirst) {
   std::string log;
-  Contestant one(
+  BenchmarkCase one(
       identity("a"), Role::ours, [&](int) { log += 'r', clock_.advance(1); },
       [&](int) {
         return log += 'v', Check{1, 0, {}};
@@ -283,7 +284,7 @@ TEST_F(SamplerTest, EachRunIsPreparedAndEachCheckPoisonedFirst) {
 std::vector<std::string> order_of_runs(std::uint64_t seed) {
   FakeClock clock;
   std::vector<std::string> order;
-  std::vector<Contestant> group;
+  std::vector<BenchmarkCase> group;
   for (const char* name : {"a", "b", "c", "d"}) {
     group.emplace_back(
         identity(name), Role::ours,
@@ -327,7 +328,7 @@ TEST_F(SamplerTest, FasterThanTheCeilingIsDoubtedWhereTheCacheCannotExplainIt) {
 
 TEST_F(SamplerTest, NeighboursWorkOnDifferentSets) {
   std::vector<int> first_sets;
-  std::vector<Contestant> group;
+  std::vector<BenchmarkCase> group;
   for (const char* name : {"a", "b", "c"}) {
     const auto seen = std::make_shared<bool>(false);
     group.emplace_back(
@@ -371,10 +372,10 @@ TEST_F(SamplerTest, LatenciesAreThoseOfSingleRunsEachTimedByItself) {
 TEST_F(SamplerTest, LatenciesByAClockOfItsOwnLeaveOutTheAskingAndOurClock) {
   rules_.latency_runs = 200;
   rules_.latency_seconds = 1e9;
-  Contestant peer(
+  BenchmarkCase peer(
       identity("peer"), Role::peer, [](int) {}, good);
   peer.latency = true;
-  peer.own_clock = [&](int, int repeat) {
+  peer.self_timed = [&](int, int repeat) {
     clock_.advance(50);  // asking costs, and is nobody's time
     return repeat * 1e-3;
   };
@@ -387,7 +388,7 @@ TEST_F(SamplerTest, LatenciesByAClockOfItsOwnLeaveOutTheAskingAndOurClock) {
 
 TEST_F(SamplerTest, SingleRunsTakeTurnsInBlocksAfterTheRounds) {
   std::string log;
-  std::vector<Contestant> group;
+  std::vector<BenchmarkCase> group;
   for (const char name : {'a', 'b'}) {
     group.emplace_back(
         identity(std::string(1, name)), Role::ours, [&, name](int) { log += name, clock_.advance(1e-5); },
@@ -436,7 +437,7 @@ TEST_F(SamplerTest, AnInterruptedGroupKeepsTheCasesWithEnoughSamples) {
 TEST_F(SamplerTest, TheWatchdogIsToldOfEachStep) {
   std::vector<std::string> phases;
   int open = 0;
-  hooks_.enter = [&](const Contestant&, std::string_view phase) { phases.emplace_back(phase), ++open; };
+  hooks_.enter = [&](const BenchmarkCase&, std::string_view phase) { phases.emplace_back(phase), ++open; };
   hooks_.leave = [&] { --open; };
   measure_with({taking("a", [](int) { return 1.0; })});
   EXPECT_EQ(open, 0);

@@ -11,6 +11,7 @@
 #include "reports/files/json.h"
 #include "reports/tables/table.h"
 #include "tests/fuzz.h"
+#include "tests/reports/suites.h"
 
 namespace stbench::reports {
 
@@ -31,7 +32,7 @@ using Reader = Report (*)(std::string_view text, std::string_view name);
 inline void check_report(const Report& report, Writer write, Reader read) {
   const std::string text = write(report);
   require(write(read(text, "fuzz")) == text, "what was read is written and read again as the same");
-  render_tables(report, Style::plain);
+  render_tables(report, Style::plain, tables_of);
   const std::vector<Report> side = {report};
   try {
     const Comparison comparison = compare(side, side);

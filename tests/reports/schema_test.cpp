@@ -32,7 +32,8 @@ std::string example(const std::string& start, const std::string& line_end) {
 
 std::string schema_header() {
   return fmt::format(
-      "{},cache,callers,index_home,isa,repeat,pages_got,throttled,latency_p50_s,latency_p99_s,latency_runs,"
+      "{},cache,callers,index_home,isa,role,repeat,pages_got,throttled,latency_p50_s,latency_p99_s,latency_"
+      "runs,"
       "latency_clock_s,group\r\n",
       fmt::join(kSchemaColumns, ","));
 }

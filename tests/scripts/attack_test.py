@@ -1,13 +1,28 @@
-"""scripts/lib/attack.py: what scripts/inject and scripts/kill-storm take for a fault, of a program that has one."""
+"""What scripts/inject and scripts/kill-storm take for a fault, of a program that has one, and when scripts/kill-storm kills."""
 
+import importlib.machinery
+import importlib.util
+import random
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib"))
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS / "lib"))
 import attack
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(SCRIPTS / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+kill_storm = load("kill-storm")
 
 # Makes its report as told by $FAULT.
 PROGRAM = """#!/bin/sh
@@ -101,6 +116,51 @@ class AttackTest(unittest.TestCase):
     def test_parts_add_up(self):
         for number in (1, 60, 2003):
             self.assertEqual(sum(attack.share(number, (part, 7)) for part in range(1, 8)), number)
+
+
+class KillStormTest(unittest.TestCase):
+    def setUp(self):
+        # Runs take 0.8 to 1.2 of their usual time, as where other programs share the cores.
+        self.random = random.Random(1)
+        self.usual = 1.0
+        self.surveys = {JOB: kill_storm.Survey([self.run_seconds()])}
+
+    def run_seconds(self):
+        return self.usual * self.random.uniform(0.8, 1.2)
+
+    def kills(self, number):
+        """The instants of so many kills, and the seconds of the run that each meets."""
+        source = kill_storm.drawn(self.surveys, self.random)
+        for kill in (next(source) for _ in range(number)):
+            seconds = self.run_seconds()
+            if kill.seconds >= seconds or kill.number % kill_storm.AGAIN_AFTER == 0:
+                self.surveys[JOB].runs.append(seconds)
+            yield kill.seconds, seconds
+
+    def test_strace_kills_at_a_call(self):
+        strace = attack.Strace()
+        if strace.reason:
+            self.skipTest(strace.reason)
+        with tempfile.TemporaryDirectory() as folder:
+            bench = attack.Bench.__new__(attack.Bench)  # runs commands, and knows no program
+            command = attack.Strace.command(["unlink", "unlinkat"], "/dev/null", "unlink,unlinkat:signal=SIGKILL:when=1")
+            kept = Path(folder, "kept")
+            kept.write_text("")
+            done = bench.run((*command, "rm", str(kept)), Path(folder))
+            self.assertEqual((done.status, kept.exists()), (-9, True))
+
+    def test_kills_come_while_the_command_runs(self):
+        self.assertLess(sum(instant >= seconds for instant, seconds in self.kills(1000)), 50)
+
+    def test_kills_come_in_time_when_runs_become_shorter(self):
+        list(self.kills(50))
+        self.usual = 0.5
+        self.assertLess(sum(instant >= seconds for instant, seconds in self.kills(1000)), 50)
+
+    def test_kills_come_late_in_runs_that_become_longer(self):
+        self.usual = 2.0
+        list(self.kills(50))
+        self.assertGreater(sum(instant > 0.7 * seconds for instant, seconds in self.kills(1000)), 300)
 
 
 if __name__ == "__main__":

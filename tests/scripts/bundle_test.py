@@ -93,7 +93,7 @@ class UnpackTest(CheckoutTest):
         self.archive.write_text("no archive")
         done = self.unpack()
         self.assertEqual(done.returncode, 2)
-        self.assertIn("is no archive of scripts/bundle", done.stderr)
+        self.assertIn("is not an archive of scripts/bundle", done.stderr)
 
     def assert_damaged(self):
         done = self.unpack()

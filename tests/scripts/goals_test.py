@@ -642,11 +642,11 @@ class GoalsTest(unittest.TestCase):
 
         for names in (("cpu",), ("cpu", "model"), ("cpu", "cores_allowed"), ("build",), ("build", "build_type")):
             text = self.run_goals(self.report(0, cases(), damaged(*names)), status=2)
-            self.assertRegex(text, r"^goals: .*0\.json: is no report of stbench \(KeyError: '\w+'\)\n$")
+            self.assertRegex(text, r"^goals: .*0\.json: is not a report of stbench \(KeyError: '\w+'\)\n$")
         for column in ("rows", "samples_s", "payload_bytes", "status"):
             made = cases()
             del made[0][column]
-            self.assertIn("is no report", self.run_goals(self.report(0, made), status=2))
+            self.assertIn("is not a report", self.run_goals(self.report(0, made), status=2))
 
     def test_the_text_has_no_long_lines(self):
         why = "it shares the table with another process, and huge pages are off (never); as root: echo advise > " * 2

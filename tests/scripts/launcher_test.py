@@ -58,7 +58,7 @@ class TestOptionsTest(CheckoutTest):
     """./test: options that would be ignored or mean nothing are refused before anything is set up."""
 
     def test_wrong_options_are_refused_with_what_is_right(self):
-        for words, what in ((("--part", "fuzz"), "write --long"), (("--seed", "3"), "write --long"),
+        for words, what in ((("--part", "fuzz"), "add --long"), (("--seed", "3"), "add --long"),
                             (("--long", "--part", "fuzzy"), "choose fuzz, inject, kills, mutants, emulated, sanitizers, files or rest"),
                             (("--long", "--seed", "0"), "--seed 0: not a seed"), (("--long", "--seed", "x"), "--seed x: not a seed"),
                             (("--long", "--part", "rest", "--quick"), "exclude each other"),

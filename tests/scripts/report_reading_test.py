@@ -58,15 +58,15 @@ class ReportsTest(unittest.TestCase):
 
     def test_what_is_no_json_is_refused(self):
         whole = json.dumps(self.report)
-        self.refused("", "is no report of stbench")
+        self.refused("", "is not a report of stbench")
         self.refused(whole[: len(whole) // 2], "line 1 column")
         self.refused(b"\xff\xfe{}", "UTF-8 at byte 0")
         self.refused("suite,direction\r\n", "name the JSON")
         self.refused('{"a": 1, "a": 2}', "'a' stands twice")
         self.refused("[" * 100_000, "nested deeper than 32")
         self.refused("[" * 40 + "]" * 40, "nested deeper than 32")
-        self.refused('{"a": NaN}', "NaN is no number")
-        self.refused('{"a": ' + "9" * 5000 + "}", "is no report of stbench")
+        self.refused('{"a": NaN}', "NaN is not a JSON number")
+        self.refused('{"a": ' + "9" * 5000 + "}", "is not a report of stbench")
         self.refused("[]", "it is no JSON object")
         self.refused("{}", "it has no schema_version")
 

@@ -1,4 +1,4 @@
-/// LibTorch looks for its CUDA library once. A user's first calls may make it look before ours.
+/// LibTorch looks for its CUDA library once. A user's first calls may make it look before ours do.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace speedtorch {
 namespace {
 
-/// As the documents' examples begin.
+/// Starts as the documents' examples do.
 void begin_as_users_do() {
   at::manual_seed(1);
   auto weight = at::ones({3}).requires_grad_();
@@ -15,7 +15,7 @@ void begin_as_users_do() {
   (void)weight.is_pinned();
 }
 
-TEST(CudaIsLoaded, BeforeAUserCanSpoilIt) {
+TEST(CudaIsLoaded, BeforeLibTorchLooksForIt) {
   begin_as_users_do();
   const auto& status = cuda_status();
   if (status.devices == 0) GTEST_SKIP() << status.found << "; missing: " << status.missing;

@@ -25,7 +25,7 @@ TEST(Cuda, RequiringItWithoutAGpuNamesWhatNeedsIt) {
   }
 }
 
-TEST(Cuda, SynchronizingWithoutAGpuIsNothing) {
+TEST(Cuda, SynchronizingWithoutAGpuDoesNothing) {
   EXPECT_NO_THROW(synchronize_cuda(at::Device("cuda:0")));
   if (!cuda_status().available) {
     EXPECT_EQ(cuda_free_bytes(at::Device("cuda:0")), 0);

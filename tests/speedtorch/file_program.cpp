@@ -1,11 +1,11 @@
-/// Writes what the library writes, once, and reads it again: started by scripts/inject, which lets calls of
-/// the system fail, and by scripts/kill-storm, which kills it.
+/// Writes every kind of file that the library writes, once, and reads it again. Started by scripts/inject,
+/// which lets system calls fail, and by scripts/kill-storm, which kills it.
 ///
 ///   file_program save_npy|save_torch|mapped|checkpoint|contiguous|factory PATH
 ///
-/// The file (of `factory`, the folder) at PATH is the same in each run. `mapped` and `factory` never replace
-/// another. Exit status: 0, it is written and was read as it was written; 3, a typed error (its kind and text
-/// on stderr); 4, any other exception, or what was read is not what was written.
+/// The file (for `factory`, the folder) at PATH is the same in each run. `mapped` and `factory` never replace
+/// another. Exit status: 0 if it was written and read back equal; 3 for a typed error (its kind and text on
+/// stderr); 4 for any other exception, or if it was read back different.
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 #include <fcntl.h>
@@ -58,7 +58,8 @@ void torchs(const std::string& path) {
   require(load_torch(path, {.placement = Placement::libtorch}).tensor().equal(numbers()));
 }
 
-/// Made whole, then opened again, and half of its rows written and flushed: to what they are.
+/// Creates the file whole, opens it again, writes half of its rows with the values that they have, and
+/// flushes them.
 void mapped(const std::string& path) {
   const ByPieces fill = [&](at::Tensor& rows, std::int64_t first) {
     rows.copy_(numbers().narrow(0, first, rows.size(0)));
@@ -72,7 +73,7 @@ void mapped(const std::string& path) {
   require(file->array().equal(numbers()));
 }
 
-/// A model that was trained for an epoch, with its optimizer and what else training needs.
+/// A model that was trained for an epoch, with its optimizer and whatever else training needs.
 class Training {
  public:
   Training() {
@@ -159,7 +160,7 @@ int run(const std::string& kind, const std::string& path) {
 
 bool has_ended = false;
 
-/// LibTorch's OpenMP calls exit(1) where it cannot start a thread.
+/// LibTorch's OpenMP calls exit(1) if it cannot start a thread.
 void end_as_of_a_library() {
   if (has_ended) return;
   refused("libtorch", "a library of LibTorch's ended the program", 3);
@@ -170,7 +171,7 @@ void end_as_of_a_library() {
 }  // namespace speedtorch
 
 int main(int argc, char** argv) {
-  // Seen in a log of system calls, it says where the program begins and the start of its libraries ends.
+  // In a log of system calls this marks where the program starts, after its libraries.
   ::fcntl(0, F_GETFD);
   if (argc != 3) return speedtorch::refused("usage", "file_program KIND PATH", 4);
   std::atexit(speedtorch::end_as_of_a_library);

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kRows = 20'000, kDim = 64;
 
-/// All that a child works on is made before, by the parent's threads.
+/// The parent's threads prepare everything that a child works on.
 class Forked : public testing::Test {
  protected:
   void SetUp() override {
@@ -105,7 +105,7 @@ TEST_F(Forked, APrefetcherOfTheParentIsRefusedAndLetGo) {
             }),
             "right");
   EXPECT_TRUE(at::equal(prefetcher->take(), expected_));
-  // Its thread waits for work now, at most forks: what it waits at cannot be ended either.
+  // Its thread now waits for work, at most forks; the condition that it waits on cannot be destroyed either.
   for (int k = 0; k < 4; ++k) {
     EXPECT_EQ(in_forked_child([&] {
                 prefetcher.reset();

@@ -1,4 +1,4 @@
-/// Named tables on a disk that is full, or fills: a file system of 4 MiB in memory, in a child of its own.
+/// Named tables on a disk that is full or fills up: a file system of 4 MiB in memory, in a child process.
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ bool write_file(const char* path, const std::string& text) {
   return static_cast<bool>(file.flush());
 }
 
-/// Root may mount by itself; anyone else where the system has namespaces of users.
+/// Root may mount directly; other users can on systems with user namespaces.
 bool mount_disk(const std::string& folder) {
   const auto user = std::to_string(::geteuid()), group = std::to_string(::getegid());
   if (::unshare(CLONE_NEWNS) != 0) {
@@ -54,7 +54,7 @@ bool mount_disk(const std::string& folder) {
 
 class FullDisk : public testing::Test {
  protected:
-  /// What `work` returns, with the small disk at folder(); skips the test where none can be had.
+  /// Returns what `work` returns, with the small disk at folder(). Skips the test if there is no such disk.
   std::string on_small_disk(const std::function<std::string()>& work) {
     return test::in_child([&] {
       if (!mount_disk(folder())) return std::string("no disk: ") + std::strerror(errno);
@@ -62,10 +62,10 @@ class FullDisk : public testing::Test {
     });
   }
   [[nodiscard]] std::string folder() const { return folder_.path().string(); }
-  [[nodiscard]] Home home(Space space) const {
+  [[nodiscard]] TableOptions home(Space space) const {
     return {.placement = Placement::mapped, .file = folder() + "/table.npy", .space = space};
   }
-  /// What others write meanwhile: all that is left. Returns its bytes.
+  /// Fills the rest of the disk, as other processes may meanwhile. Returns its bytes.
   [[nodiscard]] std::int64_t fill_rest() const {
     const Descriptor file(::open((folder() + "/others").c_str(), O_CREAT | O_WRONLY, 0600));
     const std::string block(4096, 'x');
@@ -81,7 +81,7 @@ class FullDisk : public testing::Test {
   if (std::string_view(answer).starts_with("no disk")) \
   GTEST_SKIP() << "no file system can be mounted: " << (answer)
 
-TEST_F(FullDisk, ThatFillsDuringAFillLeavesTheTableWhole) {
+TEST_F(FullDisk, LeavesTheTableWholeIfItFillsDuringAFill) {
   const auto answer = on_small_disk([&] {
     bool is_first = true;
     const ByPieces fill = [&](at::Tensor& rows, std::int64_t) {
@@ -112,14 +112,14 @@ TEST_F(FullDisk, RefusesATableThatDoesNotFitAndKeepsNothingOfIt) {
     return std::to_string(left) + " file, " + error;
   });
   NEEDS_DISK(answer);
-  EXPECT_THAT(answer, StartsWith("1 file, 'table.npy' cannot be made"));
+  EXPECT_THAT(answer, StartsWith("1 file, 'table.npy' cannot be created"));
   EXPECT_THAT(answer, HasSubstr("3076096 bytes"));
 }
 
 TEST_F(FullDisk, IsTakenAtOnceUnlessTheCallerAsksForASparseFile) {
   const auto blocks = [&](std::optional<Space> space) {
     return on_small_disk([&] {
-      Home where{.placement = Placement::mapped, .file = folder() + "/table.npy"};
+      TableOptions where{.placement = Placement::mapped, .file = folder() + "/table.npy"};
       if (space) where.space = *space;
       (void)Table::empty({kTableRows, kTableDim}, at::kFloat, where);
       struct stat found {};

@@ -1,4 +1,4 @@
-/// A GPU that has less memory for LibTorch's tensors.
+/// Limits a GPU's memory for LibTorch's tensors.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -9,7 +9,7 @@
 
 namespace speedtorch::test {
 
-/// Leaves LibTorch so much of the first GPU's memory beyond what it holds now, for as long as it lives.
+/// While it lives, leaves LibTorch this much of the first GPU's memory beyond what it holds now.
 class GpuCap {
  public:
   explicit GpuCap(std::int64_t bytes) {

@@ -1,4 +1,4 @@
-/// Fixtures of tests that need one GPU, or two: skipped where there are fewer.
+/// Fixtures of tests that need one or two GPUs; skipped if there are fewer.
 #pragma once
 
 #include <ATen/Context.h>

@@ -1,4 +1,4 @@
-/// Work in a process of its own, for what a process cannot take back: its limits, its user, its groups.
+/// Runs work in a child process, for changes that a process cannot undo: its limits, its user, its groups.
 #pragma once
 
 #include <signal.h>
@@ -15,8 +15,8 @@
 
 namespace speedtorch::test {
 
-/// What `work` returns as text, or "threw: " and the message, or how the child ended. The child has one
-/// thread: `work` must not use LibTorch's.
+/// Returns what `work` returns as text, or "threw: " and the message, or how the child ended. The child has
+/// one thread, so `work` must not use LibTorch's.
 template <class Work>
 std::string in_child(Work work) {
   std::array<int, 2> ends{};
@@ -44,8 +44,8 @@ std::string in_child(Work work) {
   return answer;
 }
 
-/// For work that may hang or use LibTorch: "right", "wrong", "threw", or how the child was ended: by a signal
-/// where it hangs.
+/// For work that may hang or use LibTorch. Returns "right", "wrong", "threw", or how the child was ended (by
+/// a signal if it hangs).
 inline std::string in_forked_child(const std::function<bool()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -69,7 +69,7 @@ inline std::string in_forked_child(const std::function<bool()>& work) {
   return "hung";
 }
 
-/// In a child: it can start no thread from now on. @returns false where that cannot be
+/// In a child: forbids it to start threads. @returns false if that is impossible
 inline bool take_away_threads() {
   constexpr uid_t nobody = 65534;  // root has no such limit
   if (::geteuid() == 0 && ::setuid(nobody) != 0) return false;

@@ -1,4 +1,4 @@
-/// A program that put off the loading of LibTorch's CUDA library, and then let LibTorch look for it first.
+/// A program that postpones loading LibTorch's CUDA library and then makes LibTorch look for it first.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-/// The loop of a program that Python tests drive by lines.
+/// The loop of a program that Python tests drive line by line.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace speedtorch {
 
-/// One line of answer, `answer(line)`, for each line that comes in; "error: ..." where it throws.
+/// Answers each line of input with `answer(line)`, or with "error: ..." if it throws.
 template <class Answer>
 int answer_lines(Answer answer) {
   for (std::string line; std::getline(std::cin, line);) {

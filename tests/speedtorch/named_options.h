@@ -1,4 +1,4 @@
-/// An optimizer's options from words, for the programs that Python tests speak with.
+/// Parses an optimizer's options for the programs that Python tests drive.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace speedtorch {
 
-/// "name=number ..." up to the end of the stream, or to the word `until`.
+/// Reads "name=number ..." up to the end of the stream, or to the word `until`.
 inline std::map<std::string, double> read_options(std::istream& words, const std::string& until = {}) {
   std::map<std::string, double> given;
   for (std::string word; words >> word && word != until;) {
@@ -24,7 +24,7 @@ inline std::map<std::string, double> read_options(std::istream& words, const std
   return given;
 }
 
-/// @throws std::invalid_argument for a word that is no option of the optimizer
+/// @throws std::invalid_argument for a word that is not an option of the optimizer
 template <class Options>
 Options options_from(std::map<std::string, double> given) {
   Options options;

@@ -1,4 +1,4 @@
-/// What this process has of memory and of files, in numbers of the kernel.
+/// This process's memory and files, in the kernel's numbers.
 #pragma once
 
 #include <unistd.h>
@@ -14,20 +14,20 @@
 
 namespace speedtorch::test {
 
-/// False under AddressSanitizer, which keeps freed memory and takes more beside what it gives.
+/// False under AddressSanitizer, which keeps freed memory and allocates more than the program asks for.
 inline bool memory_is_the_programs() { return !stbench::test::under_address_sanitizer(); }
 
-/// Bytes in memory, exactly (what /proc/self/status says of it is counted in batches).
-/// @throws std::bad_optional_access where the kernel does not say, so that no test compares two unknowns
+/// Resident bytes, exact (/proc/self/status counts them in batches).
+/// @throws std::bad_optional_access if the kernel does not say, so that no test compares two unknowns
 inline std::int64_t resident_bytes() { return SystemFiles().bytes("/proc/self/smaps_rollup", "Rss").value(); }
 
-/// Bytes of addresses.
+/// Bytes of address space.
 inline std::int64_t mapped_bytes() { return SystemFiles().bytes("/proc/self/status", "VmSize").value(); }
 
-/// The most bytes that were in memory since forget_peak().
+/// The maximum of resident bytes since forget_peak().
 inline std::int64_t peak_bytes() { return SystemFiles().bytes("/proc/self/status", "VmHWM").value(); }
 
-/// @throws std::ios_base::failure where the kernel refuses
+/// @throws std::ios_base::failure if the kernel refuses
 inline void forget_peak() {
   std::ofstream file;
   file.exceptions(std::ios::failbit | std::ios::badbit);

@@ -1,11 +1,11 @@
-/// What an act is refused with.
+/// The message of an expected exception.
 #pragma once
 
 #include <string>
 
 namespace speedtorch {
 
-/// The message of the Refusal that `act` throws.
+/// Returns the message of the Refusal that `act` throws.
 template <class Refusal, class Act>
 std::string refusal(Act act) {
   try {

@@ -7,7 +7,7 @@
 
 namespace speedtorch::test {
 
-/// The host, or what SPEEDTORCH_TEST_DEVICE names (tests/emulated_gpu/CMakeLists.txt).
+/// The host, or the device in SPEEDTORCH_TEST_DEVICE (tests/emulated_gpu/CMakeLists.txt).
 inline at::Device test_device() {
   const char* const name = std::getenv("SPEEDTORCH_TEST_DEVICE");
   return name == nullptr ? at::Device(at::kCPU) : at::Device(name);

@@ -21,8 +21,7 @@ TEST(Threads, EveryItemIsDoneOnce) {
   for (const auto& count : done) EXPECT_EQ(count, 1);
 }
 
-/// at::parallel_for compiled without OpenMP is a loop on one thread, and everything but the speed is as it
-/// should be.
+/// Without OpenMP, at::parallel_for is a loop on one thread, and nothing but the speed shows it.
 TEST(Threads, AreReallySeveral) {
   std::thread([] {
     set_threads(2, {});
@@ -37,7 +36,7 @@ TEST(Threads, AreReallySeveral) {
 }
 
 TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
-  // In a thread of its own, so that the test's own affinity stays.
+  // In its own thread, so that the test's own affinity stays.
   std::thread([] {
     cpu_set_t allowed;
     ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
@@ -56,7 +55,7 @@ TEST(Threads, AreAsManyAsAskedAndPinnedWhereAsked) {
   }).join();
 }
 
-TEST(Threads, OfACallerAreItsOwn) {
+TEST(Threads, ACallersThreadsAreItsOwn) {
   std::thread([] {
     cpu_set_t allowed;
     ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);

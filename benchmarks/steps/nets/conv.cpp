@@ -8,7 +8,7 @@
 namespace stbench {
 namespace {
 
-/// As that of examples/digits, on images of twice the side, but smooth (net.h).
+/// The net of examples/digits on images of twice the side, but smooth (net.h).
 const RegisterNet registration{{
     .name = "conv",
     .summary = "16x16 images, convolutions of 16 and 32 channels, pooling, one linear layer",

@@ -10,8 +10,8 @@ const RegisterMethod registration{{
     .name = "advanced",
     .summary = "LibTorch: w = a[i], a[i] = w",
     .role = harness::Role::libtorch,
-    .to = [](Arena& arena, int set) { arena.deliver(arena.table().index({arena.index(set)})); },
-    .from = [](Arena& arena, int set) { arena.table().index_put_({arena.index(set)}, arena.download(set)); },
+    .to = [](Operands& in, int set) { in.deliver(in.table().index({in.index(set)})); },
+    .from = [](Operands& in, int set) { in.table().index_put_({in.index(set)}, in.download(set)); },
 }};
 
 }  // namespace

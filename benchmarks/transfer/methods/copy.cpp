@@ -11,12 +11,13 @@ const RegisterMethod registration{{
     .role = harness::Role::ceiling,
     .pattern = Pattern::contiguous,
     .to =
-        [](Arena& arena, int set) {
-          for (const auto& piece : arena.pieces(set)) piece.model.copy_(piece.host, /*non_blocking=*/true);
+        [](Operands& operands, int set) {
+          for (const auto& piece : operands.pieces(set)) piece.model.copy_(piece.host, /*non_blocking=*/true);
         },
     .from =
-        [](Arena& arena, int set) {
-          for (const auto& piece : arena.pieces(set)) piece.host.copy_(piece.values, /*non_blocking=*/true);
+        [](Operands& operands, int set) {
+          for (const auto& piece : operands.pieces(set))
+            piece.host.copy_(piece.values, /*non_blocking=*/true);
         },
 }};
 

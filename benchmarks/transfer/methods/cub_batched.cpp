@@ -4,20 +4,20 @@
 namespace stbench {
 namespace {
 
-CubRows& cub_rows(Arena& arena) {
-  return arena.kept<CubRows>([&] { return CubRows(arena); });
+CubRows& cub_rows(Operands& operands) {
+  return operands.kept<CubRows>([&] { return CubRows(operands); });
 }
 
-/// A buffer a row, without a check of the index: what the CUDA toolkit offers for many small copies.
+/// One buffer per row: what the CUDA toolkit offers for many small copies. It does not check the index.
 const RegisterMethod registration{{
     .name = "cub_batched",
     .summary = "peer: cub::DeviceMemcpy::Batched, a buffer a row",
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "cells on a GPU",
-    .applies = rows_move_on_a_gpu,
-    .to = [](Arena& arena, int set) { cub_rows(arena).gather(arena, set); },
-    .from = [](Arena& arena, int set) { cub_rows(arena).scatter(arena, set); },
+    .supports = rows_move_on_a_gpu,
+    .to = [](Operands& operands, int set) { cub_rows(operands).gather(operands, set); },
+    .from = [](Operands& operands, int set) { cub_rows(operands).scatter(operands, set); },
 }};
 
 }  // namespace

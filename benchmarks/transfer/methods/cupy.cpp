@@ -1,4 +1,4 @@
-#include "benchmarks/peers/peers.h"
+#include "benchmarks/transfer/peer_cell.h"
 
 namespace stbench {
 namespace {
@@ -9,7 +9,7 @@ const RegisterMethod registration{[] {
   auto method =
       peer_method("cupy", "peer: Python's CuPy over pinned memory, as SpeedTorch did it (needs a GPU)");
   method.where = "pinned tables with a GPU";
-  method.applies = rows_cross_the_link;
+  method.supports = rows_cross_the_link;
   return method;
 }()};
 

@@ -6,18 +6,19 @@
 namespace stbench {
 namespace {
 
-/// Where each bag begins, when each has one row; the same for all sets of an arena.
+/// The first row of each bag, if each has one row; the same for all sets.
 struct BagsOfOne {
   at::Tensor begins;
 };
 
-const at::Tensor& bags_of_one(Arena& arena) {
-  const auto& index = arena.index(0);
-  return arena.kept<BagsOfOne>([&] { return BagsOfOne{at::arange(index.numel(), index.options())}; }).begins;
+const at::Tensor& bags_of_one(Operands& operands) {
+  const auto& index = operands.index(0);
+  return operands.kept<BagsOfOne>([&] { return BagsOfOne{at::arange(index.numel(), index.options())}; })
+      .begins;
 }
 
-/// The operation of recommenders (FBGEMM's kernel on a CPU that it has one for), given bags of one row: a sum
-/// with zero, so equal as a number.
+/// The operation of recommenders (FBGEMM's kernel on CPUs that it supports), given bags of one row. Each row
+/// is added to zero, so results are equal as numbers, not in every bit.
 const RegisterMethod registration{{
     .name = "embedding_bag",
     .summary = "peer: LibTorch's embedding_bag (FBGEMM) of bags of one row, to only",
@@ -25,16 +26,16 @@ const RegisterMethod registration{{
     .asked_only = true,
     .equality = Equality::numbers,
     .where = "direction to of floating dtypes",
-    .applies =
-        [](const reports::Identity& id) {
-          const auto dtype = shape_of(id).dtype;
-          return id.direction == "to" && at::isFloatingType(dtype) && rows_move_on_the_model_device(id);
+    .supports =
+        [](const TransferCase& one) {
+          return one.direction == Direction::to && at::isFloatingType(one.shape().dtype) &&
+                 rows_move_on_the_model_device(one);
         },
     .to =
-        [](Arena& arena, int set) {
+        [](Operands& operands, int set) {
           constexpr std::int64_t sum = 0;
-          arena.deliver(std::get<0>(at::_embedding_bag_forward_only(arena.table(), arena.index(set),
-                                                                    bags_of_one(arena), false, sum)));
+          operands.deliver(std::get<0>(at::_embedding_bag_forward_only(operands.table(), operands.index(set),
+                                                                       bags_of_one(operands), false, sum)));
         },
 }};
 

@@ -5,17 +5,17 @@
 namespace stbench {
 namespace {
 
-/// The row numbers as an index of every element, without a copy.
+/// Expands the row numbers to an index of every element, without a copy.
 at::Tensor of_every_element(const at::Tensor& index, const at::Tensor& rows) {
   return index.unsqueeze(1).expand(rows.sizes());
 }
 
-/// With such an index scatter_ adds floating rows to zero, which changes a NaN's bits and the sign of -0; and
-/// LibTorch 2.11 takes the index for int64 where it is not, without a word.
-std::string refused(const reports::Identity& id) {
-  if (id.index_dtype == "int32")
+/// With such an index scatter_ adds floating rows to zero, which changes a NaN's bits and the sign of -0.
+/// LibTorch 2.11 reads every index as int64, also an int32 one, without an error.
+std::string gather_skip_reason(const TransferCase& one) {
+  if (one.index_dtype == at::kInt)
     return "LibTorch's gather returns wrong rows for expanded int32 indices; use --index-dtype int64";
-  if (id.direction == "to" || !at::isFloatingType(shape_of(id).dtype)) return {};
+  if (!one.writes() || !at::isFloatingType(one.shape().dtype)) return {};
   return "scatter_ does not keep the bits of floating rows, and bits are compared; use --row-bytes for such "
          "rows";
 }
@@ -27,17 +27,17 @@ const RegisterMethod registration{{
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "every cell",
-    .refuses = refused,
+    .skip_reason = gather_skip_reason,
     .to =
-        [](Arena& arena, int set) {
-          at::gather_out(arena.gathered(), arena.table(), 0,
-                         of_every_element(arena.index(set), arena.gathered()));
-          arena.upload();
+        [](Operands& operands, int set) {
+          at::gather_out(operands.gathered(), operands.table(), 0,
+                         of_every_element(operands.index(set), operands.gathered()));
+          operands.upload();
         },
     .from =
-        [](Arena& arena, int set) {
-          const auto& values = arena.download(set);
-          arena.table().scatter_(0, of_every_element(arena.index(set), values), values);
+        [](Operands& operands, int set) {
+          const auto& values = operands.download(set);
+          operands.table().scatter_(0, of_every_element(operands.index(set), values), values);
         },
 }};
 

@@ -4,26 +4,28 @@
 namespace stbench {
 namespace {
 
-std::string refuses(const reports::Identity& id) {
-  if (id.direction == "to") return "";
-  return "hybrid only goes to the GPU: kernels write host memory at 0.96 of the copy engine's rate, so "
-         "nothing is "
-         "left to share; use --direction to, or --method speedtorch";
+std::string hybrid_skip_reason(const TransferCase& one) {
+  if (one.direction == Direction::to) return "";
+  return "hybrid only gathers to the GPU, because kernels write host memory at 0.96 of the copy engine's "
+         "rate; "
+         "use --direction to, or --method speedtorch";
 }
 
-/// Rows from pinned memory on both ways at once. The split is measured at the arena's first call.
+/// Kernels and the copy engine move rows from pinned memory at the same time. The first call measures the
+/// split.
 const RegisterMethod registration{{
     .name = "hybrid",
     .summary = "this library: kernels and the copy engine share the rows (pinned memory to a GPU)",
     .role = harness::Role::ours,
-    .applies = rows_cross_the_link,
-    .refuses = refuses,
+    .supports = rows_cross_the_link,
+    .skip_reason = hybrid_skip_reason,
     .to =
-        [](Arena& arena, int set) {
+        [](Operands& operands, int set) {
           using speedtorch::HybridGather;
-          auto& hybrid = arena.kept<HybridGather>(
-              [&] { return HybridGather(arena.table(), arena.host_table(), arena.model().size(0)); });
-          hybrid.gather(arena.index(set), arena.host_index(set), arena.model());
+          auto& hybrid = operands.kept<HybridGather>([&] {
+            return HybridGather(operands.table(), operands.host_table(), operands.model().size(0));
+          });
+          hybrid.gather(operands.index(set), operands.host_index(set), operands.model());
         },
 }};
 

@@ -4,16 +4,17 @@
 namespace stbench {
 namespace {
 
-/// The loop that the manual of io_uring leads to; without a check of the index.
+/// The loop of the io_uring manual. It does not check the index.
 const RegisterMethod registration{{
     .name = "io_uring",
     .summary = "peer: a plain io_uring loop, a read a row, to only",
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "mapped tables, direction to",
-    .applies = reads_a_file,
-    .refuses = [](const reports::Identity&) { return RingLoop::refusal(); },
-    .to = [](Arena& arena, int set) { arena.kept<RingLoop>([] { return RingLoop(); }).gather(arena, set); },
+    .supports = reads_a_file,
+    .skip_reason = [](const TransferCase&) { return RingLoop::refusal(); },
+    .to = [](Operands& operands,
+             int set) { operands.kept<RingLoop>([] { return RingLoop(); }).gather(operands, set); },
 }};
 
 }  // namespace

@@ -4,21 +4,21 @@
 namespace stbench {
 namespace {
 
-MemcpyBatchRows& batch_rows(Arena& arena) {
-  return arena.kept<MemcpyBatchRows>([&] { return MemcpyBatchRows(arena); });
+MemcpyBatchRows& batch_rows(Operands& operands) {
+  return operands.kept<MemcpyBatchRows>([&] { return MemcpyBatchRows(operands); });
 }
 
-/// A copy of the copy engine for each row: 4-7 GB/s below 28 KiB a row on an H100, so a row for the table.
+/// One copy of the copy engine per row (published: 4-7 GB/s for rows below 28 KiB on an H100).
 const RegisterMethod registration{{
     .name = "memcpy_batch",
     .summary = "peer: cudaMemcpyBatchAsync, a copy a row",
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "cells on a GPU",
-    .applies = rows_move_on_a_gpu,
-    .refuses = [](const reports::Identity&) { return memcpy_batch_refuses(); },
-    .to = [](Arena& arena, int set) { batch_rows(arena).gather(arena, set); },
-    .from = [](Arena& arena, int set) { batch_rows(arena).scatter(arena, set); },
+    .supports = rows_move_on_a_gpu,
+    .skip_reason = [](const TransferCase&) { return memcpy_batch_skip_reason(); },
+    .to = [](Operands& operands, int set) { batch_rows(operands).gather(operands, set); },
+    .from = [](Operands& operands, int set) { batch_rows(operands).scatter(operands, set); },
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "benchmarks/peers/peers.h"
+#include "benchmarks/transfer/peer_cell.h"
 
 namespace stbench {
 namespace {

@@ -4,14 +4,14 @@
 namespace stbench {
 namespace {
 
-/// The system call that reads a piece of a file, once a row.
+/// One system call per row.
 const RegisterMethod registration{{
     .name = "pread",
     .summary = "peer: a pread a row, on all threads, to only",
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "mapped tables, direction to",
-    .applies = reads_a_file,
+    .supports = reads_a_file,
     .to = pread_rows,
 }};
 

@@ -10,11 +10,13 @@ const RegisterMethod registration{{
     .name = "speedtorch",
     .summary = "this library: gather_rows, scatter_rows",
     .role = harness::Role::ours,
-    .applies = [](const reports::Identity& id) { return rows_move_on_the_model_device(id); },
-    .to = [](Arena& arena,
-             int set) { speedtorch::gather_rows(arena.table(), arena.index(set), arena.model()); },
-    .from = [](Arena& arena,
-               int set) { speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set)); },
+    .supports = rows_move_on_the_model_device,
+    .to = [](Operands& operands,
+             int set) { speedtorch::gather_rows(operands.table(), operands.index(set), operands.model()); },
+    .from =
+        [](Operands& operands, int set) {
+          speedtorch::scatter_rows(operands.table(), operands.index(set), operands.values(set));
+        },
 }};
 
 }  // namespace

@@ -4,8 +4,8 @@
 namespace stbench {
 namespace {
 
-/// This project's kernels on so many of the GPU's multiprocessors: how few are enough for the link. Those
-/// left over are the model's, or another direction's at the same time.
+/// This project's kernels on at most `sms` of the GPU's multiprocessors, to find how few saturate the link.
+/// The rest is free for the model, or for the other direction at the same time.
 Method within(int sms) {
   const speedtorch::RowsOptions options{.max_sms = sms, .workspace = {}};
   return {.name = "speedtorch_" + std::to_string(sms) + "sm",
@@ -13,14 +13,15 @@ Method within(int sms) {
           .role = harness::Role::ours,
           .asked_only = true,
           .where = "cells on a GPU",
-          .applies = rows_move_on_a_gpu,
+          .supports = rows_move_on_a_gpu,
           .to =
-              [options](Arena& arena, int set) {
-                speedtorch::gather_rows(arena.table(), arena.index(set), arena.model(), options);
+              [options](Operands& operands, int set) {
+                speedtorch::gather_rows(operands.table(), operands.index(set), operands.model(), options);
               },
           .from =
-              [options](Arena& arena, int set) {
-                speedtorch::scatter_rows(arena.table(), arena.index(set), arena.values(set), options);
+              [options](Operands& operands, int set) {
+                speedtorch::scatter_rows(operands.table(), operands.index(set), operands.values(set),
+                                         options);
               }};
 }
 

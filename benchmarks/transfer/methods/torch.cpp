@@ -1,14 +1,14 @@
-#include "benchmarks/peers/peers.h"
+#include "benchmarks/transfer/peer_cell.h"
 
 namespace stbench {
 namespace {
 
-/// LibTorch's best known way as Python calls it: what its interpreter and its own wheel cost or gain.
+/// LibTorch's best known way, called from Python: shows what the interpreter and its wheel cost or gain.
 const RegisterMethod registration{[] {
   auto method = peer_method("torch", "peer: Python's torch, index_select(out=), index_copy_");
-  method.refuses = [here = method.refuses](const reports::Identity& id) {
-    const auto reason = index_copy_refuses(id);
-    return reason.empty() ? here(id) : reason;
+  method.skip_reason = [here = method.skip_reason](const TransferCase& one) {
+    const auto reason = index_copy_skip_reason(one);
+    return reason.empty() ? here(one) : reason;
   };
   return method;
 }()};

@@ -20,7 +20,7 @@ Reports of one program on one machine count as processes of one measurement; --e
 
 
 class UsageError(Exception):
-    """What the user can mend; the text is one to three lines."""
+    """A mistake of the user; the text has one to three lines."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +48,7 @@ def parse(arguments):
 
 
 def kinds():
-    """(title, how it is made) of each figure. Altair takes most of a second to load: a mistake is said before."""
+    """(title, make function) of each figure. Altair takes most of a second to load, so mistakes are reported before."""
     from charts.figures import glance, memory, published, samples, sweeps
     return (("Where the table lives", glance.make), ("Bandwidth by row width", sweeps.by_width),
             ("Bandwidth by batch", sweeps.by_batch), ("Latency of small batches", sweeps.latency),
@@ -57,7 +57,7 @@ def kinds():
 
 
 def figures_of(found):
-    """The figures, and (title, why) of those that there are none of."""
+    """The figures, and (title, reason) of those left out."""
     made, missing = [], []
     for title, make in kinds():
         figure, why = make(found)
@@ -69,7 +69,7 @@ def figures_of(found):
 
 
 def write_whole(path, content):
-    """The file is there whole or not at all."""
+    """Writes the file whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
@@ -111,7 +111,7 @@ def run(arguments):
 
 
 def main(arguments):
-    """Exit status 2 for what the user can mend, with one to three lines that say it."""
+    """Exit status 2 for a mistake of the user, with a message of one to three lines."""
     try:
         run(arguments)
     except (UsageError, reports.ReportError) as error:

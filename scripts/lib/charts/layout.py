@@ -1,4 +1,4 @@
-"""The two layouts that all figures share: lines over an axis with their names at the end, and rows with their names
+"""The two layouts of all figures: lines over an axis with their names at the end, and rows with their names
 in front. Each is one panel; a figure is one or more of them, on the same scales.
 
 Texts of a report reach a chart as values of its data or as plain titles. Field names and expressions are all ours.
@@ -43,7 +43,7 @@ class Picture:
     right: int = 0
 
     def padding(self):
-        """Room for letters that are wider than those measured with: up to 1.3 px each, seen with DejaVu Sans Bold."""
+        """Room for letters wider than the measured ones: up to 1.3 px each, seen with DejaVu Sans Bold."""
         return {"left": 8 + 1.3 * self.left, "right": 10 + 1.3 * self.right, "top": 6, "bottom": 6}
 
 
@@ -66,7 +66,7 @@ class Line:
 
 
 def layer(rows, mark, **encoding):
-    """One mark, (kind, properties), for each of the rows; silent for a screen reader unless it says otherwise."""
+    """One mark, (kind, properties), per row; hidden from screen readers unless it says otherwise."""
     kind, properties = mark
     return getattr(alt.Chart(alt.Data(values=rows)), f"mark_{kind}")(**{"aria": False, **properties}).encode(**encoding)
 
@@ -102,7 +102,7 @@ def line_layers(line, enc_x, enc_y):
 
 
 def points(rows, look, hollow, enc_x, enc_y):
-    """Dots that say what they are; hollow where the number is doubtful."""
+    """Dots with a description; hollow if the number is doubtful."""
     size = 44 if look.width > 2 else 30
     mark = {"shape": look.shape, "size": size, "stroke": look.colour, "strokeWidth": 1.3, "aria": True,
             "fill": theme.PAPER if hollow else look.colour, "opacity": 1}
@@ -146,7 +146,7 @@ def row_panel(title, rows, x, words, width=200, bars=True):
 
 
 def by_look(data, wanted):
-    """The rows that `wanted` accepts, together by how they look."""
+    """The rows that `wanted` accepts, grouped by their look."""
     found = {}
     for one in data:
         if wanted(one["row"]):

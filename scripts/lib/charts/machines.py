@@ -1,4 +1,4 @@
-"""The cases of several reports, put together: processes of one program on one machine are one set of figures."""
+"""Combines the cases of several reports: processes of one program on one machine give one set of figures."""
 
 import json
 import statistics
@@ -27,11 +27,15 @@ class Measured:
 
     @property
     def row_bytes(self):
-        """Of one row; of a dtype that is not known, what was moved, by the batch."""
+        """Bytes per row; for an unknown dtype, the moved bytes over the batch."""
         if self.dtype in ITEM_BYTES:
             return self.dim * ITEM_BYTES[self.dtype]
         parts = 2 if self.direction in ("sum", "round_trip") else 1
         return self.cases[0]["payload_bytes"] // (parts * max(1, self.batch))
+
+    @property
+    def role(self):
+        return self.cases[0]["role"]
 
     @property
     def payload(self):
@@ -39,11 +43,11 @@ class Measured:
 
     @property
     def is_unstable(self):
-        """In most of the processes."""
+        """True if it holds in most of the processes."""
         return 2 * sum(case["status"] == "unstable" for case in self.cases) > len(self.cases)
 
     def middle(self, column):
-        """The median over the processes; None where none of them has the column."""
+        """The median over the processes; None if none of them has the column."""
         values = [case[column] for case in self.cases if case.get(column) is not None]
         return statistics.median(values) if values else None
 
@@ -52,7 +56,7 @@ class Measured:
         return self.middle("median_s")
 
     def interval(self):
-        """(low, high) in seconds: over processes the range of their medians, of a single one its 95 % interval."""
+        """(low, high) in seconds: the range of the processes' medians, or the 95 % interval of a single process."""
         if len(self.cases) > 1:
             medians = [case["median_s"] for case in self.cases]
             return min(medians), max(medians)
@@ -60,7 +64,7 @@ class Measured:
         return case["ci_low_s"], case["ci_high_s"]
 
     def speed(self, seconds):
-        """GB/s at so many seconds an operation."""
+        """GB/s at this many seconds per operation."""
         return None if not seconds else self.payload / seconds / 1e9
 
     @property
@@ -98,7 +102,7 @@ class Machine:
 
 
 def has_figures(case):
-    """A time, or of the memory suite what is resident."""
+    """A time; in the memory suite the resident bytes."""
     return bool(case["resident_bytes"] or case["device_bytes"]) if case["suite"] == "memory" else \
         bool(case["median_s"] and case["payload_bytes"])
 
@@ -113,7 +117,7 @@ def text_of(value):
 
 
 def load(paths):
-    """[(name, report)] of the files; a report that stands among them twice is refused."""
+    """[(name, report)] of the files; a report that is given twice is refused."""
     loaded, seen = [], {}
     for path in paths:
         report = reports.read(path)
@@ -127,7 +131,7 @@ def load(paths):
 
 
 def check_once(path, report):
-    """A case that stands twice in one report would be drawn as two processes."""
+    """Refuses a case that is twice in one report, because it would be drawn as two processes."""
     axes = [*reports.IDENTITY, *AXES, *report["axes"]]
     seen = {}
     for position, case in enumerate(report["cases"]):
@@ -138,14 +142,14 @@ def check_once(path, report):
 
 
 def sameness(report):
-    """What two reports have in common where they are processes of one program on one machine."""
+    """The properties that two reports share if they are processes of one program on one machine."""
     build = report["environment"].get("build", {})
     return json.dumps([reports.machine_of(report["environment"]),
                        *(build.get(name) for name in ("flags", "compiler_version", "git_dirty"))])
 
 
 def gather(loaded, each=False):
-    """The machines of the reports in their order; with `each`, every report by itself."""
+    """The machines of the reports in order; with `each`, each report separately."""
     machines = {}
     for position, (name, report) in enumerate(loaded):
         key = position if each else sameness(report)
@@ -162,7 +166,7 @@ def letter_of(position):
 
 
 def name_of(report):
-    """`AMD EPYC, 2 cores, 2026-11-21`, as far as the report says it."""
+    """`AMD EPYC, 2 cores, 2026-11-21`, as far as the report has it."""
     cpu, cuda = (report["environment"].get(name, {}) for name in ("cpu", "cuda"))
     gpus = cuda.get("names") if isinstance(cuda.get("names"), list) else []
     cores = cpu.get("cores_allowed")

@@ -1,5 +1,5 @@
-"""The page: one file of HTML with its style, its drawings and a script of its own; it fetches nothing and runs nothing
-else, which its content security policy makes the browser see to."""
+"""The page: one HTML file with its style, drawings and script. Its content security policy makes the browser refuse to fetch
+or run anything else."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def source_of(text):
-    """How the policy names an inline style or script."""
+    """The name of an inline style or script in the policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -39,7 +39,7 @@ def folded(summary, content, is_open=False):
 
 
 class Page:
-    """Puts the parts together; drawings are numbered in the order of the page."""
+    """Joins the parts; drawings are numbered in the order of the page."""
 
     def __init__(self, machines, figures, missing):
         self.machines, self.figures, self.missing = machines, figures, missing

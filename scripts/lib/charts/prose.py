@@ -1,8 +1,7 @@
-"""What the page says in words: what to do on this machine, what to be careful with, how it was measured."""
+"""The texts of the page: what to do on this machine, the caveats, how it was measured."""
 
 from collections import Counter
 
-import reports
 from charts.slices import main_shape, of_shape
 from charts.words import PAGES, clean, counted, listed, listed_case, percent, rank, rate, times
 
@@ -29,9 +28,9 @@ def fastest(cases, wanted):
 
 
 def gain(cases, ours):
-    """How many times as fast ours is as LibTorch's best in the tensor that it would use by itself, else in ours."""
+    """Our speed over that of LibTorch's best in its own tensor, or else in our placement."""
     for placement in ("libtorch", ours.placement):
-        theirs = fastest(cases, lambda case: case.method in reports.LIBTORCH and case.direction == ours.direction
+        theirs = fastest(cases, lambda case: case.role == "libtorch" and case.direction == ours.direction
                          and case.placement == placement)  # noqa: B023
         if theirs:
             return theirs.seconds / ours.seconds
@@ -39,11 +38,11 @@ def gain(cases, ours):
 
 
 def best_place(cases):
-    """{direction: our fastest case} in the placement where looking up and writing back together take least, or in a
-    simpler one that is as good as that."""
+    """{direction: our fastest case} in the placement where gather and scatter together take least, or in a simpler
+    placement that is as good."""
     places = {}
     for case in cases:
-        if case.method in reports.OURS and case.direction in VERBS:
+        if case.role == "ours" and case.direction in VERBS:
             there = places.setdefault((case.device, case.placement), {})
             if case.direction not in there or case.seconds < there[case.direction].seconds:
                 there[case.direction] = case
@@ -80,7 +79,7 @@ def memory_headline(machine):
 
 
 def headline_about(machine):
-    """The table that the sentence is about, and how near the speeds are to what the memory can do."""
+    """The table that the sentence is about, and the speeds as a share of the memory's ceiling."""
     wanted = main_shape(machine)
     if not wanted:
         return ""
@@ -100,7 +99,7 @@ def named_reports(machine):
 
 
 def warnings_of(machine):
-    """What the reports themselves warn of, and what one should know of them."""
+    """The warnings of the reports, and the caveats about them."""
     found = []
     for name, report in named_reports(machine):
         found += [f"{clean(name)}: {clean(warning)}" for warning in report["warnings"]]
@@ -132,7 +131,7 @@ def grouped_reasons(machine, status):
 
 
 def unstable_rows(machine):
-    """(how many cases were unstable, a line for each: in how many processes, and the first reason)."""
+    """(number of unstable cases, one line per case with its number of processes and the first reason)."""
     lines = {}
     for _, report in named_reports(machine):
         for case in report["cases"]:

@@ -1,4 +1,4 @@
-"""Figures as SVG and PNG: Vega-Lite is compiled and drawn here, so that nothing of it is left to run in a page."""
+"""Figures as SVG and PNG. Vega-Lite is compiled and drawn here, so the page runs none of it."""
 
 import re
 import struct
@@ -24,7 +24,7 @@ SCALE = 1.5  # of a PNG
 
 
 class DrawingError(Exception):
-    """A drawing holds what it must not; the text says what."""
+    """A drawing contains something forbidden; the text says what."""
 
 
 def spec_of(chart, padding, background="transparent"):
@@ -32,7 +32,7 @@ def spec_of(chart, padding, background="transparent"):
 
 
 def checked(svg):
-    """The drawing as text again, after a look at every element of it."""
+    """The drawing as text, after a check of each element."""
     ElementTree.register_namespace("", SVG[1:-1])
     root = ElementTree.fromstring(svg)
     for element in root.iter():
@@ -48,7 +48,7 @@ def checked(svg):
 
 
 def rounded(numbers):
-    """With two places: a hundredth of a pixel is seen by nobody, and the same on every machine."""
+    """Rounds to two places: invisible, and the same on each machine."""
     return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", lambda match: f"{round(float(match[0]), 2):g}", numbers)
 
 
@@ -65,7 +65,7 @@ def panel_svg(picture, number):
 
 
 def number_ids(root, number):
-    """Each drawing has names of its own, or one would clip another."""
+    """Gives each drawing its own names; otherwise one would clip another."""
     for element in root.iter():
         if "id" in element.attrib:
             element.set("id", f"c{number}-{element.get('id')}")
@@ -91,7 +91,7 @@ def figure_png(figure):
 
 
 def packed(png):
-    """The same picture, its pixels packed as tightly as zlib can: a half of what vl-convert writes."""
+    """The same picture with zlib's best compression: half the size of vl-convert's file."""
     chunks, place = [], 8
     while place < len(png):
         size, kind = struct.unpack(">I4s", png[place:place + 8])

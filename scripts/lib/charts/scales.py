@@ -1,4 +1,4 @@
-"""Where the ends and ticks of an axis are, and where the names beside it go."""
+"""The ends and ticks of an axis, and the places of the names beside it."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Axis:
-    """What a scale shows: its title, its ends, its ticks. Of `bytes` and `count` the ticks are powers of two."""
+    """A scale: title, ends, ticks. For `bytes` and `count` the ticks are powers of two."""
 
     title: str
     low: float
@@ -19,7 +19,7 @@ class Axis:
         return self.kind != "linear" and self.low > 0
 
     def part(self, value):
-        """Where on the axis a value is, from 0 to 1."""
+        """The position of a value on the axis, from 0 to 1."""
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -34,7 +34,7 @@ def linear(title, highest):
 
 
 def logarithmic(title, lowest, highest):
-    """From 1, 2 or 5 times a power of ten to another; ticks at decades, with 2 and 5 between where there are few."""
+    """From 1, 2 or 5 times a power of ten to another; ticks at decades, and at 2 and 5 if there are few."""
     first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
     steps = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
     low = max(step for step in steps if step <= lowest * 1.001)
@@ -65,7 +65,7 @@ def binary_linear(title, highest):
 
 
 def spread(wanted, gap, low, high):
-    """Places as near to the wanted ones as can be, at least `gap` apart, inside [low, high] where there is room."""
+    """Places as near to the wanted ones as possible, at least `gap` apart, inside [low, high] if there is room."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     blocks = []  # [sum of wanted minus offset, count]: rows that touch move as one
     for i in order:

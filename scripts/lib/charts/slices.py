@@ -1,9 +1,10 @@
-"""What varies in the reports: cases that differ in one thing only, for the charts over it."""
+"""Finds what varies in the reports: cases that differ in one column only, for the charts over it."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 import reports
+from charts import theme
 from charts.machines import AXES, KEY
 from charts.words import DIRECTIONS, PLACEMENTS, counted, rank
 
@@ -27,7 +28,7 @@ class Panel:
 
 @dataclass
 class Slice:
-    """The panels of one figure: all that is fixed in them has the same value."""
+    """The panels of one figure; their fixed columns have the same values."""
 
     fixed: dict
     panels: list
@@ -37,7 +38,7 @@ class Slice:
         return [case for panel in self.panels for line in panel.lines.values() for case in line]
 
     def words(self):
-        """What is fixed, where it says something."""
+        """The fixed columns worth showing."""
         parts = []
         if "batch" in self.fixed:
             parts.append(counted(self.fixed["batch"], "row") + " a batch")
@@ -74,14 +75,14 @@ def panels_of(panels, fewest):
     kept = []
     for key, lines in panels.items():
         whole = {name: [widest(cases) for _, cases in sorted(line.items())] for name, line in lines.items()
-                 if len(line) >= fewest or name[1] in reports.CEILING}
-        if any(method not in reports.CEILING for _, method in whole):
-            kept.append(Panel(key, dict(sorted(whole.items(), key=lambda one: (one[0][0], method_rank(one[0][1]))))))
+                 if len(line) >= fewest or role_of(line) == "ceiling"}
+        if any(cases[0].role != "ceiling" for cases in whole.values()):
+            kept.append(Panel(key, dict(sorted(whole.items(), key=lambda one: (one[0][0], method_rank(one[1][0]))))))
     return sorted(kept, key=lambda panel: panel_rank(panel.key))
 
 
 def widest(cases):
-    """Of the same x with several tables, the largest: it is the farthest from the caches."""
+    """If several tables have the same x, the largest, because caches affect it least."""
     return max(cases, key=lambda case: (case.rows, case.dtype))
 
 
@@ -90,8 +91,13 @@ def panel_rank(key):
     return (suite, device != "cpu", device, rank(direction, DIRECTIONS), rank(placement, PLACEMENTS))
 
 
-def method_rank(method):
-    return rank(method, (*reports.OURS, *reports.LIBTORCH, *reports.CEILING))
+def role_of(line):
+    """Of {x: cases} of one method."""
+    return next(iter(line.values()))[0].role
+
+
+def method_rank(case):
+    return (reports.ROLES.index(case.role), rank(case.method, tuple(theme.LOOKS)))
 
 
 def order(one):
@@ -103,12 +109,12 @@ def order(one):
 
 
 def main_shape(machine):
-    """The columns of the table that was measured in most ways, with a ceiling; None where no transfer was."""
+    """The columns of the table with the most methods and a ceiling; None if there is no transfer."""
     names = [name for name in KEY if name not in (*PANEL, "method", "cores")]
     counts, payload, ceilings = Counter(), {}, set()
     for case in machine.cases:
         key = tuple(getattr(case, name) for name in names)
-        if case.suite == "transfer" and case.method not in reports.CEILING:
+        if case.suite == "transfer" and case.role != "ceiling":
             counts[key] += 1
             payload[key] = case.payload
         else:
@@ -122,8 +128,8 @@ def main_shape(machine):
 
 
 def of_shape(machine, wanted):
-    """The cases of one shape on the most cores that a method which moves rows was measured with."""
+    """The cases of one shape, on the largest number of cores of a method that moves rows."""
     cases = [case for case in machine.cases
              if case.suite == "transfer" and all(getattr(case, name) == value for name, value in wanted.items())]
-    cores = max((case.cores for case in cases if case.method not in reports.CEILING), default=0)
+    cores = max((case.cores for case in cases if case.role != "ceiling"), default=0)
     return [case for case in cases if case.cores == cores]

@@ -14,7 +14,7 @@ def cell(text, is_number):
 
 
 def table(headings, rows):
-    """Columns of numbers stand to the right, with their headings."""
+    """Aligns columns of numbers and their headings to the right."""
     numbers = [any(row[i] for row in rows) and all(NUMBER.match(row[i]) or not row[i] for row in rows)
                for i in range(len(headings))]
     head = "".join(f'<th scope="col"{" class=n" if right else ""}>{escape(heading)}</th>'

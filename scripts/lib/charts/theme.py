@@ -7,8 +7,6 @@ colour that a figure uses stands in DARK.
 
 from dataclasses import dataclass
 
-import reports
-
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # vl-convert brings it, so that texts measure the same anywhere
 SMALL, TEXT = 10, 11  # sizes of letters, px
 
@@ -42,7 +40,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3])  # one a machine
 
 
 class Looks:
-    """The look of each method; those that are not known get one each, in the order of their names."""
+    """The look of each method; each unknown one gets its own, in the order of names."""
 
     def __init__(self, methods):
         unknown = sorted(set(methods) - set(LOOKS))
@@ -52,12 +50,8 @@ class Looks:
         return self.looks[method]
 
 
-def is_ceiling(method):
-    return method in reports.CEILING
-
-
 def config():
-    """Of every chart: few lines, no frame, room for letters that are wider than those measured with."""
+    """The settings of each chart: few lines, no frame, room for letters wider than the measured ones."""
     axis = {"domain": False, "ticks": False, "labelColor": SOFT, "titleColor": SOFT, "gridColor": GRID,
             "labelFontSize": SMALL, "titleFontSize": SMALL, "titleFontWeight": "normal", "labelPadding": 6,
             "titlePadding": 8, "labelOverlap": "greedy", "labelSeparation": 8}

@@ -1,4 +1,4 @@
-"""Texts for people: numbers with units, names of cases, and what of a report's texts may be shown."""
+"""Texts for people: numbers with units, names of cases, and safe texts from reports."""
 
 import math
 import re
@@ -13,7 +13,7 @@ PLACEMENTS = tuple(PAGES)
 
 
 def clean(text, length=300):
-    """What of a text may be shown: no control, surrogate or direction characters, on one line, not endless."""
+    """A safe form of a text: no control, surrogate or direction characters, on one line, limited length."""
     spaced = re.sub(r"[\t\r\n\f\v]+", " ", text)
     kept = "".join(one if unicodedata.category(one) not in ("Cc", "Cs", "Cf", "Co", "Cn") else "\ufffd"
                    for one in spaced[: 4 * length])
@@ -21,7 +21,7 @@ def clean(text, length=300):
 
 
 def significant(value, digits=3):
-    """20.3, 7.40, 1,250: so many digits, and never an exponent."""
+    """20.3, 7.40, 1,250: this many digits, and never an exponent."""
     if value is None:
         return ""
     if value == 0:
@@ -54,7 +54,7 @@ def span(seconds):
 
 
 def times(ratio):
-    """As the program says it: 1.8× faster, 7.7× slower."""
+    """In the program's words: 1.8× faster, 7.7× slower."""
     against = ratio if ratio >= 1 else 1 / ratio
     return f"{against:.2g}× {'faster' if ratio >= 1 else 'slower'}" if against < 10 else \
         f"{against:,.0f}× {'faster' if ratio >= 1 else 'slower'}"
@@ -81,12 +81,12 @@ def shape(case):
 
 
 def rank(value, order):
-    """For sorting: what is known in its order, then the rest by name."""
+    """A sort key: known names in their order, then the rest by name."""
     return (order.index(value), "") if value in order else (len(order), str(value))
 
 
 def listed_case(case):
-    """One line of what a report holds of a case that was not measured well."""
+    """One line about a case that was not measured well."""
     return (f"{case['direction']} {case['placement']} · {case['method']} · {case['device']} · "
             f"{case['batch']:,} of {case['rows']:,} × {case['dim']:,} {case['dtype']} · {case['index_dtype']} · "
             f"cores {case['cores']}")

@@ -11,7 +11,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Row `i` of the side that the index names.
+/// Row `i` of the side that the index selects.
 template <class Index>
 struct NamedRow {
   std::byte* data;
@@ -37,45 +37,25 @@ void run_batched(void* scratch, std::size_t& scratch_bytes, From from, To to, st
              "cub::DeviceMemcpy::Batched");
 }
 
-/// The iterators' types read and write through `void*`; what is read is not written.
+/// The iterators' types read and write through `void*`; the source is never written.
 std::byte* readable(const std::byte* data) { return const_cast<std::byte*>(data); }
 
+}  // namespace
+
 template <class Index>
-void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, std::byte* scratch,
-            std::int64_t scratch_bytes, cudaStream_t stream) {
+void gather_rows_cub(ConstRows table, const Index* index, std::int64_t count, Rows out, std::byte* scratch,
+                     std::int64_t scratch_bytes, CUstream_st* stream) {
   auto bytes = static_cast<std::size_t>(scratch_bytes);
   run_batched(scratch, bytes, NamedRow<Index>{readable(table.data), table.stride_bytes, index},
               ListedRow{out.data, out.stride_bytes}, table.row_bytes, count, stream);
 }
 
 template <class Index>
-void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, std::byte* scratch,
-             std::int64_t scratch_bytes, cudaStream_t stream) {
+void scatter_rows_cub(ConstRows values, const Index* index, std::int64_t count, Rows table,
+                      std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream) {
   auto bytes = static_cast<std::size_t>(scratch_bytes);
   run_batched(scratch, bytes, ListedRow{readable(values.data), values.stride_bytes},
               NamedRow<Index>{table.data, table.stride_bytes, index}, values.row_bytes, count, stream);
-}
-
-}  // namespace
-
-void gather_rows_cub(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                     std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream) {
-  gather(table, index, count, out, scratch, scratch_bytes, stream);
-}
-
-void gather_rows_cub(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                     std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream) {
-  gather(table, index, count, out, scratch, scratch_bytes, stream);
-}
-
-void scatter_rows_cub(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
-                      std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream) {
-  scatter(values, index, count, table, scratch, scratch_bytes, stream);
-}
-
-void scatter_rows_cub(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
-                      std::byte* scratch, std::int64_t scratch_bytes, CUstream_st* stream) {
-  scatter(values, index, count, table, scratch, scratch_bytes, stream);
 }
 
 std::int64_t cub_rows_scratch_bytes(std::int64_t count) {
@@ -128,9 +108,15 @@ void MemcpyBatch::run(std::int64_t row_bytes, CUstream_st* stream) {
 #endif
 }
 
-template void MemcpyBatch::gather(ConstRows, const std::int32_t*, std::int64_t, Rows, CUstream_st*);
-template void MemcpyBatch::gather(ConstRows, const std::int64_t*, std::int64_t, Rows, CUstream_st*);
-template void MemcpyBatch::scatter(ConstRows, const std::int32_t*, std::int64_t, Rows, CUstream_st*);
-template void MemcpyBatch::scatter(ConstRows, const std::int64_t*, std::int64_t, Rows, CUstream_st*);
+#define SPEEDTORCH_COPIES(Index)                                                                        \
+  template void gather_rows_cub(ConstRows, const Index*, std::int64_t, Rows, std::byte*, std::int64_t,  \
+                                CUstream_st*);                                                          \
+  template void scatter_rows_cub(ConstRows, const Index*, std::int64_t, Rows, std::byte*, std::int64_t, \
+                                 CUstream_st*);                                                         \
+  template void MemcpyBatch::gather(ConstRows, const Index*, std::int64_t, Rows, CUstream_st*);         \
+  template void MemcpyBatch::scatter(ConstRows, const Index*, std::int64_t, Rows, CUstream_st*);
+SPEEDTORCH_COPIES(std::int32_t)
+SPEEDTORCH_COPIES(std::int64_t)
+#undef SPEEDTORCH_COPIES
 
 }  // namespace speedtorch::kernels

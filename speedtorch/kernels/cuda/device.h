@@ -1,5 +1,5 @@
-/// What the CUDA kernels ask of the runtime: its errors as exceptions, a device's shape, where memory is.
-/// Needs the CUDA runtime's header; C++17.
+/// The CUDA kernels' calls of the runtime: errors as exceptions, a device's shape, kinds of memory. Needs the
+/// CUDA runtime's header; C++17.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@
 
 namespace speedtorch::kernels {
 
-/// @throws CudaError naming `call` unless `status` is success. The runtime forgets the error, which whoever
-/// asks next would report as his own.
+/// @throws CudaError naming `call` unless `status` is success. Clears the error, which the next caller would
+/// otherwise report as its own.
 inline void check_cuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
@@ -30,8 +30,8 @@ inline DeviceShape ask_device_shape(int device, const void* kernel) {
   return shape;
 }
 
-/// The shape of the current device for a kernel, asked once for each device; a race asks twice. One cache a
-/// kernel: the template's argument is the kernel itself.
+/// The shape of the current device for a kernel, cached per device; a race asks twice. The kernel itself is
+/// the template's argument, so each kernel has its own cache.
 template <auto kKernel>
 DeviceShape device_shape() {
   static std::array<std::atomic<DeviceShape>, 64> known{};
@@ -48,19 +48,20 @@ DeviceShape device_shape() {
   return shape;
 }
 
-/// Where memory is, by the caller's word or the runtime's. Memory that CUDA does not know is the host's.
-inline Home home_of(Home said, const void* data) {
-  if (said != Home::ask) return said;
+/// The kind of memory as the caller states it, or as the runtime reports it. Memory unknown to CUDA is the
+/// host's.
+inline MemoryKind memory_kind_of(MemoryKind said, const void* data) {
+  if (said != MemoryKind::ask) return said;
   cudaPointerAttributes attributes{};
   check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
   const bool device = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-  return device ? Home::device : Home::host;
+  return device ? MemoryKind::device : MemoryKind::host;
 }
 
-/// The side of a movement that goes over the link; what is read where both do, for reads wait.
+/// The side of a movement that crosses the link. If both do, the side that is read, because reads stall.
 inline Link link_of(const CudaLaunch& launch, const void* from, const void* to) {
-  if (home_of(launch.from, from) == Home::host) return Link::from;
-  return home_of(launch.to, to) == Home::host ? Link::to : Link::none;
+  if (memory_kind_of(launch.from, from) == MemoryKind::host) return Link::from;
+  return memory_kind_of(launch.to, to) == MemoryKind::host ? Link::to : Link::none;
 }
 
 }  // namespace speedtorch::kernels

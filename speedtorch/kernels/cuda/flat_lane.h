@@ -1,5 +1,5 @@
-/// What one thread of the CUDA kernels does in a step on flat buffers, or for the norm of one: plain
-/// functions of the thread's number, so that tests run every thread on the host. C++17, and no CUDA header.
+/// The work of one thread of the CUDA kernels in a step on flat buffers, or for their norm. Plain functions
+/// of the thread's number, so that tests run every thread on the host. C++17, and no CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 
 namespace speedtorch::kernels {
 
-/// A run, with what its update has of the number of the step.
+/// A run, with the values of its update that depend on the step.
 template <class Update>
 struct LaneRun {
   std::int64_t begin;  ///< in the buffers, a multiple of kFlatUnit
-  std::int64_t first;  ///< its first element among those of all runs
+  std::int64_t first;  ///< its first element, counted over all runs
   Update update;
   typename Update::Now now;
 };
 
-/// So many runs a launch steps: they are arguments of the kernel, which may have 4 KiB.
+/// The runs of one launch. They are arguments of the kernel, which may take 4 KiB.
 constexpr std::int64_t kRunsALaunch = 16;
 
-/// Runs of elements and what is done to them: the argument of the kernel.
+/// Runs of elements and their update: the argument of the kernel.
 template <class T, class Update>
 struct FlatLane {
   FlatTables<T> tables;
@@ -37,8 +37,7 @@ struct FlatLane {
   LaneRun<Update> runs[kRunsALaunch];
 };
 
-/// How many of these runs, of which there is one, the next launch steps: those that follow each other with
-/// one kind of update.
+/// How many of these runs (at least one) the next launch steps: consecutive runs with one kind of update.
 template <class T>
 std::int64_t runs_of_launch(const FlatRun<T>* runs, std::int64_t count) {
   std::int64_t n = 1;
@@ -52,8 +51,7 @@ FlatLane<T, Update> flat_lane_of(const FlatTables<T>& tables, const FlatRun<T>* 
                                  std::index_sequence<places...> /*all*/) {
   std::int64_t elements = 0;
   const auto next = [&](std::size_t place) {
-    const auto& run =
-        runs[static_cast<std::int64_t>(place) < count ? place : 0];  // those beyond are not used
+    const auto& run = runs[static_cast<std::int64_t>(place) < count ? place : 0];  // those beyond are unused
     const auto& update = std::get<Update>(*run.update);
     LaneRun<Update> made{run.begin, elements, update, update.at(run.step)};
     if (static_cast<std::int64_t>(place) < count) elements += run.end - run.begin;
@@ -71,7 +69,7 @@ FlatLane<T, Update> flat_lane_of(const FlatTables<T>& tables, const FlatRun<T>* 
   return flat_lane_of<T, Update>(tables, runs, count, change, zero, std::make_index_sequence<kRunsALaunch>());
 }
 
-/// So many elements a thread takes at a time: 16 bytes of float32 in one access.
+/// The elements that a thread takes at a time: 16 bytes of float32 in one access.
 constexpr int kLaneElements = 4;
 
 template <class T>
@@ -84,7 +82,7 @@ SPEEDTORCH_INLINE LaneValues<T>& lane_at(T* buffer, std::int64_t k) {
   return *reinterpret_cast<LaneValues<T>*>(buffer + k);
 }
 
-/// In one access of 8 bytes: element by element nvcc 13.0 made four of 2.
+/// One access of 8 bytes. Element by element, nvcc 13.0 emitted four of 2.
 template <class Kind, class T>
 SPEEDTORCH_INLINE LaneValues<T> widened(const std::uint16_t* halves) {
   constexpr int kHalfBits = 16;
@@ -112,7 +110,7 @@ SPEEDTORCH_INLINE LaneValues<T> lane_gradients(const FlatTables<T>& tables, std:
   return lane_at(tables.grad, k);
 }
 
-/// The rounded parameters, and zeros where the gradients were.
+/// Writes the rounded parameters and zeros the gradients.
 template <class T>
 SPEEDTORCH_INLINE void finish_lane(const FlatTables<T>& tables, bool zero, std::int64_t k,
                                    const LaneValues<T>& param) {
@@ -125,8 +123,8 @@ SPEEDTORCH_INLINE void finish_lane(const FlatTables<T>& tables, bool zero, std::
   if (zero) lane_at(tables.half_grad, k) = LaneValues<std::uint16_t>{};
 }
 
-/// The squares of the gradients, unscaled and clamped, in one block of those that make a partial sum: the
-/// share of thread `thread` of `threads`.
+/// The share of thread `thread` of `threads` in one block's partial sum of squares of the gradients, unscaled
+/// and clamped.
 /// @param n of the buffer, a multiple of kFlatUnit
 template <class Math, class T>
 SPEEDTORCH_INLINE double square_sum_lane(const FlatTables<T>& tables, std::int64_t n, const Change<T>& change,
@@ -143,7 +141,7 @@ SPEEDTORCH_INLINE double square_sum_lane(const FlatTables<T>& tables, std::int64
   return sum;
 }
 
-/// The share of thread `thread` of `threads`.
+/// The share of thread `thread` of `threads` in the step.
 template <class Math, class T, class Update>
 SPEEDTORCH_INLINE void flat_lane(const FlatLane<T, Update>& lane, std::int64_t thread, std::int64_t threads) {
   constexpr std::size_t kStates = Update::kStates;

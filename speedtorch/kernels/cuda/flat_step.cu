@@ -1,4 +1,4 @@
-// The thin part: launch and arithmetic. What a thread does is in flat_lane.h.
+// Launches and errors only. flat_lane.h has the work of a thread.
 
 #include "speedtorch/kernels/cuda/flat_step.h"
 
@@ -8,23 +8,16 @@
 
 #include "speedtorch/kernels/cuda/device.h"
 #include "speedtorch/kernels/cuda/flat_lane.h"
+#include "speedtorch/kernels/cuda/fused_math.h"
 
 namespace speedtorch::kernels {
 namespace {
-
-/// One rounding each: nvcc is not told to approximate.
-struct CudaMath {
-  static SPEEDTORCH_INLINE float mul_add(float a, float b, float c) { return ::fmaf(a, b, c); }
-  static SPEEDTORCH_INLINE double mul_add(double a, double b, double c) { return ::fma(a, b, c); }
-  static SPEEDTORCH_INLINE float square_root(float a) { return ::sqrtf(a); }
-  static SPEEDTORCH_INLINE double square_root(double a) { return ::sqrt(a); }
-};
 
 template <class T, class Update>
 __global__ void __launch_bounds__(kBlockThreads)
     flat_step_kernel(const __grid_constant__ FlatLane<T, Update> lane) {
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  flat_lane<CudaMath>(lane, static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, threads);
+  flat_lane<FusedMath>(lane, static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, threads);
 }
 
 template <class T, class Update>
@@ -38,7 +31,7 @@ void launch(const FlatLane<T, Update>& lane, cudaStream_t stream) {
   check_cuda(cudaGetLastError(), "the launch of flat_step_kernel");
 }
 
-/// A block of threads for each block of elements.
+/// One thread block per block of elements.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     flat_square_sums_kernel(const FlatTables<T> tables, std::int64_t n, const Change<T> change,
@@ -46,7 +39,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   using Reduce = cub::BlockReduce<double, kBlockThreads>;
   __shared__ typename Reduce::TempStorage storage;
   const double sum = Reduce(storage).Sum(
-      square_sum_lane<CudaMath>(tables, n, change, blockIdx.x, threadIdx.x, kBlockThreads));
+      square_sum_lane<FusedMath>(tables, n, change, blockIdx.x, threadIdx.x, kBlockThreads));
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 

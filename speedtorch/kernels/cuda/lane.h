@@ -1,6 +1,5 @@
-/// The CUDA kernels' body: what one thread moves. Plain functions of a thread's number, so that tests run
-/// every thread on the host; what touches memory is a policy (`Memory`), which tests replace by one that
-/// counts.
+/// The body of the CUDA kernels: what one thread moves. Plain functions of a thread's number, so that tests
+/// run every thread on the host. A policy (`Memory`) accesses memory; tests replace it by one that counts.
 ///
 /// A `Memory` has `template <class Word> Word load(const std::byte*)`, `template <class Word> void
 /// store(std::byte*, Word)`, `template <class Index> Index load_index(const Index*)` and `void
@@ -25,8 +24,7 @@ struct alignas(16) Word16 {
   std::uint64_t high;
 };
 
-/// What the rows of a bad index are filled with in a gather: all bits set, a NaN in every floating-point
-/// type.
+/// The value of the rows of invalid indices in a gather: all bits set, a NaN in every floating-point type.
 template <class Word>
 SPEEDTORCH_HOST_DEVICE constexpr Word poison() {
   return static_cast<Word>(~Word{0});
@@ -45,15 +43,15 @@ struct LaneMove {
   std::int64_t count;
   Direction direction;
   LanePlan plan;
-  IndexErrors* errors = nullptr;  ///< may be null: bad indices are then only kept from harm
-  bool check = true;              ///< false: indices are followed as they are
-  /// Where given, index i belongs to row positions[i] of the listed side instead of row i: a sorted index.
+  IndexErrors* errors = nullptr;  ///< may be null: invalid indices then do no harm and are not counted
+  bool check = true;              ///< false: indices are used unchecked
+  /// If given, index i belongs to row positions[i] of the listed side instead of row i: a sorted index.
   const std::int32_t* positions = nullptr;
-  /// Where given, the count, which only the device knows; `count` is then its upper bound.
+  /// If given, the count, which only the device knows; `count` is then its upper bound.
   const std::int64_t* count_on_device = nullptr;
 };
 
-/// Which of a launch's threads this is. Rows are shared out over `threads`, the items of long rows over
+/// Identifies one of a launch's threads. Rows are divided over `threads` and the items of long rows over
 /// `parts`, so that no thread divides to find its item.
 struct Worker {
   std::int64_t thread = 0;
@@ -62,7 +60,7 @@ struct Worker {
   std::int64_t parts = 1;
 };
 
-/// A group's part of one item. Byte `at` of it is from[at] to to[at], for `low` <= at < `high`; without a
+/// A group's part of one item. Byte `at` moves from from[at] to to[at], for `low` <= at < `high`. Without a
 /// source it is poisoned.
 struct LaneItem {
   const std::byte* from = nullptr;
@@ -71,7 +69,7 @@ struct LaneItem {
   int high = 0;
 };
 
-/// So many items at a time.
+/// The items that a thread handles at a time.
 template <std::size_t kEntries>
 struct LaneItems {
   static constexpr int count = static_cast<int>(kEntries);
@@ -79,11 +77,11 @@ struct LaneItems {
 };
 
 /// Items whose loads a thread issues before it waits for the first: loads in flight hide the latency of
-/// memory. Four of 16 bytes are 64 KiB a multiprocessor at half its threads, where device memory needs 10-26
-/// and a PCIe 5 link 72 for the whole GPU; eight would cost registers and so threads.
+/// memory. More would cost registers and so threads. (Four of 16 bytes are 64 KiB per multiprocessor at half
+/// its threads; device memory needs 10-26 KiB, and a PCIe 5 link 72 KiB for the whole GPU.)
 constexpr int kItemsInFlight = 4;
 
-/// The bytes from `first` on of a row seen from where the lanes start: the row or, with kLinked, what the
+/// The bytes of a row from `first` on, as seen from where the lanes start: the row or, with kLinked, what the
 /// plan says.
 template <bool kLinked, class Index>
 SPEEDTORCH_HOST_DEVICE inline LaneItem cut_item(const LaneMove<Index>& move, const std::byte* from,
@@ -94,11 +92,12 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem cut_item(const LaneMove<Index>& move, con
   if constexpr (kLinked) {
     const std::uint64_t address = plan.shift == Link::from ? address_bits(from) : address_bits(to);
     if (plan.shift != Link::none) start -= static_cast<std::int64_t>(address % kGpuLineBytes);
-    item.low = start < 0 ? static_cast<int>(-start) : 0;  // below a line, so inside the item
+    item.low = start < 0 ? static_cast<int>(-start) : 0;  // less than a line, so inside the item
   }
   const std::int64_t left = move.from.row_bytes - start;
   item.from = from == nullptr ? nullptr : from + start;
-  item.to = to == nullptr ? nullptr : to + start;  // null: a bad row of a scatter, which is not moved
+  item.to = to == nullptr ? nullptr
+                          : to + start;  // null: the row of an invalid index of a scatter, which is not moved
   item.high = static_cast<int>(left < plan.item_bytes ? left : plan.item_bytes);
   return item;
 }
@@ -122,15 +121,15 @@ SPEEDTORCH_HOST_DEVICE inline LaneItem find_item(const LaneMove<Index>& move, st
   const std::int64_t from_row = gather ? row : position;
   const std::int64_t to_row = gather ? position : row;
   const std::byte* from = inside ? move.from.data + from_row * move.from.stride_bytes : nullptr;
-  // A bad row's address is not used, but must not be computed either: the product may overflow.
+  // The address for an invalid index is unused, but must not be computed either: the product may overflow.
   std::byte* to = inside || gather ? move.to.data + to_row * move.to.stride_bytes : nullptr;
   LaneItem item = cut_item<kLinked>(move, from, to, part * move.plan.item_bytes);
   if (!inside && !gather) item.high = 0;
   return item;
 }
 
-/// Counts the bad ones of the entries in flight. They are read again here, so that the way without a bad
-/// index keeps nothing for it.
+/// Counts the invalid entries in flight. Reads them again, so that the path without invalid indices keeps no
+/// state for it.
 template <std::size_t kEntries, class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void report_bad(const LaneMove<Index>& move, std::int64_t first,
                                               std::int64_t stride, std::int64_t count, Memory& memory) {
@@ -142,8 +141,8 @@ SPEEDTORCH_HOST_DEVICE inline void report_bad(const LaneMove<Index>& move, std::
   }
 }
 
-/// The items of part `part` of the entries in flight, `first` and on, `stride` apart. All indices are loaded
-/// before one is looked at: looking in between would wait for memory once an item.
+/// The items of part `part` of the entries in flight: `first` and on, `stride` apart. Loads all indices
+/// before it uses one, so that it waits for memory once and not once per item.
 template <bool kLinked, std::size_t kEntries, class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void find_items(const LaneMove<Index>& move, std::int64_t first,
                                               std::int64_t stride, std::int64_t count, std::int64_t part,
@@ -169,7 +168,7 @@ SPEEDTORCH_HOST_DEVICE inline void find_items(const LaneMove<Index>& move, std::
     report_bad<kEntries>(move, first, stride, count, memory);
 }
 
-/// Wider words are made of, and taken apart into, pieces as they lie in memory.
+/// Wider words are composed of pieces, and split into them, in the order of memory.
 template <class Word, class Piece, class Memory>
 SPEEDTORCH_HOST_DEVICE inline Word load_word(const std::byte* from, Memory& memory) {
   if constexpr (sizeof(Word) == sizeof(Piece)) {
@@ -197,8 +196,8 @@ SPEEDTORCH_HOST_DEVICE inline void store_word(std::byte* to, Word word, Memory& 
   }
 }
 
-/// Where in its item lane `lane` finds its piece of the words that the row's start and end cut, or -1. The
-/// first lanes take the start's pieces, the next ones the end's, so that one instruction takes them all.
+/// The offset in its item of lane `lane`'s piece of the words that the row's start and end cut, or -1. The
+/// first lanes take the start's pieces and the next ones the end's, so that one instruction takes them all.
 template <class Word, class Piece>
 SPEEDTORCH_HOST_DEVICE inline int edge_place(const LaneItem& item, int lane) {
   constexpr int kWidth = sizeof(Word);
@@ -209,7 +208,7 @@ SPEEDTORCH_HOST_DEVICE inline int edge_place(const LaneItem& item, int lane) {
   return at >= item.low && at < item.high ? at : -1;
 }
 
-/// Lane `lane`'s pieces of the cut words of all items in flight.
+/// Moves lane `lane`'s pieces of the cut words of all items in flight.
 template <class Word, class Piece, std::size_t kEntries, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void move_edges(const LaneItems<kEntries>& found, int lane, Memory& memory) {
   Piece pieces[kEntries];
@@ -224,15 +223,15 @@ SPEEDTORCH_HOST_DEVICE inline void move_edges(const LaneItems<kEntries>& found, 
   }
 }
 
-/// Whether an item has the whole word at `at`.
+/// True if the item has the whole word at `at`.
 template <class Word>
 SPEEDTORCH_HOST_DEVICE inline bool has_word(const LaneItem& item, int at) {
   return at >= item.low && at + static_cast<int>(sizeof(Word)) <= item.high;
 }
 
-/// Moves the word at `at + k * within` of item(k) for each k in flight, where the item has it. All loads are
-/// issued before the first store: with a condition at each, ptxas 13.0 put the first store before the other
-/// loads, and half of the bytes were in flight. So the usual case, that all are there, has none.
+/// Moves the word at `at + k * within` of item(k) for each k in flight whose item has it. Issues all loads
+/// before the first store. With a condition at each, ptxas 13.0 put the first store before the other loads,
+/// which halved the bytes in flight. So the usual case, in which all words exist, has no condition.
 template <class FromWord, class ToWord, class Word, class Items, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void move_words(const Items& item, int at, int within, Memory& memory) {
   bool all = true;
@@ -255,8 +254,8 @@ SPEEDTORCH_HOST_DEVICE inline void move_words(const Items& item, int at, int wit
       store_word<Word, ToWord>(item(k).to + at + k * within, words[k], memory);
 }
 
-/// Moves one item of each entry in flight: the words of `lane`. Several items are in flight together; of one
-/// by itself, its steps are.
+/// Moves one item per entry in flight: the words of `lane`. With several items, these are in flight together;
+/// with a single one, its steps are.
 template <class FromWord, class ToWord, std::size_t kEntries, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void move_items(const LanePlan& plan, const LaneItems<kEntries>& found,
                                               int lane, Memory& memory) {
@@ -272,7 +271,7 @@ SPEEDTORCH_HOST_DEVICE inline void move_items(const LanePlan& plan, const LaneIt
   if constexpr (sizeof(Word) != sizeof(Piece)) move_edges<Word, Piece>(found, lane, memory);
 }
 
-/// Its lane's words of every item that falls to a thread's group, of kEntries entries at a time.
+/// Moves the lane's words of every item of the thread's group, kEntries entries at a time.
 template <class FromWord, class ToWord, bool kLinked, std::size_t kEntries, class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void move_entries(const LaneMove<Index>& move, const Worker& worker,
                                                 Memory& memory) {
@@ -290,9 +289,9 @@ SPEEDTORCH_HOST_DEVICE inline void move_entries(const LaneMove<Index>& move, con
   }
 }
 
-/// What one thread moves, reading by FromWord and writing by ToWord (the plan's widths). Items of as many
-/// steps as there are items in flight go one by one, so that a few long rows have as much in flight as many
-/// short ones. kLinked is false where no side is linked.
+/// Moves one thread's words, reading by FromWord and writing by ToWord (the plan's widths). Items with at
+/// least as many steps as there are items in flight go one by one, so that a few long rows have as much in
+/// flight as many short ones. kLinked is false if neither side is linked.
 template <class FromWord, class ToWord, bool kLinked, class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void move_lane(const LaneMove<Index>& move, const Worker& worker,
                                              Memory& memory) {
@@ -302,7 +301,7 @@ SPEEDTORCH_HOST_DEVICE inline void move_lane(const LaneMove<Index>& move, const 
     move_entries<FromWord, ToWord, kLinked, 1>(move, worker, memory);
 }
 
-/// What thread `thread` of `threads` (at least 16) copies: at most a byte of head and tail, and every
+/// Copies the share of thread `thread` of `threads` (at least 16): at most a byte of head and tail, and every
 /// threads-th word, kItemsInFlight at a time.
 template <class Word, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void copy_lane(std::byte* to, const std::byte* from, const CopyPlan& plan,

@@ -1,5 +1,5 @@
-/// How a CUDA kernel is launched: what the caller may ask for, and blocks and threads from the device's
-/// properties. Pure functions; C++17, and no CUDA header.
+/// How a CUDA kernel is launched: the caller's options, and blocks and threads from the device's properties.
+/// Pure functions; C++17, and no CUDA header.
 #pragma once
 
 #include <algorithm>
@@ -9,37 +9,37 @@
 
 namespace speedtorch::kernels {
 
-/// Where memory is: the GPU's own, or the host's, which kernels reach over the link. `ask` lets the call ask
-/// the CUDA runtime (below a microsecond, allowed while a graph is captured).
-enum class Home { ask, device, host };
+/// The GPU's own memory, or the host's, which kernels reach over the link. `ask` lets the call ask the CUDA
+/// runtime (below a microsecond, allowed while a graph is captured).
+enum class MemoryKind { ask, device, host };
 
-/// What a caller may ask of a launch; the defaults suit a caller who has the device to himself.
+/// A caller's options for a launch. The defaults suit a caller that has the device to itself.
 struct CudaLaunch {
-  /// Streaming multiprocessors to use at most; 0: all. A link needs few. Of a sorted or deduplicated gather
-  /// (ordered_rows.h) CUB's sort and scan do not keep to it: they offer no limit.
+  /// The maximum number of streaming multiprocessors; 0: all. A link needs few. In a sorted or deduplicated
+  /// gather (ordered_rows.h) it does not limit CUB's sort and scan, which offer no limit.
   int max_sms = 0;
-  bool check_indices = true;      ///< false: the caller vouches for them; a bad one is then a wild access
-  IndexErrors* errors = nullptr;  ///< where bad indices are counted; null: they are only kept from harm
-  Home from = Home::ask;          ///< of what is read
-  Home to = Home::ask;            ///< of what is written
+  bool check_indices = true;  ///< false: the caller guarantees valid indices; an invalid one is a wild access
+  IndexErrors* errors = nullptr;      ///< counts invalid indices; null: they do no harm and are not counted
+  MemoryKind from = MemoryKind::ask;  ///< of the source
+  MemoryKind to = MemoryKind::ask;    ///< of the destination
 };
 
 constexpr int kBlockThreads = 256;
-/// Of a launch with a budget: as many as one multiprocessor takes in a block, so that n blocks can never be
-/// on more than n multiprocessors, wherever the scheduler puts them.
+/// The block size of a launch with a budget: as many threads as a multiprocessor takes in a block. So n
+/// blocks never occupy more than n multiprocessors, wherever the scheduler puts them.
 constexpr int kBudgetBlockThreads = 1024;
 
 /// What the launch needs to know of a device and a kernel.
 struct DeviceShape {
   int sms = 0;            ///< streaming multiprocessors
-  int blocks_per_sm = 0;  ///< of kBlockThreads threads of the kernel, that one of them holds at a time
+  int blocks_per_sm = 0;  ///< resident blocks of kBlockThreads threads of the kernel per multiprocessor
 };
 
 struct LaunchShape {
   unsigned blocks;
-  unsigned parts;            ///< the grid's second dimension: what the items of long rows are shared out over
+  unsigned parts;            ///< the grid's second dimension, over which the items of long rows are divided
   unsigned threads;          ///< the block's first dimension, whole warps
-  unsigned block_parts = 1;  ///< and its second: as many parts are in a block
+  unsigned block_parts = 1;  ///< the block's second dimension: parts per block
 
   bool operator==(const LaunchShape& other) const {
     return blocks == other.blocks && parts == other.parts && threads == other.threads &&
@@ -49,14 +49,15 @@ struct LaunchShape {
 
 constexpr std::int64_t kMostParts = 65'535;  // of a grid's second dimension
 
-/// Blocks for `threads` threads of work in each of `parts`: no more than run at once, for the kernels stride
-/// over the rest.
-/// - without a budget, blocks of 256 up to what the device holds: small batches spread over all of it;
-/// - few long rows leave a block's other warps to other parts: of one row of 28 MiB one warp of eight had
-///   work;
-/// - with `max_sms`, blocks of 1024 and at most one for each multiprocessor of the budget. A warp with 4
-///   loads of 512 bytes in flight has 2 KiB, such a block 64 KiB: a PCIe 5 link needs 36-72 KiB in flight
-///   (bandwidth times round trip), so a budget of 2 to 8 is meant to fill it.
+/// Blocks for `threads` threads of work in each of `parts`: at most as many as run at once, because the
+/// kernels stride over the rest.
+/// - Without a budget: blocks of 256, as many as the device holds, so that small batches spread over all of
+///   it.
+/// - With few long rows: a block's other warps take other parts. (Otherwise one warp of eight had work for
+///   one row of 28 MiB.)
+/// - With `max_sms`: blocks of 1024, at most one per multiprocessor of the budget. A warp with 4 loads of 512
+///   bytes in flight has 2 KiB, such a block 64 KiB. A PCIe 5 link needs 36-72 KiB in flight (bandwidth times
+///   round trip), so a budget of 2 to 8 should fill it.
 inline LaunchShape plan_launch(std::int64_t threads, std::int64_t parts, DeviceShape device, int max_sms) {
   const bool capped = max_sms > 0;
   const std::int64_t block = capped ? kBudgetBlockThreads : kBlockThreads;

@@ -1,4 +1,4 @@
-/// Loads and stores as the plan's `Access` asks for them: the thin part that only a device runs.
+/// Loads and stores for each `Access` of the plan, which only a device can run.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace speedtorch::kernels {
 
-/// The runtime's own type of a word, for which the load and store intrinsics are overloaded.
+/// The runtime's type of a word, for which the load and store intrinsics are overloaded.
 template <class Word>
 struct Native {
   using type = std::conditional_t<sizeof(Word) == 8, unsigned long long, Word>;
@@ -32,8 +32,8 @@ __device__ To reinterpret_word(From from) {
   return to;
 }
 
-// Read-only, not kept in the first-level cache, with the second-level cache's fetch size: no intrinsic says
-// so.
+// Read-only, not kept in the first-level cache, with the second-level cache's fetch size; no intrinsic offers
+// this.
 #define SPEEDTORCH_LOAD(Word, Register, constraint, type, fetch)              \
   __device__ inline void load_past_l1_##fetch(const void* from, Word& word) { \
     Register bits;                                                            \
@@ -59,7 +59,7 @@ SPEEDTORCH_LOADS(128)
 #undef SPEEDTORCH_LOADS
 #undef SPEEDTORCH_LOAD
 
-/// Rows, through the read-only path: what is read is not written in the same call.
+/// Accesses rows through the read-only path: a call never writes what it reads.
 template <Access kAccess>
 struct RowMemory {
   template <class Word>
@@ -92,7 +92,7 @@ struct RowMemory {
     return static_cast<Index>(__ldg(reinterpret_cast<const NativeIndex<Index>*>(at)));
   }
 
-  /// One thread is the first to lower the position from its default; it alone fills in what was seen.
+  /// The thread that first lowers the position from its default fills in what was seen.
   __device__ void bad_index(IndexErrors* errors, std::int64_t position, std::int64_t index,
                             std::int64_t rows) const {
     atomicAdd(&errors->count, 1ULL);
@@ -103,7 +103,7 @@ struct RowMemory {
   }
 };
 
-/// Reads and writes what is used once: first to leave the caches.
+/// Reads and writes data that is used once and leaves the caches first.
 struct StreamingMemory {
   template <class Word>
   __device__ Word load(const std::byte* from) const {

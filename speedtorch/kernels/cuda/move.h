@@ -6,12 +6,12 @@
 
 namespace speedtorch::kernels {
 
-/// Launches the kernel of the plan's widths and access. For int32 and int64 indices, in rows.cu.
-/// @throws CudaError when the launch fails.
+/// Launches the kernel of the plan's widths and access, for int32 and int64 indices; defined in rows.cu.
+/// @throws CudaError if the launch fails
 template <class Index>
 void launch_move(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream);
 
-/// @throws CudaError where the runtime cannot say where the memory is.
+/// @throws CudaError if the runtime cannot tell the kind of memory
 template <class Index>
 LaneMove<Index> plan_move(ConstRows from, Rows to, const Index* index, std::int64_t count,
                           Direction direction, const CudaLaunch& launch) {

@@ -1,32 +1,31 @@
-// Sorted and deduplicated gathers: CUB sorts and scans, small kernels in between, the row kernels move.
+// Sorted and deduplicated gathers: CUB sorts and scans, small kernels run in between, and the row kernels
+// move.
 
 #include "speedtorch/kernels/cuda/ordered_rows.h"
 
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
-#include <limits>
-#include <string>
 
+#include "speedtorch/kernels/cuda/launch_over.cuh"
 #include "speedtorch/kernels/cuda/memory_access.cuh"
 #include "speedtorch/kernels/cuda/move.h"
 #include "speedtorch/kernels/cuda/rows.h"
 #include "speedtorch/kernels/cuda/runs.h"
-#include "speedtorch/kernels/cuda/workspace_layout.h"
 
 namespace speedtorch::kernels {
 namespace {
 
-/// Where everything lies in the workspace.
+/// The parts of the workspace.
 template <class Index>
 struct Parts {
   Runs<Index> runs;
-  std::byte* rows = nullptr;     ///< the rows that `runs.unique` names
+  std::byte* rows = nullptr;     ///< the rows that `runs.unique` selects
   std::byte* scratch = nullptr;  ///< CUB's
   std::size_t scratch_bytes = 0;
 };
 
-/// Rows of the workspace start at words, so that they are copied on by whole words where `out` allows it.
+/// The workspace's rows start at words, so that whole words can be copied from them if `out` allows it.
 std::int64_t word_stride(std::int64_t row_bytes) { return (row_bytes + 15) / 16 * 16; }
 
 template <class Index>
@@ -87,16 +86,8 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
     place_run(runs, i, count, rows, errors, memory);
 }
 
-template <auto kKernel, class... Arguments>
-void launch_small(std::int64_t count, const CudaLaunch& launch, cudaStream_t stream, const char* name,
-                  Arguments... arguments) {
-  const LaunchShape shape = plan_launch(count, 1, device_shape<kKernel>(), launch.max_sms);
-  kKernel<<<shape.blocks, shape.threads, 0, stream>>>(arguments...);
-  check_cuda(cudaGetLastError(), name);
-}
-
-/// Bits that tell the table's rows apart; only they are sorted by. Bad indices may then stand anywhere, which
-/// costs nothing but order.
+/// The number of bits that tell the table's rows apart; the sort uses only these. Invalid indices may then be
+/// anywhere in the order, which does no harm.
 int bits_of_rows(std::int64_t rows) {
   int bits = 1;
   while (bits < 62 && (std::int64_t{1} << bits) < rows) ++bits;
@@ -106,8 +97,8 @@ int bits_of_rows(std::int64_t rows) {
 template <class Index>
 void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts<Index>& parts,
                 const CudaLaunch& launch, cudaStream_t stream) {
-  launch_small<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
-                                count);
+  launch_over<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
+                               count);
   const int bits = std::min(bits_of_rows(rows), static_cast<int>(sizeof(Index)) * 8);
   check_cuda(cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, index, parts.runs.sorted,
                                              parts.runs.numbers, parts.runs.positions,
@@ -118,52 +109,60 @@ void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts
 template <class Index>
 void find_unique(std::int64_t count, std::int64_t rows, Parts<Index>& parts, const CudaLaunch& launch,
                  cudaStream_t stream) {
-  launch_small<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel", parts.runs,
-                                        count);
+  launch_over<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel", parts.runs,
+                                       count);
   check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, parts.runs.numbers,
                                            parts.runs.numbers, static_cast<int>(count), stream),
              "cub::DeviceScan::InclusiveSum");
   IndexErrors* const errors = launch.check_indices ? launch.errors : nullptr;
-  launch_small<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts.runs,
-                                         count, rows, errors);
+  launch_over<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts.runs,
+                                        count, rows, errors);
 }
 
-/// Each row once over the link into the workspace, and from there to all its places.
+/// Gathers each row once over the link into the workspace, and from there to all its positions.
 template <class Index>
 void gather_unique(ConstRows table, std::int64_t count, Rows out, const Parts<Index>& parts,
                    const CudaLaunch& launch, cudaStream_t stream) {
   const Rows rows{parts.rows, count, table.row_bytes, word_stride(table.row_bytes)};
   CudaLaunch over_link = launch;
   over_link.errors = nullptr;  // they are counted already
-  over_link.to = Home::device;
+  over_link.to = MemoryKind::device;
   auto once = plan_move<Index>(table, rows, parts.runs.unique, count, Direction::gather, over_link);
   once.count_on_device = parts.runs.unique_count;
   launch_move(once, over_link, stream);
 
   CudaLaunch in_device = launch;
-  in_device.check_indices = false;  // they are our own
-  in_device.from = Home::device;
+  in_device.check_indices = false;  // they are computed here, so valid
+  in_device.from = MemoryKind::device;
   launch_move(plan_move<std::int32_t>(rows, out, parts.runs.place_of, count, Direction::gather, in_device),
               in_device, stream);
 }
 
+}  // namespace
+
+std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int index_bytes,
+                                     std::int64_t row_bytes) {
+  if (order == IndexOrder::as_given || count == 0) return 0;
+  check_sortable(count);
+  WorkspaceLayout layout(nullptr);
+  if (index_bytes == sizeof(std::int32_t)) {
+    lay_out<std::int32_t>(layout, order, count, row_bytes);
+  } else {
+    lay_out<std::int64_t>(layout, order, count, row_bytes);
+  }
+  return layout.bytes();
+}
+
 template <class Index>
-void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Rows out, cudaStream_t stream,
-                    IndexOrder order, Workspace workspace, const CudaLaunch& launch) {
+void gather_rows_ordered_cuda(ConstRows table, const Index* index, std::int64_t count, Rows out,
+                              CUstream_st* stream, IndexOrder order, Workspace workspace,
+                              const CudaLaunch& launch) {
   if (order == IndexOrder::as_given) return gather_rows_cuda(table, index, count, out, stream, launch);
   check_gather_shapes(table, count, out);
   require_bytes_in_rows(table);
   if (count == 0) return;
-  if (address_bits(workspace.data) % WorkspaceLayout::kAlignment != 0) {
-    throw ShapeError("the workspace starts " +
-                     std::to_string(address_bits(workspace.data) % WorkspaceLayout::kAlignment) +
-                     " bytes past a multiple of " + std::to_string(WorkspaceLayout::kAlignment));
-  }
-  const auto needed = ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes);
-  if (workspace.data == nullptr || workspace.bytes < needed) {
-    throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; this gather needs " +
-                     std::to_string(needed));
-  }
+  check_workspace(workspace, ordered_workspace_bytes(order, count, sizeof(Index), table.row_bytes),
+                  "this gather");
   WorkspaceLayout layout(workspace.data);
   auto parts = lay_out<Index>(layout, order, count, table.row_bytes);
   sort_index(index, count, table.rows, parts, launch, stream);
@@ -176,33 +175,9 @@ void gather_ordered(ConstRows table, const Index* index, std::int64_t count, Row
   launch_move(move, launch, stream);
 }
 
-}  // namespace
-
-std::int64_t ordered_workspace_bytes(IndexOrder order, std::int64_t count, int index_bytes,
-                                     std::int64_t row_bytes) {
-  if (order == IndexOrder::as_given || count == 0) return 0;
-  if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
-    throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
-  }
-  WorkspaceLayout layout(nullptr);
-  if (index_bytes == sizeof(std::int32_t)) {
-    lay_out<std::int32_t>(layout, order, count, row_bytes);
-  } else {
-    lay_out<std::int64_t>(layout, order, count, row_bytes);
-  }
-  return layout.bytes();
-}
-
-void gather_rows_ordered_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                              CUstream_st* stream, IndexOrder order, Workspace workspace,
-                              const CudaLaunch& launch) {
-  gather_ordered(table, index, count, out, stream, order, workspace, launch);
-}
-
-void gather_rows_ordered_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                              CUstream_st* stream, IndexOrder order, Workspace workspace,
-                              const CudaLaunch& launch) {
-  gather_ordered(table, index, count, out, stream, order, workspace, launch);
-}
+template void gather_rows_ordered_cuda(ConstRows, const std::int32_t*, std::int64_t, Rows, CUstream_st*,
+                                       IndexOrder, Workspace, const CudaLaunch&);
+template void gather_rows_ordered_cuda(ConstRows, const std::int64_t*, std::int64_t, Rows, CUstream_st*,
+                                       IndexOrder, Workspace, const CudaLaunch&);
 
 }  // namespace speedtorch::kernels

@@ -1,5 +1,5 @@
-/// The CUDA kernels' plan: how wide each access is, how many threads share a row, where a row is cut, and how
-/// the caches are to treat it. One pure function of the two sides, tested on the host.
+/// The CUDA kernels' plan: the width of each access, the threads that share a row, where rows are cut, and
+/// hints for the caches. A pure function of the two sides, tested on the host.
 ///
 // clang-format off
 /// | accesses of a row  | threads a row   | why                                                        |
@@ -23,9 +23,9 @@
 /// |                              | other side where its alignment asks for it  | outside it are masked  |
 // clang-format on
 ///
-/// The link's side decides because its requests cost most: a PCIe 5 x16 link gives 54.5 GB/s in requests of
-/// 128 bytes, 48.0 in 64, 38.8 in 32. With the shift every request but the first and last of a row is a whole
-/// line, in a gather (reads) and in a scatter (writes). C++17, and no CUDA header.
+/// The link's side decides, because its requests cost most. With the shift, every request except the first
+/// and last of a row is a whole line, in a gather (reads) and in a scatter (writes). (A PCIe 5 x16 link gives
+/// 54.5 GB/s in requests of 128 bytes, 48.0 in 64, 38.8 in 32.) C++17, and no CUDA header.
 #pragma once
 
 #include <cstddef>
@@ -37,34 +37,35 @@
 namespace speedtorch::kernels {
 
 constexpr int kWarpThreads = 32;
-/// What one request over the link carries at most, and what the GPU's first-level cache holds together.
+/// The maximum of one request over the link, and a line of the GPU's first-level cache.
 constexpr int kGpuLineBytes = 128;
-/// The narrowest access on the link's side of a row of several steps: a warp's make a whole line.
+/// The narrowest access on the link's side of a row of several steps: those of a warp make a whole line.
 constexpr int kLinkWidth = kGpuLineBytes / kWarpThreads;
-/// Steps of an item of work at most: 4 KiB a warp at 16 bytes.
+/// The maximum of steps of a work item: 4 KiB per warp at 16 bytes.
 constexpr int kSteps = 8;
 
 /// The side of a movement that lies in host memory.
 enum class Link { none, from, to };
 
-/// What the caches are told of the rows. Few per cent at best, so one choice for each kind of row:
-/// - `sectors`: device rows below a line; the second-level cache fetches 64 bytes, DRAM's own least;
-/// - `lines`: device rows from a line up; it fetches the line;
-/// - `link_read`: no fetching ahead over the link, where each byte costs; the first-level cache keeps what
-///   came, for the bytes at a row's ends and for the row beside it;
-/// - `link_write`: `lines` for the values; what was written over the link leaves the caches first.
-/// The others leave the first-level cache alone: a row is read once.
+/// Hints for the caches, one per kind of row. They are worth a few per cent at best.
+/// - `sectors`: device rows shorter than a line; the second-level cache fetches 64 bytes, DRAM's minimum.
+/// - `lines`: longer device rows; it fetches a line.
+/// - `link_read`: no fetching ahead over the link, where each byte costs. The first-level cache keeps what
+///   was read, for the bytes at a row's ends and for the next row.
+/// - `link_write`: `lines` for the values; what is written over the link leaves the caches first.
+///
+/// All but `link_read` bypass the first-level cache, because a row is read once.
 enum class Access { sectors, lines, link_read, link_write };
 
 /// How threads share the rows. A group of `lanes()` neighbouring threads moves a row, or a part of a long
-/// one; the groups of a warp have a row each.
+/// one. Each group of a warp has its own row.
 struct LanePlan {
-  int from_width = 1;          ///< bytes of one access of what is read: 1, 2, 4, 8 or 16
-  int to_width = 1;            ///< of what is written; differs only in a shifted movement
+  int from_width = 1;          ///< bytes of one access to the source: 1, 2, 4, 8 or 16
+  int to_width = 1;            ///< the same for the destination; differs only in a shifted movement
   int lane_bits = 0;           ///< log2 of the threads of a row
   Link shift = Link::none;     ///< the side whose lines the lanes start at
-  int item_bytes = 1;          ///< of one item of work: whole steps of the group
-  std::int64_t row_items = 1;  ///< items a row
+  int item_bytes = 1;          ///< of one work item: whole steps of the group
+  std::int64_t row_items = 1;  ///< items per row
   Access access = Access::sectors;
 
   SPEEDTORCH_HOST_DEVICE constexpr int width() const { return from_width > to_width ? from_width : to_width; }
@@ -72,8 +73,8 @@ struct LanePlan {
   SPEEDTORCH_HOST_DEVICE constexpr int rows_per_warp() const { return kWarpThreads / lanes(); }
 };
 
-/// The largest power of two up to `most`, one itself, that divides `bits`, which is the "or" of addresses,
-/// strides and widths.
+/// The largest power of two up to `most`, itself a power of two, that divides `bits`: the bitwise or of
+/// addresses, strides and widths.
 SPEEDTORCH_HOST_DEVICE constexpr int common_width(std::uint64_t bits, int most = 16) {
   const std::uint64_t capped = bits | static_cast<std::uint64_t>(most);
   return static_cast<int>(capped & (~capped + 1));
@@ -83,7 +84,7 @@ SPEEDTORCH_HOST_DEVICE inline std::uint64_t address_bits(const std::byte* data) 
   return reinterpret_cast<std::uintptr_t>(data);
 }
 
-/// Bytes from the line's start to a row's, over all rows the largest.
+/// Bytes from a line's start to a row's start: the maximum over all rows.
 inline int largest_shift(ConstRows rows) {
   const auto stride = static_cast<std::uint64_t>(rows.stride_bytes);
   if (stride % kGpuLineBytes == 0) return static_cast<int>(address_bits(rows.data) % kGpuLineBytes);
@@ -105,7 +106,7 @@ inline void cut_row(LanePlan& plan, std::int64_t accesses) {
   plan.item_bytes = static_cast<int>((share + lanes - 1) / lanes * lanes * plan.width());
 }
 
-/// The plan for rows of both sides' width, base and stride: the table above.
+/// The plan for the widths, bases and strides of both sides, by the tables above.
 inline LanePlan plan_lanes(ConstRows from, ConstRows to, Link link) {
   const int width = common_width(address_bits(from.data) | static_cast<std::uint64_t>(from.stride_bytes) |
                                  address_bits(to.data) | static_cast<std::uint64_t>(to.stride_bytes) |
@@ -125,9 +126,9 @@ inline LanePlan plan_lanes(ConstRows from, ConstRows to, Link link) {
   return plan;
 }
 
-/// A contiguous copy: bytes up to the first aligned word of `to`, words, and the bytes that are left.
+/// A contiguous copy: bytes up to the first aligned word of `to`, then words, then the remaining bytes.
 struct CopyPlan {
-  int width;  ///< bytes of one access, such that `from` and `to` are aligned to it at the same offset
+  int width;  ///< bytes of one access, with `from` and `to` aligned to it at the same offset
   std::int64_t head;
   std::int64_t words;
   std::int64_t tail;

@@ -1,5 +1,4 @@
-// The thin part of the CUDA kernels: launches and errors. The plan is in plan.h, the body in
-// lane.h.
+// Launches and errors only. The plan is in plan.h, the body in lane.h.
 
 #include "speedtorch/kernels/cuda/rows.h"
 
@@ -12,7 +11,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Bounds of the largest block, so that a launch with a budget can use it: 64 registers a thread.
+/// Bounded for the largest block, so that a launch with a budget can use it: 64 registers per thread.
 template <class FromWord, class ToWord, class Index, Access kAccess>
 __global__ void __launch_bounds__(kBudgetBlockThreads) move_rows_kernel(LaneMove<Index> move) {
   constexpr bool kLinked = kAccess == Access::link_read || kAccess == Access::link_write;
@@ -47,8 +46,7 @@ void launch_kernel(const LaneMove<Index>& move, const CudaLaunch& launch, cudaSt
   kernel<<<dim3(shape.blocks, shape.parts), dim3(shape.threads, shape.block_parts), 0, stream>>>(move);
 }
 
-/// The accesses of a plan's narrower side go by `Word`; the link's side by kLinkWidth bytes where it is
-/// wider.
+/// The plan's narrower side is accessed by `Word`; the link's side by kLinkWidth bytes if that is wider.
 template <class Word, class Index>
 void launch_words(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStream_t stream) {
   const LanePlan& plan = move.plan;
@@ -79,24 +77,6 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
   copy_lane<Word>(to, from, plan, thread_number(), thread_count(), memory);
 }
 
-template <class Index>
-void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, cudaStream_t stream,
-            const CudaLaunch& launch) {
-  check_gather_shapes(table, count, out);
-  require_bytes_in_rows(table);
-  if (count == 0) return;
-  launch_move(plan_move(table, out, index, count, Direction::gather, launch), launch, stream);
-}
-
-template <class Index>
-void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, cudaStream_t stream,
-             const CudaLaunch& launch) {
-  check_scatter_shapes(values, count, table);
-  require_bytes_in_rows(table);
-  if (count == 0) return;
-  launch_move(plan_move(values, table, index, count, Direction::scatter, launch), launch, stream);
-}
-
 }  // namespace
 
 template <class Index>
@@ -109,25 +89,32 @@ void launch_move(const LaneMove<Index>& move, const CudaLaunch& launch, cudaStre
 template void launch_move(const LaneMove<std::int32_t>&, const CudaLaunch&, cudaStream_t);
 template void launch_move(const LaneMove<std::int64_t>&, const CudaLaunch&, cudaStream_t);
 
-void gather_rows_cuda(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, const CudaLaunch& launch) {
-  gather(table, index, count, out, stream, launch);
+template <class Index>
+void gather_rows_cuda(ConstRows table, const Index* index, std::int64_t count, Rows out, CUstream_st* stream,
+                      const CudaLaunch& launch) {
+  check_gather_shapes(table, count, out);
+  require_bytes_in_rows(table);
+  if (count == 0) return;
+  launch_move(plan_move(table, out, index, count, Direction::gather, launch), launch, stream);
 }
 
-void gather_rows_cuda(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                      CUstream_st* stream, const CudaLaunch& launch) {
-  gather(table, index, count, out, stream, launch);
-}
-
-void scatter_rows_cuda(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
+template <class Index>
+void scatter_rows_cuda(ConstRows values, const Index* index, std::int64_t count, Rows table,
                        CUstream_st* stream, const CudaLaunch& launch) {
-  scatter(values, index, count, table, stream, launch);
+  check_scatter_shapes(values, count, table);
+  require_bytes_in_rows(table);
+  if (count == 0) return;
+  launch_move(plan_move(values, table, index, count, Direction::scatter, launch), launch, stream);
 }
 
-void scatter_rows_cuda(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
-                       CUstream_st* stream, const CudaLaunch& launch) {
-  scatter(values, index, count, table, stream, launch);
-}
+#define SPEEDTORCH_ROWS(Index)                                                               \
+  template void gather_rows_cuda(ConstRows, const Index*, std::int64_t, Rows, CUstream_st*,  \
+                                 const CudaLaunch&);                                         \
+  template void scatter_rows_cuda(ConstRows, const Index*, std::int64_t, Rows, CUstream_st*, \
+                                  const CudaLaunch&);
+SPEEDTORCH_ROWS(std::int32_t)
+SPEEDTORCH_ROWS(std::int64_t)
+#undef SPEEDTORCH_ROWS
 
 void stream_copy_cuda(std::byte* to, const std::byte* from, std::int64_t bytes, CUstream_st* stream,
                       int max_sms) {

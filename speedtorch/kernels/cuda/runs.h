@@ -1,5 +1,5 @@
-/// The runs of equal indices in a sorted index: what a deduplicated gather does between CUB's sort, its sum
-/// and the movement, one index at a time, so that tests do it on the host. C++17, and no CUDA header.
+/// The runs of equal indices in a sorted index. A deduplicated gather computes them between CUB's sort, its
+/// sum and the movement, one index at a time, so that tests run it on the host. C++17, and no CUDA header.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace speedtorch::kernels {
 
-/// A sorted index of `count` entries and what is made of it; each array has `count` entries but the last.
+/// A sorted index of `count` entries and its runs. Each array but the last has `count` entries.
 template <class Index>
 struct Runs {
   Index* sorted = nullptr;            ///< the index in the table's order
-  std::int32_t* positions = nullptr;  ///< where each of it stood
+  std::int32_t* positions = nullptr;  ///< the original position of each
   std::int32_t* numbers = nullptr;    ///< after mark_run and an inclusive sum: the number of its run, from 1
   Index* unique = nullptr;            ///< the row of each run
-  std::int32_t* place_of = nullptr;   ///< of each index, as it stood, its run
+  std::int32_t* place_of = nullptr;   ///< the run of each index, in the original order
   std::int64_t* unique_count = nullptr;
 };
 
@@ -25,14 +25,14 @@ SPEEDTORCH_HOST_DEVICE inline bool starts_run(const Runs<Index>& runs, std::int6
   return i == 0 || runs.sorted[i] != runs.sorted[i - 1];
 }
 
-/// numbers[i] = 1 where a run starts, else 0.
+/// numbers[i] = 1 if a run starts there, else 0.
 template <class Index>
 SPEEDTORCH_HOST_DEVICE inline void mark_run(const Runs<Index>& runs, std::int64_t i) {
   runs.numbers[i] = starts_run(runs, i) ? 1 : 0;
 }
 
-/// Entry i of the sorted index to its run, the run's row to its place; a bad index is counted here, where its
-/// position is known. `errors` may be null.
+/// Maps entry i of the sorted index to its run and stores the run's row. Counts invalid indices here, where
+/// their position is known. `errors` may be null.
 template <class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void place_run(const Runs<Index>& runs, std::int64_t i, std::int64_t count,
                                              std::int64_t rows, IndexErrors* errors, Memory& memory) {

@@ -1,23 +1,20 @@
-// CUB sorts and sums, small kernels in between, one kernel an update does the step.
+// CUB sorts and sums, small kernels run in between, and one kernel per update does the step.
 
 #include "speedtorch/kernels/cuda/sparse_step.h"
 
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
-#include <limits>
-#include <string>
 #include <variant>
 
-#include "speedtorch/kernels/cuda/device.h"
+#include "speedtorch/kernels/cuda/launch_over.cuh"
 #include "speedtorch/kernels/cuda/memory_access.cuh"
 #include "speedtorch/kernels/cuda/step_lane.h"
-#include "speedtorch/kernels/cuda/workspace_layout.h"
 
 namespace speedtorch::kernels {
 namespace {
 
-/// Where everything lies in the workspace.
+/// The parts of the workspace.
 struct Parts {
   StepKeys unsorted;
   StepKeys keys;
@@ -91,15 +88,7 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
   update_all_lane(tables, grad, update, now, thread_number(), thread_count());
 }
 
-template <auto kKernel, class... Arguments>
-void launch_over(std::int64_t threads, const CudaLaunch& launch, cudaStream_t stream, const char* name,
-                 Arguments... arguments) {
-  const LaunchShape shape = plan_launch(threads, 1, device_shape<kKernel>(), launch.max_sms);
-  kKernel<<<shape.blocks, shape.threads, 0, stream>>>(arguments...);
-  check_cuda(cudaGetLastError(), name);
-}
-
-/// Bits of the keys, of which the largest is the number of rows.
+/// Bits of the keys, the largest of which is the number of rows.
 int key_bits(std::int64_t rows) {
   int bits = 1;
   while (bits < 63 && (std::int64_t{1} << bits) <= rows) ++bits;
@@ -125,25 +114,11 @@ void sort_keys(const Index* index, std::int64_t count, std::int64_t rows, Parts&
   launch_over<place_keys_kernel>(count, launch, stream, "the launch of place_keys_kernel", keys, count);
 }
 
-void check_workspace(const Workspace& workspace, std::int64_t needed) {
-  const auto past = address_bits(workspace.data) % WorkspaceLayout::kAlignment;
-  if (past != 0) {
-    throw ShapeError("the workspace starts " + std::to_string(past) + " bytes past a multiple of " +
-                     std::to_string(WorkspaceLayout::kAlignment));
-  }
-  if (workspace.data == nullptr || workspace.bytes < needed) {
-    throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; this step needs " +
-                     std::to_string(needed));
-  }
-}
-
 }  // namespace
 
 std::int64_t sparse_step_workspace_bytes(std::int64_t count, std::int64_t row_bytes) {
   if (count == 0) return 0;
-  if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
-    throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
-  }
+  check_sortable(count);
   WorkspaceLayout layout(nullptr);
   lay_out(layout, count, row_bytes);
   return layout.bytes();
@@ -155,7 +130,7 @@ void sparse_step_cuda(const AnyUpdate<T>& update, const StepTables<T>& tables, c
                       Workspace workspace, const CudaLaunch& launch) {
   if (count == 0 || tables.columns == 0) return;
   const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
-  check_workspace(workspace, sparse_step_workspace_bytes(count, row_bytes));
+  check_workspace(workspace, sparse_step_workspace_bytes(count, row_bytes), "this step");
   WorkspaceLayout layout(workspace.data);
   Parts parts = lay_out(layout, count, row_bytes);
   sort_keys(index, count, tables.rows, parts, launch, stream);

@@ -1,31 +1,32 @@
-/// The fused sparse step on a GPU, one thread at a time, so that tests do it on the host: what comes before
-/// and after CUB's sort of the index, and what a lane does to its elements of a row. C++17, no CUDA header.
+/// The fused sparse step on a GPU, one thread at a time, so that tests run it on the host: the work before
+/// and after CUB's sort of the index, and a lane's part of a row. C++17, no CUDA header.
 ///
-///   key_index: keys, and bad indices counted  ->  sort (stable, so copies keep their order)
+///   key_index: keys; counts invalid indices   ->  sort (stable, so copies keep their order)
 ///   mark_key, and an inclusive sum            ->  place_key: where each row's copies begin
-///   fold_lane: sums of 64 copies each of the rows that have so many
-///   step_lane: of each distinct row the gradients summed, parameter and states updated
+///   fold_lane: sums of 64 copies each, for rows with that many
+///   step_lane: sums the gradients of each distinct row, updates parameter and states
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
+#include "speedtorch/kernels/cuda/fused_math.h"
 #include "speedtorch/kernels/cuda/lane.h"
 #include "speedtorch/kernels/index_errors.h"
 #include "speedtorch/kernels/steps/step_tables.h"
 
 namespace speedtorch::kernels {
 
-/// A sorted index of `count` entries, and what is made of it.
+/// A sorted index of `count` entries and what is computed from it.
 struct StepKeys {
-  std::int64_t* keys = nullptr;       ///< row numbers; of bad indices the number of rows: they come last
-  std::int32_t* positions = nullptr;  ///< where each of them stood
+  std::int64_t* keys =
+      nullptr;  ///< row numbers; for invalid indices the number of rows, so that they come last
+  std::int32_t* positions = nullptr;  ///< the original position of each
   std::int32_t* numbers = nullptr;    ///< after mark_key and an inclusive sum: the number of its row, from 1
   std::int32_t* begins = nullptr;    ///< count + 1: row k's copies are entries begins[k] to begins[k + 1] - 1
-  std::int32_t* distinct = nullptr;  ///< how many rows there are, one for all bad indices among them
+  std::int32_t* distinct = nullptr;  ///< the number of rows; all invalid indices count as one
 };
 
-/// Entry i of the index as it stands. `errors` may be null.
+/// Sets the key of entry i of the index. `errors` may be null.
 template <class Index, class Memory>
 SPEEDTORCH_HOST_DEVICE inline void key_index(const StepKeys& keys, const Index* index, std::int64_t i,
                                              std::int64_t rows, IndexErrors* errors, Memory& memory) {
@@ -40,7 +41,7 @@ SPEEDTORCH_HOST_DEVICE inline bool begins_key(const StepKeys& keys, std::int64_t
   return i == 0 || keys.keys[i] != keys.keys[i - 1];
 }
 
-/// numbers[i] = 1 where a row's copies begin, else 0.
+/// numbers[i] = 1 if a row's copies begin there, else 0.
 SPEEDTORCH_HOST_DEVICE inline void mark_key(const StepKeys& keys, std::int64_t i) {
   keys.numbers[i] = begins_key(keys, i) ? 1 : 0;
 }
@@ -52,16 +53,8 @@ SPEEDTORCH_HOST_DEVICE inline void place_key(const StepKeys& keys, std::int64_t 
   *keys.distinct = keys.numbers[i];
 }
 
-/// The arithmetic of the bodies: fused where they say so, and (compiled with -fmad=false) nowhere else.
-struct FusedMath {
-  static SPEEDTORCH_INLINE float mul_add(float a, float b, float c) { return ::fmaf(a, b, c); }
-  static SPEEDTORCH_INLINE double mul_add(double a, double b, double c) { return ::fma(a, b, c); }
-  static SPEEDTORCH_INLINE float square_root(float a) { return ::sqrtf(a); }
-  static SPEEDTORCH_INLINE double square_root(double a) { return ::sqrt(a); }
-};
-
-/// Copies of a row that one group of threads adds up. A row of c copies takes 64 and c / 64 additions in turn
-/// then, and not c: the most frequent row of 131,072 draws of Zipf 1.05 has about 12,000.
+/// The copies of a row that one group of threads adds. A row of c copies then takes 64 and c / 64 additions
+/// in turn instead of c. (The most frequent row of 131,072 draws of Zipf 1.05 has about 12,000.)
 constexpr std::int32_t kFoldedCopies = 64;
 
 /// A step with its plan: the argument of the kernel.
@@ -70,18 +63,18 @@ struct LaneStep {
   StepTables<T> tables;
   const T* grad;
   StepKeys keys;
-  T* folds;       ///< a row for each kFoldedCopies entries of the index, for fold_lane's sums
+  T* folds;       ///< a row per kFoldedCopies entries of the index, for fold_lane's sums
   int lane_bits;  ///< 2^lane_bits threads share a row
 };
 
-/// Threads for a row: as many as it has elements, up to a warp.
+/// Threads per row: as many as it has elements, up to a warp.
 inline int step_lane_bits(std::int64_t columns) {
   int bits = 0;
   while (bits < 5 && (std::int64_t{1} << bits) < columns) ++bits;
   return bits;
 }
 
-/// The body on element `at` of the tables.
+/// Updates element `at` of the tables.
 template <class Update, class T>
 SPEEDTORCH_HOST_DEVICE inline void update_element(const StepTables<T>& tables, const Update& update,
                                                   const typename Update::Now& now, T grad, std::int64_t at) {
@@ -94,8 +87,8 @@ SPEEDTORCH_HOST_DEVICE inline void update_element(const StepTables<T>& tables, c
   for (int s = 0; s < kStates; ++s) tables.states[s][at] = state[s];
 }
 
-/// `sum` and the gradients of copies `first` to `last` - 1 in this order, at one column. Several loads are in
-/// flight: each waits for its position's, and the sum for all.
+/// Adds to `sum` the gradients of copies `first` to `last` - 1 at one column, in this order. Several loads
+/// are in flight: each waits for its position, and the sum for all.
 template <class T>
 SPEEDTORCH_HOST_DEVICE inline T add_copies(const LaneStep<T>& step, T sum, std::int32_t first,
                                            std::int32_t last, std::int64_t column) {
@@ -121,7 +114,7 @@ SPEEDTORCH_HOST_DEVICE inline T sum_of_copies(const LaneStep<T>& step, std::int3
 
 /// The first of the kFoldedCopies copies whose sum is row `fold` of LaneStep::folds; -1 if there are none.
 /// Set j of the row whose copies begin at entry b is fold b / 64 + j. No two sets share a fold, because the
-/// next row begins 64 entries or more behind each set's begin.
+/// next row begins at least 64 entries behind each set's begin.
 template <class T>
 SPEEDTORCH_HOST_DEVICE inline std::int32_t begin_of_fold(const LaneStep<T>& step, std::int64_t fold) {
   const StepKeys& keys = step.keys;
@@ -135,7 +128,7 @@ SPEEDTORCH_HOST_DEVICE inline std::int32_t begin_of_fold(const LaneStep<T>& step
   return -1;
 }
 
-/// Sums one thread's elements of every fold that falls to its group. Runs before step_lane.
+/// Sums one thread's elements of every fold of its group. Runs before step_lane.
 template <class T>
 SPEEDTORCH_HOST_DEVICE inline void fold_lane(const LaneStep<T>& step, std::int64_t count, std::int64_t thread,
                                              std::int64_t threads) {
@@ -150,8 +143,8 @@ SPEEDTORCH_HOST_DEVICE inline void fold_lane(const LaneStep<T>& step, std::int64
   }
 }
 
-/// The gradients of a row's copies at one column: whole sets of kFoldedCopies from fold_lane, in their order,
-/// then the others in the order of their positions.
+/// The summed gradients of a row's copies at one column: first whole sets of kFoldedCopies from fold_lane, in
+/// their order, then the other copies in the order of their positions.
 template <class T>
 SPEEDTORCH_HOST_DEVICE inline T summed_grad(const LaneStep<T>& step, std::int32_t first, std::int32_t last,
                                             std::int64_t column) {
@@ -170,7 +163,7 @@ SPEEDTORCH_HOST_DEVICE inline T summed_grad(const LaneStep<T>& step, std::int32_
   return add_copies(step, sum, first + sets * kFoldedCopies, last, column);
 }
 
-/// What one thread does: its elements of every row that falls to its group. Bad indices are left out.
+/// Steps one thread's elements of every row of its group. Leaves out invalid indices.
 template <class Update, class T>
 SPEEDTORCH_HOST_DEVICE inline void step_lane(const LaneStep<T>& step, const Update& update,
                                              const typename Update::Now& now, std::int64_t thread,
@@ -188,7 +181,7 @@ SPEEDTORCH_HOST_DEVICE inline void step_lane(const LaneStep<T>& step, const Upda
   }
 }
 
-/// What one thread does of a step of all elements.
+/// One thread's part of a step of all elements.
 template <class Update, class T>
 SPEEDTORCH_HOST_DEVICE inline void update_all_lane(const StepTables<T>& tables, const T* grad,
                                                    const Update& update, const typename Update::Now& now,

@@ -1,13 +1,23 @@
-/// Arrays one after the other in a block of memory. C++17, and no CUDA header.
+/// Lays out arrays one after the other in a block of memory. C++17, and no CUDA header.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
+
+#include "speedtorch/kernels/error.h"
 
 namespace speedtorch::kernels {
 
-/// Hands out parts of a block. Without a block it hands out null and only adds up, so that one piece of code
-/// says both how much is needed and what lies where.
+/// Device memory that a caller lends.
+struct Workspace {
+  std::byte* data = nullptr;  ///< aligned to 256 bytes, as allocators return it
+  std::int64_t bytes = 0;
+};
+
+/// Hands out parts of a block. Without a block it returns null and only adds up, so that one piece of code
+/// defines both the size and the layout.
 class WorkspaceLayout {
  public:
   /// @param data aligned to kAlignment, or null
@@ -22,14 +32,34 @@ class WorkspaceLayout {
     return reinterpret_cast<T*>(at);
   }
 
-  /// Of all that was taken.
+  /// Of all parts handed out.
   std::int64_t bytes() const { return bytes_; }
 
-  static constexpr std::int64_t kAlignment = 256;  // what CUB asks of its scratch memory
+  static constexpr std::int64_t kAlignment = 256;  // as CUB requires of its scratch memory
 
  private:
   std::byte* data_;
   std::int64_t bytes_ = 0;
 };
+
+/// @throws ShapeError if CUB cannot sort so many indices
+inline void check_sortable(std::int64_t count) {
+  if (count < 0 || count > std::numeric_limits<std::int32_t>::max())
+    throw ShapeError(std::to_string(count) + " indices cannot be sorted: 2^31 - 1 is the most");
+}
+
+/// @param call as in "this gather"
+/// @throws ShapeError if the workspace is misaligned or too small
+inline void check_workspace(const Workspace& workspace, std::int64_t needed, const std::string& call) {
+  const auto past = reinterpret_cast<std::uintptr_t>(workspace.data) % WorkspaceLayout::kAlignment;
+  if (past != 0) {
+    throw ShapeError("the workspace starts " + std::to_string(past) + " bytes past a multiple of " +
+                     std::to_string(WorkspaceLayout::kAlignment));
+  }
+  if (workspace.data == nullptr || workspace.bytes < needed) {
+    throw ShapeError("the workspace has " + std::to_string(workspace.bytes) + " bytes; " + call + " needs " +
+                     std::to_string(needed));
+  }
+}
 
 }  // namespace speedtorch::kernels

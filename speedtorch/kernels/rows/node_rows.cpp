@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "speedtorch/kernels/rows/partition.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "speedtorch/kernels/rows/rows.h"
 

@@ -15,6 +15,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -92,28 +93,34 @@ HWY_INLINE void copy_part_line(std::byte* to, const std::byte* from, std::size_t
 }
 
 /// Starts loading the line of `at`.
-HWY_INLINE void prefetch(const void* at) {
+template <PrefetchTo kTo>
+HWY_INLINE void prefetch_line(const void* at) {
 #if HWY_ARCH_X86
   // Not by the builtin: g++ 12 takes a function that does nothing but prefetch for a pure one and drops its
   // calls.
-  asm volatile("prefetcht0 %a0" : : "p"(at));
+  if constexpr (kTo == PrefetchTo::l1) asm volatile("prefetcht0 %a0" : : "p"(at));
+  if constexpr (kTo == PrefetchTo::l2) asm volatile("prefetcht1 %a0" : : "p"(at));
 #else
-  __builtin_prefetch(at);
+  __builtin_prefetch(at, 0, kTo == PrefetchTo::l1 ? 3 : 2);
 #endif
 }
 
 /// The lines of a row's first and last byte. Where they are the same, asking twice costs nothing to speak of;
 /// a branch on it costs a third of the speed of 48 B rows, which straddle lines at random.
+template <PrefetchTo kTo>
 HWY_INLINE void prefetch_ends(const std::byte* row, std::size_t row_bytes) {
-  prefetch(row);
-  prefetch(row + row_bytes - 1);
+  prefetch_line<kTo>(row);
+  prefetch_line<kTo>(row + row_bytes - 1);
 }
 
 /// Rows of exactly kBytes: one or two loads and stores.
 template <std::size_t kBytes>
 struct FixedCopy {
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const { std::memcpy(to, from, kBytes); }
-  HWY_INLINE void prefetch(const std::byte* row) const { prefetch_ends(row, kBytes); }
+  template <PrefetchTo kTo>
+  HWY_INLINE void prefetch(const std::byte* row) const {
+    prefetch_ends<kTo>(row, kBytes);
+  }
 };
 
 /// Rows of kBytes to 2 * kBytes bytes, at most a line.
@@ -124,20 +131,23 @@ struct PairCopy {
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     copy_pair<kBytes>(to, from, row_bytes);
   }
-  HWY_INLINE void prefetch(const std::byte* row) const { prefetch_ends(row, row_bytes); }
+  template <PrefetchTo kTo>
+  HWY_INLINE void prefetch(const std::byte* row) const {
+    prefetch_ends<kTo>(row, row_bytes);
+  }
 };
 
 /// The lines of a row of kLines lines and `rest` bytes. Unless rows begin with a line (`straddle`), one more
 /// is touched than is counted; where the rest is more than a few bytes, often two.
-template <std::size_t kLines>
+template <std::size_t kLines, PrefetchTo kTo>
 struct LinesPrefetch {
   std::size_t row_bytes;
   bool straddle;
 
   HWY_INLINE void operator()(const std::byte* row) const {
-    for (std::size_t k = 0; k < kLines; ++k) prefetch(row + k * kLine);
-    if (row_bytes > kLines * kLine + kLine / 8) prefetch(row + kLines * kLine);
-    if (straddle) prefetch(row + row_bytes - 1);
+    for (std::size_t k = 0; k < kLines; ++k) prefetch_line<kTo>(row + k * kLine);
+    if (row_bytes > kLines * kLine + kLine / 8) prefetch_line<kTo>(row + kLines * kLine);
+    if (straddle) prefetch_line<kTo>(row + row_bytes - 1);
   }
 };
 
@@ -152,7 +162,10 @@ struct LinesCopy {
     for (std::size_t k = 0; k < kLines; ++k) Line::copy(to + k * kLine, from + k * kLine);
     if (row_bytes > kLines * kLine) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
   }
-  HWY_INLINE void prefetch(const std::byte* row) const { LinesPrefetch<kLines>{row_bytes, straddle}(row); }
+  template <PrefetchTo kTo>
+  HWY_INLINE void prefetch(const std::byte* row) const {
+    LinesPrefetch<kLines, kTo>{row_bytes, straddle}(row);
+  }
 };
 
 /// Rows of kLines lines to lines: past the cache.
@@ -163,21 +176,38 @@ struct LinesStream {
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     for (std::size_t k = 0; k < kLines; ++k) Line::stream(to + k * kLine, from + k * kLine);
   }
+  template <PrefetchTo kTo>
   HWY_INLINE void prefetch(const std::byte* row) const {
-    LinesPrefetch<kLines>{kLines * kLine, straddle}(row);
+    LinesPrefetch<kLines, kTo>{kLines * kLine, straddle}(row);
   }
 };
 
-/// Starts loading a row of more lines than are unrolled: the processor's own prefetcher follows from there,
-/// and asking for every line costs more than it brings (4 KiB rows: 24.5 GB/s with 8 or 16 lines, 21.3 with
-/// all 64).
-HWY_INLINE void prefetch_long_row(const std::byte* row) {
-  for (std::size_t k = 0; k < kUnrolledLines; ++k) HWY_NAMESPACE::prefetch(row + k * kLine);
-}
+/// Which lines of a row of more than are unrolled are prefetched: the processor's own prefetcher follows from
+/// there, and asking for every line costs more than it brings.
+struct LongPrefetch {
+  std::size_t step_bytes;
+  std::size_t end_bytes;  ///< from the row's start: none from there on
+  bool first_lines;       ///< kUnrolledLines of them, one after the other
+
+  LongPrefetch(std::size_t row_bytes, std::int64_t line_step)
+      : step_bytes(static_cast<std::size_t>(line_step) * kLine),
+        end_bytes(std::min(row_bytes, kUnrolledLines * step_bytes)),
+        first_lines(line_step == 1 && row_bytes >= kUnrolledLines * kLine) {}
+
+  template <PrefetchTo kTo>
+  HWY_INLINE void ask(const std::byte* row) const {
+    if (first_lines) {
+      for (std::size_t k = 0; k < kUnrolledLines; ++k) prefetch_line<kTo>(row + k * kLine);
+    } else {
+      for (std::size_t at = 0; at < end_bytes; at += step_bytes) prefetch_line<kTo>(row + at);
+    }
+  }
+};
 
 /// Rows of more lines than are unrolled.
 struct LongCopy {
   std::size_t row_bytes;
+  LongPrefetch lines;
 
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
     constexpr std::size_t kBlock = 4 * kLine;
@@ -188,7 +218,10 @@ struct LongCopy {
     for (; at + kLine <= row_bytes; at += kLine) Line::copy(to + at, from + at);
     if (at < row_bytes) Line::copy(to + row_bytes - kLine, from + row_bytes - kLine);
   }
-  HWY_INLINE void prefetch(const std::byte* row) const { prefetch_long_row(row); }
+  template <PrefetchTo kTo>
+  HWY_INLINE void prefetch(const std::byte* row) const {
+    lines.ask<kTo>(row);
+  }
 };
 
 /// Copies whole lines to an aligned destination, past the cache.
@@ -200,10 +233,34 @@ HWY_INLINE void stream_whole_lines(std::byte* to, const std::byte* from, std::si
   for (; at < bytes; at += kLine) Line::stream(to + at, from + at);
 }
 
+/// The same with each line prefetched two pages before it is copied: the processor's own prefetcher ends at a
+/// page's end.
+HWY_INLINE void stream_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kAhead = 8192;
+  for (std::size_t at = 0; at < bytes; at += kLine) {
+    prefetch_line<PrefetchTo::l2>(from + at + kAhead);  // past the block's end it does nothing
+    Line::stream(to + at, from + at);
+  }
+}
+
+/// The same of as many whole groups of pages as there are, a line of each page of a group in turn, so that
+/// the processor's prefetcher follows several at once. @returns the bytes that were copied
+HWY_INLINE std::size_t stream_pages(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096, kPages = 4;
+  std::size_t group = 0;
+  for (; group + kPages * kPage <= bytes; group += kPages * kPage) {
+    for (std::size_t at = group; at < group + kPage; at += kLine) {
+      for (std::size_t k = 0; k < kPages; ++k) Line::stream(to + at + k * kPage, from + at + k * kPage);
+    }
+  }
+  return group;
+}
+
 /// Streams the destination lines that a row of at least a line covers whole. The pieces before and after go
 /// by exact copies: a store that overlapped a streamed line would flush it half-written.
 struct RaggedStream {
   std::size_t row_bytes;
+  LongPrefetch lines;
   bool scatters;
 
   HWY_INLINE void operator()(std::byte* to, const std::byte* from) const {
@@ -214,10 +271,66 @@ struct RaggedStream {
     if (done < row_bytes) copy_part_line(to + done, from + done, row_bytes - done);
   }
   /// Of a row that is written, the ends are what is read first.
+  template <PrefetchTo kTo>
   HWY_INLINE void prefetch(const std::byte* row) const {
-    if (!scatters) return prefetch_long_row(row);
-    prefetch_ends(row, row_bytes);
+    if (!scatters) return lines.ask<kTo>(row);
+    prefetch_ends<kTo>(row, row_bytes);
   }
+};
+
+/// Where the copies of a movement go: each row to its own place.
+template <class Ends>
+struct DirectPlaces {
+  const Ends rows;
+
+  HWY_INLINE std::byte* place(std::int64_t i) const { return rows.to(i); }
+  HWY_INLINE void placed() const {}
+};
+
+/// Where rows that follow each other are put together to whole lines, which are streamed whenever the stage
+/// is full. What of the first and last line is not theirs stays as it was.
+class LineStage {
+ public:
+  explicit LineStage(std::byte* to, std::size_t row_bytes)
+      : row_bytes_(row_bytes),
+        skipped_(reinterpret_cast<std::uintptr_t>(to) % kLine),
+        line_(to - skipped_),
+        end_(bytes_ + skipped_) {}
+
+  HWY_INLINE std::byte* place(std::int64_t /*i*/) const { return end_; }
+  HWY_INLINE void placed() {
+    end_ += row_bytes_;
+    if (end_ >= bytes_ + kStageBytes) stream();
+  }
+
+  /// Writes what is left.
+  void finish() {
+    stream();
+    const auto left = static_cast<std::size_t>(end_ - bytes_);
+    if (left > skipped_) std::memcpy(line_ + skipped_, bytes_ + skipped_, left - skipped_);
+  }
+
+ private:
+  /// Large enough that what is streamed is no longer on its way to the first-level cache.
+  static constexpr std::size_t kStageBytes = 8 << 10;
+
+  HWY_NOINLINE void stream() {
+    const auto lines = static_cast<std::size_t>(end_ - bytes_) / kLine;
+    if (lines == 0) return;
+    const std::size_t first = skipped_ > 0 ? 1 : 0;
+    if (first > 0) std::memcpy(line_ + skipped_, bytes_ + skipped_, kLine - skipped_);
+    stream_whole_lines(line_ + first * kLine, bytes_ + first * kLine, (lines - first) * kLine);
+    skipped_ = 0;
+    line_ += lines * kLine;
+    std::memcpy(bytes_, bytes_ + lines * kLine, kLine);
+    end_ -= lines * kLine;
+  }
+
+  std::size_t row_bytes_;
+  std::size_t skipped_;  ///< bytes of the first line that are not the rows'
+  std::byte* line_;      ///< where bytes_[0] goes
+  std::byte* end_;       ///< of what is put together
+  alignas(kLine) std::byte bytes_[kStageBytes + kStagedRowBytes + kLine];
 };
 
 }  // namespace HWY_NAMESPACE

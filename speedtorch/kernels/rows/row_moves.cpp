@@ -37,7 +37,7 @@ struct ScatterEnds {
 };
 
 /// Moves the rows of [begin, end), the indexed ones prefetched some rows ahead.
-template <class Ends>
+template <class Ends, bool kStaged>
 struct Range {
   Ends ends;
   std::int64_t begin;
@@ -45,18 +45,39 @@ struct Range {
 
   template <class Copy>
   HWY_INLINE void with(Copy copy) const {
+    if (ends.move.prefetch_to == PrefetchTo::l2) return stored<PrefetchTo::l2>(copy);
+    stored<PrefetchTo::l1>(copy);
+  }
+
+  template <PrefetchTo kTo, class Copy>
+  HWY_INLINE void stored(Copy copy) const {
+    if constexpr (kStaged) {
+      LineStage stage(ends.to(begin), static_cast<std::size_t>(ends.move.row_bytes));
+      loop<kTo>(copy, stage);
+      stage.finish();
+    } else {
+      loop<kTo>(copy, DirectPlaces<Ends>{ends});
+    }
+  }
+
+  template <PrefetchTo kTo, class Copy, class Places>
+  HWY_INLINE void loop(Copy copy, Places&& places) const {
     const Ends rows = ends;  // again a copy, lest every store makes the compiler read it anew
     const std::int64_t ahead = std::min(rows.move.prefetch_rows, end - begin);
-    const auto prefetch = [&](std::int64_t i) HWY_ATTR { copy.prefetch(rows.indexed(i)); };
+    const auto prefetch = [&](std::int64_t i) HWY_ATTR { copy.template prefetch<kTo>(rows.indexed(i)); };
+    const auto move = [&](std::int64_t i) HWY_ATTR {
+      copy(places.place(i), rows.from(i));
+      places.placed();
+    };
     std::int64_t i = begin;
     for (std::int64_t k = begin; k < begin + ahead; ++k) prefetch(k);
     if (ahead > 0) {
       for (; i + ahead < end; ++i) {
         prefetch(i + ahead);
-        copy(rows.to(i), rows.from(i));
+        move(i);
       }
     }
-    for (; i < end; ++i) copy(rows.to(i), rows.from(i));
+    for (; i < end; ++i) move(i);
   }
 
   void cached() const {
@@ -83,7 +104,7 @@ struct Range {
     if (width < 32) return with(PairCopy<16>{width});
     if (width < 64) return with(PairCopy<32>{width});
     if (width / kLine <= kUnrolledLines) return unrolled<1, false>(width);
-    return with(LongCopy{width});
+    return with(LongCopy{width, {width, ends.move.line_step}});
   }
 
   void streaming() const {
@@ -92,7 +113,7 @@ struct Range {
     if (!cuts_lines(ends.move.to, ends.move.to_stride) && width / kLine <= kUnrolledLines) {
       unrolled<1, true>(width);
     } else {
-      with(RaggedStream{width, ends.move.direction == Direction::scatter});
+      with(RaggedStream{width, {width, ends.move.line_step}, ends.move.direction == Direction::scatter});
     }
     hwy::FlushStream();
   }
@@ -122,7 +143,7 @@ struct Range {
 
 template <class Ends>
 void move_ends(const Ends& ends, std::int64_t begin, std::int64_t end) {
-  const Range<Ends> range{ends, begin, end};
+  const Range<Ends, false> range{ends, begin, end};
   if (ends.move.stores == Stores::cached) {
     range.cached();
   } else {
@@ -130,13 +151,21 @@ void move_ends(const Ends& ends, std::int64_t begin, std::int64_t end) {
   }
 }
 
+/// Whether the rows can be put together to lines before they are stored.
+template <class Index>
+bool can_stage(const RowMove<Index>& move) {
+  return move.stores == Stores::staged && move.to_stride == move.row_bytes &&
+         move.row_bytes <= kStagedRowBytes;
+}
+
 template <class Index>
 void move_rows(const RowMove<Index>& move, std::int64_t begin, std::int64_t end) {
-  if (move.direction == Direction::gather) {
-    move_ends(GatherEnds<Index>{move}, begin, end);
-  } else {
-    move_ends(ScatterEnds<Index>{move}, begin, end);
-  }
+  if (move.direction == Direction::scatter) return move_ends(ScatterEnds<Index>{move}, begin, end);
+  const GatherEnds<Index> ends{move};
+  if (!can_stage(move)) return move_ends(ends, begin, end);
+  if (begin == end) return;
+  Range<GatherEnds<Index>, true>{ends, begin, end}.cached();
+  hwy::FlushStream();
 }
 
 /// A value v is in [0, limit] just where neither v nor limit - v is negative: the signs of all are gathered
@@ -171,8 +200,16 @@ bool Inside64(const std::int64_t* index, std::int64_t count, std::int64_t rows) 
   return inside(index, count, rows);
 }
 
-void StreamLines(std::byte* to, const std::byte* from, std::int64_t lines) {
-  stream_whole_lines(to, from, static_cast<std::size_t>(lines * kLineBytes));
+void StreamLines(std::byte* to, const std::byte* from, std::int64_t lines, CopyWay way) {
+  auto bytes = static_cast<std::size_t>(lines) * kLine;
+  if (way == CopyWay::ahead) {
+    stream_ahead(to, from, bytes);
+  } else if (way == CopyWay::pages) {
+    const auto done = stream_pages(to, from, bytes);
+    stream_whole_lines(to + done, from + done, bytes - done);
+  } else {
+    stream_whole_lines(to, from, bytes);
+  }
   hwy::FlushStream();
 }
 
@@ -205,8 +242,8 @@ bool all_inside(const std::int64_t* index, std::int64_t count, std::int64_t rows
   return HWY_DYNAMIC_DISPATCH(Inside64)(index, count, rows);
 }
 
-void stream_lines(std::byte* to, const std::byte* from, std::int64_t lines) {
-  HWY_DYNAMIC_DISPATCH(StreamLines)(to, from, lines);
+void stream_lines(std::byte* to, const std::byte* from, std::int64_t lines, CopyWay way) {
+  HWY_DYNAMIC_DISPATCH(StreamLines)(to, from, lines, way);
 }
 
 }  // namespace speedtorch::kernels

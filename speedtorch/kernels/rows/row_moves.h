@@ -6,20 +6,32 @@
 #include <cstdint>
 
 #include "speedtorch/kernels/row_view.h"
+#include "speedtorch/kernels/rows/rows.h"
 
 namespace speedtorch::kernels {
 
 constexpr std::int64_t kLineBytes = 64;  ///< of a cache line; streaming stores go by whole lines
 
-/// Rows of up to this many lines have copies of their own, without a loop, and so many lines of longer ones
-/// are prefetched.
+/// Rows of up to this many lines have copies of their own, without a loop, and at most so many lines of
+/// longer ones are prefetched.
 constexpr std::size_t kUnrolledLines = 16;
 
 /// How the bytes get to the destination.
 enum class Stores {
   cached,     ///< ordinary stores
   streaming,  ///< whole destination lines by non-temporal stores, what is left of a row by ordinary ones
+  /// Of a gather of rows without gaps, up to kStagedRowBytes each: rows are put together to whole lines in
+  /// the first-level cache, which then go by non-temporal stores. Any other movement goes by `streaming`.
+  staged,
 };
+
+/// Where prefetched lines wait.
+enum class PrefetchTo {
+  l1,  ///< the first-level cache
+  l2,  ///< the second-level cache
+};
+
+constexpr std::int64_t kStagedRowBytes = 2048;
 
 /// A gather or scatter of checked operands, ready to be done in any ranges of [0, number of indices).
 template <class Index>
@@ -32,15 +44,10 @@ struct RowMove {
   const Index* index;  ///< names rows of `from` in a gather, of `to` in a scatter
   Direction direction;
   Stores stores;
+  PrefetchTo prefetch_to;
   std::int64_t prefetch_rows;  ///< how far ahead the indexed rows are prefetched; 0 for not at all
+  std::int64_t line_step;      ///< of a row of more than kUnrolledLines, one line in so many is prefetched
 };
-
-/// The choices for this machine and these checked operands, of which `out` (`values`) has a row for each
-/// index.
-template <class Index>
-RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out);
-template <class Index>
-RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table);
 
 /// Moves the rows of the indices [begin, end). What was streamed is visible to whoever synchronises with this
 /// thread afterwards.
@@ -52,9 +59,6 @@ bool all_inside(const std::int32_t* index, std::int64_t count, std::int64_t rows
 bool all_inside(const std::int64_t* index, std::int64_t count, std::int64_t rows);
 
 /// Copies whole cache lines by streaming stores; `to` is aligned to a line, `from` need not be.
-void stream_lines(std::byte* to, const std::byte* from, std::int64_t lines);
-
-/// Whether `bytes` written once are better not left in the cache: from half of the last-level cache on.
-bool outgrows_cache(std::int64_t bytes);
+void stream_lines(std::byte* to, const std::byte* from, std::int64_t lines, CopyWay way);
 
 }  // namespace speedtorch::kernels

@@ -1,29 +1,20 @@
-// What a movement of these operands does on this machine: stores and prefetch. The figures behind each choice
-// are in docs/kernels.md.
+// What a movement of these operands does by the plan in use: stores and prefetch. The figures behind the
+// choices are in docs/kernels.md.
 
 #include <algorithm>
 
-#include "speedtorch/kernels/cache_size.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 
 namespace speedtorch::kernels {
 namespace {
 
-/// From the prefetch of a line to its use. Of 512 B rows on one core, 16 lines ahead give 11.5 GB/s, 32 13.3,
-/// 64 16.4, 128 and 256 17.6; other widths likewise, and on two cores it is flat from 64 on.
-constexpr std::int64_t kLinesAhead = 128;
-
-/// A row whose ends share lines with its neighbours, from which streaming the lines between pays: the ends of
-/// a scattered row are read first then, and they alone (516 B: 1.2 times cached stores, 264 B: 0.95).
-constexpr std::int64_t kRaggedScatterBytes = 512;
-
-/// Likewise in a gather, where the neighbour's stores follow soon and complete the line in the cache (656 B:
-/// cached 26 GB/s, streaming 21).
-constexpr std::int64_t kRaggedGatherBytes = 2048;
-
-std::int64_t prefetch_distance(std::int64_t row_bytes) {
-  const std::int64_t lines = (row_bytes + kLineBytes - 1) / kLineBytes;
-  return kLinesAhead / std::min(lines, static_cast<std::int64_t>(kUnrolledLines));
+/// The same number of lines ahead for every width.
+std::int64_t rows_ahead(const RowChoice& choice, std::int64_t row_bytes) {
+  auto lines = (row_bytes + kLineBytes - 1) / kLineBytes;
+  constexpr auto kMost = static_cast<std::int64_t>(kUnrolledLines);
+  if (lines > kMost) lines = std::min((lines + choice.line_step - 1) / choice.line_step, kMost);
+  return std::max<std::int64_t>(1, choice.lines_ahead / lines);
 }
 
 bool is_whole_lines(Rows to) {
@@ -31,14 +22,25 @@ bool is_whole_lines(Rows to) {
          to.row_bytes % kLineBytes == 0;
 }
 
-/// A streamed line is not read before it is written, and leaves the cache to others.
-Stores choose_stores(Rows to, std::int64_t moved_rows, std::int64_t ragged_bytes) {
-  const bool large = outgrows_cache(moved_rows * to.row_bytes);
-  return large && (is_whole_lines(to) || to.row_bytes >= ragged_bytes) ? Stores::streaming : Stores::cached;
+/// Rows that cannot be staged because of the gaps between them are streamed from the width on from which no
+/// row is staged.
+Stores stores_of(const RowChoice& choice, Rows to) {
+  if (choice.stores != Stores::staged) return choice.stores;
+  if (to.row_bytes > kStagedRowBytes) return Stores::streaming;
+  return to.stride_bytes == to.row_bytes ? Stores::staged : Stores::cached;
+}
+
+/// The choice for writing `moved_rows` of the rows of `to`.
+const RowChoice& choose(const DirectionPlan& plan, Rows to, std::int64_t moved_rows) {
+  const auto& choices = moved_rows * to.row_bytes < plan.large_from ? plan.small
+                        : is_whole_lines(to)                        ? plan.whole_lines
+                                                                    : plan.cut_lines;
+  return choices[width_class(to.row_bytes)];
 }
 
 template <class Index>
-RowMove<Index> move_of(ConstRows from, const Index* index, Rows to, Direction direction) {
+RowMove<Index> move_of(ConstRows from, const Index* index, Rows to, Direction direction,
+                       const RowChoice& choice) {
   RowMove<Index> move{};
   move.from = from.data;
   move.from_stride = from.stride_bytes;
@@ -47,34 +49,34 @@ RowMove<Index> move_of(ConstRows from, const Index* index, Rows to, Direction di
   move.row_bytes = from.row_bytes;
   move.index = index;
   move.direction = direction;
+  move.stores = stores_of(choice, to);
+  move.prefetch_to = choice.prefetch_to;
+  move.prefetch_rows = rows_ahead(choice, from.row_bytes);
+  move.line_step = choice.line_step;
   return move;
 }
 
 }  // namespace
 
-bool outgrows_cache(std::int64_t bytes) { return bytes > last_level_cache_bytes() / 2; }
-
 template <class Index>
-RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out) {
-  auto move = move_of(table, index, out, Direction::gather);
-  move.stores = choose_stores(out, out.rows, kRaggedGatherBytes);
-  move.prefetch_rows = prefetch_distance(table.row_bytes);
-  return move;
+RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out, const Plan& plan) {
+  return move_of(table, index, out, Direction::gather, choose(plan.gather, out, out.rows));
 }
 
 template <class Index>
-RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table) {
-  auto move = move_of(values, index, table, Direction::scatter);
+RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table, const Plan& plan) {
   // A table smaller than its values, which come again and again, stays in the cache.
-  move.stores = choose_stores(table, std::min(values.rows, table.rows), kRaggedScatterBytes);
+  const auto written = std::min(values.rows, table.rows);
+  const auto& choice = choose(plan.scatter, table, written);
+  auto move = move_of(values, index, table, Direction::scatter, choice);
   const bool reads_nothing = move.stores == Stores::streaming && is_whole_lines(table);
-  move.prefetch_rows = reads_nothing ? 0 : prefetch_distance(table.row_bytes);
+  if (reads_nothing) move.prefetch_rows = 0;
   return move;
 }
 
-template RowMove<std::int32_t> plan_gather(ConstRows, const std::int32_t*, Rows);
-template RowMove<std::int64_t> plan_gather(ConstRows, const std::int64_t*, Rows);
-template RowMove<std::int32_t> plan_scatter(ConstRows, const std::int32_t*, Rows);
-template RowMove<std::int64_t> plan_scatter(ConstRows, const std::int64_t*, Rows);
+template RowMove<std::int32_t> plan_gather(ConstRows, const std::int32_t*, Rows, const Plan&);
+template RowMove<std::int64_t> plan_gather(ConstRows, const std::int64_t*, Rows, const Plan&);
+template RowMove<std::int32_t> plan_scatter(ConstRows, const std::int32_t*, Rows, const Plan&);
+template RowMove<std::int64_t> plan_scatter(ConstRows, const std::int64_t*, Rows, const Plan&);
 
 }  // namespace speedtorch::kernels

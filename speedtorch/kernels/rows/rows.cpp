@@ -1,4 +1,4 @@
-// What the public functions check, and how the work is shared; the plan is in row_plan.cpp, the work in
+// What the public functions check, and how the work is shared; the choices are in row_plan.cpp, the work in
 // row_moves.cpp.
 
 #include "speedtorch/kernels/rows/rows.h"
@@ -8,16 +8,13 @@
 #include <string>
 
 #include "speedtorch/kernels/error.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 
 namespace speedtorch::kernels {
 namespace {
 
-/// The payload for which waking a second thread is worth its 1.5 us: 61 KB of rows in the cache take 1.1 us
-/// on one thread and 2.4 on two, 197 KB the same on both, 246 KB 6.8 and 5.7.
-constexpr std::int64_t kGrainBytes = 192 << 10;
-
-/// As kGrainBytes, in indices of the check: 0.1 ns each in the cache.
+/// Indices of the check for which a second thread is woken: 0.1 ns each in the cache.
 constexpr std::int64_t kGrainIndices = 16 << 10;
 
 /// Calls `body` at once where all items fit into one grain: the pool costs more than a tiny batch.
@@ -36,7 +33,7 @@ template <class Index>
 template <class Index>
 void check_and_run(const RowMove<Index>& move, std::int64_t count, std::int64_t rows,
                    ParallelFor parallel_for) {
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrainBytes / move.row_bytes);
+  const std::int64_t grain = std::max<std::int64_t>(1, plan_in_use().thread_bytes / move.row_bytes);
   // With the movement's grain each thread checks the indices of the rows that it moves next, and has them at
   // hand.
   check_indices(move.index, count, rows, grain, parallel_for);
@@ -106,10 +103,12 @@ void check_indices(const std::int64_t* index, std::int64_t count, std::int64_t r
   if (!all_inside(index, count, rows)) throw_first_bad(index, count, rows);
 }
 
-void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes, ParallelFor parallel_for) {
+void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes, ParallelFor parallel_for,
+                 CopyWay way) {
   if (bytes < 0) throw ShapeError("a copy of " + std::to_string(bytes) + " bytes: the count is negative");
-  if (!outgrows_cache(bytes)) {
-    return for_ranges(bytes, kGrainBytes, parallel_for, [&](std::int64_t begin, std::int64_t end) {
+  const Plan& plan = plan_in_use();
+  if (bytes < plan.gather.large_from) {
+    return for_ranges(bytes, plan.thread_bytes, parallel_for, [&](std::int64_t begin, std::int64_t end) {
       std::copy(from + begin, from + end, to + begin);
     });
   }
@@ -118,8 +117,9 @@ void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes, Paral
   const std::int64_t lines = (bytes - head) / kLineBytes;
   const std::int64_t done = head + lines * kLineBytes;
   std::copy(from, from + head, to);
-  for_ranges(lines, kGrainBytes / kLineBytes, parallel_for, [&](std::int64_t begin, std::int64_t end) {
-    stream_lines(to + head + begin * kLineBytes, from + head + begin * kLineBytes, end - begin);
+  const auto grain = std::max<std::int64_t>(1, plan.thread_bytes / kLineBytes);
+  for_ranges(lines, grain, parallel_for, [&](std::int64_t begin, std::int64_t end) {
+    stream_lines(to + head + begin * kLineBytes, from + head + begin * kLineBytes, end - begin, way);
   });
   std::copy(from + done, from + bytes, to + done);
 }

@@ -1,7 +1,7 @@
-// The passes, compiled once for each instruction set that Highway knows here and chosen at run time. As in
-// sparse_step.cpp the loops are plain ones over the update's body, which the compiler vectorises. They go in
-// tiles that fit the first-level cache: half precision is widened into a tile, rounded from it and gradients
-// are zeroed in it while its lines are there.
+// The passes, compiled once per instruction set of Highway's and chosen at run time. As in sparse_step.cpp,
+// plain loops call the update's body and the compiler vectorises them. They work on tiles that fit the
+// first-level cache: half precision is widened into a tile and rounded from it, and gradients are zeroed
+// while their lines are cached.
 
 #include "speedtorch/kernels/steps/flat_step.h"
 
@@ -21,10 +21,10 @@
 #define SPEEDTORCH_KERNELS_FLAT_TASK
 namespace speedtorch::kernels {
 
-/// Elements that are done at a time: with three states 20 KiB of float32.
+/// Elements of a tile: with three states 20 KiB of float32.
 constexpr std::int64_t kTile = 1024;
 
-/// The sums within a partial sum that are independent of each other.
+/// The independent sums within a partial sum.
 constexpr std::int64_t kSumLanes = 32;
 
 template <class T>
@@ -44,7 +44,7 @@ namespace HWY_NAMESPACE {
 
 using Math = StepMath<SPEEDTORCH_FUSES_HERE>;
 
-/// What units begin at.
+/// Units are aligned to 64 bytes.
 template <class T>
 HWY_INLINE T* aligned(T* pointer) {
   return static_cast<T*>(__builtin_assume_aligned(pointer, 64));
@@ -62,7 +62,7 @@ HWY_NOINLINE void narrow(const float* from, std::uint16_t* to, std::int64_t unit
   for (std::int64_t j = 0; j < units * kFlatUnit; ++j) to[j] = Kind::narrow(from[j]);
 }
 
-/// The gradients of a tile, where need be widened into `scratch`.
+/// The gradients of a tile, widened into `scratch` if they are half-precision.
 template <class T>
 HWY_INLINE const T* gradients_of(const FlatTables<T>& tables, std::int64_t begin, std::int64_t units,
                                  T* scratch) {
@@ -75,7 +75,7 @@ HWY_INLINE const T* gradients_of(const FlatTables<T>& tables, std::int64_t begin
   return tables.grad + begin;
 }
 
-/// What follows the update of a tile.
+/// Writes the rounded parameters and zeros the gradients of a tile.
 template <class T>
 HWY_INLINE void finish_tile(const FlatTables<T>& tables, std::int64_t begin, std::int64_t units, bool zero) {
   if constexpr (std::is_same_v<T, float>) {
@@ -91,12 +91,12 @@ HWY_INLINE void finish_tile(const FlatTables<T>& tables, std::int64_t begin, std
   if (zero) std::fill_n(tables.grad + begin, units * kFlatUnit, T(0));
 }
 
-/// The body on a tile of the parameter (tables[0]) and of each state.
+/// Updates a tile of the parameter (tables[0]) and of each state.
 template <class Update, class T, std::size_t... kState>
 HWY_NOINLINE void update_tile(const Update& update, const typename Update::Now& now, const Change<T>& change,
                               T* const* tables, const T* grads, std::int64_t units,
                               std::index_sequence<kState...>) {
-  const Update of_all = update;  // copies: what is stored cannot alias them
+  const Update of_all = update;  // copies, which stores cannot alias
   const typename Update::Now of_run = now;
   const Change<T> of_grad = change;
   T* const param = aligned(tables[0]);
@@ -112,7 +112,7 @@ HWY_NOINLINE void update_tile(const Update& update, const typename Update::Now& 
   }
 }
 
-/// Elements [begin, end) of a run.
+/// Updates elements [begin, end) of a run.
 template <class T, class Update>
 void update_range(const FlatTask<T>& task, const Update& update, std::int64_t step, std::int64_t begin,
                   std::int64_t end) {
@@ -129,7 +129,7 @@ void update_range(const FlatTask<T>& task, const Update& update, std::int64_t st
   }
 }
 
-/// The elements of all runs that have numbers [begin, end) where those between runs are not counted.
+/// Updates the elements [begin, end) of all runs, counted without the elements between runs.
 template <class T>
 void update_runs(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {
   std::int64_t counted = 0;
@@ -162,7 +162,7 @@ double square_sum(const T* grad, std::int64_t units, const Change<T>& change) {
   return sum;
 }
 
-/// A block's partial sum.
+/// The partial sum of a block.
 template <class T>
 double block_sum(const FlatTables<T>& tables, std::int64_t begin, std::int64_t end, const Change<T>& change) {
   HWY_ALIGN T scratch[kTile];
@@ -181,20 +181,16 @@ void sum_blocks(const FlatTask<T>& task, std::int64_t n, double* sums, std::int6
     sums[k] = block_sum(task.tables, k * kSumBlock, std::min((k + 1) * kSumBlock, n), change);
 }
 
-void UpdateFloats(const FlatTask<float>& task, std::int64_t begin, std::int64_t end) {
-  update_runs(task, begin, end);
-}
-void UpdateDoubles(const FlatTask<double>& task, std::int64_t begin, std::int64_t end) {
-  update_runs(task, begin, end);
-}
-void SumFloats(const FlatTask<float>& task, std::int64_t n, double* sums, std::int64_t begin,
-               std::int64_t end) {
-  sum_blocks(task, n, sums, begin, end);
-}
-void SumDoubles(const FlatTask<double>& task, std::int64_t n, double* sums, std::int64_t begin,
-                std::int64_t end) {
-  sum_blocks(task, n, sums, begin, end);
-}
+#define SPEEDTORCH_PASSES(T, Update, Sum)                                                                 \
+  void Update(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {                            \
+    update_runs(task, begin, end);                                                                        \
+  }                                                                                                       \
+  void Sum(const FlatTask<T>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) { \
+    sum_blocks(task, n, sums, begin, end);                                                                \
+  }
+SPEEDTORCH_PASSES(float, UpdateFloats, SumFloats)
+SPEEDTORCH_PASSES(double, UpdateDoubles, SumDoubles)
+#undef SPEEDTORCH_PASSES
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -204,25 +200,20 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-HWY_EXPORT(UpdateFloats);
-HWY_EXPORT(UpdateDoubles);
-HWY_EXPORT(SumFloats);
-HWY_EXPORT(SumDoubles);
+#define SPEEDTORCH_DISPATCH(T, Update, Sum)                                                               \
+  HWY_EXPORT(Update);                                                                                     \
+  HWY_EXPORT(Sum);                                                                                        \
+  void update(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {                            \
+    HWY_DYNAMIC_DISPATCH(Update)(task, begin, end);                                                       \
+  }                                                                                                       \
+  void sum(const FlatTask<T>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) { \
+    HWY_DYNAMIC_DISPATCH(Sum)(task, n, sums, begin, end);                                                 \
+  }
+SPEEDTORCH_DISPATCH(float, UpdateFloats, SumFloats)
+SPEEDTORCH_DISPATCH(double, UpdateDoubles, SumDoubles)
+#undef SPEEDTORCH_DISPATCH
 
-void update(const FlatTask<float>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateFloats)(task, begin, end);
-}
-void update(const FlatTask<double>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateDoubles)(task, begin, end);
-}
-void sum(const FlatTask<float>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(SumFloats)(task, n, sums, begin, end);
-}
-void sum(const FlatTask<double>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(SumDoubles)(task, n, sums, begin, end);
-}
-
-/// As rows.cpp: below this much memory touched a second thread is not worth waking.
+/// As in rows.cpp: with less memory to touch, waking a second thread does not pay.
 constexpr std::int64_t kGrainBytes = 192 << 10;
 
 }  // namespace

@@ -1,6 +1,6 @@
-/// One optimizer step on parameters that lie in one buffer: each parameter, its gradient and its states read
-/// and written once, in one pass. What is done to the gradient before (unscale, clip) and after (zero) is in
-/// the same pass; a norm takes one more over the gradients.
+/// One optimizer step on parameters in one buffer. A single pass reads and writes each parameter, its
+/// gradient and its states once, and also unscales, clips and zeros the gradient. A norm needs another pass
+/// over the gradients.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace speedtorch::kernels {
 
-/// Steps the runs, which ascend and do not overlap; `zero`: and their gradients are zero afterwards.
-/// Allocates nothing; the result does not depend on the threads.
+/// Steps the runs, which are ascending and do not overlap. `zero` also zeros their gradients. Allocates
+/// nothing. The result does not depend on the number of threads.
 template <class T>
 void flat_step(const FlatTables<T>& tables, std::span<const FlatRun<T>> runs, const GradientChange& change,
                bool zero, ParallelFor parallel_for);
 
-/// The sum of the squares of the first n gradients (a multiple of kFlatUnit), unscaled and clamped as
-/// `change` says (its coefficient is not applied), in double precision. It does not depend on the threads; on
-/// the instruction set only for T = double. Not finite where a gradient is not.
-/// @param sums flat_sums(n) numbers of scratch
+/// The sum of squares, in double precision, of the first n gradients (a multiple of kFlatUnit), unscaled and
+/// clamped by `change` (its coefficient is ignored). It does not depend on the number of threads, and on the
+/// instruction set only for T = double. Not finite if a gradient is not.
+/// @param sums flat_sums(n) numbers of scratch memory
 template <class T>
 double flat_square_sum(const FlatTables<T>& tables, std::int64_t n, const GradientChange& change,
                        double* sums, ParallelFor parallel_for);

@@ -1,7 +1,7 @@
-// The fused pass over the distinct rows, compiled once for each instruction set that Highway knows here and
-// chosen at run time. The loops over a row's elements are plain ones over the update's body, which the
-// compiler vectorises for each set; the options with which this file is compiled (CMakeLists.txt) let it, and
-// keep it from fusing what the body does not fuse.
+// The fused pass over the distinct rows, compiled once per instruction set of Highway's and chosen at run
+// time. Plain loops over a row's elements call the update's body and the compiler vectorises them for each
+// set. This file's compile options (CMakeLists.txt) allow that, and forbid contraction beyond what the body
+// fuses.
 
 #include "speedtorch/kernels/steps/sparse_step.h"
 
@@ -23,7 +23,7 @@
 #define SPEEDTORCH_KERNELS_STEP_TASK
 namespace speedtorch::kernels {
 
-/// A step of checked operands, ready to be done in any ranges of the distinct rows.
+/// A step with checked operands, for any ranges of the distinct rows.
 template <class T>
 struct StepTask {
   const AnyUpdate<T>* update;
@@ -43,11 +43,11 @@ struct WholeTask {
   std::int64_t step;
 };
 
-/// How far ahead rows are prefetched, of the tables in rows, of the gradients in positions.
+/// The prefetch distances: of the tables in rows, of the gradients in positions.
 constexpr std::int64_t kRowsAhead = 4;
 constexpr std::int64_t kGradientsAhead = 8;
 
-/// Elements of a row whose copies are summed at a time, on the stack.
+/// Elements of a row whose repetitions are summed at a time, on the stack.
 constexpr std::int64_t kBlock = 512;
 
 }  // namespace speedtorch::kernels
@@ -59,13 +59,14 @@ namespace HWY_NAMESPACE {
 
 using Math = StepMath<SPEEDTORCH_FUSES_HERE>;
 
-/// Starts loading a row, of a long one the first lines.
+/// Prefetches a row, or the first lines of a long one.
 template <class T>
 HWY_INLINE void prefetch_row(const T* row, std::int64_t columns) {
   const auto first = reinterpret_cast<std::uintptr_t>(row) / kLine;
   const auto last = (reinterpret_cast<std::uintptr_t>(row + columns) - 1) / kLine;
   const std::size_t lines = std::min(last - first + 1, kUnrolledLines);
-  for (std::size_t k = 0; k < lines; ++k) prefetch(reinterpret_cast<const void*>((first + k) * kLine));
+  for (std::size_t k = 0; k < lines; ++k)
+    prefetch_line<PrefetchTo::l1>(reinterpret_cast<const void*>((first + k) * kLine));
 }
 
 template <class T>
@@ -74,11 +75,11 @@ HWY_INLINE void add_row(T* sum, const T* row, std::int64_t columns) {
   for (std::int64_t j = 0; j < columns; ++j) sum[j] += row[j];
 }
 
-/// The body on `columns` elements of a row of the parameter (tables[0]) and of each state.
+/// Updates `columns` elements of a row of the parameter (tables[0]) and of each state.
 template <class Update, class T, std::size_t... kState>
 HWY_NOINLINE void update_columns(const Update& update, const typename Update::Now& now, T* const* tables,
                                  const T* grad, std::int64_t columns, std::index_sequence<kState...>) {
-  const Update of_all = update;  // copies: what is stored cannot alias them
+  const Update of_all = update;  // copies, which stores cannot alias
   const typename Update::Now of_row = now;
   T* const param = tables[0];
   T* const states[] = {tables[kState + 1]..., nullptr};
@@ -92,8 +93,8 @@ HWY_NOINLINE void update_columns(const Update& update, const typename Update::No
   }
 }
 
-/// What depends on the step: one for all rows, or by each row's own count. Powers cost 0.1 us: those of the
-/// last counts met are kept.
+/// The values that depend on the step: one set for all rows, or one per count of a row. Caches those of
+/// recent counts, because powers cost 0.1 us.
 template <class Update>
 class Nows {
  public:
@@ -145,7 +146,7 @@ class Pass {
     if (position < end) prefetch_row(gradient(position), tables_.columns);
   }
 
-  /// The k-th of the distinct rows; gradients are prefetched up to place `end`.
+  /// Updates the k-th of the distinct rows; prefetches gradients up to place `end`.
   HWY_INLINE void row(std::int64_t k, const typename Update::Now& now, std::int64_t end) const {
     const std::int64_t first = begins_[k];
     const std::int64_t last = begins_[k + 1];
@@ -204,46 +205,33 @@ void update_rows(const StepTask<T>& task, const Update& update, std::int64_t beg
   }
 }
 
+/// Updates the distinct rows [begin, end).
 template <class T>
-struct Visitor {
-  const StepTask<T>& task;
-  std::int64_t begin;
-  std::int64_t end;
+void update_some(const StepTask<T>& task, std::int64_t begin, std::int64_t end) {
+  std::visit([&](const auto& update) { update_rows(task, update, begin, end); }, *task.update);
+}
 
-  template <class Update>
-  void operator()(const Update& update) const {
-    update_rows(task, update, begin, end);
-  }
-};
-
+/// Updates the elements [begin, end).
 template <class T>
-struct WholeVisitor {
-  const WholeTask<T>& task;
-  std::int64_t begin;
-  std::int64_t end;
-
-  template <class Update>
-  void operator()(const Update& update) const {
-    T* tables[1 + kMostStates] = {task.tables.param + begin};
-    for (std::size_t s = 0; s < Update::kStates; ++s) tables[s + 1] = task.tables.states[s] + begin;
-    update_columns(update, update.at(task.step), tables, task.grad + begin, end - begin,
-                   std::make_index_sequence<Update::kStates>());
-  }
-};
-
-void UpdateAllFloats(const WholeTask<float>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(WholeVisitor<float>{task, begin, end}, *task.update);
-}
-void UpdateAllDoubles(const WholeTask<double>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(WholeVisitor<double>{task, begin, end}, *task.update);
+void update_some(const WholeTask<T>& task, std::int64_t begin, std::int64_t end) {
+  std::visit(
+      [&](const auto& update) {
+        using Update = std::decay_t<decltype(update)>;
+        T* tables[1 + kMostStates] = {task.tables.param + begin};
+        for (std::size_t s = 0; s < Update::kStates; ++s) tables[s + 1] = task.tables.states[s] + begin;
+        update_columns(update, update.at(task.step), tables, task.grad + begin, end - begin,
+                       std::make_index_sequence<Update::kStates>());
+      },
+      *task.update);
 }
 
-void UpdateFloats(const StepTask<float>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(Visitor<float>{task, begin, end}, *task.update);
-}
-void UpdateDoubles(const StepTask<double>& task, std::int64_t begin, std::int64_t end) {
-  std::visit(Visitor<double>{task, begin, end}, *task.update);
-}
+#define SPEEDTORCH_PASS(Task, Name) \
+  void Name(const Task& task, std::int64_t begin, std::int64_t end) { update_some(task, begin, end); }
+SPEEDTORCH_PASS(StepTask<float>, UpdateFloats)
+SPEEDTORCH_PASS(StepTask<double>, UpdateDoubles)
+SPEEDTORCH_PASS(WholeTask<float>, UpdateAllFloats)
+SPEEDTORCH_PASS(WholeTask<double>, UpdateAllDoubles)
+#undef SPEEDTORCH_PASS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -253,34 +241,27 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-HWY_EXPORT(UpdateFloats);
-HWY_EXPORT(UpdateDoubles);
-HWY_EXPORT(UpdateAllFloats);
-HWY_EXPORT(UpdateAllDoubles);
-
-void update(const StepTask<float>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateFloats)(task, begin, end);
-}
-void update(const StepTask<double>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateDoubles)(task, begin, end);
-}
-void update(const WholeTask<float>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateAllFloats)(task, begin, end);
-}
-void update(const WholeTask<double>& task, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(UpdateAllDoubles)(task, begin, end);
-}
+#define SPEEDTORCH_DISPATCH(Task, Name)                                 \
+  HWY_EXPORT(Name);                                                     \
+  void update(const Task& task, std::int64_t begin, std::int64_t end) { \
+    HWY_DYNAMIC_DISPATCH(Name)(task, begin, end);                       \
+  }
+SPEEDTORCH_DISPATCH(StepTask<float>, UpdateFloats)
+SPEEDTORCH_DISPATCH(StepTask<double>, UpdateDoubles)
+SPEEDTORCH_DISPATCH(WholeTask<float>, UpdateAllFloats)
+SPEEDTORCH_DISPATCH(WholeTask<double>, UpdateAllDoubles)
+#undef SPEEDTORCH_DISPATCH
 
 template <class T>
 std::int64_t states_of(const AnyUpdate<T>& update) {
   return std::visit([](const auto& one) { return static_cast<std::int64_t>(one.kStates); }, update);
 }
 
-/// As rows.cpp: below this much memory touched a second thread is not worth waking.
+/// As in rows.cpp: with less memory to touch, waking a second thread does not pay.
 constexpr std::int64_t kGrainBytes = 192 << 10;
 
-/// Shares the distinct rows by what they cost, in rows of memory: each table's is read and written, each
-/// gradient read. By number alone, the thread with the most frequent rows would be the last by far.
+/// Divides the distinct rows among threads by cost, in rows of memory: each table's row is read and written,
+/// each gradient read. Divided by number, the thread with the most frequent rows would finish last by far.
 template <class T>
 void for_shares(const DuplicateRows& duplicates, const StepTask<T>& task, std::int64_t tables,
                 ParallelFor parallel_for) {

@@ -1,6 +1,5 @@
-/// One optimizer step on the rows that an index names: gradients of copies of a row summed, parameter and
-/// states updated in place where they lie, in one pass. Rows that are not named stay as they are. And the
-/// step of all rows.
+/// One optimizer step on the rows of an index: one pass sums the gradients of repeated rows and updates
+/// parameter and states in place. Other rows stay as they are. Also a step of all rows.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace speedtorch::kernels {
 
-/// How often each row was updated, in one of two widths; both null where all rows share one count.
+/// The number of updates of each row, in one of two widths; both null if all rows share one count.
 struct RowSteps {
   std::int32_t* narrow = nullptr;
   std::int64_t* wide = nullptr;
@@ -21,33 +20,32 @@ struct RowSteps {
   [[nodiscard]] bool counted() const { return narrow != nullptr || wide != nullptr; }
 };
 
-/// Keeps what steps need from one to the next. A step allocates nothing once it saw an index as long as this
-/// one.
+/// Keeps buffers between steps. A step allocates nothing once it saw an index of that length.
 template <class T>
 class SparseStep {
  public:
   /// @param tables of at least one column
   SparseStep(const AnyUpdate<T>& update, const StepTables<T>& tables) : update_(update), tables_(tables) {}
 
-  /// From the next step on. The tables may be of another shape.
+  /// Used from the next step on. The tables may have another shape.
   void set_update(const AnyUpdate<T>& update) { update_ = update; }
   void set_tables(const StepTables<T>& tables) { tables_ = tables; }
 
-  /// Step `step` (from 1) of the rows index[0] to index[count - 1] by `count` contiguous gradient rows.
-  /// Gradients of one row are added up in the order of their positions: the result does not depend on the
-  /// threads.
-  /// @throws IndexError before anything is written.
+  /// Step `step` (from 1) of the rows index[0] to index[count - 1], by `count` contiguous gradient rows.
+  /// Gradients of one row are added in the order of their positions, so the result does not depend on the
+  /// number of threads.
+  /// @throws IndexError before anything is written
   template <class Index>
   void run(const Index* index, std::int64_t count, const T* grad, std::int64_t step,
            ParallelFor parallel_for);
 
-  /// The same, of which each row counts its own steps: the bias of a row's first gradients is corrected
-  /// however late they come.
+  /// The same step, but each row counts its own steps, so that the bias of a row's first gradients is
+  /// corrected however late they come.
   template <class Index>
   void run(const Index* index, std::int64_t count, const T* grad, const RowSteps& steps,
            ParallelFor parallel_for);
 
-  /// The rows of the last run, for who counts or logs them.
+  /// The rows of the last run, for counting or logging.
   [[nodiscard]] const DuplicateRows& duplicates() const { return duplicates_; }
 
  private:
@@ -58,7 +56,7 @@ class SparseStep {
   DuplicateRows duplicates_;
 };
 
-/// Step `step` (from 1) of every element of the tables, by a gradient for each.
+/// Step `step` (from 1) of every element of the tables, by a gradient per element.
 template <class T>
 void update_all(const AnyUpdate<T>& update, const StepTables<T>& tables, const T* grad, std::int64_t step,
                 ParallelFor parallel_for);

@@ -1,17 +1,17 @@
-/// The arithmetic that the loops of each instruction set give to the bodies of updates.h.
+/// The arithmetic that the host's loops pass to the bodies of updates.h, one per instruction set.
 #pragma once
 
 #include <type_traits>
 
 #include "speedtorch/kernels/host_device.h"
 
-/// Whether the target that Highway's foreach_target compiles just now has an instruction that fuses.
+/// True if the target that Highway's foreach_target currently compiles has a fused multiply-add.
 #define SPEEDTORCH_FUSES_HERE ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM)
 
 namespace speedtorch::kernels {
 
-/// Of no instruction set, so that it can be inlined into the loops of each. Where there is no instruction for
-/// it (`kFused` false), fusing would be a call of hundreds of cycles.
+/// Has no target attribute, so that it can be inlined into the loops of each instruction set. Without the
+/// instruction (`kFused` false), a fused multiply-add would be a call of hundreds of cycles.
 template <bool kFused>
 struct StepMath {
   template <class T>

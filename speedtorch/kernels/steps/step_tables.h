@@ -1,4 +1,4 @@
-/// What a step of rows works on. C++17, so that CUDA sources can include it.
+/// The operands of a step of rows. C++17, so that CUDA sources can include it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace speedtorch::kernels {
 
-/// Contiguous rows of the parameter and of each of its states, none of which share a byte.
+/// Contiguous, non-overlapping rows of the parameter and of each of its states.
 template <class T>
 struct StepTables {
   T* param;

@@ -1,4 +1,4 @@
-/// What each optimizer is told: names, meanings and defaults are those of Python torch 2.11. C++17, so that
+/// The options of each optimizer. Names, meanings and defaults are those of Python torch 2.11. C++17, so that
 /// CUDA sources can include it.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace speedtorch {
 
-/// The decay of the running means of gradient and squared gradient, each in [0, 1).
+/// The decay of the running means of the gradient and its square, each in [0, 1).
 struct Betas {
   double first = 0.9;
   double second = 0.999;
@@ -103,7 +103,7 @@ using UpdateOptions =
     std::variant<AdamOptions, AdamWOptions, SparseAdamOptions, AdagradOptions, RMSpropOptions, SGDOptions,
                  AdadeltaOptions, AdamaxOptions, ASGDOptions, RpropOptions>;
 
-/// @throws OptionError naming the option, its value and what would be right, by the rules of Python torch.
+/// @throws OptionError naming the option, its value and what would be right, by the rules of Python torch
 void check_options(const UpdateOptions& options);
 
 }  // namespace speedtorch

@@ -8,7 +8,7 @@
 namespace speedtorch {
 namespace {
 
-/// `right` is a comparison that holds, so that what is not a number is refused too.
+/// `right` is a comparison that holds for valid values, so that NaN fails too.
 void require(bool right, const char* optimizer, const char* option, double value, const char* wanted) {
   if (right) return;
   std::ostringstream text;
@@ -128,34 +128,15 @@ AnyUpdate<T> make(const SGDOptions& o) {
   return SGDUpdate<T, false>(o);
 }
 
-template <class T>
-AnyUpdate<T> make(const SparseAdamOptions& o) {
-  return SparseAdamUpdate<T>(o);
-}
-
-template <class T>
-AnyUpdate<T> make(const AdagradOptions& o) {
-  return AdagradUpdate<T>(o);
-}
-
-template <class T>
-AnyUpdate<T> make(const AdadeltaOptions& o) {
-  return AdadeltaUpdate<T>(o);
-}
-
-template <class T>
-AnyUpdate<T> make(const AdamaxOptions& o) {
-  return AdamaxUpdate<T>(o);
-}
-
-template <class T>
-AnyUpdate<T> make(const ASGDOptions& o) {
-  return ASGDUpdate<T>(o);
-}
-
-template <class T>
-AnyUpdate<T> make(const RpropOptions& o) {
-  return RpropUpdate<T>(o);
+/// The optimizers with a single update.
+template <class T, class Options>
+AnyUpdate<T> make(const Options& o) {
+  if constexpr (std::is_same_v<Options, SparseAdamOptions>) return SparseAdamUpdate<T>(o);
+  if constexpr (std::is_same_v<Options, AdagradOptions>) return AdagradUpdate<T>(o);
+  if constexpr (std::is_same_v<Options, AdadeltaOptions>) return AdadeltaUpdate<T>(o);
+  if constexpr (std::is_same_v<Options, AdamaxOptions>) return AdamaxUpdate<T>(o);
+  if constexpr (std::is_same_v<Options, ASGDOptions>) return ASGDUpdate<T>(o);
+  if constexpr (std::is_same_v<Options, RpropOptions>) return RpropUpdate<T>(o);
 }
 
 }  // namespace

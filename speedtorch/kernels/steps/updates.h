@@ -1,16 +1,17 @@
-/// One update body an optimizer: what a step does to one element of a parameter and its states. Loops of
-/// every kind are made of them: rows where they live (sparse_step.cpp), and what else is to come, on host and
-/// GPU. C++17, so that CUDA sources can include it.
+/// One functor per optimizer: the step of one element of a parameter and its states. The loops of
+/// sparse_step.cpp, flat_step.cpp and their CUDA versions use it. C++17, so that CUDA sources can include it.
 ///
-/// An update is made of the optimizer's options and has
-/// - `kStates`, how many states an element has, `names()` and the value `initial(k)` that each begins with;
-/// - `at(step)`: what depends on the number of the step (from 1), in double as Python computes it;
+/// An update is constructed from the optimizer's options and has
+/// - `kStates`, the number of states of an element, their `names()` and initial values `initial(k)`;
+/// - `at(step)`: the values that depend on the number of the step (from 1), in double as Python computes
+///   them;
 /// - `apply<Math>(now, param, grad, state)`: the step, on values in registers, the gradient by value.
 ///
 /// The order of operations is that of torch 2.11's single-tensor implementations, with one rounding where
-/// ATen has one: `Math::mul_add(a, b, c)` is a * b + c fused where the processor can, all else is rounded
-/// each time (sources that use this are compiled without contraction). docs/updates.md says what is then
-/// equal bit for bit. Conditions on options are the same for all elements: compilers take them out of loops.
+/// ATen has one. `Math::mul_add(a, b, c)` is a * b + c, fused if the processor can; all other operations
+/// round (sources that use this are compiled without contraction). docs/updates.md says which results are
+/// equal bit for bit. Conditions on options are the same for all elements, so compilers hoist them out of
+/// loops.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,9 @@
 
 namespace speedtorch::kernels {
 
-// Arithmetic as ATen has it, also where a value is not a number.
+// ATen's arithmetic, including NaN.
 
-/// The larger; NaN where one is.
+/// The larger; NaN if either is.
 template <class T>
 SPEEDTORCH_INLINE T maximum(T a, T b) {
   return a >= b || a != a ? a : b;
@@ -40,20 +41,21 @@ SPEEDTORCH_INLINE T sign_of(T a) {
   return static_cast<T>(a > 0) - static_cast<T>(a < 0);
 }
 
-/// From `a` towards `b`, from the end that is nearer.
+/// From `a` towards `b`, computed from the nearer end.
 template <class Math, class T>
 SPEEDTORCH_INLINE T lerp(T a, T b, T weight) {
   const T way = b - a;
   return weight < T(0.5) ? Math::mul_add(weight, way, a) : Math::mul_add(weight - T(1), way, b);
 }
 
-/// Of the size of T.
+/// The unsigned integer of T's size.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
 
-/// `a` where the mask is all ones and `b` where it is zero, both of them computed. A condition would be taken
-/// out of the loop, and with it the read of a state that is then only written: on an Intel Xeon (Sapphire
-/// Rapids, a virtual machine) 26 million elements of a buffer took 39 ms written alone and 18 ms read too.
+/// `a` if the mask is all ones, `b` if it is zero; computes both. The compiler would hoist a condition out of
+/// the loop, and with it the read of a state that is then only written, which is slower. (26 million elements
+/// of a buffer took 39 ms write-only and 18 ms with the read, on a virtual machine with an Intel Xeon,
+/// Sapphire Rapids.)
 template <class T>
 SPEEDTORCH_INLINE T selected(Bits<T> mask, T a, T b) {
   Bits<T> ones, zeros;
@@ -65,17 +67,17 @@ SPEEDTORCH_INLINE T selected(Bits<T> mask, T a, T b) {
   return value;
 }
 
-/// `mean` decayed, and weight * grad² added.
+/// `mean` decayed, plus weight * grad².
 template <class Math, class T>
 SPEEDTORCH_INLINE T square_mean(T mean, T grad, T decay, T weight) {
   return Math::mul_add(weight * grad, grad, mean * decay);
 }
 
-/// What most optimizers do to a gradient first.
+/// The first change of a gradient in most optimizers: its sign and the weight decay.
 template <class T>
 struct Descent {
   T weight_decay;
-  T sign;  ///< -1 to maximize: a product, being exact, costs less than a condition
+  T sign;  ///< -1 to maximize; an exact product costs less than a condition
 
   Descent(double decay, bool maximize) : weight_decay(T(decay)), sign(T(maximize ? -1 : 1)) {}
 
@@ -86,7 +88,7 @@ struct Descent {
   }
 };
 
-/// Adam and AdamW, whose decay (`kDecoupled`) shrinks the parameter and not the gradient.
+/// Adam, and AdamW, whose decay (`kDecoupled`) shrinks the parameter instead of changing the gradient.
 template <class T, bool kDecoupled, bool kAmsgrad>
 class AdamUpdate {
  public:
@@ -140,7 +142,7 @@ class AdamUpdate {
   T kept_, toward_, decay_, weight_, eps_;
 };
 
-/// As Python torch's SparseAdam, which rounds every product and corrects the step's size alone.
+/// Python torch's SparseAdam, which rounds every product and corrects the step size alone.
 template <class T>
 class SparseAdamUpdate {
  public:
@@ -215,7 +217,7 @@ class AdagradUpdate {
   T eps_;
 };
 
-/// States: the mean square, then the momentum, then the mean gradient, as far as there are such.
+/// States: the mean square, then the momentum and the mean gradient, if they exist.
 template <class T, bool kMomentum, bool kCentered>
 class RMSpropUpdate {
  public:
@@ -276,7 +278,7 @@ class SGDUpdate {
   using Options = SGDOptions;
   static constexpr std::size_t kStates = kMomentum ? 1 : 0;
   struct Now {
-    bool first;  ///< the momentum begins with the gradient, not dampened
+    bool first;  ///< the momentum starts with the undampened gradient
   };
 
   explicit SGDUpdate(const Options& o)
@@ -383,8 +385,8 @@ class AdamaxUpdate {
   T toward_, decay_, eps_;
 };
 
-/// The running mean `ax` is of no influence on the parameter. torch keeps the step's size and the mean's
-/// weight as float32 tensors whatever the parameter is; so rounded they are here.
+/// The running mean `ax` does not affect the parameter. torch keeps the step size and the mean's weight as
+/// float32 tensors for every dtype, so they are rounded likewise here.
 template <class T>
 class ASGDUpdate {
  public:
@@ -395,7 +397,7 @@ class ASGDUpdate {
     T kept;  ///< of the parameter
     T size;  ///< of the step, negative
     T weight;
-    Bits<T> follows;  ///< all ones: the mean is the parameter
+    Bits<T> follows;  ///< all ones: the mean equals the parameter
   };
 
   explicit ASGDUpdate(const Options& o) : options_(o), descent_(o.weight_decay, o.maximize) {}
@@ -462,7 +464,7 @@ class RpropUpdate {
   T minus_, plus_, least_, most_;
 };
 
-/// Any of them, for elements of type T.
+/// Any update, for elements of type T.
 template <class T>
 using AnyUpdate =
     std::variant<AdamUpdate<T, false, false>, AdamUpdate<T, false, true>, AdamUpdate<T, true, false>,
@@ -473,7 +475,7 @@ using AnyUpdate =
 
 constexpr std::size_t kMostStates = 3;
 
-/// The update for these options. @throws OptionError as check_options(). For float and double.
+/// Creates the update for these options, for float and double. @throws OptionError as check_options()
 template <class T>
 AnyUpdate<T> make_update(const UpdateOptions& options);
 

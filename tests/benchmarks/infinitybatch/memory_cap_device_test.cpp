@@ -21,7 +21,7 @@ at::Tensor bytes_on(at::Device device, std::int64_t bytes) {
 }
 
 /// LibTorch takes segments of the driver, of which a step uses a part: the cap counts segments.
-TEST_F(GpuMemoryCap, OfWhatAStepTookIsEnoughForItAgain) {
+TEST_F(GpuMemoryCap, PeakOfAStepIsEnoughToRepeatIt) {
   for (const auto device : {at::Device("cuda:0"), at::Device("cuda:1")}) {
     MemoryCap cap(device);
     const auto step = [&] { return bytes_on(device, 3 * mebibyte / 2); };
@@ -39,7 +39,7 @@ TEST_F(GpuMemoryCap, OfWhatAStepTookIsEnoughForItAgain) {
 }
 
 /// Of the GPU that it is for, whichever the thread works on.
-TEST_F(GpuMemoryCap, IsOfItsOwnGpusBytes) {
+TEST_F(GpuMemoryCap, CountsTheBytesOfItsGpuOnly) {
   ASSERT_EQ(c10::cuda::current_device(), 0);
   const at::Device second("cuda:1");
   MemoryCap cap(second);

@@ -89,7 +89,7 @@ class MemorySuiteTest(ProgramTest):
         if case["placement"] == "pageable":
             self.assertEqual(case["pages_got"], "4KiB")
 
-    def test_figures_are_those_that_others_read(self):
+    def test_figures_equal_those_of_the_kernel(self):
         """The same child, asked by hand, looked at by other means."""
         request = {"method": "speedtorch", "placement": "pageable", "device": "cpu", "rows": ROWS, "row_bytes": WIDTH,
                    "touched_rows": ROWS, "seed": 1, "cpus": sorted(os.sched_getaffinity(0))}
@@ -146,11 +146,11 @@ class MemorySuiteTest(ProgramTest):
 
     def test_a_case_can_be_run_again(self):
         cases = self.cases(*SMALL, "--placement", "mapped", "--row-bytes", "100")
-        sentence = "memory in mapped -> speedtorch -> cpu bytes 200k×100 touched=0.25"
-        again = self.cases("--case", sentence)
+        case_id = "memory in mapped -> speedtorch -> cpu bytes 200k×100 touched=0.25"
+        again = self.cases("--case", case_id)
         self.assertEqual([key(case) for case in again], [("mapped", "speedtorch", 0.25)])
         self.assertEqual([case["dtype"] for case in again], ["bytes"])
-        self.assertIn(sentence, self.run_program(*SMALL, "--row-bytes", "100", "--dry-run").stdout.splitlines())
+        self.assertIn(case_id, self.run_program(*SMALL, "--row-bytes", "100", "--dry-run").stdout.splitlines())
         self.assertEqual(len(cases), 2)
         some = self.cases("--case", "memory in hugepage -> speedtorch -> cpu int8 300k×300 touched=0.5")[0]
         self.assertAlmostEqual(some["overhead_ratio"], 0.5, delta=4 * NOISE / 9e7)  # whole huge pages
@@ -167,7 +167,7 @@ class MemorySuiteTest(ProgramTest):
         for word in ("libtorch", "speedtorch", "numpy", "cupy", "touched", "10M"):
             self.assertIn(word, part)
 
-    def test_numpy_holds_a_table_of_its_own(self):
+    def test_numpy_holds_its_own_table(self):
         report, _, _ = self.measure(*SMALL, "--placement", "pageable", "--peers", "numpy", "--row-bytes", "503",
                                     STBENCH_PYTHON=sys.executable)
         ours, numpy = report["cases"]
@@ -185,7 +185,7 @@ class MemorySuiteTest(ProgramTest):
         self.assertIn("pinned, device", reasons["cupy"])
 
     def planted(self, method, *arguments, status=0):
-        """The case of a planted holder, and an honest one that it must not disturb."""
+        """The case of a planted allocator, and an honest one that it must not disturb."""
         cases = self.cases(*SMALL, "--placement", "pageable", "--method", f"{method},speedtorch", *arguments,
                            program=PLANTED, status=status)
         found = {case["method"]: case for case in cases}
@@ -193,16 +193,16 @@ class MemorySuiteTest(ProgramTest):
         self.assertAlmostEqual(found["speedtorch"]["overhead_ratio"], 1, delta=NOISE / BYTES)
         return found[method]
 
-    def test_twice_the_memory_is_seen(self):
+    def test_doubled_memory_is_reported(self):
         case = self.planted("takes_twice")
         self.assertEqual(case["status"], "ok")
         self.assertAlmostEqual(case["overhead_ratio"], 2, delta=NOISE / BYTES)
 
-    def test_memory_that_is_not_freed_is_seen(self):
+    def test_leak_is_reported(self):
         case = self.planted("never_frees")
         self.assertAlmostEqual(case["after_free_bytes"], case["steady_bytes"], delta=NOISE)
 
-    def test_memory_that_is_not_the_tables_is_doubted(self):
+    def test_missing_resident_memory_is_unstable(self):
         case = self.planted("was_there_before")
         self.assertEqual(case["status"], "unstable")
         self.assertIn("of what was touched is in memory", case["reason"])
@@ -283,12 +283,12 @@ class MemorySuiteTest(ProgramTest):
         for arguments, parts in mistakes:
             with self.subTest(arguments=arguments):
                 self.check_refused(["--suite", "memory", *arguments], parts)
-        sentences = [(case.replace("3k×128", "3k"), ["ROWS×DIM"]), (case + " batch 5", ["too many"]),
+        case_ids = [(case.replace("3k×128", "3k"), ["ROWS×DIM"]), (case + " batch 5", ["too many"]),
                      (case + " touched=2", ["touched=2"]), (case + " touched=0", ["touched=0"]),
                      (case.replace(" in ", " to "), ["'to'"]), (case.replace("speedtorch", "numpie"), ["'numpie'"])]
-        for sentence, parts in sentences:
-            with self.subTest(sentence=sentence):
-                self.check_refused(["--case", sentence], parts)
+        for case_id, parts in case_ids:
+            with self.subTest(case_id=case_id):
+                self.check_refused(["--case", case_id], parts)
 
     def check_refused(self, arguments, parts):
         done = self.run_program(*arguments)

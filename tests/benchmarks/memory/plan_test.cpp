@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "benchmarks/memory/holder.h"
+#include "benchmarks/memory/allocator.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/errors.h"
 
@@ -31,15 +31,15 @@ Options on_host() {
   return options;
 }
 
-std::vector<std::string> sentences(const MemoryPlan& plan) {
+std::vector<std::string> case_ids(const MemoryPlan& plan) {
   std::vector<std::string> all;
-  for (const auto& id : plan.cases) all.push_back(sentence_of(id));
+  for (const auto& id : plan.cases) all.push_back(case_id_of(id));
   return all;
 }
 
-TEST(MemoryPlanTest, IsTheSeedsTableInEveryHostPlacement) {
+TEST(MemoryPlanTest, StandardPlanHoldsSpeedTorchsTableInEveryHostPlacement) {
   const auto plan = plan_memory(on_host(), machine());
-  EXPECT_THAT(sentences(plan),
+  EXPECT_THAT(case_ids(plan),
               ElementsAre("memory in libtorch -> libtorch -> cpu float32 10M×128",
                           "memory in pageable -> speedtorch -> cpu float32 10M×128",
                           "memory in hugepage -> speedtorch -> cpu float32 10M×128",
@@ -49,7 +49,7 @@ TEST(MemoryPlanTest, IsTheSeedsTableInEveryHostPlacement) {
   EXPECT_THAT(plan.waived, testing::IsEmpty());
 }
 
-TEST(MemoryPlanTest, HalvesTheRowsUntilTheMemoryHasRoomAndSaysSo) {
+TEST(MemoryPlanTest, PlanHalvesTheRowsUntilTheyFitAndWarns) {
   const auto plan = plan_memory(on_host(), machine(2'000'000'000));
   for (const auto& id : plan.cases) EXPECT_EQ(id.rows, 2'500'000);  // 1.28 GB; 2.56 GB would be too much
   EXPECT_THAT(plan.warnings, ElementsAre(AllOf(HasSubstr("2,500,000 rows"), HasSubstr("10,000,000"))));
@@ -58,7 +58,7 @@ TEST(MemoryPlanTest, HalvesTheRowsUntilTheMemoryHasRoomAndSaysSo) {
   EXPECT_EQ(plan_memory(quick, machine(2'000'000'000)).cases.front().rows, 1'000'000);
 }
 
-TEST(MemoryPlanTest, RefusesRowsThatWereAskedForAndSaysWhatFits) {
+TEST(MemoryPlanTest, PlanRefusesTooManyRowsAndNamesWhatFits) {
   auto options = on_host();
   options.rows = {10'000'000};
   EXPECT_THAT([&] { plan_memory(options, machine(512'000'000)); },
@@ -70,35 +70,35 @@ TEST(MemoryPlanTest, RefusesRowsThatWereAskedForAndSaysWhatFits) {
               ThrowsMessage<UsageError>(HasSubstr("not even one row fits")));
 }
 
-TEST(MemoryPlanTest, LibTorchsPinnedAllocatorIsKnownToRoundUp) {
-  const auto& holder = holder_named("libtorch");
-  EXPECT_EQ(holder.needs("pinned", 5'120'000'000), std::int64_t{8} << 30);
-  EXPECT_EQ(holder.needs("pinned", std::int64_t{4} << 30), std::int64_t{4} << 30);
-  EXPECT_EQ(holder.needs("libtorch", 5'120'000'000), 5'120'000'000);
-  EXPECT_EQ(holder_named("speedtorch").needs("pinned", 5'120'000'000), 5'120'000'000);
+TEST(MemoryPlanTest, LibTorchsPinnedAllocatorRoundsUp) {
+  const auto& allocator = allocator_named("libtorch");
+  EXPECT_EQ(allocator.needs("pinned", 5'120'000'000), std::int64_t{8} << 30);
+  EXPECT_EQ(allocator.needs("pinned", std::int64_t{4} << 30), std::int64_t{4} << 30);
+  EXPECT_EQ(allocator.needs("libtorch", 5'120'000'000), 5'120'000'000);
+  EXPECT_EQ(allocator_named("speedtorch").needs("pinned", 5'120'000'000), 5'120'000'000);
 }
 
-TEST(MemoryPlanTest, OneCaseIsThatCaseAlone) {
+TEST(MemoryPlanTest, CaseOptionPlansThatCaseOnly) {
   Options options;
   options.suites = {"memory"};
-  options.case_sentence = "memory in mapped -> speedtorch -> cpu int8 1k×7 touched=0.5";
-  EXPECT_THAT(sentences(plan_memory(options, machine())), ElementsAre(options.case_sentence));
+  options.case_id = "memory in mapped -> speedtorch -> cpu int8 1k×7 touched=0.5";
+  EXPECT_THAT(case_ids(plan_memory(options, machine())), ElementsAre(options.case_id));
 }
 
-TEST(MemoryPlanTest, EachHolderIsInItsOwnPlacements) {
-  for (const auto& holder : holders()) {
+TEST(MemoryPlanTest, AllocatorsAreInTheirPlacementsOnly) {
+  for (const auto& allocator : allocators()) {
     auto options = on_host();
-    options.methods = {holder.name};
-    const bool host = std::ranges::any_of(holder.placements, [](const std::string& placement) {
+    options.methods = {allocator.name};
+    const bool host = std::ranges::any_of(allocator.placements, [](const std::string& placement) {
       return placement != "pinned" && placement != "device";
     });
     if (!host) {
-      EXPECT_THROW(plan_memory(options, machine()), UsageError) << holder.name;
+      EXPECT_THROW(plan_memory(options, machine()), UsageError) << allocator.name;
       continue;
     }
     for (const auto& id : plan_memory(options, machine()).cases) {
-      EXPECT_EQ(id.method, holder.name);
-      EXPECT_THAT(holder.placements, testing::Contains(id.placement));
+      EXPECT_EQ(id.method, allocator.name);
+      EXPECT_THAT(allocator.placements, testing::Contains(id.placement));
     }
   }
 }

@@ -1,4 +1,4 @@
-"""Every axis: what was asked for is what is measured, and a case's sentence takes it back."""
+"""Every axis: what was asked for is what is measured, and a case ID takes it back."""
 
 import os
 import re
@@ -13,15 +13,15 @@ CORES = len(os.sched_getaffinity(0))
 
 
 def host_dry_run(*arguments, **options):
-    """The sentences of the cases that would be measured."""
+    """The case IDs of the cases that would be measured."""
     done = run(*arguments, "--dry-run", **options)
     return [line for line in done.stdout.splitlines() if not line.startswith("waived: ")]
 
 
-def parts_of(sentence):
+def parts_of(case_id):
     """suite, direction, placement, method, device, dtype, size, batch, distribution, index dtype, cores"""
     return re.fullmatch(
-        r"(\w+) (\w+) (\w+) -> (\w+) -> (\S+) (\w+) (\S+×\S+) batch (\S+) (\S+) (\w+) cores=(\d+)", sentence).groups()
+        r"(\w+) (\w+) (\w+) -> (\w+) -> (\S+) (\w+) (\S+×\S+) batch (\S+) (\S+) (\w+) cores=(\d+)", case_id).groups()
 
 
 class AxesTest(ProgramTest):
@@ -77,12 +77,12 @@ class AxesTest(ProgramTest):
             recorded = [text for text in found if re.fullmatch(rf"file:{re.escape(name)}@[0-9a-f]{{8}}", text)]
             self.assertEqual(len(recorded), 1, found)
         again = self.folder / "r.json"
-        sentence = next(line for line in host_dry_run(*SMALL, *ONE, "--distribution", "file:trace.txt",
+        case_id = next(line for line in host_dry_run(*SMALL, *ONE, "--distribution", "file:trace.txt",
                                                       cwd=self.folder) if "speedtorch" in line)
-        self.assertIn("file:trace.txt@", sentence)
-        self.assertEqual(self.run_program("--case", sentence, "--samples", "3", "--json", again).returncode, 0)
+        self.assertIn("file:trace.txt@", case_id)
+        self.assertEqual(self.run_program("--case", case_id, "--samples", "3", "--json", again).returncode, 0)
         self.file("trace.txt", "1\n")
-        changed = self.run_program("--case", sentence)
+        changed = self.run_program("--case", case_id)
         self.assertEqual(changed.returncode, 2)
         self.assertIn("hash", changed.stderr)
 
@@ -126,11 +126,11 @@ class AxesTest(ProgramTest):
         self.assertEqual(self.values(cases, "method"), {"speedtorch", "stream"})
 
     def test_dry_run_prints_the_cases_that_are_measured(self):
-        sentences = host_dry_run(*SMALL)
+        case_ids = host_dry_run(*SMALL)
         cases = [case for case in self.cases(*SMALL) if case["direction"] != "sum"]
         named = [(c["suite"], c["direction"], c["placement"], c["method"], c["device"], c["dtype"], "3k×128", "500",
                   c["distribution"], c["index_dtype"], str(c["cores"])) for c in cases if c["status"] in MEASURED]
-        self.assertEqual([parts_of(sentence) for sentence in sentences], named)
+        self.assertEqual([parts_of(case_id) for case_id in case_ids], named)
         waived = [line for line in run(*SMALL, "--dry-run").stdout.splitlines() if line.startswith("waived: ")]
         self.assertEqual(len(waived), len([case for case in cases if case["status"] == "waived"]))
 
@@ -141,22 +141,22 @@ class AxesTest(ProgramTest):
             self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_each_sentence_is_taken_back(self):
-        sentences = host_dry_run(*SMALL, *HOST, "--dtype", "float32,int8", "--index-dtype", "int64,int32",
+        case_ids = host_dry_run(*SMALL, *HOST, "--dtype", "float32,int8", "--index-dtype", "int64,int32",
                                  "--distribution", "unique,zipf:1.1")
-        sentences += host_dry_run(*SMALL, *HOST, "--row-bytes", "3")
-        self.assertGreater(len(sentences), 300)
-        for sentence in sentences[::len(sentences) // 12]:
-            for spelling in (sentence, sentence.replace("×", "x")):
+        case_ids += host_dry_run(*SMALL, *HOST, "--row-bytes", "3")
+        self.assertGreater(len(case_ids), 300)
+        for case_id in case_ids[::len(case_ids) // 12]:
+            for spelling in (case_id, case_id.replace("×", "x")):
                 done = run("--case", spelling, "--dry-run")
                 self.assertEqual(done.returncode, 0, done.stderr)
                 lines = done.stdout.splitlines()
-                self.assertEqual(lines.count(sentence), 1, done.stdout)
+                self.assertEqual(lines.count(case_id), 1, done.stdout)
                 methods = {parts_of(line)[3] for line in lines if not line.startswith("waived")}
                 self.assertGreaterEqual(methods, {"advanced", "copy", "stream"})
 
     def test_case_is_measured_with_what_it_is_judged_against(self):
-        sentence = "transfer to hugepage -> speedtorch -> cpu int8 2k×5 batch 300 uniform int32 cores=1"
-        cases = self.cases("--case", sentence, "--samples", "3")
+        case_id = "transfer to hugepage -> speedtorch -> cpu int8 2k×5 batch 300 uniform int32 cores=1"
+        cases = self.cases("--case", case_id, "--samples", "3")
         self.assertEqual(sorted(case["method"] for case in cases),
                          ["advanced", "copy", "index_select", "speedtorch", "stream"])
         ours = next(case for case in cases if case["method"] == "speedtorch")
@@ -184,8 +184,8 @@ class AxesTest(ProgramTest):
         self.assertEqual(self.values(cases, "isa"), set(names))
         for case in cases:
             self.assertIsNotNone(case["speedup"], case)
-        sentence = "transfer to pageable -> speedtorch -> cpu bytes 3k×160 batch 500 unique int64 cores=1 isa=baseline"
-        again = self.cases("--case", sentence, "--samples", "3")
+        case_id = "transfer to pageable -> speedtorch -> cpu bytes 3k×160 batch 500 unique int64 cores=1 isa=baseline"
+        again = self.cases("--case", case_id, "--samples", "3")
         self.assertEqual(self.values(again, "isa"), {"baseline"})
         self.assertIn("speedtorch", self.values(again, "method"))
 
@@ -199,9 +199,9 @@ class AxesTest(ProgramTest):
             if case["direction"] == "to":  # checked before the first and after the last sample
                 self.assertEqual(case["verified_rows"], 2 * case["callers"] * 500)
             self.assertIsNotNone(case["speedup"], case)
-        sentence = ("transfer from pageable -> index_select -> cpu float32 3k×128 batch 500 unique int64 cores=1 "
+        case_id = ("transfer from pageable -> index_select -> cpu float32 3k×128 batch 500 unique int64 cores=1 "
                     "callers=5")
-        again = self.cases("--case", sentence, "--samples", "3")
+        again = self.cases("--case", case_id, "--samples", "3")
         self.assertEqual(self.values(again, "callers"), {5})
         self.assertIn("index_select", self.values(again, "method"))
 

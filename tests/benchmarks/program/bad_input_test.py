@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from program import SMALL, ProgramTest, run
+from program import SMALL, ProgramTest, peers_of, run
 
 BASE = ("--suite", "transfer", "--samples", "3")
 CASE = "transfer to libtorch -> speedtorch -> cpu float32 3k×128 batch 500 unique int64 cores=1"
@@ -61,10 +61,9 @@ MISTAKES = [
     ([*BASE, "--method", "staged", "--device", "cpu"], ["nothing to measure", "staged", "cpu"]),
     ([*BASE, "--peers", "numpi"], ["--peers", "'numpi'", "did you mean 'numpy'?"]),
     ([*BASE, "--peers", "speedtorch"],
-     ["--peers", "'speedtorch'", "cub_batched, cupy, embedding_bag, gather, io_uring, memcpy_batch, mmap, numpy, "
-      "pread, torch"]),
+     ["--peers", "'speedtorch'", *peers_of("transfer")]),
     (["--case", CASE, "--peers", "numpy"], ["--case", "--peers"]),
-    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick, standard, kernels, files, full, small"]),
+    ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick", "standard", "kernels", "files", "full", "small", "steps", "batches"]),
     ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),
     ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, every"]),
     ([*BASE, "--color", "sometimes"], ["--color", "'sometimes'", "always"]),

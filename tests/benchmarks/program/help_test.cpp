@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
+#include <sstream>
 
-#include "benchmarks/program/command_line.h"
 #include "benchmarks/program/option_table.h"
-#include "benchmarks/transfer/method.h"
+#include "benchmarks/suite/suite.h"
 
 namespace stbench {
 namespace {
@@ -18,44 +18,31 @@ TEST(Help, NamesEveryPeer) {
   ASSERT_LT(begin, end);
   ASSERT_NE(end, std::string::npos);
   const auto peers = text.substr(begin, end - begin);
-  ASSERT_GT(peer_names().size(), 4U);
-  for (const auto& name : peer_names()) EXPECT_THAT(peers, testing::ContainsRegex("\\b" + name + "\\b"));
+  const auto names = method_names(true);
+  ASSERT_GT(names.size(), 4U);
+  for (const auto& name : names) EXPECT_THAT(peers, testing::ContainsRegex("\\b" + name + "\\b"));
 }
 
-std::vector<Option> options_with_values() {
-  std::vector<Option> options;
-  for (const auto& section : option_table()) {
-    for (const auto& option : section.options) {
-      if (!option.values.empty()) options.push_back(option);
-    }
+TEST(Help, HasOnlyTextsOfOptionsThatThereAre) {
+  std::istringstream lines(help_texts);
+  std::size_t texts = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("# --")) continue;
+    const auto spec = std::ranges::find(option_table(), line.substr(2), &OptionSpec::name);
+    ASSERT_NE(spec, option_table().end()) << line;
+    EXPECT_FALSE(text_of_more(*spec).empty()) << line;
+    ++texts;
   }
-  return options;
+  EXPECT_GT(texts, 15U);
 }
 
-TEST(OptionTable, HasOnlyValuesThatTheOptionTakes) {
-  ASSERT_GT(options_with_values().size(), 10U);
-  for (const auto& option : options_with_values()) {
-    for (const auto& value : option.values) {
-      std::vector<std::string> words{option.name, value, "--baseline", "kept"};  // which --across goes with
-      if (option.name != "--suite")
-        words.insert(words.begin(), {"--suite", "transfer,contiguous,infinitybatch"});
-      EXPECT_NO_THROW(parse_command_line(words)) << option.name << " " << value;
-    }
+TEST(Help, NamesEveryOptionSuiteAndPreset) {
+  const auto text = long_help_text();
+  for (const auto& spec : option_table()) EXPECT_THAT(text, testing::HasSubstr(spec.name));
+  for (const auto& suite : suites()) {
+    EXPECT_THAT(text, testing::HasSubstr(suite.name + ": " + suite.summary.substr(0, 12)));
+    for (const auto& preset : suite.presets) EXPECT_THAT(text, testing::HasSubstr(preset.name));
   }
-}
-
-TEST(OptionTable, SplitsOptionsOfTheSameKind) {
-  std::map<std::string, std::string> value_of;
-  for (const auto& section : option_table()) {
-    for (const auto& option : section.options) value_of[option.name] = option.value;
-  }
-  EXPECT_EQ(value_of["--csv"], "FILE");
-  EXPECT_EQ(value_of["--json"], "FILE");
-  EXPECT_EQ(value_of["--samples"], "N");
-  EXPECT_EQ(value_of["--warmup"], "N");
-  EXPECT_EQ(value_of["--rows"], "LIST");
-  EXPECT_EQ(value_of["--dry-run"], "");
-  EXPECT_EQ(value_of["--benchmark_out"], "FILE");
 }
 
 }  // namespace

@@ -179,10 +179,10 @@ class OutputTest(ProgramTest):
         units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
         for one, sample in zip(runs, samples):
             self.assertTrue(math.isclose(one["real_time"] * units[one["time_unit"]], sample, rel_tol=1e-9), one)
-        sentences = [line for line in run(*QUICK, "--dry-run").stdout.splitlines()]
-        self.assertEqual(len({one["name"] for one in runs}), len(sentences))
-        for sentence in sentences:
-            self.assertTrue(any(one["name"].startswith(sentence) for one in runs), sentence)
+        case_ids = [line for line in run(*QUICK, "--dry-run").stdout.splitlines()]
+        self.assertEqual(len({one["name"] for one in runs}), len(case_ids))
+        for case_id in case_ids:
+            self.assertTrue(any(one["name"].startswith(case_id) for one in runs), case_id)
 
     def test_google_benchmark_formats(self):
         for name, begin in (("csv", "name,iterations"), ("console", "---")):

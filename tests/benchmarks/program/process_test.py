@@ -59,6 +59,15 @@ class ProcessTest(ProgramTest):
         self.assertEqual([path.name for path in reports.iterdir()], ["r.csv"])
         self.assertEqual((reports / "r.csv").read_text(encoding="utf-8"), "old\n")
 
+    def test_a_process_of_its_own_that_was_killed_is_named(self):
+        process = self.start(*SLOW_LAST, "--save-baseline", "main", announced="slow", TMPDIR=str(self.folder))
+        (own,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(own), signal.SIGKILL)
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        self.assertIn("stbench: process 1 was killed (exit status 137) and left no report\n", stderr)
+        self.assertEqual([path.name for path in self.folder.iterdir()], [])
+
     def test_mapped_tables_leave_no_file(self):
         tables = self.folder / "tables"
         tables.mkdir()

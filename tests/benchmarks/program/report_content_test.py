@@ -200,7 +200,7 @@ class ReportContentTest(ProgramTest):
     def test_environment_is_there(self):
         report, _, _ = self.measure(*SMALL, "--direction", "to", "--placement", "libtorch")
         found = report["environment"]
-        self.assertEqual(set(found), {"cpu", "memory", "os", "build", "libtorch", "cuda", "gpu", "doctor", "groups"})
+        self.assertEqual(set(found), {"cpu", "memory", "os", "build", "libtorch", "cuda", "gpu", "doctor", "groups", "row_plan"})
         self.assertEqual(found["cpu"]["cores_allowed"], len(os.sched_getaffinity(0)))
         self.assertEqual(found["memory"]["page_size"], os.sysconf("SC_PAGESIZE"))
         self.assertEqual(found["memory"]["total_bytes"] > 0, True)
@@ -242,7 +242,7 @@ class ReportContentTest(ProgramTest):
         screen = below_machine(done.stdout)
         self.assertIn("--seed 77", screen)
         self.assertEqual(self.run_program("show", "r.json").stdout, done.stdout)
-        # Without samples and seed the tables are the same, and the sentences below them say less.
+        # Without samples and seed the tables are the same, and the case IDs below them say less.
         tables = without_warnings(screen[:screen.index("\nKeep such a table")])
         from_csv = self.run_program("show", "r.csv").stdout
         self.assertEqual(from_csv[:len(tables)], tables)

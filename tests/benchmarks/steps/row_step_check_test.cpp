@@ -37,7 +37,7 @@ harness::Check check_of(const std::string& optimizer, float grad, float size, do
 
 const std::vector<std::string> optimizers{"SGD", "Adagrad", "SparseAdam", "Adamax", "RMSprop"};
 
-TEST(RowStepCheck, TakesWhatRoundingMakesOfAGradient) {
+TEST(RowStepCheck, CheckToleratesRoundingError) {
   for (const auto& optimizer : optimizers) {
     EXPECT_EQ(check_of(optimizer, 0.5F, 0.5F, 0.5).mismatches, 0) << optimizer;
     EXPECT_EQ(check_of(optimizer, 0.5F, 0.5F, 0.500001).mismatches, 0) << optimizer;
@@ -46,7 +46,7 @@ TEST(RowStepCheck, TakesWhatRoundingMakesOfAGradient) {
 
 /// Summed of numbers that nearly cancel, a gradient may be on either side of zero and nearer to it: the
 /// squares that the states keep of it are then below those of all that it was thought to be.
-TEST(RowStepCheck, TakesAGradientThatCancelsNearerToZero) {
+TEST(RowStepCheck, CheckToleratesCancellation) {
   for (const auto& optimizer : optimizers) {
     for (const double given : {1.8e-7, 1.7e-7, 1e-9, -1e-7}) {
       const auto check = check_of(optimizer, 1.8e-7F, 0.06F, given);
@@ -55,7 +55,7 @@ TEST(RowStepCheck, TakesAGradientThatCancelsNearerToZero) {
   }
 }
 
-TEST(RowStepCheck, FindsAnotherGradient) {
+TEST(RowStepCheck, CheckDetectsAnotherGradient) {
   for (const auto& optimizer : optimizers) {
     if (optimizer == "Adamax" || optimizer == "SparseAdam")
       continue;  // whose first step is of any size the same

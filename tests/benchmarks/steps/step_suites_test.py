@@ -39,7 +39,7 @@ class OptimizerSuiteTest(ProgramTest):
                 self.assertAlmostEqual(case["median_s"], sum(parts), places=12)
         self.assertNotIn("SGD", {case["optimizer"] for case in cases})
 
-    def test_every_optimizer_steps_by_every_way_that_there_is(self):
+    def test_every_optimizer_steps_by_every_method(self):
         for draw in ("unique", "zipf:1.05"):
             cases = self.cases(*OPTIMIZER, "--preset", "full", "--direction", "step", "--placement", "hugepage",
                                "--distribution", draw)
@@ -55,7 +55,7 @@ class OptimizerSuiteTest(ProgramTest):
                     self.assertEqual((case["mismatches"], case["status"] in ("ok", "unstable")), (0, True), case)
                     self.assertEqual(case["speedup"] is not None, name in IN_LIBTORCH)
 
-    def test_python_torch_is_a_peer_on_tables_of_its_own(self):
+    def test_python_torch_is_a_peer_on_its_own_tables(self):
         cases = self.cases(*OPTIMIZER, "--optimizer", "SparseAdam,Adagrad,SGD,Adamax", "--direction", "step",
                            "--placement", "libtorch", "--distribution", "zipf:1.05", "--peers", "torch_sparse", STBENCH_PYTHON=sys.executable)
         mine = {case["optimizer"]: case for case in cases if case["method"] == "torch_sparse"}
@@ -81,14 +81,14 @@ class OptimizerSuiteTest(ProgramTest):
         report, _, _ = self.measure(*OPTIMIZER, "--optimizer", "Adagrad", "--direction", "step", "--placement", "pageable",
                                     "--distribution", "uniform")
         self.assertEqual(report["axes"], ["optimizer"])
-        sentence = "optimizer step pageable -> sparse_rows -> cpu float32 3kx8 batch 700 uniform int64 cores=1 optimizer=Adagrad"
-        again = self.cases("--case", sentence, "--samples", "3")
+        case_id = "optimizer step pageable -> sparse_rows -> cpu float32 3kx8 batch 700 uniform int64 cores=1 optimizer=Adagrad"
+        again = self.cases("--case", case_id, "--samples", "3")
         self.assertEqual([case["method"] for case in again if case["status"] != "waived"], ["sparse_rows", "dense"])
         shown = self.run_program("show", "r.json").stdout
         self.assertIn("step: a step of the optimizer (cpu)", shown)
         self.assertIn("LibTorch's best", shown)
 
-    def test_what_cannot_be_is_refused_with_what_can(self):
+    def test_impossible_values_are_refused_with_the_possible_ones(self):
         for words, expected in (
                 (("--optimizer", "Adamm"), "did you mean 'Adam'"),
                 (("--preset", "kernels"), "--suite optimizer has no preset kernels; use quick, standard, full, steps"),
@@ -110,7 +110,7 @@ class OptimizerSuiteTest(ProgramTest):
 
 
 class EmbeddingSuiteTest(ProgramTest):
-    def test_every_way_trains_the_same_tables(self):
+    def test_every_method_trains_the_same_tables(self):
         cases = self.cases(*EMBEDDING, "--placement", "libtorch", "--negatives", "3")
         ways = {}
         for case in measured(cases):
@@ -123,7 +123,7 @@ class EmbeddingSuiteTest(ProgramTest):
         self.assertEqual(ways, {"SGD": {"fused", "swap", "dense", "sparse"}, "Adagrad": {"fused", "swap", "dense", "sparse"},
                                 "SparseAdam": {"fused", "swap", "dense"}, "Adamax": {"fused", "swap"}})
 
-    def test_every_way_learns_on_a_real_text(self):
+    def test_every_method_learns_on_a_real_text(self):
         listed = run("--suite", "embedding", "--preset", "quick", "--dry-run").stdout
         if "no text is here" in listed:
             self.skipTest("no text is here; install Debian's package bible-kjv and build again")
@@ -170,7 +170,7 @@ class EmbeddingSuiteTest(ProgramTest):
 
 
 class ContiguousSuiteTest(ProgramTest):
-    def test_every_optimizer_and_way_with_and_without_clipping(self):
+    def test_every_optimizer_and_method_with_and_without_clipping(self):
         report, _, _ = self.measure(*CONTIGUOUS, "--preset", "full")
         self.assertEqual(report["axes"], ["clip", "optimizer", "shape"])
         for case in measured(report["cases"]):
@@ -208,13 +208,13 @@ class ContiguousSuiteTest(ProgramTest):
         self.assertEqual({(case["rows"], case["dim"]) for case in cases}, {(200, 8256)})
         self.assertEqual({case["payload_bytes"] for case in measured(cases)}, {1_651_200 * 4 * 9})
 
-    def test_a_case_without_a_batch_is_a_sentence_too(self):
-        sentence = "contiguous step libtorch -> torch_optim -> cpu float32 40×33 cores=1 optimizer=SGD"
-        cases = self.cases("--case", sentence, "--samples", "3")
+    def test_case_without_a_batch_has_a_case_id(self):
+        case_id = "contiguous step libtorch -> torch_optim -> cpu float32 40×33 cores=1 optimizer=SGD"
+        cases = self.cases("--case", case_id, "--samples", "3")
         self.assertIn("torch_optim", {case["method"] for case in measured(cases)})
         listed = run(*CONTIGUOUS, "--optimizer", "SGD", "--clip", "0", "--dry-run").stdout
-        self.assertIn(sentence, listed)
-        done = run("--case", sentence + " batch 5")
+        self.assertIn(case_id, listed)
+        done = run("--case", case_id + " batch 5")
         self.assertEqual(done.returncode, 2)
         self.assertIn("right: contiguous step", done.stderr)
 

@@ -7,6 +7,9 @@
 #include <numeric>
 #include <vector>
 
+#include "speedtorch/memory/memory.h"
+#include "speedtorch/system/pages.h"
+
 namespace stbench::row_check_test {
 namespace {
 
@@ -21,7 +24,7 @@ at::Tensor filled(at::ScalarType dtype, std::span<const std::int64_t> rows) {
   return tensor;
 }
 
-TEST(RowCheck, WhatWasAddedToZeroIsTheSameAsANumberAndNotAlwaysInItsBits) {
+TEST(RowCheck, RowsAddedToZeroAreEqualAsNumbersNotInEveryBit) {
   std::vector<std::int64_t> rows(count);
   std::iota(rows.begin(), rows.end(), 0);
   std::int64_t other_bits = 0;
@@ -79,7 +82,7 @@ class Blocks : public testing::TestWithParam<std::tuple<bool, TableShape>> {
   SeedOf seed_of_ = [](std::int64_t) { return seed; };
 };
 
-TEST_P(Blocks, FilledAreRightAndEachDamagedRowIsCountedAndTheFirstNamed) {
+TEST_P(Blocks, CheckCountsDamagedRowsAndNamesTheFirst) {
   bytes_.write_fill(all_rows(), seed_of_);
   const auto right = bytes_.check_all(seed, "table");
   EXPECT_EQ(right.rows, rows());
@@ -98,7 +101,7 @@ TEST_P(Blocks, FilledAreRightAndEachDamagedRowIsCountedAndTheFirstNamed) {
   }
 }
 
-TEST_P(Blocks, PoisonedAreTheNamedRowsAndNoOthers) {
+TEST_P(Blocks, PoisonOverwritesTheNamedRowsOnly) {
   bytes_.write_fill(all_rows(), seed_of_);
   const std::vector<std::int64_t> named{rows() - 1, 0, rows() / 2};
   bytes_.poison(named);
@@ -112,11 +115,22 @@ TEST_P(Blocks, PoisonedAreTheNamedRowsAndNoOthers) {
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
 }
 
-TEST_P(Blocks, DirtiedKeepTheirBytes) {
+TEST_P(Blocks, DirtyKeepsTheBytes) {
   if (!memory_->on_host()) return;  // only files have pages that are clean
   bytes_.write_fill(all_rows(), seed_of_);
   bytes_.dirty(all_rows());
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
+}
+
+TEST(RowBytes, DirtyTouchesEachPageOfTheNamedRowsAndNoOther) {
+  constexpr std::int64_t row_bytes = 3 * 4096;
+  const auto memory = speedtorch::allocate(speedtorch::Placement::pageable, 4 * row_bytes);
+  const std::vector<std::int64_t> named{0, 2};
+  RowBytes(*memory, 4, row_bytes).dirty(named);
+  for (std::int64_t row = 0; row < 4; ++row)
+    EXPECT_EQ(speedtorch::resident_fraction(memory->data() + row * row_bytes, row_bytes),
+              row % 2 == 0 ? 1 : 0)
+        << row;
 }
 
 // Several pieces of 256 KiB that are compared as a whole, and more than one block of 64 MiB.

@@ -32,7 +32,7 @@ class TableStoreTest : public testing::Test {
   TableStore store_{seed};
 };
 
-TEST_F(TableStoreTest, DamageIsLaidAtTheDoorOfAllUsersSinceTheLastCheck) {
+TEST_F(TableStoreTest, CorruptionFailsEveryCaseThatUsedTheTable) {
   used_by("before");
   store_.check_all();
   EXPECT_TRUE(store_.take_damage().empty());
@@ -49,7 +49,7 @@ TEST_F(TableStoreTest, DamageIsLaidAtTheDoorOfAllUsersSinceTheLastCheck) {
   EXPECT_TRUE(store_.take_damage().empty()) << "it is told once";
 }
 
-TEST(LargeFileTest, PagesOfAFileThatMemoryDoesNotHoldAreChecked) {
+TEST(LargeFileTest, CheckSamplesPagesOfAFileLargerThanMemory) {
   TableStore store(seed, /*most_whole=*/0);
   constexpr std::int64_t pages = 40;
   auto memory = store.filled(Placement::mapped, pages * 4096, at::kCPU);
@@ -65,7 +65,7 @@ TEST(LargeFileTest, PagesOfAFileThatMemoryDoesNotHoldAreChecked) {
   EXPECT_TRUE(store.take_damage().empty());
 }
 
-TEST_F(TableStoreTest, EachByteIsChecked) {
+TEST_F(TableStoreTest, CheckCoversEveryByte) {
   for (const std::int64_t byte : {std::int64_t{0}, std::int64_t{4095}, std::int64_t{98'303}, bytes - 1}) {
     const auto memory = used_by("one");
     memory->data()[byte] ^= std::byte{0x80};
@@ -75,7 +75,7 @@ TEST_F(TableStoreTest, EachByteIsChecked) {
   }
 }
 
-TEST_F(TableStoreTest, ATableIsCheckedBeforeItIsFreedInWhicheverWay) {
+TEST_F(TableStoreTest, EveryReleaseChecksTheTableFirst) {
   used_by("kept", Placement::hugepage);
   used_by("freed")->data()[5] ^= std::byte{1};
   store_.keep_only(Placement::hugepage);
@@ -90,7 +90,7 @@ TEST_F(TableStoreTest, ATableIsCheckedBeforeItIsFreedInWhicheverWay) {
   EXPECT_EQ(store_.take_damage().size(), 1U) << "the kept one is as it was filled";
 }
 
-TEST_F(TableStoreTest, SharedAndPrivateMemoryReplaceEachOtherAfterACheck) {
+TEST_F(TableStoreTest, SharedMemoryReplacesPrivateMemoryAfterACheck) {
   used_by("private")->data()[5] ^= std::byte{1};
   const auto shared = store_.filled(Placement::pageable, bytes, at::kCPU, /*shared=*/true);
   EXPECT_GE(shared->shared_fd(), 0);
@@ -106,7 +106,7 @@ TEST_F(TableStoreTest, SharedAndPrivateMemoryReplaceEachOtherAfterACheck) {
   EXPECT_EQ(damage[0].users[0].method, "shared");
 }
 
-TEST_F(TableStoreTest, WhatAGroupCheckedAsAWholeIsNotCheckedAgain) {
+TEST_F(TableStoreTest, WholeTableIsNotCheckedTwice) {
   const auto memory = used_by("checked");
   store_.checked(*memory, bytes, {25, 0, {}});
   memory->data()[5] ^= std::byte{1};
@@ -119,7 +119,7 @@ TEST_F(TableStoreTest, WhatAGroupCheckedAsAWholeIsNotCheckedAgain) {
   EXPECT_EQ(store_.take_damage().size(), 1U) << "the rest of the block was not looked at";
 }
 
-TEST_F(TableStoreTest, DamageThatAGroupFoundIsThatOfTheUsersBeforeItToo) {
+TEST_F(TableStoreTest, CorruptionFailsEarlierUsersToo) {
   used_by("before");
   const auto memory = used_by("finder");
   store_.checked(*memory, bytes, {25, 3, "row 5"});
@@ -129,7 +129,7 @@ TEST_F(TableStoreTest, DamageThatAGroupFoundIsThatOfTheUsersBeforeItToo) {
   EXPECT_EQ(damage[0].check.first, "row 5");
 }
 
-TEST_F(TableStoreTest, OnlyLargeTablesWaitForTheirLastCheck) {
+TEST_F(TableStoreTest, OnlyLargeTablesAreCheckedLate) {
   EXPECT_TRUE(store_.is_small(*store_.filled(Placement::pageable, bytes, at::kCPU)));
 }
 

@@ -32,7 +32,7 @@ Cold cold_of(const std::shared_ptr<speedtorch::Memory>& memory) {
   return {memory, at::kCPU, std::make_shared<CacheWalk>(1 << 20)};
 }
 
-TEST(Cold, AMappedTableIsTakenOutOfMemoryAndBack) {
+TEST(Cold, EvictRemovesAMappedTableFromMemoryAndMakeWarmReadsIt) {
   const auto memory = table(Placement::mapped);
   cold_of(memory).evict();
   EXPECT_EQ(speedtorch::resident_fraction(memory->data(), bytes), 0);
@@ -42,7 +42,7 @@ TEST(Cold, AMappedTableIsTakenOutOfMemoryAndBack) {
 }
 
 /// The planted fault: an eviction that does nothing.
-TEST(Cold, AnEvictionThatDidNotHappenIsFoundAndSaysWhatToDo) {
+TEST(Cold, FailedEvictionIsDetectedAndNamesTheCure) {
   const auto memory = table(Placement::mapped);
   ASSERT_EQ(::syscall(SYS_mlock, memory->data(), bytes),
             0);  // past AddressSanitizer, whose mlock() does nothing
@@ -53,7 +53,7 @@ TEST(Cold, AnEvictionThatDidNotHappenIsFoundAndSaysWhatToDo) {
 }
 
 /// As pages do that the kernel is moving.
-TEST(Cold, PagesThatStayForAWhileAreWaitedFor) {
+TEST(Cold, EvictWaitsForPagesThatStayForAWhile) {
   const auto memory = table(Placement::mapped);
   ASSERT_EQ(::syscall(SYS_mlock, memory->data(), bytes), 0);
   std::thread release([&] {
@@ -65,13 +65,13 @@ TEST(Cold, PagesThatStayForAWhileAreWaitedFor) {
   EXPECT_EQ(speedtorch::resident_fraction(memory->data(), bytes), 0);
 }
 
-TEST(Cold, AFileInMemoryCannotBeCold) {
+TEST(Cold, EvictThrowsForAFileInMemory) {
   if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no tmpfs at /dev/shm";
   const auto memory = table(Placement::mapped, "/dev/shm");
   EXPECT_THAT([&] { cold_of(memory).evict(); }, ThrowsMessage<CannotEvict>(HasSubstr("100 % of it stays")));
 }
 
-TEST(Cold, OtherMemoryKeepsItsBytes) {
+TEST(Cold, EvictKeepsTheBytesOfOtherMemory) {
   const auto memory = table(Placement::pageable);
   cold_of(memory).evict();
   make_warm(*memory);

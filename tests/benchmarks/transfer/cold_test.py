@@ -12,7 +12,7 @@ BOTH = ("--cache", "warm,cold")
 
 
 class ColdTest(ProgramTest):
-    def test_cold_and_warm_cases_stand_beside_each_other(self):
+    def test_cold_and_warm_cases_are_separate_cells(self):
         report, rows, done = self.measure(*SMALL, *HOST, *BOTH, "--cores", "1", "--placement", "pageable,mapped")
         self.assertEqual({row["cache"] for row in rows}, {"warm", "cold"})
         for case in report["cases"]:
@@ -30,18 +30,18 @@ class ColdTest(ProgramTest):
         keys = [identity(case) for case in report["cases"]]
         self.assertEqual(len(keys), len(set(keys)))
 
-    def test_a_cold_case_is_named_and_taken_back(self):
-        sentence = ("transfer to mapped -> file_rows -> cpu bytes 3k×512 batch 500 unique int64 cores=1 cache=cold")
+    def test_case_id_of_a_cold_case_round_trips(self):
+        case_id = ("transfer to mapped -> file_rows -> cpu bytes 3k×512 batch 500 unique int64 cores=1 cache=cold")
         listed = self.run_program(*SMALL[:4], "--batch", "500", *HOST, "--cache", "cold", "--placement", "mapped",
                                   "--row-bytes", "512", "--cores", "1", "--direction", "to", "--dry-run").stdout
-        self.assertIn(sentence, listed.splitlines())
-        case = next(one for one in self.cases("--case", sentence, "--samples", "3") if one["method"] == "file_rows")
+        self.assertIn(case_id, listed.splitlines())
+        case = next(one for one in self.cases("--case", case_id, "--samples", "3") if one["method"] == "file_rows")
         self.assertEqual((case["cache"], case["status"] in MEASURED), ("cold", True), case)
-        done = self.run_program("--case", sentence.replace("cold", "hot"))
+        done = self.run_program("--case", case_id.replace("cold", "hot"))
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, "--case: cache.*hot")
 
-    def test_every_reader_brings_the_rows_from_cold_and_warm_files(self):
+    def test_every_reader_gathers_from_cold_and_warm_files(self):
         for width, index in ((3, "int64"), (4100, "int32")):
             cases = self.cases(*SMALL[:2], *BOTH, *HOST, "--rows", "5k", "--batch", "700", "--samples", "3",
                                "--placement", "mapped", "--direction", "to", "--row-bytes", width, "--method", READERS,

@@ -16,28 +16,31 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-reports::Identity rows_of_a_file(const std::string& device, const std::string& method) {
-  reports::Identity id;
-  id.suite = "transfer", id.direction = "to", id.placement = "mapped", id.method = method, id.device = device;
-  id.dtype = "float32", id.index_dtype = "int64", id.distribution = "unique";
-  id.rows = 1000, id.dim = 16, id.batch = 10, id.cores = 1;
-  id.axes = {{"cache", std::string("warm")}, {"callers", std::int64_t{1}}};
-  return id;
+TransferCase rows_of_a_file(const char* device, const char* method) {
+  return {.direction = Direction::to,
+          .placement = speedtorch::Placement::mapped,
+          .method = &method_named(method),
+          .device = at::Device(device),
+          .distribution = "unique",
+          .rows = 1000,
+          .dim = 16,
+          .batch = 10,
+          .cores = 1};
 }
 
-TEST(FilesEnvironment, SaysNothingOfOtherTables) {
-  auto id = rows_of_a_file("cuda:0", "speedtorch");
-  id.placement = "pinned";
-  EXPECT_TRUE(files_environment({id}).empty());
+TEST(FilesEnvironment, IsEmptyForOtherTables) {
+  auto one = rows_of_a_file("cuda:0", "speedtorch");
+  one.placement = speedtorch::Placement::pinned;
+  EXPECT_TRUE(files_environment({one}).empty());
   EXPECT_TRUE(files_environment({rows_of_a_file("cpu", "speedtorch")}).empty());
 }
 
-TEST(FilesEnvironment, SaysHowFileRowsReads) {
+TEST(FilesEnvironment, TellsHowFileRowsReads) {
   const auto found = files_environment({rows_of_a_file("cpu", "file_rows")});
   EXPECT_EQ(found.contains("reason"), found.at("reads") == "advice");
 }
 
-TEST(FilesEnvironment, SaysWhichWayAGpuTakesAndWhy) {
+TEST(FilesEnvironment, TellsHowAGpuReadsAndWhy) {
   const auto found = files_environment({rows_of_a_file("cuda:0", "staged"), rows_of_a_file("cpu", "mmap")});
   ASSERT_EQ(found.size(), 1U);
   const auto way = found.at("to_cuda:0").get<std::string>();
@@ -49,22 +52,22 @@ TEST(FilesEnvironment, SaysWhichWayAGpuTakesAndWhy) {
   }
 }
 
-TEST(InPlace, IsPlannedForWarmFilesOnAGpuAndWaivedWithTheReasonWhereRowsAreStaged) {
-  const auto& method = *std::ranges::find(methods(), "in_place", &Method::name);
-  const auto id = rows_of_a_file("cuda:0", "in_place");
-  EXPECT_TRUE(method.applies(id));
-  auto other = id;
-  other.device = "cpu";
-  EXPECT_FALSE(method.applies(other));
-  other = id, other.direction = "from";
-  EXPECT_FALSE(method.applies(other)) << "the file is registered for reading";
-  other = id, other.placement = "pinned";
-  EXPECT_FALSE(method.applies(other));
-  EXPECT_EQ(method.refuses(id), speedtorch::in_place_refusal(1000 * 16 * 4, at::Device("cuda:0")));
-  EXPECT_TRUE(speedtorch::cuda_status().available || !method.refuses(id).empty());
+TEST(InPlace, SupportsWarmFilesOnAGpuAndGivesTheReasonForStaging) {
+  const auto& method = method_named("in_place");
+  const auto one = rows_of_a_file("cuda:0", "in_place");
+  EXPECT_TRUE(method.supports(one));
+  auto other = one;
+  other.device = at::kCPU;
+  EXPECT_FALSE(method.supports(other));
+  other = one, other.direction = Direction::from;
+  EXPECT_FALSE(method.supports(other)) << "the file is registered for reading";
+  other = one, other.placement = speedtorch::Placement::pinned;
+  EXPECT_FALSE(method.supports(other));
+  EXPECT_EQ(method.skip_reason(one), speedtorch::in_place_refusal(1000 * 16 * 4, at::Device("cuda:0")));
+  EXPECT_TRUE(speedtorch::cuda_status().available || !method.skip_reason(one).empty());
 }
 
-TEST(InPlace, IsAskedOfGpusOnly) {
+TEST(InPlace, RefusalThrowsForTheCpu) {
   EXPECT_THROW((void)speedtorch::in_place_refusal(1, at::kCPU), speedtorch::PlacementError);
 }
 

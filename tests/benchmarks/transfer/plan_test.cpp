@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <set>
 
+#include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/case.h"
+#include "benchmarks/transfer/fit.h"
 #include "benchmarks/transfer/method.h"
 #include "benchmarks/transfer/plan.h"
 #include "harness/errors.h"
-#include "harness/sentence.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench::plan_test {
 namespace {
 
+using speedtorch::Placement;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -44,12 +46,12 @@ Options on_host() {
 std::set<std::string> values(const TransferPlan& plan, std::string reports::Identity::*axis) {
   std::set<std::string> seen;
   for (const auto& group : plan.groups) {
-    for (const auto& id : group.cases) seen.insert(id.*axis);
+    for (const auto& one : group.cases) seen.insert(identity_of(one).*axis);
   }
   return seen;
 }
 
-TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
+TEST(Plan, StandardPresetPlansSpeedTorchsCaseInEveryHostPlacement) {
   const auto standard = plan(on_host());
   EXPECT_EQ(standard.groups.size(), 6U);  // to, from, round_trip on 1 core and on 4
   EXPECT_EQ(values(standard, &reports::Identity::placement),
@@ -59,7 +61,8 @@ TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
   double seconds = 0;
   for (const auto& group : standard.groups) {
     seconds += group.seconds;
-    for (const auto& id : group.cases) {
+    for (const auto& one : group.cases) {
+      const auto id = identity_of(one);
       EXPECT_EQ(id.rows, 1'000'000);
       EXPECT_EQ(id.dim, 128);
       EXPECT_EQ(id.batch, 131'072);
@@ -72,7 +75,7 @@ TEST(Plan, StandardIsTheSeedsCaseInEveryHostPlacementOnOneCoreAndAll) {
   EXPECT_LE(seconds, 270);  // "within five minutes", preparation included
 }
 
-TEST(Plan, WithoutAGpuEachPlacementOnItIsWaivedInOneLine) {
+TEST(Plan, MissingGpuWaivesEachPlacementOnce) {
   if (speedtorch::cuda_status().available) GTEST_SKIP() << "there is a GPU";
   const Options given;  // named: of a temporary g++ 12 takes a member's text for uninitialized
   const auto standard = plan(given);
@@ -85,13 +88,13 @@ TEST(Plan, WithoutAGpuEachPlacementOnItIsWaivedInOneLine) {
   EXPECT_TRUE(plan(on_host()).waived.empty());
 }
 
-TEST(Plan, TheSumNeedsItsPartsAndAddsNoGroupOfItsOwn) {
+TEST(Plan, SumPlansItsPartsOnly) {
   auto options = on_host();
   options.directions = {"sum"};
   EXPECT_EQ(values(plan(options), &reports::Identity::direction), (std::set<std::string>{"to", "from"}));
 }
 
-TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
+TEST(Plan, BidirectionalTransfersNeedPinnedMemoryAndAGpu) {
   auto options = on_host();
   options.directions = {"both"};
   EXPECT_THAT([&] { plan(options); },
@@ -107,20 +110,20 @@ TEST(Plan, BothWaysAtOnceAreForPinnedMemoryAndAGpu) {
   EXPECT_THAT(waived[0].reason, HasSubstr("missing"));
 }
 
-TEST(Plan, BothWaysAtOnceNeedTwoDistinctRows) {
-  reports::Identity id;
-  id.direction = "both", id.rows = 100, id.batch = 2, id.distribution = "unique";
-  EXPECT_EQ(direction_refuses(id), "");
-  id.batch = 1;
-  EXPECT_THAT(direction_refuses(id), HasSubstr("--batch 2"));
-  id.batch = 100, id.distribution = "sequential";
-  EXPECT_EQ(direction_refuses(id), "");
-  id.batch = 101;
-  EXPECT_THAT(direction_refuses(id), HasSubstr("--distribution unique"));
-  id.batch = 2, id.distribution = "uniform";
-  EXPECT_THAT(direction_refuses(id), HasSubstr("--distribution unique"));
-  id.direction = "from";
-  EXPECT_EQ(direction_refuses(id), "");
+TEST(Plan, BidirectionalTransfersNeedTwoDistinctRows) {
+  TransferCase one;
+  one.direction = Direction::both, one.rows = 100, one.batch = 2, one.distribution = "unique";
+  EXPECT_EQ(direction_skip_reason(one), "");
+  one.batch = 1;
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--batch 2"));
+  one.batch = 100, one.distribution = "sequential";
+  EXPECT_EQ(direction_skip_reason(one), "");
+  one.batch = 101;
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--distribution unique"));
+  one.batch = 2, one.distribution = "uniform";
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--distribution unique"));
+  one.direction = Direction::from;
+  EXPECT_EQ(direction_skip_reason(one), "");
 }
 
 TEST(Plan, AxesMultiply) {
@@ -133,7 +136,7 @@ TEST(Plan, AxesMultiply) {
   for (const auto& group : crossed.groups) EXPECT_EQ(group.cases.size(), 1U);
 }
 
-TEST(Plan, FullTakesEveryValueOfTheClosedAxes) {
+TEST(Plan, FullPresetTakesEveryValueOfTheClosedAxes) {
   auto options = on_host();
   options.preset = "full";
   const auto full = plan(options);
@@ -153,14 +156,14 @@ using reports::Identity;
 std::set<std::int64_t> numbers(const TransferPlan& plan, std::int64_t Identity::*axis, auto chosen) {
   std::set<std::int64_t> seen;
   for (const auto& group : plan.groups) {
-    for (const auto& id : group.cases) {
-      if (chosen(id)) seen.insert(id.*axis);
+    for (const auto& one : group.cases) {
+      if (chosen(identity_of(one))) seen.insert(identity_of(one).*axis);
     }
   }
   return seen;
 }
 
-TEST(Plan, KernelsHasEveryCellOfItsGoals) {
+TEST(Plan, KernelsPresetHasEveryCellOfItsGoals) {
   const auto planned = plan(kernels());
   const std::set<std::int64_t> widths{16, 32, 64, 128, 160, 256, 264, 512, 516, 656, 1024, 1152, 4096};
   for (const char* direction : {"to", "from"}) {
@@ -189,25 +192,26 @@ TEST(Plan, KernelsHasEveryCellOfItsGoals) {
   EXPECT_EQ(numbers(planned, &Identity::cores, at_512), (std::set<std::int64_t>{1, 2, 4}));
 }
 
-TEST(Plan, KernelsMeasuresEachCaseOnceAndOnePlacementAfterTheOther) {
+TEST(Plan, KernelsPresetPlansEachCaseOnceByPlacement) {
   const auto planned = plan(kernels());
-  std::set<std::string> sentences;
-  std::vector<std::string> placements;
+  std::set<std::string> case_ids;
+  Placements placements;
   double seconds = 0;
   for (const auto& group : planned.groups) {
     seconds += group.seconds;
-    for (const auto& id : group.cases) {
-      EXPECT_TRUE(sentences.insert(sentence_of(id)).second) << sentence_of(id);
-      EXPECT_EQ(id.placement, group.cases.front().placement);
+    for (const auto& one : group.cases) {
+      const auto id = case_id_of(identity_of(one));
+      EXPECT_TRUE(case_ids.insert(id).second) << id;
+      EXPECT_EQ(one.placement, group.cases.front().placement);
     }
     if (placements.empty() || placements.back() != group.cases.front().placement)
       placements.push_back(group.cases.front().placement);
   }
-  EXPECT_EQ(placements, (std::vector<std::string>{"pageable", "hugepage"}));
+  EXPECT_EQ(placements, (Placements{Placement::pageable, Placement::hugepage}));
   EXPECT_LT(seconds, 300);
 }
 
-TEST(Plan, KernelsTablesHaveFiveGigabytesOrWhatTheMemoryHasRoomFor) {
+TEST(Plan, KernelsPresetTablesHaveFiveGigabytesOrWhatFits) {
   const auto bytes = [](const TransferPlan& planned) {
     std::set<std::int64_t> seen;
     for (const auto& group : planned.groups) seen.insert(group.cases.front().rows * group.cases.front().dim);
@@ -245,24 +249,24 @@ TEST(Plan, GivenAxesReplaceThoseOfEachBlock) {
 std::vector<const TransferPlan::Cases*> groups_with(const TransferPlan& planned, const std::string& method) {
   std::vector<const TransferPlan::Cases*> found;
   for (const auto& group : planned.groups) {
-    const auto is_its = [&](const Identity& id) { return id.method == method; };
+    const auto is_its = [&](const TransferCase& one) { return one.method->name == method; };
     if (std::ranges::any_of(group.cases, is_its)) found.push_back(&group);
   }
   return found;
 }
 
-TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
+TEST(Plan, KernelsPresetHasPeersOnOneCoreOnly) {
   auto options = kernels();
   EXPECT_TRUE(groups_with(plan(options), "gather").empty()) << "nobody asked for it";
   options.peers = {"gather"};
   const auto planned = plan(options);
   EXPECT_EQ(groups_with(planned, "gather").size(), 13U * 2) << "widths, placements";
   for (const auto* group : groups_with(planned, "gather")) {
-    for (const auto& id : group->cases) {
-      EXPECT_EQ(id.cores, 1);
-      EXPECT_EQ(id.direction, "to");
-      EXPECT_EQ(id.index_dtype, "int64");
-      EXPECT_EQ(id.batch, 131'072);
+    for (const auto& one : group->cases) {
+      EXPECT_EQ(one.cores, 1);
+      EXPECT_EQ(one.direction, Direction::to);
+      EXPECT_EQ(one.index_dtype, at::kLong);
+      EXPECT_EQ(one.batch, 131'072);
     }
   }
   EXPECT_EQ(values(planned, &Identity::method),
@@ -271,23 +275,22 @@ TEST(Plan, PeersOfKernelsAreInTheBlockOfOneCoreAlone) {
   EXPECT_EQ(groups_with(plan(options), "gather").size(), 13U * 2) << "beside the methods that were given";
 }
 
-TEST(Plan, WhatALaterBlockAddsToACellSharesItsRounds) {
+TEST(Plan, LaterBlocksAddMethodsToTheGroupOfACell) {
   auto options = kernels();
   options.cores = {2}, options.peers = {"gather"};  // so all blocks have the same cells
   const auto planned = plan(options);
-  std::set<std::string> cells;
+  std::set<TransferCase> cells;
   for (const auto& group : planned.groups) {
-    for (const auto& id : group.cases) EXPECT_TRUE(id.same_cell(group.cases.front()));
-    auto cell = group.cases.front();
-    cell.method.clear();
-    EXPECT_TRUE(cells.insert(harness::to_sentence(cell, {})).second) << sentence_of(group.cases.front());
+    const auto& first = group.cases.front();
+    for (const auto& one : group.cases) EXPECT_EQ(one.cell(), first.cell());
+    EXPECT_TRUE(cells.insert(first.cell()).second) << case_id_of(identity_of(first));
   }
   const auto with = groups_with(planned, "gather");
   ASSERT_EQ(with.size(), 13U * 2);
   for (const auto* group : with) EXPECT_GE(group->cases.size(), 5U);
 }
 
-TEST(Plan, APeerWithoutACellIsWaivedOnce) {
+TEST(Plan, PeerWithoutACellIsWaivedOnce) {
   auto options = kernels();
   options.peers = {"embedding_bag"};  // of floating dtypes, and rows of bytes are none
   const auto planned = plan(options);
@@ -297,27 +300,27 @@ TEST(Plan, APeerWithoutACellIsWaivedOnce) {
   EXPECT_THAT(std::ranges::find_if(planned.waived, its)->reason, HasSubstr("none is among the cells"));
 }
 
-TEST(Plan, CallersAreAnAxisWithASmallerBatch) {
+TEST(Plan, CallersAxisUsesASmallerBatch) {
   auto options = on_host();
   options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {2};
   options.callers = {1, 8};
   const auto planned = plan(options);
   ASSERT_EQ(planned.groups.size(), 2U);
-  EXPECT_EQ(callers_of(planned.groups[0].cases.front()), 1);
-  EXPECT_EQ(callers_of(planned.groups[1].cases.front()), 8);
+  EXPECT_EQ(planned.groups[0].cases.front().callers, 1);
+  EXPECT_EQ(planned.groups[1].cases.front().callers, 8);
   for (const auto& group : planned.groups) EXPECT_EQ(group.cases.front().batch * 8, 131'072);
   options.batches = {100};
   EXPECT_EQ(plan(options).groups[1].cases.front().batch, 100);
-  EXPECT_EQ(rows_moved(plan(options).groups[1].cases.front()), 800);
+  EXPECT_EQ(plan(options).groups[1].cases.front().rows_moved(), 800);
 }
 
-TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
-  reports::Identity id;
-  id.rows = 1000, id.batch = 100, id.axes = transfer_axes::further();
-  const auto of = [&](const char* direction, const char* distribution, std::int64_t callers) {
-    id.direction = direction, id.distribution = distribution;
-    std::ranges::find(id.axes, "callers", &reports::Columns::value_type::first)->second = callers;
-    return direction_refuses(id);
+TEST(Plan, ConcurrentScattersNeedDistinctRows) {
+  const auto of = [](const char* direction, const char* distribution, std::int64_t callers) {
+    return direction_skip_reason({.direction = direction_of(direction),
+                                  .distribution = distribution,
+                                  .rows = 1000,
+                                  .batch = 100,
+                                  .callers = callers});
   };
   for (const char* distribution : {"unique", "uniform", "zipf:1.1", "sequential"}) {
     EXPECT_EQ(of("to", distribution, 8), "") << "reading one row is no trouble";
@@ -335,7 +338,7 @@ TEST(Plan, CallersOfAScatterNeedRowsOfTheirOwn) {
   EXPECT_THAT(of("both", "unique", 2), HasSubstr("--callers 1"));
 }
 
-TEST(Plan, SmallIsTheWholeOfTablesOfAFewRowsThereAndBack) {
+TEST(Plan, SmallPresetPlansRoundTripsOfWholeSmallTables) {
   auto options = on_host();
   options.preset = "small";
   const auto planned = plan(options);
@@ -357,19 +360,19 @@ TEST(Plan, SmallIsTheWholeOfTablesOfAFewRowsThereAndBack) {
   EXPECT_EQ(waived.size(), 4U) << "a line a placement";
 }
 
-TEST(Plan, AnInstructionSetIsAnAxis) {
+TEST(Plan, InstructionSetIsAnAxis) {
   auto options = on_host();
   options.isas = {"best", "baseline"};
   options.directions = {"to"}, options.placements = {"libtorch"}, options.cores = {1};
   const auto planned = plan(options);
   ASSERT_EQ(planned.groups.size(), 2U);
-  EXPECT_EQ(std::get<std::string>(*reports::find(planned.groups[0].cases.front().axes, "isa")), "best");
-  EXPECT_EQ(std::get<std::string>(*reports::find(planned.groups[1].cases.front().axes, "isa")), "baseline");
+  EXPECT_EQ(planned.groups[0].cases.front().isa, "best");
+  EXPECT_EQ(planned.groups[1].cases.front().isa, "baseline");
   EXPECT_EQ(transfer_axes::isas().front(), "best");
   EXPECT_EQ(transfer_axes::isas().back(), "baseline");
 }
 
-TEST(Plan, WhatLibTorchRefusesIsWaivedWithTheCure) {
+TEST(Plan, UnsupportedIndexDtypeIsWaivedWithTheCure) {
   auto options = on_host();
   options.index_dtypes = {"int32"}, options.directions = {"from"}, options.placements = {"libtorch"},
   options.cores = {1};
@@ -380,7 +383,7 @@ TEST(Plan, WhatLibTorchRefusesIsWaivedWithTheCure) {
   EXPECT_EQ(values(refused, &reports::Identity::method).count("index_select"), 0U);
 }
 
-TEST(Plan, TablesTooLargeToLieTogetherAreMeasuredOneByOne) {
+TEST(Plan, TablesThatDoNotFitTogetherHaveSeparateGroups) {
   auto options = on_host();
   options.directions = {"to"}, options.cores = {1};
   EXPECT_EQ(plan(options).groups.size(), 1U);
@@ -388,7 +391,7 @@ TEST(Plan, TablesTooLargeToLieTogetherAreMeasuredOneByOne) {
   EXPECT_EQ(plan(options).groups.size(), 4U);
 }
 
-TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
+TEST(Plan, ImpossibleOptionsThrowBeforeAnythingIsAllocated) {
   const auto refused = [](auto change, const char* text) {
     auto options = on_host();
     change(options);
@@ -409,58 +412,52 @@ TEST(Plan, WhatCannotBeDoneIsSaidBeforeAnythingIsAllocated) {
   refused([](Options& o) { o.devices = {"tpu"}; }, "unknown");
   refused([](Options& o) { o.distributions = {"file:/no/such/trace"}; }, "/no/such/trace");
   refused([](Options& o) { o.methods = {"staged"}; }, "nothing to measure");
+  refused([](Options& o) { o.directions = {"step"}, o.devices.clear(); }, "no --direction step");
 }
 
-TEST(Plan, ACaseBringsWhatItIsJudgedAgainst) {
+TEST(Plan, CaseOptionAddsLibTorchsMethodsAndCeilings) {
   Options options;
-  options.case_sentence =
-      "transfer to hugepage -> speedtorch -> cpu float32 2k×16 batch 100 uniform int32 cores=2";
+  options.case_id = "transfer to hugepage -> speedtorch -> cpu float32 2k×16 batch 100 uniform int32 cores=2";
   const auto one = plan(options_for_case(options));
   ASSERT_EQ(one.groups.size(), 1U);
   EXPECT_EQ(values(one, &reports::Identity::method),
             (std::set<std::string>{"speedtorch", "index_select", "advanced", "copy", "stream"}));
-  for (const auto& id : one.groups[0].cases) {
-    EXPECT_EQ(id.placement, "hugepage");
-    EXPECT_EQ(id.rows, 2000);
-    EXPECT_EQ(id.index_dtype, "int32");
-    EXPECT_EQ(id.cores, 2);
+  for (const auto& found : one.groups[0].cases) {
+    EXPECT_EQ(found.placement, Placement::hugepage);
+    EXPECT_EQ(found.rows, 2000);
+    EXPECT_EQ(found.index_dtype, at::kInt);
+    EXPECT_EQ(found.cores, 2);
   }
 }
 
-const Method& method(const std::string& name) {
-  return *std::find_if(methods().begin(), methods().end(), [&](const Method& m) { return m.name == name; });
+TransferCase case_of(const std::string& placement, const std::string& device,
+                     Direction direction = Direction::to) {
+  return {.direction = direction, .placement = placement_of(placement), .device = at::Device(device)};
 }
 
-reports::Identity case_of(const std::string& placement, const std::string& device,
-                          const std::string& direction = "to") {
-  reports::Identity id;
-  id.placement = placement, id.device = device, id.direction = direction;
-  return id;
-}
-
-TEST(Methods, ThoseOfTheGpuAreForItsMemoryOnly) {
+TEST(Methods, GpuMethodsNeedGpuPlacement) {
   for (const char* name : {"cub_batched", "memcpy_batch"}) {
     for (const auto& placement : transfer_axes::placements()) {
-      EXPECT_FALSE(method(name).applies(case_of(placement, "cpu"))) << name << " " << placement;
-      EXPECT_EQ(method(name).applies(case_of(placement, "cuda:0")),
+      EXPECT_FALSE(method_named(name).supports(case_of(placement, "cpu"))) << name << " " << placement;
+      EXPECT_EQ(method_named(name).supports(case_of(placement, "cuda:0")),
                 placement == "pinned" || placement == "device")
           << name << " " << placement;
     }
-    EXPECT_EQ(method(name).role, harness::Role::peer);
+    EXPECT_EQ(method_named(name).role, harness::Role::peer);
   }
 }
 
-TEST(Methods, HybridGoesFromPinnedMemoryToTheGpuAndSaysWhyNotBack) {
-  const auto& hybrid = method("hybrid");
+TEST(Methods, HybridGathersFromPinnedMemoryAndGivesTheReasonForNoScatter) {
+  const auto& hybrid = method_named("hybrid");
   for (const auto& placement : transfer_axes::placements())
-    EXPECT_EQ(hybrid.applies(case_of(placement, "cuda:0")), placement == "pinned") << placement;
-  EXPECT_FALSE(hybrid.applies(case_of("pinned", "cpu")));
-  EXPECT_EQ(hybrid.refuses(case_of("pinned", "cuda:0")), "");
-  for (const char* direction : {"from", "round_trip"})
-    EXPECT_THAT(hybrid.refuses(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
+    EXPECT_EQ(hybrid.supports(case_of(placement, "cuda:0")), placement == "pinned") << placement;
+  EXPECT_FALSE(hybrid.supports(case_of("pinned", "cpu")));
+  EXPECT_EQ(hybrid.skip_reason(case_of("pinned", "cuda:0")), "");
+  for (const auto direction : {Direction::from, Direction::round_trip})
+    EXPECT_THAT(hybrid.skip_reason(case_of("pinned", "cuda:0", direction)), HasSubstr("--direction to"));
 }
 
-TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
+TEST(Methods, BudgetMethodsNeedAGpuAndMustBeAskedFor) {
   std::vector<std::string> names;
   for (const auto& one : methods()) {
     if (!one.name.starts_with("speedtorch_")) continue;
@@ -468,8 +465,8 @@ TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
     EXPECT_TRUE(one.asked_only);
     EXPECT_EQ(one.role, harness::Role::ours);
     for (const auto& placement : transfer_axes::placements()) {
-      EXPECT_FALSE(one.applies(case_of(placement, "cpu")));
-      EXPECT_EQ(one.applies(case_of(placement, "cuda:0")), placement == "pinned" || placement == "device");
+      EXPECT_FALSE(one.supports(case_of(placement, "cpu")));
+      EXPECT_EQ(one.supports(case_of(placement, "cuda:0")), placement == "pinned" || placement == "device");
     }
   }
   ASSERT_GE(names.size(), 3U);
@@ -479,7 +476,7 @@ TEST(Methods, BudgetsOfMultiprocessorsAreForTheGpuAndForThoseWhoAsk) {
   EXPECT_EQ(std::ranges::count(peers, names.front()), 0);
 }
 
-TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
+TEST(Methods, KernelsPresetHasBudgetsAndBidirectionalTransfersOnAGpuOnly) {
   Options options;
   options.preset = "kernels";
   std::size_t with_budgets = 0, both = 0;
@@ -490,7 +487,7 @@ TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
     EXPECT_EQ(block.devices, Block::Devices::gpu);
     EXPECT_EQ(block.placements, std::vector<std::string>{"pinned"});
     EXPECT_EQ(block.row_bytes, std::vector<std::int64_t>{512});
-    for (const auto& name : block.methods) EXPECT_EQ(method(name).name, name);
+    for (const auto& name : block.methods) EXPECT_EQ(method_named(name).name, name);
     for (const auto& one : methods()) {
       const bool budget = one.name.starts_with("speedtorch_");
       EXPECT_TRUE(!budget || contains(block.methods, one.name)) << one.name;
@@ -500,7 +497,7 @@ TEST(Methods, TheKernelsPresetHasTheBudgetsAndBothWaysOnAGpuOnly) {
   EXPECT_EQ(both, 1U);
 }
 
-TEST(Methods, OursComesFirstAndTheCeilingsLast) {
+TEST(Methods, MethodsAreSortedOursFirstCeilingsLast) {
   ASSERT_FALSE(methods().empty());
   EXPECT_EQ(methods().front().name, "speedtorch");
   EXPECT_EQ(methods().back().role, harness::Role::ceiling);

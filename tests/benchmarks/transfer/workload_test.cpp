@@ -25,7 +25,7 @@ Options of(const std::string& workload) {
   return options;
 }
 
-TEST(Workload, WithoutOneTheOptionsStayAsTheyAre) {
+TEST(Workload, OptionsStayWithoutAWorkload) {
   Options options;
   options.rows = {7};
   const auto runs = workload_runs(options, machine_of(1 << 30));
@@ -35,7 +35,7 @@ TEST(Workload, WithoutOneTheOptionsStayAsTheyAre) {
   EXPECT_EQ(workload_environment(runs).size(), 0U);
 }
 
-TEST(Workload, AMachineLargeEnoughRunsAllOfIt) {
+TEST(Workload, LargeMachineRunsTheFullWorkload) {
   const auto runs = workload_runs(of("gnn-igb"), machine_of(std::int64_t{1} << 44));
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_EQ(runs[0].options.rows, Counts{269'346'174});
@@ -44,7 +44,7 @@ TEST(Workload, AMachineLargeEnoughRunsAllOfIt) {
   EXPECT_EQ(runs[0].scale, "");
 }
 
-TEST(Workload, RowsAreHalvedUntilTheTablesFitAndNeverTheirBytes) {
+TEST(Workload, RowsAreHalvedUntilTablesFitWidthsAreNot) {
   // 16 GiB: a quarter is for the tables of two placements, so 2 GiB each, 524,288 rows of 4,096 bytes.
   const auto runs = workload_runs(of("gnn-igb"), machine_of(std::int64_t{16} << 30));
   EXPECT_EQ(runs[0].options.rows, Counts{269'346'174 / 1024});
@@ -57,13 +57,13 @@ TEST(Workload, RowsAreHalvedUntilTheTablesFitAndNeverTheirBytes) {
   EXPECT_THAT(workload_environment(runs)["gnn-igb"]["scale"][0].get<std::string>(), HasSubstr("(1/1024)"));
 }
 
-TEST(Workload, LessFreeMemoryCountsToo) {
+TEST(Workload, FreeMemoryLimitsTheRows) {
   auto machine = machine_of(std::int64_t{16} << 30);
   machine.memory_available = std::int64_t{2} << 30;  // half of it, for two placements: 512 MiB each
   EXPECT_EQ(workload_runs(of("gnn-igb"), machine)[0].options.rows, Counts{269'346'174 / 4096});
 }
 
-TEST(Workload, NoBatchIsAboveTheRows) {
+TEST(Workload, BatchNeverExceedsTheRows) {
   auto options = of("ple-gemma4");
   options.rows = {50};
   const auto runs = workload_runs(options, machine_of(std::int64_t{16} << 30));
@@ -71,14 +71,14 @@ TEST(Workload, NoBatchIsAboveTheRows) {
   EXPECT_EQ(runs[0].scale, "--rows in place of 262,144 rows; no batch is above the table's 50 rows");
 }
 
-TEST(Workload, EachWidthIsARunOfItsOwn) {
+TEST(Workload, EachWidthIsASeparateRun) {
   const auto runs = workload_runs(of("kv-token"), machine_of(std::int64_t{16} << 30));
   ASSERT_EQ(runs.size(), 3U);
   EXPECT_EQ(runs[1].options.row_bytes, Counts{656});
   EXPECT_THAT(runs[1].options.directions, ElementsAre("to", "from"));
 }
 
-TEST(Workload, AGivenAxisWins) {
+TEST(Workload, GivenAxisWins) {
   auto options = of("recsys-dlrm");
   options.batches = {9'000'000}, options.dims = {3}, options.directions = {"round_trip"};
   const auto runs = workload_runs(options, machine_of(std::int64_t{16} << 30));
@@ -90,7 +90,7 @@ TEST(Workload, AGivenAxisWins) {
   EXPECT_THAT(runs[0].options.distributions, ElementsAre("uniform", "zipf:1.05"));
 }
 
-TEST(Workload, ADtypeKeepsTheBytesOrIsRefused) {
+TEST(Workload, DtypeKeepsTheRowBytesOrIsRefused) {
   auto options = of("tiny");
   options.dtypes = {"float32"};
   EXPECT_EQ(workload_runs(options, machine_of(1 << 30))[0].options.dims, Counts{3});
@@ -99,7 +99,7 @@ TEST(Workload, ADtypeKeepsTheBytesOrIsRefused) {
               ThrowsMessage<UsageError>(HasSubstr("12 bytes")));
 }
 
-TEST(Workload, AFileWithAMistakeIsNamed) {
+TEST(Workload, FileWithAMistakeIsNamed) {
   EXPECT_THAT([] { read_workload("x", "{"); }, ThrowsMessage<std::runtime_error>(HasSubstr("workload x: ")));
   EXPECT_THAT([] { read_workload("x", R"({"summary": "s", "rows": "many"})"); },
               ThrowsMessage<std::runtime_error>(HasSubstr("type")));

@@ -28,6 +28,7 @@ enum class Operation : std::uint8_t {
   exchange,
   compare
 };
+constexpr std::size_t kOperations = 10;
 
 template <class T>
 T sum(T a, T b) {
@@ -129,29 +130,9 @@ Execute of_add(Type type) {
 }
 
 Execute of_operation(Operation operation, Type type) {
-  switch (operation) {
-    case Operation::add:
-      return of_add(type);
-    case Operation::min:
-      return of_integers<Operation::min>(type);
-    case Operation::max:
-      return of_integers<Operation::max>(type);
-    case Operation::increment:
-      return of_integers<Operation::increment>(type);
-    case Operation::decrement:
-      return of_integers<Operation::decrement>(type);
-    case Operation::conjunction:
-      return of_integers<Operation::conjunction>(type);
-    case Operation::disjunction:
-      return of_integers<Operation::disjunction>(type);
-    case Operation::exclusive:
-      return of_integers<Operation::exclusive>(type);
-    case Operation::exchange:
-      return of_integers<Operation::exchange>(type);
-    case Operation::compare:
-      return of_integers<Operation::compare>(type);
-  }
-  return nullptr;
+  if (operation == Operation::add) return of_add(type);
+  return with_number<kOperations>(static_cast<std::size_t>(operation),
+                                  [&](auto k) { return of_integers<static_cast<Operation>(k.value)>(type); });
 }
 
 void decode_atomic(Decoding& decoding) {

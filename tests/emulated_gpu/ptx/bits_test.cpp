@@ -25,7 +25,6 @@ void add_logic(std::vector<Case>& cases) {
   cases.push_back(binary_case<T, T>("or" + type, [](T a, T b) { return a | b; }));
   cases.push_back(binary_case<T, T>("xor" + type, [](T a, T b) { return a ^ b; }));
   cases.push_back(unary_case<T, T>("not" + type, [](T a) { return ~a; }));
-  cases.push_back(unary_case<T, T>("cnot" + type, [](T a) { return a == 0; }));
   const auto shifted = [](T a, U by) {
     return by < sizeof(T) * 8 ? static_cast<T>(std::uint64_t{a} << by) : T{0};
   };
@@ -172,12 +171,6 @@ TEST(PtxBits, FieldsAreTheManualsLoops) {
   cases.push_back(binary_case<U, U>("bmsk.clamp.b32", ones));
   cases.push_back(binary_case<U, U>("bmsk.wrap.b32",
                                     [=](U position, U length) { return ones(position & 31, length & 31); }));
-  cases.push_back(binary_case<U, U>("szext.clamp.u32", [=](U a, U bits) { return a & ones(0, bits); }));
-  cases.push_back(binary_case<U, U>("szext.wrap.s32", [=](U a, U bits) {
-    bits &= 31;
-    const bool sign = bits != 0 && ((a >> (bits - 1)) & 1);
-    return sign ? a | ~ones(0, bits) : a & ones(0, bits);
-  }));
   expect_as_host(cases);
 }
 
@@ -203,22 +196,6 @@ TEST(PtxBits, FunnelShiftsTablesAndPermutationsAreTheHosts) {
                              return nibble & 8 ? (value & 0x80 ? 0xffu : 0u) : value;
                            });
                          }),
-      ternary_case<U, U>("prmt.b32.f4e",
-                         [=](U a, U b, U c) { return four([&](U i) { return byte(a, b, (c & 3) + i); }); }),
-      ternary_case<U, U>(
-          "prmt.b32.b4e",
-          [=](U a, U b, U c) { return four([&](U i) { return byte(a, b, (c & 3) + 8 - i); }); }),
-      ternary_case<U, U>("prmt.b32.rc8",
-                         [=](U a, U b, U c) { return four([&](U) { return byte(a, b, c & 3); }); }),
-      ternary_case<U, U>(
-          "prmt.b32.ecl",
-          [=](U a, U b, U c) { return four([&](U i) { return byte(a, b, std::max(i, c & 3)); }); }),
-      ternary_case<U, U>(
-          "prmt.b32.ecr",
-          [=](U a, U b, U c) { return four([&](U i) { return byte(a, b, std::min(i, c & 3)); }); }),
-      ternary_case<U, U>(
-          "prmt.b32.rc16",
-          [=](U a, U b, U c) { return four([&](U i) { return byte(a, b, (c & 1) * 2 + (i & 1)); }); }),
   };
   for (const U table : {0x96u, 0xe8u, 0x01u, 0xcau}) {
     auto lookup = ternary_case<U, U>("lop3.b32", [=](U a, U b, U c) {
@@ -230,17 +207,6 @@ TEST(PtxBits, FunnelShiftsTablesAndPermutationsAreTheHosts) {
     lookup.body = "lop3.b32 d, a, b, c, " + std::to_string(table) + ";";
     cases.push_back(lookup);
   }
-  auto nth = ternary_case<U, U>("fns.b32", [](U a, U b, U c) {
-    const U base = b & 31;
-    const auto n = static_cast<std::int32_t>(c & 7) - 3;
-    if (n == 0) return (a >> base) & 1 ? base : ~0u;
-    for (std::int32_t at = static_cast<std::int32_t>(base), rest = n; at >= 0 && at<32; at += n> 0 ? 1 : -1) {
-      if ((a >> at) & 1 && (rest += n > 0 ? -1 : 1) == 0) return static_cast<U>(at);
-    }
-    return ~0u;
-  });
-  nth.body = "{ .reg .b32 n, m; and.b32 m, b, 31; and.b32 n, c, 7; sub.s32 n, n, 3; fns.b32 d, a, m, n; }";
-  cases.push_back(nth);
   expect_as_host(cases);
 }
 

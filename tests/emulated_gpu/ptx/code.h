@@ -28,7 +28,7 @@ using Execute = void (*)(Warp&, const Instruction&, Mask);
 using Slot = std::uint32_t;
 constexpr Slot kNoSlot = ~Slot{0};
 
-/// What the warp's scheduler has to do besides `execute`.
+/// The scheduler's part of an instruction, besides `execute`.
 enum class Flow : std::uint8_t { next, branch, exit, collective, barrier, trap };
 
 enum class Space : std::uint8_t { generic, global, shared, local, parameter };

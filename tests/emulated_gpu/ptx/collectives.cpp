@@ -1,5 +1,5 @@
-// What lanes of a warp do together: shfl, vote, match, redux, elect, bar.warp.sync; and activemask.
-// `e` is the row of member masks. They run for lanes that name each other (Warp::meet).
+// Instructions that lanes of a warp execute together: shfl, vote, match, redux, elect, bar.warp.sync; and
+// activemask. `e` is the row of member masks. They run for lanes that name each other (Warp::meet).
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,7 @@ namespace {
 
 enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
-/// What a lane reads of one that does not take part is not defined; this is.
+/// The value that a lane reads from one that does not take part, which CUDA leaves undefined.
 constexpr std::uint32_t kUndefined = 0xCDCDCDCD;
 
 void shuffle(Warp& warp, const Instruction& in, Mask mask) {
@@ -28,27 +28,14 @@ void shuffle(Warp& warp, const Instruction& in, Mask mask) {
     const auto by = b[lane] & 31, clamp = c[lane] & 31, segments = (c[lane] >> 8) & 31;
     const auto most = (lane & segments) | (clamp & ~segments);
     const auto least = lane & segments;
-    std::int32_t source = 0;
-    bool found = false;
-    const auto number = static_cast<std::int32_t>(lane);
-    switch (static_cast<Shuffle>(in.variant)) {
-      case Shuffle::up:
-        source = number - static_cast<std::int32_t>(by);
-        found = source >= static_cast<std::int32_t>(most);
-        break;
-      case Shuffle::down:
-        source = number + static_cast<std::int32_t>(by);
-        found = source <= static_cast<std::int32_t>(most);
-        break;
-      case Shuffle::butterfly:
-        source = static_cast<std::int32_t>(lane ^ by);
-        found = source <= static_cast<std::int32_t>(most);
-        break;
-      case Shuffle::index:
-        source = static_cast<std::int32_t>(least | (by & ~segments));
-        found = source <= static_cast<std::int32_t>(most);
-        break;
-    }
+    const auto number = static_cast<std::int32_t>(lane), step = static_cast<std::int32_t>(by);
+    const auto how = static_cast<Shuffle>(in.variant);
+    std::int32_t source = how == Shuffle::up          ? number - step
+                          : how == Shuffle::down      ? number + step
+                          : how == Shuffle::butterfly ? number ^ step
+                                                      : static_cast<std::int32_t>(least | (by & ~segments));
+    const bool found = how == Shuffle::up ? source >= static_cast<std::int32_t>(most)
+                                          : source <= static_cast<std::int32_t>(most);
     if (!found) source = number;
     d[lane] = (mask >> source) & 1 ? from[source] : kUndefined;
     inside |= static_cast<Mask>(found) << lane;

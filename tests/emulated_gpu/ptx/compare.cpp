@@ -1,7 +1,8 @@
-// Comparison and selection: setp, set, selp, slct.
+// Comparison and selection: setp, set, selp.
 
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 
 #include "tests/emulated_gpu/ptx/decode.h"
@@ -20,40 +21,29 @@ auto comparable(T value) {
 double comparable(Half value) { return widen(value); }
 double comparable(Bfloat value) { return widen(value); }
 
+/// The outcomes for which each comparison holds.
+constexpr unsigned kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8;
+constexpr unsigned kHolds[] = {kEqual,
+                               kLess | kGreater,
+                               kLess,
+                               kLess | kEqual,
+                               kGreater,
+                               kGreater | kEqual,
+                               kUnordered | kEqual,
+                               kUnordered | kLess | kGreater,
+                               kUnordered | kLess,
+                               kUnordered | kLess | kEqual,
+                               kUnordered | kGreater,
+                               kUnordered | kGreater | kEqual,
+                               kLess | kEqual | kGreater,
+                               kUnordered};
+constexpr std::size_t kComparisons = std::size(kHolds), kOfIntegers = 6;
+
 template <Comparison kComparison, class T>
 bool holds(T a, T b) {
-  const bool unordered = a != a || b != b;
-  switch (kComparison) {
-    case Comparison::eq:
-      return a == b;
-    case Comparison::ne:
-      return a != b && !unordered;
-    case Comparison::lt:
-      return a < b;
-    case Comparison::le:
-      return a <= b;
-    case Comparison::gt:
-      return a > b;
-    case Comparison::ge:
-      return a >= b;
-    case Comparison::equ:
-      return unordered || a == b;
-    case Comparison::neu:
-      return unordered || a != b;
-    case Comparison::ltu:
-      return unordered || a < b;
-    case Comparison::leu:
-      return unordered || a <= b;
-    case Comparison::gtu:
-      return unordered || a > b;
-    case Comparison::geu:
-      return unordered || a >= b;
-    case Comparison::num:
-      return !unordered;
-    case Comparison::nan:
-      return unordered;
-  }
-  return false;
+  constexpr auto kOf = kHolds[static_cast<std::size_t>(kComparison)];
+  return ((kOf & kLess) && a < b) || ((kOf & kEqual) && a == b) || ((kOf & kGreater) && a > b) ||
+         ((kOf & kUnordered) && (a != a || b != b));
 }
 
 constexpr std::uint8_t kNoCombination = 0, kAnd = 1, kOr = 2, kXor = 3;
@@ -120,45 +110,11 @@ void set_values(Warp& warp, const Instruction& in, Mask mask) {
 
 template <template <Comparison, class> class Wrapped, class T>
 Execute of_comparison(Comparison comparison) {
-  switch (comparison) {
-    case Comparison::eq:
-      return Wrapped<Comparison::eq, T>::execute;
-    case Comparison::ne:
-      return Wrapped<Comparison::ne, T>::execute;
-    case Comparison::lt:
-      return Wrapped<Comparison::lt, T>::execute;
-    case Comparison::le:
-      return Wrapped<Comparison::le, T>::execute;
-    case Comparison::gt:
-      return Wrapped<Comparison::gt, T>::execute;
-    case Comparison::ge:
-      return Wrapped<Comparison::ge, T>::execute;
-    default:
-      break;
-  }
-  if constexpr (!std::is_integral_v<T>) {
-    switch (comparison) {
-      case Comparison::equ:
-        return Wrapped<Comparison::equ, T>::execute;
-      case Comparison::neu:
-        return Wrapped<Comparison::neu, T>::execute;
-      case Comparison::ltu:
-        return Wrapped<Comparison::ltu, T>::execute;
-      case Comparison::leu:
-        return Wrapped<Comparison::leu, T>::execute;
-      case Comparison::gtu:
-        return Wrapped<Comparison::gtu, T>::execute;
-      case Comparison::geu:
-        return Wrapped<Comparison::geu, T>::execute;
-      case Comparison::num:
-        return Wrapped<Comparison::num, T>::execute;
-      case Comparison::nan:
-        return Wrapped<Comparison::nan, T>::execute;
-      default:
-        break;
-    }
-  }
-  throw std::invalid_argument("no such comparison");
+  constexpr std::size_t kCount = std::is_integral_v<T> ? kOfIntegers : kComparisons;
+  const auto number = static_cast<std::size_t>(comparison);
+  if (number >= kCount) throw std::invalid_argument("no such comparison");
+  return with_number<kCount>(
+      number, [](auto k) -> Execute { return Wrapped<static_cast<Comparison>(k.value), T>::execute; });
 }
 
 template <Comparison kComparison, class T>
@@ -228,15 +184,6 @@ void select(Warp& warp, const Instruction& in, Mask mask) {
   over_lanes(mask, [=](unsigned lane) { d[lane] = (first >> lane) & 1 ? a[lane] : b[lane]; });
 }
 
-template <class T, class By>
-void select_by_sign(Warp& warp, const Instruction& in, Mask mask) {
-  T* const d = warp.row<T>(in.d);
-  const T* const a = warp.row<T>(in.a);
-  const T* const b = warp.row<T>(in.b);
-  const By* const by = warp.row<By>(in.c);
-  over_lanes(mask, [=](unsigned lane) { d[lane] = by[lane] >= 0 ? a[lane] : b[lane]; });
-}
-
 void decode_selp(Decoding& decoding) {
   auto& in = decoding.in;
   const auto type = decoding.take_type();
@@ -248,30 +195,12 @@ void decode_selp(Decoding& decoding) {
   decoding.finish(4);
 }
 
-void decode_slct(Decoding& decoding) {
-  auto& in = decoding.in;
-  if (decoding.take("ftz")) decoding.refuse(".ftz is not known");
-  const auto type = decoding.take_type();
-  const auto by = decoding.take_type();
-  if (by != Type::s32 && by != Type::f32) decoding.refuse("it selects by s32 or f32");
-  in.execute = with_row(bytes_of(type), [&](auto t) -> Execute {
-    using T = decltype(t);
-    return by == Type::s32 ? &select_by_sign<T, std::int32_t> : &select_by_sign<T, float>;
-  });
-  in.d = decoding.out(0, type);
-  in.a = decoding.in_row(1, type);
-  in.b = decoding.in_row(2, type);
-  in.c = decoding.in_row(3, by);
-  decoding.finish(4);
-}
-
 }  // namespace
 
 void add_compare_instructions(Decoders& decoders) {
   decoders.add({"setp"}, decode_setp);
   decoders.add({"set"}, decode_set);
   decoders.add({"selp"}, decode_selp);
-  decoders.add({"slct"}, decode_slct);
 }
 
 }  // namespace emulated_gpu

@@ -93,12 +93,6 @@ TEST(PtxCompare, SelectionsAreTheHosts) {
   };
   std::vector<Case> cases{selp("b16", 16), selp("s32", 32), selp("f32", 32), selp("u64", 64),
                           selp("f64", 64)};
-  cases.push_back({"slct.u32.s32 d, a, b, c;", 32, {32, 32, 32}, [](auto a, auto b, auto c) {
-                     return static_cast<std::int32_t>(c) >= 0 ? a : b;
-                   }});
-  cases.push_back({"slct.b64.f32 d, a, b, c;", 64, {64, 64, 32}, [](auto a, auto b, auto c) {
-                     return from_bits<float>(c) >= 0 ? a : b;
-                   }});
   cases.push_back({"set.lt.u32.s32 d, a, b;", 32, {32, 32}, [](auto a, auto b, auto) -> std::uint64_t {
                      return static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) ? 0xffffffff : 0;
                    }});

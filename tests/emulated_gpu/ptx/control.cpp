@@ -86,7 +86,7 @@ void decode_sleep(Decoding& decoding) {
   decoding.finish(1);
 }
 
-/// Launches of one stream run one after another here, so there is nothing to wait for and nobody to tell.
+/// Launches of one stream run one after another here, so there is nothing to wait for or to signal.
 void nothing(Warp&, const Instruction&, Mask) {}
 
 void decode_dependent_launch(Decoding& decoding) {

@@ -274,7 +274,7 @@ TEST(PtxControl, DeadlocksSayWhoWaitsWhere) {
   // A lane that never comes to the warp's barrier.
   expect(told("setp.eq.u32 %p1, %r1, 4; @%p1 bra A; bar.warp.sync 0xffffffff;\nA:\nbar.sync 0;", 32),
          {"719: deadlock", "lanes 0xffffffef", "bar.warp.sync", "lanes 0x10", "bar.sync 0"});
-  // A flag that nobody sets.
+  // A flag that no thread sets.
   expect(told("A:\nld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra A;", 32),
          {"719: deadlock", "wait for memory that nothing changes"});
   expect(told("vote.sync.ballot.b32 %r3, 1, 0xff;", 32), {"719", "not in its own member mask 0xff"});

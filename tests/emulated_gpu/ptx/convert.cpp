@@ -219,24 +219,18 @@ void decode_cvt(Decoding& decoding) {
 }
 
 std::uint64_t window_of(Space space) {
-  switch (space) {
-    case Space::shared:
-      return kSharedWindow;
-    case Space::local:
-      return kLocalWindow;
-    case Space::parameter:
-      return kParameterWindow;
-    default:
-      return 0;
-  }
+  return space == Space::shared      ? kSharedWindow
+         : space == Space::local     ? kLocalWindow
+         : space == Space::parameter ? kParameterWindow
+                                     : 0;
 }
 
 /// Adds the window's begin (kept as a constant row) or, to a space, takes it away.
-struct AddAddress {
-  static std::uint64_t of(std::uint64_t a, std::uint64_t window) { return a + window; }
+constexpr auto kAddAddress = [](std::uint64_t a, std::uint64_t window) -> std::uint64_t {
+  return a + window;
 };
-struct SubtractAddress {
-  static std::uint64_t of(std::uint64_t a, std::uint64_t window) { return a - window; }
+constexpr auto kSubtractAddress = [](std::uint64_t a, std::uint64_t window) -> std::uint64_t {
+  return a - window;
 };
 
 Space want_space(Decoding& decoding) {
@@ -251,8 +245,8 @@ void decode_cvta(Decoding& decoding) {
   const auto window = window_of(want_space(decoding));
   const auto type = decoding.take_type();
   if (bytes_of(type) != 8) decoding.refuse("addresses have 64 bits");
-  in.execute = to_space ? &apply2<SubtractAddress, std::uint64_t, std::uint64_t>
-                        : &apply2<AddAddress, std::uint64_t, std::uint64_t>;
+  in.execute = to_space ? &apply2<kSubtractAddress, std::uint64_t, std::uint64_t>
+                        : &apply2<kAddAddress, std::uint64_t, std::uint64_t>;
   in.d = decoding.out(0, type);
   in.a = decoding.in_row(1, type);
   in.b = decoding.function().constant(window, 8);

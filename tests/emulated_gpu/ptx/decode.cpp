@@ -244,12 +244,22 @@ void Decoding::finish(std::size_t operands) {
   function_.code.instructions.push_back(in);
 }
 
-void Decoding::finish_same(Type type, std::size_t sources, Execute execute) {
+void Decoding::finish_typed(Type to, std::initializer_list<Type> sources, Execute execute) {
   in.execute = execute;
-  in.d = out(0, type);
-  Slot* const slots[] = {&in.a, &in.b, &in.c};
-  for (std::size_t i = 0; i < sources; ++i) *slots[i] = in_row(i + 1, type);
-  finish(sources + 1);
+  in.d = out(0, to);
+  Slot* const slots[] = {&in.a, &in.b, &in.c, &in.e};
+  std::size_t i = 0;
+  for (const auto type : sources) {
+    *slots[i] = in_row(i + 1, type);
+    ++i;
+  }
+  finish(i + 1);
+}
+
+void Decoding::finish_same(Type type, std::size_t sources, Execute execute) {
+  if (sources == 1) return finish_typed(type, {type}, execute);
+  if (sources == 2) return finish_typed(type, {type, type}, execute);
+  finish_typed(type, {type, type, type}, execute);
 }
 
 Decoders::Decoders() {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,7 +30,7 @@ struct Operand {
   std::optional<Token> second;  ///< the predicate of `d|p`
 };
 
-/// What a name in an operand stands for.
+/// The variable that a name in an operand stands for.
 struct Symbol {
   Space space = Space::global;
   std::uint64_t address = 0;
@@ -134,7 +135,9 @@ class Decoding {
   void set_access(const Access& access);
   /// All words taken, all operands in number. Adds the instruction.
   void finish(std::size_t operands);
-  /// The usual shape: d and one to three sources, all of one type.
+  /// The usual shape: d and up to four sources, each of its type.
+  void finish_typed(Type to, std::initializer_list<Type> sources, Execute execute);
+  /// The same with one to three sources, all of one type.
   void finish_same(Type type, std::size_t sources, Execute execute);
   [[noreturn]] void refuse(const std::string& why) const;
 

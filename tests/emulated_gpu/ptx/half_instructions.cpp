@@ -10,35 +10,19 @@ namespace emulated_gpu {
 namespace {
 
 // Doubles in, a double out that rounds to half precision as the exact result does.
-struct Add {
-  static double of(double a, double b) { return add_to_odd(a, b); }
+constexpr auto kAdd = [](double a, double b) { return add_to_odd(a, b); };
+constexpr auto kSubtract = [](double a, double b) { return add_to_odd(a, -b); };
+constexpr auto kMultiply = [](double a, double b) { return a * b; };
+constexpr auto kFuse = [](double a, double b, double c) { return fma_to_odd(a, b, c); };
+constexpr auto kPowerOfTwo = [](double a) { return std::exp2(a); };
+constexpr auto kHyperbolicTangent = [](double a) { return std::tanh(a); };
+constexpr auto kLeast = [](double a, double b) {
+  if (a != a || b != b) return a != a ? b : a;
+  return a < b || (a == b && std::signbit(a)) ? a : b;
 };
-struct Subtract {
-  static double of(double a, double b) { return add_to_odd(a, -b); }
-};
-struct Multiply {
-  static double of(double a, double b) { return a * b; }
-};
-struct Fuse {
-  static double of(double a, double b, double c) { return fma_to_odd(a, b, c); }
-};
-struct PowerOfTwo {
-  static double of(double a) { return std::exp2(a); }
-};
-struct HyperbolicTangent {
-  static double of(double a) { return std::tanh(a); }
-};
-struct Least {
-  static double of(double a, double b) {
-    if (a != a || b != b) return a != a ? b : a;
-    return a < b || (a == b && std::signbit(a)) ? a : b;
-  }
-};
-struct Greatest {
-  static double of(double a, double b) {
-    if (a != a || b != b) return a != a ? b : a;
-    return a > b || (a == b && !std::signbit(a)) ? a : b;
-  }
+constexpr auto kGreatest = [](double a, double b) {
+  if (a != a || b != b) return a != a ? b : a;
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
 };
 
 template <class Short>
@@ -56,7 +40,7 @@ Short finished(double value, std::uint8_t variant) {
 }
 
 /// Packed rows are rows of twice as many values: lane i has the values 2 i and 2 i + 1.
-template <class F, class Short, int kSources, unsigned kPacked>
+template <auto kF, class Short, int kSources, unsigned kPacked>
 void halves(Warp& warp, const Instruction& in, Mask mask) {
   Short* const d = warp.row<Short>(in.d);
   const Short* const a = warp.row<Short>(in.a);
@@ -68,9 +52,9 @@ void halves(Warp& warp, const Instruction& in, Mask mask) {
   for_each_lane(mask, [&](unsigned lane) {
     for (unsigned i = lane * kPacked; i < (lane + 1) * kPacked; ++i) {
       double value = 0;
-      if constexpr (kSources == 1) value = F::of(read(a[i]));
-      if constexpr (kSources == 2) value = F::of(read(a[i]), read(b[i]));
-      if constexpr (kSources == 3) value = F::of(read(a[i]), read(b[i]), read(c[i]));
+      if constexpr (kSources == 1) value = kF(read(a[i]));
+      if constexpr (kSources == 2) value = kF(read(a[i]), read(b[i]));
+      if constexpr (kSources == 3) value = kF(read(a[i]), read(b[i]), read(c[i]));
       if constexpr (kSources == 2) {
         if ((in.variant & kPropagateNan) && (std::isnan(widen(a[i])) || std::isnan(widen(b[i])))) value = NAN;
       }
@@ -91,23 +75,23 @@ void signs(Warp& warp, const Instruction& in, Mask mask) {
   });
 }
 
-template <class F, int kSources>
+template <auto kF, int kSources>
 Execute of_halves(Type type) {
   switch (type) {
     case Type::f16:
-      return &halves<F, Half, kSources, 1>;
+      return &halves<kF, Half, kSources, 1>;
     case Type::f16x2:
-      return &halves<F, Half, kSources, 2>;
+      return &halves<kF, Half, kSources, 2>;
     case Type::bf16:
-      return &halves<F, Bfloat, kSources, 1>;
+      return &halves<kF, Bfloat, kSources, 1>;
     case Type::bf16x2:
-      return &halves<F, Bfloat, kSources, 2>;
+      return &halves<kF, Bfloat, kSources, 2>;
     default:
       throw std::invalid_argument("no half type");
   }
 }
 
-template <class F, int kSources>
+template <auto kF, int kSources>
 void decode_half(Decoding& decoding) {
   auto& in = decoding.in;
   decoding.take("approx");
@@ -117,7 +101,7 @@ void decode_half(Decoding& decoding) {
       (decoding.take("sat") ? kSaturate : 0u) | (decoding.take("relu") ? kRelu : 0u) |
       (decoding.take("NaN") ? kPropagateNan : 0u));
   const auto type = decoding.take_type();
-  in.execute = of_halves<F, kSources>(type);
+  in.execute = of_halves<kF, kSources>(type);
   decoding.finish_same(type, kSources, in.execute);
 }
 
@@ -138,14 +122,14 @@ void decode_sign(Decoding& decoding) {
 
 void add_half_instructions(Decoders& decoders) {
   constexpr auto kHalf = TypeClass::half;
-  decoders.add({"add"}, kHalf, decode_half<Add, 2>);
-  decoders.add({"sub"}, kHalf, decode_half<Subtract, 2>);
-  decoders.add({"mul"}, kHalf, decode_half<Multiply, 2>);
-  decoders.add({"fma"}, kHalf, decode_half<Fuse, 3>);
-  decoders.add({"min"}, kHalf, decode_half<Least, 2>);
-  decoders.add({"max"}, kHalf, decode_half<Greatest, 2>);
-  decoders.add({"ex2"}, kHalf, decode_half<PowerOfTwo, 1>);
-  decoders.add({"tanh"}, kHalf, decode_half<HyperbolicTangent, 1>);
+  decoders.add({"add"}, kHalf, decode_half<kAdd, 2>);
+  decoders.add({"sub"}, kHalf, decode_half<kSubtract, 2>);
+  decoders.add({"mul"}, kHalf, decode_half<kMultiply, 2>);
+  decoders.add({"fma"}, kHalf, decode_half<kFuse, 3>);
+  decoders.add({"min"}, kHalf, decode_half<kLeast, 2>);
+  decoders.add({"max"}, kHalf, decode_half<kGreatest, 2>);
+  decoders.add({"ex2"}, kHalf, decode_half<kPowerOfTwo, 1>);
+  decoders.add({"tanh"}, kHalf, decode_half<kHyperbolicTangent, 1>);
   decoders.add({"abs", "neg"}, kHalf, decode_sign);
 }
 

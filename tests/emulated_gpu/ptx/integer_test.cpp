@@ -32,8 +32,6 @@ void add_cases(std::vector<Case>& cases) {
     return static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) +
            static_cast<unsigned __int128>(c);
   }));
-  cases.push_back(ternary_case<T, T>(
-      named<T>("sad"), [](T a, T b, T c) { return I128{c} + (a < b ? I128{b} - a : I128{a} - b); }));
   const auto high = [](T a, T b) {
     if constexpr (std::is_signed_v<T>) return (I128{a} * b) >> (sizeof(T) * 8);
     if constexpr (!std::is_signed_v<T>)
@@ -96,26 +94,13 @@ std::int32_t clamped(std::int64_t value) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX));
 }
 
-std::int64_t low_24(std::int32_t value) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(value) << 8) >> 8;
-}
-
-TEST(PtxInteger, SaturatedAndNarrowFormsAreTheHosts) {
+TEST(PtxInteger, SaturatedFormsAreTheHosts) {
   using S = std::int32_t;
-  using U = std::uint32_t;
   expect_as_host({
       binary_case<S, S>("add.sat.s32", [](S a, S b) { return clamped(std::int64_t{a} + b); }),
       binary_case<S, S>("sub.sat.s32", [](S a, S b) { return clamped(std::int64_t{a} - b); }),
       ternary_case<S, S>("mad.hi.sat.s32",
                          [](S a, S b, S c) { return clamped(((std::int64_t{a} * b) >> 32) + c); }),
-      binary_case<S, S>("mul24.lo.s32", [](S a, S b) { return low_24(a) * low_24(b); }),
-      binary_case<S, S>("mul24.hi.s32", [](S a, S b) { return (low_24(a) * low_24(b)) >> 16; }),
-      binary_case<U, U>("mul24.lo.u32",
-                        [](U a, U b) { return std::uint64_t{a & 0xffffff} * (b & 0xffffff); }),
-      ternary_case<U, U>(
-          "mad24.hi.u32",
-          [](U a, U b, U c) { return ((std::uint64_t{a & 0xffffff} * (b & 0xffffff)) >> 16) + c; }),
-      ternary_case<S, S>("mad24.lo.s32", [](S a, S b, S c) { return low_24(a) * low_24(b) + c; }),
   });
 }
 
@@ -130,23 +115,6 @@ TEST(PtxInteger, CarriesGoFromOneInstructionToTheNext) {
                          [=](U a, U b, U c) { return (both(c, a) - both(a, b)) >> 32; }),
       ternary_case<U, U>("mad.lo.cc.u32 %word, a, b, c; madc.hi.u32 d, a, b, c; //",
                          [=](U a, U b, U c) { return (std::uint64_t{a} * b + both(c, c)) >> 32; }),
-  });
-}
-
-TEST(PtxInteger, DotProductsOfBytesAreTheHosts) {
-  using U = std::uint32_t;
-  const auto dot = [](U a, U b, U c, bool a_signed, bool b_signed) {
-    std::int64_t sum = c;
-    for (int i = 0; i < 32; i += 8) {
-      const auto x = static_cast<std::uint8_t>(a >> i), y = static_cast<std::uint8_t>(b >> i);
-      sum += (a_signed ? static_cast<std::int8_t>(x) : x) * (b_signed ? static_cast<std::int8_t>(y) : y);
-    }
-    return sum;
-  };
-  expect_as_host({
-      ternary_case<U, U>("dp4a.u32.u32", [=](U a, U b, U c) { return dot(a, b, c, false, false); }),
-      ternary_case<U, U>("dp4a.s32.s32", [=](U a, U b, U c) { return dot(a, b, c, true, true); }),
-      ternary_case<U, U>("dp4a.s32.u32", [=](U a, U b, U c) { return dot(a, b, c, true, false); }),
   });
 }
 

@@ -17,29 +17,29 @@ inline void over_lanes(Mask mask, Use use) {
   }
 }
 
-/// `Function::of` is a function of values of the rows' types.
-template <class Function, class D, class A>
+/// `kFunction` is a function of values of the rows' types.
+template <auto kFunction, class D, class A>
 void apply1(Warp& warp, const Instruction& in, Mask mask) {
   D* const d = warp.row<D>(in.d);
   const A* const a = warp.row<A>(in.a);
-  over_lanes(mask, [=](unsigned lane) { d[lane] = static_cast<D>(Function::of(a[lane])); });
+  over_lanes(mask, [=](unsigned lane) { d[lane] = static_cast<D>(kFunction(a[lane])); });
 }
 
-template <class Function, class D, class A, class B = A>
+template <auto kFunction, class D, class A, class B = A>
 void apply2(Warp& warp, const Instruction& in, Mask mask) {
   D* const d = warp.row<D>(in.d);
   const A* const a = warp.row<A>(in.a);
   const B* const b = warp.row<B>(in.b);
-  over_lanes(mask, [=](unsigned lane) { d[lane] = static_cast<D>(Function::of(a[lane], b[lane])); });
+  over_lanes(mask, [=](unsigned lane) { d[lane] = static_cast<D>(kFunction(a[lane], b[lane])); });
 }
 
-template <class Function, class D, class A, class B = A, class C = A>
+template <auto kFunction, class D, class A, class B = A, class C = A>
 void apply3(Warp& warp, const Instruction& in, Mask mask) {
   D* const d = warp.row<D>(in.d);
   const A* const a = warp.row<A>(in.a);
   const B* const b = warp.row<B>(in.b);
   const C* const c = warp.row<C>(in.c);
-  over_lanes(mask, [=](unsigned lane) { d[lane] = static_cast<D>(Function::of(a[lane], b[lane], c[lane])); });
+  over_lanes(mask, [=](unsigned lane) { d[lane] = static_cast<D>(kFunction(a[lane], b[lane], c[lane])); });
 }
 
 /// A bit per lane where `test` holds, among the lanes of `mask`.

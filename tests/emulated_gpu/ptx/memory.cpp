@@ -49,29 +49,13 @@ void store(Warp& warp, const Instruction& in, Mask mask) {
 /// Numbers with a point are moved as bits.
 Type as_bits(Type type) {
   if (class_of(type) == TypeClass::integer) return type;
-  switch (bytes_of(type)) {
-    case 2:
-      return Type::b16;
-    case 4:
-      return Type::b32;
-    case 8:
-      return Type::b64;
-    default:
-      throw std::invalid_argument("no such size");
-  }
+  return bytes_of(type) == 2 ? Type::b16 : bytes_of(type) == 4 ? Type::b32 : Type::b64;
 }
 
 template <class Use>
 Execute with_memory_type(Type type, Use use) {
-  switch (as_bits(type)) {
-    case Type::u8:
-    case Type::b8:
-      return use(std::uint8_t{});
-    case Type::s8:
-      return use(std::int8_t{});
-    default:
-      return with_integer(as_bits(type), use);
-  }
+  if (bytes_of(type) > 1) return with_integer(as_bits(type), use);
+  return is_signed(type) ? use(std::int8_t{}) : use(std::uint8_t{});
 }
 
 /// Hints for caches change no result.
@@ -86,33 +70,15 @@ void skip_hints(Decoding& decoding) {
 }  // namespace
 
 Space take_space(Decoding& decoding) {
-  switch (
-      decoding.take_one_of({"global", "const", "shared", "shared::cta", "local", "param", "param::entry"})) {
-    case 0:
-    case 1:
-      return Space::global;
-    case 2:
-    case 3:
-      return Space::shared;
-    case 4:
-      return Space::local;
-    case 5:
-    case 6:
-      return Space::parameter;
-    default:
-      return Space::generic;
-  }
+  constexpr Space kSpaces[] = {Space::generic, Space::global, Space::global,    Space::shared,
+                               Space::shared,  Space::local,  Space::parameter, Space::parameter};
+  return kSpaces[1 + decoding.take_one_of(
+                         {"global", "const", "shared", "shared::cta", "local", "param", "param::entry"})];
 }
 
 Scope take_scope(Decoding& decoding) {
-  switch (decoding.take_one_of({"cta", "cluster", "gpu", "sys"})) {
-    case 0:
-      return Scope::block;
-    case 3:
-      return Scope::system;
-    default:
-      return Scope::device;
-  }
+  constexpr Scope kScopes[] = {Scope::device, Scope::block, Scope::device, Scope::device, Scope::system};
+  return kScopes[1 + decoding.take_one_of({"cta", "cluster", "gpu", "sys"})];
 }
 
 void set_address(Decoding& decoding, Access& access, const Operand& operand) {
@@ -138,16 +104,8 @@ void set_address(Decoding& decoding, Access& access, const Operand& operand) {
 namespace {
 
 unsigned take_elements(Decoding& decoding) {
-  switch (decoding.take_one_of({"v2", "v4", "v8"})) {
-    case 0:
-      return 2;
-    case 1:
-      return 4;
-    case 2:
-      return 8;
-    default:
-      return 1;
-  }
+  const int more = decoding.take_one_of({"v2", "v4", "v8"});
+  return more < 0 ? 1 : 2u << more;
 }
 
 void decode_access(Decoding& decoding) {
@@ -158,8 +116,9 @@ void decode_access(Decoding& decoding) {
   access.stores = !loads;
   const bool uniform = decoding.name() == "ldu";
   const int order = decoding.take_one_of({"weak", "relaxed", "volatile", "acquire", "release"});
-  const Order orders[] = {Order::weak, Order::relaxed, Order::relaxed, Order::acquire, Order::release};
-  access.order = order < 0 ? Order::weak : orders[order];
+  constexpr Order kOrders[] = {Order::weak,    Order::weak,    Order::relaxed,
+                               Order::relaxed, Order::acquire, Order::release};
+  access.order = kOrders[1 + order];
   access.polls = access.order != Order::weak && loads;
   access.scope = order == 2 ? Scope::system : take_scope(decoding);
   access.space = take_space(decoding);

@@ -10,12 +10,7 @@
 namespace emulated_gpu {
 namespace {
 
-struct Same {
-  template <class T>
-  static T of(T a) {
-    return a;
-  }
-};
+constexpr auto kSame = []<class T>(T a) -> T { return a; };
 
 void move_predicate(Warp& warp, const Instruction& in, Mask mask) {
   set_predicate(warp.predicate(in.d), warp.predicate(in.a) ^ in.flip, mask);
@@ -131,22 +126,9 @@ void decode_mov(Decoding& decoding) {
   if (decoding.operand(1).form == Operand::Form::vector) return decode_pack(decoding, type);
   if (decoding.operand(0).form == Operand::Form::vector) return decode_unpack(decoding, type);
   if (decode_clock(decoding, type)) return;
-  in.d = decoding.out(0, type);
-  in.a = decoding.in_row(1, type);
-  switch (bytes_of(type)) {
-    case 2:
-      in.execute = &apply1<Same, std::uint16_t, std::uint16_t>;
-      break;
-    case 4:
-      in.execute = &apply1<Same, std::uint32_t, std::uint32_t>;
-      break;
-    case 8:
-      in.execute = &apply1<Same, std::uint64_t, std::uint64_t>;
-      break;
-    default:
-      decoding.refuse("this size is not known");
-  }
-  decoding.finish(2);
+  const auto execute =
+      with_row(bytes_of(type), [](auto t) -> Execute { return &apply1<kSame, decltype(t), decltype(t)>; });
+  decoding.finish_same(type, 1, execute);
 }
 
 }  // namespace

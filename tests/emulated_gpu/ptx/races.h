@@ -22,7 +22,7 @@ class Block;
 class Grid;
 class Warp;
 
-/// What the last release at an address passed on: to threads of one block only, and to all.
+/// The knowledge that the last release at an address passed on: to threads of its block, and to all.
 struct Released {
   std::uint64_t block = 0;
   SharedKnowledge to_block, to_all;
@@ -52,7 +52,7 @@ class BlockRaces {
   void part_barrier(const std::vector<unsigned>& arrived, const std::vector<unsigned>& waited);
   void warp_barrier(unsigned first_thread, Mask lanes);
   void fence(unsigned thread, Scope scope);
-  /// What a strong access at a place of releases does.
+  /// Executes the synchronisation of a strong access at an address with releases.
   void synchronise(unsigned thread, const Access& access, Released& released);
 
   Shadow shadow;

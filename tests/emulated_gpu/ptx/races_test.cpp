@@ -10,8 +10,8 @@
 namespace emulated_gpu {
 namespace {
 
-/// What the race finder says of a kernel with 64 threads a block. %rd2 is thread's own word, %rd3 its
-/// neighbour's.
+/// Returns the race finder's report on a kernel with 64 threads per block. %rd2 is the thread's own word,
+/// %rd3 its neighbour's.
 std::string race_in(const std::string& body, unsigned blocks = 1, std::uint64_t seed = 0) {
   Trial trial;
   trial.grid.x = blocks;

@@ -39,115 +39,51 @@ T saturated(T value) {
   return value > T{0} ? (value < T{1} ? value : T{1}) : T{0};
 }
 
-struct Add {
-  template <class T>
-  static T of(T a, T b) {
-    return canonical(a + b);
-  }
-};
-struct Subtract {
-  template <class T>
-  static T of(T a, T b) {
-    return canonical(a - b);
-  }
-};
-struct Multiply {
-  template <class T>
-  static T of(T a, T b) {
-    return canonical(a * b);
-  }
-};
-struct Divide {
-  template <class T>
-  static T of(T a, T b) {
-    return canonical(a / b);
-  }
-};
-struct Fuse {
-  template <class T>
-  static T of(T a, T b, T c) {
-    return canonical(std::fma(a, b, c));
-  }
-};
-struct Root {
-  template <class T>
-  static T of(T a) {
-    return canonical(std::sqrt(a));
-  }
-};
-struct Reciprocal {
-  template <class T>
-  static T of(T a) {
-    return canonical(T{1} / a);
-  }
-};
+constexpr auto kAdd = []<class T>(T a, T b) -> T { return canonical(a + b); };
+constexpr auto kSubtract = []<class T>(T a, T b) -> T { return canonical(a - b); };
+constexpr auto kMultiply = []<class T>(T a, T b) -> T { return canonical(a * b); };
+constexpr auto kDivide = []<class T>(T a, T b) -> T { return canonical(a / b); };
+constexpr auto kFuse = []<class T>(T a, T b, T c) -> T { return canonical(std::fma(a, b, c)); };
+constexpr auto kRoot = []<class T>(T a) -> T { return canonical(std::sqrt(a)); };
+constexpr auto kReciprocal = []<class T>(T a) -> T { return canonical(T{1} / a); };
 // Approximations of the device are a few units of the last place off; these are the nearest values.
-struct ReciprocalRoot {
-  template <class T>
-  static T of(T a) {
-    return canonical(static_cast<T>(1 / std::sqrt(static_cast<long double>(a))));
-  }
+constexpr auto kReciprocalRoot = []<class T>(T a) -> T {
+  return canonical(static_cast<T>(1 / std::sqrt(static_cast<long double>(a))));
 };
-struct PowerOfTwo {
-  static float of(float a) { return canonical(static_cast<float>(std::exp2(static_cast<double>(a)))); }
+constexpr auto kPowerOfTwo = [](float a) {
+  return canonical(static_cast<float>(std::exp2(static_cast<double>(a))));
 };
-struct LogarithmToTwo {
-  static float of(float a) { return canonical(static_cast<float>(std::log2(static_cast<double>(a)))); }
+constexpr auto kLogarithmToTwo = [](float a) {
+  return canonical(static_cast<float>(std::log2(static_cast<double>(a))));
 };
-struct Sine {
-  static float of(float a) { return canonical(static_cast<float>(std::sin(static_cast<double>(a)))); }
+constexpr auto kSine = [](float a) {
+  return canonical(static_cast<float>(std::sin(static_cast<double>(a))));
 };
-struct Cosine {
-  static float of(float a) { return canonical(static_cast<float>(std::cos(static_cast<double>(a)))); }
+constexpr auto kCosine = [](float a) {
+  return canonical(static_cast<float>(std::cos(static_cast<double>(a))));
 };
-struct HyperbolicTangent {
-  static float of(float a) { return canonical(static_cast<float>(std::tanh(static_cast<double>(a)))); }
+constexpr auto kHyperbolicTangent = [](float a) {
+  return canonical(static_cast<float>(std::tanh(static_cast<double>(a))));
 };
-struct Magnitude {
-  template <class T>
-  static T of(T a) {
-    return std::fabs(a);
-  }
-};
-struct Negate {
-  template <class T>
-  static T of(T a) {
-    return -a;
-  }
-};
-struct WithSignOf {
-  template <class T>
-  static T of(T sign, T magnitude) {
-    return std::copysign(magnitude, sign);
-  }
-};
+constexpr auto kMagnitude = []<class T>(T a) -> T { return std::fabs(a); };
+constexpr auto kNegate = []<class T>(T a) -> T { return -a; };
+constexpr auto kWithSignOf = []<class T>(T sign, T magnitude) -> T { return std::copysign(magnitude, sign); };
 /// Of a number and NaN the number; -0 is less than 0.
-struct Least {
-  template <class T>
-  static T of(T a, T b) {
-    if (a != a) return canonical(b);
-    if (b != b) return a;
-    return a < b || (a == b && std::signbit(a)) ? a : b;
-  }
+constexpr auto kLeast = []<class T>(T a, T b) -> T {
+  if (a != a) return canonical(b);
+  if (b != b) return a;
+  return a < b || (a == b && std::signbit(a)) ? a : b;
 };
-struct Greatest {
-  template <class T>
-  static T of(T a, T b) {
-    if (a != a) return canonical(b);
-    if (b != b) return a;
-    return a > b || (a == b && !std::signbit(a)) ? a : b;
-  }
+constexpr auto kGreatest = []<class T>(T a, T b) -> T {
+  if (a != a) return canonical(b);
+  if (b != b) return a;
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
 };
-template <class F>
-struct OrNan {
-  template <class T>
-  static T of(T a, T b) {
-    return a != a || b != b ? canonical(a + b) : F::of(a, b);
-  }
-};
+template <auto kF>
+constexpr auto kOrNan = []<class T>(T a, T b) -> T { return a != a || b != b ? canonical(a + b) : kF(a, b); };
 
 /// With every option: inputs flushed, the host's rounding set, results flushed and saturated.
-template <class F, class T, int kSources>
+template <auto kF, class T, int kSources>
 void with_options(Warp& warp, const Instruction& in, Mask mask) {
   const HostRounding rounding(rounding_of(in.variant));
   T* const d = warp.row<T>(in.d);
@@ -157,26 +93,26 @@ void with_options(Warp& warp, const Instruction& in, Mask mask) {
   const auto prepared = [&](T value) { return in.variant & kFlush ? flushed(value) : value; };
   for_each_lane(mask, [&](unsigned lane) {
     T value;
-    if constexpr (kSources == 1) value = F::of(prepared(a[lane]));
-    if constexpr (kSources == 2) value = F::of(prepared(a[lane]), prepared(b[lane]));
-    if constexpr (kSources == 3) value = F::of(prepared(a[lane]), prepared(b[lane]), prepared(c[lane]));
+    if constexpr (kSources == 1) value = kF(prepared(a[lane]));
+    if constexpr (kSources == 2) value = kF(prepared(a[lane]), prepared(b[lane]));
+    if constexpr (kSources == 3) value = kF(prepared(a[lane]), prepared(b[lane]), prepared(c[lane]));
     value = prepared(value);
     d[lane] = in.variant & kSaturate ? saturated(value) : value;
   });
 }
 
-template <class F, class T, int kSources>
+template <auto kF, class T, int kSources>
 Execute plain_or_optional(std::uint8_t variant) {
-  if (variant != 0) return &with_options<F, T, kSources>;
-  if constexpr (kSources == 1) return &apply1<F, T, T>;
-  if constexpr (kSources == 2) return &apply2<F, T, T>;
-  if constexpr (kSources == 3) return &apply3<F, T, T>;
+  if (variant != 0) return &with_options<kF, T, kSources>;
+  if constexpr (kSources == 1) return &apply1<kF, T, T>;
+  if constexpr (kSources == 2) return &apply2<kF, T, T>;
+  if constexpr (kSources == 3) return &apply3<kF, T, T>;
 }
 
 /// How one instruction may be approximated where it names no rounding.
 enum class Approximate { never, allowed, always };
 
-template <class F, int kSources, Approximate kApproximate = Approximate::never>
+template <auto kF, int kSources, Approximate kApproximate = Approximate::never>
 void decode_real(Decoding& decoding) {
   auto& in = decoding.in;
   if (kApproximate != Approximate::never) decoding.take_one_of({"approx", "full"});
@@ -186,35 +122,35 @@ void decode_real(Decoding& decoding) {
       static_cast<std::uint8_t>(static_cast<unsigned>(rounding) | (decoding.take("ftz") ? kFlush : 0u) |
                                 (decoding.take("sat") ? kSaturate : 0u));
   const auto type = decoding.take_type();
-  in.execute = type == Type::f64 ? plain_or_optional<F, double, kSources>(in.variant)
-                                 : plain_or_optional<F, float, kSources>(in.variant);
+  in.execute = type == Type::f64 ? plain_or_optional<kF, double, kSources>(in.variant)
+                                 : plain_or_optional<kF, float, kSources>(in.variant);
   decoding.finish_same(type, kSources, in.execute);
 }
 
 /// Of f32 only.
-template <class F>
+template <auto kF>
 void decode_function(Decoding& decoding) {
   auto& in = decoding.in;
   decoding.take("approx");
   in.variant = decoding.take("ftz") ? kFlush : 0;
   const auto type = decoding.take_type();
   if (type != Type::f32) decoding.refuse("it is for f32");
-  in.execute = plain_or_optional<F, float, 1>(in.variant);
+  in.execute = plain_or_optional<kF, float, 1>(in.variant);
   decoding.finish_same(type, 1, in.execute);
 }
 
-template <class F>
+template <auto kF>
 void decode_extreme(Decoding& decoding) {
   auto& in = decoding.in;
   in.variant = decoding.take("ftz") ? kFlush : 0;
   const bool nan = decoding.take("NaN");
   const auto type = decoding.take_type();
   if (type == Type::f64) {
-    in.execute = nan ? plain_or_optional<OrNan<F>, double, 2>(in.variant)
-                     : plain_or_optional<F, double, 2>(in.variant);
+    in.execute = nan ? plain_or_optional<kOrNan<kF>, double, 2>(in.variant)
+                     : plain_or_optional<kF, double, 2>(in.variant);
   } else {
-    in.execute =
-        nan ? plain_or_optional<OrNan<F>, float, 2>(in.variant) : plain_or_optional<F, float, 2>(in.variant);
+    in.execute = nan ? plain_or_optional<kOrNan<kF>, float, 2>(in.variant)
+                     : plain_or_optional<kF, float, 2>(in.variant);
   }
   decoding.finish_same(type, 2, in.execute);
 }
@@ -261,24 +197,24 @@ void decode_test(Decoding& decoding) {
 
 void add_real_instructions(Decoders& decoders) {
   constexpr auto kReal = TypeClass::real;
-  decoders.add({"add"}, kReal, decode_real<Add, 2>);
-  decoders.add({"sub"}, kReal, decode_real<Subtract, 2>);
-  decoders.add({"mul"}, kReal, decode_real<Multiply, 2>);
-  decoders.add({"fma", "mad"}, kReal, decode_real<Fuse, 3>);
-  decoders.add({"div"}, kReal, decode_real<Divide, 2, Approximate::allowed>);
-  decoders.add({"sqrt"}, kReal, decode_real<Root, 1, Approximate::allowed>);
-  decoders.add({"rcp"}, kReal, decode_real<Reciprocal, 1, Approximate::allowed>);
-  decoders.add({"rsqrt"}, kReal, decode_real<ReciprocalRoot, 1, Approximate::always>);
-  decoders.add({"ex2"}, kReal, decode_function<PowerOfTwo>);
-  decoders.add({"lg2"}, kReal, decode_function<LogarithmToTwo>);
-  decoders.add({"sin"}, kReal, decode_function<Sine>);
-  decoders.add({"cos"}, kReal, decode_function<Cosine>);
-  decoders.add({"tanh"}, kReal, decode_function<HyperbolicTangent>);
-  decoders.add({"abs"}, kReal, decode_real<Magnitude, 1>);
-  decoders.add({"neg"}, kReal, decode_real<Negate, 1>);
-  decoders.add({"copysign"}, kReal, decode_real<WithSignOf, 2>);
-  decoders.add({"min"}, kReal, decode_extreme<Least>);
-  decoders.add({"max"}, kReal, decode_extreme<Greatest>);
+  decoders.add({"add"}, kReal, decode_real<kAdd, 2>);
+  decoders.add({"sub"}, kReal, decode_real<kSubtract, 2>);
+  decoders.add({"mul"}, kReal, decode_real<kMultiply, 2>);
+  decoders.add({"fma", "mad"}, kReal, decode_real<kFuse, 3>);
+  decoders.add({"div"}, kReal, decode_real<kDivide, 2, Approximate::allowed>);
+  decoders.add({"sqrt"}, kReal, decode_real<kRoot, 1, Approximate::allowed>);
+  decoders.add({"rcp"}, kReal, decode_real<kReciprocal, 1, Approximate::allowed>);
+  decoders.add({"rsqrt"}, kReal, decode_real<kReciprocalRoot, 1, Approximate::always>);
+  decoders.add({"ex2"}, kReal, decode_function<kPowerOfTwo>);
+  decoders.add({"lg2"}, kReal, decode_function<kLogarithmToTwo>);
+  decoders.add({"sin"}, kReal, decode_function<kSine>);
+  decoders.add({"cos"}, kReal, decode_function<kCosine>);
+  decoders.add({"tanh"}, kReal, decode_function<kHyperbolicTangent>);
+  decoders.add({"abs"}, kReal, decode_real<kMagnitude, 1>);
+  decoders.add({"neg"}, kReal, decode_real<kNegate, 1>);
+  decoders.add({"copysign"}, kReal, decode_real<kWithSignOf, 2>);
+  decoders.add({"min"}, kReal, decode_extreme<kLeast>);
+  decoders.add({"max"}, kReal, decode_extreme<kGreatest>);
   decoders.add({"testp"}, kReal, decode_test);
 }
 

@@ -55,7 +55,7 @@ const Touch* Shadow::note(std::uint64_t granule, const Touch& touch, IsKnown is_
       }
       return false;
     }
-    // What races with the earlier one races with this one too, so the earlier one need not be kept.
+    // Each access that races with the earlier one races with this one too, so the earlier one is dropped.
     const bool covered = (earlier.bytes & ~touch.bytes) == 0 && (touch.writes || !earlier.writes);
     return covered && (earlier.strong || !touch.strong);
   });

@@ -63,7 +63,7 @@ struct Trial {
 
   Counts run(const std::string& text, const std::vector<std::uint64_t>& parameters);
   Counts run(const Kernel& kernel, const std::vector<std::uint64_t>& parameters);
-  /// What a launch that faults says, after its code: "700: ...". "" where it does not.
+  /// Returns the code and the message of a launch that faults ("700: ..."), or "" if it does not.
   std::string fault_of(const std::string& text, const std::vector<std::uint64_t>& parameters);
 };
 

@@ -1,6 +1,7 @@
 /// The types of PTX's instructions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -107,6 +108,17 @@ auto with_row(unsigned bytes, Use use) {
       return use(std::uint64_t{});
     default:
       throw std::invalid_argument("no such size");
+  }
+}
+
+/// Calls `use` with a number below kCount as a constant: what its type's `value` says.
+template <std::size_t kCount, class Use>
+auto with_number(std::size_t number, Use use) {
+  if constexpr (kCount == 1) {
+    return use(std::integral_constant<std::size_t, 0>{});
+  } else {
+    if (number == kCount - 1) return use(std::integral_constant<std::size_t, kCount - 1>{});
+    return with_number<kCount - 1>(number, use);
   }
 }
 

@@ -77,7 +77,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return about(__func__, device, [&](Runtime&) {
     if (!attribute_of(device, attribute, value) && settings().trace)
-      say(text("attribute ", attribute, " is told as 0"));
+      say(text("attribute ", attribute, " is reported as 0"));
     return cudaSuccess;
   });
 }

@@ -1,4 +1,4 @@
-// What programs register when they are loaded, and the functions that launch kernels and ask about them.
+// Functions by which programs register kernels when they are loaded, launch them and ask about them.
 #include "tests/emulated_gpu/runtime/cuda_api.h"
 
 #include <vector>

@@ -12,7 +12,7 @@
 namespace emulated_gpu {
 namespace {
 
-/// What kind of memory an end of a copy is.
+/// The kind of memory at one end of a copy.
 enum class Side { device, pinned, pageable };
 
 Side side_of(const Memory& memory, const void* address) {

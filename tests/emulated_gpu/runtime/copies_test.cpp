@@ -69,51 +69,49 @@ struct Batched {
   }
 };
 
-TEST(EmulatedCopies, BatchRunsOnItsStream) {
-  const Stream stream;
-  const DeviceBytes device(4);
-  const PinnedBytes host(4, 1);
-  Batched batch(device, host, 4);
-  ok(batch.run(stream));
-  host[3] = 2;
-  ok(cudaStreamSynchronize(stream));
-  EXPECT_EQ(device.read(), (Bytes{1, 1, 1, 2}));
+/// Four ones, to be copied in four pieces.
+class EmulatedBatches : public testing::Test {
+ protected:
+  const Stream stream_;
+  const DeviceBytes device_{4};
+  const PinnedBytes host_{4, 1};
+  Batched batch_{device_, host_, 4};
+};
+
+TEST_F(EmulatedBatches, RunOnTheirStream) {
+  ok(batch_.run(stream_));
+  host_[3] = 2;
+  ok(cudaStreamSynchronize(stream_));
+  EXPECT_EQ(device_.read(), (Bytes{1, 1, 1, 2}));
 }
 
-TEST(EmulatedCopies, SourceIsReadDuringTheCallIfTheBatchSaysSo) {
-  const Stream stream;
-  const DeviceBytes device(4);
-  const PinnedBytes host(4, 1);
-  Batched batch(device, host, 4);
-  batch.attributes.push_back(batch.attributes[0]);
-  batch.attributes[1].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
-  batch.first = {0, 2};
-  ok(batch.run(stream));
-  std::fill_n(host.get(), 4, static_cast<unsigned char>(2));
-  ok(cudaStreamSynchronize(stream));
-  EXPECT_EQ(device.read(), (Bytes{2, 2, 1, 1}));
+TEST_F(EmulatedBatches, ReadTheirSourceDuringTheCallIfTheySaySo) {
+  batch_.attributes.push_back(batch_.attributes[0]);
+  batch_.attributes[1].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+  batch_.first = {0, 2};
+  ok(batch_.run(stream_));
+  std::fill_n(host_.get(), 4, static_cast<unsigned char>(2));
+  ok(cudaStreamSynchronize(stream_));
+  EXPECT_EQ(device_.read(), (Bytes{2, 2, 1, 1}));
 }
 
-TEST(EmulatedCopies, BatchThatCudaForbidsIsRefused) {
-  const Stream stream;
-  const DeviceBytes device(4);
-  const PinnedBytes host(4, 1);
-  const auto refuses = [&](cudaStream_t on, auto change) {
-    Batched batch(device, host, 4);
+TEST_F(EmulatedBatches, ThatCudaForbidsAreRefused) {
+  const auto refuses = [this](cudaStream_t on, auto change) {
+    Batched batch = batch_;
     change(batch);
     return batch.run(on) == cudaErrorInvalidValue;
   };
   const auto as_it_is = [](Batched&) {};
   EXPECT_TRUE(refuses(nullptr, as_it_is));
   EXPECT_TRUE(refuses(cudaStreamLegacy, as_it_is));
-  EXPECT_TRUE(refuses(stream, [](Batched& batch) { batch.to.clear(); }));
-  EXPECT_TRUE(refuses(stream, [](Batched& batch) { batch.first[0] = 1; }));
-  EXPECT_TRUE(refuses(stream, [](Batched& batch) { batch.attributes.clear(); }));
-  EXPECT_TRUE(refuses(stream, [](Batched& batch) { batch.attributes[0] = {}; }));
-  EXPECT_TRUE(refuses(stream, [](Batched& batch) { batch.sizes[3] = 2; }));
-  EXPECT_TRUE(refuses(stream, [](Batched& batch) { batch.from[1] = nullptr; }));
-  EXPECT_FALSE(refuses(stream, as_it_is));
-  ok(cudaStreamSynchronize(stream));
+  EXPECT_TRUE(refuses(stream_, [](Batched& batch) { batch.to.clear(); }));
+  EXPECT_TRUE(refuses(stream_, [](Batched& batch) { batch.first[0] = 1; }));
+  EXPECT_TRUE(refuses(stream_, [](Batched& batch) { batch.attributes.clear(); }));
+  EXPECT_TRUE(refuses(stream_, [](Batched& batch) { batch.attributes[0] = {}; }));
+  EXPECT_TRUE(refuses(stream_, [](Batched& batch) { batch.sizes[3] = 2; }));
+  EXPECT_TRUE(refuses(stream_, [](Batched& batch) { batch.from[1] = nullptr; }));
+  EXPECT_FALSE(refuses(stream_, as_it_is));
+  ok(cudaStreamSynchronize(stream_));
 }
 
 TEST(EmulatedCopies, PeerCopiesNameTheirDevices) {

@@ -1,4 +1,4 @@
-// What the emulated devices are like: an H100 of 132 multiprocessors.
+// The properties of the emulated devices: an H100 of 132 multiprocessors.
 #pragma once
 #include <cuda_runtime_api.h>
 

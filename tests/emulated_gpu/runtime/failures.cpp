@@ -45,7 +45,7 @@ cudaError_t injected_failure(const char* name) {
   const auto wanted = failures.find(counted);
   if (wanted == failures.end() || ++calls[counted] != wanted->second) return cudaSuccess;
   const auto error = likely_error(counted);
-  // What synchronisation reports is the fault of a kernel, which stays.
+  // Synchronisation reports the fault of a kernel, which stays.
   if (error == cudaErrorLaunchFailure) runtime().fail(error);
   say(text("call ", wanted->second, " of ", counted, " fails as EMULATED_GPU_FAIL asks"));
   return error;

@@ -11,7 +11,7 @@
 namespace emulated_gpu {
 namespace {
 
-/// What __cudaRegisterFatBinary gets.
+/// The argument of __cudaRegisterFatBinary.
 struct Wrapper {
   std::uint32_t magic, version;
   const std::uint8_t* data;

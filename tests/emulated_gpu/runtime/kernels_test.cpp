@@ -92,7 +92,7 @@ class FatBinary {
   Wrapper wrapper_{};
 };
 
-/// What the program launches: the address of a function.
+/// Programs launch a kernel by the address of such a function.
 void store() {}
 void load() {}
 void not_registered() {}

@@ -1,4 +1,4 @@
-// What calls of the runtime do while the process ends.
+// Calls of the runtime while the process ends.
 
 #include <chrono>
 #include <thread>

@@ -31,8 +31,8 @@ void end_of_process() {
 
 /// LibTorch's autograd threads may still free tensors of the last backward. An error there throws in a
 /// destructor, which ended one of 150 runs with SIGABRT. So other threads wait here for the end of the
-/// process, longer than the ten seconds that LibTorch waits for its threads. A thread that somebody joins
-/// gets the error.
+/// process, longer than the ten seconds that LibTorch waits for its threads. A thread that is joined gets
+/// the error.
 cudaError_t call_while_unloading() {
   if (std::this_thread::get_id() != ending_thread) std::this_thread::sleep_for(std::chrono::seconds(20));
   return cudaErrorCudartUnloading;

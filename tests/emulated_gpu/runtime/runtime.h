@@ -17,7 +17,7 @@
 
 namespace emulated_gpu {
 
-/// What happened, for EMULATED_GPU_STATISTICS.
+/// Counters for EMULATED_GPU_STATISTICS.
 struct Statistics {
   std::atomic<unsigned long long> launches{0}, warp_instructions{0}, thread_instructions{0}, copies{0},
       operators{0};
@@ -48,7 +48,7 @@ class Runtime {
 /// Never destroyed: libraries call it until the process has ended.
 Runtime& runtime();
 
-/// What CUDA keeps of each thread.
+/// The state that CUDA keeps per thread.
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
@@ -59,8 +59,8 @@ ThreadState& thread_state();
 /// Notes the error as the thread's last one.
 cudaError_t note(cudaError_t error);
 
-/// What comes before a call: loads LibTorch's operators, traces, refuses. Returns what the call returns at
-/// once.
+/// Begins a call: loads LibTorch's operators, traces, refuses. Returns an error if the call is to return it
+/// at once.
 cudaError_t begin_call(const char* name);
 
 enum class Context {

@@ -96,29 +96,20 @@ TEST(EmulatedStreams, EventHoldsWhatWasRecordedBeforeTheWait) {
   ok(cudaDeviceSynchronize());
 }
 
-TEST(EmulatedStreams, LegacyStreamWaitsForBlockingStreamsOnly) {
+TEST(EmulatedStreams, LegacyStreamAndBlockingStreamsWaitForEachOther) {
   for (const auto flags : {unsigned{cudaStreamDefault}, unsigned{cudaStreamNonBlocking}}) {
-    const Stream stream(flags);
-    const DeviceBytes device(1, 1);
-    const PinnedBytes seen(1, 0);
-    ok(cudaMemsetAsync(device.get(), 2, 1, stream));
-    copy(seen.get(), device.get(), 1, nullptr);
-    ok(cudaStreamSynchronize(nullptr));
-    EXPECT_EQ(seen[0], flags == cudaStreamDefault ? 2 : 1);
-    ok(cudaDeviceSynchronize());
-  }
-}
-
-TEST(EmulatedStreams, BlockingStreamWaitsForTheLegacyStream) {
-  for (const auto flags : {unsigned{cudaStreamDefault}, unsigned{cudaStreamNonBlocking}}) {
-    const Stream stream(flags);
-    const DeviceBytes device(1, 1);
-    const PinnedBytes seen(1, 0);
-    ok(cudaMemsetAsync(device.get(), 2, 1, nullptr));
-    copy(seen.get(), device.get(), 1, stream);
-    ok(cudaStreamSynchronize(stream));
-    EXPECT_EQ(seen[0], flags == cudaStreamDefault ? 2 : 1);
-    ok(cudaDeviceSynchronize());
+    for (const bool legacy_waits : {true, false}) {
+      const Stream stream(flags);
+      const cudaStream_t of_flags = stream, first = legacy_waits ? of_flags : nullptr,
+                         second = legacy_waits ? nullptr : of_flags;
+      const DeviceBytes device(1, 1);
+      const PinnedBytes seen(1, 0);
+      ok(cudaMemsetAsync(device.get(), 2, 1, first));
+      copy(seen.get(), device.get(), 1, second);
+      ok(cudaStreamSynchronize(second));
+      EXPECT_EQ(seen[0], flags == cudaStreamDefault ? 2 : 1) << legacy_waits;
+      ok(cudaDeviceSynchronize());
+    }
   }
 }
 

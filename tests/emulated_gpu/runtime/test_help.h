@@ -1,4 +1,4 @@
-// What the tests of the substitute runtime share.
+// Helpers for the tests of the substitute runtime.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace emulated_gpu {
 
 using Environment = std::map<std::string, std::string>;
 
-/// Runs the body in a process of its own, with EMULATED_GPU_<name> set for each entry, because the runtime
+/// Runs the body in its own process, with EMULATED_GPU_<name> set for each entry, because the runtime
 /// reads them once and a fault of a device stays.
 template <class Body>
 void in_process(const Environment& environment, Body body, const char* says = "") {

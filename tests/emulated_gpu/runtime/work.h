@@ -27,7 +27,7 @@ struct Work {
 };
 using WorkPointer = std::shared_ptr<Work>;
 
-/// What a graph does when it is launched, in order.
+/// One piece of a graph's work, in the order of its launch.
 struct Node {
   std::string what;
   std::function<void()> run;

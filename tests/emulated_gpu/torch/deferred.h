@@ -8,8 +8,8 @@
 
 namespace emulated_gpu {
 
-/// What calls of LibTorch inside a CPU kernel need: neither autograd nor autocast, and no observers, which on
-/// a GPU would not see the kernel's insides either.
+/// Turns off autograd, autocast and observers for calls of LibTorch inside a CPU kernel: a GPU's kernel has
+/// none of them inside.
 class KernelScope {
  public:
   KernelScope();

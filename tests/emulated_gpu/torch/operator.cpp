@@ -18,6 +18,8 @@ namespace {
 
 at::Tensor allocate_like(const at::Tensor& shape, at::Device device) {
   if (!shape.defined()) return shape;
+  TORCH_CHECK_NOT_IMPLEMENTED(shape.layout() == at::kStrided,
+                              "the emulated GPU has no tensors of the layout ", shape.layout());
   // As LibTorch's operators allocate: not by an operator, which observers would see.
   return at::detail::empty_strided_cuda(shape.sizes(), shape.strides(), shape.scalar_type(), device);
 }
@@ -79,7 +81,7 @@ void run_later(const Call& call, const Shapes& shapes, std::optional<std::uint64
   for (auto& value : results.values) stack.push_back(std::move(value));
 }
 
-/// The arguments of a call that runs at once. What it writes are copies: the device gets them in the order of
+/// The arguments of a call that runs at once. It writes into copies, which reach the device in the order of
 /// the stream, so that results still come late.
 struct HostArguments {
   HostStorages storages;

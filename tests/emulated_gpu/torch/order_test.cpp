@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -237,6 +238,33 @@ TEST_F(Calls, TheHostsGeneratorIsLeftAlone) {
   at::rand({9}, kGpu).cpu();
   EXPECT_TRUE(at::equal(at::rand({4}), want));
   EXPECT_NEAR(dropped.eq(0).sum().item<double>(), 250, 60);
+}
+
+/// LibTorch has it on GPUs only.
+TEST_F(Calls, FusedDropoutKeepsAndScalesWhatItsMaskNames) {
+  const auto x = at::arange(1, 1001, kGpu).requires_grad_(true);
+  const auto [kept, mask] = at::_fused_dropout(x, 0.75);
+  EXPECT_NEAR(mask.sum().item<double>(), 750, 60);
+  const auto wanted = (x.detach().cpu() * mask.cpu()) / 0.75;
+  EXPECT_TRUE(at::allclose(kept.detach().cpu(), wanted));
+  kept.sum().backward();
+  EXPECT_TRUE(at::allclose(x.grad().cpu(), mask.cpu().to(at::kFloat) / 0.75));
+}
+
+TEST_F(Calls, CompressedSparseTensorsAreRefusedByName) {
+  const auto refused = [](const std::function<void()>& use, const std::string& words) {
+    try {
+      use();
+    } catch (const c10::NotImplementedError& error) {
+      return std::string(error.what()).find(words) != std::string::npos;
+    }
+    return false;
+  };
+  const auto x = at::eye(3, kGpu);
+  EXPECT_TRUE(refused([&] { x.to_sparse_csr().mm(x).cpu(); }, "the emulated GPU has no"));
+  const auto csr = at::sparse_csr_tensor(at::tensor({0, 1, 2}, at::kInt), at::tensor({0, 1}, at::kInt),
+                                         at::ones({2}), {2, 2}, at::TensorOptions().layout(at::kSparseCsr));
+  EXPECT_TRUE(refused([&] { csr.to(at::kCUDA).mm(at::ones({2, 2}, kGpu)); }, "no compressed sparse tensors"));
 }
 
 TEST_F(Calls, AGeneratorOfTheHostIsRefused) {

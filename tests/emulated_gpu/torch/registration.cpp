@@ -45,6 +45,12 @@ void refuse_operator(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack*)
   TORCH_CHECK_NOT_IMPLEMENTED(false, op.operator_name(), " has no CPU kernel, and the emulated GPU has none");
 }
 
+/// Of compressed sparse tensors (CSR and the like), whose kernels are cuSPARSE's.
+void refuse_compressed(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, op.operator_name(),
+                              ": the emulated GPU has no compressed sparse tensors");
+}
+
 class Registration {
  public:
   Registration() {
@@ -97,14 +103,16 @@ class Registration {
   }
 
   void replace_sparse_kernels() {
+    using c10::DispatchKey;
+    using c10::KernelFunction;
     for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
       const auto op = c10::Dispatcher::singleton().findSchema(name);
-      if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::SparseCUDA) ||
-          !op->hasKernelForDispatchKey(c10::DispatchKey::SparseCPU))
-        continue;
-      if (returns_view(op->schema()) || keeps_sparse_kernel(*op)) continue;
-      put(name, c10::KernelFunction::makeFromBoxedFunction<&run_sparse_operator>(),
-          c10::DispatchKey::SparseCUDA);
+      if (!op || returns_view(op->schema()) || keeps_sparse_kernel(*op)) continue;
+      if (op->hasKernelForDispatchKey(DispatchKey::SparseCUDA) &&
+          op->hasKernelForDispatchKey(DispatchKey::SparseCPU))
+        put(name, KernelFunction::makeFromBoxedFunction<&run_sparse_operator>(), DispatchKey::SparseCUDA);
+      if (op->hasKernelForDispatchKey(DispatchKey::SparseCsrCUDA))
+        put(name, KernelFunction::makeFromBoxedFunction<&refuse_compressed>(), DispatchKey::SparseCsrCUDA);
     }
   }
 

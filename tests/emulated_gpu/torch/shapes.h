@@ -6,7 +6,7 @@
 
 namespace emulated_gpu {
 
-/// What a call returns and what it resizes. The tensors have geometry and type, and no values.
+/// The results and the resized arguments of a call. The tensors have geometry and type, and no values.
 struct Shapes {
   Stack results;
   Stack arguments;  ///< the arguments after the call: `out=` ones have been resized
@@ -18,7 +18,7 @@ bool needs_values(const Call& call);
 
 /// Returns the shapes by the operator's meta kernel. Without one, by its CPU kernel on zeros. Nothing if that
 /// refuses zeros.
-/// @throws c10::Error what the meta kernel says of wrong arguments
+/// @throws c10::Error the meta kernel's error about wrong arguments
 std::optional<Shapes> shapes_of(const Call& call);
 
 }  // namespace emulated_gpu

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace emulated_gpu {
@@ -42,17 +43,31 @@ class Inputs {
 
 using Tensors = std::vector<at::Tensor>;
 
-inline Tensors all(const std::tuple<at::Tensor, at::Tensor>& pair) {
-  return {std::get<0>(pair), std::get<1>(pair)};
-}
-inline Tensors all(const std::tuple<at::Tensor, at::Tensor, at::Tensor>& triple) {
-  return {std::get<0>(triple), std::get<1>(triple), std::get<2>(triple)};
+inline Tensors as_list(const Tensors& tensors) { return tensors; }
+inline Tensors as_list(const at::Tensor& tensor) { return {tensor}; }
+template <class... Each>
+Tensors as_list(const std::tuple<Each...>& tensors) {
+  return std::apply([](const auto&... each) { return Tensors{each...}; }, tensors);
 }
 
 struct Trial {
   std::string name;
   std::function<std::vector<at::Tensor>(Inputs&)> run;
   double tolerance = 0;  ///< relative and absolute; zero wants the same bits
+};
+
+struct Trials {
+  std::vector<Trial> list;
+
+  /// @param run returns a tensor, or a tuple or list of them
+  template <class Run>
+  void add(std::string name, Run run) {
+    add(std::move(name), 0, run);
+  }
+  template <class Run>
+  void add(std::string name, double tolerance, Run run) {
+    list.push_back({std::move(name), [run](Inputs& in) { return as_list(run(in)); }, tolerance});
+  }
 };
 
 inline void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.name; }

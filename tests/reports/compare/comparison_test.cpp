@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/compare/calibration.h"
 #include "reports/compare/conclusion.h"
 #include "reports/compare/metric.h"
 #include "reports/error.h"
@@ -123,6 +124,25 @@ TEST(Comparison, ACalibrationLetsSingleRunsDecide) {
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
   EXPECT_GE(count(comparison, Verdict::same), 23U);  // not the ceilings, whose times drift
+  const auto& slow = row(comparison, "speedtorch", 64);
+  ASSERT_TRUE(slow.base && slow.now);
+  EXPECT_GT(*slow.now, 1.1 * *slow.base);
+  EXPECT_THAT(comparison.notes,
+              testing::Not(testing::Contains(testing::HasSubstr("no numbers on either side"))));
+}
+
+TEST(Calibration, IsOfTheRowsThatAreJudgedAndNamesTheProgram) {
+  auto runs = synthetic_runs(quiet(), 3, 2);
+  const auto rows = runs.front().records.size();
+  for (Report& run : runs) {
+    Record sum = run.records.front();
+    sum.id.direction = "sum";
+    run.records.push_back(sum);
+  }
+  const auto spreads = spreads_of(runs);
+  EXPECT_EQ(spreads.program, "synthetic");
+  EXPECT_EQ(spreads.cases.size(), rows);
+  for (const auto& one : spreads.cases) EXPECT_NE(one.id.direction, "sum");
 }
 
 // As few samples as a Mann-Whitney test cannot tell apart after the correction for 48 rows.
@@ -138,17 +158,21 @@ TEST(Comparison, TooFewSamplesSayHowManyItTakes) {
 }
 
 TEST(Comparison, AnUnresolvedRowSaysHowManyRunsItTakes) {
-  SyntheticMachine noisy = quiet();
-  noisy.of_row = 0.03;
-  const auto base = synthetic_runs(noisy, 1, 3);
-  const auto comparison = compare(base, synthetic_runs(noisy, 2, 3, [](int) { return 1.08; }));
-  int unresolved = 0;
-  for (const ComparedCase& compared : comparison.cases) {
-    if (compared.verdict != Verdict::unresolved) continue;
-    ++unresolved;
-    EXPECT_GT(compared.needs_runs.value_or(4), 3);
+  // A slowdown that the noise hides; and so much noise that no slowdown would be seen.
+  for (const auto& [noise, slowdown] : {std::pair{0.03, 1.08}, std::pair{0.3, 1.0}}) {
+    SyntheticMachine noisy = quiet();
+    noisy.of_row = noise;
+    const auto base = synthetic_runs(noisy, 1, 3);
+    const auto comparison = compare(base, synthetic_runs(noisy, 2, 3, [by = slowdown](int) { return by; }));
+    int unresolved = 0;
+    for (const ComparedCase& compared : comparison.cases) {
+      if (compared.verdict != Verdict::unresolved) continue;
+      ++unresolved;
+      ASSERT_TRUE(compared.needs_runs) << compared.id.method;
+      EXPECT_GT(*compared.needs_runs, 3);
+    }
+    EXPECT_GT(unresolved, 0);
   }
-  EXPECT_GT(unresolved, 0);
 }
 
 // ---- joins
@@ -182,6 +206,8 @@ TEST(Comparison, MissingAndNewRowsAreSaid) {
   EXPECT_EQ(comparison.cases[2].verdict, Verdict::missing);
   EXPECT_EQ(comparison.cases[2].id.method, "advanced");
   EXPECT_EQ(comparison.cases[3].verdict, Verdict::added);
+  EXPECT_TRUE(comparison.cases[2].base && !comparison.cases[2].now);
+  EXPECT_TRUE(!comparison.cases[3].base && comparison.cases[3].now);
   EXPECT_EQ(status_of(comparison, false), 1);
   EXPECT_EQ(status_of(comparison, true), 0);
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "reports/compare/comparison.h"
+
+#include "reports/compare/calibration.h"
 #include "tests/reports/synthetic_runs.h"
 
 namespace stbench::reports {

@@ -19,7 +19,7 @@ TEST(JsonSchema, CommittedIsTheProgramsOwn) {
 TEST(JsonSchema, HasEachColumnWithItsKind) {
   const auto schema = nlohmann::json::parse(json_schema());
   const auto& properties = schema["properties"]["cases"]["items"]["properties"];
-  EXPECT_EQ(properties.size(), fixed_columns().size() + known_axes().size() + 1);  // and samples_s
+  EXPECT_EQ(properties.size(), fixed_columns().size() + known_axes().size() + 2);  // and role, samples_s
   for (const Column& column : fixed_columns()) {
     const std::string name(column.name);
     ASSERT_TRUE(properties.contains(name)) << name;

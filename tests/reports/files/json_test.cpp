@@ -70,7 +70,7 @@ TEST(Json, SaysTheSameAsTheCsv) {
 
 TEST(Json, EmptyReportIsAnObject) {
   const auto document = nlohmann::json::parse(to_json(Report()));
-  EXPECT_EQ(document["schema_version"], "1.3");
+  EXPECT_EQ(document["schema_version"], "1.4");
   EXPECT_EQ(document["interrupted"], false);
   EXPECT_EQ(document["environment"], nlohmann::json::object());
   EXPECT_TRUE(document["cases"].is_array() && document["cases"].empty());

@@ -1,5 +1,7 @@
 #include "reports/statistics/statistics.h"
 
+#include "reports/statistics/role.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -196,13 +198,22 @@ TEST(Statistics, NoTimeGivesNoInfinity) {
   EXPECT_FALSE(records[0].speedup) << "of a time that the clock took for none";
 }
 
-TEST(Statistics, RolesAreParameters) {
-  std::vector<Record> records = {measured("to", "hugepage", "speedtorch", 0.004),
-                                 measured("to", "hugepage", "theirs", 0.010)};
-  Roles roles;
-  roles.libtorch = {"theirs"};
-  derive(records, roles);
+TEST(Statistics, NewMethodsGetRatiosByTheirColumn) {
+  std::vector<Record> records = {measured("to", "hugepage", "ours_of_tomorrow", 0.004),
+                                 measured("to", "hugepage", "libtorch_of_tomorrow", 0.010),
+                                 measured("to", "hugepage", "copy_of_tomorrow", 0.002)};
+  set_role(records[0], Role::ours), set_role(records[1], Role::libtorch), set_role(records[2], Role::ceiling);
+  derive(records);
   EXPECT_DOUBLE_EQ(records[0].speedup.value(), 2.5);
+  EXPECT_DOUBLE_EQ(records[0].copy_fraction.value(), 0.5);
+}
+
+TEST(Statistics, AColumnOutweighsTheNamesOfOlderReports) {
+  std::vector<Record> records = {measured("to", "hugepage", "speedtorch", 0.004),
+                                 measured("to", "hugepage", "advanced", 0.010)};
+  set_role(records[1], Role::peer);
+  derive(records);
+  EXPECT_FALSE(records[0].speedup);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "reports/tables/table.h"
+#include "tests/reports/suites.h"
 
 namespace stbench::reports {
 namespace {
@@ -35,7 +36,7 @@ std::string table_of(const std::vector<Record>& records) {
   Report report;
   report.axes = {"touched"};
   report.records = records;
-  return render_tables(report, Style::plain);
+  return render_tables(report, Style::plain, tables_of);
 }
 
 TEST(MemoryTable, HasTheShapeAndTheGigabytesOfEachRow) {

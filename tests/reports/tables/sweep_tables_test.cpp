@@ -8,6 +8,7 @@
 #include "reports/statistics/statistics.h"
 #include "reports/tables/table.h"
 #include "tests/reports/sample_report.h"
+#include "tests/reports/suites.h"
 
 namespace stbench::reports {
 namespace {
@@ -166,7 +167,7 @@ TEST(SweepTables, FitTheScreenAndStandInTheWholeReport) {
   report.axes = {"cache", "callers", "index_home", "isa"};
   report.records = widths();
   for (auto& record : batches()) report.records.push_back(record);
-  const auto text = render_tables(report, Style::plain);
+  const auto text = render_tables(report, Style::plain, tables_of);
   EXPECT_NE(text.find("GB/s to (cpu), hugepage, 2 cores, int64 indices"), std::string::npos);
   EXPECT_NE(text.find("Latency of small batches"), std::string::npos);
   EXPECT_EQ(text.find("verified rows"), std::string::npos) << "no ordinary table is left";

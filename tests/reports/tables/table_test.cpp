@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "reports/statistics/statistics.h"
+#include "reports/tables/answer.h"
 #include "tests/reports/random_report.h"
 #include "tests/reports/sample_report.h"
+#include "tests/reports/suites.h"
 
 namespace stbench::reports {
 namespace {
@@ -31,16 +33,17 @@ std::size_t line_with(const std::vector<std::string>& lines, const std::string& 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 void expect_screen(const Report& report) {
-  const std::string plain = render_tables(report, Style::plain) + answer(report);
+  const std::string plain = render_tables(report, Style::plain, tables_of) + answer(report);
   for (const std::string& line : lines_of(plain)) {
     EXPECT_LE(display_width(line), kScreenWidth) << line;
     EXPECT_FALSE(line.ends_with(' ')) << '"' << line << '"';
   }
-  EXPECT_EQ(without_colour(render_tables(report, Style::colour)), render_tables(report, Style::plain));
+  EXPECT_EQ(without_colour(render_tables(report, Style::colour, tables_of)),
+            render_tables(report, Style::plain, tables_of));
 }
 
 TEST(Table, KeyLinesOfTheSample) {
-  const std::string screen = render_tables(sample_report(), Style::plain);
+  const std::string screen = render_tables(sample_report(), Style::plain, tables_of);
   for (const std::string line : {
            "to: table rows into the model tensor (cpu)\n"
            "  131,072 of 1,000,000 × 128 float32 rows (67.1 MB), unique int64 indices\n"
@@ -64,7 +67,7 @@ TEST(Table, KeyLinesOfTheSample) {
 }
 
 TEST(Table, DirectionsBlocksPlacementsAndTimesAreInOrder) {
-  const auto lines = lines_of(render_tables(sample_report(), Style::plain));
+  const auto lines = lines_of(render_tables(sample_report(), Style::plain, tables_of));
   const std::size_t to = line_with(lines, "to: ");
   const std::size_t one_core = line_with(lines, "1 core", to);
   const std::size_t two_cores = line_with(lines, "2 cores", to);
@@ -86,7 +89,7 @@ TEST(Table, EveryDirectionHasItsTable) {
   for (const std::string direction : {"round_trip", "sum", "from", "to", "sideways"}) {
     report.records.push_back(measured(direction, "hugepage", "speedtorch", 0.01));
   }
-  const auto lines = lines_of(render_tables(report, Style::plain));
+  const auto lines = lines_of(render_tables(report, Style::plain, tables_of));
   const std::size_t sum = line_with(lines, "sum: to and from, their medians added (cpu)");
   EXPECT_LT(line_with(lines, "from: "), sum);
   EXPECT_LT(sum, line_with(lines, "round_trip: "));
@@ -97,7 +100,7 @@ TEST(Table, OneUnitATable) {
   Report report;
   report.records = {measured("to", "hugepage", "speedtorch", 2.0), measured("to", "hugepage", "copy", 0.5),
                     measured("from", "hugepage", "speedtorch", 2e-6)};
-  const auto lines = lines_of(render_tables(report, Style::plain));
+  const auto lines = lines_of(render_tables(report, Style::plain, tables_of));
   EXPECT_TRUE(has(lines[line_with(lines, "who")], " s  "));
   EXPECT_TRUE(has(lines[line_with(lines, "copy(hugepage)")], "0.5000"));
   const std::size_t from = line_with(lines, "from: ");
@@ -112,7 +115,7 @@ TEST(Table, OtherWorkloadsAreNamedAndApart) {
   report.records[1].id.axes[0].second = "cold";
   report.records[1].id.dtype = "bytes";
   report.records[1].id.dim = 4096;
-  const std::string screen = render_tables(report, Style::plain);
+  const std::string screen = render_tables(report, Style::plain, tables_of);
   EXPECT_TRUE(has(screen, "× 128 float32 rows (67.1 MB), unique int64 indices\n")) << screen;
   EXPECT_TRUE(
       has(screen, "131,072 of 1,000,000 rows of 4,096 bytes (67.1 MB), unique int64 indices, cache=cold\n"))
@@ -126,7 +129,7 @@ TEST(Table, UnstableReasonsAreGroupedAndFew) {
     report.records.back().status = Status::unstable;
     report.records.back().reason = i < 3 ? "the same" : "reason " + std::to_string(i);
   }
-  const std::string screen = render_tables(report, Style::plain);
+  const std::string screen = render_tables(report, Style::plain, tables_of);
   EXPECT_TRUE(
       has(screen,
           "  ~ method0(hugepage) 2 cores, method1(hugepage) 2 cores, method2(hugepage) 2 cores: the same\n"))
@@ -148,14 +151,14 @@ TEST(Table, WaivedRowsAreALineADeviceAndReason) {
   report.records.push_back(measured("from", "libtorch", "index_select", 1));
   report.records.back().status = Status::waived;
   report.records.back().reason = "index_copy_ takes int64 only; --index-dtype int64";
-  EXPECT_EQ(render_tables(report, Style::plain),
+  EXPECT_EQ(render_tables(report, Style::plain, tables_of),
             "Not measured here:\n"
             "  pinned on cpu: no driver\n"
             "  index_select of libtorch on cpu: index_copy_ takes int64 only; --index-dtype int64\n");
 }
 
 TEST(Table, WhatIsEmptyDoesNotAppear) {
-  EXPECT_EQ(render_tables(Report(), Style::plain), "");
+  EXPECT_EQ(render_tables(Report(), Style::plain, tables_of), "");
   EXPECT_EQ(answer(Report()), "");
 }
 
@@ -163,7 +166,7 @@ TEST(Table, WarningsAndInterruptionAreSaid) {
   Report report;
   report.warnings = {"the CPU governor is powersave"};
   report.interrupted = true;
-  const std::string screen = render_tables(report, Style::plain);
+  const std::string screen = render_tables(report, Style::plain, tables_of);
   EXPECT_TRUE(has(screen, "warning: the CPU governor is powersave\n"));
   EXPECT_TRUE(has(screen, "Interrupted"));
 }
@@ -178,7 +181,7 @@ TEST(Table, OtherSuitesGetAPlainTable) {
   }
   report.records[1].status = Status::failed;
   report.records[1].reason = "out of memory";
-  EXPECT_EQ(render_tables(report, Style::plain),
+  EXPECT_EQ(render_tables(report, Style::plain, tables_of),
             "other\n"
             "  method speedtorch, device cpu, dtype float32, rows 1,000, dim 128\n"
             "  placement      us  requested_bytes  overhead_ratio  verified_rows  payload_bytes\n"
@@ -193,7 +196,7 @@ TEST(Table, PlainTableNamesTheColumnsThatDoNotFit) {
   report.records.front().id.suite = "other";
   for (int i = 0; i < 30; ++i)
     report.records.front().more.emplace_back("column" + std::to_string(i), std::int64_t{i});
-  EXPECT_TRUE(has(render_tables(report, Style::plain), "also in the report: "));
+  EXPECT_TRUE(has(render_tables(report, Style::plain, tables_of), "also in the report: "));
   expect_screen(report);
 }
 
@@ -219,6 +222,23 @@ TEST(Table, AnyReportCanBeShown) {
     for (Record& record : report.records) record.id.suite = "transfer";
     expect_screen(report);
   }
+}
+
+TEST(Tables, AreThoseThatTheSuiteRegistered) {
+  Report report;
+  report.records = {measured("to", "hugepage", "speedtorch", 1), measured("to", "hugepage", "copy", 1)};
+  report.records.back().status = Status::waived;
+  const auto counted = [](const std::vector<const Record*>& rows, Style) {
+    return std::to_string(rows.size()) + " rows\n";
+  };
+  const auto shown = [&](bool waived_too) {
+    return render_tables(report, Style::plain, [&](const std::string& suite) {
+      EXPECT_EQ(suite, "transfer");
+      return SuiteTables{counted, waived_too};
+    });
+  };
+  EXPECT_TRUE(shown(false).starts_with("1 rows\n"));
+  EXPECT_TRUE(shown(true).starts_with("2 rows\n"));
 }
 
 }  // namespace

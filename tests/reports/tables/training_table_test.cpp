@@ -4,6 +4,7 @@
 
 #include "reports/statistics/statistics.h"
 #include "reports/tables/table.h"
+#include "tests/reports/suites.h"
 
 namespace stbench::reports {
 namespace {
@@ -43,7 +44,7 @@ std::string training_table_of(std::vector<Record> records) {
   derive(records);
   Report report;
   report.records = std::move(records);
-  return render_tables(report, Style::plain);
+  return render_tables(report, Style::plain, tables_of);
 }
 
 TEST(TrainingTable, ComparesWithThePlainBatchThatFits) {
@@ -73,13 +74,6 @@ TEST(TrainingTable, SaysWhatIsWrong) {
   EXPECT_THAT(text, ContainsRegex("infinity +WRONG\n"));
   EXPECT_THAT(text, HasSubstr("gradients 0.1 from those in float64"));
   EXPECT_THAT(text, Not(HasSubstr("49,000")));
-}
-
-TEST(TrainingTable, IsOfOneSuite) {
-  auto record = trained("plain", 1000, 1);
-  EXPECT_TRUE(trains_batches(record));
-  record.id.suite = "embedding";
-  EXPECT_FALSE(trains_batches(record));
 }
 
 }  // namespace

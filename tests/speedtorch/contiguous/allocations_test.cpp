@@ -1,4 +1,4 @@
-// What a step takes, counted. A program of its own, because it replaces operator new.
+// Counts the allocations of a step. A separate program, because it replaces operator new.
 
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -15,7 +15,7 @@
 namespace speedtorch {
 namespace {
 
-TEST(ContiguousAllocations, AreNoneInAStep) {
+TEST(ContiguousAllocations, StepAllocatesNothing) {
   std::vector<at::Tensor> given;
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     for (const std::int64_t count : {1, 70, 90'000})
@@ -29,17 +29,19 @@ TEST(ContiguousAllocations, AreNoneInAStep) {
                         .found_inf = at::zeros({1})};
   for (int step = 0; step < 6; ++step) {
     for (std::size_t k = 0; k < given.size(); ++k) {
-      if (step % 2 == 0 || k % 2 == 0) given[k].grad().fill_(1);  // else there are more runs
+      if (step % 2 == 0 || k % 2 == 0)
+        given[k].grad().fill_(1);  // unequal use splits the step into more runs
     }
     const auto before = kernels::allocations();
     optimizer.step(all);
-    if (step > 0) {  // the first finds room for the norm
+    if (step > 0) {  // the first step allocates scratch for the norm
       EXPECT_EQ(kernels::allocations(), before) << "step " << step;
     }
   }
 }
 
-/// LibTorch's operations in `work`. On a GPU most are a launch each; our own launches are not among them.
+/// Counts LibTorch's operations in `work`. On a GPU most of them are one launch each; our own launches are
+/// not included.
 template <class Work>
 int operations(Work work) {
   static int count = 0;
@@ -63,7 +65,7 @@ std::vector<at::Tensor> with_gradients(int count) {
   return tensors;
 }
 
-TEST(ContiguousOperations, OfAClippedStepAreAsManyFor200TensorsAsFor2) {
+TEST(ContiguousOperations, ClippedStepRunsAsManyFor200TensorsAsFor2) {
   const auto ours = [](int count) {
     ContiguousOptimizer optimizer(with_gradients(count), AdamOptions{});
     return operations([&] { optimizer.step({.max_norm = 1.0, .zero_grad = true}); });
@@ -79,7 +81,7 @@ TEST(ContiguousOperations, OfAClippedStepAreAsManyFor200TensorsAsFor2) {
   };
   EXPECT_EQ(ours(200), ours(2));
   EXPECT_LT(ours(200), 20);
-  EXPECT_GT(libtorchs(200), 200);  // so that what is counted is what is meant
+  EXPECT_GT(libtorchs(200), 200);  // control: the counter sees LibTorch's operations
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Contiguous parameters on a GPU against the same on the host. Skipped where there is none.
+// Compares contiguous parameters on a GPU with the host. Skipped without a GPU.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_F(ContiguousOnDevice, StepsAsOnTheHost) {
   }
 }
 
-// Two buckets use one scratch.
+// Two buckets share one scratch.
 TEST_F(ContiguousOnDevice, ClipsAsOnTheHost) {
   const auto of_both = [](at::Device device) {
     auto all = on(device, at::kFloat);
@@ -84,7 +84,7 @@ TEST_F(ContiguousOnDevice, ClipsAsOnTheHost) {
   EXPECT_FALSE(found.used(0)) << "a norm writes nothing, and clipping is no use";
 }
 
-/// Four steps each on the host, on the GPU, cast there, and on the host again; beside them the same steps of
+/// Four steps each: on the host, on the GPU, on the GPU after a cast, and on the host again. The reference is
 /// a module that is only cast.
 TEST_F(ContiguousOnDevice, GoesOnAfterMovesAndCasts) {
   const auto module = [] {
@@ -124,7 +124,7 @@ TEST_F(ContiguousOnDevice, GoesOnAfterMovesAndCasts) {
   EXPECT_EQ(optimizer.state()[0].steps, 16);
 }
 
-// The last block of a sum has elements for some of its threads only.
+// The last block of a sum has elements for only some of its threads.
 TEST_F(ContiguousOnDevice, SumsBucketsOfAnySize) {
   for (const std::int64_t size : {1, 500, 16'384, 17'000}) {
     const auto gradient = at::randn({size});

@@ -1,6 +1,6 @@
-// Data-parallel training by MPI: each process takes its share of a batch, and the gradient buffer of its
-// contiguous parameters goes into one collective. Every process compares with a model of its own that sees
-// the whole batch. Run by contiguous_mpi_test.py; exits with 1 where they differ.
+// Data-parallel training with MPI: each process takes its share of a batch, and the gradient buffer of its
+// contiguous parameters takes part in one collective operation. Every process compares with its own model
+// that sees the whole batch. Run by contiguous_mpi_test.py; exits with 1 if they differ.
 #include <ATen/ATen.h>
 #include <mpi.h>
 
@@ -42,16 +42,16 @@ void sum_over_processes(ContiguousOptimizer& optimizer) {
   optimizer.parameters().gradients_written();
 }
 
-/// Whether all processes have the same bytes.
+/// True if all processes have the same bytes.
 bool same_everywhere(const at::Tensor& tensor) {
   auto from_first = tensor.detach().clone();
   MPI_Bcast(from_first.data_ptr(), static_cast<int>(from_first.numel()), MPI_DOUBLE, 0, MPI_COMM_WORLD);
   return std::memcmp(from_first.data_ptr(), tensor.const_data_ptr(), tensor.nbytes()) == 0;
 }
 
-/// The greatest difference from the process that saw the whole batch; -1 where processes differ, where a
-/// parameter never moved, or where the model's tensors are no longer those of the buffers.
-/// @param to_none gradients are set to none after each step, torch's default, instead of zeroed in it
+/// The largest difference from the process that saw the whole batch. -1 if processes differ, if a parameter
+/// never moved, or if the model's tensors are no longer in the buffers.
+/// @param to_none set gradients to none after each step, torch's default, instead of zeroing them
 double train(int rank, int processes, bool to_none) {
   at::manual_seed(1);
   const Model ours;
@@ -75,7 +75,7 @@ double train(int rank, int processes, bool to_none) {
   for (const auto& bucket : optimizer.parameters().buckets()) {
     if (!same_everywhere(bucket.data)) return -1;
   }
-  optimizer.parameters().prepare_step();  // gives gradients that were set to none their views back
+  optimizer.parameters().prepare_step();  // reattaches gradients that were set to none
   if (!optimizer.parameters().buffer_is_valid()) return -1;
   double worst = 0;
   for (std::size_t k = 0; k < ours.parameters().size(); ++k) {

@@ -1,4 +1,4 @@
-"""Two processes, each with half of a batch, are one with the whole of it."""
+"""Two processes, each with half of a batch, train like one process with the whole batch."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ class ContiguousMpiTest(unittest.TestCase):
     def run_on(self, processes):
         command = [MPIRUN, "--allow-run-as-root", "--oversubscribe", "-n", str(processes), PROGRAM]
         alone = {"OMPI_MCA_btl": "self,vader", "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1"}
-        # Open MPI 4.1 leaves some 20 kB of its own behind at the end of each process.
+        # Open MPI 4.1 leaks some 20 kB per process.
         alone["ASAN_OPTIONS"] = f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"
         return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **alone})
 

@@ -1,14 +1,14 @@
-/// ContiguousOptimizer driven by lines from Python (contiguous_test.py), which compares with torch's own
-/// optimizers. Each line has one line for an answer, "error: ..." where the library refused.
+/// Runs ContiguousOptimizer by command lines from Python (contiguous_test.py), which compares with torch's
+/// own optimizers. Each command gets one line as its answer: "error: ..." if the library threw.
 ///
 ///   threads N                                               -> ok
 ///   steps NAME [option=value ...] IN OUT LOADED SAVED       -> the instruction set in use
 ///
-/// IN and OUT are of torch.save(). IN: {"parameters": [tensor ...], "frozen": [bool ...], "gradients":
-/// [[tensor or None ...] for each step], "unused": "skip" or "zero", "none": bool, "first_group": number of
-/// parameters of the first of two groups, of which the second's lr is half as large, 0: one group}; with
-/// `none` gradients are set to none between steps, as torch's zero_grad() does, else zeroed by ours. OUT:
-/// [tensor ...]. LOADED and SAVED are states, "-" for none.
+/// IN and OUT are files of torch.save(). IN: {"parameters": [tensor ...], "frozen": [bool ...], "gradients":
+/// [[tensor or None ...] per step], "unused": "skip" or "zero", "none": bool, "first_group": the number of
+/// parameters in the first of two groups, or 0 for a single group}. The second group has half the lr. With
+/// `none`, gradients are set to none between steps, as torch's zero_grad() does; else our zero_grad() runs.
+/// OUT: [tensor ...]. LOADED and SAVED are files of states, or "-" for none.
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <fstream>

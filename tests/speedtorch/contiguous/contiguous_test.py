@@ -1,8 +1,8 @@
-"""ContiguousOptimizer against Python torch's own optimizers, run here tensor by tensor, over 5 and 50 steps on parameters of
-random and of special shapes, and their checkpoints exchanged.
+"""Compares ContiguousOptimizer with Python torch's own optimizers, run here tensor by tensor for 5 and 50 steps, on parameters
+of random and of special shapes, and exchanges checkpoints with them.
 
-As in sparse_rows_test.py each optimizer is compared twice: as the wheel is, whose square root is one time in some hundred
-not the nearest number, and with the processor's square root in torch's place, when everything must be equal bit for bit."""
+As in sparse_rows_test.py, each optimizer is compared twice: with the wheel as it is, whose square root misses the nearest
+number about once in a hundred, and with the processor's square root in its place, where results must be equal bit for bit."""
 
 import os
 import tempfile
@@ -23,12 +23,12 @@ SHAPES = [(17, 5), (), (3,), (0, 4), (2, 3, 4, 5), (64,), (1, 65)]
 
 
 def some_shapes(rng):
-    """The special ones, and some of one to four dimensions."""
+    """Special shapes, and random ones of one to four dimensions."""
     return [*SHAPES, *(tuple(int(size) for size in rng.integers(1, 20, dims)) for dims in (1, 2, 3, 4))]
 
 
 def parameters(rng, dtype, shapes=SHAPES):
-    """Every other matrix transposed, images channels_last."""
+    """Transposes every other matrix; images are channels_last."""
     made = [torch.from_numpy(np.asarray(rng.standard_normal(shape))).to(dtype) for shape in shapes]
     return [
         tensor.t() if tensor.dim() == 2 and k % 2 == 0 else tensor.contiguous(memory_format=torch.channels_last)
@@ -39,7 +39,7 @@ def parameters(rng, dtype, shapes=SHAPES):
 
 
 def gradients(rng, tensors, steps, unused=()):
-    """Of each step; None for those that are unused in every third."""
+    """The gradients of each step; None for parameters that are unused in every third step."""
     return [
         [
             None
@@ -52,7 +52,7 @@ def gradients(rng, tensors, steps, unused=()):
 
 
 class Torch:
-    """Tensor by tensor; half precision by way of float32 masters."""
+    """Steps tensor by tensor; half precision through float32 masters."""
 
     def __init__(self, name, options, tensors, first_group=0):
         self.params = [torch.nn.Parameter(tensor.clone().to(self.wide(tensor))) for tensor in tensors]
@@ -67,7 +67,7 @@ class Torch:
         return torch.float32 if tensor.element_size() == 2 else tensor.dtype
 
     def run(self, steps):
-        self.largest = [param.detach().abs() for param in self.params]  # that each element has been
+        self.largest = [param.detach().abs() for param in self.params]  # of each element so far
         for step in steps:
             for param, grad in zip(self.params, step):
                 param.grad = None if grad is None else grad.to(param.dtype)
@@ -98,12 +98,12 @@ class ContiguousTest(unittest.TestCase):
         words = [f"{key}={float(value)!r}" for key, value in options.items()]
         files = [str(self.folder / "in"), str(self.folder / "out"), str(load), str(save)]
         isa = self.program.ask("steps", name, *words, *files)
-        # Without an instruction for it neither side fuses in the same places.
+        # Without FMA instructions both sides fuse in different places.
         self.fuses = isa in ("avx512", "avx2") and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
         return torch.load(self.folder / "out", weights_only=False)
 
     def same(self, found, oracle, given, what, exact):
-        """Bit for bit, or within 2 units in the last place a step of the largest that an element has been."""
+        """Compares bit for bit, or within 2 units in the last place per step of the element's largest value."""
         for mine, other, largest in zip(found, oracle.run(given), oracle.largest):
             if exact and self.fuses:
                 self.assertTrue(torch.equal(mine, other.to(mine.dtype)), what)
@@ -117,8 +117,8 @@ class ContiguousTest(unittest.TestCase):
         found = self.ours(name, options, start, given, **how)
         with self.subTest(name, steps=steps, **options):
             if dtype == torch.float32:
-                # Where roots differ, momentum adds up what each step differs by: of some thousand elements of random
-                # shapes one of RMSprop's was 13 units apart after 5 steps. Those are compared bit for bit below.
+                # If roots differ, momentum accumulates the differences (RMSprop: 13 units after 5 steps in one of some
+                # thousand elements of random shapes). Random shapes are compared bit for bit below.
                 special = found if name in ROOTLESS else found[: len(SHAPES)]
                 self.same(special, Torch(name, options, start), given, f"{name} {options}", name in ROOTLESS)
             with nearest_roots():
@@ -129,16 +129,16 @@ class ContiguousTest(unittest.TestCase):
             for steps in (5, 50):
                 self.follows(name, options, steps)
 
-    def test_every_optimizer_in_float64(self):
+    def test_every_optimizer_steps_as_torchs_in_float64(self):
         for name, options in CASES:
             self.follows(name, options, 5, torch.float64)
 
-    def test_every_optimizer_by_float32_masters_in_half_precision(self):
+    def test_every_optimizer_steps_half_precision_by_float32_masters(self):
         for dtype in (torch.bfloat16, torch.float16):
             for name, options in CASES:
                 self.follows(name, options, 6, dtype)
 
-    def test_gradients_set_to_none_and_unused_parameters_are_as_in_torch(self):
+    def test_gradients_set_to_none_and_unused_parameters_step_as_in_torch(self):
         for name, options in CASES[::3]:
             self.follows(name, options, 9, none=True, absent=(1, 4))
             self.follows(name, options, 9, none=False, absent=(0, 5))
@@ -153,7 +153,7 @@ class ContiguousTest(unittest.TestCase):
         self.assertTrue(torch.equal(found[2], start[2]) and torch.equal(found[4], start[4]))
         self.same(found, Torch("AdamW", {"lr": 0.1}, start), given, "AdamW", False)
 
-    def test_torch_goes_on_from_our_checkpoint(self):
+    def test_torch_resumes_from_our_checkpoint(self):
         for name, options in CASES:
             with self.subTest(name, **options), nearest_roots():
                 start = parameters(self.rng, torch.float32)
@@ -163,7 +163,7 @@ class ContiguousTest(unittest.TestCase):
                 theirs.optimizer.load_state_dict(torch.load(self.folder / "state"))  # weights_only, torch's default
                 self.same(theirs.run(given[3:]), Torch(name, options, start), given, name, True)
 
-    def test_we_go_on_from_torchs_checkpoint(self):
+    def test_our_optimizer_resumes_from_torchs_checkpoint(self):
         for name, options in CASES:
             with self.subTest(name, **options), nearest_roots():
                 start = parameters(self.rng, torch.float32)
@@ -171,7 +171,7 @@ class ContiguousTest(unittest.TestCase):
                 theirs = Torch(name, options, start)
                 half = [tensor.clone() for tensor in theirs.run(given[:3])]
                 torch.save(theirs.optimizer.state_dict(), self.folder / "state")
-                # Other options than those in the file, which are what counts.
+                # The options of the file replace these.
                 kind = {key: value for key, value in options.items() if key in ("amsgrad", "momentum", "centered")}
                 found = self.ours(name, kind, half, given[3:], load=self.folder / "state")
                 self.same(found, theirs, given[3:], name, True)
@@ -215,7 +215,7 @@ class ContiguousTest(unittest.TestCase):
             with self.subTest(other), self.assertRaisesRegex(Refused, "'state' holds no state_dict|0 parameter groups"):
                 self.ours("Adam", {}, start, given, load=self.folder / "state")
 
-    def test_adam_and_adamw_are_told_apart(self):
+    def test_adam_and_adamw_are_distinguished(self):
         start = parameters(self.rng, torch.float32)
         given = gradients(self.rng, start, 1)
         for name, other in (("Adam", "AdamW"), ("AdamW", "Adam")):

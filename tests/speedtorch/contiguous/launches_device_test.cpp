@@ -1,5 +1,5 @@
-// How many kernels a step of contiguous parameters launches, as the CUDA runtime is told: this program's own
-// launch function stands in front of the runtime's and counts. Skipped where there is no GPU.
+// Counts the kernels that a step of contiguous parameters launches. This program's launch function replaces
+// the CUDA runtime's and counts. Skipped without a GPU.
 
 #include <ATen/ATen.h>
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ Launch* of_the_runtime(const char* name) {
 
 }  // namespace
 
-// What the compiler makes of <<<>>>, and what libraries call.
+// The compiler generates this call for <<<>>>; libraries call it too.
 extern "C" cudaError_t __cudaLaunchKernel(  // NOLINT(bugprone-reserved-identifier)
     cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t stream) {
   using Launch = cudaError_t(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t);
@@ -58,7 +58,7 @@ std::vector<at::Tensor> with_gradients(int count) {
   return tensors;
 }
 
-/// Of a step that is not the first, which finds room for the norm.
+/// Counts a later step, because the first one allocates scratch for the norm.
 int launches_of_a_step(int tensors, const StepOptions& options) {
   ContiguousOptimizer optimizer(with_gradients(tensors), AdamOptions{});
   optimizer.step({.max_norm = 1.0});
@@ -78,7 +78,7 @@ int launches_of_a_step(int tensors, const StepOptions& options) {
 
 class ContiguousLaunches : public test::NeedsGpu {};
 
-TEST_F(ContiguousLaunches, OfAClippedStepAreTheNormsAndTheStepsFor200TensorsAsFor2) {
+TEST_F(ContiguousLaunches, ClippedStepLaunchesAsManyKernelsFor200TensorsAsFor2) {
   for (const int tensors : {2, 200}) {
     EXPECT_EQ(launches_of_a_step(tensors, {.max_norm = 1.0, .zero_grad = true}), 2) << tensors;
     EXPECT_EQ(launches_of_a_step(tensors, {.zero_grad = true}), 1) << tensors;

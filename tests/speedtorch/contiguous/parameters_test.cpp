@@ -1,6 +1,6 @@
-// Contiguous parameters: the layout, each of the traps that the Python package has, and equality with
-// LibTorch's own per-tensor optimizers. Those that LibTorch has in Python only are compared in
-// contiguous_test.py.
+// Tests the layout of contiguous parameters, each known pitfall of the Python package, and equality with
+// LibTorch's per-tensor optimizers. contiguous_test.py compares with the optimizers that exist in Python
+// only.
 
 #include "speedtorch/contiguous/parameters.h"
 
@@ -31,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "speedtorch/contiguous/elementwise.h"
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/kernels/isa.h"
 #include "tests/worse.h"
@@ -46,7 +47,7 @@ at::Tensor parameter(at::IntArrayRef shape, at::ScalarType dtype = at::kFloat) {
   return at::randn(shape, dtype).set_requires_grad(true);
 }
 
-/// Of 0 to 4 dimensions; every third one transposed, channels_last or of a slice.
+/// Parameters of 0 to 4 dimensions; every third one is transposed, channels_last or a slice.
 Tensors random_parameters(unsigned seed, at::ScalarType dtype = at::kFloat) {
   at::manual_seed(seed);
   std::mt19937 random(seed);
@@ -70,7 +71,7 @@ Tensors copies(const Tensors& tensors) {
   return all;
 }
 
-/// The same gradients to both, added to what is there, as backward does it.
+/// Adds the same gradients to both, as backward does.
 void add_gradients(const Tensors& ours, const Tensors& theirs, unsigned seed,
                    const std::vector<bool>& unused = {}) {
   at::manual_seed(seed);
@@ -86,7 +87,7 @@ void add_gradients(const Tensors& ours, const Tensors& theirs, unsigned seed,
   }
 }
 
-/// By how many units in the last place of `largest` an element differs, at most.
+/// The largest difference of an element, in units in the last place of `largest`.
 double most_ulps(const Tensors& found, const Tensors& wanted, const Tensors& largest) {
   double most = 0;
   for (std::size_t k = 0; k < found.size(); ++k) {
@@ -103,7 +104,7 @@ double most_ulps(const Tensors& found, const Tensors& wanted, const Tensors& lar
   return most;
 }
 
-/// The largest magnitude that each element has had so far.
+/// The largest magnitude of each element so far.
 void note_largest(Tensors& largest, const Tensors& now) {
   const at::NoGradGuard no_grad;
   for (std::size_t k = 0; k < now.size(); ++k) largest[k].copy_(at::max(largest[k].abs(), now[k].abs()));
@@ -131,14 +132,14 @@ struct TwoLayersImpl : torch::nn::Module {
 struct TwoLayers : torch::nn::ModuleHolder<TwoLayersImpl> {
   using torch::nn::ModuleHolder<TwoLayersImpl>::ModuleHolder;
 };
-/// Module::clone() is of this kind only.
+/// Only this kind of module has clone().
 struct Cloned : torch::nn::Cloneable<Cloned> {
   Cloned() { reset(); }
   void reset() override { weight = register_parameter("weight", at::ones({4, 4})); }
   at::Tensor weight;
 };
 
-TEST(ContiguousParameters, AreAlignedViewsOfTheSameValuesAndStrides) {
+TEST(ContiguousParameters, ViewsAreAlignedAndKeepValuesAndStrides) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto given = random_parameters(seed);
     const auto before = copies(given);
@@ -164,7 +165,7 @@ TEST(ContiguousParameters, AreAlignedViewsOfTheSameValuesAndStrides) {
   }
 }
 
-TEST(ContiguousParameters, AreTheOnesThatWereGivenInTheirOrder) {
+TEST(ContiguousParameters, OriginalReturnsParametersInTheirOrder) {
   const auto given = random_parameters(1);
   const ContiguousParams flat(given);
   ASSERT_EQ(flat.original().size(), given.size());
@@ -176,7 +177,7 @@ TEST(ContiguousParameters, AreTheOnesThatWereGivenInTheirOrder) {
   EXPECT_TRUE(flat.contiguous()[0].grad().is_same(flat.buckets()[0].gradient));
 }
 
-TEST(ContiguousParameters, KeepChannelsLastAndTransposedAndCloseGaps) {
+TEST(ContiguousParameters, StridesAreKeptAndGapsClosed) {
   const auto image =
       at::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast).set_requires_grad(true);
   const auto turned = at::randn({3, 7}).t().detach().set_requires_grad(true);
@@ -189,7 +190,7 @@ TEST(ContiguousParameters, KeepChannelsLastAndTransposedAndCloseGaps) {
   EXPECT_TRUE(image.equal(before[0]) && turned.equal(before[1]) && gapped.equal(before[2]));
 }
 
-TEST(ContiguousParameters, MayBeScalarEmptyOrNone) {
+TEST(ContiguousParameters, ScalarsEmptyTensorsAndEmptyListsAreValid) {
   const ContiguousParameters none(Tensors{});
   EXPECT_TRUE(none.buffer_is_valid());
   EXPECT_TRUE(none.contiguous().empty());
@@ -208,7 +209,7 @@ TEST(ContiguousParameters, MayBeScalarEmptyOrNone) {
   EXPECT_TRUE(optimizer.parameters().buffer_is_valid());
 }
 
-TEST(ContiguousParameters, ThatAreTiedAreLaidOutOnce) {
+TEST(ContiguousParameters, TiedParametersAreLaidOutOnce) {
   const auto tied = parameter({4, 4});
   const auto other = parameter({3});
   const ContiguousParameters flat(Tensors{tied, other, tied});
@@ -217,14 +218,14 @@ TEST(ContiguousParameters, ThatAreTiedAreLaidOutOnce) {
   EXPECT_TRUE(flat.buffer_is_valid());
 }
 
-TEST(ContiguousParameters, ThatAreFrozenMayBeOfAnyKind) {
+TEST(ContiguousParameters, FrozenParametersMayBeOfAnyKind) {
   const ContiguousParameters flat(
       Tensors{at::zeros({2}, at::kLong), at::ones({2, 2}).to_sparse(), parameter({2})});
   EXPECT_EQ(flat.size(), 3U);
   EXPECT_EQ(flat.places().size(), 1U);
 }
 
-TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
+TEST(ContiguousParameters, ErrorsNameTheParameterAndTheCure) {
   const auto whole = at::randn({4, 4});
   const auto refuse = [](const Tensors& tensors) {
     return refusal([&] { const ContiguousParameters flat(tensors); });
@@ -253,7 +254,7 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
               }),
               HasSubstr("1 parameters has 2 names"));
   EXPECT_TRUE(first.storage().is_alias_of(whole.storage())) << "refused ones stay as they were";
-  // One of the two is frozen: it would keep the old memory. Two frozen ones stay as they are.
+  // One of the two is frozen and would keep the old memory. Two frozen ones stay where they are.
   const auto frozen = whole.detach().slice(0, 3);
   EXPECT_THAT(refuse({frozen, parameter({2}), first}), HasSubstr("parameter 2 and parameter 0"));
   const auto later = whole.detach().slice(0, 1).set_requires_grad(true);
@@ -262,7 +263,7 @@ TEST(ContiguousParameters, ThatCannotBeLaidOutAreNamedWithTheWayOut) {
   EXPECT_THAT(refuse({at::randn({3, 1}).expand({3, 4}), parameter({2})}), HasSubstr("nothing was refused"));
 }
 
-TEST(ContiguousParameters, ThatAreFrozenAreNeverTouched) {
+TEST(ContiguousParameters, FrozenParametersAreNeverWritten) {
   auto frozen = at::randn({6});
   const auto before = frozen.clone();
   const void* const data = frozen.data_ptr();
@@ -280,7 +281,7 @@ TEST(ContiguousParameters, ThatAreFrozenAreNeverTouched) {
   EXPECT_EQ(optimizer.parameters().size(), 2U);
 }
 
-TEST(ContiguousParameters, ThatAreFrozenOrThawedLaterAreFound) {
+TEST(ContiguousParameters, ChecksDetectLaterFreezingAndUnfreezing) {
   auto thawed = at::randn({6});
   auto frozen = parameter({6});
   ContiguousOptimizer both(Tensors{thawed, frozen}, AdamWOptions{});
@@ -298,7 +299,7 @@ TEST(ContiguousParameters, ThatAreFrozenOrThawedLaterAreFound) {
   EXPECT_TRUE(both.step());
 }
 
-TEST(ContiguousParameters, HaveABufferForEachDtype) {
+TEST(ContiguousParameters, EachDtypeHasABuffer) {
   const Tensors given = {parameter({3}),
                          parameter({4}, at::kDouble),
                          parameter({5}),
@@ -313,7 +314,7 @@ TEST(ContiguousParameters, HaveABufferForEachDtype) {
   }
 }
 
-TEST(ContiguousParameters, KeepGradientsThatAreThere) {
+TEST(ContiguousParameters, ExistingGradientsKeepTheirValues) {
   const auto one = parameter({3});
   (one * 2).sum().backward();
   const ContiguousParameters flat(Tensors{one});
@@ -321,7 +322,7 @@ TEST(ContiguousParameters, KeepGradientsThatAreThere) {
   EXPECT_TRUE(flat.used(0));
 }
 
-TEST(ContiguousParameters, LieInTheMemoryThatWasAsked) {
+TEST(ContiguousParameters, BuffersLieInTheRequestedPlacement) {
   for (const auto placement : {Placement::hugepage, Placement::pageable, Placement::libtorch}) {
     const auto large = parameter({700, 1000});
     const auto before = large.detach().clone();
@@ -334,8 +335,8 @@ TEST(ContiguousParameters, LieInTheMemoryThatWasAsked) {
   }
 }
 
-// The validity check: data moved, gradient moved, gradient missing. The seed's own test is `weight + 4`.
-TEST(ContiguousParameters, TellWhatMovedWhich) {
+// The validity check: data moved, gradient moved, gradient missing. SpeedTorch's own test is `weight + 4`.
+TEST(ContiguousParameters, ErrorsSayWhatMovedWhichParameter) {
   auto module = TwoLayers();
   ContiguousParameters flat({named(module->named_parameters())});
   const auto invalid = [&](const char* what) {
@@ -373,8 +374,8 @@ TEST(ContiguousParameters, TellWhatMovedWhich) {
   invalid("first was [5, 3] with strides [3, 1] and is [3, 5] with strides [5, 1]");
 }
 
-// The same memory and the same sizes, and yet other elements.
-TEST(ContiguousParameters, TellThatStridesChanged) {
+// Same memory and sizes, but other strides.
+TEST(ContiguousParameters, ErrorsSayThatStridesChanged) {
   at::Tensor square = parameter({3, 3});
   const ContiguousParameters flat(Tensors{square});
   square.set_data(square.detach().t());
@@ -383,7 +384,7 @@ TEST(ContiguousParameters, TellThatStridesChanged) {
               HasSubstr("is [3, 3] with strides [1, 3]; rebuild()"));
 }
 
-TEST(ContiguousParameters, AskWhetherTheyAreValidWithoutThrowing) {
+TEST(ContiguousParameters, ValidityCheckNeverThrows) {
   auto one = parameter({3});
   const ContiguousParameters flat(Tensors{one});
   one.set_data(at::zeros({0}));
@@ -392,7 +393,7 @@ TEST(ContiguousParameters, AskWhetherTheyAreValidWithoutThrowing) {
   static_assert(noexcept(flat.buffer_is_valid()));
 }
 
-TEST(ContiguousParameters, MayBeRebuiltAgainAndAgain) {
+TEST(ContiguousParameters, RebuildMayBeRepeated) {
   const auto given = random_parameters(4);
   const auto before = copies(given);
   ContiguousParameters flat(given);
@@ -402,7 +403,7 @@ TEST(ContiguousParameters, MayBeRebuiltAgainAndAgain) {
   EXPECT_EQ(most_ulps(given, before, before), 0);
 }
 
-TEST(ContiguousParameters, StayUnusedThroughARebuild) {
+TEST(ContiguousParameters, RebuildKeepsGradientsUnused) {
   const auto used = parameter({3});
   const auto unused = parameter({4});
   ContiguousOptimizer optimizer(Tensors{used, unused}, SGDOptions{.lr = 1, .weight_decay = 0.5});
@@ -422,8 +423,8 @@ TEST(ContiguousParameters, StayUnusedThroughARebuild) {
   EXPECT_FALSE(optimizer.parameters().used(1));
 }
 
-// A stock optimizer's checkpoint: flat states become those of each parameter, and flat again.
-TEST(ContiguousParameters, SplitAndJoinStatesOfAStockOptimizer) {
+// Converts a stock optimizer's flat states to one tensor per parameter, and back.
+TEST(ContiguousParameters, SplitAndJoinConvertStatesOfAStockOptimizer) {
   auto ours = random_parameters(5);
   ours[4].set_requires_grad(false);
   const auto theirs = copies(ours);
@@ -461,7 +462,7 @@ TEST(ContiguousParameters, SplitAndJoinStatesOfAStockOptimizer) {
   EXPECT_THAT(refusal([&] { (void)flat.join(wanted); }), HasSubstr("11 tensors were given; there are 12"));
 }
 
-TEST(ContiguousParameters, SplitAndJoinEachBufferInAnyDtype) {
+TEST(ContiguousParameters, SplitAndJoinAcceptAnyDtypePerBuffer) {
   const Tensors given = {parameter({3}), parameter({2, 2}, at::kBFloat16), parameter({5})};
   const ContiguousParameters flat(given);
   Tensors states;
@@ -473,7 +474,7 @@ TEST(ContiguousParameters, SplitAndJoinEachBufferInAnyDtype) {
   EXPECT_EQ(most_ulps(flat.split(joined), states, states), 0);
 }
 
-/// Makes an optimizer of LibTorch's, or ours.
+/// Creates an optimizer of LibTorch, or ours.
 struct Pair {
   std::string name;
   UpdateOptions ours;
@@ -525,7 +526,7 @@ void follow(const Pair& pair, int steps, unsigned seed) {
   EXPECT_LE(most_ulps(ours, theirs, largest), allowed) << pair.name << ", " << steps << " steps";
 }
 
-// 0 where ATen takes the same path, else 2 units in the last place a step.
+// Tolerance: 0 if ATen takes the same path, else 2 units in the last place per step.
 TEST(ContiguousOptimizer, StepsAsLibTorchDoesTensorByTensor) {
   for (const auto& pair : pairs()) {
     for (unsigned seed = 0; seed < 4; ++seed) {
@@ -535,8 +536,8 @@ TEST(ContiguousOptimizer, StepsAsLibTorchDoesTensorByTensor) {
   }
 }
 
-// What the default of zero_grad() does since LibTorch 1.7: gradients are none, backward makes new ones.
-TEST(ContiguousOptimizer, SurvivesGradientsThatAreSetToNone) {
+// The default of zero_grad() since LibTorch 1.7: gradients become none, and backward creates new ones.
+TEST(ContiguousOptimizer, StepReattachesGradientsThatWereSetToNone) {
   const auto ours = random_parameters(2);
   const auto theirs = copies(ours);
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 0.1, .momentum = 0.9});
@@ -553,10 +554,10 @@ TEST(ContiguousOptimizer, SurvivesGradientsThatAreSetToNone) {
   EXPECT_LE(most_ulps(ours, theirs, theirs), fuses() ? 0 : 30);
 }
 
-TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
+TEST(ContiguousOptimizer, OptionRefusesGradientsThatWereSetToNone) {
   const Tensors ours = {parameter({3})};
   ContiguousOptimizer optimizer({ParameterGroup{ours, {"head.bias"}}}, AdamOptions{},
-                                {.buffers = {.stray_gradient = StrayGradient::refuse}});
+                                {.buffers = {.detached_gradient = DetachedGradient::refuse}});
   const auto before = copies(ours);
   torch::optim::SGD(ours, torch::optim::SGDOptions(1)).zero_grad();
   EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("the gradient of head.bias is none"));
@@ -569,8 +570,8 @@ TEST(ContiguousOptimizer, RefusesGradientsThatAreSetToNoneWhereAsked) {
   EXPECT_TRUE(optimizer.step());
 }
 
-// What was in the buffer before a gradient was set to none is no gradient.
-TEST(ContiguousOptimizer, TakesNoneAsZeroWhereAskedWhateverWasThere) {
+// Values left in the buffer from before the gradient was set to none do not count.
+TEST(ContiguousOptimizer, OptionTreatsNoneAsZero) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1}, {.unused = Unused::zero});
   for (const auto& one : ours) one.grad().fill_(1);
@@ -584,7 +585,7 @@ TEST(ContiguousOptimizer, TakesNoneAsZeroWhereAskedWhateverWasThere) {
   EXPECT_NEAR(optimizer.gradient_norm(), std::sqrt(12.0), 1e-12);
 }
 
-TEST(ContiguousParameters, AreNotUsedByClipping) {
+TEST(ContiguousParameters, ClippingDoesNotCountAsUse) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousParameters flat(ours);
   ours[0].grad().fill_(10);
@@ -595,8 +596,8 @@ TEST(ContiguousParameters, AreNotUsedByClipping) {
   EXPECT_TRUE(ours[0].grad().equal(at::full({3}, 0.1F)));
 }
 
-// An optimizer of LibTorch's on the buffers, as the seed has it.
-TEST(ContiguousParameters, TrainByAStockOptimizerOnTheBuffers) {
+// A LibTorch optimizer on the buffers, as in SpeedTorch.
+TEST(ContiguousParameters, StockOptimizerTrainsTheBuffers) {
   const auto ours = random_parameters(3);
   const auto theirs = copies(ours);
   ContiguousParameters flat(ours);
@@ -619,7 +620,7 @@ TEST(ContiguousParameters, TrainByAStockOptimizerOnTheBuffers) {
                     HasSubstr("Call zero_grad() of the contiguous parameters")));
 }
 
-TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
+TEST(ContiguousOptimizer, StepSkipsUnusedParametersOrTreatsThemAsZero) {
   const std::vector<bool> unused = {false, true, false, true};
   for (const bool skip : {true, false}) {
     const Tensors ours = {parameter({4}), parameter({5}), parameter({6}), parameter({2, 2})};
@@ -643,8 +644,8 @@ TEST(ContiguousOptimizer, SkipsUnusedParametersOrTakesThemAsZero) {
   }
 }
 
-// Neighbours of different numbers of steps are not one run: the first step of Adam is one of lr.
-TEST(ContiguousOptimizer, CountsTheStepsOfEachParameter) {
+// Neighbours with different step counts are separate runs: the first step of Adam has length lr.
+TEST(ContiguousOptimizer, StepsAreCountedPerParameter) {
   const Tensors ours = {parameter({3}), parameter({4})};
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.125});
   ours[0].grad().fill_(1);
@@ -658,7 +659,7 @@ TEST(ContiguousOptimizer, CountsTheStepsOfEachParameter) {
   EXPECT_EQ(optimizer.state()[1].steps, 1);
 }
 
-TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
+TEST(ContiguousOptimizer, WriteToTheBufferUsesAllParameters) {
   const auto one = parameter({3});
   ContiguousOptimizer optimizer(Tensors{one}, SGDOptions{.lr = 1});
   const auto before = one.detach().clone();
@@ -674,8 +675,8 @@ TEST(ContiguousOptimizer, TakesWhatIsWrittenToTheWholeBufferAsUsed) {
   EXPECT_EQ(one[0].item<float>(), before[0].item<float>() - 2);
 }
 
-// What was marked of the whole buffer was of gradients that are gone.
-TEST(ContiguousOptimizer, ForgetsWhatWasWrittenToTheWholeBufferWithItsGradients) {
+// A write to the whole buffer concerned gradients that no longer exist.
+TEST(ContiguousOptimizer, ZeroGradEndsTheUseOfABufferWrite) {
   for (const bool by_pointer : {false, true}) {
     const auto used = parameter({3});
     const auto unused = parameter({4});
@@ -695,8 +696,8 @@ TEST(ContiguousOptimizer, ForgetsWhatWasWrittenToTheWholeBufferWithItsGradients)
   }
 }
 
-// A collective on the buffer is of what lies in it.
-TEST(ContiguousParameters, RefuseAWriteThatMissedTheGradients) {
+// A collective operation on the buffer processes only what lies in it.
+TEST(ContiguousParameters, RawWriteThatMissedAGradientIsRefused) {
   const auto one = parameter({3});
   ContiguousParameters flat(Tensors{one});
   one.mutable_grad() = at::ones({3});
@@ -745,7 +746,7 @@ TEST(ContiguousOptimizer, StepsGroupsByTheirOwnOptions) {
   EXPECT_THAT(refusal([&] { optimizer.set_options(2, SGDOptions{}); }), HasSubstr("there is no group 2"));
 }
 
-TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
+TEST(ContiguousOptimizer, TrainingContinuesAfterCastAndLoad) {
   auto ours = TwoLayers();
   auto theirs = TwoLayers();
   theirs->first.set_data(ours->first.detach().clone());
@@ -767,7 +768,8 @@ TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
     }
   };
   steps(at::kFloat);
-  // LibTorch's momentum stays float32 after a cast, where adding float64 to it loses: so its is cast by hand.
+  // LibTorch's momentum stays float32 after a cast, and adding float64 to it loses bits, so the reference
+  // casts it by hand.
   ours->to(at::kDouble);
   EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("first was cast from Float to Double"));
   optimizer.rebuild();
@@ -794,7 +796,7 @@ TEST(ContiguousOptimizer, GoesOnAfterACastAndALoad) {
   EXPECT_GT(most_ulps(ours->parameters(), begin, begin), 0);
 }
 
-TEST(ContiguousOptimizer, LeavesClonesAndFilesOfTheModuleOnTheirOwn) {
+TEST(ContiguousOptimizer, ClonesAndFilesOfTheModuleAreIndependent) {
   auto module = std::make_shared<Cloned>();
   ContiguousOptimizer optimizer(module->parameters(), SGDOptions{.lr = 1});
   const auto copy = std::dynamic_pointer_cast<Cloned>(module->clone());
@@ -811,7 +813,7 @@ TEST(ContiguousOptimizer, LeavesClonesAndFilesOfTheModuleOnTheirOwn) {
   EXPECT_TRUE(read->weight.equal(at::ones({4, 4})));
 }
 
-TEST(ContiguousParameters, ClipAsLibTorchDoes) {
+TEST(ContiguousParameters, ClippingEqualsLibTorchs) {
   for (const double most : {0.5, 1e6}) {
     const auto ours = random_parameters(8);
     const auto theirs = copies(ours);
@@ -830,7 +832,7 @@ TEST(ContiguousParameters, ClipAsLibTorchDoes) {
   }
 }
 
-TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
+TEST(ContiguousOptimizer, OnePassClipsStepsAndZerosAsThreeDo) {
   const Tensors mixed = {parameter({40}), parameter({9, 9}, at::kDouble), parameter({500})};
   const auto apart = copies(mixed);
   const auto together = copies(mixed);
@@ -850,8 +852,8 @@ TEST(ContiguousOptimizer, ClipsStepsAndZerosInOnePassAsInThree) {
   EXPECT_GT(most_ulps(together, mixed, mixed), 0);
 }
 
-// Unscale, then by value, then by norm: as torch's functions one after the other.
-TEST(ContiguousOptimizer, ClipsByValueAndByNormInOnePass) {
+// Order: unscale, clip by value, clip by norm, as torch's functions in sequence.
+TEST(ContiguousOptimizer, OnePassClipsByValueAndByNorm) {
   const auto ours = random_parameters(11);
   const auto theirs = copies(ours);
   ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 0.5});
@@ -867,7 +869,7 @@ TEST(ContiguousOptimizer, ClipsByValueAndByNormInOnePass) {
   for (std::size_t k = 0; k < ours.size(); ++k) EXPECT_TRUE(ours[k].allclose(theirs[k], 1e-6, 1e-7)) << k;
 }
 
-TEST(ContiguousOptimizer, RefusesLimitsThatAreNone) {
+TEST(ContiguousOptimizer, InvalidClippingLimitsAreRefused) {
   ContiguousOptimizer optimizer(Tensors{parameter({2})}, SGDOptions{});
   EXPECT_THAT(refusal([&] { optimizer.step({.max_norm = -1.0}); }), HasSubstr("max_norm is -1"));
   EXPECT_THAT(refusal([&] { optimizer.step({.max_value = NAN}); }), HasSubstr("max_value is nan"));
@@ -875,7 +877,7 @@ TEST(ContiguousOptimizer, RefusesLimitsThatAreNone) {
   EXPECT_THAT(refusal([&] { optimizer.parameters().clip_grad_norm(NAN); }), HasSubstr("max_norm is nan"));
 }
 
-TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
+TEST(ContiguousOptimizer, StepUnscalesAndSkipsNonFiniteGradients) {
   const Tensors ours = {parameter({5}), parameter({3})};
   const auto plain = copies(ours);
   const auto start = copies(ours);
@@ -900,8 +902,8 @@ TEST(ContiguousOptimizer, UnscalesAndSkipsWhatIsNotFinite) {
               HasSubstr("found_inf is Float [2]"));
 }
 
-// The limit makes an infinite gradient finite, and the norm with it.
-TEST(ContiguousOptimizer, SkipsWhatIsNotFiniteBehindALimit) {
+// Clamping makes an infinite gradient, and hence the norm, finite.
+TEST(ContiguousOptimizer, StepSkipsNonFiniteGradientsThatClampingHides) {
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     const Tensors ours = {parameter({5}, dtype), parameter({3}, dtype)};
     ours[0].detach().fill_(-1.25);  // a step of 1 is exact in each dtype
@@ -916,10 +918,10 @@ TEST(ContiguousOptimizer, SkipsWhatIsNotFiniteBehindALimit) {
   }
 }
 
-TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
+TEST(ContiguousOptimizer, PaddingStaysZero) {
   const Tensors ours = {parameter({3}), parameter({70})};
   const auto theirs = copies(ours);
-  // Without an eps, 0 / 0 is computed where no parameter lies.
+  // Without eps, the padding computes 0 / 0.
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1, .eps = 0, .weight_decay = 0.1});
   add_gradients(ours, theirs, 1);
   optimizer.step({.max_norm = 1});
@@ -929,7 +931,7 @@ TEST(ContiguousOptimizer, HoldsThePaddingAtZero) {
   EXPECT_NEAR(data.detach().abs().sum().item<double>(), sum, 1e-4);
 }
 
-TEST(ContiguousOptimizer, HoldsThePaddingAtZeroAfterANormThatIsNoNumber) {
+TEST(ContiguousOptimizer, PaddingStaysZeroAfterANaNNorm) {
   const Tensors ours = {parameter({3})};
   ContiguousOptimizer optimizer(ours, AdamOptions{.lr = 0.1});
   ours[0].grad().fill_(NAN);
@@ -941,7 +943,7 @@ TEST(ContiguousOptimizer, HoldsThePaddingAtZeroAfterANormThatIsNoNumber) {
   EXPECT_EQ(optimizer.parameters().buckets()[0].data.slice(0, 3).abs().sum().item<float>(), 0);
 }
 
-/// LARS: a step as long as the norm of the parameter allows. And what only looks like one: sign descent.
+/// LARS limits a step by the norm of the parameter. Sign descent only looks similar.
 std::function<void()> lars(Tensors parameters) {
   return [parameters = std::move(parameters)] {
     const at::NoGradGuard no_grad;
@@ -956,8 +958,9 @@ std::function<void()> sign_descent(Tensors parameters) {
 }
 
 TEST(CheckElementwise, RefusesOptimizersThatLookAtShapes) {
-  EXPECT_THAT(refusal([] { check_elementwise("LARS", lars); }),
-              AllOf(HasSubstr("LARS looks at"), HasSubstr("original() instead of contiguous()")));
+  EXPECT_THAT(
+      refusal([] { check_elementwise("LARS", lars); }),
+      AllOf(HasSubstr("LARS depends on the shapes"), HasSubstr("original() instead of contiguous()")));
   EXPECT_NO_THROW(check_elementwise("sign descent", sign_descent));
   EXPECT_NO_THROW(check_elementwise("Adam", [](Tensors parameters) -> std::function<void()> {
     const auto adam =
@@ -965,7 +968,7 @@ TEST(CheckElementwise, RefusesOptimizersThatLookAtShapes) {
     return [adam] { adam->step(); };
   }));
   EXPECT_THAT(refusal([] { ContiguousOptimizer(Tensors{}, SparseAdamOptions{}); }),
-              HasSubstr("that is SparseRows"));
+              HasSubstr("use SparseRows for that"));
 }
 
 TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
@@ -976,7 +979,7 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
     ContiguousOptimizer optimizer(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
     torch::optim::SGD reference(masters, torch::optim::SGDOptions(1e-4).momentum(0.9));
     for (unsigned step = 0; step < 50; ++step) {
-      if (step == 25) {  // somebody writes a parameter: its master follows
+      if (step == 25) {  // a write to a parameter: its master follows
         const at::NoGradGuard no_grad;
         at::Tensor(ours[1]).mul_(2);
         masters[1].copy_(ours[1]);
@@ -1011,7 +1014,7 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
       optimizer.step();
       EXPECT_EQ(most_ulps(ours, doubled, doubled), 0);
     }
-    // A master that its parameter is no longer the rounding of is not kept.
+    // A master whose rounding is no longer its parameter is dropped.
     const auto state = optimizer.state();
     ASSERT_EQ(state[0].tensors.back().first, "master");
     EXPECT_EQ(state[0].tensors.back().second.scalar_type(), at::kFloat);
@@ -1022,8 +1025,8 @@ TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
   }
 }
 
-// A checkpoint's master of other parameters would bring those back.
-TEST(ContiguousOptimizer, TakesMastersOfItsParametersOnly) {
+// A checkpoint's master of other parameters would restore those.
+TEST(ContiguousOptimizer, MasterOfAnotherParameterIsIgnored) {
   const Tensors ours = {parameter({6}, at::kBFloat16)};
   ContiguousOptimizer first(ours, SGDOptions{.lr = 1e-4, .momentum = 0.9});
   ours[0].grad().fill_(1);
@@ -1040,7 +1043,7 @@ TEST(ContiguousOptimizer, TakesMastersOfItsParametersOnly) {
   EXPECT_TRUE(third.state()[0].tensors.front().second.equal(kept[0].tensors.front().second));
 }
 
-TEST(ContiguousOptimizer, TellsAutogradThatParametersChanged) {
+TEST(ContiguousOptimizer, StepIncrementsParameterVersions) {
   const auto one = parameter({3});
   ContiguousOptimizer optimizer(Tensors{one}, SGDOptions{.lr = 1});
   const auto loss = one.pow(2).sum();
@@ -1049,7 +1052,7 @@ TEST(ContiguousOptimizer, TellsAutogradThatParametersChanged) {
   EXPECT_THROW(loss.backward(), c10::Error);
 }
 
-TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
+TEST(ContiguousOptimizer, StateIsRestored) {
   const auto ours = random_parameters(10);
   const auto theirs = copies(ours);
   ContiguousOptimizer first(ours, RMSpropOptions{.momentum = 0.9, .centered = true});
@@ -1075,8 +1078,9 @@ TEST(ContiguousOptimizer, TakesItsStateUpAgain) {
   EXPECT_THAT(refusal([&] { second.set_state(wrong); }), HasSubstr("states of 11 parameters"));
 }
 
-// A file has groups with their own options, nothing of frozen ones, and masters of half precision.
-TEST(ContiguousOptimizer, GoesOnFromAFileOfGroupsAndMasters) {
+// A file contains groups with their own options, no state of frozen parameters, and masters of half
+// precision.
+TEST(ContiguousOptimizer, TrainingResumesFromAFileOfGroupsAndMasters) {
   const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_groups").string();
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     auto ours = random_parameters(11);
@@ -1113,7 +1117,7 @@ TEST(ContiguousOptimizer, GoesOnFromAFileOfGroupsAndMasters) {
   }
 }
 
-TEST(ContiguousOptimizer, IsAsItWasWhereAFileIsRefused) {
+TEST(ContiguousOptimizer, RefusedFileChangesNothing) {
   const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_state").string();
   const Tensors ours = {parameter({3})};
   const Tensors others = {parameter({4})};

@@ -1,5 +1,5 @@
-/// The fuzz target of what every checkpoint passes first: any bytes are a whole archive, whose entries have
-/// their checksums, or there is a FileError that names the file.
+/// The fuzz target of the check that every checkpoint passes first. Any bytes are either a whole archive
+/// whose entries match their checksums, or a FileError that names the file.
 #include "speedtorch/files/archive.h"
 #include "tests/fuzz.h"
 

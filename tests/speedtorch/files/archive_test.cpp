@@ -1,4 +1,4 @@
-/// Files of torch's formats, damaged in every way that a disk or a copy does it.
+/// Files of torch's formats with every damage that a disk or a copy may cause.
 #include "speedtorch/files/archive.h"
 
 #include <ATen/ATen.h>
@@ -33,7 +33,7 @@ class Archives : public testing::Test {
   static void write(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
-  /// A file by that name with one tensor, whose bytes are all different from what surrounds them.
+  /// A file of that name with one tensor, whose bytes all differ from those around them.
   [[nodiscard]] std::string saved_table() const {
     save_torch(Table::from_array(at::arange(300, at::kInt).view({100, 3}).add(0x5A5A0000)), path("table.pt"));
     return stbench::test::content_of(path("table.pt"));
@@ -96,7 +96,8 @@ TEST_F(TrainedOptimizer, FindsEachFlippedBitOfAStateAndChangesNothing) {
   optimizer.load(path("adam.pt"));
 }
 
-/// Bytes overwritten anywhere, cut off, or doubled: a FileError or the same numbers, and never another error.
+/// Overwrites, cuts off or doubles bytes anywhere: the result is a FileError or the same numbers, never
+/// another error.
 TEST_F(TrainedOptimizer, NeverThrowsAnUntypedError) {
   auto optimizer = trained();
   optimizer.save(path("adam.pt"));
@@ -134,7 +135,7 @@ TEST_F(TrainedOptimizer, NeverThrowsAnUntypedError) {
   EXPECT_GT(refused, 200);
 }
 
-/// A directory that says an entry has 1.7 GB, under a limit that such an allocation does not pass.
+/// A directory that claims 1.7 GB for an entry, under a limit that forbids such an allocation.
 TEST_F(Archives, SizesThatTheFileCannotHoldAreRefusedBeforeTheyAreAllocated) {
   auto damaged = saved_table();
   const std::string entry("PK\x01\x02");
@@ -153,8 +154,8 @@ TEST_F(Archives, SizesThatTheFileCannotHoldAreRefusedBeforeTheyAreAllocated) {
               AllOf(HasSubstr("its entry 'archive/data.pkl'"), HasSubstr("1711276032 bytes")));
 }
 
-/// Python's own files, with its checksums and without.
-TEST_F(Archives, OfPythonAreReadWithAndWithoutChecksums) {
+/// Python's own files, with checksums and without.
+TEST_F(Archives, ReadsPythonsArchivesWithAndWithoutChecksums) {
   if (std::string_view(STBENCH_PYTHON).empty())
     GTEST_SKIP() << "STBENCH_PYTHON is not set (a Python with torch)";
   const auto script = folder_.write("script.py",

@@ -1,4 +1,4 @@
-/// Files taken out of memory, for tests.
+/// Evicts files from memory, for tests.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace speedtorch::test {
 
-/// The share that stays of an evicted file. Pages that another processor has on its way into the cache do not
-/// leave at the first word: evicted again for 2 s.
+/// The resident share of a file after eviction. Pages that another processor is adding to the cache survive a
+/// first attempt, so it evicts again for 2 s.
 inline double evicted(const Memory& memory) {
   for (int attempt = 0;; ++attempt) {
     evict({memory.data(), memory.bytes(), memory.file_fd()});

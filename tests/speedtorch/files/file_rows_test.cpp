@@ -36,13 +36,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// Of a byte anywhere in any test's file: a function of its position, so that no content need be kept.
+/// A byte of any test's file as a function of its position, so that no content need be stored.
 std::byte byte_at(std::int64_t position) {
   auto x = static_cast<std::uint64_t>(position) * 0x9E3779B97F4A7C15ULL;
   return static_cast<std::byte>((x ^ (x >> 29)) >> 7);
 }
 
-/// An unnamed file on a disk, empty.
+/// An empty unnamed file on a disk.
 Descriptor empty_file() {
   const int fd = ::open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   EXPECT_GE(fd, 0) << std::strerror(errno);
@@ -55,13 +55,13 @@ void write_bytes(int fd, std::int64_t begin, std::int64_t end) {
   ASSERT_EQ(::pwrite(fd, bytes.data(), bytes.size(), begin), std::ssize(bytes));
 }
 
-/// Takes the file's pages out of memory. Waits for the disk first: dirty pages stay. On a busy machine those
-/// that another processor has on its way into the cache stay at the first word, too.
+/// Evicts the file's pages. Waits for the disk first, because dirty pages stay. On a busy machine, pages that
+/// another processor is adding to the cache survive a first attempt.
 void make_cold(int fd) {
   struct stat file {};
   ASSERT_EQ(::fstat(fd, &file), 0);
   if (file.st_size == 0) return;
-  ASSERT_EQ(::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);  // the kernel reads nothing ahead then
+  ASSERT_EQ(::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);  // then the kernel reads nothing ahead
   const FileMapping mapping(fd, file.st_size, PROT_READ);
   for (int attempt = 0; attempt < 200; ++attempt) {
     ASSERT_EQ(::fdatasync(fd), 0);
@@ -71,7 +71,7 @@ void make_cold(int fd) {
   }
 }
 
-/// How many rows of `out` are not the file's, one byte at a time.
+/// The number of rows of `out` that differ from the file's, compared byte by byte.
 std::int64_t wrong_rows(const FileTable& table, const at::Tensor& index, const at::Tensor& out) {
   const auto rows = index.to(at::kLong);
   const auto* bytes = static_cast<const std::byte*>(out.const_data_ptr());
@@ -99,7 +99,7 @@ struct Way {
 
 std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 
-/// Whether a forced engine can be had here; only io_uring can be missing.
+/// True if the engine is available; only io_uring can be missing.
 bool is_here(FileEngine engine) {
   std::string why;
   return engine != FileEngine::io_uring || make_ring_reader(1, why) != nullptr;
@@ -111,7 +111,7 @@ class FileRowsOfEveryWay : public testing::TestWithParam<Way> {
     if (!is_here(GetParam().options.engine)) GTEST_SKIP() << "no io_uring in this program or system";
   }
 
-  /// Gathers and compares with the function that the file was written by; cold rows must have been read.
+  /// Gathers and compares with the function that wrote the file. Cold rows must have been read.
   void expect_rows(const FileTable& table, const at::Tensor& index) {
     const bool cold = GetParam().cold && index.numel() > 0;
     if (cold) make_cold(table.fd);
@@ -257,18 +257,19 @@ TEST(FileRowsTest, WarmRowsAreCopiedAndColdOnesRead) {
   auto out = poisoned(500, width);
   rows.gather(index, out);
   EXPECT_TRUE(rows.last().copied);
-  // What the mapping has touched stays: so the cold one is another object, whose mapping is not touched yet.
+  // The mapping keeps what it has touched resident, so the cold reader is another object with an untouched
+  // mapping.
   const auto other = empty_file();
   write_bytes(other.get(), 0, count * width);
   FileRows cold({other.get(), 0, count, width});
   make_cold(other.get());
   cold.gather(index, out);
   EXPECT_FALSE(cold.last().copied);
-  cold.gather(index, out);  // the reads have left their pages
+  cold.gather(index, out);  // the reads have left their pages resident
   EXPECT_TRUE(cold.last().copied);
 }
 
-/// The question whether a page is there must not bring it, as a read does that need not even wait.
+/// Asking for a page's residency must not fetch it, as a read does even if it need not wait.
 TEST(FileRowsTest, RowsAskedForOneByOneAreReadOnceEach) {
   constexpr std::int64_t count = 2000, width = 4096;
   const auto file = empty_file();
@@ -284,7 +285,7 @@ TEST(FileRowsTest, RowsAskedForOneByOneAreReadOnceEach) {
   }
 }
 
-/// Whose pages mincore does not tell of.
+/// mincore says nothing about the pages of another owner's file.
 TEST(FileRowsTest, BringsRowsOfAnotherOwnersFile) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives a file away";
   constexpr std::int64_t count = 20'000, width = 512;
@@ -337,7 +338,7 @@ TEST(FileRowsTest, FillsTensorsOfAnyDtypeAndTellsAutograd) {
   EXPECT_TRUE(at::equal(tracked, out));
 }
 
-TEST(FileRowsTest, RefusesWhatDoesNotFit) {
+TEST(FileRowsTest, RefusesOperandsThatDoNotFit) {
   const auto file = empty_file();
   write_bytes(file.get(), 0, 100 * 32);
   const auto make = [&](FileTable table, FileRowsOptions options = {}) {
@@ -353,7 +354,7 @@ TEST(FileRowsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(make({fd, 0, 10, 32}, {.depth = 0}), ThrowsMessage<ShapeError>(HasSubstr("a depth of 0")));
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  EXPECT_THAT(make({ends[0], 0, 10, 32}), ThrowsMessage<FileError>(HasSubstr("no regular file")));
+  EXPECT_THAT(make({ends[0], 0, 10, 32}), ThrowsMessage<FileError>(HasSubstr("not a regular file")));
   ::close(ends[0]), ::close(ends[1]);
 
   FileRows rows({fd, 0, 100, 32});
@@ -366,8 +367,8 @@ TEST(FileRowsTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(at::equal(out, poisoned(2, 32)));
 }
 
-/// A read that fails: the descriptor is open for writing only, which fstat does not mind.
-TEST(FileRowsTest, AReadThatFailsIsAnErrorWithTheSystemsWords) {
+/// The read fails because the descriptor is write-only, which fstat allows.
+TEST(FileRowsTest, AFailedReadIsAnErrorWithTheSystemsMessage) {
   const auto file = empty_file();
   write_bytes(file.get(), 0, 1000 * 512);
   const auto path = "/proc/self/fd/" + std::to_string(file.get());
@@ -384,7 +385,7 @@ TEST(FileRowsTest, AReadThatFailsIsAnErrorWithTheSystemsWords) {
   }
 }
 
-/// Shrunk after the check: what a reader does where the file ends in the middle of a plan.
+/// The file is shrunk after the check, so that it ends in the middle of a plan.
 TEST(FileReadsTest, AReadBeyondTheEndIsAnErrorAndTheReaderGoesOn) {
   const auto file = empty_file();
   write_bytes(file.get(), 0, 1000 * 512 - 7);
@@ -408,8 +409,7 @@ TEST(FileReadsTest, AReadBeyondTheEndIsAnErrorAndTheReaderGoesOn) {
   }
 }
 
-/// The plan, against its promises: every entry in exactly one read that holds its row, each row in one read
-/// only.
+/// Checks that every entry is in exactly one read that contains its row, and each row in one read only.
 TEST(FileReadsTest, APlanReadsEachRowOnceAndNoMorePagesThanItsRowsHave) {
   std::mt19937_64 random(7);
   for (const std::int64_t width : {1, 60, 512, 4096, 5000, 20'000, 70'000}) {
@@ -433,7 +433,7 @@ TEST(FileReadsTest, APlanReadsEachRowOnceAndNoMorePagesThanItsRowsHave) {
           const auto begin = 136 + row * width;
           EXPECT_GE(begin, read.offset);
           EXPECT_LE(begin + width, end);
-          EXPECT_LE(begin / 4096, page + 1);  // no page in between that nobody named
+          EXPECT_LE(begin / 4096, page + 1);  // no page in between that no row needs
           page = (begin + width - 1) / 4096;
         }
       }
@@ -450,7 +450,7 @@ TEST(FileReadsTest, NeighboursShareAReadAndOthersDoNot) {
   };
   EXPECT_EQ(reads({0, 7}), 1U);     // the same page
   EXPECT_EQ(reads({0, 15}), 1U);    // the next page
-  EXPECT_EQ(reads({0, 16}), 2U);    // the one behind it
+  EXPECT_EQ(reads({0, 16}), 2U);    // the page after that
   EXPECT_EQ(reads({3, 3, 3}), 1U);  // one row
   EXPECT_EQ(reads({0, 16, 0, 16}), 2U);
   std::vector<std::int64_t> all(1000);
@@ -458,7 +458,7 @@ TEST(FileReadsTest, NeighboursShareAReadAndOthersDoNot) {
   EXPECT_EQ(reads(all), (1000U * 512 + most_joined_bytes - 1) / most_joined_bytes);
 }
 
-/// Takes a system call away from this process for good, as container runtimes do: it fails with EPERM.
+/// Forbids this process a system call for good, as container runtimes do: it fails with EPERM.
 void take_away(std::uint32_t system_call) {
   sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
@@ -470,7 +470,7 @@ void take_away(std::uint32_t system_call) {
     std::_Exit(3);
 }
 
-/// In a child process that has no io_uring.
+/// In a child process without io_uring.
 void gather_without_io_uring(int fd) {
   take_away(SYS_io_uring_setup);
   at::set_num_threads(1);  // the pool's threads were not forked
@@ -489,7 +489,7 @@ void gather_without_io_uring(int fd) {
   std::_Exit(2);
 }
 
-/// In a child process that cannot ask which pages are in memory.
+/// In a child process that cannot query residency.
 void gather_without_mincore(int fd) {
   take_away(SYS_mincore);
   const FileTable table{fd, 0, 1000, 512};
@@ -508,7 +508,7 @@ TEST(FileRowsDeathTest, ReadsWhereTheSystemDoesNotSayWhatIsInMemory) {
   EXPECT_EXIT(gather_without_mincore(file.get()), testing::ExitedWithCode(0), "");
 }
 
-TEST(FileRows, OfNoBytesAreGatheredAndChecked) {
+TEST(FileRows, RowsOfNoBytesAreGatheredAndChecked) {
   const auto file = empty_file();
   FileRows rows({file.get(), 0, 5, 0});
   auto none = at::empty({0, 0}), two = at::empty({2, 0});

@@ -1,6 +1,6 @@
-/// What a crash leaves of a mapped file. kill -9: a writer is killed at random moments, and what is in its
-/// file is held against a ledger of its completed flushes. Power failure: msync() is replaced by one that
-/// keeps what a disk would have, and between two flushes the disk has any mix of old and new sectors.
+/// What a mapped file contains after a crash. For kill -9, a writer is killed at random moments and its file
+/// is compared with a log of its completed flushes. For a power failure, msync() is replaced by one that
+/// keeps what a disk would have: between two flushes the disk has any mix of old and new sectors.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fcntl.h>
@@ -25,11 +25,11 @@
 namespace {
 
 using MsyncCall = std::pair<std::byte*, std::size_t>;
-std::function<int(MsyncCall)> on_msync;  ///< what a test makes of it; -1: it fails with EIO
+std::function<int(MsyncCall)> on_msync;  ///< the test's answer; -1: it fails with EIO
 
 }  // namespace
 
-/// Instead of the C library's, for this program.
+/// Replaces the C library's function in this program.
 extern "C" int msync(void* address, std::size_t length, int flags) {
   if (on_msync && on_msync({static_cast<std::byte*>(address), length}) != 0) {
     errno = EIO;
@@ -55,8 +55,8 @@ constexpr std::int64_t kWords = 100;  // 800 bytes: five rows share a page, and 
 constexpr std::int64_t kHeader = 4096;
 using Row = std::array<std::int64_t, kWords>;
 
-/// What a row holds after an epoch: its number, the epoch, and a checksum of both in each further word, so
-/// that a row that is half old or another's is seen.
+/// The content of a row after an epoch: its number, the epoch, and a checksum of both in each further word.
+/// So a row that is half old or another's is detected.
 Row row_of(std::int64_t row, std::int64_t epoch) {
   Row content{row, epoch};
   const auto key = key_of(7, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(epoch));
@@ -64,7 +64,7 @@ Row row_of(std::int64_t row, std::int64_t epoch) {
   return content;
 }
 
-/// What one epoch writes: a run of rows, or rows anywhere; distinct.
+/// The distinct rows that one epoch writes: a run of rows, or rows anywhere.
 struct Write {
   bool run;
   std::vector<std::int64_t> rows;
@@ -108,13 +108,14 @@ void create(const std::string& path) {
   });
 }
 
-/// What each row must hold: the epoch of its last flush, or anything while a later one is in flight.
+/// The required content of each row: the epoch of its last flush, or any content while a later one is in
+/// flight.
 class Expectation {
  public:
   void begin(const Write& write) { set(write, kAnything); }
   void done(const Write& write, std::int64_t epoch) { set(write, epoch); }
 
-  /// How many rows of the elements in `content` are not as they must be.
+  /// The number of wrong rows among the elements in `content`.
   [[nodiscard]] int broken(const char* content) const {
     int count = 0;
     for (std::size_t row = 0; row < epochs_.size(); ++row) {
@@ -136,8 +137,8 @@ class Expectation {
   std::vector<std::int64_t> epochs_ = std::vector<std::int64_t>(kRows, 0);
 };
 
-/// When to kill: at random within a span that follows the machine's speed, so that the moments that matter
-/// are met.
+/// When to kill: at random within a span that adapts to the machine's speed, so that the critical moments are
+/// hit.
 class Moment {
  public:
   [[nodiscard]] std::chrono::microseconds next() {
@@ -151,7 +152,7 @@ class Moment {
   double span_ = 50'000;
 };
 
-/// A child that runs `work` until it is killed, so long after it said that it is ready.
+/// A child that runs `work` until it is killed, this long after it reported ready.
 template <class Work>
 void run_and_kill(Work work, std::chrono::microseconds later) {
   std::array<int, 2> ready{};
@@ -181,7 +182,8 @@ class Ledger {
   explicit Ledger(const std::string& path)
       : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
 
-  /// Epoch `e` is about to be written as 2e, and flushed as 2e + 1. One write of 8 bytes: whole or absent.
+  /// Logs 2e before epoch `e` is written, and 2e + 1 once it is flushed. One write of 8 bytes: whole or
+  /// absent.
   void add(std::int64_t entry) const {
     if (::write(file_.get(), &entry, sizeof(entry)) != sizeof(entry) || ::fdatasync(file_.get()) != 0)
       throw std::runtime_error("the ledger cannot be written");
@@ -205,7 +207,7 @@ Expectation expectation_of(const std::vector<std::int64_t>& entries) {
   return expectation;
 }
 
-/// Two threads write each epoch's halves. LibTorch's own threads do not live on in a child.
+/// Two threads write each epoch's halves. LibTorch's own threads do not survive a fork.
 [[noreturn]] void write_for_ever(const std::string& path, const Ledger& ledger, std::int64_t epoch,
                                  const std::function<void()>& say_ready) {
   at::set_num_threads(1);
@@ -276,7 +278,7 @@ TEST(MappedFileCrash, ACreatorThatIsKilledLeavesAWholeFileOrNone) {
   EXPECT_LT(there, STBENCH_KILLS);
 }
 
-/// A disk that has what was synced, and of the rest any mix of old and new.
+/// A disk that has all synced data, and of the rest any mix of old and new.
 class PowerFailure : public testing::Test {
  protected:
   void SetUp() override {
@@ -296,7 +298,7 @@ class PowerFailure : public testing::Test {
   [[nodiscard]] std::size_t left(const std::byte* from) const {
     return disk_.size() - static_cast<std::size_t>(from - mapping());
   }
-  /// What a restart finds: each sector as it was last synced, or as it is now.
+  /// The content after a restart: each sector as last synced, or as it is now.
   [[nodiscard]] std::string after_failure(Random& random) const {
     std::string found = disk_;
     for (std::size_t sector = 0; sector < found.size(); sector += 512) {
@@ -343,7 +345,7 @@ TEST_F(PowerFailure, IsKeptOutByTheRowsPagesAndNoOthers) {
   }
 }
 
-TEST_F(PowerFailure, ThatTheDiskReportsIsAnError) {
+TEST_F(PowerFailure, IsAnErrorIfTheDiskReportsIt) {
   on_msync = [](MsyncCall) { return -1; };
   for (const auto& flush_it :
        {std::function<void()>([&] { file_->flush(); }), {[&] { file_->flush(3, 1); }}}) {

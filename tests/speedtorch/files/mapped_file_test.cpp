@@ -49,14 +49,14 @@ const std::vector<std::pair<std::string, at::ScalarType>> kKinds{{"bool", at::kB
                                                                  {"complex64", at::kComplexFloat},
                                                                  {"complex128", at::kComplexDouble}};
 
-/// 3 x 5 elements as tests/speedtorch/files/numpy_files.py has them.
+/// The 3 x 5 elements of tests/speedtorch/files/numpy_files.py.
 at::Tensor expected(at::ScalarType dtype) {
   const auto numbers = at::arange(15, at::kDouble).reshape({3, 5});
   if (dtype == at::kBool) return numbers.remainder(2).to(dtype);
   return c10::isComplexType(dtype) ? at::complex(numbers, 2 * numbers).to(dtype) : numbers.to(dtype);
 }
 
-/// By the bytes: LibTorch compares no uint16 to uint64.
+/// Compares bytes, because LibTorch does not compare uint16 to uint64.
 bool same(const at::Tensor& one, const at::Tensor& other) {
   return one.scalar_type() == other.scalar_type() && one.sizes() == other.sizes() &&
          std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) == 0;
@@ -67,7 +67,7 @@ class MappedFiles : public testing::Test {
   [[nodiscard]] std::string path(const std::string& name = "table.npy") const {
     return (folder_.path() / name).string();
   }
-  /// A file of 100 x 33 floats, element i being i.
+  /// A file of 100 x 33 floats, where element i is i.
   [[nodiscard]] std::string counted() const {
     MappedFile::create(path(), {100, 33}, at::kFloat, [](at::Tensor& array) {
       array.copy_(at::arange(3300).reshape({100, 33}));
@@ -103,10 +103,9 @@ TEST_F(MappedFiles, AreZerosUntilTheyAreFilled) {
   EXPECT_LE(made.st_blocks * 512, 16384) << "sparse: but for its header it has no blocks";
 }
 
-/// What makes it a table that may be larger than memory: reading two rows brings no more than what is around
-/// them.
+/// This makes it a table that may be larger than memory: reading two rows brings only the pages around them.
 TEST_F(MappedFiles, AreInMemoryOnlyWhereRowsWereRead) {
-  constexpr std::int64_t rows = 1 << 19;  // of 128 bytes: 64 MiB, more than two reads ahead
+  constexpr std::int64_t rows = 1 << 19;  // of 128 bytes: 64 MiB, more than two readaheads
   const Uniform numbers{0, 1, 3};
   const auto table = Table::filled({rows, 32}, at::kFloat, numbers, {.placement = Placement::mapped});
   const auto& memory = *table.memory();
@@ -138,7 +137,7 @@ TEST_F(MappedFiles, KeepEachDtypeAndShape) {
   }
 }
 
-TEST_F(MappedFiles, OfADtypeThatNumPyLacksAreRefused) {
+TEST_F(MappedFiles, RefuseDtypesThatNumPyLacks) {
   for (const auto dtype : {at::kComplexHalf, at::kFloat8_e4m3fn, at::kQInt8}) {
     EXPECT_THAT(message_of<NpyError>([&] { MappedFile::create(path(), {3}, dtype); }),
                 AllOf(StartsWith("'table.npy'"), HasSubstr(c10::toString(dtype))));
@@ -155,7 +154,7 @@ TEST_F(MappedFiles, AppearWhenTheyAreFilledAndNotBefore) {
   EXPECT_TRUE(MappedFile::open(path(), Access::read_only)->array().eq(7).all().item<bool>());
 }
 
-TEST_F(MappedFiles, WhoseFillFailsLeaveNothing) {
+TEST_F(MappedFiles, LeaveNothingIfTheFillFails) {
   at::Tensor kept;
   EXPECT_THROW(MappedFile::create(path(), {10, 4}, at::kInt,
                                   [&](at::Tensor& array) {
@@ -181,19 +180,20 @@ TEST_F(MappedFiles, NeverReplaceAnother) {
   EXPECT_THAT(names(), ElementsAre("table.npy"));
 }
 
-TEST_F(MappedFiles, ThatAreNotThereOrNoFilesAreRefused) {
+TEST_F(MappedFiles, RefuseMissingAndIrregularFiles) {
   EXPECT_THAT(refused<FileError>(path()), AllOf(HasSubstr("'table.npy'"), HasSubstr("No such file"),
                                                 Not(HasSubstr(folder_.path().string()))));
   std::filesystem::create_directory(path("folder"));
   EXPECT_THAT(refused<FileError>(path("folder")), HasSubstr("'folder' is a folder"));
   EXPECT_THAT(refused<FileError>(path("folder"), Access::read_write), HasSubstr("Is a directory"));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(refused<FileError>(path("pipe")), HasSubstr("'pipe' is no regular file")) << "and did not wait";
-  EXPECT_THAT(refused<FileError>("/dev/zero"), HasSubstr("'zero' is no regular file"));
+  EXPECT_THAT(refused<FileError>(path("pipe")), HasSubstr("'pipe' is not a regular file"))
+      << "and did not wait";
+  EXPECT_THAT(refused<FileError>("/dev/zero"), HasSubstr("'zero' is not a regular file"));
 }
 
-/// Of the superuser nothing is refused by permission: then the test asks as somebody else.
-TEST_F(MappedFiles, ThatMayOnlyBeReadAreNotOpenedForWriting) {
+/// Permissions do not restrict root, so the test asks as another user.
+TEST_F(MappedFiles, DoNotOpenUnwritableFilesForWriting) {
   const auto file = counted();
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0555));
   std::filesystem::permissions(file, std::filesystem::perms(0444));
@@ -210,7 +210,7 @@ TEST_F(MappedFiles, ThatMayOnlyBeReadAreNotOpenedForWriting) {
   EXPECT_GT(sum, 0);
 }
 
-TEST_F(MappedFiles, ThatAreOpenReadOnlyTakeNoRows) {
+TEST_F(MappedFiles, RefuseRowsIfOpenReadOnly) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_THAT(message_of<FileError>([&] {
                 scatter_rows(*file, at::zeros({1}, at::kLong), at::zeros({1, 33}));
@@ -220,7 +220,7 @@ TEST_F(MappedFiles, ThatAreOpenReadOnlyTakeNoRows) {
   EXPECT_EQ(file->array()[99][32].item<float>(), 3299);
 }
 
-TEST_F(MappedFiles, ThatAreDamagedAreRefusedByName) {
+TEST_F(MappedFiles, RefuseDamagedFilesByName) {
   const auto write = [&](const std::string& descr, const std::string& shape, std::size_t bytes) {
     std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize(117, ' ');
@@ -238,7 +238,7 @@ TEST_F(MappedFiles, ThatAreDamagedAreRefusedByName) {
     EXPECT_THAT(refused<NpyError>(folder_.write("bad.npy", content)), StartsWith("'bad.npy': the"));
 }
 
-TEST_F(MappedFiles, ThatAreShrunkAreFoundByEachCheckedOperation) {
+TEST_F(MappedFiles, EachCheckedOperationDetectsAShrunkFile) {
   const auto file = MappedFile::open(counted(), Access::read_write);
   const auto index = at::zeros({1}, at::kLong);
   auto row = at::zeros({1, 33});
@@ -274,7 +274,7 @@ TEST_F(MappedFiles, MoveRowsInPlaceToTheLast) {
   EXPECT_THROW(scatter_rows(*file, index, at::zeros({3, 32})), ShapeError);
 }
 
-TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
+TEST_F(MappedFiles, TellAutogradOfWrites) {
   const auto file = MappedFile::open(counted(), Access::read_write);
   const auto index = at::tensor({99, 0, 50}, at::kLong);
   auto rows = at::empty({3, 33});
@@ -282,7 +282,7 @@ TEST_F(MappedFiles, AreNotWrittenUnseenByAutograd) {
   EXPECT_TRUE(test::write_is_noticed(file->array(), [&] { scatter_rows(*file, index, rows); }));
 }
 
-TEST_F(MappedFiles, OfOneProcessAreSeenByAllWhoHaveThemOpen) {
+TEST_F(MappedFiles, ShowWritesToAllWhoHaveThemOpen) {
   const auto writer = MappedFile::open(counted(), Access::read_write);
   const auto reader = MappedFile::open(path(), Access::read_only);
   writer->array()[7].fill_(5);
@@ -306,8 +306,8 @@ TEST_F(MappedFiles, FlushOnlyRowsThatTheyHave) {
   MappedFile::create(path("empty"), {0, 5}, at::kInt)->flush(0, 0);
 }
 
-/// The boundaries of 2^31 elements and bytes, and the last row of all.
-TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
+/// The boundaries of 2^31 elements and bytes, and the last row.
+TEST_F(MappedFiles, MoveEachRowOfMoreThan31BitsOfElements) {
   const std::int64_t rows = (1 << 22) + 3;
   const auto file = MappedFile::create(path(), {rows, 512}, at::kByte, {}, Space::sparse);
   ASSERT_GT(file->bytes(), std::int64_t{1} << 31);
@@ -331,14 +331,14 @@ TEST_F(MappedFiles, OfMoreThan31BitsOfElementsMoveEachRow) {
   EXPECT_LT(made.st_blocks * 512, 1 << 20) << "only what was written has blocks";
 }
 
-/// Bytes of address space that the process has taken.
+/// Address space that the process uses, bytes.
 rlim_t taken_bytes() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(MappedFiles, ThatDoNotFitTheAddressSpaceAreRefusedAndLeaveNothing) {
+TEST_F(MappedFiles, RefuseSizesBeyondTheAddressSpaceAndLeaveNothing) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const struct rlimit small { taken_bytes() + (1U << 30), before.rlim_max };
@@ -417,14 +417,14 @@ TEST_F(MappedFiles, MayBeOpenedAndReadByManyThreads) {
   EXPECT_THAT(right, testing::Each(50));
 }
 
-/// io_uring answers "try again" instead of waiting for the disk where the descriptor says so.
-TEST_F(MappedFiles, ReadThroughTheirDescriptorWaits) {
+/// On an O_NONBLOCK descriptor, io_uring answers "try again" instead of waiting for the disk.
+TEST_F(MappedFiles, ReadsThroughTheirDescriptorWait) {
   const auto file = MappedFile::open(counted(), Access::read_only);
   EXPECT_EQ(::fcntl(file->fd(), F_GETFL) & O_NONBLOCK, 0);
   EXPECT_NE(::fcntl(file->fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST_F(MappedFiles, AreStagedForAGpuThatIsNotThere) {
+TEST_F(MappedFiles, AreStagedForAMissingGpu) {
   if (cuda_status().available) GTEST_SKIP() << "there is a GPU: pinned_file_device_test covers it";
   const auto file = MappedFile::open(counted(), Access::read_only);
   const auto pinned = file->pin(at::Device("cuda:0"));
@@ -433,7 +433,7 @@ TEST_F(MappedFiles, AreStagedForAGpuThatIsNotThere) {
   EXPECT_THAT(message_of<PlacementError>([&] { (void)file->pin(at::kCPU); }), HasSubstr("not for cpu"));
 }
 
-/// NumPy on the other side.
+/// Files exchanged with NumPy.
 class MappedFilesAndNumPy : public MappedFiles {
  protected:
   void SetUp() override {
@@ -448,7 +448,7 @@ class MappedFilesAndNumPy : public MappedFiles {
   }
 };
 
-TEST_F(MappedFilesAndNumPy, OfEachDtypeAndVersionAreReadAsNumPyWroteThem) {
+TEST_F(MappedFilesAndNumPy, ReadEachDtypeAndVersionAsNumPyWroteIt) {
   run_numpy("write 2>/dev/null");  // NumPy warns of version 2.0
   for (const auto& [kind, dtype] : kKinds) {
     for (const char* version : {"1", "2", "3"}) {
@@ -459,7 +459,7 @@ TEST_F(MappedFilesAndNumPy, OfEachDtypeAndVersionAreReadAsNumPyWroteThem) {
   }
 }
 
-TEST_F(MappedFilesAndNumPy, OfEachDtypeAreReadAndMappedByNumPy) {
+TEST_F(MappedFilesAndNumPy, NumPyReadsAndMapsEachDtype) {
   auto kinds = kKinds;
   kinds.emplace_back("bfloat16", at::kBFloat16);
   for (const auto& [kind, dtype] : kinds) {

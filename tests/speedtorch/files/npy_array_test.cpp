@@ -14,7 +14,7 @@ using Shape = std::vector<std::int64_t>;
 
 std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-/// A file of format 1.0 with that dictionary; its elements begin at byte `offset`.
+/// A file of format 1.0 with that dictionary, whose elements start at byte `offset`.
 std::string file_of(const std::string& descr, const std::string& shape, std::size_t offset = 128,
                     const std::string& order = "False") {
   std::string header = "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
@@ -51,7 +51,7 @@ TEST_P(EveryElement, IsWrittenAndReadAgain) {
   }
 }
 
-TEST(NpyArray, NumPysHeaderIsNumPys) {
+TEST(NpyArray, HeaderEqualsNumPys) {
   // np.save() of np.zeros((3, 4), 'f4'), NumPy 2.4
   std::string header("\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }",
                      69);
@@ -61,10 +61,10 @@ TEST(NpyArray, NumPysHeaderIsNumPys) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryElement, testing::Range(0, static_cast<int>(NpyElement::bfloat16) + 1));
 
-TEST(NpyArray, HasNoRoomForMoreThanTheLongestShapeNeeds) {
+TEST(NpyArray, HasSpaceForTheLongestShapeAndNoMore) {
   EXPECT_EQ(npy_header(NpyElement::int8, Shape(64, 1)).size(), 4096U);
   Shape longest(64, std::numeric_limits<std::int64_t>::max());
-  longest.back() = 0;  // or there were too many elements
+  longest.back() = 0;  // otherwise there are too many elements
   const auto header = npy_header(NpyElement::complex128, longest);
   EXPECT_EQ(header.size(), 4096U);
   EXPECT_EQ(npy_array(bytes(header), 4096).shape, longest);
@@ -78,14 +78,14 @@ TEST(NpyArray, MustFillItsFileExactly) {
   EXPECT_THAT(refused(file, 128 + 61), AllOf(HasSubstr("longer than its header says"), HasSubstr("61")));
 }
 
-TEST(NpyArray, OfMoreBytesThanAFileCanHaveIsRefused) {
+TEST(NpyArray, RefusesMoreBytesThanAFileCanHave) {
   EXPECT_THAT(refused(file_of("<f4", "(4611686018427387904,)"), 128), HasSubstr("2^63 - 1"));
   EXPECT_THAT(refused(file_of("|u1", "(9223372036854775807,)"), 128), HasSubstr("2^63 - 1 bytes"));
   EXPECT_THAT(refused(file_of("|u1", "(9223372036854775807, 2)"), 128), HasSubstr("2^63 - 1 elements"));
   EXPECT_EQ(npy_array(bytes(file_of("<f4", "(9223372036854775807, 9, 0)")), 128).bytes, 0);
 }
 
-TEST(NpyArray, OfAnotherKindIsRefusedWithTheCure) {
+TEST(NpyArray, RefusesOtherKindsWithTheCure) {
   EXPECT_THAT(refused(file_of(">f4", "(1,)"), 132),
               AllOf(HasSubstr("big-endian"), HasSubstr("astype('<f4')")));
   EXPECT_THAT(refused(file_of("|O", "(1,)"), 132), HasSubstr("Python objects"));
@@ -95,7 +95,7 @@ TEST(NpyArray, OfAnotherKindIsRefusedWithTheCure) {
     EXPECT_THAT(refused(file_of(descr, "(1,)"), 132), HasSubstr("'" + std::string(descr) + "'"));
 }
 
-TEST(NpyArray, OffTheGridOfItsElementsIsReadAndNotUsedInPlace) {
+TEST(NpyArray, ReadsUnalignedElementsButDoesNotMapThem) {
   const auto askew = npy_array(bytes(file_of("<f4", "(1,)", 126)), 130);
   EXPECT_EQ(askew.data_offset, 126);
   EXPECT_THAT(message_of<NpyError>([&] { require_aligned(askew); }),
@@ -104,7 +104,7 @@ TEST(NpyArray, OffTheGridOfItsElementsIsReadAndNotUsedInPlace) {
   require_aligned(npy_array(bytes(file_of("|u1", "(1,)", 127)), 128));
 }
 
-TEST(NpyArray, OfAFileThatWasCopiedAsTextIsRefused) {
+TEST(NpyArray, RefusesAFileThatWasCopiedAsText) {
   auto mangled = file_of("<i4", "(2,)", 128);
   ASSERT_EQ(mangled.back(), '\n');
   mangled.insert(mangled.size() - 1, 1, '\r');
@@ -112,7 +112,7 @@ TEST(NpyArray, OfAFileThatWasCopiedAsTextIsRefused) {
   EXPECT_THAT(refused(mangled, 136), AllOf(HasSubstr("carriage return"), HasSubstr("copy it as binary")));
 }
 
-TEST(NpyHeaderText, OfWhatNoFileCanHoldIsRefused) {
+TEST(NpyHeaderText, RefusesWhatNoFileCanHold) {
   EXPECT_THAT(message_of<NpyError>([] { npy_header(NpyElement::int8, Shape{-1}); }), HasSubstr("(-1,)"));
   EXPECT_THAT(message_of<NpyError>([] { npy_header(NpyElement::int8, Shape(65, 1)); }), HasSubstr("65"));
   EXPECT_THAT(message_of<NpyError>([] {

@@ -1,5 +1,5 @@
-/// The fuzz target of the `.npy` reader: any bytes give an array or an NpyError, never anything else.
-/// libFuzzer calls it (npy_fuzz, where clang is found), and replay_corpus.cpp with the committed corpus.
+/// The fuzz target of the `.npy` reader: any bytes give an array or an NpyError. libFuzzer calls it
+/// (npy_fuzz, if clang is found), and so does replay_corpus.cpp with the committed corpus.
 #include <cstdint>
 #include <span>
 
@@ -18,7 +18,7 @@ void require_the_same(const NpyArray& one, const NpyArray& other) {
   require(one.bytes == other.bytes, "the size survives a round trip");
 }
 
-/// What is read and written again is read as the same.
+/// An array that is written and read again must be equal.
 void check_array(std::span<const std::byte> file, std::int64_t file_bytes) {
   const NpyArray array = npy_array(file, file_bytes);
   require(array.data_offset >= 10 && array.bytes >= 0, "offset and size are in the file");
@@ -51,7 +51,7 @@ void refusing(Check check) {
   }
 }
 
-/// The size that the header promises, whatever it is, so that what lies behind the check of the size is seen.
+/// Uses whatever size the header promises, so that the code behind the check of the size runs too.
 void check_promised_size(std::span<const std::byte> file) {
   const NpyHeader header = parse_npy_header(file);
   std::int64_t bytes = 0;

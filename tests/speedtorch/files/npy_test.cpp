@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Shape = std::vector<std::int64_t>;
 
-/// A file of that version with that header, as it stands, and those elements.
+/// A file of that version with exactly that header and those elements.
 std::string file_of(const std::string& header, const std::string& data = "", int major = 1) {
   std::string file("\x93NUMPY");
   file += static_cast<char>(major);
@@ -100,7 +100,7 @@ TEST(NpyHeader, RefusesTooManyDimensions) {
   EXPECT_THAT(refused_header(file_of(header_of("<i8", shape + ")"))), HasSubstr("64 dimensions"));
 }
 
-TEST(NpyHeader, ThatIsDeeplyNestedIsRefused) {
+TEST(NpyHeader, RefusesDeepNesting) {
   for (const char* open : {"(", "[", "{"}) {
     std::string deep;
     for (int i = 0; i < 20'000; ++i) deep += open;
@@ -115,7 +115,7 @@ TEST(NpyHeader, IsBounded) {
   EXPECT_THAT(refused_header(file), HasSubstr("64 KiB"));
 }
 
-TEST(NpyHeader, OfAFileThatIsCutIsRefused) {
+TEST(NpyHeader, RefusesACutFile) {
   for (const int major : {1, 2}) {
     const std::string file = file_of(header_of("<i8", "(3,)"), "", major);
     for (std::size_t length = 0; length < file.size(); ++length) {
@@ -124,7 +124,7 @@ TEST(NpyHeader, OfAFileThatIsCutIsRefused) {
   }
 }
 
-TEST(NpyHeader, OfAnotherFormatIsRefused) {
+TEST(NpyHeader, RefusesOtherFormats) {
   EXPECT_THAT(refused_header("not numpy at all"), HasSubstr("does not begin"));
   EXPECT_THAT(refused_header(file_of(header_of("<i8", "(3,)"), "", 4)), HasSubstr("version 4.0"));
   EXPECT_FALSE(is_npy(bytes("\x93NUMP")));
@@ -139,7 +139,7 @@ TEST(NpyIntegers, AreWidened) {
   EXPECT_THAT(npy_integers(bytes(file_of(header_of("<i8", "(0,)")))), ElementsAre());
 }
 
-TEST(NpyIntegers, OfAnotherKindAreRefused) {
+TEST(NpyIntegers, RefuseOtherKindsOfArrays) {
   for (const char* descr : {"<f4", "<f8", ">i8", "<u8", "|b1", "<c8", "<U4", "|S8", "|V8", "|O"}) {
     EXPECT_THAT(refused_integers(file_of(header_of(descr, "(1,)"), "12345678")), HasSubstr(descr));
   }
@@ -156,8 +156,8 @@ TEST(NpyIntegers, MustBeAllThereAndNoMore) {
               HasSubstr("promises"));
 }
 
-/// Its header, longer by a byte, takes the first of the data, and what the data loses makes up for it.
-TEST(NpyIntegers, CopiedAsTextToTheRightLengthAreRefused) {
+/// Its header, longer by a byte, takes the first byte of the data, so that the lengths match again.
+TEST(NpyIntegers, RefuseAFileCopiedAsTextToTheRightLength) {
   const std::string whole = file_of(header_of("<i4", "(2,)"), "\x01\x02\x03\x04\r\n\x05\x06");
   std::string copied = whole;
   copied.insert(copied.find('\n'), 1, '\r');
@@ -167,9 +167,9 @@ TEST(NpyIntegers, CopiedAsTextToTheRightLengthAreRefused) {
   EXPECT_THAT(refused_integers(copied), HasSubstr("copied as text"));
 }
 
-TEST(NpyIntegers, ThatCannotBeReadAreRefused) {
+TEST(NpyIntegers, RefuseUnreadableFiles) {
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("/dev/zero"); }),
-              HasSubstr("'/dev/zero' is no regular"));
+              HasSubstr("'/dev/zero' is not a regular"));
   EXPECT_THAT(message_of<NpyError>([] { read_npy_integers("no-such-file.npy"); }),
               HasSubstr("cannot be read"));
 }
@@ -191,7 +191,7 @@ TEST(Npy, ThrowsNothingButNpyErrorOnDamage) {
   EXPECT_GT(refused, 15'000);
 }
 
-/// Files that NumPy itself wrote.
+/// Files that NumPy wrote.
 class FromNumPy : public testing::Test {
  protected:
   void SetUp() override {
@@ -199,7 +199,7 @@ class FromNumPy : public testing::Test {
       GTEST_SKIP() << "STBENCH_PYTHON is not set (a Python with NumPy)";
   }
 
-  /// The path of a file that the Python expression, an array, was saved to.
+  /// The path of a file with the array of this Python expression.
   [[nodiscard]] std::string saved(const std::string& array, const std::string& version = "None") const {
     const std::string path = (folder_.path() / "a.npy").string();
     const std::string command = std::string(STBENCH_PYTHON) + " -c \"import numpy as np; f = open('" + path +

@@ -72,8 +72,8 @@ TEST_P(DevicePinnedFiles, LiveAsLongAsTheirLastTensor) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-/// Of the same pages the driver takes one registration: with two callers the second was an error.
-TEST_P(DevicePinnedFiles, OfTheSamePagesShareOneRegistration) {
+/// The driver accepts one registration of the same pages: without sharing, the second caller got an error.
+TEST_P(DevicePinnedFiles, ShareOneRegistrationOfTheSamePages) {
   const auto file = MappedFile::open(path(), GetParam());
   auto first = file->pin(at::Device("cuda:0"));
   if (first.memory == nullptr) GTEST_SKIP() << first.reason;
@@ -84,8 +84,8 @@ TEST_P(DevicePinnedFiles, OfTheSamePagesShareOneRegistration) {
   EXPECT_TRUE(at::equal(table.cpu(), values_));
 }
 
-/// Pages that somebody else registered: the driver refuses them, and nothing of ours is left.
-TEST_P(DevicePinnedFiles, ThatTheDriverRefusesAreStaged) {
+/// Someone else has registered the pages: the driver refuses them, and nothing of ours is left.
+TEST_P(DevicePinnedFiles, AreStagedIfTheDriverRefuses) {
   const auto file = MappedFile::open(path(), GetParam());
   auto* const pages = file->data() - reinterpret_cast<std::uintptr_t>(file->data()) % 4096;
   ASSERT_EQ(cudaHostRegister(pages, 4096, cudaHostRegisterReadOnly | cudaHostRegisterMapped), cudaSuccess);

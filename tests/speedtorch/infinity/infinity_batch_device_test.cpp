@@ -1,5 +1,5 @@
-/// InfinityBatch on a GPU against the same on the host, and beyond a cap on the GPU's memory. Skipped where
-/// there is none.
+/// Compares InfinityBatch on a GPU with the host, and trains beyond a cap on the GPU's memory. Skipped
+/// without a GPU.
 #include <gmock/gmock.h>
 #include <torch/nn/modules/linear.h>
 
@@ -27,7 +27,7 @@ struct Way {
   std::int64_t micro_batch = 7;
   bool prefetch = false;
   std::int64_t offload_at_least = 0;
-  std::optional<Home> states_home = {};
+  std::optional<TableOptions> states_home = {};
   std::optional<at::Device> backward_device = {};
 };
 
@@ -36,11 +36,11 @@ INSTANTIATE_TEST_SUITE_P(
     InfinityBatch, OnDevice,
     testing::Values(Way{"plain"}, Way{"whole", 50}, Way{.name = "prefetched", .prefetch = true},
                     Way{.name = "offloaded", .offload_at_least = 1},
-                    Way{.name = "pinned_states", .states_home = Home{.placement = Placement::pinned}},
+                    Way{.name = "pinned_states", .states_home = TableOptions{.placement = Placement::pinned}},
                     Way{.name = "loss_on_the_host", .backward_device = at::Device(at::kCPU)}),
     [](const auto& way) { return way.param.name; });
 
-/// Parameters after three epochs by Adam, on the host.
+/// Parameters after three epochs of Adam, copied to the host.
 Tensors trained(at::Device device, const Way& way) {
   auto net = mlp(at::kDouble);
   net->to(device);
@@ -62,7 +62,7 @@ TEST_P(OnDevice, TrainsAsOnTheHost) {
   EXPECT_LE(distance(trained(gpu, GetParam()), trained(at::kCPU, {"host"})), 1e-9);
 }
 
-/// Samples that are on the GPU and drawn anew each epoch.
+/// Samples on the GPU, shuffled in each epoch.
 TEST_F(InfinityBatchOnDevice, ShufflesSamplesOfTheGpu) {
   const auto trained_with = [](at::Device device) {
     auto net = mlp(at::kDouble);
@@ -79,9 +79,9 @@ TEST_F(InfinityBatchOnDevice, ShufflesSamplesOfTheGpu) {
   EXPECT_LE(distance(trained_with(gpu), trained_with(at::kCPU)), 1e-9);
 }
 
-/// Pinned memory is seen from both: each state is on its parameter's side, also after a move.
+/// Pinned memory is visible from both sides. Each state is on its parameter's device, after a move too.
 TEST_F(InfinityBatchOnDevice, KeepsPinnedStatesWhereTheParametersAre) {
-  const auto run = [](at::Device begin, at::Device end, std::optional<Home> home) {
+  const auto run = [](at::Device begin, at::Device end, std::optional<TableOptions> home) {
     auto net = mlp(at::kDouble);
     net->to(begin);
     torch::optim::Adam optimizer(net->parameters(), 0.01);
@@ -96,16 +96,16 @@ TEST_F(InfinityBatchOnDevice, KeepsPinnedStatesWhereTheParametersAre) {
     return infinity::on_device(parameters_of(net), at::kCPU);
   };
   const auto wanted = run(at::kCPU, at::kCPU, {});
-  const Home pinned{.placement = Placement::pinned};
+  const TableOptions pinned{.placement = Placement::pinned};
   for (const auto begin : {at::Device(at::kCPU), gpu})
     for (const auto end : {at::Device(at::kCPU), gpu})
       EXPECT_LE(distance(run(begin, end, pinned), wanted), 1e-9) << begin << " to " << end;
   EXPECT_THAT(
-      [&] { run(at::kCPU, at::kCPU, Home{.placement = Placement::device}); },
+      [&] { run(at::kCPU, at::kCPU, TableOptions{.placement = Placement::device}); },
       testing::ThrowsMessage<infinity::InfinityBatchError>(testing::HasSubstr("options.states_home")));
 }
 
-/// Samples that the caller's stream is still to make when training begins.
+/// The caller's stream still has to compute the samples when training begins.
 TEST_F(InfinityBatchOnDevice, WaitsForSamplesThatTheCallerHasQueued) {
   const auto trained_with = [](at::Device device) {
     auto net = mlp(at::kDouble);
@@ -123,14 +123,14 @@ TEST_F(InfinityBatchOnDevice, WaitsForSamplesThatTheCallerHasQueued) {
   EXPECT_LE(distance(trained_with(gpu), trained_with(at::kCPU)), 1e-9);
 }
 
-/// Inputs go to one GPU and targets to the other.
+/// Inputs and targets go to different GPUs.
 TEST_F(InfinityBatchOnDevice, PrefetchesForTwoGpus) {
   if (cuda_status().devices < 2) GTEST_SKIP() << "there is one GPU only";
   Way way{.name = "loss_on_the_other", .prefetch = true, .backward_device = at::Device("cuda:1")};
   EXPECT_LE(distance(trained(gpu, way), trained(at::kCPU, {"host"})), 1e-9);
 }
 
-/// The stream of the prefetching thread was bound to the GPU that it saw first.
+/// Regression test: the prefetching stream was bound to the first GPU that it saw.
 TEST_F(InfinityBatchOnDevice, PrefetchesForTheGpuToWhichTheModelMoves) {
   if (cuda_status().devices < 2) GTEST_SKIP() << "there is one GPU only";
   const auto run = [](at::Device begin, at::Device end, bool prefetch) {
@@ -160,7 +160,7 @@ torch::nn::Sequential wide() {
   return net;
 }
 
-/// Where the plain batch runs out of memory, ours finds a size and trains; the examples stay on the host.
+/// The plain batch runs out of memory; ours finds a size and trains. The examples stay on the host.
 TEST_F(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
   constexpr std::int64_t samples = 65'536;
   const at::Tensor inputs = at::randn({samples, 256});
@@ -181,7 +181,7 @@ TEST_F(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
   EXPECT_GT(second.micro_batches, 1);
 }
 
-/// LibTorch's own figures of the GPU.
+/// LibTorch's figures of the GPU.
 c10::CachingDeviceAllocator::DeviceStats allocator_figures() {
   return c10::cuda::CUDACachingAllocator::getDeviceStats(gpu.index());
 }
@@ -208,7 +208,7 @@ TEST_F(InfinityBatchOnDevice, MemoryMonitorSeesTheCachingAllocatorsBlocks) {
   EXPECT_EQ(figures.freed, after.allocation[all_pools].freed - before.allocation[all_pools].freed);
 }
 
-TEST_F(InfinityBatchOnDevice, SnapshotsAreTheCachingAllocatorsFigures) {
+TEST_F(InfinityBatchOnDevice, SnapshotShowsTheCachingAllocatorsFigures) {
   c10::cuda::CUDACachingAllocator::emptyCache();
   infinity::MemoryHistory history;
   history.append("before", gpu);
@@ -229,7 +229,7 @@ TEST_F(InfinityBatchOnDevice, SnapshotsAreTheCachingAllocatorsFigures) {
   EXPECT_THAT(history.to_string(), testing::ContainsRegex("with a block +cuda:0 .* \\+31.5"));
 }
 
-/// To register the pages of each tensor by itself would stop the GPU each time.
+/// Registering the pages of each tensor would stall the GPU.
 TEST_F(InfinityBatchOnDevice, OffloadsIntoLibTorchsPinnedMemoryAndTakesItAgain) {
   auto net = wide();
   const at::Tensor inputs = at::randn({20, 256}, at::TensorOptions(gpu));

@@ -1,4 +1,5 @@
-/// Gradients of micro-batches against those of the plain batch, the three ways of use, and what they refuse.
+/// Compares gradients of micro-batches with those of the plain batch, and tests the three ways of use and
+/// their errors.
 #include "speedtorch/infinity/infinity_batch.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +8,7 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/optim/adagrad.h>
 
+#include "speedtorch/infinity/gradient_sum.h"
 #include "speedtorch/optim/optimizers.h"
 #include "tests/speedtorch/infinity/models.h"
 
@@ -18,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The gradients of the whole batch at once, by LibTorch alone.
+/// The gradients of the whole batch, computed by LibTorch alone.
 template <class Net, class Loss>
 Tensors plain_gradients(Net& net, const at::Tensor& inputs, const at::Tensor& targets, Loss loss) {
   net->zero_grad();
@@ -131,8 +133,8 @@ TEST_P(EachMicroBatch, GivesTheGradientsOfALossOfOnesOwn) {
   EXPECT_LE(distance(ours, plain), 1e-12);
 }
 
-/// With dropout, the second pass must draw what the first one drew: in the output of the first pass, an input
-/// of ones shows the mask, and so does its gradient.
+/// The second pass must repeat the first pass's dropout. For an input of ones, the outputs of the first pass
+/// show the mask, and so does the gradient.
 TEST_P(EachMicroBatch, DrawsTheSameInBothPasses) {
   torch::nn::Sequential net(torch::nn::Dropout(0.5));
   const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
@@ -144,13 +146,13 @@ TEST_P(EachMicroBatch, DrawsTheSameInBothPasses) {
   ib.set_model(model);
   torch::manual_seed(5);
   const at::Tensor outputs = ib.batch(inputs);
-  at::rand({7}, options);  // somebody draws in between
+  at::rand({7}, options);  // advances the generator in between
   outputs.sum().backward();
   EXPECT_TRUE(inputs.grad().equal(outputs.detach()));
   EXPECT_NEAR(outputs.mean().item<double>(), 1, 0.1);
 }
 
-TEST(Gradients, InFloat32AreNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
+TEST(Gradients, ErrorInFloat32IsAtMostTwiceThePlainBatchs) {
   const Examples data = examples(1000);
   torch::nn::CrossEntropyLoss criterion;
   auto exact_net = mlp();
@@ -165,9 +167,9 @@ TEST(Gradients, InFloat32AreNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
   }
 }
 
-/// Dividing by the number of micro-batches, as is often done by hand, is wrong where the last one is smaller:
-/// the comparison above can fail.
-TEST(Gradients, WeightedByMicroBatchesAreNotTheBatchs) {
+/// Negative control: dividing by the number of micro-batches, a common mistake, is wrong if the last one is
+/// smaller.
+TEST(Gradients, WeightingByMicroBatchesDiffersFromTheBatch) {
   auto net = mlp();
   const Examples data = examples(50);
   torch::nn::CrossEntropyLoss criterion;
@@ -180,7 +182,7 @@ TEST(Gradients, WeightedByMicroBatchesAreNotTheBatchs) {
   EXPECT_GT(distance(gradients_of(net), plain), 1e-3);
 }
 
-TEST(Gradients, ArePutBesideThoseThatAreThereAndSparseOnesStaySparse) {
+TEST(Gradients, BackwardAddsToExistingGradientsAndKeepsThemSparse) {
   torch::manual_seed(1);
   torch::nn::Embedding table(torch::nn::EmbeddingOptions(20, 3).sparse(true));
   const at::Tensor words = at::randint(0, 20, {30, 2}, at::kLong);
@@ -197,9 +199,9 @@ TEST(Gradients, ArePutBesideThoseThatAreThereAndSparseOnesStaySparse) {
   EXPECT_TRUE(at::allclose(table->weight.grad().to_dense(), 2 * plain));
 }
 
-/// The gradients of a linear layer are views, and nobody else's: they are not copied. What two gradients
-/// share is, or adding to one would change the other.
-TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
+/// Unshared views, such as the gradients of a linear layer, are not copied. Shared memory is copied, because
+/// adding to one gradient would change the other.
+TEST(GradientSums, SumTakesOverUnsharedMemoryAndCopiesSharedMemory) {
   const auto address_after = [](const auto& gradients_of_backward) {
     infinity::GradientSum sum({at::zeros({3, 2}, at::kDouble), at::zeros({3, 2}, at::kDouble)});
     Tensors gradients = gradients_of_backward();
@@ -216,7 +218,7 @@ TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
   const at::NoGradGuard no_grad;
   EXPECT_EQ(address_after([&] { return Tensors{ones({3, 2}), ones({3, 2})}; }), taken);
   EXPECT_EQ(address_after([&] { return Tensors{ones({3, 2}).t().t(), ones({6}).view({3, 2})}; }), taken);
-  const auto one_copied = std::pair(false, true);  // then the other is alone
+  const auto one_copied = std::pair(false, true);  // the other one is then unshared
   const auto copied = std::pair(false, false);
   EXPECT_EQ(address_after([&] {
               const at::Tensor both = ones({3, 2});
@@ -241,11 +243,11 @@ TEST(GradientSums, TakeOverWhatIsNobodyElsesAndCopyWhatIsShared) {
   EXPECT_EQ(address_after([&] {
               return Tensors{ones({12}).narrow(0, 0, 6).view({3, 2}), ones({}).expand({3, 2})};
             }),
-            copied);  // more memory than the gradient's, and less
+            copied);  // storages that are larger and smaller than the gradient
 }
 
-/// An addition to a tensor that is only marked as conjugated takes memory, in a loop that must not fail.
-TEST(GradientSums, ResolveGradientsThatAreMarkedAsConjugatedOrNegated) {
+/// Adding to a tensor that is only marked as conjugated allocates, in a loop that must not fail.
+TEST(GradientSums, SumResolvesConjugationAndNegation) {
   const auto number = [](double real, double imaginary) {
     return at::full({2}, c10::complex<double>(real, imaginary), at::kComplexDouble);
   };
@@ -262,8 +264,8 @@ TEST(GradientSums, ResolveGradientsThatAreMarkedAsConjugatedOrNegated) {
   EXPECT_TRUE(sums[1].equal(at::full({2}, -14, at::kDouble)));
 }
 
-/// Each decides whether a step that fails half-way could be taken back.
-TEST(Optimizers, ThatAllocateNothingArePlainSgdOnGradientsAsTheParameters) {
+/// Each case decides whether a step needs a copy for its rollback.
+TEST(Optimizers, OnlyPlainSgdOnMatchingGradientsAllocatesNothing) {
   using torch::optim::SGD;
   using torch::optim::SGDOptions;
   const auto parameter = [](const at::Tensor& gradient) {
@@ -298,7 +300,7 @@ TEST(Optimizers, ThatAllocateNothingArePlainSgdOnGradientsAsTheParameters) {
   EXPECT_FALSE(safe(SGD({complex}, SGDOptions(0.1))));
 }
 
-TEST(Gradients, OfFrozenAndTiedParameters) {
+TEST(Gradients, FrozenAndTiedParametersGetThePlainGradients) {
   torch::manual_seed(1);
   torch::nn::Linear one(6, 6);
   torch::nn::Linear two(6, 6);
@@ -334,8 +336,7 @@ TEST(ABatchThatFails, LeavesGradientsAsTheyWere) {
   for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
 }
 
-/// The batch that failed moved neither running statistics nor the generator: made again it is what it would
-/// have been.
+/// A failed batch changes neither running statistics nor the generator, so a retry gives the same result.
 TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
   const Examples data = examples(40);
   const auto made_with = [&](bool fails) {
@@ -370,8 +371,7 @@ TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
   EXPECT_TRUE(bitwise_equal(made_with(true), made_with(false)));
 }
 
-/// A model whose buffer takes part in the forward pass and is changed by it: the second pass must see what
-/// the first one saw.
+/// The forward pass reads and changes a buffer. The second pass must see the values of the first.
 TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
   const at::Tensor weight = at::ones({1}, at::kDouble).requires_grad_();
   at::Tensor count = at::zeros({1}, at::kDouble);
@@ -380,13 +380,14 @@ TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
       [weight, count](const at::Tensor& in) mutable { return in * weight * count.add_(1).clone(); }, {count});
   InfinityBatch ib(quiet(4));
   ib.set_model(model);
-  const at::Tensor outputs = ib.batch(at::ones({8, 1}, at::kDouble));  // of ones, then of twos
+  const at::Tensor outputs =
+      ib.batch(at::ones({8, 1}, at::kDouble));  // the first micro-batch counts 1, the second 2
   outputs.sum().backward();
   EXPECT_EQ(weight.grad().item<double>(), 4 * 1 + 4 * 2);
   EXPECT_EQ(count.item<double>(), 2);
 }
 
-TEST(Gradients, OfAnInputThatNothingDependsOnAreZero) {
+TEST(Gradients, UnusedInputGetsZeroGradient) {
   auto net = mlp();
   at::Tensor used = examples(20).inputs.requires_grad_();
   at::Tensor unused = examples(20).inputs.requires_grad_();
@@ -398,8 +399,8 @@ TEST(Gradients, OfAnInputThatNothingDependsOnAreZero) {
   EXPECT_EQ(unused.grad().abs().sum().item<double>(), 0);
 }
 
-/// Also where a micro-batch has one sample, whose losses are one number in a vector.
-TEST(Criteria, ThatGiveALossASampleAreRefusedWhateverTheMicroBatch) {
+/// In a micro-batch of one sample, the losses are a vector of one element.
+TEST(Criteria, LossPerSampleIsRefusedForAnyMicroBatch) {
   for (const std::int64_t micro_batch : {1, 3}) {
     auto net = mlp();
     const Examples data = examples(7);
@@ -418,7 +419,7 @@ TEST(Criteria, ThatGiveALossASampleAreRefusedWhateverTheMicroBatch) {
   }
 }
 
-TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {
+TEST(Criteria, CriterionTakesThreeTensorsAndMayChangeItsReduction) {
   const Examples data = examples(30);
   auto left = mlp(at::kDouble, 0, 1);
   auto right = mlp(at::kDouble, 0, 2);
@@ -433,7 +434,7 @@ TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {
   EXPECT_NEAR(ib.backward({data.inputs, sides}).loss,
               cosine(left->forward(data.inputs), right->forward(data.inputs), sides).item<double>(), 1e-12);
 
-  // Constructed with a sum and then told to take the mean, which ignored targets do not count for.
+  // Constructed with a sum, then changed to a mean, which excludes ignored targets.
   torch::nn::CrossEntropyLoss classes(torch::nn::CrossEntropyLossOptions().reduction(torch::kSum));
   InfinityBatch changed(quiet(7));
   changed.set_model(left);
@@ -447,7 +448,7 @@ TEST(Criteria, OfThreeTensorsAndWhoseReductionChanges) {
 
 // ---- the three ways of use ----
 
-/// What plain LibTorch makes of the same data.
+/// The parameters after training with plain LibTorch.
 template <class Net>
 Tensors plainly_trained(Net net, const std::vector<Batch>& batches, int epochs) {
   torch::optim::Adam optimizer(net->parameters(), 0.01);
@@ -471,7 +472,7 @@ std::vector<Batch> three_batches() {
   return batches;
 }
 
-TEST(Use, SimpleByEpochAndCustomAllTrainAsPlainLibTorchDoes) {
+TEST(Use, AllThreeWaysTrainAsPlainLibTorch) {
   const auto batches = three_batches();
   const Tensors plain = plainly_trained(mlp(), batches, 4);
   for (const int way : {0, 1, 2}) {
@@ -498,16 +499,15 @@ TEST(Use, SimpleByEpochAndCustomAllTrainAsPlainLibTorchDoes) {
   }
 }
 
-/// A listener that throws in the middle of the second batch, before or after its step; then epoch() once
-/// more.
-TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
+/// A listener throws in the second batch, before or after its step; then epoch() is called again.
+TEST(Use, InterruptedEpochResumesBitForBit) {
   struct Thrower : infinity::Listener {
     explicit Thrower(int where) : at(where) {}
     void now(int where) {
       if (where == at && ++times == 2) throw std::runtime_error("enough");
     }
     void batch_begins(const infinity::Place&, const Batch&) override { now(1); }
-    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { now(2); }
+    void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override { now(2); }
     void batch_ends(const infinity::BatchRecord&) override { now(3); }
     void stepped(const infinity::Place&) override { now(4); }
     int at;
@@ -539,8 +539,8 @@ TEST(Use, OfAnEpochThatWasInterruptedGoesOnWithoutTraceBitForBit) {
   for (const int where : {1, 2, 3, 4}) EXPECT_TRUE(bitwise_equal(trained(where), undisturbed)) << where;
 }
 
-/// A step is one of all optimizers, or of none, whatever the second one throws.
-TEST(Use, AStepThatThrowsIsTakenBackOfAllOptimizers) {
+/// A step applies all optimizers or none, even if the second one throws.
+TEST(Use, StepThatThrowsIsRolledBackForAllOptimizers) {
   auto net = mlp();
   torch::nn::Linear head(4, 4);
   head->to(test_device(), at::kDouble);
@@ -569,8 +569,8 @@ TEST(Use, AStepThatThrowsIsTakenBackOfAllOptimizers) {
             2);
 }
 
-/// The seed's example trains by Adadelta, which LibTorch does not have.
-TEST(Use, WithTheLibrarysOwnOptimizersTrainsAsTheLoopByHand) {
+/// SpeedTorch's example trains with Adadelta, which LibTorch lacks.
+TEST(Use, LibraryOptimizersTrainAsTheManualLoop) {
   const auto batches = three_batches();
   const auto compare = [&](auto make) {
     auto by_hand = mlp();
@@ -593,7 +593,7 @@ TEST(Use, WithTheLibrarysOwnOptimizersTrainsAsTheLoopByHand) {
   compare([](auto parameters) { return std::make_unique<optim::ASGD>(parameters); });
 }
 
-/// Writes down who is called.
+/// Records the calls.
 struct Recorder : infinity::Listener {
   std::string calls;
   std::int64_t stop_after = 1000;
@@ -601,7 +601,7 @@ struct Recorder : infinity::Listener {
   void train_begins(const infinity::Place&) override { calls += "T"; }
   void epoch_begins(const infinity::Place&) override { calls += "E"; }
   void batch_begins(const infinity::Place&, const Batch&) override { calls += "b"; }
-  void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { calls += "m"; }
+  void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override { calls += "m"; }
   void batch_ends(const infinity::BatchRecord& record) override {
     calls += "B";
     EXPECT_EQ(record.result->samples, record.batch->size());
@@ -615,7 +615,7 @@ struct Recorder : infinity::Listener {
   bool stop() override { return steps >= stop_after; }
 };
 
-TEST(Use, TellsListenersInOrderAndStopsWhereOneSays) {
+TEST(Use, ListenersAreCalledInOrderAndMayStop) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(22));
@@ -630,7 +630,7 @@ TEST(Use, TellsListenersInOrderAndStopsWhereOneSays) {
   EXPECT_EQ(recorder->calls, "TEbmmBsbmmBset");
 }
 
-TEST(Use, SetsOnceAndNamesWhatIsMissing) {
+TEST(Use, SettersWorkOnceAndErrorsNameWhatIsMissing) {
   Heard heard;
   InfinityBatch ib(heard.options(8));
   EXPECT_THAT([&] { ib.epoch(); },
@@ -657,10 +657,10 @@ TEST(Use, SetsOnceAndNamesWhatIsMissing) {
   EXPECT_THAT(heard.warnings, ElementsAre(Warning::set_twice, Warning::set_twice, Warning::set_twice));
   const Tensors before = parameters_of(other);
   ib.epoch();
-  EXPECT_TRUE(bitwise_equal(parameters_of(other), before));  // the first one is trained
+  EXPECT_TRUE(bitwise_equal(parameters_of(other), before));  // the first model is trained instead
 }
 
-TEST(Use, RefusesWhatCannotBeTrainedWith) {
+TEST(Use, UnusableArgumentsAreRefused) {
   auto net = mlp();
   const Examples data = examples(10);
   InfinityBatch ib(quiet(5));
@@ -684,7 +684,7 @@ TEST(Use, RefusesWhatCannotBeTrainedWith) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("kNone")));
 }
 
-TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
+TEST(Use, InvalidNumbersAndListenersAreRefused) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(5));
@@ -705,16 +705,16 @@ TEST(Use, RefusesNumbersAndListenersThatMakeNoSense) {
               refused("micro_batch.fixed is -2; take 0 or more"));
   struct Nested : infinity::Listener {
     explicit Nested(InfinityBatch& training) : ib(training) {}
-    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override {
+    void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override {
       ib.eval(Data(three_batches()));
     }
     InfinityBatch& ib;
   };
   ib.listen(std::make_shared<Nested>(ib));
-  EXPECT_THAT([&] { ib.epoch(); }, refused("within another one"));
+  EXPECT_THAT([&] { ib.epoch(); }, refused("within another batch"));
 }
 
-TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
+TEST(Several, ModelsCriteriaAndOptimizersTrainAsTheManualLoop) {
   const Examples data = examples(40);
   const auto train = [&](bool by_hand) {
     auto encoder = mlp(at::kDouble, 0, 1);
@@ -749,7 +749,7 @@ TEST(Several, ModelsCriteriaAndOptimizersDoAsTheLoopByHand) {
   EXPECT_LE(distance(train(false), train(true)), 1e-12);
 }
 
-TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
+TEST(Eval, EvalRestoresTheModeAndWeightsBySamples) {
   auto net = mlp(at::kDouble, 0.5);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   const auto batches = three_batches();
@@ -761,7 +761,7 @@ TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
   EXPECT_TRUE(net->is_training());
   for (const at::Tensor& parameter : net->parameters()) EXPECT_FALSE(parameter.grad().defined());
 
-  net->eval();  // by hand, over all samples at once
+  net->eval();  // reference: all samples at once
   Tensors inputs;
   Tensors classes;
   for (const Batch& batch : batches) {
@@ -776,7 +776,7 @@ TEST(Eval, TakesNoGradientPutsTheModeBackAndWeighsBySamples) {
 }
 
 /// Part of a net, or one of several models, may be in evaluation mode while the rest trains.
-TEST(Eval, PutsEachModulesModeBack) {
+TEST(Eval, EvalRestoresEachModulesMode) {
   torch::nn::Sequential frozen(torch::nn::Linear(6, 6), torch::nn::BatchNorm1d(6));
   frozen->to(test_device(), at::kDouble);
   frozen[1]->as<torch::nn::BatchNorm1d>()->eval();
@@ -796,11 +796,11 @@ TEST(Eval, PutsEachModulesModeBack) {
   EXPECT_FALSE(frozen[1]->is_training());
   EXPECT_FALSE(asleep->is_training());
   const Batch batch = three_batches().front();
-  EXPECT_NO_THROW(ib.backward(batch));  // which batch normalisation in training would refuse
+  EXPECT_NO_THROW(ib.backward(batch));  // batch normalisation in training mode would be refused
 }
 
-/// A batch larger than memory is never fetched as a whole, not for its targets either.
-TEST(Eval, WithMetricsFetchesAMicroBatchAtATime) {
+/// A batch larger than memory is never fetched as a whole, even for its targets.
+TEST(Eval, MetricsFetchOneMicroBatchAtATime) {
   auto net = mlp();
   const Examples data = examples(100);
   const Batch large(100, [&](std::int64_t first, std::int64_t count) {
@@ -822,7 +822,7 @@ TEST(Eval, WithMetricsFetchesAMicroBatchAtATime) {
   EXPECT_TRUE(ib.targets().epochs()[0][0][0].equal(data.classes.cpu()));
 }
 
-TEST(Monitor, SeesWhatACustomLoopLeavesOut) {
+TEST(Monitor, MonitorDetectsMissingCalls) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   const Examples data = examples(20);
@@ -849,7 +849,7 @@ TEST(Monitor, SeesWhatACustomLoopLeavesOut) {
               ElementsAre(Warning::missing_backward, Warning::missing_backward));
 }
 
-TEST(Monitor, SeesModelOptimizerAndCriterionChange) {
+TEST(Monitor, MonitorDetectsChangedModelOptimizerAndCriterion) {
   const Examples data = examples(20);
   const auto heard_after = [&](auto change) {
     auto net = mlp();
@@ -879,7 +879,7 @@ TEST(Monitor, SeesModelOptimizerAndCriterionChange) {
               ElementsAre(Warning::criterion_changed));
 }
 
-TEST(Monitor, SaysOnceWhatAParameterBecame) {
+TEST(Monitor, MonitorReportsAParameterChangeOnce) {
   std::vector<std::string> texts;
   infinity::EventMonitor monitor(std::make_shared<infinity::Warnings>(
       infinity::WarningPlan::beginner(), [&](Warning, const std::string& text) { texts.push_back(text); }));
@@ -887,19 +887,22 @@ TEST(Monitor, SaysOnceWhatAParameterBecame) {
   const Model model(std::vector<at::Tensor>{weight}, [](const at::Tensor& inputs) { return inputs; });
   const auto look_after = [&](const at::Tensor& data) {
     weight.set_data(data);
-    monitor.look_at(model, {}, nullptr);
-    monitor.look_at(model, {}, nullptr);
+    monitor.inspect(model, {}, nullptr);
+    monitor.inspect(model, {}, nullptr);
   };
   look_after(at::zeros({2, 3}));
   EXPECT_THAT(texts, IsEmpty());
   look_after(at::zeros({3, 2}));
-  EXPECT_THAT(texts, ElementsAre(HasSubstr("is [3, 2] Float on cpu, a batch ago [2, 3] Float on cpu")));
+  EXPECT_THAT(
+      texts,
+      ElementsAre(HasSubstr("is [3, 2] Float on cpu; in the previous batch it was [2, 3] Float on cpu")));
   look_after(at::zeros({3, 2}, at::kDouble));
   ASSERT_EQ(texts.size(), 2);
-  EXPECT_THAT(texts[1], HasSubstr("is [3, 2] Double on cpu, a batch ago [3, 2] Float on cpu"));
+  EXPECT_THAT(texts[1],
+              HasSubstr("is [3, 2] Double on cpu; in the previous batch it was [3, 2] Float on cpu"));
 }
 
-TEST(Monitor, SeesThatALossSaidToBeAMeanCouplesSamples) {
+TEST(Monitor, MonitorDetectsACoupledLossDeclaredAsMean) {
   auto net = mlp();
   Heard heard;
   InfinityBatch ib(heard.options(8));
@@ -909,7 +912,7 @@ TEST(Monitor, SeesThatALossSaidToBeAMeanCouplesSamples) {
   EXPECT_THAT(heard.warnings, ElementsAre(Warning::coupled_criterion));
 }
 
-TEST(WarningPlans, FilterAsTheySay) {
+TEST(WarningPlans, PlansSelectTheAction) {
   const auto heard_with = [](infinity::WarningPlan plan) {
     std::string heard;
     infinity::Warnings warnings(plan, [&](Warning, const std::string& text) { heard += text; });
@@ -929,7 +932,7 @@ TEST(WarningPlans, FilterAsTheySay) {
   EXPECT_THROW(heard_with(infinity::WarningPlan::strict()), infinity::WarningRaised);
 }
 
-TEST(Containers, KeepWhatTheyAreToldAndNoMore) {
+TEST(Containers, ContainersRespectTheirCapacity) {
   const auto kept_with = [](infinity::Keep keep, std::vector<int>* dropped = nullptr) {
     infinity::Container<int> container(keep, dropped ? [dropped](int&& item) { dropped->push_back(item); }
                                                      : infinity::Container<int>::Dropped{});
@@ -950,7 +953,7 @@ TEST(Containers, KeepWhatTheyAreToldAndNoMore) {
   EXPECT_THAT(dropped, ElementsAre(0, 1, 10, 11, 20, 21));
 }
 
-TEST(Containers, OfTrainingHandOverWhatTheyDrop) {
+TEST(Containers, TrainingPassesOnDroppedItems) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   auto options = quiet(8);
@@ -967,7 +970,7 @@ TEST(Containers, OfTrainingHandOverWhatTheyDrop) {
   EXPECT_EQ(infinity::Keep::last_epochs(0).batches, 0);
 }
 
-TEST(Containers, OfTrainingAreBoundedAndHoldNoGraph) {
+TEST(Containers, TrainingKeepsBoundedHistoryWithoutGraphs) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   auto options = quiet(8);
@@ -983,7 +986,7 @@ TEST(Containers, OfTrainingAreBoundedAndHoldNoGraph) {
   EXPECT_FALSE(last.requires_grad());
 }
 
-TEST(Devices, AreNamedMovedAndChecked) {
+TEST(Devices, ModelAndStatesMoveAndMismatchesAreNamed) {
   auto net = mlp();
   torch::optim::Adam optimizer(net->parameters(), 0.1);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(), Data(three_batches()), quiet(8));
@@ -995,12 +998,11 @@ TEST(Devices, AreNamedMovedAndChecked) {
   ib.change_model_device(at::kCPU);
   EXPECT_TRUE(handle.is_same(net->parameters().front()));  // optimizers keep their parameters
   EXPECT_NO_THROW(ib.epoch());
-  // No other device is needed to see that a move is tried: LibTorch moves no tensor to meta that stays the
-  // same.
+  // A move to meta shows the attempt without another device: LibTorch cannot move a tensor there and keep it.
   handle.mutable_grad() = at::ones_like(handle);
-  EXPECT_THAT(
-      [&] { ib.change_model_device(at::kMeta); },
-      testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("0.weight cannot go from cpu to meta")));
+  EXPECT_THAT([&] { ib.change_model_device(at::kMeta); },
+              testing::ThrowsMessage<infinity::InfinityBatchError>(
+                  HasSubstr("0.weight cannot move from cpu to meta")));
   EXPECT_TRUE(handle.grad().equal(at::ones_like(handle)));
   EXPECT_NO_THROW(ib.epoch());
 

@@ -1,4 +1,4 @@
-/// Small models, data and plain training steps that tests compare with.
+/// Small models, data and plain training steps for comparison.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -64,7 +64,7 @@ Tensors parameters_of(const Net& net) {
   return all;
 }
 
-/// |a - b| / |b| over all tensors together.
+/// a - b| / |b| over all tensors.
 inline double distance(const Tensors& a, const Tensors& b) {
   double difference = 0;
   double size = 0;
@@ -91,7 +91,7 @@ inline InfinityBatchOptions quiet(std::int64_t micro_batch = 0) {
   return options;
 }
 
-/// Options whose warnings are collected; it must live as long as what has them.
+/// Options that collect warnings. It must outlive their users.
 struct Heard {
   std::vector<infinity::Warning> warnings;
   std::vector<std::string> texts;

@@ -1,5 +1,5 @@
-/// Training under a cap, and with any allocation refused. A program of its own, because the capped allocator
-/// must be installed before the first tensor.
+/// Trains under a memory cap, and with any single allocation refused. A separate program, because the capped
+/// allocator must be installed before the first tensor.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using Answer = MicroBatchSize::Answer;
 
 CappedAllocator& memory() { return *CappedAllocator::installed(); }
 
-/// Bytes beyond what is held now, while it lives.
+/// The peak beyond the bytes held at construction.
 class Cap {
  public:
   explicit Cap(std::int64_t bytes) { memory().set_cap(memory().allocated() + bytes); }
@@ -35,7 +35,7 @@ class Cap {
   Cap& operator=(const Cap&) = delete;
 };
 
-TEST(CappedAllocator, CountsWhatIsOutAndRefusesWhatIsBeyond) {
+TEST(CappedAllocator, AllocatorCountsBytesAndEnforcesTheCap) {
   const std::int64_t before = memory().allocated();
   memory().reset_peak();
   {
@@ -53,7 +53,7 @@ TEST(CappedAllocator, CountsWhatIsOutAndRefusesWhatIsBeyond) {
   EXPECT_NO_THROW(at::empty({1}));
 }
 
-/// oneDNN allocates by the raw pair, which aborts where the context is not the address.
+/// oneDNN uses raw allocation, which aborts if the context is not the address.
 TEST(CappedAllocator, ServesConvolutionsAndOtherThreads) {
   const std::int64_t before = memory().allocated();
   {
@@ -70,7 +70,7 @@ TEST(CappedAllocator, ServesConvolutionsAndOtherThreads) {
   EXPECT_EQ(memory().allocated(), before);
 }
 
-TEST(OutOfMemoryErrors, AreToldFromOthers) {
+TEST(OutOfMemoryErrors, OutOfMemoryErrorsAreRecognised) {
   const auto is = [](const auto& error) { return infinity::is_out_of_memory(error); };
   EXPECT_TRUE(is(std::bad_alloc()));
   EXPECT_TRUE(is(MemoryError("x")));
@@ -85,7 +85,7 @@ TEST(OutOfMemoryErrors, AreToldFromOthers) {
   EXPECT_FALSE(is(std::runtime_error("out of memory")));
 }
 
-TEST(MicroBatchSizes, GrowHalveAndSettleWithinAQuarterOfWhatFits) {
+TEST(MicroBatchSizes, SizeSettlesWithinAQuarterOfWhatFits) {
   for (const std::int64_t fits : {1, 3, 8, 20, 100, 1000}) {
     MicroBatchSize sizes({.first = 8});
     std::int64_t tries = 0;
@@ -104,7 +104,7 @@ TEST(MicroBatchSizes, GrowHalveAndSettleWithinAQuarterOfWhatFits) {
   }
 }
 
-TEST(MicroBatchSizes, TryAgainOnceWhatHadWorked) {
+TEST(MicroBatchSizes, SizeThatHadWorkedIsRetriedOnce) {
   MicroBatchSize sizes({.first = 8, .largest = 8});
   sizes.worked("a", 8);
   EXPECT_EQ(sizes.ran_out("a", 8), Answer::again);
@@ -117,7 +117,7 @@ TEST(MicroBatchSizes, TryAgainOnceWhatHadWorked) {
   EXPECT_EQ(one.ran_out("a", 1), Answer::give_up);
 }
 
-TEST(MicroBatchSizes, ComeBackToWhatHadWorkedAfterAWhile) {
+TEST(MicroBatchSizes, SizeThatHadWorkedIsTriedAgainLater) {
   MicroBatchSize sizes({.first = 8, .largest = 8, .retry_same_size = false, .grow_again_after = 10});
   sizes.worked("a", 8);
   EXPECT_EQ(sizes.ran_out("a", 8), Answer::smaller);
@@ -127,7 +127,7 @@ TEST(MicroBatchSizes, ComeBackToWhatHadWorkedAfterAWhile) {
   EXPECT_EQ(sizes.of("a"), 8);
 }
 
-TEST(MicroBatchSizes, AreNotSettledWhileTheyMayGrow) {
+TEST(MicroBatchSizes, SizeIsNotSettledWhileItMayGrow) {
   MicroBatchSize sizes({.first = 8, .grow_again_after = 3});
   sizes.worked("a", 8);
   EXPECT_FALSE(sizes.settled("a"));  // 16 are to be tried
@@ -155,7 +155,7 @@ TEST(MicroBatchSizes, AreNotSettledWhileTheyMayGrow) {
   EXPECT_TRUE(bounded.settled("a"));
 }
 
-TEST(MicroBatchSizes, KeepToTheBudget) {
+TEST(MicroBatchSizes, SizeRespectsTheBudget) {
   MicroBatchSize sizes({.first = 10});
   sizes.worked("a", 10, 1000, 500);  // 100 bytes a sample
   EXPECT_EQ(sizes.of("a"), 15);
@@ -217,12 +217,12 @@ TEST(BeyondTheCap, OursTrainsWithAFlatPeakWhereThePlainBatchFails) {
   EXPECT_LE(peaks[1], 1.1 * peaks[0]);
 }
 
-/// Once the size is found: full ones and a rest take longer.
-TEST(BeyondTheCap, ABatchIsCutIntoEqualParts) {
+/// Full micro-batches and a remainder would take longer.
+TEST(BeyondTheCap, BatchIsCutIntoEqualParts) {
   struct Counts final : infinity::Listener {
     std::vector<std::int64_t> of_batch;
     void micro_batch(const infinity::Place& /*place*/,
-                     const infinity::MicroBatches::Progress& progress) override {
+                     const infinity::MicroBatchProgress& progress) override {
       of_batch.push_back(progress.count);
     }
   };
@@ -250,8 +250,8 @@ TEST(BeyondTheCap, ABatchIsCutIntoEqualParts) {
   }
 }
 
-/// The seed's way as the control: one sample at a time, every graph kept until one backward. Each sample more
-/// takes as much again.
+/// Negative control, as SpeedTorch does it: one sample at a time, with all graphs kept until a single
+/// backward. Memory grows with each sample.
 TEST(BeyondTheCap, OneSampleAtATimeWithGraphsKeptGrowsWithTheBatch) {
   const auto peak_of = [](std::int64_t samples) {
     auto net = wide();
@@ -285,7 +285,7 @@ TEST(BeyondTheCap, OneSampleAtATimeWithGraphsKeptGrowsWithTheBatch) {
 class Budgets : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(OfPrefetching, Budgets, testing::Bool());
 
-TEST_P(Budgets, AreKept) {
+TEST_P(Budgets, BudgetIsNotExceeded) {
   auto net = wide();
   torch::optim::Adam optimizer(net->parameters(), 0.001);
   const auto [inputs, classes] = wide_data(4096);
@@ -305,8 +305,8 @@ TEST_P(Budgets, AreKept) {
   EXPECT_EQ(record.refusals, 0);
 }
 
-/// A budget that one sample does not keep to is not passed over.
-TEST(BeyondTheCap, ABudgetThatCannotBeKeptIsAnError) {
+/// A budget that one sample exceeds is an error.
+TEST(BeyondTheCap, ImpossibleBudgetIsAnError) {
   for (const std::int64_t fixed : {0, 64}) {
     auto net = wide();
     const auto [inputs, classes] = wide_data(256);
@@ -326,7 +326,8 @@ TEST(BeyondTheCap, ABudgetThatCannotBeKeptIsAnError) {
   }
 }
 
-/// Of three samples none may be left alone: where they do not fit, nothing smaller is left to be tried.
+/// Three samples cannot be split, because none may be left alone. If they do not fit, no smaller micro-batch
+/// exists.
 TEST(BeyondTheCap, ThreeSamplesWithBatchNormalisationThatDoNotFitAreAnError) {
   torch::nn::Sequential net(torch::nn::Linear(1024, 1024), torch::nn::BatchNorm1d(1024));
   auto options = quiet();
@@ -339,9 +340,9 @@ TEST(BeyondTheCap, ThreeSamplesWithBatchNormalisationThatDoNotFitAreAnError) {
   EXPECT_THROW(ib.backward(Batch(Tensors{inputs})), infinity::OutOfMemory);
 }
 
-/// Adam's states are twice the parameters: in a table they are none of the device's memory.
-TEST(BeyondTheCap, StatesInATableTakeNoneOfTheDevices) {
-  const auto held_by = [](std::optional<Home> home) {
+/// Adam's states are twice the parameters. In a table they use no device memory.
+TEST(BeyondTheCap, StatesInATableUseNoDeviceMemory) {
+  const auto held_by = [](std::optional<TableOptions> home) {
     auto net = wide();
     torch::optim::Adam optimizer(net->parameters(), 0.001);
     const auto [inputs, classes] = wide_data(64);
@@ -355,13 +356,13 @@ TEST(BeyondTheCap, StatesInATableTakeNoneOfTheDevices) {
     return std::pair(memory().allocated() - before, memory().peak() - before);
   };
   const auto own = held_by(std::nullopt);
-  const auto hosted = held_by(Home{.placement = Placement::mapped});
+  const auto hosted = held_by(TableOptions{.placement = Placement::mapped});
   const std::int64_t of_states = 2 * 4 * (64 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10);
   EXPECT_EQ(own.first - hosted.first, of_states);
   EXPECT_GE(own.second - hosted.second, of_states);
 }
 
-TEST(BeyondTheCap, WhatDoesNotFitAtAllIsAnErrorThatLosesNothing) {
+TEST(BeyondTheCap, OversizedSampleIsAnErrorThatLosesNothing) {
   auto net = wide();
   const auto [inputs, classes] = wide_data(64);
   InfinityBatch ib(quiet());
@@ -390,7 +391,7 @@ struct Storm {
   bool prefetch = false;
 };
 
-/// The optimizers of a storm.
+/// The optimizers of a storm (a run in which one allocation is refused).
 struct Optimizers {
   std::unique_ptr<torch::optim::Optimizer> adam;
   std::unique_ptr<torch::optim::Optimizer> sgd;
@@ -422,7 +423,7 @@ struct Optimizers {
   }
 };
 
-/// 6 -> 8 -> 4, normalised.
+/// A net 6 -> 8 -> 4 with normalisation.
 torch::nn::Sequential small_normalised(double dropout) {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Tanh(),
@@ -445,8 +446,8 @@ at::Tensor coupling(const at::Tensor& outputs, const at::Tensor& classes) {
   return torch::nn::CrossEntropyLoss()(outputs, classes) + outputs.std(0).square().sum();
 }
 
-/// Two batches undisturbed, one of whose allocations (gradients, step and zero_grad together) the `kth` is
-/// refused, and one more.
+/// Trains two batches and one more. In the second, refuses the `kth` allocation of gradients, step and
+/// zero_grad.
 Outcome trained(const Storm& storm, std::int64_t kth) {
   auto net = storm.exact_batch_norm ? small_normalised(storm.dropout) : mlp(at::kDouble, storm.dropout);
   const Optimizers optimizers(net->parameters(), storm.steps);
@@ -458,7 +459,8 @@ Outcome trained(const Storm& storm, std::int64_t kth) {
   options.warnings.of[infinity::Warning::smaller] = infinity::WarningAction::always;
   options.warning_sink = [&](infinity::Warning, const std::string& text) { outcome.shrunk.push_back(text); };
   if (storm.exact_batch_norm) options.batch_norm = infinity::BatchNorm::exact;
-  if (storm.steps == Storm::Steps::hosted) options.states_home = Home{.placement = Placement::pageable};
+  if (storm.steps == Storm::Steps::hosted)
+    options.states_home = TableOptions{.placement = Placement::pageable};
   const Criterion criterion =
       storm.coupled ? Criterion(&coupling, Reduction::coupled) : Criterion(torch::nn::CrossEntropyLoss());
   InfinityBatch ib(net, optimizers.all, criterion, Data(std::vector<Batch>{{data.inputs, data.classes}}),
@@ -480,8 +482,8 @@ Outcome trained(const Storm& storm, std::int64_t kth) {
   return outcome;
 }
 
-/// From one refused allocation to the next: the release build refuses each, AddressSanitizer, under which
-/// that takes up to 215 s, every third.
+/// The distance between refused allocations: 1 in the release build; 3 under AddressSanitizer, where refusing
+/// each takes up to 215 s.
 const std::int64_t kNextRefusal = stbench::test::under_address_sanitizer() ? 3 : 1;
 
 class Storms : public testing::TestWithParam<Storm> {};
@@ -497,7 +499,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Storm{.dropout = 0.3, .steps = Storm::Steps::sgd, .exact_batch_norm = true},
                     Storm{.prefetch = true}));
 
-TEST_P(Storms, AtTheSameSizeAreBitwiseWithoutTrace) {
+TEST_P(Storms, RetriesOfTheSameSizeAreBitwiseEqual) {
   const Outcome undisturbed = trained(GetParam(), 0);
   const bool in_place =
       GetParam().steps == Storm::Steps::contiguous || GetParam().steps == Storm::Steps::plain_sgd;
@@ -513,12 +515,12 @@ TEST_P(Storms, AtTheSameSizeAreBitwiseWithoutTrace) {
   EXPECT_GT(kth, 50);  // there was something to refuse
 }
 
-TEST_P(Storms, WithASmallerSizeStayWithinTheBound) {
+TEST_P(Storms, RetriesOfASmallerSizeStayWithinTheErrorBound) {
   Storm storm = GetParam();
   storm.retry_same_size = false;
   const Outcome undisturbed = trained(storm, 0);
   EXPECT_THAT(undisturbed.shrunk, testing::IsEmpty());
-  // Smaller micro-batches draw other numbers for a dropout: then only their sizes and steps can be told.
+  // Smaller micro-batches draw other dropout masks, so only sizes and steps can be compared.
   const bool draws = storm.dropout > 0;
   int became_smaller = 0;
   for (std::int64_t kth = 1;; kth += draws ? 7 : kNextRefusal) {
@@ -530,7 +532,7 @@ TEST_P(Storms, WithASmallerSizeStayWithinTheBound) {
     ASSERT_EQ(outcome.steps, 4);
     ASSERT_TRUE(std::isfinite(outcome.loss));
     ASSERT_EQ(outcome.shrunk.empty(), outcome.smallest_size == 8) << "allocation " << kth;
-    if (outcome.shrunk.empty()) continue;  // it was none of a micro-batch's
+    if (outcome.shrunk.empty()) continue;  // the refused allocation was outside of a micro-batch
     ++became_smaller;
     ASSERT_THAT(outcome.shrunk.front(),
                 testing::MatchesRegex("memory ran out with [1-8] samples; from now on [1-4]"));
@@ -540,13 +542,13 @@ TEST_P(Storms, WithASmallerSizeStayWithinTheBound) {
 
 // ---- who else sees memory ----
 
-TEST(MemoryMonitor, SeesBlocksTheirPeakAndTheirLives) {
+TEST(MemoryMonitor, MonitorMeasuresBlocksPeakAndLifetimes) {
   infinity::MemoryMonitor monitor(3);
   const c10::Device cpu(c10::kCPU);
   monitor.report(16, 100, cpu);
   monitor.report(32, 50, cpu);
   monitor.report(16, -100, cpu);
-  monitor.report(48, -7, cpu);  // from before: not ours
+  monitor.report(48, -7, cpu);  // allocated before the watch
   monitor.report(64, 25, cpu);
   const auto figures = monitor.figures(cpu);
   EXPECT_EQ(figures.bytes, 75);
@@ -562,7 +564,7 @@ TEST(MemoryMonitor, SeesBlocksTheirPeakAndTheirLives) {
   EXPECT_EQ(monitor.figures(cpu).peak_bytes, 75);
 }
 
-TEST(MemoryMonitor, AddsUpHowLongBlocksLived) {
+TEST(MemoryMonitor, MonitorAddsBlockLifetimes) {
   using Clock = std::chrono::steady_clock;
   infinity::MemoryMonitor monitor;
   const c10::Device cpu(c10::kCPU);

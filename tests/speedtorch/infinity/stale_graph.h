@@ -1,4 +1,4 @@
-/// Whether autograd hears of a write into memory that a graph needs.
+/// Detects whether autograd notices a write into memory that a graph needs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace speedtorch::test {
 
-/// True where backward() refuses a graph that saved `seen` before `write`, because it is another now.
+/// True if backward() refuses a graph that saved `seen` before `write`, because `seen` has changed.
 template <class Write>
 bool write_is_noticed(const at::Tensor& seen, Write write) {
   const auto leaf = at::ones_like(seen).requires_grad_();

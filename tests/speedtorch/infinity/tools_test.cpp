@@ -1,4 +1,4 @@
-/// What stands around training: data, checkpoints, batch normalisation, prefetch, offload, counters, files.
+/// Tests of data sources, checkpoints, batch normalisation, prefetch, offload, counters and files.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -23,6 +23,7 @@
 #include <thread>
 
 #include "speedtorch/files/mapped_file.h"
+#include "speedtorch/infinity/checkpoint_every.h"
 #include "speedtorch/infinity/comparison.h"
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/memory_history.h"
@@ -57,7 +58,7 @@ std::pair<std::vector<std::int64_t>, at::Tensor> walked(const Data& data, std::i
   return {sizes, at::cat(inputs)};
 }
 
-TEST(Data, OfTensorsComesInOrderOrShuffledAnewEachEpoch) {
+TEST(Data, TensorsComeInOrderOrShuffledPerEpoch) {
   const at::Tensor rows = at::arange(10).to(at::kDouble).unsqueeze(1);
   const auto [sizes, inputs] = walked(Data::of_tensors({rows}, {rows}, {.batch = 4}), 0);
   EXPECT_THAT(sizes, ElementsAre(4, 4, 2));
@@ -73,7 +74,7 @@ TEST(Data, OfTensorsComesInOrderOrShuffledAnewEachEpoch) {
               ElementsAre(4, 4));
 }
 
-TEST(Data, OfMappedFilesAndOfALoaderTrainAsTensorsDo) {
+TEST(Data, MappedFilesAndLoadersTrainAsTensors) {
   const TemporaryFolder folder;
   const Examples data = examples(50);
   const auto file = [&](const char* name, const at::Tensor& content) {
@@ -121,7 +122,7 @@ TEST(Data, OfMappedFilesAndOfALoaderTrainAsTensorsDo) {
   EXPECT_TRUE(bitwise_equal(with_targets(false), in_order));
 }
 
-TEST(Prefetch, LetsWhatFailsFailInTheThreadThatTrains) {
+TEST(Prefetch, PrefetchErrorsAppearInTheTrainingThread) {
   auto net = mlp();
   const Examples data = examples(30);
   auto options = quiet(10);
@@ -146,7 +147,7 @@ torch::nn::Sequential normalised() {
   return net;
 }
 
-TEST(BatchNorm, IsRefusedWithTheWayOutAndTouchesNothing) {
+TEST(BatchNorm, RefusalNamesAlternativesAndChangesNothing) {
   const Examples data = examples(20);
   auto net = normalised();
   const auto buffers = net->buffers();
@@ -160,7 +161,7 @@ TEST(BatchNorm, IsRefusedWithTheWayOutAndTouchesNothing) {
   EXPECT_THAT([&] { ib.batch(data.inputs); }, refused);
   EXPECT_TRUE(net->buffers()[0].equal(mean));
 
-  // In a function it is seen as well.
+  // A functional batch normalisation is detected too.
   InfinityBatch of_function(quiet(5));
   of_function.set_model(
       Model(net->parameters(), [net](const at::Tensor& in) mutable { return net->forward(in); }));
@@ -175,7 +176,7 @@ TEST(BatchNorm, IsRefusedWithTheWayOutAndTouchesNothing) {
   EXPECT_LE(distance(ours, gradients_of(net)), 1e-12);
 }
 
-TEST(BatchNorm, PerMicroBatchIsSaidAndIsThatOfEachMicroBatch) {
+TEST(BatchNorm, PerMicroBatchWarnsAndUsesEachMicroBatchsStatistics) {
   const Examples data = examples(20);
   auto net = normalised();
   Heard heard;
@@ -196,14 +197,14 @@ TEST(BatchNorm, PerMicroBatchIsSaidAndIsThatOfEachMicroBatch) {
   for (std::size_t i = 0; i < net->buffers().size(); ++i)
     EXPECT_TRUE(infinity::close(net->buffers()[i], by_hand->buffers()[i], 1e-12));
 
-  // The second of two passes leaves the running statistics as the first made them.
+  // The second pass keeps the running statistics of the first.
   ib.batch(data.inputs).sum().backward();
   for (std::int64_t first = 0; first < 20; first += 5) by_hand->forward(data.inputs.narrow(0, first, 5));
   EXPECT_TRUE(infinity::close(net->buffers()[0], by_hand->buffers()[0], 1e-12));
 }
 
-/// Its statistics are those of each sample, though LibTorch computes them by a batch normalisation.
-TEST(BatchNorm, IsNotSeenInInstanceNorm) {
+/// Instance normalisation has statistics per sample, but LibTorch computes it through batch normalisation.
+TEST(BatchNorm, InstanceNormIsNotTakenForBatchNorm) {
   const Examples data = examples(20);
   const at::Tensor weights = at::randn({6, 4}, data.inputs.options()).requires_grad_();
   const auto forward = [=](const at::Tensor& in) {
@@ -225,9 +226,9 @@ TEST(BatchNorm, IsNotSeenInInstanceNorm) {
   }
 }
 
-/// After batches without one only names are looked at: the micro-batch in which one is seen is made again, as
-/// if it had not been made before.
-TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
+/// After a batch without batch normalisation, only names are traced. The first micro-batch that has one runs
+/// the model again, without side effects of the first run.
+TEST(BatchNorm, LaterBatchNormIsDetectedWithoutSideEffects) {
   const auto trained = [](bool later, bool training) {
     auto net = mlp(at::kDouble, 0.3);
     const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
@@ -260,7 +261,7 @@ TEST(BatchNorm, IsSeenWhenItComesLaterAndLooksTwiceWithoutATrace) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("BatchNorm::per_micro_batch")));
 }
 
-/// A tail of one sample would be refused by LibTorch ("more than 1 value per channel").
+/// LibTorch refuses to normalise a remainder of one sample ("more than 1 value per channel").
 TEST(BatchNorm, PerMicroBatchLeavesNoSampleAlone) {
   const Examples data = examples(11);
   auto net = normalised();
@@ -283,8 +284,8 @@ InfinityBatchOptions exactly(std::int64_t micro_batch) {
   return options;
 }
 
-/// Three normalisations one after the other: with a momentum, with the mean of all batches, and without
-/// weights and running statistics.
+/// Three normalisations in sequence: with a momentum, with the cumulative mean, and without weights and
+/// running statistics.
 torch::nn::Sequential thrice_normalised() {
   torch::manual_seed(1);
   torch::nn::Sequential net(
@@ -307,7 +308,7 @@ torch::nn::Sequential convolutional() {
   return net;
 }
 
-/// Compares two batches, one after the other, with LibTorch's of the whole.
+/// Compares two consecutive batches with LibTorch's results for the whole batch.
 void expect_as_plain(torch::nn::Sequential ours, torch::nn::Sequential plain, const at::Tensor& inputs,
                      const at::Tensor& classes, std::int64_t micro_batch) {
   torch::nn::CrossEntropyLoss criterion;
@@ -325,7 +326,7 @@ void expect_as_plain(torch::nn::Sequential ours, torch::nn::Sequential plain, co
   }
 }
 
-TEST_P(ExactBatchNorm, IsThePlainBatchsInStatisticsAndGradients) {
+TEST_P(ExactBatchNorm, StatisticsAndGradientsEqualThePlainBatchs) {
   const Examples data = examples(50);
   expect_as_plain(thrice_normalised(), thrice_normalised(), data.inputs, data.classes, GetParam());
   torch::manual_seed(3);
@@ -333,8 +334,8 @@ TEST_P(ExactBatchNorm, IsThePlainBatchsInStatisticsAndGradients) {
                   data.classes, GetParam());
 }
 
-/// The custom loop, with the gradients of inputs, and with a loss that couples samples.
-TEST_P(ExactBatchNorm, IsThePlainBatchsForALossOfOnesOwn) {
+/// A custom loop with gradients of the inputs and a loss that couples samples.
+TEST_P(ExactBatchNorm, CustomLossEqualsThePlainBatchs) {
   const auto made_by = [](auto forward) {
     auto net = thrice_normalised();
     at::Tensor inputs = examples(50).inputs.requires_grad_();
@@ -354,8 +355,8 @@ TEST_P(ExactBatchNorm, IsThePlainBatchsForALossOfOnesOwn) {
   EXPECT_LE(distance(ours.second, plain.second), 1e-12);
 }
 
-/// Random draws between two normalisations, of a model that is a function: one at::rand of a batch draws what
-/// those of its parts draw one after the other. The same module normalises twice.
+/// A functional model draws random numbers between two normalisations, and uses one module twice. at::rand of
+/// a batch draws the same numbers as consecutive calls for its parts.
 TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
   const auto trained = [&](bool plain, std::int64_t samples) {
     torch::manual_seed(1);
@@ -393,8 +394,9 @@ TEST_P(ExactBatchNorm, DrawsTheSameInEachPassAndTakesAModuleTwice) {
   }
 }
 
-/// No sample may be left alone: of an odd batch, the last two micro-batches of two are one of three.
-TEST(BatchNorm, OfAnOddBatchIsReplayedWithTheSameDraws) {
+/// The remainder must not be one sample: an odd batch ends with one micro-batch of three instead of two and
+/// one.
+TEST(BatchNorm, OddBatchIsReplayedWithTheSameDraws) {
   for (const std::int64_t samples : {3, 5, 7}) {
     for (const std::int64_t size : {1, 2}) {
       torch::manual_seed(1);
@@ -418,7 +420,7 @@ TEST(BatchNorm, OfAnOddBatchIsReplayedWithTheSameDraws) {
   }
 }
 
-TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
+TEST(BatchNorm, ExactAppliesInTrainingModeOnly) {
   const Examples data = examples(20);
   auto net = thrice_normalised();
   net[1]->as<torch::nn::BatchNorm1d>()->eval();
@@ -426,14 +428,14 @@ TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
   plain[1]->as<torch::nn::BatchNorm1d>()->eval();
   expect_as_plain(net, plain, data.inputs, data.classes, 6);
 
-  auto without = mlp();  // and where nothing is normalised, one pass does
+  auto without = mlp();  // without normalisation, one pass suffices
   InfinityBatch ib(exactly(5));
   ib.set_model(without);
   ib.set_criterion(torch::nn::CrossEntropyLoss());
   int calls = 0;
   struct Counter : infinity::Listener {
     explicit Counter(int& count) : calls(count) {}
-    void micro_batch(const infinity::Place&, const infinity::MicroBatches::Progress&) override { ++calls; }
+    void micro_batch(const infinity::Place&, const infinity::MicroBatchProgress&) override { ++calls; }
     int& calls;
   };
   ib.listen(std::make_shared<Counter>(calls));
@@ -441,13 +443,13 @@ TEST(BatchNorm, ExactIsOnlyForThoseInTrainingAndLeavesOthersAlone) {
   EXPECT_EQ(calls, 4);
 }
 
-TEST(BatchNorm, ExactInFloat32IsNoFurtherFromFloat64ThanTwiceThePlainBatchs) {
+TEST(BatchNorm, ExactErrorInFloat32IsAtMostTwiceThePlainBatchs) {
   const Examples data = examples(400);
   const auto made_by = [&](at::ScalarType dtype, std::int64_t micro_batch) {
     auto net = thrice_normalised();
     net->to(dtype);
     const at::Tensor inputs =
-        data.inputs.to(dtype) + 30;  // a mean far from zero, in which sums of squares cancel
+        data.inputs.to(dtype) + 30;  // a mean far from zero: sums of squares would cancel
     if (micro_batch == 0) {
       torch::nn::CrossEntropyLoss()(net->forward(inputs), data.classes).backward();
     } else {
@@ -482,7 +484,7 @@ TEST(BatchNorm, ExactRefusesAModelWhoseCallsDiffer) {
 
 // ---- offload ----
 
-TEST(Offload, GivesTheSameGradientsAndPacksWhatItUnpacks) {
+TEST(Offload, OffloadKeepsGradientsAndUnpacksWhatItPacks) {
   const Examples data = examples(64);
   const auto trained = [&](std::int64_t offload, infinity::OffloadFigures* figures) {
     auto net = mlp();
@@ -510,9 +512,9 @@ TEST(Offload, GivesTheSameGradientsAndPacksWhatItUnpacks) {
 
 // ---- states ----
 
-/// Two epochs, then a checkpoint into a new process's objects, and two more.
+/// Trains two epochs, loads a checkpoint into new objects, and trains two more.
 template <class MakeOptimizer>
-Tensors trained_with(MakeOptimizer make, std::optional<Home> home, bool by_checkpoint) {
+Tensors trained_with(MakeOptimizer make, std::optional<TableOptions> home, bool by_checkpoint) {
   const TemporaryFolder folder;
   const Examples data = examples(40);
   const Data source = Data::of_tensors({data.inputs}, {data.classes}, {.batch = 20});
@@ -539,11 +541,12 @@ Tensors trained_with(MakeOptimizer make, std::optional<Home> home, bool by_check
   return parameters_of(other);
 }
 
-TEST(States, InATableStepAsTheOptimizersOwn) {
+TEST(States, StatesInATableStepAsTheOptimizersOwn) {
   const auto compare = [&](auto make) {
     const Tensors wanted = trained_with(make, std::nullopt, false);
     EXPECT_TRUE(bitwise_equal(trained_with(make, std::nullopt, true), wanted));
-    for (const Home& home : {Home{.placement = Placement::hugepage}, Home{.placement = Placement::mapped}})
+    for (const TableOptions& home :
+         {TableOptions{.placement = Placement::hugepage}, TableOptions{.placement = Placement::mapped}})
       for (const bool by_checkpoint : {false, true})
         EXPECT_TRUE(bitwise_equal(trained_with(make, home, by_checkpoint), wanted));
   };
@@ -558,11 +561,11 @@ TEST(States, InATableStepAsTheOptimizersOwn) {
   compare([](Parameters all) { return std::make_unique<optim::Rprop>(all); });
 }
 
-TEST(States, OfAnOptimizerOfOnesOwnAreItsOwnMatter) {
+TEST(States, CustomOptimizersKeepTheirOwnStates) {
   auto net = mlp();
   ContiguousOptimizer optimizer(net->parameters(), AdamOptions{});
   auto options = quiet(8);
-  options.states_home = Home{};
+  options.states_home = TableOptions{};
   const Examples data = examples(20);
   InfinityBatch ib(net, optimizer, torch::nn::CrossEntropyLoss(),
                    Data(std::vector<Batch>{{data.inputs, data.classes}}), options);
@@ -570,9 +573,9 @@ TEST(States, OfAnOptimizerOfOnesOwnAreItsOwnMatter) {
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("options.buffers.placement")));
 }
 
-/// As the loop by hand with the same optimizer, without a copy before the step; a checkpoint goes on bit for
-/// bit.
-TEST(States, OfAContiguousOptimizerAreNotCopiedBeforeAStep) {
+/// Equals the manual loop with the same optimizer, without a copy before the step. A checkpoint resumes bit
+/// for bit.
+TEST(States, ContiguousStatesAreNotCopiedBeforeAStep) {
   const Examples data = examples(40);
   const TemporaryFolder folder;
   const auto by_hand = [&] {
@@ -618,7 +621,7 @@ struct Trainer {
 
 constexpr std::int64_t kEpochs = 6;
 
-TEST(Checkpoint, OfAKilledProcessGoesOnBitForBit) {
+TEST(Checkpoint, KilledProcessResumesBitForBit) {
   at::set_num_threads(1);  // a forked child has no other threads
   Trainer undisturbed;
   torch::manual_seed(99);
@@ -661,7 +664,7 @@ TEST(Checkpoint, OfAKilledProcessGoesOnBitForBit) {
   }
 }
 
-TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
+TEST(Checkpoint, AnotherModelIsRefusedWithoutChanges) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   Trainer trainer;
@@ -680,7 +683,7 @@ TEST(Checkpoint, OfAnotherModelIsRefusedAndNothingIsChanged) {
   EXPECT_THAT([&] { ib.resume(path + "x"); }, testing::ThrowsMessage<FileError>(HasSubstr("cannot be read")));
 }
 
-TEST(Checkpoint, OfOtherOptimizersOrDtypesIsRefusedAndNothingIsChanged) {
+TEST(Checkpoint, OtherOptimizersOrDtypesAreRefusedWithoutChanges) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   Trainer trainer;
@@ -705,7 +708,7 @@ TEST(Checkpoint, OfOtherOptimizersOrDtypesIsRefusedAndNothingIsChanged) {
   refused_by(of_floats, {its}, "other parameters");
 }
 
-TEST(Checkpoint, ThatIsDamagedIsAFileErrorOfOneLine) {
+TEST(Checkpoint, DamagedFileIsAFileErrorOfOneLine) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   Trainer trainer;
@@ -724,9 +727,9 @@ TEST(Checkpoint, ThatIsDamagedIsAFileErrorOfOneLine) {
   EXPECT_FALSE(std::filesystem::exists(path + ".new"));
 }
 
-/// Of the tensors' bytes, which LibTorch's own reader takes as they are; and of all bytes, where another
-/// error than a FileError came too.
-TEST(Checkpoint, WithAFlippedBitIsAFileErrorThatNamesTheEntry) {
+/// Flips bits in the tensors' bytes, which LibTorch's reader does not check, and in all bytes, which used to
+/// cause other errors than FileError.
+TEST(Checkpoint, FlippedBitIsAFileErrorThatNamesTheEntry) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt", damaged_path = folder.path() / "damaged.pt";
   Trainer trainer;
@@ -755,13 +758,13 @@ TEST(Checkpoint, WithAFlippedBitIsAFileErrorThatNamesTheEntry) {
     try {
       resume_damaged(random() % whole.size(), 1 + static_cast<int>(random() % 255));
     } catch (const FileError&) {
-    }  // any other is the test's failure
+    }  // any other exception fails the test
     EXPECT_TRUE(bitwise_equal(parameters_of(trainer.net), before));
   }
 }
 
-/// A loss that is no number, and the sizes of micro-batches, which what follows depends on.
-TEST(Checkpoint, KeepsSumsThatAreNoNumbersAndSizes) {
+/// A NaN loss, and the micro-batch sizes, which affect further training.
+TEST(Checkpoint, CheckpointKeepsNonFiniteSumsAndSizes) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "training.pt";
   const auto make = [](torch::nn::Sequential& net, torch::optim::SGD& optimizer) {
@@ -797,7 +800,7 @@ TEST(Checkpoint, KeepsSumsThatAreNoNumbersAndSizes) {
   EXPECT_EQ(found.largest_micro_batch, wanted.largest_micro_batch);
 }
 
-TEST(Checkpoint, IsNotMadeInTheMiddleOfABatchNorEveryZeroSteps) {
+TEST(Checkpoint, SavingInABatchOrEveryZeroStepsIsRefused) {
   Trainer trainer;
   EXPECT_THAT([&] { infinity::CheckpointEvery(trainer.ib, "x", 0); },
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("every 0 steps")));
@@ -813,8 +816,8 @@ TEST(Checkpoint, IsNotMadeInTheMiddleOfABatchNorEveryZeroSteps) {
 
 // ---- a prefetching thread that is not there ----
 
-/// Its own copy of what was there at the fork, on the one thread that it has.
-TEST(Prefetching, InAForkedChildIsDoneByTheChild) {
+/// The child has its own copy of the memory at the fork, and a single thread.
+TEST(Prefetching, ForkedChildFetchesItself) {
   auto net = mlp();
   const Examples data = examples(40);
   auto options = quiet(7);
@@ -841,7 +844,7 @@ TEST(Prefetching, InAForkedChildIsDoneByTheChild) {
   EXPECT_EQ(ib->prefetched(), 2 * fetched) << "of the parent";
 }
 
-TEST(Prefetching, WithoutAThreadIsAnErrorThatNamesTheLimit) {
+TEST(Prefetching, MissingThreadIsAnErrorThatNamesTheLimit) {
   auto options = quiet(7);
   options.prefetch = true;
   auto net = mlp();
@@ -872,7 +875,7 @@ TEST(ParameterCount, CountsLayersFrozenAndTrainable) {
   EXPECT_EQ(count.all.frozen(), 16 * 4);
 }
 
-TEST(ParameterCount, TiedOnesCountOnce) {
+TEST(ParameterCount, TiedParametersCountOnce) {
   torch::nn::Linear one(6, 6);
   const Model model(std::vector<Model>{one, one}, [](const at::Tensor& in) { return in; });
   const auto count = infinity::count_parameters(model);
@@ -896,7 +899,7 @@ TEST(ParameterCount, TimesEachLayerByItsOperations) {
   EXPECT_THAT(infinity::to_string(count), testing::AllOf(HasSubstr("forward ms"), HasSubstr("130000")));
 }
 
-TEST(Comparison, HasTheRightPolarity) {
+TEST(Comparison, DifferencesAreReportedAndEqualityIsNot) {
   EXPECT_TRUE(infinity::close(1.0, 1.0 + 1e-9));
   EXPECT_FALSE(infinity::close(1.0, 1.1));
   EXPECT_TRUE(infinity::close(at::scalar_tensor(2.0), at::scalar_tensor(2.0)));
@@ -918,7 +921,7 @@ TEST(Comparison, HasTheRightPolarity) {
   EXPECT_TRUE(infinity::differences(a, b, 1e-2).empty());
 }
 
-TEST(Determinize, Repeats) {
+TEST(Determinize, SeededTrainingRepeats) {
   const auto trained = [](std::uint64_t seed) {
     infinity::determinize(seed);
     torch::nn::Sequential net(torch::nn::Linear(6, 16), torch::nn::Dropout(0.5), torch::nn::Linear(16, 4));
@@ -938,7 +941,7 @@ TEST(Determinize, Repeats) {
   EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
 }
 
-TEST(MemoryHistory, CutsLabelsKeepsTheLastAndShowsWhatChanged) {
+TEST(MemoryHistory, HistoryIsBoundedAndShowsChanges) {
   infinity::MemoryHistory history(2);
   history.append("before");
   history.append({"a label of more than twenty characters", c10::kCPU, 1'000'000'000, 5'000'000, 3'000'000});
@@ -962,7 +965,7 @@ void train_with(const std::shared_ptr<infinity::Listener>& listener) {
   ib(2);
 }
 
-TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
+TEST(StatsFile, StatsHaveOneLinePerBatchAndEpochInCsvAndJson) {
   const TemporaryFolder folder;
   const std::string csv = folder.path() / "stats.csv";
   train_with(std::make_shared<infinity::StatsFile>(csv));
@@ -993,7 +996,7 @@ TEST(StatsFile, HasALineABatchAndALineAnEpochInCsvAndJson) {
   EXPECT_THROW(infinity::StatsFile(folder.path() / "no" / "folder.csv"), FileError);
 }
 
-TEST(ProgressBar, SaysAsMuchAsItIsToldTo) {
+TEST(ProgressBar, ProgressFollowsTheVerbosity) {
   const auto said = [](infinity::Verbosity verbosity) {
     std::FILE* file = std::tmpfile();
     train_with(std::make_shared<infinity::ProgressBar>(verbosity, file));
@@ -1025,7 +1028,7 @@ TEST(ProgressBar, SaysAsMuchAsItIsToldTo) {
                                testing::Not(HasSubstr("\r"))));
 }
 
-TEST(Display, GetsEachBatchAndCanStop) {
+TEST(Display, DisplayReceivesEachBatchAndMayStop) {
   int shown = 0;
   train_with(std::make_shared<infinity::Display>(
       [&](const infinity::Display::Now& now) {

@@ -1,4 +1,4 @@
-/// Counts what this test program allocates by `new`. To be included by one source of a program.
+/// Counts this test program's allocations by `new`. Include it in one source of a program.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,12 @@ namespace speedtorch::kernels {
 
 inline std::atomic<long> allocation_count = 0;
 
-/// So far, of all threads.
+/// The allocations of all threads so far.
 inline long allocations() { return allocation_count; }
 
 }  // namespace speedtorch::kernels
 
-// Not inlined: the compiler would see memory of malloc given to delete.
+// Not inlined, because the compiler would see memory of malloc passed to delete.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++speedtorch::kernels::allocation_count;
   if (void* const block = std::malloc(bytes)) return block;

@@ -1,4 +1,4 @@
-/// The memory of the CUDA kernels' body as tests give it: it moves like the device does, and counts.
+/// A test's memory policy for the CUDA kernels' body: it moves as the device does, and counts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace speedtorch::kernels {
 
-/// Counts the loads of each byte of one buffer and the stores of each byte of another; an access outside
-/// them, or not aligned to its width, is a failure and is not done.
+/// Counts the loads of each byte of one buffer and the stores of each byte of another. An access outside of
+/// them or unaligned is a failure and is skipped.
 class CountingMemory {
  public:
   CountingMemory(const RowBuffer& from, const RowBuffer& to)
@@ -51,13 +51,13 @@ class CountingMemory {
     errors->first_position = std::min(errors->first_position, static_cast<unsigned long long>(position));
   }
 
-  /// `listen(address, bytes)` hears of every load and store.
+  /// `listen(address, bytes)` is called for every load and store.
   template <class Listen>
   void on_access(Listen listen) {
     listen_ = listen;
   }
 
-  /// How often each byte of the buffers was read and written, margins and gaps included.
+  /// How often each byte of the buffers was read and written, including margins and gaps.
   const std::vector<int>& loads() const { return loads_; }
   const std::vector<int>& stores() const { return stores_; }
 
@@ -102,7 +102,7 @@ void with_word(int width, Call call) {
   }
 }
 
-/// Runs `call(FromWord, ToWord, kLinked)` with the types of a plan, as the launch picks the kernel.
+/// Runs `call(FromWord, ToWord, kLinked)` with the types of a plan, as the launch selects the kernel.
 template <class Call>
 void with_kernel(const LanePlan& plan, Call call) {
   const bool linked = plan.access == Access::link_read || plan.access == Access::link_write;
@@ -113,7 +113,7 @@ void with_kernel(const LanePlan& plan, Call call) {
   });
 }
 
-/// Runs every thread of a launch, one after the other; long rows' items are shared by two of its parts.
+/// Runs every thread of a launch, one after the other; two of its parts share long rows' items.
 template <class Index, class Memory>
 void run_threads(const LaneMove<Index>& move, std::int64_t threads, Memory& memory) {
   const std::int64_t parts = std::min<std::int64_t>(2, move.plan.row_items);
@@ -127,7 +127,7 @@ void run_threads(const LaneMove<Index>& move, std::int64_t threads, Memory& memo
   });
 }
 
-/// Counts of a buffer's bytes: one for each byte of the named rows, none anywhere else.
+/// The expected counts of a buffer's bytes: one per byte of the selected rows, none anywhere else.
 template <class Index>
 std::vector<int> once_each(const RowBuffer& buffer, const std::vector<Index>& rows) {
   std::vector<int> counts(buffer.bytes().size());

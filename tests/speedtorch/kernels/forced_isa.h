@@ -34,12 +34,14 @@ class OnPath : public ::testing::TestWithParam<Path> {
 
 inline auto all_paths() {
   return ::testing::Combine(::testing::ValuesIn(supported_isas()),
-                            ::testing::Values(Stores::cached, Stores::streaming));
+                            ::testing::Values(Stores::cached, Stores::streaming, Stores::staged));
 }
 
 inline std::string path_name(const ::testing::TestParamInfo<Path>& path) {
   const auto& [isa, stores] = path.param;
-  return std::string(isa) + (stores == Stores::streaming ? "Streaming" : "Cached");
+  return std::string(isa) + (stores == Stores::cached      ? "Cached"
+                             : stores == Stores::streaming ? "Streaming"
+                                                           : "Staged");
 }
 
 }  // namespace speedtorch::kernels

@@ -1,4 +1,4 @@
-/// Memory between two pages that no one may touch: a byte read or written beyond it ends the test.
+/// Memory between two inaccessible pages: a byte read or written beyond it ends the test.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,7 +12,7 @@ namespace speedtorch::kernels {
 
 class GuardedMemory {
  public:
-  /// Room for `bytes`, rounded up to pages.
+  /// `bytes`, rounded up to pages.
   explicit GuardedMemory(std::int64_t bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     inner_ = (static_cast<std::size_t>(bytes) + page - 1) / page * page;
@@ -25,9 +25,9 @@ class GuardedMemory {
   ~GuardedMemory() { munmap(map_, size_); }
   GuardedMemory(const GuardedMemory&) = delete;
 
-  /// Right after the first forbidden page.
+  /// The first byte behind the first guard page.
   std::byte* first() const { return first_; }
-  /// `bytes` before the last forbidden page.
+  /// `bytes` before the last guard page.
   std::byte* last(std::int64_t bytes) const { return first_ + inner_ - bytes; }
 
  private:

@@ -1,5 +1,5 @@
-// Half precision against its definition: sign * fraction * 2^exponent by ldexp, and rounding by search among
-// the neighbours.
+// Half precision against its definition: sign * fraction * 2^exponent by ldexp, and rounding by a search
+// among the neighbours.
 
 #include "speedtorch/kernels/half.h"
 
@@ -12,7 +12,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// The number that 16 bits stand for, of so many bits of fraction.
+/// The number of 16 bits with that many bits of fraction.
 double number_of(unsigned bits, int fraction_bits) {
   const int exponent_bits = 15 - fraction_bits;
   const int exponent = static_cast<int>((bits & 0x7fffU) >> fraction_bits);
@@ -26,18 +26,18 @@ double number_of(unsigned bits, int fraction_bits) {
   return sign * std::ldexp(fraction + std::ldexp(1, fraction_bits), exponent - bias - fraction_bits);
 }
 
-/// The nearest of two neighbours that hold |value| between them, the even one of two as near.
+/// The nearer of the two neighbours of |value|; of two equally near ones, the even one.
 unsigned nearest(double value, int fraction_bits) {
   const double magnitude = std::abs(value);
   const unsigned infinity = ((1U << (15 - fraction_bits)) - 1) << fraction_bits;
   unsigned low = 0;
-  unsigned high = infinity;  // bits of numbers that are not negative ascend as the numbers do
+  unsigned high = infinity;  // the bits of non-negative numbers ascend as the numbers do
   while (high - low > 1) {
     const unsigned middle = (low + high) / 2;
     (number_of(middle, fraction_bits) <= magnitude ? low : high) = middle;
   }
   const double below = number_of(low, fraction_bits);
-  // Above the largest number the next would be, but for infinity, as far away as the one below.
+  // Above the largest number, the next one would be as far away as the one below, were it not for infinity.
   const double above =
       high == infinity ? below + (below - number_of(low - 1, fraction_bits)) : number_of(high, fraction_bits);
   const double from_below = magnitude - below;
@@ -79,7 +79,7 @@ TYPED_TEST(HalfTest, EachIsWidenedToItsNumberAndNarrowedAgain) {
 TYPED_TEST(HalfTest, NumbersBetweenAreRoundedToTheNearest) {
   std::mt19937 random(1);
   for (int k = 0; k < 200'000; ++k) this->check_narrow(float_of(static_cast<std::uint32_t>(random())));
-  for (unsigned bits = 0; bits < 0x7f80; bits += 3) {  // halfway between two, and beside that
+  for (unsigned bits = 0; bits < 0x7f80; bits += 3) {  // halfway between two, and next to that
     const double middle =
         (number_of(bits, TestFixture::kFraction) + number_of(bits + 1, TestFixture::kFraction)) / 2;
     const auto value = static_cast<float>(middle);

@@ -13,6 +13,7 @@
 
 #include "speedtorch/kernels/isa.h"
 #include "speedtorch/kernels/parallel.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 
 using namespace speedtorch::kernels;
@@ -111,6 +112,8 @@ int main(int argc, char** argv) {
   std::printf("compiler %s\n", STBENCH_COMPILER);
   std::printf("build %s\n", STBENCH_BUILD);
   std::printf("highway %d.%d\n", HWY_MAJOR, HWY_MINOR);
+  // The same on every machine.
+  use_plan(default_plan(ProcessorFamily::other, std::int64_t{32} << 20));
   Program program(rows);
   program.count_all();
   return program.good() ? 0 : 1;

@@ -90,7 +90,7 @@ class InstructionsTest(unittest.TestCase):
         if not shutil.which("valgrind"):
             self.skipTest("no valgrind on this machine (Debian: valgrind)")
 
-    def test_are_within_three_percent_of_the_committed(self):
+    def test_counts_are_within_three_percent_of_the_committed(self):
         committed = read_figures()
         native = subprocess.run([PROGRAM, str(FEW)], capture_output=True, text=True, check=True)
         built_with, _ = said(native.stdout)
@@ -111,7 +111,7 @@ class InstructionsTest(unittest.TestCase):
 
 
 class DifferencesTest(unittest.TestCase):
-    def test_differences_are_told_from_three_percent_on(self):
+    def test_differences_are_reported_from_three_percent(self):
         committed = {"gather 16": 100.0, "scatter 16": 100.0, "gone": 1.0}
         counted = {"gather 16": 102.9, "scatter 16": 96.0, "new": 1.0}
         self.assertEqual(differences(committed, counted), [

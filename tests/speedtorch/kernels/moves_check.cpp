@@ -56,7 +56,7 @@ void try_copy(Outcome& outcome) {
   for (std::int64_t lines = 0; lines < 9; ++lines) {
     const RowBuffer from({1, 64 * 9, lines, 0}, 1);
     RowBuffer to({1, 64 * 9, 0, 0}, 2);
-    stream_lines(to.view().data, from.view().data, lines);
+    stream_lines(to.view().data, from.view().data, lines, CopyWay::plain);
     ++outcome.trials;
     if (std::memcmp(to.view().data, from.view().data, static_cast<std::size_t>(64 * lines)) != 0) {
       outcome.fault = std::to_string(lines) + " streamed lines differ";
@@ -69,7 +69,7 @@ void try_copy(Outcome& outcome) {
 int main() {
   Outcome outcome;
   for (const Direction direction : {Direction::gather, Direction::scatter}) {
-    for (const Stores stores : {Stores::cached, Stores::streaming}) {
+    for (const Stores stores : {Stores::cached, Stores::streaming, Stores::staged}) {
       try_all<std::int32_t>(direction, stores, outcome);
       try_all<std::int64_t>(direction, stores, outcome);
     }

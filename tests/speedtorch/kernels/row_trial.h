@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "tests/speedtorch/kernels/guarded_memory.h"
 #include "tests/speedtorch/kernels/row_buffer.h"
@@ -30,14 +31,21 @@ struct Trial {
   Direction direction;
   Stores stores;
   std::int64_t prefetch_rows;
+  PrefetchTo prefetch_to;
+  std::int64_t line_step;
 };
+
+inline const char* name_of(Stores stores) {
+  return stores == Stores::cached ? "cached" : stores == Stores::streaming ? "streaming" : "staged";
+}
 
 inline std::string describe(const Trial& trial) {
   return std::string(trial.direction == Direction::gather ? "gather" : "scatter") + " of " +
          std::to_string(trial.width) + "-byte rows " + std::to_string(trial.gap) + " apart, from alignment " +
-         std::to_string(trial.from_alignment) + " to " + std::to_string(trial.to_alignment) +
-         (trial.stores == Stores::streaming ? ", streaming, " : ", cached, ") +
-         std::to_string(trial.prefetch_rows) + " rows prefetched";
+         std::to_string(trial.from_alignment) + " to " + std::to_string(trial.to_alignment) + ", " +
+         name_of(trial.stores) + ", " + std::to_string(trial.prefetch_rows) + " rows prefetched, level " +
+         std::to_string(static_cast<int>(trial.prefetch_to)) + ", every " + std::to_string(trial.line_step) +
+         ". line";
 }
 
 /// Every width that is tried, ascending.
@@ -48,13 +56,16 @@ inline std::vector<std::int64_t> trial_widths() {
   return widths;
 }
 
-/// The movement with the choices forced that the plan would make by size.
+/// The movement with the choices forced that the plan would make.
 template <class Index>
 RowMove<Index> plan_forced(Direction direction, ConstRows from, const Index* index, Rows to, Stores stores,
-                           std::int64_t prefetch_rows) {
+                           std::int64_t prefetch_rows, PrefetchTo prefetch_to = PrefetchTo::l1,
+                           std::int64_t line_step = 1) {
   auto move = direction == Direction::gather ? plan_gather(from, index, to) : plan_scatter(from, index, to);
   move.stores = stores;
   move.prefetch_rows = prefetch_rows;
+  move.prefetch_to = prefetch_to;
+  move.line_step = line_step;
   return move;
 }
 
@@ -87,7 +98,8 @@ class Trials {
     const std::int64_t from_rows = gather ? kTrialIndexed : kTrialListed;
     const std::int64_t to_rows = gather ? kTrialListed : kTrialIndexed;
     run(plan_forced<Index>(trial.direction, {from, from_rows, trial.width, stride}, index_.data(),
-                           {to, to_rows, trial.width, stride}, trial.stores, trial.prefetch_rows),
+                           {to, to_rows, trial.width, stride}, trial.stores, trial.prefetch_rows,
+                           trial.prefetch_to, trial.line_step),
         0, kTrialListed);
     return std::memcmp(to_.data(), expected_.data(), used) == 0;
   }
@@ -149,13 +161,24 @@ std::string fault_at_guards(Direction direction, Stores stores, bool at_end) {
 
 /// What a trial of the sweeps gets that is neither width nor alignment, so that all of it comes up: gaps that
 /// keep and that break the alignment from row to row; nothing prefetched, a part of the rows, and further
-/// than there are any.
+/// than there are any; each level and step of the prefetch.
 inline Trial vary(std::int64_t width, std::int64_t from, std::int64_t to, Direction direction,
                   Stores stores) {
   constexpr std::int64_t kGaps[] = {0, 1, 64 - 3, 4};
   constexpr std::int64_t kAhead[] = {2, 0, 40};
+  constexpr PrefetchTo kLevels[] = {PrefetchTo::l1, PrefetchTo::l2};
+  constexpr std::int64_t kSteps[] = {1, 2, 4, 16};
   const std::int64_t turn = width + from + to;
-  return {width, from, to, kGaps[turn % 4], direction, stores, kAhead[turn % 3]};
+  const bool gapless = stores == Stores::staged && turn % 5 != 0;  // others are not staged
+  return {width,
+          from,
+          to,
+          gapless ? 0 : kGaps[turn % 4],
+          direction,
+          stores,
+          kAhead[turn % 3],
+          kLevels[turn / 3 % 2],
+          kSteps[turn / 6 % 4]};
 }
 
 /// Calls `visit(Trial)` for every width with every alignment of either side: 64 trials a width, in which the

@@ -18,7 +18,7 @@ std::string refusal_of_gather(ConstRows table, std::int64_t count, Rows out) {
   return "taken";
 }
 
-TEST(CheckShapes, TakesWhatFits) {
+TEST(CheckShapes, AcceptsShapesThatFit) {
   EXPECT_EQ(refusal_of_gather({nullptr, 100, 8, 8}, 10, {nullptr, 10, 8, 16}), "taken");
   EXPECT_EQ(refusal_of_gather({nullptr, 100, 8, 0}, 10, {nullptr, 10, 8, 8}), "taken");
   EXPECT_EQ(refusal_of_gather({nullptr, 100, 8, 8}, 1, {nullptr, 1, 8, 0}), "taken");
@@ -36,7 +36,7 @@ TEST(CheckShapes, NamesBothSidesAndTheReason) {
       "table (100 rows of 8 bytes, 8 apart) and out (10 rows of 8 bytes, 8 apart): there are 9 indices");
 }
 
-TEST(CheckShapes, RefusesWhatNoTableCanBe) {
+TEST(CheckShapes, RefusesImpossibleShapes) {
   EXPECT_NE(refusal_of_gather({nullptr, 100, -1, 8}, 10, {nullptr, 10, -1, 8}), "taken");
   EXPECT_THROW(require_bytes_in_rows({nullptr, 100, 0, 8}), ShapeError);
   EXPECT_NE(refusal_of_gather({nullptr, 100, 8, 8}, -1, {nullptr, -1, 8, 8}), "taken");

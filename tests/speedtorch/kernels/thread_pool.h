@@ -1,4 +1,4 @@
-/// The ParallelFor of the tests: std::thread only, so that thread sanitizer sees all of it.
+/// The tests' ParallelFor: std::thread only, so that ThreadSanitizer sees all of it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace speedtorch::kernels {
 
-/// Splits a loop evenly over `threads` threads, the caller's among them, each with at least `grain` items.
+/// Splits a loop evenly over `threads` threads including the caller's, each with at least `grain` items.
 class ThreadPool {
  public:
   explicit ThreadPool(std::int64_t threads) : threads_(threads) {}

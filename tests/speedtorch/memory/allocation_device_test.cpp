@@ -1,5 +1,5 @@
-/// What the driver is asked for and gets back, also where a call fails, and tables beyond 2^31 elements and
-/// beyond a cap on the GPU's memory. Needs a GPU.
+/// What the library allocates from the driver and frees, also after failed calls; tables beyond 2^31 elements
+/// and beyond a cap on the GPU's memory. Needs a GPU.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -23,14 +23,14 @@ class GpuAllocation : public test::NeedsGpu {};
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 const at::Device first_gpu("cuda:0");
 
-/// Whether CUDA knows the address as memory of the host that it reaches.
+/// True if CUDA knows the address as host memory that it reaches.
 bool is_registered(const std::byte* address) {
   cudaPointerAttributes attributes{};
   C10_CUDA_CHECK(cudaPointerGetAttributes(&attributes, address));
   return attributes.type == cudaMemoryTypeHost;
 }
 
-TEST_F(GpuAllocation, OfPinnedMemoryRegistersItsPagesAndNoOthers) {
+TEST_F(GpuAllocation, PinnedMemoryRegistersItsPagesAndNoOthers) {
   const std::int64_t bytes = 3 * mebibyte + 8;  // LibTorch's own pinned allocator would take 4 MiB
   std::byte* first = nullptr;
   {
@@ -48,7 +48,7 @@ TEST_F(GpuAllocation, OfPinnedMemoryRegistersItsPagesAndNoOthers) {
   EXPECT_FALSE(is_registered(first + bytes - 1));
 }
 
-TEST_F(GpuAllocation, OfTheDeviceTakesTheBytesThatWereAskedAndGivesThemBack) {
+TEST_F(GpuAllocation, DeviceMemoryTakesTheBytesAskedForAndGivesThemBack) {
   constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto requested = [] {
     return c10::cuda::CUDACachingAllocator::getDeviceStats(0).requested_bytes[all].current;
@@ -56,11 +56,11 @@ TEST_F(GpuAllocation, OfTheDeviceTakesTheBytesThatWereAskedAndGivesThemBack) {
   const auto before = requested();
   at::Tensor tensor = allocate(Placement::device, 3 * mebibyte + 8, first_gpu)->tensor({8}, at::kByte);
   EXPECT_EQ(requested() - before, 3 * mebibyte + 8);
-  tensor.reset();  // the last that has the memory
+  tensor.reset();  // the last owner of the memory
   EXPECT_EQ(requested(), before);
 }
 
-/// One call fails where EMULATED_GPU_FAIL says so (tests/emulated_gpu/CMakeLists.txt), else none.
+/// EMULATED_GPU_FAIL names one call to fail (tests/emulated_gpu/CMakeLists.txt); by default none.
 TEST_F(GpuAllocation, GoesOnAfterACallThatFailed) {
   int refused = 0;
   for (const auto placement : {Placement::device, Placement::pinned}) {
@@ -85,8 +85,8 @@ TEST_F(GpuAllocation, GoesOnAfterACallThatFailed) {
   EXPECT_EQ(refused, std::getenv("EMULATED_GPU_FAIL") == nullptr ? 0 : 1);
 }
 
-/// Rows that 32 bits of an offset in bytes or in elements would take for one another.
-TEST_F(GpuAllocation, OfMoreThan32BitsOfElementsMovesEachRow) {
+/// Rows whose offsets in bytes or elements coincide modulo 2^32.
+TEST_F(GpuAllocation, MovesEachRowOfMoreThan32BitsOfElements) {
   constexpr std::int64_t width = 64, rows = (std::int64_t{1} << 32) / width + 1000;
   const auto table =
       Table::empty({rows, width}, at::kByte, {.placement = Placement::device, .device = first_gpu});
@@ -109,7 +109,7 @@ TEST_F(GpuAllocation, OfMoreThan32BitsOfElementsMovesEachRow) {
   }
 }
 
-/// The table does not fit into what LibTorch may take; pinned, with its states, it trains on the GPU.
+/// The table exceeds what LibTorch may use; pinned, with its states, it trains on the GPU.
 TEST_F(GpuAllocation, BeyondACapTrainsFromPinnedMemory) {
   constexpr std::int64_t rows = 200'000, width = 64;  // 51 MB
   const test::GpuCap cap(32 * mebibyte);

@@ -1,4 +1,4 @@
-/// Which GPU memory is of, how long it lives, and what its errors leave behind. Needs a GPU, or two.
+/// The GPU that memory is on, how long it lives, and what its errors leave behind. Needs one or two GPUs.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -32,32 +32,33 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 const at::Device the_gpu("cuda:0");
 const at::Device no_gpu("cuda:9");
 
-TEST_F(GpuMemory, IsOfTheCurrentGpuWhereNoneIsNamed) {
+TEST_F(GpuMemory, IsOnTheCurrentGpuByDefault) {
   for (const auto placement : {Placement::pinned, Placement::device}) {
     for (const auto device : {at::Device(at::kCPU), at::Device(at::kCUDA), the_gpu}) {
       const auto memory = allocate(placement, kMiB, device);
       EXPECT_EQ(memory->device(), the_gpu) << device;
       EXPECT_EQ(memory->tensor({8}, at::kFloat).device(), the_gpu) << device;
     }
-    EXPECT_EQ(Table::empty({3, 2}, at::kFloat, Home{.placement = placement}).memory()->device(), the_gpu);
+    EXPECT_EQ(Table::empty({3, 2}, at::kFloat, TableOptions{.placement = placement}).memory()->device(),
+              the_gpu);
   }
   EXPECT_GT(cuda_cache_bytes(at::Device(at::kCUDA)), 0);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
-TEST_F(GpuMemoryOfTwo, IsOfTheCurrentGpuOfTheThread) {
+TEST_F(GpuMemoryOfTwo, IsOnTheThreadsCurrentGpu) {
   const c10::cuda::CUDAGuard guard(1);
   EXPECT_EQ(allocate(Placement::device, kMiB)->device(), at::Device("cuda:1"));
   EXPECT_EQ(allocate(Placement::pinned, kMiB)->device(), at::Device("cuda:1"));
 }
 
-/// Work on the other GPU, by tables that a scope sends there.
-TEST_F(GpuMemoryOfTwo, OfAScopeIsOnItsGpuAndTheThreadStaysOnItsOwn) {
+/// Works on the other GPU, with tables that a guard puts there.
+TEST_F(GpuMemoryOfTwo, AGuardsTablesAreOnItsGpuAndTheThreadStaysOnItsOwn) {
   const at::Device other("cuda:1");
   const auto values = at::arange(40).view({10, 4}).to(at::kFloat);
   const auto index = at::tensor({7, 0, 3});
   for (const auto placement : {Placement::device, Placement::pinned}) {
-    const HomeScope scope({.placement = placement, .device = other});
+    const DefaultTableOptionsGuard scope({.placement = placement, .device = other});
     const auto table = Table::from_array(values);
     EXPECT_EQ(table.memory()->device(), other);
     for (const auto model : {other, the_gpu, at::Device(at::kCPU)}) {
@@ -70,20 +71,21 @@ TEST_F(GpuMemoryOfTwo, OfAScopeIsOnItsGpuAndTheThreadStaysOnItsOwn) {
     check_index_errors(other);
     EXPECT_EQ(c10::cuda::current_device(), 0);
   }
-  EXPECT_EQ(Table::empty({3}, at::kFloat, Home{.placement = Placement::device}).memory()->device(), the_gpu);
+  EXPECT_EQ(Table::empty({3}, at::kFloat, TableOptions{.placement = Placement::device}).memory()->device(),
+            the_gpu);
 }
 
-/// A table where the host counts and the GPU reads.
+/// The host counts in the table and the GPU reads it.
 TEST_F(GpuMemory, CountsPairsInPinnedMemory) {
   const auto first = at::randint(0, 20, {3000}, at::kLong), second = at::randint(0, 20, {3000}, at::kLong);
-  CoOccurrence here(20), there(20, Home{.placement = Placement::pinned, .device = the_gpu});
+  CoOccurrence here(20), there(20, TableOptions{.placement = Placement::pinned, .device = the_gpu});
   here.add_pairs(first, second);
   there.add_pairs(first, second);
   EXPECT_TRUE(at::equal(there.table().tensor().cpu(), here.counts()));
-  EXPECT_THROW(CoOccurrence(20, Home{.placement = Placement::device, .device = the_gpu}), Error);
+  EXPECT_THROW(CoOccurrence(20, TableOptions{.placement = Placement::device, .device = the_gpu}), Error);
 }
 
-/// What goes into the GPU's memory by plan can be had there, and what does not is left for pinned memory.
+/// What the plan puts on the GPU can be allocated there; the rest goes to pinned memory.
 TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
   const auto budgets = free_budgets(the_gpu, ".");
   EXPECT_GT(budgets.device, 0);
@@ -97,8 +99,8 @@ TEST_F(GpuMemory, IsPlannedByWhatIsFree) {
   EXPECT_EQ(plan.placement_of("b"), Placement::pinned);
 }
 
-/// To wait for a device is refused while one of its streams is captured.
-TEST_F(GpuMemory, AWaitThatFailsIsTold) {
+/// CUDA refuses to wait for a device while one of its streams is captured.
+TEST_F(GpuMemory, AFailedWaitIsReported) {
   const auto stream = c10::cuda::getStreamFromPool(false, 0);
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
@@ -109,7 +111,7 @@ TEST_F(GpuMemory, AWaitThatFailsIsTold) {
   if (graph != nullptr) cudaGraphDestroy(graph);
 }
 
-TEST_F(GpuMemory, OfAGpuThatIsNotThereIsRefused) {
+TEST_F(GpuMemory, RefusesAMissingGpu) {
   const auto table = Table::filled({10, 4}, at::kFloat, Zeros{}, {.placement = Placement::pinned});
   const auto index = at::zeros({2}, at::kLong);
   const auto refuses = ThrowsMessage<PlacementError>(HasSubstr("cuda:9"));
@@ -121,7 +123,7 @@ TEST_F(GpuMemory, OfAGpuThatIsNotThereIsRefused) {
   EXPECT_THAT([] { (void)cuda_free_bytes(no_gpu); }, refuses);
 }
 
-/// The tensor goes, and its memory is taken by another while a stream that was recorded still reads it.
+/// The tensor is freed and its memory reused while a recorded stream still reads it.
 TEST_F(GpuMemory, WaitsForTheStreamsThatWereRecorded) {
   const auto stream = c10::cuda::getStreamFromPool(false, 0);
   at::Tensor seen;
@@ -156,7 +158,7 @@ TEST_F(GpuMemory, SumsEveryTypeThatTheHostSums) {
     scatter_rows(host, index, values, Duplicates::accumulate);
     auto there = start.to(the_gpu);
     scatter_rows(there, index, values.to(the_gpu), Duplicates::accumulate);
-    // Halves are beyond their range: both are infinite.
+    // The sums of halves are out of range: both are infinite.
     EXPECT_TRUE(at::equal(there.cpu().view(at::kByte), host.view(at::kByte))) << dtype;
   }
 }

@@ -67,7 +67,7 @@ TEST(Memory, AMappedFileHasNoName) {
   std::filesystem::remove(folder);
 }
 
-TEST(Memory, WhatCannotBeHadIsSaidWithTheBytes) {
+TEST(Memory, RefusalsNameTheBytes) {
   EXPECT_THAT([] { allocate(Placement::mapped, 4096, at::kCPU, "/no/such/folder"); },
               ThrowsMessage<MemoryError>(testing::AllOf(HasSubstr("4096"), HasSubstr("/no/such/folder"))));
   EXPECT_THAT([] { allocate(Placement::pageable, std::int64_t{1} << 60); },

@@ -49,7 +49,7 @@ TEST(SharedMemory, AnotherProcessWritesIt) {
   EXPECT_EQ(std::to_integer<int>(memory->data()[shared_bytes - 1]), 42);
 }
 
-TEST(SharedMemory, ItsDescriptorGoesWithItsLastTensor) {
+TEST(SharedMemory, ItsDescriptorClosesWithItsLastTensor) {
   auto memory = allocate_shared(Placement::pageable, 4096);
   const int fd = memory->shared_fd();
   auto tensor = memory->tensor({1024}, at::kFloat);
@@ -74,7 +74,7 @@ TEST(SharedMemory, PagesAreReportedAsTheyAre) {
             huge_shared_pages_refusal().empty() ? "2MiB" : "4KiB");
 }
 
-TEST(SharedMemory, WhatCannotBeIsSaid) {
+TEST(SharedMemory, RefusalsSayWhy) {
   EXPECT_THAT([] { allocate_shared(Placement::pageable, 0); },
               ThrowsMessage<MemoryError>(HasSubstr("at least 1")));
   EXPECT_THAT([] { allocate_shared(Placement::pageable, std::int64_t{1} << 62); },

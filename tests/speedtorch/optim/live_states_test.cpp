@@ -64,7 +64,7 @@ std::vector<Kind> kinds() {
           kind<Rprop>("speedtorch::optim::Rprop", {"prev", "step_size"}, RpropOptions{})};
 }
 
-TEST(LiveStates, AreThoseOfTheOptimizerAfterAStep) {
+TEST(LiveStates, TablesAreThoseOfTheOptimizer) {
   for (const auto& [name, make, states] : kinds()) {
     auto parameter = weight();
     const auto optimizer = make(parameter);
@@ -81,8 +81,8 @@ TEST(LiveStates, AreThoseOfTheOptimizerAfterAStep) {
   }
 }
 
-// What is set before any step was done is what the first step works on.
-TEST(LiveStates, ThatAreSetAreSteppedOn) {
+// The first step uses states that were set before it.
+TEST(LiveStates, StepUsesStatesThatWereSet) {
   for (const auto& [name, make, states] : kinds()) {
     auto given = weight();
     auto grown = weight();
@@ -107,7 +107,7 @@ TEST(LiveStates, ThatAreSetAreSteppedOn) {
   }
 }
 
-TEST(LiveStates, AreFoundByTheParameterAndNotByItsPlace) {
+TEST(LiveStates, ParameterIsFoundByIdentity) {
   auto first = weight();
   auto second = at::ones({7, 2}).requires_grad_(true);
   torch::optim::Adam optimizer(
@@ -122,14 +122,13 @@ TEST(LiveStates, AreFoundByTheParameterAndNotByItsPlace) {
   EXPECT_EQ(live.tables().at(0).sizes(), second.sizes());
   EXPECT_TRUE(LiveStates(optimizer, first).tables().empty());
   EXPECT_EQ(refusal<OptimizerError>([&] { LiveStates(optimizer, first.clone()); }),
-            "torch::optim::Adam does not have the parameter (Float [4, 3]); it is looked up by what it is, "
-            "not by its "
-            "place or name");
+            "torch::optim::Adam does not have the parameter (Float [4, 3]); pass the same tensor that "
+            "the optimizer was given");
   EXPECT_THAT(refusal<OptimizerError>([&] { LiveStates(optimizer, at::Tensor()); }),
               HasSubstr("(undefined)"));
 }
 
-TEST(LiveStates, OfUnknownOptimizersAreRefused) {
+TEST(LiveStates, UnknownOptimizersAreRefused) {
   auto parameter = weight();
   torch::optim::LBFGS optimizer({parameter});
   const auto text = refusal<OptimizerError>([&] { LiveStates(optimizer, parameter); });

@@ -1,4 +1,4 @@
-// What OptimizerFactory takes, refuses and keeps. Its numbers are tested in optimizer_factory_test.py.
+// Tests the arguments, errors and files of OptimizerFactory. optimizer_factory_test.py tests its numbers.
 
 #include "speedtorch/optim/optimizer_factory.h"
 
@@ -42,12 +42,12 @@ constexpr std::int64_t kRows = 10;
 
 at::Tensor rows_of(std::vector<std::int64_t> rows) { return at::tensor(rows, at::kLong); }
 
-/// A weight, and the optimizer that has it.
+/// A weight with its optimizer.
 struct Model {
   at::Tensor weight = at::zeros({1, 3}).requires_grad_(true);
   torch::optim::Adam adam{{weight}, torch::optim::AdamOptions(0.1)};
 
-  /// A step of as many rows as the weight is to have, by ones.
+  /// A step with gradients of ones; the weight gets this many rows.
   void step(torch::optim::Optimizer& optimizer, std::int64_t rows) {
     weight.set_data(at::zeros({rows, 3}));
     weight.mutable_grad() = at::ones({rows, 3});
@@ -85,7 +85,7 @@ TEST(OptimizerFactory, BatchesMayGrowAndShrinkAndBeEmpty) {
   EXPECT_FLOAT_EQ(often, 1 - 0.9F * 0.9F * 0.9F * 0.9F);
 }
 
-TEST(OptimizerFactory, BeginsAsTorchDoes) {
+TEST(OptimizerFactory, InitialStatesEqualTorchs) {
   Model model;
   torch::optim::Adagrad adagrad({model.weight},
                                 torch::optim::AdagradOptions(0.1).initial_accumulator_value(0.25));
@@ -99,7 +99,7 @@ TEST(OptimizerFactory, BeginsAsTorchDoes) {
   EXPECT_TRUE(at::equal(table_of(sizes, 1), at::full({kRows, 3}, 0.5F)));
 }
 
-// A row that was stepped before torch's SGD with dampening begins has the gradient for its momentum.
+// Torch's SGD takes the first gradient as momentum, before dampening starts.
 TEST(OptimizerFactory, TheFirstStepOfLibtorchsSgdIsNotDampened) {
   Model model;
   torch::optim::SGD sgd({model.weight}, torch::optim::SGDOptions(0.1).momentum(0.9).dampening(0.5));
@@ -164,10 +164,10 @@ TEST(OptimizerFactory, RefusesRowsThatItCannotTake) {
               HasSubstr("without before_forward_pass()"));
 }
 
-/// A ModelFactory holds the distinct rows of a batch in ascending order: states in the batch's own order
-/// would be those of other rows. Against a step of the whole table, by Adagrad, which does not move rows
+/// A ModelFactory holds the distinct rows of a batch in ascending order. States in the batch's order would
+/// belong to other rows. The reference is an Adagrad step of the whole table, which does not move rows
 /// without gradients.
-TEST(OptimizerFactory, TakesItsRowsFromTheModelFactoryWhateverTheOrderOfTheBatch) {
+TEST(OptimizerFactory, RowsComeFromTheModelFactoryInItsOrder) {
   auto weight = at::zeros({1, 3}).requires_grad_(true), whole = at::zeros({kRows, 3}).requires_grad_(true);
   torch::optim::Adagrad adagrad({weight}, torch::optim::AdagradOptions(0.1)),
       wanted({whole}, torch::optim::AdagradOptions(0.1));
@@ -196,7 +196,7 @@ TEST(OptimizerFactory, TakesItsRowsFromTheModelFactoryWhateverTheOrderOfTheBatch
               HasSubstr("another parameter"));
 }
 
-TEST(OptimizerFactory, NamesTheRowThatIsAnother) {
+TEST(OptimizerFactory, ErrorNamesTheRowThatDiffers) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.before_forward_pass(WeightRows(rows_of({1, 2, 5})));
@@ -210,14 +210,14 @@ TEST(OptimizerFactory, NamesTheRowThatIsAnother) {
               HasSubstr("the 3 rows"));
 }
 
-// Or the states of a step that was done would be lost.
+// Otherwise the states of a completed step would be lost.
 TEST(OptimizerFactory, RowsArePutBackOrGivenUpBeforeTheNextAreTaken) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.step(model.adam, 2);
   EXPECT_THAT(refusal<OrderError>([&] { states.before_forward_pass(WeightRows(rows_of({3}))); }),
-              HasSubstr("skip_optimizer_step() comes first"));
+              HasSubstr("call after_optimizer_step() or skip_optimizer_step() first"));
   states.skip_optimizer_step();
   EXPECT_EQ(states.steps(), 0);
   EXPECT_TRUE(at::equal(table_of(states, 0), at::zeros({kRows, 3})));
@@ -243,7 +243,7 @@ TEST(OptimizerFactory, RowsOfAnOptimizerWithoutStatesAreCheckedToo) {
   }
 }
 
-/// Three steps of rows that overlap.
+/// Three steps of overlapping rows.
 void step_some(Model& model, torch::optim::Optimizer& optimizer, OptimizerFactory& states) {
   for (const auto& rows : {rows_of({1, 3}), rows_of({3, 9, 0}), rows_of({1})}) {
     states.before_forward_pass(WeightRows(rows));
@@ -267,7 +267,7 @@ TEST(OptimizerFactory, EachStateMayBeInAPlacementOfItsOwn) {
   for (const std::size_t k : {0U, 1U}) EXPECT_TRUE(at::equal(table_of(mixed, k), table_of(states, k)));
 }
 
-TEST(OptimizerFactory, GoesOnWithTheFilesThatItsTablesAreIn) {
+TEST(OptimizerFactory, TrainingResumesFromTheFilesOfItsTables) {
   TemporaryFolder folder;
   const auto home = (folder.path() / "states").string();
   Model model, first_model, second_model;
@@ -299,7 +299,7 @@ TEST(OptimizerFactory, GoesOnWithTheFilesThatItsTablesAreIn) {
   EXPECT_THAT(refusal<OptionError>([&] { second.set_steps(-1); }), HasSubstr("steps is -1"));
 }
 
-TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
+TEST(OptimizerFactory, TablesThatDoNotFitTheStatesAreRefused) {
   Model model;
   const auto table = [](at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
     return Table::filled(sizes, dtype, Zeros{});
@@ -314,7 +314,7 @@ TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
             "the table of exp_avg is Float [10, 4]; Float [10, 3] is needed");
   EXPECT_THAT(over({table({kRows, 3}, at::kDouble), table({kRows, 3})}), HasSubstr("Double [10, 3]"));
   const auto one = table({kRows, 3});
-  EXPECT_EQ(over({one, one}), "the tables of exp_avg and exp_avg_sq are one; each needs its own memory");
+  EXPECT_EQ(over({one, one}), "the tables of exp_avg and exp_avg_sq are the same; each needs its own memory");
   optim::Adam counting({model.weight});
   EXPECT_EQ(refusal<ShapeError>([&] {
               OptimizerFactory(counting, model.weight,
@@ -326,7 +326,7 @@ TEST(OptimizerFactory, RefusesTablesThatAreNotThoseOfItsStates) {
 
 TEST(OptimizerFactory, ItsTablesGoWhereTheScopeSays) {
   Model model;
-  const HomeScope scope({.placement = Placement::pageable});
+  const DefaultTableOptionsGuard scope({.placement = Placement::pageable});
   const OptimizerFactory states(model.adam, model.weight, kRows);
   EXPECT_EQ(states.tables().at(0).table.placement(), Placement::pageable);
 }
@@ -348,7 +348,7 @@ TEST(OptimizerFactory, RefusesToPutBackOtherRows) {
               HasSubstr("without before_forward_pass()"));
 }
 
-TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
+TEST(OptimizerFactory, RowsAreCopied) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   auto rows = rows_of({1, 2});
@@ -360,33 +360,33 @@ TEST(OptimizerFactory, RemembersTheRowsWhateverBecomesOfTheirTensor) {
   EXPECT_EQ(table_of(states, 0)[7][0].item<float>(), 0);
 }
 
-TEST(OptimizerFactory, RefusesStatesThatAreNoLongerThoseOfTheRows) {
+TEST(OptimizerFactory, StatesThatNoLongerFitTheRowsAreRefused) {
   Model model;
   OptimizerFactory states(model.adam, model.weight, kRows);
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
   model.adam.state().clear();
-  EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are gone"));
+  EXPECT_THAT(refusal<OptimizerError>([&] { states.after_optimizer_step(); }), HasSubstr("are missing"));
   model.step(model.adam, 5);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
-            "the state exp_avg of torch::optim::Adam is not that of the 2 rows that were taken");
+            "the state exp_avg of torch::optim::Adam is not that of the 2 rows of before_forward_pass()");
   states.skip_optimizer_step();
   states.before_forward_pass(WeightRows(rows_of({1, 2})));
   auto& kept = *model.adam.state().at(model.weight.unsafeGetTensorImpl());
   auto& second = static_cast<torch::optim::AdamParamState&>(kept).exp_avg_sq();
   second = second.to(at::kDouble);
   EXPECT_EQ(refusal<OptimizerError>([&] { states.after_optimizer_step(); }),
-            "the state exp_avg_sq of torch::optim::Adam is not that of the 2 rows that were taken");
+            "the state exp_avg_sq of torch::optim::Adam is not that of the 2 rows of before_forward_pass()");
   states.skip_optimizer_step();
   static_cast<torch::optim::AdamOptions&>(model.adam.param_groups().front().options()).amsgrad(true);
   EXPECT_THAT(refusal<OptimizerError>([&] { states.before_forward_pass(WeightRows(rows_of({1}))); }),
               HasSubstr("options of torch::optim::Adam have changed"));
 }
 
-TEST(OptimizerFactory, NothingIsHalfBuilt) {
+TEST(OptimizerFactory, FailedConstructionLeavesNothing) {
   Model model;
   TemporaryFolder folder;
   const auto home = folder.path() / "states";
-  const Home mapped{.placement = Placement::mapped, .file = home.string()};
+  const TableOptions mapped{.placement = Placement::mapped, .file = home.string()};
   torch::optim::LBFGS lbfgs({model.weight});
   EXPECT_THAT(refusal<OptimizerError>([&] { OptimizerFactory(lbfgs, model.weight, kRows, mapped); }),
               HasSubstr("LBFGS is not supported"));
@@ -403,7 +403,7 @@ TEST(OptimizerFactory, NothingIsHalfBuilt) {
   EXPECT_TRUE(model.adam.state().empty());
 }
 
-TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
+TEST(OptimizerFactory, MappedTablesLieInOneFolder) {
   Model model;
   TemporaryFolder folder;
   const auto home = (folder.path() / "states").string();
@@ -418,21 +418,21 @@ TEST(OptimizerFactory, HasItsTablesInAFolderWhereTheyAreMapped) {
                 OptimizerFactory(model.adam, model.weight, kRows,
                                  {.placement = Placement::mapped, .file = home});
               }),
-              HasSubstr("'states' cannot be made"));
+              HasSubstr("'states' cannot be created"));
   EXPECT_TRUE(std::filesystem::exists(home + "/exp_avg.npy"));
 }
 
-TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
+TEST(OptimizerFactory, SaveIsAtomic) {
   Model model;
   TemporaryFolder folder;
   const OptimizerFactory states(model.adam, model.weight, kRows);
   const auto kept = (folder.path() / "kept").string();
   states.save(kept);
-  EXPECT_THAT(refusal<FileError>([&] { states.save(kept); }), HasSubstr("'kept' cannot be made"));
-  EXPECT_THAT(refusal<FileError>([&] { states.save(kept + "/none/kept"); }), HasSubstr("cannot be made"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(kept); }), HasSubstr("'kept' cannot be created"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(kept + "/none/kept"); }), HasSubstr("cannot be created"));
   const auto empty = (folder.path() / "empty").string();
   std::filesystem::create_directory(empty);
-  EXPECT_THAT(refusal<FileError>([&] { states.save(empty); }), HasSubstr("'empty' cannot be made"));
+  EXPECT_THAT(refusal<FileError>([&] { states.save(empty); }), HasSubstr("'empty' cannot be created"));
   EXPECT_TRUE(std::filesystem::is_empty(empty));
   std::filesystem::remove(empty);
   std::vector<std::string> left;
@@ -441,7 +441,7 @@ TEST(OptimizerFactory, SavesWholeOrNotAtAll) {
   EXPECT_EQ(left, std::vector<std::string>{"kept"});
 }
 
-TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
+TEST(OptimizerFactory, LoadRefusesFilesThatDoNotFit) {
   Model model;
   TemporaryFolder folder;
   const auto kept = (folder.path() / "kept").string();
@@ -473,7 +473,7 @@ TEST(OptimizerFactory, LoadsNothingOfWhatDoesNotFit) {
   EXPECT_EQ(states.steps(), 1);
 }
 
-TEST(OptimizerFactory, LoadsNothingOfAnotherOptimizer) {
+TEST(OptimizerFactory, LoadRefusesAnotherOptimizer) {
   Model model;
   TemporaryFolder folder;
   const auto saved = [&](torch::optim::Optimizer& optimizer, const char* name) {
@@ -500,7 +500,7 @@ TEST(OptimizerFactory, LoadsNothingOfAnotherOptimizer) {
   EXPECT_EQ(states.steps(), 7);
 }
 
-TEST(OptimizerFactory, LoadsNothingWhileRowsAreInTheOptimizer) {
+TEST(OptimizerFactory, LoadRefusesWhileRowsAreInTheOptimizer) {
   Model model;
   TemporaryFolder folder;
   const auto kept = (folder.path() / "kept").string();

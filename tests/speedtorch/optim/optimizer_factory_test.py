@@ -40,7 +40,7 @@ class OptimizerFactoryTest(unittest.TestCase):
         return self.rng.standard_normal((ROWS, COLUMNS)).astype(dtype)
 
     def batches(self, dtype, steps=STEPS):
-        """Distinct rows in any order, of any number."""
+        """Random numbers of distinct rows, in any order."""
         for _ in range(steps):
             rows = self.rng.permutation(ROWS)[: self.rng.integers(1, 12)]
             yield rows.astype(self.rng.choice([np.int32, np.int64])), self.rng.standard_normal((len(rows), COLUMNS)).astype(dtype)
@@ -71,7 +71,7 @@ class OptimizerFactoryTest(unittest.TestCase):
             self.swap(rows, grad)
         return start, given, names
 
-    def test_libtorchs_step_as_torch_steps_those_rows(self):
+    def test_libtorchs_optimizers_step_as_torch_steps_those_rows(self):
         for name, options in CASES:
             if name not in LIBTORCHS or "maximize" in options:
                 continue
@@ -82,7 +82,7 @@ class OptimizerFactoryTest(unittest.TestCase):
                     self.assertEqual(set(names), set(oracle.tables))
                     self.compare(oracle, names, given, name, exact=False)
 
-    def test_ours_step_as_torch_steps_those_rows(self):
+    def test_our_optimizers_step_as_torch_steps_those_rows(self):
         for name, options in CASES:
             for dtype in (np.float32, np.float64):
                 with self.subTest(name, **options, dtype=dtype):
@@ -110,7 +110,7 @@ class OptimizerFactoryTest(unittest.TestCase):
                     with nearest_roots():
                         self.compare(Dense(name, options, start), names, given, f"{kind} {name}", exact=True)
 
-    def test_counts_by_row_are_each_rows_own_optimizer(self):
+    def test_row_counts_equal_one_optimizer_per_row(self):
         for name in ("Adam", "SparseAdam", "Adagrad", "Adamax", "ASGD"):
             options = {"lr": 0.1, **({"lr_decay": 0.3} if name == "Adagrad" else {})}
             start = self.start(np.float32)
@@ -155,7 +155,7 @@ class OptimizerFactoryTest(unittest.TestCase):
                     for each, content in wanted.items():
                         self.assertEqual((self.folder / each).read_bytes(), content, each)
 
-    def test_what_is_kept_are_numpys_files(self):
+    def test_saved_tables_are_numpy_files(self):
         start, _, names = self.swapped("speedtorch", "Adamax", {}, np.float64)
         self.program.ask("keep", self.folder / "kept")
         found = self.tables(names, np.float64)

@@ -1,19 +1,19 @@
-/// The optimizers of speedtorch/optim and OptimizerFactory driven by lines, for Python programs that do the
-/// same by torch's own (optimizers_test.py, optimizer_factory_test.py). Each line has one line for an answer,
-/// "error: ..." where the library refused.
+/// Runs the optimizers of speedtorch/optim and OptimizerFactory by command lines from Python, which compares
+/// with torch's own (optimizers_test.py, optimizer_factory_test.py). Each command gets one line as its
+/// answer: "error: ..." if the library threw.
 ///
 ///   isa                                 -> the instruction set in use
-///   group [option=number ...]           -> ok: the parameters that follow are in it
+///   group [option=number ...]           -> ok: the group of the parameters that follow
 ///   parameter FILE.npy                  -> ok
 ///   optimizer NAME                      -> ok: of these groups
 ///   step GRAD.npy ...                   -> ok: a gradient for each parameter, "-" for none
-///   sparse INDEX.npy VALUES.npy         -> ok: a step of the one parameter by a sparse gradient, not
-///   coalesced save FILE | load FILE               -> ok: an archive of LibTorch's write FOLDER -> ok:
-///   FOLDER/K and FOLDER/K.STATE, plain bytes
+///   sparse INDEX.npy VALUES.npy         -> ok: one step of the parameter by an uncoalesced sparse gradient
+///   save FILE | load FILE               -> ok: an archive of LibTorch's
+///   write FOLDER                        -> ok: FOLDER/K and FOLDER/K.STATE, plain bytes
 ///
 ///   factory KIND NAME FILE.npy PLACEMENT [option=number ...] [count=1]
 ///                                       -> the states' names; KIND: torch or speedtorch
-///   swap ROWS.npy GRAD.npy              -> ok: a step of these rows, which are distinct
+///   swap ROWS.npy GRAD.npy              -> ok: a step of these distinct rows
 ///   keep FOLDER | resume FOLDER         -> ok: OptimizerFactory's save() and load()
 ///   tables FOLDER                       -> ok: FOLDER/table and FOLDER/STATE, plain bytes
 #include <ATen/ops/sparse_coo_tensor.h>
@@ -60,7 +60,7 @@ void write_bytes(const at::Tensor& tensor, const std::string& path) {
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
-/// Ours, each group with its own options.
+/// Our optimizers; each group has its own options.
 std::unique_ptr<torch::optim::Optimizer> ours(
     const std::string& name, const std::vector<std::pair<std::vector<at::Tensor>, Given>>& given) {
   return std::visit(
@@ -118,7 +118,7 @@ std::unique_ptr<torch::optim::Optimizer> libtorchs(const at::Tensor& /*weight*/,
   throw std::invalid_argument("LibTorch has no such optimizer");
 }
 
-/// An optimizer of parameters that are there as a whole.
+/// An optimizer of whole parameters.
 class Whole {
  public:
   std::string group(std::istream& words) {
@@ -202,7 +202,7 @@ class Whole {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 
-/// The seed's flow: a table, and a model's weight that holds the rows of a batch.
+/// SpeedTorch's flow: a table, and a weight that holds the rows of a batch.
 class Swapped {
  public:
   explicit Swapped(std::istream& words) {
@@ -220,7 +220,7 @@ class Swapped {
           std::visit([&](const auto& o) { return libtorchs(weight_, o); }, named_options(name, given));
     else
       optimizer_ = ours(name, {{{weight_}, given}});
-    Home home;
+    TableOptions home;
     for (const auto known : host_placements)
       if (to_string(known) == placement) home.placement = known;
     factory_.emplace(*optimizer_, weight_, table_.size(0), home, count);

@@ -1,5 +1,5 @@
-/// SparseRows, the optimizers and OptimizerFactory on a GPU. The numbers are the host's bit for bit where the
-/// host fuses (AVX2 and above). Needs a GPU; without one each test is skipped with the reason.
+/// Tests SparseRows, the optimizers and OptimizerFactory on a GPU. The numbers equal the host's bit for bit
+/// if the host fuses (AVX2 and above). Skipped without a GPU.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -28,7 +28,7 @@ const at::Device gpu("cuda:0");
 
 class OptimizersDevice : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  [[nodiscard]] Home home() const { return {.placement = GetParam(), .device = gpu}; }
+  [[nodiscard]] TableOptions home() const { return {.placement = GetParam(), .device = gpu}; }
 };
 
 void expect_same(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
@@ -89,8 +89,8 @@ TEST_P(OptimizersDevice, StepsOnTheCallersStream) {
   expect_same(there.table(), here.table(), "table");
 }
 
-TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {
-  check_index_errors(gpu);  // nothing of other tests
+TEST_P(OptimizersDevice, BadIndicesAreSkippedAndReported) {
+  check_index_errors(gpu);  // clears errors of other tests
   const auto start = at::randn({kRows, kColumns});
   const auto table = Table::from_array(start, home());
   SparseRows there(table.tensor(), AdamOptions{}, home());
@@ -104,11 +104,31 @@ TEST_P(OptimizersDevice, BadIndicesAreLeftOutAndTold) {
   EXPECT_THROW(check_index_errors(gpu), IndexError);
 }
 
-/// Vectors of some rows, trained by Adamax with a factory's tables for its states; may be left off and
-/// resumed.
+/// The host steps the rows of a pinned table by their own counts, and the GPU sees them.
+TEST_P(OptimizersDevice, RowsCountTheirStepsInPinnedTablesOfTheHost) {
+  const auto start = at::randn({kRows, kColumns});
+  const auto table = Table::from_array(start, home());
+  if (GetParam() == Placement::device) {
+    EXPECT_THROW(SparseRows(table.tensor(), AdamOptions{}, home(), StepCount::by_row), PlacementError);
+    return;
+  }
+  SparseRows there(table.host_tensor(), AdamOptions{}, home(), StepCount::by_row);
+  SparseRows here(start.clone(), AdamOptions{}, {.placement = Placement::pageable}, StepCount::by_row);
+  for (int step = 0; step < 3; ++step) {
+    const auto index = at::randint(kRows, {900}, at::kLong);
+    const auto grad = at::randn({900, kColumns});
+    there.step(index, grad);
+    here.step(index, grad);
+  }
+  EXPECT_TRUE(at::equal(table.tensor().cpu(), here.table()));
+  EXPECT_TRUE(at::equal(there.row_steps(), here.row_steps()));
+  EXPECT_GT(here.row_steps().max().item<std::int64_t>(), 1);
+}
+
+/// Trains some rows with Adamax and a factory's state tables; can be interrupted and resumed.
 class TrainedRows {
  public:
-  TrainedRows(at::Tensor vectors, const Home& where)
+  TrainedRows(at::Tensor vectors, const TableOptions& where)
       : vectors_(std::move(vectors)),
         weight_(at::zeros({1, kColumns}, gpu).requires_grad_(true)),
         optimizer_({weight_}, {.lr = 0.1}),
@@ -144,7 +164,7 @@ void expect_equal(const TrainedRows& found, const TrainedRows& wanted) {
   for (std::size_t k = 0; k < tables.size(); ++k) EXPECT_TRUE(at::equal(tables[k], wanted.tables()[k])) << k;
 }
 
-TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
+TEST_P(OptimizersDevice, FactoryTablesAreEqualInEachPlacement) {
   const auto start = at::randn({kRows, kColumns});
   TrainedRows there(start.clone(), home());
   TrainedRows staged(start.clone(), {.placement = Placement::hugepage});
@@ -153,7 +173,7 @@ TEST_P(OptimizersDevice, AFactorysTablesAreTheSameInEachPlacement) {
   expect_equal(there, staged);
 }
 
-TEST_P(OptimizersDevice, AFactoryGoesOnFromWhatItSaved) {
+TEST_P(OptimizersDevice, FactoryResumesFromItsFiles) {
   const stbench::test::TemporaryFolder folder;
   const auto saved = (folder.path() / "saved").string();
   const auto start = at::randn({kRows, kColumns});
@@ -206,7 +226,9 @@ TEST_P(WholeDevice, SparseGradientsStepAsOnTheHost) {
 TEST_P(WholeDevice, HomesThatTheGpuDoesNotReachAreRefused) {
   const auto table = at::zeros({4, 3}, gpu);
   EXPECT_THROW(SparseRows(table, AdamOptions{}, {.placement = Placement::hugepage}), PlacementError);
-  EXPECT_THROW(SparseRows(table, AdamOptions{}, home(), StepCount::by_row), PlacementError);
+  auto weight = at::zeros({4, 3}, gpu).requires_grad_(true);
+  optim::Adam optimizer({weight});
+  EXPECT_THROW(OptimizerFactory(optimizer, weight, 4, home(), StepCount::by_row), PlacementError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, WholeDevice, testing::Values(Placement::device),

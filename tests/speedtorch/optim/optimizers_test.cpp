@@ -1,5 +1,5 @@
-// What the optimizers take, refuse and keep. Their numbers are tested in optimizers_test.py against Python
-// torch's.
+// Tests the arguments, errors and archives of the optimizers. optimizers_test.py compares their numbers with
+// Python torch.
 
 #include "speedtorch/optim/optimizers.h"
 
@@ -56,7 +56,7 @@ TEST(Optimizers, CallTheClosureOnceWithGradients) {
   EXPECT_EQ(state_of(optimizer, weight).step, 1);
 }
 
-// Half of a squared length has the parameter for a gradient: every optimizer makes it shorter.
+// The gradient of half the squared length is the parameter itself, so every optimizer shortens it.
 TEST(Optimizers, AllTenMakeALossSmaller) {
   const auto trained = [](auto optimizer, at::Tensor& weight) {
     for (int step = 0; step < 20; ++step) {
@@ -123,7 +123,7 @@ TEST(Optimizers, ParametersOfAnyLayoutStepAlike) {
   EXPECT_FALSE(at::equal(plain.detach(), values));
 }
 
-TEST(Optimizers, StepScalarsAndWhatIsEmpty) {
+TEST(Optimizers, ScalarsAndEmptyTensorsAreStepped) {
   auto scalar = at::full({}, 2.F).requires_grad_(true);
   auto nothing = at::empty({0, 4}).requires_grad_(true);
   SGD optimizer({scalar, nothing}, {.lr = 1, .momentum = 0.5});
@@ -135,7 +135,7 @@ TEST(Optimizers, StepScalarsAndWhatIsEmpty) {
   EXPECT_EQ(state_of(optimizer, nothing).step, 2);
 }
 
-TEST(Optimizers, BumpTheVersionsOfWhatTheyWrite) {
+TEST(Optimizers, StepIncrementsVersionsOfWrittenTensors) {
   auto weight = parameter({3});
   Rprop optimizer({weight});
   weight.mutable_grad() = at::ones({3});
@@ -145,7 +145,7 @@ TEST(Optimizers, BumpTheVersionsOfWhatTheyWrite) {
   EXPECT_GT(state_of(optimizer, weight).states.at(1).table._version(), 0);
 }
 
-TEST(Optimizers, KeepStatesUnderTorchsNamesInArchives) {
+TEST(Optimizers, ArchivesUseTorchsNames) {
   auto weight = parameter({3});
   Adam optimizer({weight}, {.amsgrad = true});
   weight.mutable_grad() = at::ones({3});
@@ -164,7 +164,7 @@ TEST(Optimizers, KeepStatesUnderTorchsNamesInArchives) {
   EXPECT_THAT(kept.keys(), UnorderedElementsAre("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"));
 }
 
-TEST(Optimizers, AStateThatAnOptionBringsLaterBeginsThen) {
+TEST(Optimizers, OptionSetLaterCreatesItsState) {
   auto weight = parameter({3});
   SGD optimizer({weight}, {.lr = 1});
   weight.mutable_grad() = at::ones({3});
@@ -176,7 +176,7 @@ TEST(Optimizers, AStateThatAnOptionBringsLaterBeginsThen) {
   EXPECT_TRUE(at::equal(state_of(optimizer, weight).states.at(0).table, at::ones({3})));
 }
 
-TEST(Optimizers, RowsThatCountTheirStepsAreEachInTheirOwn) {
+TEST(Optimizers, CountedRowsUseTheirOwnStep) {
   auto counted = at::zeros({2, 3}).requires_grad_(true);
   Adam optimizer({counted}, {.lr = 0.1});
   auto state = std::make_unique<ParamState>();
@@ -197,7 +197,7 @@ TEST(Optimizers, RowsThatCountTheirStepsAreEachInTheirOwn) {
   }
 }
 
-TEST(Optimizers, RefuseNumbersOfNoUse) {
+TEST(Optimizers, InvalidOptionsAreRefused) {
   const auto made = [](AdamaxOptions options) {
     return refusal<OptionError>([&] { Adamax({parameter({2})}, options); });
   };
@@ -218,14 +218,14 @@ TEST(Optimizers, RefuseNumbersOfNoUse) {
   EXPECT_TRUE(at::equal(weight.detach(), at::arange(2, at::kFloat)));
 }
 
-TEST(Optimizers, RefuseTheOptionsOfAnother) {
+TEST(Optimizers, OptionsOfAnotherOptimizerAreRefused) {
   const std::vector groups{
       OptimizerParamGroup({parameter({2})}, std::make_unique<torch::optim::AdamOptions>(0.1))};
   EXPECT_EQ(refusal<OptimizerError>([&] { Adam optimizer(groups); }),
             "a parameter group of Adam has the options of another optimizer");
 }
 
-TEST(Optimizers, RefuseWhatTheyCannotStep) {
+TEST(Optimizers, UnsupportedParametersAreRefused) {
   const auto stepped = [](at::Tensor weight, const at::Tensor& grad) {
     ASGD optimizer({weight});
     weight.mutable_grad() = grad;
@@ -250,7 +250,7 @@ TEST(Optimizers, RefuseWhatTheyCannotStep) {
               HasSubstr("in its first dimension and in no other"));
 }
 
-TEST(Optimizers, RefuseStatesOfOtherShapes) {
+TEST(Optimizers, StatesOfOtherShapesAreRefused) {
   auto weight = parameter({3});
   Adagrad optimizer({weight});
   auto state = std::make_unique<ParamState>();

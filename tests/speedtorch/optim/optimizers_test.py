@@ -15,11 +15,11 @@ if torch:
 
 PROGRAM = os.environ["STBENCH_OPTIMIZER_STEPS"]
 STEPS = 30
-SHAPES = [(9, 7), (33,), (2, 3, 5), (1,)]  # the last two are a second group, of half the rate
+SHAPES = [(9, 7), (33,), (2, 3, 5), (1,)]  # the last two are a second group with half the lr
 
 
 class Torchs:
-    """Two groups in Python torch."""
+    """The same two groups in Python torch."""
 
     def __init__(self, name, options, values):
         self.params = [torch.nn.Parameter(torch.from_numpy(value.copy())) for value in values]
@@ -58,7 +58,7 @@ class OptimizerTest(unittest.TestCase):
         return [np.asarray(self.rng.standard_normal(shape), dtype) for shape in SHAPES]
 
     def gradients(self, dtype, steps=STEPS):
-        """Of the second parameter none in every third step: its own steps are fewer."""
+        """The second parameter has no gradient in every third step, so it has fewer steps."""
         given = [self.values(dtype) for _ in range(steps)]
         for grads in given[::3]:
             grads[1] = None
@@ -99,12 +99,12 @@ class OptimizerTest(unittest.TestCase):
                 oracle.step(grads)
             self.compare(oracle, f"{name}, nearest roots", exact=True)
 
-    def test_each_steps_as_torchs_in_float32(self):
+    def test_each_optimizer_steps_as_torchs_in_float32(self):
         for name, options in CASES:
             with self.subTest(name, **options):
                 self.follows(name, options, np.float32)
 
-    def test_each_steps_as_torchs_in_float64(self):
+    def test_each_optimizer_steps_as_torchs_in_float64(self):
         for name, options in CASES:
             with self.subTest(name, **options):
                 self.follows(name, options, np.float64)
@@ -114,7 +114,7 @@ class OptimizerTest(unittest.TestCase):
             start = self.rng.standard_normal((40, 11)).astype(dtype)
             given = []
             for _ in range(STEPS):
-                # Torch adds up copies in no set order: of two, it is no matter.
+                # Torch adds equal rows in no fixed order; for two rows the order does not matter.
                 index = self.rng.permutation(np.tile(np.arange(40), 2))[:50]
                 given.append((index, self.rng.standard_normal((50, 11)).astype(dtype)))
             self.program.ask("group", "lr=0.02", "maximize=1")
@@ -138,7 +138,7 @@ class OptimizerTest(unittest.TestCase):
             with nearest_roots():
                 self.compare(run(), "SparseAdam, nearest roots", exact=True)
 
-    def test_sparse_adam_of_dense_gradients_is_that_of_every_row(self):
+    def test_sparse_adam_steps_every_row_for_dense_gradients(self):
         start = self.rng.standard_normal((12, 5)).astype(np.float32)
         self.program.ask("group")
         self.program.ask("parameter", self.file(start))
@@ -168,7 +168,7 @@ class OptimizerTest(unittest.TestCase):
                     self.step(grads)
                 self.program.ask("write", self.folder)
                 wanted = {file.name: file.read_bytes() for file in self.folder.iterdir() if file.suffix not in (".npy", ".pt")}
-                # Options other than the saved ones, which the archive's replace.
+                # The archive's options replace these.
                 self.ours(name, {**options, "lr": 0.7}, halfway, 0.8)
                 self.program.ask("load", self.folder / "archive.pt")
                 for grads in given[5:]:

@@ -1,11 +1,11 @@
-/// SparseRows driven by lines, for Python programs that do the same by torch's own optimizers
-/// (sparse_rows_test.py). Each line has one line for an answer, "error: ..." where the library refused.
+/// Runs SparseRows by command lines from Python, which compares with torch's own optimizers
+/// (sparse_rows_test.py). Each command gets one line as its answer: "error: ..." if the library threw.
 ///
 ///   threads N                                     -> ok
 ///   isa                                           -> the instruction set in use
 ///   table FILE.npy                                -> ok
 ///   optimizer NAME [option=number ...] [count=1]  -> the states' names; count=1: each row counts its steps
-///   step INDEX.npy GRAD.npy                       -> ok; a file is read when it is first named
+///   step INDEX.npy GRAD.npy                       -> ok; a file is read once, at its first use
 ///   save FOLDER                                   -> ok: FOLDER/table and FOLDER/STATE, plain bytes
 #include <fstream>
 #include <map>
@@ -65,7 +65,7 @@ class Session {
     words >> name;
     auto given = read_options(words);
     const bool by_row = given.erase("count") > 0;
-    rows_.emplace(table_, named_options(name, given), current_home(),
+    rows_.emplace(table_, named_options(name, given), default_table_options(),
                   by_row ? StepCount::by_row : StepCount::shared);
     std::string names;
     for (const auto& state : rows_->states()) names += state.name + " ";

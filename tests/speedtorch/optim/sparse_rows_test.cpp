@@ -1,5 +1,5 @@
-// What SparseRows accepts, refuses and keeps. Its numbers are tested in sparse_rows_test.py against Python
-// torch and in tests/speedtorch/kernels/steps/sparse_step_test.cpp against plain loops.
+// Tests the arguments, errors and states of SparseRows. Its numbers are tested in sparse_rows_test.py against
+// Python torch, and in tests/speedtorch/kernels/steps/sparse_step_test.cpp against plain loops.
 
 #include "speedtorch/optim/sparse_rows.h"
 
@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 
 at::Tensor some_rows() { return at::arange(12, at::kFloat).reshape({4, 3}); }
 
-/// A few steps of the same rows and gradients, whatever they are done on.
+/// A few steps of the same rows and gradients, on any memory.
 void step_some(SparseRows& rows, int from, int to) {
   for (int step = from; step < to; ++step) {
     const auto index = at::remainder(at::arange(step, step + 6), 4);
@@ -39,7 +39,7 @@ void step_some(SparseRows& rows, int from, int to) {
   }
 }
 
-TEST(SparseRows, StatesAreNamedAndBeginAsTorchs) {
+TEST(SparseRows, NamesAndInitialStatesEqualTorchs) {
   EXPECT_THAT(state_names(AdamOptions{.amsgrad = true}),
               ElementsAre("exp_avg", "exp_avg_sq", "max_exp_avg_sq"));
   EXPECT_THAT(state_names(RMSpropOptions{.momentum = 0.9, .centered = true}),
@@ -53,12 +53,12 @@ TEST(SparseRows, StatesAreNamedAndBeginAsTorchs) {
   EXPECT_TRUE(at::equal(rprop.states().at(1).table, at::full({4, 3}, 0.5, at::kFloat)));
 }
 
-TEST(SparseRows, AreTheSameInEveryPlacementOfTheHost) {
-  SparseRows plain(some_rows(), AdamOptions{.lr = 0.1}, Home{.placement = Placement::libtorch});
+TEST(SparseRows, ResultsAreEqualInEveryHostPlacement) {
+  SparseRows plain(some_rows(), AdamOptions{.lr = 0.1}, TableOptions{.placement = Placement::libtorch});
   step_some(plain, 0, 5);
   EXPECT_FALSE(at::equal(plain.table(), some_rows()));
   for (const auto placement : {Placement::pageable, Placement::hugepage, Placement::mapped}) {
-    const Home home{.placement = placement};
+    const TableOptions home{.placement = placement};
     const auto table = Table::from_array(some_rows(), home);
     SparseRows rows(table.host_tensor(), AdamOptions{.lr = 0.1}, home);
     step_some(rows, 0, 5);
@@ -67,7 +67,7 @@ TEST(SparseRows, AreTheSameInEveryPlacementOfTheHost) {
   }
 }
 
-TEST(SparseRows, ResumeBitForBit) {
+TEST(SparseRows, ResumedRunIsBitwiseEqual) {
   for (const auto count : {StepCount::shared, StepCount::by_row}) {
     SparseRows whole(some_rows(), AdamWOptions{.lr = 0.1, .amsgrad = true}, {}, count);
     step_some(whole, 0, 9);
@@ -87,10 +87,10 @@ TEST(SparseRows, ResumeBitForBit) {
   }
 }
 
-TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
+TEST(SparseRows, RunResumesFromTheFolderOfItsStates) {
   const stbench::test::TemporaryFolder folder;
-  const Home home{.placement = Placement::mapped, .file = (folder.path() / "states").string()};
-  SparseRows whole(some_rows(), AdamOptions{.lr = 0.1}, Home{}, StepCount::by_row);
+  const TableOptions home{.placement = Placement::mapped, .file = (folder.path() / "states").string()};
+  SparseRows whole(some_rows(), AdamOptions{.lr = 0.1}, TableOptions{}, StepCount::by_row);
   step_some(whole, 0, 9);
   at::Tensor table = some_rows();
   {
@@ -107,17 +107,18 @@ TEST(SparseRows, HaveTheirStatesInAFolderThatARunGoesOnWith) {
   EXPECT_TRUE(at::equal(table, whole.table()));
   EXPECT_TRUE(at::equal(second.row_steps(), whole.row_steps()));
   EXPECT_THAT(refusal<FileError>([&] { SparseRows(some_rows(), AdamOptions{}, home); }),
-              HasSubstr("'states' cannot be made"));
+              HasSubstr("'states' cannot be created"));
 }
 
 TEST(SparseRows, TheirStatesGoWhereTheScopeSays) {
   const stbench::test::TemporaryFolder folder;
-  const HomeScope scope({.placement = Placement::mapped, .file = (folder.path() / "here").string()});
+  const DefaultTableOptionsGuard scope(
+      {.placement = Placement::mapped, .file = (folder.path() / "here").string()});
   const SparseRows rows(some_rows(), AdagradOptions{});
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "here/sum.npy"));
 }
 
-TEST(SparseRows, CountStepsAndBumpVersions) {
+TEST(SparseRows, StepCountsAndIncrementsVersions) {
   SparseRows rows(some_rows(), AdagradOptions{}, {}, StepCount::by_row);
   const auto before = rows.table()._version();
   rows.step(at::arange(2), at::ones({2, 3}));
@@ -130,7 +131,7 @@ TEST(SparseRows, CountStepsAndBumpVersions) {
   EXPECT_TRUE(at::equal(rows.row_steps(), at::tensor({1, 1, 0, 0}, at::kLong)));
 }
 
-TEST(SparseRows, StepByTheOptionsThatWereSetLast) {
+TEST(SparseRows, StepUsesTheLatestOptions) {
   SparseRows rows(at::zeros({3}), SGDOptions{.lr = 1, .momentum = 0.5});
   rows.step(at::arange(2), at::ones({2}));
   rows.set_options(SGDOptions{.lr = 2, .momentum = 0.25});
@@ -144,7 +145,7 @@ TEST(SparseRows, StepByTheOptionsThatWereSetLast) {
               HasSubstr("lr is -1"));
 }
 
-TEST(SparseRows, TakeRowsOfAnyShape) {
+TEST(SparseRows, RowsMayHaveAnyShape) {
   SparseRows deep(at::zeros({5, 2, 3}), SGDOptions{.lr = 1});
   deep.step(at::tensor({1, 1, 4, 1}, at::kInt).reshape({2, 2}), at::ones({4, 2, 3}));
   EXPECT_TRUE(at::equal(deep.table().select(0, 1), at::full({2, 3}, -3., at::kFloat)));
@@ -156,7 +157,7 @@ TEST(SparseRows, TakeRowsOfAnyShape) {
   EXPECT_NO_THROW(empty.step(at::arange(5), at::zeros({5, 0})));
 }
 
-TEST(SparseRows, RefuseWhatDoesNotFit) {
+TEST(SparseRows, MismatchedArgumentsAreRefused) {
   SparseRows rows(some_rows(), AdamOptions{});
   const auto step = [&](const at::Tensor& index, const at::Tensor& grad) {
     return refusal<ShapeError>([&] { rows.step(index, grad); });
@@ -164,13 +165,13 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_EQ(
       step(at::arange(2), at::ones({2, 4})),
       "table Float [4, 3], index Long [2] and grad Float [2, 4] do not fit: grad needs one contiguous row "
-      "of the table's shape and dtype for each index");
+      "of the table's shape and dtype per index");
   EXPECT_THAT(step(at::arange(3), at::ones({2, 3})), HasSubstr("index Long [3] and grad Float [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({2, 3}, at::kDouble)), HasSubstr("grad Double [2, 3]"));
   EXPECT_THAT(step(at::arange(2), at::ones({3, 2}).t()), HasSubstr("with strides [1, 2]"));
   EXPECT_THAT(step(at::ones({2}), at::ones({2, 3})), HasSubstr("the index is Float [2]"));
-  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is no tensor");
-  EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is no tensor");
+  EXPECT_EQ(step(at::Tensor(), at::ones({2, 3})), "the index is undefined");
+  EXPECT_EQ(step(at::arange(2), at::Tensor()), "grad is undefined");
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
   EXPECT_EQ(step(at::arange(4), rows.states().at(1).table),
             "the state exp_avg_sq and grad overlap; each needs its own memory");
@@ -182,16 +183,16 @@ TEST(SparseRows, RefuseWhatDoesNotFit) {
   EXPECT_EQ(rows.steps(), 0);
 }
 
-TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
+TEST(SparseRows, UnsupportedTablesAreRefused) {
   const auto make = [](const at::Tensor& table, std::vector<at::Tensor> states, at::Tensor steps = {}) {
     return refusal<ShapeError>(
         [&] { SparseRows(table, AdagradOptions{}, std::move(states), std::move(steps)); });
   };
   EXPECT_THAT(make(at::ones({4, 3}, at::kInt), {}), HasSubstr("the table is Int [4, 3]"));
-  EXPECT_EQ(make(at::Tensor(), {}), "the table is no tensor");
-  EXPECT_EQ(make(some_rows(), {at::Tensor()}), "the state sum is no tensor");
+  EXPECT_EQ(make(at::Tensor(), {}), "the table is undefined");
+  EXPECT_EQ(make(some_rows(), {at::Tensor()}), "the state sum is undefined");
   EXPECT_THAT(make(at::ones({}), {}), HasSubstr("at least one dimension is needed"));
-  EXPECT_THAT(make(some_rows().t(), {}), HasSubstr("a contiguous one"));
+  EXPECT_THAT(make(some_rows().t(), {}), HasSubstr("a contiguous"));
   EXPECT_THAT(make(some_rows(), {}), HasSubstr("has 1 states for each element; 0 were given"));
   EXPECT_THAT(make(some_rows(), {at::ones({3, 4})}),
               HasSubstr("the state sum is Float [3, 4], the table Float [4, 3]"));
@@ -203,7 +204,7 @@ TEST(SparseRows, RefuseTablesThatTheyCannotUpdate) {
               HasSubstr("Adam: eps is -1"));
 }
 
-TEST(SparseRows, SayWhereTheyWork) {
+TEST(SparseRows, ErrorNamesSupportedDevices) {
   const auto elsewhere = at::ones({4, 3}, at::kMeta);
   EXPECT_EQ(refusal<PlacementError>([&] { SparseRows(elsewhere, SGDOptions{}); }),
             "the table is on meta; SparseRows works on cpu tensors and on cuda tensors");
@@ -212,12 +213,12 @@ TEST(SparseRows, SayWhereTheyWork) {
               HasSubstr("the table is on cpu, grad on meta"));
   EXPECT_THAT(refusal<PlacementError>([] {
                 SparseRows(some_rows(), AdamOptions{},
-                           Home{.placement = Placement::device, .device = at::kCUDA});
+                           TableOptions{.placement = Placement::device, .device = at::kCUDA});
               }),
               HasSubstr("states in device memory, and the table is on cpu"));
 }
 
-TEST(SparseRows, NameTheStridesWhereTheyAreWhatIsWrong) {
+TEST(SparseRows, ErrorNamesTheStrides) {
   SparseRows rows(at::ones({7, 3}), SGDOptions{.lr = 1});
   const auto index = at::arange(4);
   EXPECT_THAT(
@@ -231,9 +232,9 @@ TEST(SparseRows, NameTheStridesWhereTheyAreWhatIsWrong) {
               HasSubstr("the index is Long [4] with strides [2]"));
 }
 
-/// Rows beside the boundary of 2^31 elements, and the last, of a file that has blocks for those only: as in a
-/// small table of just them.
-TEST(SparseRows, StepRowsBeyond31BitsOfElements) {
+/// Rows next to the boundary of 2^31 elements, and the last row, of a sparse file. The reference is a small
+/// table of these rows.
+TEST(SparseRows, RowsBeyond31BitsAreStepped) {
   constexpr std::int64_t dim = 512, boundary = (std::int64_t{1} << 31) / dim, rows = boundary + 3;
   const stbench::test::TemporaryFolder folder;
   const auto table =

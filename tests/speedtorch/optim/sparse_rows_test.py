@@ -20,13 +20,13 @@ PROGRAM = os.environ["STBENCH_SPARSE_ROWS_STEPS"]
 ROWS, COLUMNS, STEPS = 60, 37, 6
 
 def batches(rng, dtype, index_dtype, count=STEPS, size=50, rows=ROWS):
-    """Indices with copies, and gradients some of which change their sign from step to step."""
+    """Indices with duplicates, and gradients of which some change sign between steps."""
     for _ in range(count):
         yield (rng.integers(0, rows, size).astype(index_dtype), rng.standard_normal((size, COLUMNS)).astype(dtype))
 
 
 class Ours:
-    names = itertools.count()  # the program reads a file once
+    names = itertools.count()  # file names must be new: the program reads each file once
 
     def __init__(self, program, folder, table):
         self.program, self.folder, self.table = program, Path(folder), table
@@ -86,7 +86,7 @@ class SparseRowsTest(unittest.TestCase):
                 given = batches(self.rng, np.float32, np.int64)
                 self.follows(lambda: Rows(name, options, start), ours, names, given, name, name in ROOTLESS)
 
-    def test_float64_too(self):
+    def test_every_optimizer_steps_float64_rows_as_torch(self):
         for name, options in CASES:
             with self.subTest(name, **options):
                 start = self.table(np.float64)
@@ -99,14 +99,14 @@ class SparseRowsTest(unittest.TestCase):
         start = self.table()
         ours = Ours(self.program, self.folder, start)
         names = self.program.optimizer("SparseAdam", lr=0.02)
-        # Torch adds up copies in whatever order its sort, not a stable one, leaves them: of two, it is no matter.
+        # Torch adds equal rows in the order of an unstable sort; for two rows the order does not matter.
         given = [
             (self.rng.permutation(np.tile(np.arange(ROWS), 2))[:70], self.rng.standard_normal((70, COLUMNS), np.float32))
             for _ in range(8)
         ]
         self.follows(lambda: Sparse(start, 0.02), ours, names, given, "SparseAdam")
 
-    def test_sparse_adam_of_many_copies_is_near_torchs(self):
+    def test_sparse_adam_of_many_copies_stays_near_torchs(self):
         start = self.table(rows=300)
         ours = Ours(self.program, self.folder, start)
         names = self.program.optimizer("SparseAdam", lr=0.02)
@@ -126,7 +126,7 @@ class SparseRowsTest(unittest.TestCase):
             ]
             self.follows(lambda: Dense(name, {"lr": 0.1}, start), ours, names, given, name, name in ROOTLESS)
 
-    def test_counts_by_row_are_each_rows_own_optimizer(self):
+    def test_row_counts_equal_one_optimizer_per_row(self):
         for name in ("Adam", "SparseAdam", "Adagrad", "Adamax", "ASGD"):
             options = {"lr": 0.1, **({"lr_decay": 0.3} if name == "Adagrad" else {})}
             start = self.table()

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// The reference: place after place, by LibTorch's own operations on one row.
+/// The reference: one position after the other, by LibTorch's own operations on one row.
 at::Tensor one_by_one(at::Tensor table, const at::Tensor& values, const at::Tensor& index,
                       Duplicates duplicates) {
   const auto flat = index.flatten().to(at::kLong);
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Types, DuplicatesOfEveryType,
                                          at::kComplexFloat),
                          [](const auto& test) { return std::string(c10::toString(test.param)); });
 
-TEST(Duplicates, AreAddedInTheOrderOfPlacesWhateverTheThreads) {
+TEST(Duplicates, AreAddedInTheOrderOfPositionsOnAnyNumberOfThreads) {
   const auto index = at::randint(0, 2000, {60'000}, at::kLong).pow(2).div(2000, "floor");  // row 0 very often
   const auto values = at::randn({60'000, 16});
   const int before = at::get_num_threads();
@@ -94,7 +94,7 @@ TEST(Duplicates, IntegersWrap) {
   EXPECT_EQ(table.item<std::int64_t>(), std::numeric_limits<std::int64_t>::min() + 1);
 }
 
-TEST(Duplicates, RejectedNameTheRowAndBothPlaces) {
+TEST(Duplicates, RejectReportsRowAndPositions) {
   auto table = at::zeros({10, 2});
   const auto index = at::tensor({7, 3, 9, 3, 7, 3}, at::kInt);
   try {
@@ -112,7 +112,7 @@ TEST(Duplicates, RejectedNameTheRowAndBothPlaces) {
     require_distinct(at::tensor({2, 5, 5, 2}, at::kLong), 10);
     FAIL() << "nothing was thrown";
   } catch (const DuplicateError& error) {
-    EXPECT_EQ(error.row(), 5);  // not the smallest row: that whose second place comes first
+    EXPECT_EQ(error.row(), 5);  // not the smallest row: the one whose second position comes first
     EXPECT_EQ(error.second(), 2);
   }
   const auto distinct = at::tensor({7, 3, 9}, at::kInt);
@@ -150,7 +150,7 @@ TEST(Duplicates, BadIndicesAndShapesWriteNothing) {
   }
 }
 
-TEST(Duplicates, OfElementsThatAreNotAddedAreRefused) {
+TEST(Duplicates, RefuseElementsThatCannotBeAdded) {
   const auto index = at::tensor({1, 1}, at::kLong);
   for (const auto dtype : {at::kComplexHalf, at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
     auto table = at::empty({3, 2}, dtype);
@@ -162,7 +162,7 @@ TEST(Duplicates, OfElementsThatAreNotAddedAreRefused) {
   }
 }
 
-TEST(Duplicates, StridedTablesAndValuesOfTheIndexsShape) {
+TEST(Duplicates, AcceptStridedTablesAndValuesOfTheIndexsShape) {
   auto wide = at::zeros({10, 9});
   auto table = wide.slice(1, 2, 6);
   const auto index = at::tensor({1, 2, 1, 1}, at::kLong).view({2, 2});

@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/system/pages.h"
 
 namespace speedtorch {
 namespace {
@@ -31,6 +34,19 @@ TEST(Gather, HasTheShapeOfTheIndexBeforeTheRows) {
     EXPECT_EQ(gather_rows(table, index[0]).sizes(), at::IntArrayRef({3, 4}));  // no dimension: a row
     EXPECT_TRUE(at::equal(gather_rows(table, index.view({2, 3}).t()), square.transpose(0, 1)));
   }
+}
+
+TEST(Gather, ALargeNewTensorHasHugePages) {
+  std::string mode;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), mode);
+  if (mode.empty() || mode.find("[never]") != std::string::npos)
+    GTEST_SKIP() << "transparent huge pages are off: " << mode;
+  const auto table = at::ones({16, 512});
+  const auto out = gather_rows(table, at::zeros({64 << 10}, at::kLong));  // 128 MiB, which malloc never keeps
+  const auto pages =
+      pages_got(static_cast<const std::byte*>(out.const_data_ptr()), static_cast<std::int64_t>(out.nbytes()));
+  EXPECT_THAT(pages, testing::StartsWith("2MiB"));
+  EXPECT_TRUE(at::equal(out, at::ones({64 << 10, 512})));
 }
 
 TEST(Gather, OutMayHaveEitherShape) {
@@ -73,7 +89,7 @@ TEST(Gather, RangesAreTheirRows) {
   EXPECT_THROW(gather_rows(table, RowRange{0, 3, 0}), ShapeError);
 }
 
-TEST(Gather, RefusesWhatIsNoIndexOrNoTable) {
+TEST(Gather, RefusesInvalidIndicesAndTables) {
   const auto table = at::ones({5, 4});
   EXPECT_THAT([&] { gather_rows(table, at::ones({2})); }, ThrowsMessage<ShapeError>(HasSubstr("Float [2]")));
   EXPECT_THROW(gather_rows(table, at::Tensor()), ShapeError);
@@ -81,12 +97,12 @@ TEST(Gather, RefusesWhatIsNoIndexOrNoTable) {
   EXPECT_THROW(gather_rows(table, at::tensor({5}, at::kLong)), IndexError);
 }
 
-/// The gradient of a table by LibTorch's index_select and by ours, for the same gradient of the rows.
+/// The gradient of a table by LibTorch's index_select and by our gather, for the same gradient of the rows.
 TEST(Gather, GradientIsThatOfIndexSelect) {
   for (const auto dtype : {at::kFloat, at::kDouble}) {
     const auto values = at::randn({50, 7}, dtype);
     for (const auto type : {at::kInt, at::kLong}) {
-      const auto index = at::randint(0, 50, {10, 30}, type);                      // each row some six times
+      const auto index = at::randint(0, 50, {10, 30}, type);                      // each row about six times
       const auto weights = at::randint(-8, 8, {10, 30, 7}, at::kLong).to(dtype);  // sums are exact
       auto ours = values.clone().requires_grad_(), theirs = values.clone().requires_grad_();
       (gather_rows(ours, index) * weights).sum().backward();
@@ -147,7 +163,7 @@ TEST(Gather, IsRecordedOnlyWhereItShouldBe) {
   scatter_rows(table, index, out, Duplicates::last);
 }
 
-/// What backward needs and a write replaced must be an error, not a wrong gradient.
+/// If a write replaced what backward needs, it must fail instead of returning a wrong gradient.
 TEST(Gather, AnOverwrittenTensorIsSeenByBackward) {
   const auto index = at::tensor({0, 2}, at::kLong);
   for (const bool write : {false, true}) {

@@ -48,7 +48,7 @@ TEST_F(HybridDevice, GathersAsTheHostDoes) {
   }
 }
 
-/// Whatever the machine's rates are, on an emulated GPU for one, both ways are taken.
+/// Uses both ways whatever the machine's rates are, also on an emulated GPU.
 TEST_F(HybridDevice, GathersByEachWayAndBoth) {
   for (const double share : {0.0, 0.3, 1.0}) {
     HybridGather hybrid(table, host_table, batch, share);
@@ -65,7 +65,7 @@ TEST_F(HybridDevice, GathersByEachWayAndBoth) {
   EXPECT_THROW(HybridGather(table, host_table, batch, std::nan("")), OptionError);
 }
 
-/// All of them are enqueued before one is looked at.
+/// Enqueues all of them before it checks one.
 TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
   HybridGather hybrid(table, host_table, batch, 0.5);
   constexpr int rounds = 12;
@@ -81,7 +81,7 @@ TEST_F(HybridDevice, ManyInARowDoNotOvertakeEachOther) {
     ASSERT_TRUE(at::equal(outs[round].cpu(), host_table.index_select(0, indices[round]))) << round;
 }
 
-TEST_F(HybridDevice, MayGoWhileItsCopiesRun) {
+TEST_F(HybridDevice, MayBeDestroyedWhileItsCopiesRun) {
   for (int round = 0; round < 5; ++round) {
     const auto index = at::randint(rows, {batch}, at::kLong), on_device = index.to(table.device());
     auto out = at::zeros({batch, dim}, table.options());
@@ -98,7 +98,7 @@ TEST_F(HybridDevice, LeavesTheCallersRandomNumbersAlone) {
   EXPECT_TRUE(at::equal(at::rand({10}), expected));
 }
 
-TEST_F(HybridDevice, RefusesWhatDoesNotFit) {
+TEST_F(HybridDevice, RefusesOperandsThatDoNotFit) {
   HybridGather hybrid(table, host_table, 10);
   const auto index = at::zeros({11}, at::kLong);
   auto out = at::zeros({11, dim}, table.options());

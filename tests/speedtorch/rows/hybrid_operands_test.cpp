@@ -1,4 +1,4 @@
-/// Tensors on `meta` stand for those on a GPU: the checks look at nothing but what a tensor says of itself.
+/// Tensors on `meta` stand for those on a GPU, because the checks use only a tensor's metadata.
 #include "speedtorch/rows/hybrid_operands.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ at::Tensor on_device(at::IntArrayRef sizes, at::ScalarType dtype) {
   return at::empty(sizes, at::TensorOptions().dtype(dtype).device(at::kMeta));
 }
 
-/// Five rows of [100, 4] floats that go together, in batches of at most 10; the tests change one of them.
+/// Five rows of [100, 4] floats that fit together, in batches of at most 10. Each test changes one of them.
 struct Operands {
   at::Tensor table = on_device({100, 4}, at::kFloat);
   at::Tensor index = on_device({5}, at::kLong);
@@ -26,7 +26,7 @@ struct Operands {
   void check() const { check_hybrid_operands(table, 10, index, host_index, out); }
 };
 
-TEST(HybridOperands, ThatFitPass) {
+TEST(HybridOperands, AcceptsOperandsThatFit) {
   Operands fit;
   EXPECT_NO_THROW(fit.check());
   fit.host_index = at::zeros({5}, at::kInt);

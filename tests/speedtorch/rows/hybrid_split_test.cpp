@@ -24,7 +24,7 @@ TEST(HybridShare, ASlowHostTakesLess) {
   EXPECT_NEAR(hybrid_share(slow, kBatch), 4.0 / 42.0, 1e-9);
 }
 
-TEST(HybridShare, NothingWhereKernelsFillTheLink) {
+TEST(HybridShare, IsNoneIfKernelsFillTheLink) {
   EXPECT_EQ(hybrid_share({25.25 * kGb, 30 * kGb, 25.2 * kGb, 0}, kBatch), 0);
   EXPECT_EQ(hybrid_share({25.1 * kGb, 30 * kGb, 25.2 * kGb, 0}, kBatch), 0) << "below what a copy costs";
   EXPECT_EQ(hybrid_share({38 * kGb, 0, 55 * kGb, 0}, kBatch), 0);
@@ -32,7 +32,7 @@ TEST(HybridShare, NothingWhereKernelsFillTheLink) {
   EXPECT_EQ(hybrid_share({38 * kGb, 30 * kGb, 55 * kGb, 0}, 0), 0);
 }
 
-TEST(HybridShare, TheStartTakesSmallBatchesOffTheSecondWay) {
+TEST(HybridShare, TheFixedCostKeepsSmallBatchesOffTheSecondWay) {
   const HybridRates rates{38 * kGb, 30 * kGb, 55.3 * kGb, 50e-6};
   EXPECT_EQ(hybrid_share(rates, 1 << 20), 0) << "28 us in place, 50 us to start";
   const double share = hybrid_share(rates, kBatch);
@@ -54,14 +54,14 @@ TEST(HybridShareOf, SmallBatchesSendLessThanTheMeasuredAndNoneMore) {
   }
 }
 
-TEST(HybridShareOf, IsNoneWhereNoneWasFoundBest) {
+TEST(HybridShareOf, IsNoneIfNoneWasBest) {
   const HybridRates rates{38 * kGb, 30 * kGb, 55.3 * kGb, 0};
   EXPECT_EQ(hybrid_share_of(rates, 0, kBatch, kBatch), 0);
   EXPECT_EQ(hybrid_share_of(rates, 0.03, kBatch, kBatch / 2), 0.03);
   EXPECT_EQ(hybrid_share_of({25 * kGb, 30 * kGb, 25 * kGb, 0}, 0, kBatch, kBatch), 0);
 }
 
-/// No share on a grid is faster by the model than the one it gives.
+/// By the model, no share on a grid is faster than the returned one.
 TEST(HybridShare, IsTheFastestOfAll) {
   for (const double host : {2.0, 10.0, 20.0, 40.0}) {
     for (const double start : {0.0, 20e-6, 200e-6}) {

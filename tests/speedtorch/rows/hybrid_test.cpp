@@ -1,4 +1,4 @@
-/// What the hybrid gather and the options say where there is no GPU, or no use for one.
+/// The messages of the hybrid gather and its options without a GPU.
 #include "speedtorch/rows/hybrid.h"
 
 #include <ATen/ATen.h>
@@ -29,9 +29,9 @@ TEST(RowsOptions, TheHostChecksAndMovesAsAlways) {
   EXPECT_EQ(gather_workspace_bytes(table, index, IndexOrder::unique), 0);
 }
 
-TEST(CheckIndexErrors, HasNothingToTellOfTheHost) { EXPECT_NO_THROW(check_index_errors(at::kCPU)); }
+TEST(CheckIndexErrors, ReportsNothingForTheHost) { EXPECT_NO_THROW(check_index_errors(at::kCPU)); }
 
-TEST(CheckIndexErrors, HasNothingToTellOfAGpuThatIsNotThere) {
+TEST(CheckIndexErrors, ReportsNothingForAMissingGpu) {
   EXPECT_NO_THROW(check_index_errors(at::kCUDA));
   EXPECT_NO_THROW(check_index_errors(at::Device("cuda:0")));
 }

@@ -1,5 +1,5 @@
-/// Tensors whose memory does not hold their numbers: each function computes what it reads and refuses what it
-/// writes.
+/// Tensors whose memory does not hold their numbers: each function resolves what it reads and refuses to
+/// write to them.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct Lazy {
   at::Tensor tensor;
 };
 
-/// Every lazy tensor of that dtype and shape that LibTorch makes.
+/// Every lazy tensor of that dtype and shape that LibTorch can create.
 std::vector<Lazy> lazy_tensors(at::IntArrayRef sizes, at::ScalarType dtype) {
   std::vector<Lazy> found{{"zeros", at::_efficientzerotensor(sizes, at::TensorOptions(dtype))}};
   const auto numbers = at::randint(1, 100, sizes, at::kLong);
@@ -60,7 +60,7 @@ at::Tensor in_memory(const at::Tensor& lazy) {
 const std::vector<std::int64_t> kRows{3, 0, 3, 6};
 at::Tensor some_rows() { return at::tensor(kRows, at::kLong); }
 
-/// LibTorch compares no half complex numbers.
+/// LibTorch does not compare half-precision complex numbers.
 bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == at::kComplexHalf ? at::equal(a.to(at::kComplexFloat), b.to(at::kComplexFloat))
                                              : at::equal(a, b);
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Types, LazyTensors,
                                          at::kComplexFloat, at::kComplexDouble),
                          [](const auto& test) { return std::string(c10::toString(test.param)); });
 
-/// The gradient of a conjugated table, and one that comes back conjugated, against index_select's.
+/// The gradient of a conjugated table, and a conjugated gradient, against index_select's.
 TEST(LazyGradients, AreThoseOfIndexSelect) {
   const auto values = at::randn({7, 3}, at::kComplexDouble), weights = at::randn({4, 3}, at::kComplexDouble);
   const auto gradients = [&](const auto& gather, bool lazy_table) {
@@ -146,7 +146,7 @@ TEST(LazyGradients, AreThoseOfIndexSelect) {
   }
 }
 
-/// A negated and a zero index name the rows of their numbers.
+/// A negated index and a zero index select the rows of their numbers.
 TEST(LazyIndices, AreComputed) {
   const auto table = at::arange(21, at::kFloat).view({7, 3});
   const std::vector<at::Tensor> indices{at::_neg_view(at::tensor({-3, 0, -3, -6}, at::kLong)),

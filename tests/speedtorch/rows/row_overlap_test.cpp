@@ -24,12 +24,13 @@ bool share_a_byte(ConstRows a, ConstRows b) {
   return std::any_of(of_b.begin(), of_b.end(), [&](const auto* byte) { return of_a.count(byte) > 0; });
 }
 
-TEST(RowOverlap, IsThatOfTheBytes) {
+TEST(RowOverlap, EqualsTheOverlapOfTheBytes) {
   const std::vector<std::byte> memory(200);
   int apart = 0, shared = 0;
   for (const std::int64_t width : {1, 3, 5}) {
     for (const std::int64_t from_rows : {0, 1, 4}) {
-      for (const std::int64_t from_stride : {0, 2, 5, 9}) {  // 0 and 2: rows that share bytes, fine to read
+      for (const std::int64_t from_stride :
+           {0, 2, 5, 9}) {  // 0 and 2: rows that overlap, which is valid for reading
         for (const std::int64_t to_rows : {0, 1, 3}) {
           for (const std::int64_t to_stride : {5, 9, 14}) {
             for (std::int64_t at = 0; at < 110; ++at) {

@@ -72,7 +72,7 @@ TEST_P(DeviceRows, EveryOptionMovesTheSame) {
   }
 }
 
-TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
+TEST_P(DeviceRows, BadIndicesAreReportedOnRequestAndOnce) {
   const at::Device device("cuda:0");
   const auto memory = allocate(GetParam(), 1000 * 4, device);
   auto table = memory->tensor({100, 10}, at::kFloat);
@@ -80,7 +80,7 @@ TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
   auto out = at::zeros({50, 10}, at::TensorOptions().dtype(at::kFloat).device(device));
   auto index = at::arange(50, at::kLong);
   index[7] = 100;
-  check_index_errors(device);  // nothing of other tests
+  check_index_errors(device);  // clears what other tests left
   const auto device_index = index.to(device);
   gather_rows(table, device_index, out);
   try {
@@ -99,14 +99,14 @@ TEST_P(DeviceRows, BadIndicesAreToldWhenAskedAndOnce) {
   EXPECT_EQ(table.sum().item<float>(), 49 * 20 + 51 * 10);
 }
 
-/// Of a device without a number, and each time those since the last, with their own position and value.
-TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
+/// For a device without a number: each check reports those since the last, with their own position and value.
+TEST_P(DeviceRows, EachCheckReportsItsOwnBadIndices) {
   const at::Device device("cuda:0");
   const auto memory = allocate(GetParam(), 1000 * 4, device);
   auto table = memory->tensor({100, 10}, at::kFloat);
   table.zero_();
   auto out = at::zeros({50, 10}, at::TensorOptions().dtype(at::kFloat).device(device));
-  check_index_errors(device);  // nothing of other tests
+  check_index_errors(device);  // clears what other tests left
   for (const std::int64_t position : {30, 40, 20}) {
     auto index = at::arange(50, at::kLong);
     index[position] = 100 + position;
@@ -125,7 +125,7 @@ TEST_P(DeviceRows, EachCheckTellsOfItsOwnBadIndices) {
   }
 }
 
-TEST_P(DeviceRows, AWorkspaceWithGapsOrOffTheGridIsRefused) {
+TEST_P(DeviceRows, AStridedOrUnalignedWorkspaceIsRefused) {
   const auto memory = allocate(GetParam(), 1000 * 4, at::Device("cuda:0"));
   auto table = memory->tensor({100, 10}, at::kInt);
   const auto index = at::arange(50, at::kLong).to(table.device());
@@ -141,7 +141,7 @@ TEST_P(DeviceRows, AWorkspaceWithGapsOrOffTheGridIsRefused) {
 #ifdef SPEEDTORCH_HAS_CUDA
 void check(cudaError_t status) { ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status); }
 
-/// The whole call, checks of the indices and all, in each order of the index.
+/// Captures the whole call, including the checks of the indices, in each order of the index.
 TEST_P(DeviceRows, ACapturedGatherReplaysWithWhatTheOperandsThenHold) {
   const auto host = at::randint(-100, 100, {1000, 33}, at::kInt);
   const auto memory = allocate(GetParam(), static_cast<std::int64_t>(host.nbytes()), at::Device("cuda:0"));

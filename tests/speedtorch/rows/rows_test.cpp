@@ -132,7 +132,7 @@ TEST(Rows, ShapesThatDoNotFitAreNamed) {
   EXPECT_THROW(gather_rows(at::tensor(1.0), index, out), ShapeError);
 }
 
-TEST(Rows, ATensorWhoseMemoryNoKernelReachesIsRefused) {
+TEST(Rows, RefuseTensorsThatNoKernelReaches) {
   const auto meta = at::TensorOptions().device(at::kMeta);
   auto table = at::empty({5, 4}, meta), rows = at::empty({2, 4}, meta);
   const auto index = at::empty({2}, meta.dtype(at::kLong));
@@ -143,7 +143,7 @@ TEST(Rows, ATensorWhoseMemoryNoKernelReachesIsRefused) {
   EXPECT_THROW(stream_copy(table, copy), PlacementError);
 }
 
-TEST(Rows, WhatIsWrittenOverWhatIsReadIsRefused) {
+TEST(Rows, RefuseToWriteOverWhatIsRead) {
   auto table = at::arange(40).view({10, 4});
   const auto before = table.clone();
   const auto index = at::tensor({9, 8}, at::kLong);
@@ -155,7 +155,7 @@ TEST(Rows, WhatIsWrittenOverWhatIsReadIsRefused) {
   EXPECT_TRUE(at::equal(table, before));
 }
 
-TEST(Rows, WhatIsWrittenHasMemoryOfItsOwnForEachRow) {
+TEST(Rows, RefuseOutputRowsThatOverlap) {
   const auto table = at::arange(12, at::kFloat).view({4, 3});
   auto expanded = at::zeros({1, 3}).expand({2, 3});
   EXPECT_THAT(
@@ -166,12 +166,12 @@ TEST(Rows, WhatIsWrittenHasMemoryOfItsOwnForEachRow) {
   auto sliding = at::zeros({6}).as_strided({4, 3}, {1, 1});
   EXPECT_THROW(scatter_rows(sliding, at::tensor({0, 3}), at::ones({2, 3})), ShapeError);
   auto out = at::zeros({2, 3});
-  gather_rows(at::ones({1, 3}).expand({4, 3}), at::tensor({0, 3}), out);  // read, they may
+  gather_rows(at::ones({1, 3}).expand({4, 3}), at::tensor({0, 3}), out);  // valid for reading
   EXPECT_EQ(out.sum().item<float>(), 6);
 }
 
-/// Or a gradient would go to what was overwritten.
-TEST(Rows, AnOutThatIsTrackedIsRefused) {
+/// Otherwise a gradient would flow to overwritten values.
+TEST(Rows, RefuseAnOutThatAutogradTracks) {
   const auto table = at::ones({4, 3});
   const auto index = at::tensor({0, 3});
   auto leaf = at::zeros({2, 3}).requires_grad_();
@@ -186,7 +186,7 @@ TEST(Rows, AnOutThatIsTrackedIsRefused) {
   }
 }
 
-TEST(Rows, ColumnsOfOneTensorAreNotEachOther) {
+TEST(Rows, ColumnsOfOneTensorDoNotOverlap) {
   auto wide = at::arange(80).view({10, 8});
   const auto table = wide.slice(1, 0, 4);
   const auto index = at::tensor({9, 0, 5}, at::kLong);

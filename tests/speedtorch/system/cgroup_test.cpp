@@ -17,7 +17,7 @@ class Cgroup : public testing::Test {
   stbench::test::TemporaryFolder folder_;
 };
 
-TEST_F(Cgroup, ThatIsMissingLimitsNothing) {
+TEST_F(Cgroup, AMissingGroupLimitsNothing) {
   EXPECT_EQ(limits().cpus, std::nullopt);
   EXPECT_EQ(limits().memory, std::nullopt);
   EXPECT_EQ(limits().memory_available, std::nullopt);

@@ -25,7 +25,7 @@ using testing::StartsWith;
 
 constexpr std::int64_t MiB = std::int64_t{1} << 20;
 
-/// A machine that is described by files: 1000 kB of memory, and no limits.
+/// A machine described by files: 1000 kB of memory, and no limits.
 class DescribedMachine : public testing::Test {
  protected:
   void SetUp() override { write_memory(500, 0); }
@@ -76,7 +76,7 @@ TEST_F(DescribedMachine, PromisesNoMoreThanItsCommitLimitInModeTwoOnly) {
   folder_.write("proc/sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(refusal(200 * 1024), "none");
   EXPECT_EQ(refusal(200 * 1024 + 1), "204800 CommitLimit (vm.overcommit_memory is 2)");
-  EXPECT_EQ(refusal(200 * 1024 + 1, MemoryUse::resident), "none");  // was promised when it was mapped
+  EXPECT_EQ(refusal(200 * 1024 + 1, MemoryUse::resident), "none");  // it was promised when it was mapped
 }
 
 TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion2Leaves) {
@@ -84,7 +84,7 @@ TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion2Leaves) {
   folder_.write("sys/fs/cgroup/a/memory.max", "300000\n");
   folder_.write("sys/fs/cgroup/a/memory.current", "200000\n");
   folder_.write("sys/fs/cgroup/a/memory.stat", "anon 1\nactive_file 20000\ninactive_file 30000\n");
-  EXPECT_EQ(refusal(150'000), "none");  // the files' pages can be taken back
+  EXPECT_EQ(refusal(150'000), "none");  // the kernel can reclaim the files' pages
   EXPECT_THAT(refusal(150'001), StartsWith("150000 the control group's memory"));
   write_memory(500, 200);
   folder_.write("sys/fs/cgroup/a/memory.swap.max", "40000\n");
@@ -107,7 +107,7 @@ TEST_F(DescribedMachine, GivesWhatTheControlGroupOfVersion1Leaves) {
   EXPECT_THAT(refusal(200'001), StartsWith("200000 the control group's memory"));
 }
 
-TEST_F(DescribedMachine, ThatTellsNothingLimitsNothing) {
+TEST_F(DescribedMachine, LimitsNothingIfItReportsNothing) {
   folder_.write("proc/meminfo", "");
   EXPECT_EQ(refusal(std::int64_t{1} << 50), "none");
 }
@@ -125,7 +125,8 @@ bool can_map(std::int64_t bytes, int protection) {
   return true;
 }
 
-/// Below the process's own use plus 64 MiB: what is said to be free is what mmap() then gives, and no more.
+/// Sets the limit to the process's own use plus 64 MiB: mmap() must give what is reported as free, and no
+/// more.
 std::string free_below(__rlimit_resource resource, const char* used, MemoryUse use, int protection) {
   return in_child([=] {
     set_limit(resource, *SystemFiles().bytes("/proc/self/status", used) + 64 * MiB);
@@ -141,13 +142,13 @@ std::string free_below(__rlimit_resource resource, const char* used, MemoryUse u
   });
 }
 
-TEST(Limits, OfTheAddressSpaceAreWhatMmapGives) {
+TEST(Limits, TheAddressSpacesLimitIsWhatMmapGives) {
   for (const auto use : {MemoryUse::anonymous, MemoryUse::locked, MemoryUse::shared, MemoryUse::file})
     EXPECT_THAT(free_below(RLIMIT_AS, "VmSize", use, PROT_READ),
                 AllOf(StartsWith("true: "), HasSubstr("68157440 bytes"), HasSubstr("RLIMIT_AS")));
 }
 
-TEST(Limits, OfPrivateDataAreWhatMmapGives) {
+TEST(Limits, TheLimitOfPrivateDataIsWhatMmapGives) {
   for (const auto use : {MemoryUse::anonymous, MemoryUse::locked})
     EXPECT_THAT(free_below(RLIMIT_DATA, "VmData", use, PROT_READ | PROT_WRITE),
                 AllOf(StartsWith("true: "), HasSubstr("68157440 bytes"), HasSubstr("RLIMIT_DATA")));
@@ -159,10 +160,10 @@ TEST(Limits, OfPrivateDataAreWhatMmapGives) {
             "shared memory is no such data");
 }
 
-/// Past AddressSanitizer, whose mlock() does nothing.
+/// By a system call, because AddressSanitizer's mlock() does nothing.
 bool lock(void* pages, std::int64_t bytes) { return ::syscall(SYS_mlock, pages, bytes) == 0; }
 
-TEST(Limits, OfLockedMemoryAreWhatMlockGives) {
+TEST(Limits, TheLimitOfLockedMemoryIsWhatMlockGives) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can take the right to lock away again";
   EXPECT_TRUE(locked_memory_limit().empty());
   EXPECT_EQ(in_child([] {
@@ -182,7 +183,7 @@ TEST(Limits, OfLockedMemoryAreWhatMlockGives) {
             "RLIMIT_MEMLOCK (ulimit -l) 1048576 fits, twice does not, then 0");
 }
 
-TEST(Limits, OfFileSizesAreRefusedWithoutTheSignal) {
+TEST(Limits, FileSizesBeyondTheLimitAreRefusedWithoutTheSignal) {
   const TemporaryFolder folder;
   const auto refused = in_child([&] {
     set_limit(RLIMIT_FSIZE, MiB);
@@ -194,14 +195,15 @@ TEST(Limits, OfFileSizesAreRefusedWithoutTheSignal) {
                              HasSubstr("RLIMIT_FSIZE (ulimit -f)")));
 }
 
-TEST(Limits, OfADiskAreItsFreeBytes) {
+TEST(Limits, ADisksLimitIsItsFreeBytes) {
   const TemporaryFolder folder;
   require_disk("mapped memory", folder.path().string(), 4096);
   EXPECT_THROW(require_disk("mapped memory", folder.path().string(), std::int64_t{1} << 60), LimitError);
-  require_disk("mapped memory", "/no/such/folder", 4096);  // whoever makes the file says why it cannot
+  require_disk("mapped memory", "/no/such/folder",
+               4096);  // the call that creates the file says why it cannot
 }
 
-TEST(Limits, OfASmallDiskAreFound) {
+TEST(Limits, ASmallDisksLimitIsFound) {
   const TemporaryFolder folder;
   const auto answer = in_child([&] {
     const std::string path = folder.path().string();
@@ -218,7 +220,7 @@ TEST(Limits, OfASmallDiskAreFound) {
               AllOf(HasSubstr("524288 bytes are free"), HasSubstr("the space on the disk of its folder")));
 }
 
-/// A control group below the process's own, gone with the test; none where none can be made.
+/// A control group below the process's own, removed after the test; none if it cannot be created.
 class OwnGroup {
  public:
   OwnGroup() {
@@ -252,7 +254,7 @@ class OwnGroup {
   std::string path_;
 };
 
-TEST(Limits, OfARealControlGroupAreFound) {
+TEST(Limits, ARealControlGroupsLimitIsFound) {
   const OwnGroup group;
   if (group.path().empty()) GTEST_SKIP() << "no control group with a limit on memory can be made here";
   const auto answer = in_child([&] {

@@ -18,7 +18,7 @@ const std::int64_t page = ::sysconf(_SC_PAGESIZE);
 
 std::int64_t whole_pages(std::int64_t bytes) { return (bytes + page - 1) / page * page; }
 
-/// Sizes about a page and about huge pages.
+/// Sizes around a page and around huge pages.
 const std::int64_t sizes_in_bytes[] = {
     1, 100, page, page + 1, huge - 1, huge, huge + 1, 3 * huge + page + 5, 32 * huge - 7};
 
@@ -35,15 +35,15 @@ TEST(AlignedMapping, HasNoMoreInMemoryThanItsPages) {
   if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   for (const auto placement : {Placement::pageable, Placement::hugepage}) {
     for (const auto bytes : sizes_in_bytes) {
-      (void)test::resident_bytes();  // what it needs itself is in memory from here on
+      (void)test::resident_bytes();  // makes its own pages resident first
       const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
-      wish_pages(placement, mapping.data(), bytes);
+      advise_pages(placement, mapping.data(), bytes);
       const auto before = test::resident_bytes();
       std::memset(mapping.data(), 1, static_cast<std::size_t>(bytes));
       const auto taken = test::resident_bytes() - before;
       EXPECT_GE(taken, whole_pages(bytes)) << to_string(placement) << ' ' << bytes;
       EXPECT_LE(taken, whole_pages(bytes) + 4 * page)
-          << to_string(placement) << ' ' << bytes;  // of the test's own
+          << to_string(placement) << ' ' << bytes;  // the test's own
     }
   }
 }
@@ -71,7 +71,7 @@ TEST(AlignedMapping, EndsTheProcessThatWritesBehindIt) {
 TEST(Prefault, GivesEveryPageAndKeepsWhatIsThere) {
   const std::int64_t bytes = 100 * (std::int64_t{1} << 20) + 5;
   const AlignedMapping mapping("test", bytes, PROT_READ | PROT_WRITE);
-  wish_pages(Placement::pageable, mapping.data(), bytes);
+  advise_pages(Placement::pageable, mapping.data(), bytes);
   mapping.data()[bytes - 1] = std::byte{7};
   prefault(mapping.data(), bytes);
   EXPECT_DOUBLE_EQ(resident_fraction(mapping.data(), bytes), 1.0);

@@ -53,7 +53,7 @@ TEST_P(NewFiles, HaveTheirNameWhenTheyArePublished) {
   EXPECT_EQ(content_of(path()), "whole!");
 }
 
-TEST_P(NewFiles, ThatAreNotPublishedLeaveNothing) {
+TEST_P(NewFiles, LeaveNothingIfUnpublished) {
   {
     const NewFile file(path(), GetParam());
     file.resize(6, Space::sparse);
@@ -64,7 +64,7 @@ TEST_P(NewFiles, ThatAreNotPublishedLeaveNothing) {
 
 TEST_P(NewFiles, NeverReplaceAnother) {
   folder_.write("new.npy", "the other's");
-  EXPECT_THAT(refused(path()), AllOf(StartsWith("'new.npy' cannot be made"), HasSubstr("File exists")));
+  EXPECT_THAT(refused(path()), AllOf(StartsWith("'new.npy' cannot be created"), HasSubstr("File exists")));
   EXPECT_EQ(content_of(path()), "the other's");
   std::filesystem::remove(path());
   {
@@ -93,7 +93,7 @@ TEST_P(NewFiles, AreAsTheUmaskSays) {
   EXPECT_EQ(made.st_mode & 0777U, 0640U);
 }
 
-TEST_P(NewFiles, ThatCannotBeSayWhy) {
+TEST_P(NewFiles, RefusalsSayWhy) {
   EXPECT_THAT(
       refused((folder_.path() / "no" / "new.npy").string()),
       AllOf(HasSubstr("'new.npy'"), HasSubstr("No such file"), Not(HasSubstr(folder_.path().string()))));
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Until, NewFiles,
 
 class NewFileSizes : public NewFiles {};
 
-TEST_P(NewFileSizes, TakeBlocksWhereTheyAreReserved) {
+TEST_P(NewFileSizes, TakeBlocksIfReserved) {
   for (const auto space : {Space::sparse, Space::reserved}) {
     const NewFile file(path(), GetParam());
     file.resize(1 << 20, space);
@@ -121,7 +121,7 @@ TEST_P(NewFileSizes, TakeBlocksWhereTheyAreReserved) {
   }
 }
 
-TEST_P(NewFileSizes, BeyondTheLimitAreRefusedWithoutASignal) {
+TEST_P(NewFileSizes, RefuseSizesBeyondTheLimitWithoutASignal) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const NewFile file(path(), GetParam());
@@ -133,7 +133,7 @@ TEST_P(NewFileSizes, BeyondTheLimitAreRefusedWithoutASignal) {
   EXPECT_THAT(message, AllOf(HasSubstr("65537"), HasSubstr("RLIMIT_FSIZE"), HasSubstr("65536")));
 }
 
-TEST_P(NewFileSizes, BeyondTheDiskAreRefusedWithWhatIsFree) {
+TEST_P(NewFileSizes, RefuseSizesBeyondTheDiskNamingTheFreeBytes) {
   const NewFile file(path(), GetParam());
   for (const auto space : {Space::sparse, Space::reserved}) {
     EXPECT_THAT(message_of<FileError>([&] { file.resize(std::int64_t{1} << 60, space); }),
@@ -177,7 +177,7 @@ class Replacements : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Replacements, AreForWhomTheOldFileWas) {
+TEST_F(Replacements, KeepTheOldFilesPermissions) {
   folder_.write("t", "old");
   std::filesystem::permissions(path("t"), static_cast<std::filesystem::perms>(0640));
   replace_file(path("t"), "new");
@@ -185,7 +185,7 @@ TEST_F(Replacements, AreForWhomTheOldFileWas) {
   EXPECT_EQ(std::filesystem::status(path("t")).permissions(), static_cast<std::filesystem::perms>(0640));
 }
 
-TEST_F(Replacements, LeaveLinksAndTakeThePlaceOfWhatTheyLeadTo) {
+TEST_F(Replacements, KeepLinksAndReplaceTheirTargets) {
   std::filesystem::create_directory(path("elsewhere"));
   folder_.write("elsewhere/t", "old");
   for (const char* name : {"t", "nothing yet"}) {
@@ -220,10 +220,10 @@ TEST_F(Replacements, RemoveWhatAKilledProcessLeftAndWarnOfIt) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
-TEST_F(Replacements, AreOfRegularFilesOnly) {
+TEST_F(Replacements, ReplaceRegularFilesOnly) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(message_of<FileError>([&] { replace_file(path("pipe"), "new"); }),
-              HasSubstr("'pipe' is no regular file"));
+              HasSubstr("'pipe' is not a regular file"));
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
 }
 

@@ -17,10 +17,10 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-TEST(NewFolder, IsThereWhenItIsWholeAndNotBefore) {
+TEST(NewFolder, AppearsOnceItIsWhole) {
   const stbench::test::TemporaryFolder folder;
   const auto path = folder.path() / "made";
-  NewFolder made(path.string() + "//");  // slashes at the end are no matter
+  NewFolder made(path.string() + "//");  // slashes at the end do not matter
   std::ofstream(made.path() + "/file") << "content";
   EXPECT_FALSE(fs::exists(path));
   EXPECT_EQ(fs::path(made.path()).parent_path(), folder.path());
@@ -28,7 +28,7 @@ TEST(NewFolder, IsThereWhenItIsWholeAndNotBefore) {
   EXPECT_TRUE(fs::exists(path / "file"));
 }
 
-TEST(NewFolder, LeavesNothingWhereItIsNotPublished) {
+TEST(NewFolder, LeavesNothingIfUnpublished) {
   const stbench::test::TemporaryFolder folder;
   try {
     const NewFolder made((folder.path() / "made").string());
@@ -44,18 +44,19 @@ TEST(NewFolder, NeverReplacesAnother) {
   const auto path = (folder.path() / "made").string();
   {
     NewFolder late(path);
-    fs::create_directory(path);  // by another, meanwhile; empty, which a plain rename would replace
+    fs::create_directory(path);  // by another process, meanwhile; empty, so a plain rename would replace it
     EXPECT_THAT(refusal<FileError>([&] { late.publish(); }), HasSubstr("'made' cannot be given its name"));
-    EXPECT_THAT(refusal<FileError>([&] { NewFolder again(path); }), HasSubstr("'made' cannot be made"));
+    EXPECT_THAT(refusal<FileError>([&] { NewFolder again(path); }), HasSubstr("'made' cannot be created"));
   }
   EXPECT_TRUE(fs::is_empty(path));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
-  EXPECT_THAT(refusal<FileError>([&] { NewFolder(path + "/no/made"); }), HasSubstr("'made' cannot be made"));
+  EXPECT_THAT(refusal<FileError>([&] { NewFolder(path + "/no/made"); }),
+              HasSubstr("'made' cannot be created"));
   fs::create_symlink("nowhere", folder.path() / "link");
   EXPECT_THROW(NewFolder((folder.path() / "link").string()), FileError);
 }
 
-// Two at once, as of two threads that save.
+// Two at once, as from two threads that save.
 TEST(NewFolder, MayBeMadeBesideAnotherOfTheSameName) {
   const stbench::test::TemporaryFolder folder;
   const auto path = (folder.path() / "made").string();

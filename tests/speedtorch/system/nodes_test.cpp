@@ -1,4 +1,4 @@
-// Made-up machines of several nodes, and what this one says of its own.
+// Invented machines of several nodes, and this machine.
 
 #include "speedtorch/system/nodes.h"
 
@@ -12,7 +12,7 @@
 namespace speedtorch {
 namespace {
 
-/// A /sys of made-up nodes in a folder of its own.
+/// A /sys of invented nodes in its own folder.
 class MadeSystem {
  public:
   void write(const std::string& name, const std::string& text) const {
@@ -36,13 +36,13 @@ TEST(Nodes, AreReadWithTheirCpus) {
   EXPECT_EQ(nodes.node_of_cpu, (std::vector<int>{0, 0, 1, 1, -1, -1, 0}));
 }
 
-TEST(Nodes, AreOneWhereTheSystemSaysNothing) {
+TEST(Nodes, AreOneIfTheSystemSaysNothing) {
   const MadeSystem system;
   EXPECT_EQ(read_nodes(system.root()).count(), 1);
   EXPECT_TRUE(read_nodes(system.root()).node_of_cpu.empty());
 }
 
-TEST(Nodes, OfThisMachineHoldEachTouchedPage) {
+TEST(Nodes, TheMachinesNodesHoldEachTouchedPage) {
   const Nodes nodes = read_nodes();
   ASSERT_GE(nodes.count(), 1);
   std::vector<std::byte> touched(1 << 20, std::byte{1});
@@ -55,12 +55,12 @@ TEST(Nodes, OfThisMachineHoldEachTouchedPage) {
   }
 }
 
-/// Rows that are never read: only where they lie matters.
+/// Rows that are never read; only their addresses matter.
 kernels::ConstRows table_of(std::int64_t rows, std::int64_t row_bytes, std::uintptr_t at = 0x100000) {
   return {reinterpret_cast<const std::byte*>(at), rows, row_bytes, row_bytes};
 }
 
-/// Answers by a rule for each address.
+/// Answers by a rule per address.
 template <class Rule>
 auto by_rule(Rule rule) {
   return [rule](std::span<void* const> pages, std::span<int> numbers) {
@@ -72,7 +72,7 @@ auto by_rule(Rule rule) {
 
 const Nodes kTwo{{4, 9}, {0, 0, 1, 1}};  // numbers with gaps
 
-TEST(FindOwners, OfATableInTwoHalvesAreTwoRanges) {
+TEST(FindOwners, FindsTwoRangesForATableInTwoHalves) {
   const auto table = table_of(100'000, 512);
   const auto border = reinterpret_cast<std::uintptr_t>(table.data) + 70'000 * 512;
   const auto owners =
@@ -84,7 +84,7 @@ TEST(FindOwners, OfATableInTwoHalvesAreTwoRanges) {
   }
 }
 
-TEST(FindOwners, OfPagesInTurnAreExactForSmallAndForHugePages) {
+TEST(FindOwners, IsExactForInterleavedSmallAndHugePages) {
   for (const std::uintptr_t page : {std::uintptr_t{4096}, std::uintptr_t{2} << 20}) {
     const auto table = table_of(1'000'000, 160, 0x100000 + 100);
     const auto rule = [page](std::uintptr_t at) { return at / page % 2 == 0 ? 9 : 4; };
@@ -97,7 +97,7 @@ TEST(FindOwners, OfPagesInTurnAreExactForSmallAndForHugePages) {
   }
 }
 
-TEST(FindOwners, AreUnknownWhereItWouldNotHelp) {
+TEST(FindOwners, FindsNothingIfItWouldNotHelp) {
   const auto table = table_of(1'000'000, 512);
   const auto four = by_rule([](std::uintptr_t) { return 4; });
   const auto both = by_rule([](std::uintptr_t at) { return at < 0x8000000 ? 4 : 9; });

@@ -28,7 +28,7 @@ void touch(const std::byte* bytes) {
   for (std::int64_t at = 0; at < cached_bytes; at += 4096) static_cast<void>(data[at]);
 }
 
-/// A file on a disk with something in it.
+/// A file on a disk with some content.
 std::shared_ptr<Memory> written_file() {
   auto memory = allocate(Placement::mapped, cached_bytes);
   for (std::int64_t at = 0; at < cached_bytes; ++at) memory->data()[at] = cached_byte(at);
@@ -51,7 +51,7 @@ TEST(PageCache, AFileThatWasMadeResidentIsInMemoryAsAWhole) {
   EXPECT_EQ(resident_fraction(memory->data(), cached_bytes), 1);
 }
 
-/// The file mapped once more, each page touched.
+/// A second mapping of the file with each page touched.
 class OtherMapping {
  public:
   OtherMapping(int fd, int flags)
@@ -69,7 +69,7 @@ class OtherMapping {
   std::byte* data_;
 };
 
-/// As FileRows has one: its pages stayed, and cold cases failed.
+/// FileRows has such a mapping: its pages stayed, and cold cases failed.
 TEST(PageCache, PagesThatAnotherMappingHasTouchedAreEvicted) {
   const auto memory = written_file();
   const OtherMapping other(memory->file_fd(), MAP_SHARED);
@@ -78,7 +78,7 @@ TEST(PageCache, PagesThatAnotherMappingHasTouchedAreEvicted) {
   EXPECT_EQ(other.data()[cached_bytes - 1], cached_byte(cached_bytes - 1));
 }
 
-TEST(PageCache, WhatAPrivateMappingHasWrittenIsKept) {
+TEST(PageCache, WritesOfAPrivateMappingSurvive) {
   const auto memory = written_file();
   const OtherMapping other(memory->file_fd(), MAP_PRIVATE);
   other.data()[4096] = std::byte{0x77};
@@ -92,7 +92,7 @@ TEST(PageCache, PagesThatAnotherProcessHasMappedStay) {
   std::array<int, 2> touched{}, ended{};
   ASSERT_EQ(::pipe(touched.data()) + ::pipe(ended.data()), 0);
   const auto child = ::fork();
-  if (child == 0) {  // nothing but system calls: this program has threads
+  if (child == 0) {  // only system calls, because this program has threads
     touch(memory->data());
     char byte = 0;
     ::close(ended[1]);

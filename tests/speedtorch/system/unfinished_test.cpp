@@ -102,8 +102,8 @@ TEST_F(Unfinished, AKilledProcessesFolderIsRemovedWithAllInItAndALivingOnesIsNot
   EXPECT_THAT(names(), IsEmpty());
 }
 
-// Between the link to its temporary name and the rename, a process holds what the next one must not take for
-// a dead one's.
+// Between the link to its temporary name and the rename, the next process must not take a living process's
+// file for a leftover.
 TEST_F(Unfinished, AFileWithoutANameIsLockedBeforeItGetsATemporaryOne) {
   const UnfinishedFile file(path("t"), Temporary::unnamed_where_possible);
   ASSERT_EQ(file.error(), 0);
@@ -114,7 +114,7 @@ TEST_F(Unfinished, AFileWithoutANameIsLockedBeforeItGetsATemporaryOne) {
   EXPECT_THAT(names(), ElementsAre(name));
 }
 
-TEST_F(Unfinished, OnlyWhatHasSuchANameIsRemoved) {
+TEST_F(Unfinished, OnlyTemporaryNamesAreRemoved) {
   const std::string digits = "0123456789abcdef";
   const std::vector<std::string> others = {".t.new-" + digits + "0", ".t.new-0123456789ABCDEF", ".t.new-123",
                                            ".tt.new-" + digits,      "t.new-" + digits,         "t"};
@@ -137,7 +137,7 @@ TEST_P(UnfinishedFiles, HaveTheirNameWhenTheyArePublishedAndReplaceNothing) {
   EXPECT_EQ(content_of(path("t")), "first");
 }
 
-TEST_P(UnfinishedFiles, TakeThePlaceOfAnother) {
+TEST_P(UnfinishedFiles, ReplaceAnother) {
   folder_.write("t", "old");
   {
     UnfinishedFile file(path("t"), GetParam());
@@ -150,12 +150,12 @@ TEST_P(UnfinishedFiles, TakeThePlaceOfAnother) {
   EXPECT_THAT(names(), ElementsAre("t"));
 }
 
-TEST_P(UnfinishedFiles, LeaveNothingWhereTheyAreNotPublished) {
+TEST_P(UnfinishedFiles, LeaveNothingIfUnpublished) {
   { const UnfinishedFile file(path("t"), GetParam()); }
   EXPECT_THAT(names(), IsEmpty());
 }
 
-// A mapped table's file stays open for as long as the table lives.
+// A mapped table's file stays open as long as the table lives.
 TEST_P(UnfinishedFiles, AreNotLockedOnceTheyHaveTheirName) {
   UnfinishedFile file(path("t"), GetParam());
   const Descriptor mapped(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
@@ -171,7 +171,7 @@ TEST_P(UnfinishedFiles, MayHaveTheLongestName) {
   EXPECT_THAT(names(), ElementsAre(name));
 }
 
-TEST_P(UnfinishedFiles, ThatCannotBeSayWhy) {
+TEST_P(UnfinishedFiles, RefusalsSayWhy) {
   EXPECT_EQ(UnfinishedFile(path("no/t"), GetParam()).error(), ENOENT);
   folder_.write("file", "");
   EXPECT_EQ(UnfinishedFile(path("file/t"), GetParam()).error(), ENOTDIR);
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Both, UnfinishedFiles,
                            return test.param == Temporary::named ? "Named" : "Unnamed";
                          });
 
-TEST_F(Unfinished, AFolderTakesThePlaceOfAnother) {
+TEST_F(Unfinished, AFolderReplacesAnother) {
   folder_.write("t/old", "old");
   {
     UnfinishedFolder made(path("t"));

@@ -1,11 +1,10 @@
-// Training with more parameters than a device's memory has, where the capped allocator stands for the device:
-// the full table is refused, and the hosted one trains and learns. And a table larger than a limit on the
-// process's own memory, in a file.
+// Trains more parameters than fit into a device's memory. The capped allocator stands for the device: it
+// refuses the full table, while the hosted one trains and learns. Also a table in a file that exceeds a limit
+// on the process's own memory.
 //
-// That limit, RLIMIT_DATA, counts private memory that can be written. It shows that a table and its states in
-// files need none, so that neither swap nor the overcommit of the system bounds them. It does not show what
-// happens where the files are larger than the machine's memory: their pages stay in the page cache here, and
-// nothing is ever evicted and read again.
+// That limit, RLIMIT_DATA, counts private writable memory. It shows that a table and its states in files need
+// none, so that neither swap nor overcommit bounds them. It does not show files larger than the machine's
+// memory: their pages stay in the page cache here, and none is evicted and read again.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -26,24 +25,25 @@
 namespace speedtorch {
 namespace {
 
-/// Before any tensor of LibTorch's exists.
+/// Before any of LibTorch's tensors exists.
 CappedAllocator& device = CappedAllocator::install();
 
 constexpr std::int64_t megabyte = 1 << 20;
-constexpr std::int64_t rows = 283'000, dim = 124;  // a fortieth of the seed's 2.83M × 496
+constexpr std::int64_t rows = 283'000, dim = 124;  // a fortieth of SpeedTorch's 2.83M × 496
 constexpr std::int64_t table_bytes = rows * dim * 4;
-/// So few rows are trained that each is met often, and they lie all over the table.
+/// So few rows are trained that each occurs often, and they are spread over the table.
 constexpr std::int64_t trained = 4096, apart = 69;
 static_assert((trained - 1) * apart < rows && rows < (trained + 6) * apart);
 
 at::Tensor some_rows() { return at::randint(0, trained, {2048}, at::kLong).mul_(apart); }
 
-/// Every row is to become its number, scaled.
+/// Every row should become its number, scaled.
 at::Tensor wanted(const at::Tensor& index) {
   return index.to(at::kFloat).div(static_cast<double>(rows)).unsqueeze(1);
 }
 
-/// What is left of the way after so many calls of `step`, which gives the mean square of what is left now.
+/// The remaining share of the distance after that many calls of `step`, which returns the current mean square
+/// of the distance.
 template <class Step>
 double left_after(int steps, Step step) {
   at::manual_seed(1);
@@ -63,7 +63,7 @@ double fused_step(SparseRows& side) {
   return away.square().mean().item<double>();
 }
 
-/// A step of a weight that holds the rows of the batch, by an optimizer of LibTorch's.
+/// A step of a weight that holds the rows of the batch, by one of LibTorch's optimizers.
 double swapped_step(ModelFactory& vectors, OptimizerFactory& states, torch::optim::Optimizer& optimizer) {
   const auto index = some_rows();
   vectors.before_forward_pass(index);
@@ -76,7 +76,7 @@ double swapped_step(ModelFactory& vectors, OptimizerFactory& states, torch::opti
   return away.square().mean().item<double>();
 }
 
-/// The rows between the first two that are trained, which nothing may have moved.
+/// Compares the rows between the first two trained ones, which nothing may change.
 bool is_untouched(const at::Tensor& table) { return !table.narrow(0, 1, apart - 1).any().item<bool>(); }
 
 class Capped : public testing::Test {
@@ -108,13 +108,13 @@ TEST_F(Capped, TheHostedTableTrainsAndLearns) {
   }
 }
 
-TEST_F(Capped, TheSeedsRouteTrainsTheHostedTableAndLearns) {
+TEST_F(Capped, SpeedTorchsRouteTrainsTheHostedTableAndLearns) {
   for (const auto placement : {Placement::hugepage, Placement::mapped}) {
-    const Home home{.placement = placement};
+    const TableOptions options{.placement = placement};
     const auto weight = at::zeros({1, dim}).requires_grad_();
     torch::optim::Adam optimizer({weight}, torch::optim::AdamOptions(0.1));
-    ModelFactory vectors(weight, rows, home);
-    OptimizerFactory states(optimizer, weight, rows, home);
+    ModelFactory vectors(weight, rows, options);
+    OptimizerFactory states(optimizer, weight, rows, options);
     vectors.zeros_init();
     ASSERT_EQ(states.bytes(), 2 * table_bytes);
     EXPECT_LT(left_after(100, [&] { return swapped_step(vectors, states, optimizer); }), 0.1)
@@ -132,7 +132,7 @@ TEST_F(Capped, AllRowsOfTheHostedTableCanBeTrained) {
   EXPECT_TRUE(table.host_tensor().index_select(0, index).lt(0).all().item<bool>());
 }
 
-/// Bytes of the process's own memory, which RLIMIT_DATA limits.
+/// The process's own memory, which RLIMIT_DATA limits, in bytes.
 std::int64_t own_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -142,7 +142,7 @@ std::int64_t own_memory() {
   throw std::runtime_error("/proc/self/status has no VmData");
 }
 
-/// The soft limit, lowered for as long as it lives.
+/// Lowers the soft limit as long as it lives.
 class OwnMemoryLimit {
  public:
   explicit OwnMemoryLimit(std::int64_t more) {
@@ -159,13 +159,13 @@ class OwnMemoryLimit {
   rlimit before_{};
 };
 
-TEST(BeyondALimit, ATableInAFileIsNoneOfTheProcessesOwnMemory) {
+TEST(BeyondALimit, ATableInAFileDoesNotCountAsTheProcessesMemory) {
   constexpr std::int64_t limit = 128 * megabyte, large_rows = 2 * limit / (dim * 4);
   const OwnMemoryLimit lowered(limit);
   EXPECT_THROW(Table::filled({large_rows, dim}, at::kFloat, Zeros{}, {.placement = Placement::hugepage}),
                MemoryError);
 
-  const Home file{.placement = Placement::mapped};
+  const TableOptions file{.placement = Placement::mapped};
   const auto table = Table::filled({large_rows, dim}, at::kFloat, Zeros{}, file);
   SparseRows side(table.host_tensor(), AdamaxOptions{.lr = 0.05}, file);
   const auto index = at::randint(0, large_rows, {4096}, at::kLong);

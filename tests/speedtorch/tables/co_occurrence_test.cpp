@@ -89,7 +89,7 @@ TEST(CoOccurrence, SavesAndCountsOn) {
               ThrowsMessage<ShapeError>(HasSubstr("Long [3, 4]")));
 }
 
-TEST(CoOccurrence, RefusesWhatItCannotCountAndCountsNothing) {
+TEST(CoOccurrence, RefusesInvalidPairsAndCountsNothing) {
   CoOccurrence counts(10);
   const auto good = at::tensor({1, 2}, at::kLong);
   EXPECT_THAT(

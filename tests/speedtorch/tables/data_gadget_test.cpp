@@ -20,11 +20,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// What has no table cannot be had, so nothing can be asked of it.
+// A DataGadget without a table does not compile, so it has no uninitialised state.
 static_assert(!std::is_default_constructible_v<DataGadget>);
 static_assert(!std::is_copy_constructible_v<DataGadget> && std::is_move_constructible_v<DataGadget>);
 
-TEST(DataGadget, OfAnyRankGivesAndTakesRows) {
+TEST(DataGadget, GivesAndTakesRowsOfAnyRank) {
   for (const auto placement : host_placements) {
     for (const std::vector<std::int64_t>& sizes :
          {std::vector<std::int64_t>{40}, {40, 7}, {40, 3, 5}, {40, 2, 1, 3, 2}}) {
@@ -48,7 +48,7 @@ TEST(DataGadget, OfAnyRankGivesAndTakesRows) {
   }
 }
 
-TEST(DataGadget, OfAnArrayIsThatArray) {
+TEST(DataGadget, FromAnArrayEqualsIt) {
   std::vector<float> numbers(24);
   for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<float>(k);
   const auto gadget = DataGadget::from_array(std::span<const float>(numbers), {4, 3, 2});
@@ -86,7 +86,7 @@ TEST(DataGadget, SavesAndLoads) {
   EXPECT_EQ(doubles.host_copy().abs().sum().item<double>(), 0);
 }
 
-TEST(DataGadget, OfRanksOneThreeAndFiveComesFromAFile) {
+TEST(DataGadget, LoadsRanksOneThreeAndFiveFromAFile) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "data.npy").string();
   for (const std::vector<std::int64_t>& sizes :
@@ -129,7 +129,7 @@ TEST(DataGadget, OverAFileWritesIntoIt) {
   {
     auto gadget = DataGadget::from_file(path, {.placement = Placement::mapped}, at::kCPU, Access::read_write);
     gadget.insert_data(at::ones({2, 4}), at::tensor({3, 5}, at::kLong));
-    gadget.save(path);  // itself: brought to the disk
+    gadget.save(path);  // flushes the file itself
   }
   const auto again = DataGadget::from_file(path, {.placement = Placement::mapped});
   EXPECT_EQ(again.host_copy().sum().item<float>(), 8);

@@ -1,5 +1,5 @@
 /// For fills_test.py: reads lines `KIND DTYPE A B SEED FIRST COUNT` and writes the bytes of those elements of
-/// the table, one window after the other.
+/// the table, window by window.
 #include <ATen/ops/empty.h>
 
 #include <cstdio>

@@ -24,7 +24,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// The pool's size, given back at the end.
+/// Restores the pool's size at its end.
 class PoolSize {
  public:
   ~PoolSize() { at::set_num_threads(before_); }
@@ -39,7 +39,7 @@ at::Tensor filled(at::IntArrayRef sizes, at::ScalarType dtype, const Fill& with,
   return tensor;
 }
 
-/// numpy.random.Philox(key=7).random_raw(5), and philox4x64 of its authors' known answers for zeros.
+/// numpy.random.Philox(key=7).random_raw(5), and the authors' known answers of philox4x64 for zeros.
 TEST(Philox, GivesThePublishedWords) {
   EXPECT_EQ(random_block(7, 0),
             (PhiloxBlock{0xdf4034b829e9fba4, 0x4b9d10cdf8e64087, 0x6b8b857e506aac98, 0x67c7c945b1ba6e52}));
@@ -48,7 +48,7 @@ TEST(Philox, GivesThePublishedWords) {
             (PhiloxBlock{0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b}));
 }
 
-/// Every fill of every dtype that takes it.
+/// Every fill with every dtype that supports it.
 std::vector<std::pair<Fill, at::ScalarType>> all_fills() {
   std::vector<std::pair<Fill, at::ScalarType>> all;
   const ByPieces numbers = [](at::Tensor& rows, std::int64_t first) {
@@ -76,7 +76,7 @@ TEST(Fill, IsTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST(Fill, SetsEveryElementOfThePlacesItWasGivenAndNoOther) {
+TEST(Fill, SetsEveryElementOfItsWindowAndNoOther) {
   for (const auto& [with, dtype] : all_fills()) {
     if (std::holds_alternative<Normal>(with)) continue;
     auto around = at::full({1002, 67}, 120, at::TensorOptions().dtype(at::kByte)).to(dtype);
@@ -88,7 +88,7 @@ TEST(Fill, SetsEveryElementOfThePlacesItWasGivenAndNoOther) {
   }
 }
 
-TEST(Fill, OfAWindowIsThatPartOfTheTable) {
+TEST(Fill, AWindowEqualsThatPartOfTheTable) {
   for (const auto& [with, dtype] : all_fills()) {
     const auto whole = filled({40'000, 9}, dtype, with);
     for (const auto& [row, rows] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {17, 3}, {20'001, 19'999}})
@@ -98,13 +98,13 @@ TEST(Fill, OfAWindowIsThatPartOfTheTable) {
   }
 }
 
-TEST(Fill, OfAnotherSeedIsAnother) {
+TEST(Fill, AnotherSeedGivesOtherNumbers) {
   const auto a = filled({1000}, at::kDouble, Uniform{0, 1, 1}),
              b = filled({1000}, at::kDouble, Uniform{0, 1, 2});
   EXPECT_FALSE((a == b).any().item<bool>());
 }
 
-TEST(Fill, OfManyCallersAtOnceIsThatOfOne) {
+TEST(Fill, ConcurrentFillsEqualASingleOne) {
   const auto expected = filled({100'000}, at::kFloat, Normal{0, 1, 9});
   std::vector<std::thread> callers;
   std::atomic<int> equal = 0;
@@ -143,7 +143,7 @@ TEST(UniformFill, ReachesBothEndsOfIntegersAndNotTheBound) {
   EXPECT_GT((all > std::int64_t{1} << 62).sum().item<std::int64_t>(), 150);
 }
 
-TEST(Fill, WithNumbersThatTheDtypeCannotHoldIsRefused) {
+TEST(Fill, RefusesNumbersThatTheDtypeCannotHold) {
   const auto refused = [](at::ScalarType dtype, const Fill& with, const std::string& text) {
     auto tensor = at::zeros({10}, dtype);
     EXPECT_THAT([&] { fill(tensor, with); }, ThrowsMessage<FillError>(HasSubstr(text)));
@@ -157,21 +157,21 @@ TEST(Fill, WithNumbersThatTheDtypeCannotHoldIsRefused) {
   refused(at::kFloat, Uniform{1, 1}, "from 1 to below 1");
   refused(at::kFloat, Uniform{2, 1}, "from 2 to below 1");
   refused(at::kBFloat16, Uniform{1.001, 1.002}, "no number from 1.001 to below 1.002");
-  refused(at::kByte, Uniform{-1, 10}, "Byte has no even choice from -1 to below 10");
+  refused(at::kByte, Uniform{-1, 10}, "Byte has no integers from -1 to below 10");
   refused(at::kByte, Uniform{0, 257}, "to below 257");
   refused(at::kInt, Uniform{0.5, 2}, "0.5 is no whole number");
   refused(at::kInt, Uniform{0, none}, "nan is no whole number");
   refused(at::kInt, Uniform{3, 3}, "from 3 to below 3");
-  refused(at::kInt, Normal{}, "Int holds no normal distribution");
+  refused(at::kInt, Normal{}, "Int cannot hold a normal distribution");
   refused(at::kFloat, Normal{0, -1}, "-1 is below 0");
-  refused(at::kFloat, Normal{0, none}, "nan is below 0 or no number");
+  refused(at::kFloat, Normal{0, none}, "nan is negative or NaN");
   refused(at::kFloat, Normal{none, 1}, "does not hold nan");
   refused(at::kHalf, Normal{0, 1e4}, "Half does not hold 86000");
   refused(at::kComplexFloat, Uniform{}, "dtype ComplexFloat");
   refused(at::kFloat, Uniform{c10::complex<double>(1, 1), 2}, "complex");
 }
 
-TEST(Fill, OfWhatIsNoPlainTableIsRefused) {
+TEST(Fill, RefusesOtherTensors) {
   auto strided = at::zeros({4, 4}).t();
   EXPECT_THAT([&] { fill(strided, Zeros{}); }, ThrowsMessage<ShapeError>(HasSubstr("contiguous")));
   auto table = at::zeros({4, 4});
@@ -180,7 +180,7 @@ TEST(Fill, OfWhatIsNoPlainTableIsRefused) {
               ThrowsMessage<FillError>(HasSubstr("position 6 is inside one")));
   for (const Fill& unseeded : {Fill(Uniform{}), Fill(Normal{})})
     EXPECT_THAT([&] { fill(table, unseeded, 6); },
-                ThrowsMessage<FillError>(HasSubstr("go on only by a seed")));
+                ThrowsMessage<FillError>(HasSubstr("a window needs the table's seed")));
   EXPECT_THAT([&] { fill(table, ByPieces([](at::Tensor&, std::int64_t) {}), 6); },
               ThrowsMessage<ShapeError>(HasSubstr("position 6")));
   auto scalar = at::zeros({});
@@ -230,7 +230,7 @@ TEST(CustomFill, WorksInInferenceMode) {
   EXPECT_TRUE((table == 3).all().item<bool>());
 }
 
-TEST(Fill, OfAParameterThatRequiresGradientsIsPossible) {
+TEST(Fill, AcceptsAParameterThatRequiresGradients) {
   auto parameter = at::zeros({10, 10}).requires_grad_();
   fill(parameter, Uniform{1, 2, 0});
   EXPECT_GE(parameter.min().item<float>(), 1.0F);

@@ -192,7 +192,7 @@ class FillsTest(unittest.TestCase):
         self.assertAlmostEqual((standard**3).mean(), 0.0, delta=4 * (6 / n) ** 0.5)
         self.assertAlmostEqual((standard**4).mean(), 3.0, delta=4 * (24 / n) ** 0.5)
 
-    def test_neighbours_and_seeds_have_nothing_to_do_with_each_other(self):
+    def test_neighbours_and_seeds_are_independent(self):
         n = 200_000
         for kind, a, b in (("uniform", 0.0, 1.0), ("normal", 0.0, 1.0)):
             one, other = windows([(kind, "float64", a, b, 21, 0, n), (kind, "float64", a, b, 22, 0, n)])

@@ -1,4 +1,5 @@
-/// Fills of tables of more than 2^31 elements (SpeedTorch left two thirds of such a table as it was).
+/// Fills of tables of more than 2^31 elements. (SpeedTorch of 2019 left two thirds of such a table
+/// unchanged.)
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,10 +14,10 @@ namespace speedtorch::test {
 constexpr std::int64_t large_row = 64;
 constexpr std::int64_t large_rows = (std::int64_t{1} << 31) / large_row + 3;
 
-/// A table of 2^31 elements and three rows; each of its elements is set before to one that `with` never
-/// gives, so that what is not filled shows.
+/// A table of 2^31 elements and three rows. Each element starts with a value that `with` never gives, so that
+/// unfilled elements show.
 /// @param dtype of one or two bytes
-/// @param least and most what `with` can give
+/// @param least and most that `with` can give
 inline void expect_whole_large_fill(at::ScalarType dtype, const Fill& with, double least, double most,
                                     double unset) {
   const auto bytes = large_rows * large_row * static_cast<std::int64_t>(c10::elementSize(dtype));

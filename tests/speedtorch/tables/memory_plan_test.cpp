@@ -15,8 +15,8 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 TEST(MemoryPlan, GivesEachTableTheFirstPlacementThatHasRoom) {
   const std::vector<PlannedTable> tables{{.name = "words", .rows = 100, .dim = 10, .states = 2},
                                          {.name = "papers", .rows = 200, .dim = 10, .states = 1}};
-  // 4,000 and 8,000 bytes a table. The parameters come first: 12,000 of 13,000; then 8,000 of states, of
-  // which the device takes none; 20,000 of pinned memory.
+  // 4,000 and 8,000 bytes per table. The parameters come first: 12,000 of 13,000. Then 8,000 of states, none
+  // of which fit on the device, and 20,000 of pinned memory.
   const auto plan = plan_memory(tables, {.device = 13'000, .pinned = 20'000, .host = 30'000, .file = 0});
   EXPECT_EQ(plan.text(),
             "words: 4000 bytes, device\n"
@@ -34,7 +34,7 @@ TEST(MemoryPlan, GivesEachTableTheFirstPlacementThatHasRoom) {
               ThrowsMessage<NameError>(HasSubstr("no table 'books'")));
 }
 
-TEST(MemoryPlan, ANameIsOneTables) {
+TEST(MemoryPlan, NamesAreUnique) {
   const auto plan = [](const std::vector<PlannedTable>& tables) {
     return plan_memory(tables, {.device = 400, .pinned = kGiB, .host = kGiB});
   };
@@ -43,7 +43,7 @@ TEST(MemoryPlan, ANameIsOneTables) {
         (void)plan({{.name = "words", .rows = 100, .dim = 1}, {.name = "words", .rows = 9, .dim = 1}});
       }),
       ThrowsMessage<NameError>(HasSubstr("'words', one of 400 bytes and one of 36")));
-  // A table that is called as the state of another.
+  // A table named like another's state.
   EXPECT_THAT(([&] {
                 (void)plan({{.name = "words", .rows = 100, .dim = 1, .states = 2},
                             {.name = "words state 2", .rows = 9, .dim = 1}});
@@ -52,7 +52,7 @@ TEST(MemoryPlan, ANameIsOneTables) {
   EXPECT_EQ(plan({{.name = "words", .rows = 100, .dim = 1}, {.name = "Words", .rows = 9, .dim = 1}})
                 .placement_of("Words"),
             Placement::pinned);
-  // A plan that was made otherwise.
+  // A plan that was not made by plan_memory().
   const MemoryPlan by_hand{{{"words", Placement::device, 400}, {"words", Placement::pinned, 36}}, {}, {}};
   EXPECT_THAT([&] { (void)by_hand.placement_of("words"); },
               ThrowsMessage<NameError>(HasSubstr("more than one table of the plan is called 'words'")));
@@ -68,7 +68,7 @@ TEST(MemoryPlan, FitsToTheByte) {
   EXPECT_EQ(plan_memory(one, {.host = 799, .file = 800}).placement_of("t"), Placement::mapped);
   EXPECT_THROW((void)plan_memory(one, {.host = 799, .file = 799}), PlanError);
   const std::vector<PlannedTable> pinned{{.name = "t", .rows = 100, .dim = 1, .wanted = {Placement::pinned}}};
-  EXPECT_THROW((void)plan_memory(pinned, {.pinned = 400, .host = 399}), PlanError);  // it is the host's too
+  EXPECT_THROW((void)plan_memory(pinned, {.pinned = 400, .host = 399}), PlanError);  // it is host memory too
   EXPECT_EQ(plan_memory(pinned, {.pinned = 400, .host = 400}).left.host, 0);
 }
 
@@ -89,7 +89,7 @@ TEST(MemoryPlan, NamesWhatDoesNotFit) {
   }
 }
 
-TEST(MemoryPlan, RefusesTablesThatCannotBe) {
+TEST(MemoryPlan, RefusesImpossibleTables) {
   const auto plan = [](PlannedTable table) { (void)plan_memory({table}, {.host = kGiB}); };
   EXPECT_THROW(plan({.name = "t", .rows = -1, .dim = 1}), ShapeError);
   EXPECT_THROW(plan({.name = "t", .rows = 1, .dim = 1, .states = -1}), ShapeError);
@@ -99,9 +99,9 @@ TEST(MemoryPlan, RefusesTablesThatCannotBe) {
   EXPECT_THROW(plan({.name = "t", .rows = 1, .dim = 1, .wanted = {}}), ShapeError);
 }
 
-/// What the seed published: 2,829,853 books with Adam on a GPU of 12 GB, at 496 numbers a book where the GPU
-/// alone allowed 255 to 260.
-TEST(MemoryPlan, TheSeedsBooks) {
+/// SpeedTorch's published example: 2,829,853 books with Adam on a GPU of 12 GB, at 496 numbers per book,
+/// where the GPU alone allowed 255 to 260.
+TEST(MemoryPlan, FitsSpeedTorchsBooks) {
   const auto books = [](std::int64_t dim, std::vector<Placement> wanted) {
     return PlannedTable{
         .name = "books", .rows = 2'829'853, .dim = dim, .states = 2, .wanted = std::move(wanted)};
@@ -115,7 +115,7 @@ TEST(MemoryPlan, TheSeedsBooks) {
   EXPECT_THAT([&] { (void)plan_memory({books(496, {Placement::device})}, machine); },
               ThrowsMessage<PlanError>(AllOf(HasSubstr("'books state 2' needs 5614428352 bytes"),
                                              testing::Not(HasSubstr("state 1")))));
-  // Trained whole on the GPU, a dense gradient as large as the table comes to it.
+  // Trained whole on the GPU, it also needs a dense gradient as large as the table.
   auto dense = books(256, {Placement::device});
   dense.states = 3;
   EXPECT_EQ(plan_memory({dense}, machine).used.device, 4 * 2'897'769'472);
@@ -123,9 +123,9 @@ TEST(MemoryPlan, TheSeedsBooks) {
   EXPECT_THROW((void)plan_memory({dense}, machine), PlanError);
 }
 
-/// 14,886,544 papers at 188 numbers with SGD: one table on the GPU, one in pinned memory; on the GPU
-/// alone 94.
-TEST(MemoryPlan, TheSeedsPapers) {
+/// 14,886,544 papers at 188 numbers with SGD: one table on the GPU, one in pinned memory. The GPU alone
+/// allows 94.
+TEST(MemoryPlan, FitsSpeedTorchsPapers) {
   const auto papers = [](const char* name, std::int64_t dim, std::vector<Placement> wanted) {
     return PlannedTable{.name = name, .rows = 14'886'544, .dim = dim, .wanted = std::move(wanted)};
   };

@@ -12,15 +12,15 @@ namespace {
 
 class DeviceModelFactory : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  [[nodiscard]] static Home home() {
+  [[nodiscard]] static TableOptions options() {
     return {.placement = GetParam(), .device = needs_cuda(GetParam()) ? at::Device("cuda:0") : at::kCPU};
   }
 };
 
-/// The seed's tables on the host left the model's weight on the host.
+/// With its tables on the host, SpeedTorch left the model's weight on the host.
 TEST_P(DeviceModelFactory, TheParameterIsOnTheModelsDeviceAndTrains) {
   auto weight = at::zeros({1, 6}, at::TensorOptions().device("cuda:0")).requires_grad_();
-  ModelFactory factory(weight, 40, home());
+  ModelFactory factory(weight, 40, options());
   factory.normal_init(0, 1, 11);
   auto whole = factory.host_copy();
   torch::optim::SGD sgd({weight}, 0.1);
@@ -40,7 +40,8 @@ TEST_P(DeviceModelFactory, TheParameterIsOnTheModelsDeviceAndTrains) {
 TEST_P(DeviceModelFactory, SavesAndLoads) {
   const stbench::test::TemporaryFolder folder;
   const auto path = (folder.path() / "t").string();
-  ModelFactory factory(at::zeros({1, 6}, at::TensorOptions().device("cuda:0")).requires_grad_(), 40, home());
+  ModelFactory factory(at::zeros({1, 6}, at::TensorOptions().device("cuda:0")).requires_grad_(), 40,
+                       options());
   factory.normal_init(0, 1, 11);
   const auto before = factory.host_copy();
   factory.save_npy(path);

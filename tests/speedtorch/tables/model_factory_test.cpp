@@ -71,8 +71,8 @@ TEST(ModelFactory, EachInitIsItsFillInEveryPlacement) {
   }
 }
 
-/// What depends on the whole shape, and what draws from a generator: torch's own numbers, and the same again
-/// by seed.
+/// An init that needs the whole shape and draws from a generator: torch's own numbers, reproduced by the
+/// seed.
 TEST(ModelFactory, ACustomInitGetsTheWholeTableOnceOnTheCallingThread) {
   for (const auto placement : host_placements) {
     ModelFactory factory(parameter({1, 64}), 20'000, {.placement = placement});
@@ -93,7 +93,7 @@ TEST(ModelFactory, ACustomInitGetsTheWholeTableOnceOnTheCallingThread) {
   }
 }
 
-TEST(ModelFactory, TablesWithoutASeedDifferAndComeAgainByLibTorchs) {
+TEST(ModelFactory, TablesWithoutASeedDifferAndLibTorchsSeedRepeatsThem) {
   const auto made = [](bool normal) {
     ModelFactory factory(parameter({1, 8}), 50, {.placement = Placement::pageable});
     normal ? factory.normal_init(0, 1) : factory.uniform_init(0, 1);
@@ -112,7 +112,7 @@ TEST(ModelFactory, TablesWithoutASeedDifferAndComeAgainByLibTorchs) {
   }
 }
 
-TEST(ModelFactory, NamesTheRowThatIsAnother) {
+TEST(ModelFactory, NamesTheFirstRowThatDiffers) {
   ModelFactory factory(parameter({1, 4}), 10);
   factory.zeros_init();
   factory.before_forward_pass(at::tensor({3, 1, 4}, at::kLong));
@@ -149,7 +149,7 @@ TEST(ModelFactory, TheBatchsDistinctRowsAreInTheParameterOnce) {
   }
 }
 
-TEST(ModelFactory, WithoutDuplicatesTheDummiesOfTheSeedLookRowsUp) {
+TEST(ModelFactory, WithoutDuplicatesSpeedTorchsConstantInputsLookRowsUp) {
   auto weight = parameter({1, 4});
   ModelFactory factory(weight, 100, {}, Duplicates::reject);
   factory.uniform_init(0, 1, 3);
@@ -181,7 +181,7 @@ TEST(ModelFactory, TheParameterStaysTheSameAndLosesItsGradient) {
   const auto* const identity = weight.unsafeGetTensorImpl();
   ModelFactory factory(weight, 100);
   factory.uniform_init(0, 1);
-  at::Tensor loss;  // lives from step to step, as in many programs, and with it its graph
+  at::Tensor loss;  // lives from step to step with its graph, as in many programs
   for (const std::int64_t rows : {5, 9, 2, 30, 1}) {
     factory.before_forward_pass(at::arange(rows));
     EXPECT_EQ(weight.unsafeGetTensorImpl(), identity);
@@ -195,7 +195,7 @@ TEST(ModelFactory, TheParameterStaysTheSameAndLosesItsGradient) {
   }
 }
 
-/// A graph of an earlier batch must not be given gradients by the rows of this one.
+/// The graph of an earlier batch must not get gradients from the rows of this one.
 TEST(ModelFactory, AnOldGraphSeesThatItsRowsAreGone) {
   auto weight = parameter({1, 4});
   ModelFactory factory(weight, 100);
@@ -221,7 +221,8 @@ TEST(ModelFactory, AGraphOfTheTableNoticesWhatIsWrittenBack) {
   EXPECT_FALSE(notices([&] { factory.before_forward_pass(at::arange(5)); }));
 }
 
-/// Meta, a device that needs no hardware and that no row reaches: the host's memory must not take its place.
+/// Meta is a device that needs no hardware and that no row reaches: the host's memory must not take its
+/// place.
 TEST(ModelFactory, PutsRowsWhereTheWeightIsOrNowhere) {
   auto weight = at::zeros({1, 4}, at::kMeta).requires_grad_();
   ModelFactory factory(weight, 10);
@@ -283,7 +284,7 @@ TEST(ModelFactory, RemembersTheIndicesWhateverBecomesOfTheirTensor) {
   factory.after_optimizer_step(at::tensor({1, 2}, at::kLong));
 }
 
-/// Or the rows of the old table would be written over the new one.
+/// Otherwise the rows of the old table would overwrite the new one.
 TEST(ModelFactory, TheTableIsNotSetWhileRowsAreOut) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "t.npy").string();
@@ -300,14 +301,14 @@ TEST(ModelFactory, TheTableIsNotSetWhileRowsAreOut) {
   factory.zeros_init();
 }
 
-TEST(ModelFactory, WorksOnATableThatIsThere) {
+TEST(ModelFactory, WorksOnAnExistingTable) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "t.npy").string();
   DataGadget::from_tensor(at::zeros({10, 4})).save(path);
   const auto in_file = [&](Access access) {
     return Table::from_file(path, {.placement = Placement::mapped}, access);
   };
-  for (int run = 1; run <= 2; ++run) {  // the second goes on where the first ended
+  for (int run = 1; run <= 2; ++run) {  // the second resumes where the first ended
     auto weight = parameter({1, 4});
     ModelFactory factory(weight, in_file(Access::read_write));
     factory.before_forward_pass(at::tensor({7, 7, 2}, at::kLong));
@@ -353,7 +354,7 @@ TEST(ModelFactory, SavesAndLoadsBothFormats) {
   from.save_torch(torch);
   for (const auto placement : host_placements) {
     ModelFactory first(parameter({1, 4}), 50, {.placement = placement});
-    first.load_npy(npy);  // makes the table
+    first.load_npy(npy);  // creates the table
     EXPECT_EQ(first.table().placement(), placement);
     EXPECT_TRUE(at::equal(first.host_copy(), from.host_copy()));
     first.zeros_init();
@@ -375,7 +376,7 @@ struct Training {
   at::Tensor swapped, whole;
 };
 
-/// The same steps on the whole table, with LibTorch's dense optimizer, and by swapping rows.
+/// The same steps twice: on the whole table with LibTorch's dense optimizer, and by swapping rows.
 Training train(Placement placement, bool adagrad, const std::function<at::Tensor()>& next_index) {
   constexpr std::int64_t rows = 40, dim = 6;
   auto weight = parameter({1, dim}), whole = parameter({rows, dim});
@@ -412,7 +413,7 @@ TEST(ModelFactory, TrainsAsTheWholeTableDoes) {
   }
 }
 
-/// What the seed did not: rows that are named several times get the sum of their gradients.
+/// Unlike in SpeedTorch, repeated rows get the sum of their gradients.
 TEST(ModelFactory, DuplicatesTrainAsTheWholeTableDoes) {
   for (const bool adagrad : {false, true}) {
     const auto repeated = [] { return at::randint(0, 10, {24}, at::kLong); };
@@ -421,13 +422,14 @@ TEST(ModelFactory, DuplicatesTrainAsTheWholeTableDoes) {
   }
 }
 
-/// Tables of one model in several placements, as the plan gives them, train as tables in one do.
+/// The tables of one model in several placements, as the plan assigns them, train like tables in one
+/// placement.
 TEST(ModelFactory, MixedPlacementsTrainEqually) {
   const auto run = [](const std::vector<Placement>& placements) {
     std::vector<at::Tensor> weights{parameter({1, 8}), parameter({1, 8}), parameter({1, 8})};
     std::vector<ModelFactory> factories;
     for (std::size_t t = 0; t < 3; ++t) {
-      factories.emplace_back(weights[t], 100, Home{.placement = placements[t]});
+      factories.emplace_back(weights[t], 100, TableOptions{.placement = placements[t]});
       factories[t].normal_init(0, 0.5, t);
     }
     torch::optim::SGD sgd(weights, 0.05);

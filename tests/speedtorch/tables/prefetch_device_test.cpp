@@ -1,4 +1,5 @@
-/// Prefetchers whose rows or models are on GPUs: every batch has the rows that were there when it was due.
+/// Prefetchers whose rows or models are on GPUs. Each batch must have the rows that were current when it was
+/// due.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -18,7 +19,7 @@ namespace {
 constexpr std::int64_t kTableRows = 500, kTableColumns = 16, kBatch = 40;
 constexpr int kBatches = 40;
 
-/// Two batches in flight; before each is taken, rows of the batches to come are written from the GPU.
+/// Two batches in flight. Before each is taken, the GPU writes rows of the batches to come.
 void expect_current_rows(const Table& table, at::Device model, at::Device values_on) {
   auto whole = host_copy(table);
   Prefetcher prefetcher(table, model);
@@ -66,13 +67,13 @@ TEST_F(PrefetcherOnGpu, SeesWhatIsWrittenOnAStreamOfTheCallers) {
       expect_current_rows(table_in(placement, gpu_0), model, gpu_0);
 }
 
-TEST_F(PrefetcherOnGpu, TellsWhatItsWorkerThrew) {
+TEST_F(PrefetcherOnGpu, RethrowsWhatItsWorkerThrew) {
   Prefetcher prefetcher(table_in(Placement::pageable, gpu_0), gpu_0);
   prefetcher.submit(at::tensor({kTableRows}, at::kLong));
   EXPECT_THROW(prefetcher.take(), IndexError);
 }
 
-/// The model's stream is no default one: only the table's GPU was waited for.
+/// The model's stream is not a default one: a regression, in which only the table's GPU was waited for.
 TEST_F(PrefetcherOnTwoGpus, BringsRowsToAnotherGpu) {
   const c10::cuda::CUDAMultiStreamGuard guard(
       std::vector{c10::cuda::getStreamFromPool(false, 0), c10::cuda::getStreamFromPool(false, 1)});

@@ -23,8 +23,8 @@ using stbench::test::TemporaryFolder;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// A stream that does nothing until somebody waits for it: what is not waited for is seen to be missing. It
-/// also writes down what it was told.
+/// A stream that does nothing until its work is waited for, so that a missing wait shows. Also logs its
+/// calls.
 class LazyStream final : public SideStream {
  public:
   struct Log {
@@ -33,15 +33,15 @@ class LazyStream final : public SideStream {
   };
   explicit LazyStream(std::shared_ptr<Log> log) : log_(std::move(log)) {}
 
-  void note_caller(std::size_t slot) override { say("note_caller", slot); }
-  void follow_caller(std::size_t slot) override { say("follow_caller", slot); }
+  void record_caller(std::size_t slot) override { say("record_caller", slot); }
+  void wait_for_caller(std::size_t slot) override { say("wait_for_caller", slot); }
   void run(const std::function<void()>& work) override {
     say("run", 99);
     const std::lock_guard lock(mutex_);
     queue_.push_back(work);
   }
-  void mark(std::size_t slot) override {
-    say("mark", slot);
+  void record(std::size_t slot) override {
+    say("record", slot);
     const std::lock_guard lock(mutex_);
     marks_[slot] = queued_before_ + queue_.size();
   }
@@ -59,7 +59,7 @@ class LazyStream final : public SideStream {
     const std::lock_guard lock(log_->mutex);
     log_->lines.push_back(slot == 99 ? what : what + " " + std::to_string(slot));
   }
-  /// All up to the mark, in order.
+  /// Runs all recorded work, in order.
   void finish(std::size_t slot) {
     const std::lock_guard lock(mutex_);
     for (; queued_before_ < marks_[slot]; ++queued_before_) {
@@ -75,7 +75,7 @@ class LazyStream final : public SideStream {
   std::map<std::size_t, std::size_t> marks_;
 };
 
-/// On which the worker stands still where a gather begins, until it is let go.
+/// Blocks the worker at the start of a gather until it is released.
 class HeldStream final : public SideStream {
  public:
   struct Gate {
@@ -97,10 +97,10 @@ class HeldStream final : public SideStream {
   };
   explicit HeldStream(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
 
-  void note_caller(std::size_t /*slot*/) override {}
-  void follow_caller(std::size_t /*slot*/) override {}
+  void record_caller(std::size_t /*slot*/) override {}
+  void wait_for_caller(std::size_t /*slot*/) override {}
   void run(const std::function<void()>& work) override { work(); }
-  void mark(std::size_t /*slot*/) override {}
+  void record(std::size_t /*slot*/) override {}
   void make_caller_wait(std::size_t /*slot*/) override {}
   void make_host_wait(std::size_t /*slot*/) override {
     gate_->set(gate_->reached);
@@ -113,8 +113,8 @@ class HeldStream final : public SideStream {
 
 at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType dtype) { return at::empty(sizes, dtype); }
 
-/// As for a model on a GPU, but all memory the host's.
-PrefetchWays lazy_ways(Route route, const std::shared_ptr<LazyStream::Log>& log) {
+/// As for a model on a GPU, but with all memory on the host.
+PrefetchSetup lazy_setup(Route route, const std::shared_ptr<LazyStream::Log>& log) {
   return {route, std::make_unique<LazyStream>(log), new_tensor, new_tensor, at::kCPU};
 }
 
@@ -129,7 +129,7 @@ std::vector<at::Tensor> random_batches(int count) {
   return batches;
 }
 
-/// Runs the batches through, two in flight, and holds each against LibTorch's own index.
+/// Runs the batches through, two in flight, and compares each with LibTorch's own index.
 void expect_batches(Prefetcher& prefetcher, const Table& table, const std::vector<at::Tensor>& batches) {
   prefetcher.submit(batches[0]);
   for (std::size_t k = 0; k < batches.size(); ++k) {
@@ -155,19 +155,20 @@ TEST(Prefetch, ReadsAFileByItsReader) {
       Table::from_array(at::randn({500, 3, 4}), {.placement = Placement::mapped, .file = path});
   Prefetcher prefetcher(table);
   expect_batches(prefetcher, table, random_batches(20));
-  std::filesystem::resize_file(path, 4096 + 100 * 48);  // only the batched reader finds that while it reads
+  std::filesystem::resize_file(path,
+                               4096 + 100 * 48);  // only the batched reader detects that, while it reads
   prefetcher.submit(at::tensor({400}, at::kLong));
   EXPECT_THROW(prefetcher.take(), FileError);
 }
 
-/// Nothing of a batch is done before it is waited for, so a staging buffer that is used too early, or a
-/// result that is taken without waiting, has wrong rows.
+/// No work of a batch runs before it is waited for. So a staging buffer that is used too early, or a result
+/// that is taken without waiting, has wrong rows.
 TEST(Prefetch, WaitsForTheSideStreamWhereItMust) {
   for (const auto route : {Route::staged, Route::in_place}) {
     for (const std::size_t depth : {1U, 2U, 3U}) {
       const auto table = random_table();
       const auto log = std::make_shared<LazyStream::Log>();
-      Prefetcher prefetcher(table, lazy_ways(route, log), depth);
+      Prefetcher prefetcher(table, lazy_setup(route, log), depth);
       const auto batches = random_batches(15);
       std::size_t submitted = 0;
       for (std::size_t k = 0; k < batches.size(); ++k) {
@@ -179,35 +180,35 @@ TEST(Prefetch, WaitsForTheSideStreamWhereItMust) {
   }
 }
 
-/// Meta, a device that needs no hardware, is the model's: what is taken is there, not where the table is.
+/// The model is on meta, a device that needs no hardware: results must be there, not where the table is.
 TEST(Prefetch, GivesRowsOnTheModelsDevice) {
   const auto table = random_table();
-  EXPECT_EQ(ways_to(table, at::kCPU, 2).results({2}, at::kFloat).device(), at::kCPU);
-  auto ways = lazy_ways(Route::staged, std::make_shared<LazyStream::Log>());
-  ways.results = [](at::IntArrayRef sizes, at::ScalarType dtype) {
+  EXPECT_EQ(prefetch_setup(table, at::kCPU, 2).results({2}, at::kFloat).device(), at::kCPU);
+  auto setup = lazy_setup(Route::staged, std::make_shared<LazyStream::Log>());
+  setup.results = [](at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::empty(sizes, at::TensorOptions().dtype(dtype).device(at::kMeta));
   };
-  Prefetcher prefetcher(table, std::move(ways), 1);
+  Prefetcher prefetcher(table, std::move(setup), 1);
   prefetcher.submit(at::tensor({1, 2, 3, 4}, at::kLong).view({2, 2}));
   const auto rows = prefetcher.take();
   EXPECT_EQ(rows.device(), at::kMeta);
   EXPECT_EQ(rows.sizes(), (at::IntArrayRef{2, 2, 3, 4}));
 }
 
-TEST(Prefetch, QueuesEachBatchBetweenTheCallersNoteAndTheMark) {
+TEST(Prefetch, QueuesEachBatchBetweenTheCallersRecordAndItsOwn) {
   const auto log = std::make_shared<LazyStream::Log>();
   {
-    Prefetcher prefetcher(random_table(), lazy_ways(Route::staged, log), 1);
+    Prefetcher prefetcher(random_table(), lazy_setup(Route::staged, log), 1);
     for (int k = 0; k < 3; ++k) {
       prefetcher.submit(at::tensor({k}, at::kLong));
       (void)prefetcher.take();
     }
   }
   const std::vector<std::string> expected{
-      "note_caller 0",    "make_host_wait 0", "follow_caller 0", "run", "mark 0", "make_caller_wait 0",
-      "note_caller 1",    "make_host_wait 1", "follow_caller 1", "run", "mark 1", "make_caller_wait 1",
-      "note_caller 0",    "make_host_wait 0", "follow_caller 0", "run", "mark 0", "make_caller_wait 0",
-      "make_host_wait 0", "make_host_wait 1"};  // the last two before the buffers go
+      "record_caller 0",  "make_host_wait 0", "wait_for_caller 0", "run", "record 0", "make_caller_wait 0",
+      "record_caller 1",  "make_host_wait 1", "wait_for_caller 1", "run", "record 1", "make_caller_wait 1",
+      "record_caller 0",  "make_host_wait 0", "wait_for_caller 0", "run", "record 0", "make_caller_wait 0",
+      "make_host_wait 0", "make_host_wait 1"};  // the last two, before the buffers are freed
   EXPECT_EQ(log->lines, expected);
 }
 
@@ -219,7 +220,7 @@ TEST(Prefetch, ABatchStaysUntilTheNextIsTaken) {
   const auto first = prefetcher.take();
   const auto kept = first.clone();
   prefetcher.submit(batches[1]);
-  prefetcher.submit(batches[2]);  // gathered beside the first and the second, so into memory of neither
+  prefetcher.submit(batches[2]);  // gathered into memory of neither the first nor the second
   EXPECT_TRUE(at::equal(first, kept));
   const void* const second = prefetcher.take().data_ptr();
   const void* const third = prefetcher.take().data_ptr();
@@ -239,8 +240,8 @@ TEST(Prefetch, RowsThatAreWrittenMeanwhileAreNew) {
   for (const auto route : {Route::host, Route::staged, Route::in_place}) {
     const auto table = random_table();
     const auto log = std::make_shared<LazyStream::Log>();
-    Prefetcher prefetcher(table, route == Route::host ? ways_to(table, at::kCPU, 2) : lazy_ways(route, log),
-                          2);
+    Prefetcher prefetcher(
+        table, route == Route::host ? prefetch_setup(table, at::kCPU, 2) : lazy_setup(route, log), 2);
     for (int k = 0; k < 30; ++k) {
       prefetcher.submit(at::tensor({1, 2, 3}, at::kLong));
       prefetcher.submit(at::tensor({7, 8}, at::kLong));
@@ -254,8 +255,8 @@ TEST(Prefetch, RowsThatAreWrittenMeanwhileAreNew) {
   }
 }
 
-/// Without the lock between them, a batch would have a row half old and half new now and then, which no
-/// test would see: here the gather is under way for as long as is wanted.
+/// Without the lock between them, a batch would now and then have a row half old and half new, which no test
+/// would see. Here the gather takes as long as the test wants.
 TEST(Prefetch, AScatterWaitsForTheGatherThatIsUnderWay) {
   const auto table = random_table();
   const auto before = table.tensor().clone();
@@ -276,7 +277,7 @@ TEST(Prefetch, AScatterWaitsForTheGatherThatIsUnderWay) {
   EXPECT_TRUE((prefetcher.take() == 7).all().item<bool>());
 }
 
-TEST(Prefetch, MistakesAreToldAndTheNextBatchComes) {
+TEST(Prefetch, ErrorsAreRethrownAndTheNextBatchComes) {
   const auto table = random_table();
   Prefetcher prefetcher(table);
   EXPECT_EQ(prefetcher.depth(), 2U);

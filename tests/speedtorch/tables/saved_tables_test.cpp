@@ -28,7 +28,7 @@ class SavedTables : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Files between us and Python.
+/// Files exchanged with Python.
 class SavedTablesAndPython : public SavedTables {
  protected:
   void SetUp() override {
@@ -114,7 +114,7 @@ TEST_F(SavedTables, TorchFormatRoundTripsBetweenPlacements) {
   }
 }
 
-TEST_F(SavedTables, ReplaceWhatHadTheName) {
+TEST_F(SavedTables, ReplaceTheFileOfThatName) {
   for (const auto& save : {&save_npy, &save_torch}) {
     save(Table::from_array(at::zeros({5, 2})), path("t"));
     save(Table::from_array(at::ones({6, 2})), path("t"));
@@ -129,13 +129,13 @@ TEST_F(SavedTables, AMappedTableIsNotSavedOverItself) {
   table.tensor().fill_(3);
   save_npy(table, path("t.npy"));
   EXPECT_EQ(files(), 1U);
-  table.tensor()[7].fill_(4);  // still that file
+  table.tensor()[7].fill_(4);  // still the same file
   EXPECT_EQ(Table::from_file(path("t.npy")).tensor()[7][1].item<float>(), 4);
   save_npy(table, path("other.npy"));
   EXPECT_EQ(Table::from_file(path("other.npy")).tensor().sum().item<float>(), 302);
 }
 
-TEST_F(SavedTables, WhatIsNoTensorFileIsRefused) {
+TEST_F(SavedTables, RefuseOtherFiles) {
   folder_.write("text.pt", "no zip file, but long enough to look into it for one");
   folder_.write("empty.pt", "");
   for (const char* name : {"text.pt", "empty.pt", "none.pt", "."})
@@ -147,7 +147,7 @@ TEST_F(SavedTables, WhatIsNoTensorFileIsRefused) {
   EXPECT_THROW(save_npy(Table::empty({3, 2}, at::kComplexHalf), path("t.npy")), NpyError);
 }
 
-/// A write that the system refuses half way, where nobody ignores its signal.
+/// The system refuses a write half way, and the process does not ignore its signal.
 TEST_F(SavedTables, AFailedSaveLeavesWhatWasThere) {
   const auto large = Table::filled({100'000, 4}, at::kFloat, Uniform{});
   for (const auto& save : {&save_npy, &save_torch}) {

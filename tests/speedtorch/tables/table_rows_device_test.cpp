@@ -15,7 +15,7 @@ namespace {
 
 class DeviceTableRows : public test::NeedsGpu, public testing::WithParamInterface<Placement> {
  protected:
-  [[nodiscard]] static Home home() {
+  [[nodiscard]] static TableOptions options() {
     return {.placement = GetParam(), .device = needs_cuda(GetParam()) ? at::Device("cuda:0") : at::kCPU};
   }
   const at::Tensor source_ = at::randint(-100, 100, {1000, 3, 5}, at::kLong).to(at::kFloat);
@@ -25,7 +25,7 @@ class DeviceTableRows : public test::NeedsGpu, public testing::WithParamInterfac
 TEST_P(DeviceTableRows, GatherAndScatterForModelsOnBothSides) {
   for (const auto model : models_) {
     for (const auto index_device : models_) {
-      const auto table = Table::from_array(source_, home());
+      const auto table = Table::from_array(source_, options());
       const auto index = at::randperm(1000, at::kLong).slice(0, 0, 300).view({10, 30});
       const auto expected = source_.index({index});
       const auto rows = gather_rows(table, index.to(index_device), model);
@@ -48,7 +48,7 @@ TEST_P(DeviceTableRows, DuplicatesAreDecidedAsOnTheHost) {
     for (const auto duplicates : {Duplicates::last, Duplicates::accumulate}) {
       auto expected = source_.clone();
       scatter_rows(expected, index, values, duplicates);
-      const auto table = Table::from_array(source_, home());
+      const auto table = Table::from_array(source_, options());
       scatter_rows(table, index, values.to(model), duplicates);
       EXPECT_TRUE(at::equal(host_copy(table), expected));
       EXPECT_THROW(scatter_rows(table, index, values.to(model), Duplicates::reject), DuplicateError);
@@ -58,7 +58,7 @@ TEST_P(DeviceTableRows, DuplicatesAreDecidedAsOnTheHost) {
 
 TEST_P(DeviceTableRows, PrefetchedBatchesAreThoseOfTheTable) {
   for (const auto model : models_) {
-    auto gadget = DataGadget::from_tensor(source_, home(), model);
+    auto gadget = DataGadget::from_tensor(source_, options(), model);
     auto expected = source_.clone();
     gadget.prefetch(RowRange{0, 64});
     for (std::int64_t k = 0; k < 20; ++k) {
@@ -83,8 +83,8 @@ TEST_P(DeviceTableRows, GadgetsOfFilesAndOfMemoryGiveAndTakeRows) {
   const auto index = at::randperm(1000, at::kLong).slice(0, 0, 40);
   for (const auto model : models_) {
     for (const bool of_a_file : {true, false}) {
-      auto gadget = of_a_file ? DataGadget::from_file(path, home(), model, Access::read_write)
-                              : DataGadget::from_tensor(source_.to(model), home(), model);
+      auto gadget = of_a_file ? DataGadget::from_file(path, options(), model, Access::read_write)
+                              : DataGadget::from_tensor(source_.to(model), options(), model);
       const auto rows = gadget.get_data(index);
       EXPECT_EQ(rows.device(), model);
       EXPECT_TRUE(at::equal(rows.cpu(), source_.index({index})));

@@ -27,7 +27,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// No machine is needed to see which way rows would go.
+/// Needs no machine with a GPU to see which route rows would take.
 TEST(Route, IsTheShortestForEachPairOfPlacementAndModel) {
   const at::Device cpu("cpu"), first("cuda:0"), second("cuda:1");
   for (const auto placement : host_placements) {
@@ -66,7 +66,7 @@ TEST_P(TableRowsIn, GatherGivesEachRowInTheIndexsShape) {
   }
 }
 
-TEST_P(TableRowsIn, ScatterDoesWhatItWasToldWithDuplicates) {
+TEST_P(TableRowsIn, ScatterTreatsDuplicatesAsRequested) {
   const auto index = at::tensor({7, 3, 7}, at::kLong);
   const auto values = at::randn({3, 5});
   for (const auto duplicates : {Duplicates::last, Duplicates::accumulate}) {
@@ -161,7 +161,7 @@ TEST_P(TableRowsIn, ShapesThatDoNotFitAreNamed) {
   EXPECT_THROW(gather_rows(table, at::tensor({20}, at::kLong), at::kCPU), IndexError);
 }
 
-TEST_P(TableRowsIn, OfNoColumnsAreMovedAndChecked) {
+TEST_P(TableRowsIn, RowsOfNoColumnsAreMovedAndChecked) {
   const auto table = Table::empty({5, 0}, at::kFloat, {.placement = GetParam()});
   const auto none = at::empty({0}, at::kLong), two = at::tensor({4, 1}, at::kLong),
              bad = at::tensor({1, 5}, at::kLong);
@@ -219,7 +219,7 @@ TEST(TableRows, PiecesTakeNoMemoryBesideTheTable) {
     return sum;
   };
   const auto first =
-      sum_of_pieces();  // pages of LibTorch's code, threads and their arenas come with a first use
+      sum_of_pieces();  // the first call loads pages of LibTorch's code, threads and their arenas
   EXPECT_GT(first, 0);
   test::forget_peak();
   const auto before = test::peak_bytes();
@@ -240,7 +240,7 @@ TEST(TableRows, AReadOnlyFileIsNotWritten) {
   EXPECT_EQ(gather_rows(table, RowRange{0, 10}, at::kCPU).sum().item<double>(), 0);
 }
 
-TEST(TableRows, AModelThatRowsDoNotReachIsRefused) {
+TEST(TableRows, RefuseAnUnreachableModel) {
   const auto table = Table::filled({10, 2}, at::kFloat, Zeros{});
   const auto index = at::tensor({3}, at::kLong);
   auto out = at::empty({1, 2}, at::TensorOptions().device(at::kMeta));

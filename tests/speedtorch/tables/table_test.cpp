@@ -30,7 +30,7 @@ using testing::ThrowsMessage;
 
 constexpr std::int64_t MiB = std::int64_t{1} << 20;
 
-/// What NumPy and LibTorch share, and bfloat16.
+/// The dtypes that NumPy and LibTorch share, and bfloat16.
 const std::vector<at::ScalarType> dtypes{at::kBool,         at::kByte,          at::kChar,    at::kShort,
                                          at::kUInt16,       at::kInt,           at::kUInt32,  at::kLong,
                                          at::kUInt64,       at::kHalf,          at::kFloat,   at::kDouble,
@@ -43,14 +43,14 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 
 class HostTables : public testing::TestWithParam<Placement> {
  protected:
-  [[nodiscard]] static Home home() { return {.placement = GetParam()}; }
+  [[nodiscard]] static TableOptions options() { return {.placement = GetParam()}; }
 };
 
-TEST_P(HostTables, AreOfTheShapeAndDtypeThatWasAsked) {
+TEST_P(HostTables, HaveTheRequestedShapeAndDtype) {
   for (const auto dtype : dtypes) {
     for (const auto& sizes :
          {std::vector<std::int64_t>{7}, {5, 3}, {4, 3, 2}, {2, 1, 3, 1, 2}, {0, 4}, {3, 0}}) {
-      const auto table = Table::empty(sizes, dtype, home());
+      const auto table = Table::empty(sizes, dtype, options());
       EXPECT_EQ(table.sizes(), at::IntArrayRef(sizes));
       EXPECT_EQ(table.rows(), sizes.front());
       EXPECT_EQ(table.dtype(), dtype);
@@ -75,7 +75,7 @@ TEST_P(HostTables, HoldTheSameNumbersInEveryPlacement) {
                            }))}) {
     auto expected = at::empty({3001, 33});
     fill(expected, with);
-    const auto table = Table::filled({3001, 33}, at::kFloat, with, home());
+    const auto table = Table::filled({3001, 33}, at::kFloat, with, options());
     EXPECT_TRUE(same_bytes(table.tensor(), expected));
   }
 }
@@ -87,25 +87,25 @@ TEST_P(HostTables, CopyArraysOfEveryDtypeAndLayout) {
                            .remainder(2 + (dtype == at::kBool ? 0 : 98))
                            .to(dtype)
                            .view({6, 5, 4});
-    EXPECT_TRUE(same_bytes(Table::from_array(array, home()).tensor(), array)) << dtype;
+    EXPECT_TRUE(same_bytes(Table::from_array(array, options()).tensor(), array)) << dtype;
     for (const auto& strided : {array.permute({2, 0, 1}), array.slice(0, 1, 6, 2),
                                 array.slice(2, 0, 1).expand({6, 5, 3}), array[2]}) {
-      const auto table = Table::from_array(strided, home());
+      const auto table = Table::from_array(strided, options());
       EXPECT_TRUE(same_bytes(table.tensor(), strided)) << dtype << ' ' << strided.sizes();
     }
   }
   const auto complex = at::randn({4, 4}, at::kComplexFloat);
   EXPECT_TRUE(
-      at::equal(Table::from_array(at::conj(complex), home()).tensor(), at::conj(complex).resolve_conj()));
+      at::equal(Table::from_array(at::conj(complex), options()).tensor(), at::conj(complex).resolve_conj()));
   const auto parameter = at::randn({4, 4}).requires_grad_();
-  EXPECT_FALSE(Table::from_array(parameter, home()).tensor().requires_grad());
+  EXPECT_FALSE(Table::from_array(parameter, options()).tensor().requires_grad());
 }
 
 TEST_P(HostTables, LiveAsLongAsTheLastCopyOrTensor) {
   std::weak_ptr<Memory> watched;
   at::Tensor rows;
   {
-    auto table = std::make_unique<Table>(Table::filled({100, 4}, at::kFloat, Uniform{5, 6, 0}, home()));
+    auto table = std::make_unique<Table>(Table::filled({100, 4}, at::kFloat, Uniform{5, 6, 0}, options()));
     const Table copy = *table;
     watched = table->memory();
     rows = table->tensor()[3];
@@ -125,19 +125,19 @@ TEST_P(HostTables, AreGoneWhenAFillThrows) {
                           rows.fill_(1);
                           if (first > 30'000) throw std::runtime_error("enough");
                         }),
-                        home());
+                        options());
   };
   EXPECT_THROW(half_filled(), std::runtime_error);
-  EXPECT_THROW((void)Table::filled({4}, at::kInt, Normal{}, home()), FillError);
+  EXPECT_THROW((void)Table::filled({4}, at::kInt, Normal{}, options()), FillError);
   if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
   const auto before = test::mapped_bytes();
   for (int i = 0; i < 5; ++i) EXPECT_THROW(half_filled(), std::runtime_error);
   EXPECT_LT(test::mapped_bytes() - before, 16 * MiB);
 }
 
-TEST_P(HostTables, GiveAllBackAThousandTimes) {
+TEST_P(HostTables, FreeAllMemoryAThousandTimes) {
   if (!test::memory_is_the_programs()) GTEST_SKIP() << "AddressSanitizer takes memory of its own";
-  const auto once = [&] { (void)Table::filled({256, 256}, at::kChar, Uniform{}, home()); };
+  const auto once = [&] { (void)Table::filled({256, 256}, at::kChar, Uniform{}, options()); };
   for (int i = 0; i < 20; ++i) once();
   const auto resident = test::resident_bytes(), mapped = test::mapped_bytes(), files = test::open_files();
   for (int i = 0; i < 1000; ++i) once();
@@ -154,8 +154,8 @@ TEST_P(HostTables, CanBeMadeByEightThreadsAtOnce) {
   for (std::uint64_t i = 0; i < 8; ++i) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < 5; ++round) {
-        const auto table = Table::filled({5000, 64}, at::kFloat, Normal{0, 1, i}, home());
-        right += same_bytes(Table::from_array(table.tensor(), home()).tensor(), expected[i]) ? 1 : 0;
+        const auto table = Table::filled({5000, 64}, at::kFloat, Normal{0, 1, i}, options());
+        right += same_bytes(Table::from_array(table.tensor(), options()).tensor(), expected[i]) ? 1 : 0;
       }
     });
   }
@@ -171,13 +171,13 @@ TEST_P(HostTables, TakeNoSecondTable) {
   const auto path = (folder.path() / "table.npy").string();
   (void)Table::filled({rows, 1024}, at::kByte, Zeros{}, {.placement = Placement::mapped, .file = path});
   const auto made = [&](int way) {
-    return way == 0   ? Table::filled({rows, 1024}, at::kByte, Uniform{0, 200, 1}, home())
-           : way == 1 ? Table::filled({rows / 4, 1024}, at::kFloat, Normal{}, home())
-           : way == 2 ? Table::from_array(source.t(), home())
-                      : Table::from_file(path, home());
+    return way == 0   ? Table::filled({rows, 1024}, at::kByte, Uniform{0, 200, 1}, options())
+           : way == 1 ? Table::filled({rows / 4, 1024}, at::kFloat, Normal{}, options())
+           : way == 2 ? Table::from_array(source.t(), options())
+                      : Table::from_file(path, options());
   };
   for (int way = 0; way < 4; ++way) {
-    (void)made(way);  // pages of LibTorch's code, threads and their arenas come with a first use
+    (void)made(way);  // the first call loads pages of LibTorch's code, threads and their arenas
     test::forget_peak();
     const auto before = test::resident_bytes();
     const auto table = made(way);
@@ -186,7 +186,7 @@ TEST_P(HostTables, TakeNoSecondTable) {
 }
 
 TEST_P(HostTables, ServeRowMovement) {
-  auto table = Table::filled({1000, 16}, at::kFloat, Uniform{0, 1, 1}, home()).tensor();
+  auto table = Table::filled({1000, 16}, at::kFloat, Uniform{0, 1, 1}, options()).tensor();
   const auto index = at::randperm(1000, at::kLong).slice(0, 0, 100).contiguous();
   auto rows = at::empty({100, 16});
   gather_rows(table, index, rows);
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(All, HostTables,
                                          Placement::mapped),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
-TEST(Table, OfAnImpossibleShapeOrDtypeIsRefused) {
+TEST(Table, RefusesAnImpossibleShapeOrDtype) {
   const auto refused = [](at::IntArrayRef sizes, at::ScalarType dtype, const std::string& text) {
     EXPECT_THAT([&] { (void)Table::empty(sizes, dtype); }, ThrowsMessage<ShapeError>(HasSubstr(text)));
   };
@@ -238,7 +238,7 @@ TEST(Table, IsRefusedBeforeAnythingIsTakenWhereMemoryIsShort) {
 
 TEST(Table, MayOutliveMain) {
   GTEST_FLAG_SET(death_test_style,
-                 "threadsafe");  // in a process that begins anew, and so has LibTorch's threads
+                 "threadsafe");  // in a process that starts afresh, and so has LibTorch's threads
   EXPECT_EXIT(
       {
         static const Table table = Table::filled({1000, 10}, at::kFloat, Uniform{});
@@ -248,8 +248,8 @@ TEST(Table, MayOutliveMain) {
       testing::ExitedWithCode(0), "");
 }
 
-/// Its pages are mapped to be read: a write would end the process.
-TEST(Table, OfAFileThatIsOpenReadOnlyIsNotSet) {
+/// Its pages are mapped read-only: a write would end the process.
+TEST(Table, RefusesToSetAReadOnlyFile) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "t.npy").string();
   (void)Table::filled({3, 2}, at::kFloat, Uniform{1.0, 2.0, 1},
@@ -268,14 +268,14 @@ TEST(Table, OfAFileThatIsOpenReadOnlyIsNotSet) {
 TEST(Table, InANamedFileIsWholeOrNotThere) {
   const TemporaryFolder folder;
   const auto path = (folder.path() / "rows.npy").string();
-  const Home home{.placement = Placement::mapped, .file = path};
-  EXPECT_THROW(
-      (void)Table::filled({100, 4}, at::kFloat,
-                          ByPieces([](at::Tensor&, std::int64_t) { throw std::runtime_error("no"); }), home),
-      std::runtime_error);
+  const TableOptions options{.placement = Placement::mapped, .file = path};
+  EXPECT_THROW((void)Table::filled(
+                   {100, 4}, at::kFloat,
+                   ByPieces([](at::Tensor&, std::int64_t) { throw std::runtime_error("no"); }), options),
+               std::runtime_error);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   {
-    auto table = Table::filled({100, 4}, at::kFloat, Normal{0, 1, 3}, home);
+    auto table = Table::filled({100, 4}, at::kFloat, Normal{0, 1, 3}, options);
     ASSERT_NE(table.file(), nullptr);
     table.tensor()[7].fill_(7);
     table.file()->flush();
@@ -284,8 +284,8 @@ TEST(Table, InANamedFileIsWholeOrNotThere) {
   EXPECT_TRUE((again.tensor()[7] == 7).all().item<bool>());
   again.tensor()[8].fill_(8);
   EXPECT_TRUE((Table::from_file(path).tensor()[8] == 8).all().item<bool>());  // the same bytes, in huge pages
-  EXPECT_THROW((void)Table::empty({1}, at::kFloat, home), FileError);         // never in the place of another
-  EXPECT_THROW((void)Table::from_file(path, home), ShapeError);
+  EXPECT_THROW((void)Table::empty({1}, at::kFloat, options), FileError);      // never replaces another
+  EXPECT_THROW((void)Table::from_file(path, options), ShapeError);
   EXPECT_THROW((void)Table::empty({1}, at::kFloat, {.placement = Placement::pageable, .file = path}),
                ShapeError);
   EXPECT_EQ(Table::empty({1}, at::kFloat).file(), nullptr);
@@ -308,8 +308,8 @@ class TablesAndNumPy : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Headers that NumPy reads, of any length: their elements lie askew, and only a mapping needs them aligned.
-TEST_F(TablesAndNumPy, ReadElementsThatLieAskew) {
+/// NumPy reads headers of any length, which leave the elements unaligned; only a mapping needs them aligned.
+TEST_F(TablesAndNumPy, ReadUnalignedElements) {
   run("for pad in range(9):\n"
       "  head = \"{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 2), }\".replace('L', '' if pad else "
       "'L') + ' ' * pad\n"
@@ -363,7 +363,7 @@ TEST_F(TablesAndNumPy, HoldNumPysOwnNumbersInAFileThatNumPyReads) {
       "assert a.shape == b.shape and (a == b).all()\n");
 }
 
-TEST_F(TablesAndNumPy, RefuseWhatIsNoTable) {
+TEST_F(TablesAndNumPy, RefuseOtherFiles) {
   run("np.save('scalar.npy', np.array(5.0)); np.save('columns.npy', np.asfortranarray(np.zeros((3, 4))));"
       "np.save('big.npy', np.zeros(3, '>f4')); np.save('cut.npy', np.zeros(1000));"
       "open('cut.npy', 'r+b').truncate(500)\n");

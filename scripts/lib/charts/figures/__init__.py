@@ -1,1 +1,1 @@
-"""The figures, one kind a module. Each has `make(machines)`: its figures, and why there is none where there is none."""
+"""The figures, one kind per module. Each has `make(machines)`: its figures, or the reason why there are none."""

@@ -1,8 +1,7 @@
-"""What a figure is: panels on the same scales, the sentence that says how to read them, and its numbers as a table."""
+"""A figure: panels on the same scales, a sentence that says how to read them, and its numbers as a table."""
 
 from dataclasses import dataclass, field
 
-import reports
 from charts import theme
 from charts.words import percent, rate, span, times
 
@@ -39,15 +38,15 @@ def dash_of(machines, letter):
 
 
 def tip(case, letter="", head=""):
-    """What a mark says: who, how fast, how sure, against what."""
+    """The description of a mark: method, speed, interval, comparison."""
     low, high = case.speeds()
     parts = [f"{named(case.method, letter)}{head}: {rate(case.gb_per_s)} ({span(case.seconds)})"]
     if low is not None and high is not None:
         kind = "95 % interval" if len(case.cases) == 1 else f"{len(case.cases)} processes"
         parts.append(f"{kind} {rate(low)[:-5]}–{rate(high)}")
-    if (share := case.middle("copy_fraction")) is not None and not theme.is_ceiling(case.method):
+    if (share := case.middle("copy_fraction")) is not None and case.role != "ceiling":
         parts.append(f"{percent(share)} of the ceiling")
-    if (ratio := case.middle("speedup")) and case.method not in reports.LIBTORCH:
+    if (ratio := case.middle("speedup")) and case.role != "libtorch":
         parts.append(f"{times(ratio)} than LibTorch's best")
     if case.is_unstable:
         parts.append("unstable")

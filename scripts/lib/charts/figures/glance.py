@@ -1,6 +1,5 @@
-"""The main table of each report at a glance: who moves it how fast, by placement."""
+"""The main table of each report at a glance: the speed of each method, by placement."""
 
-import reports
 from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, looks_of, mark, named, tip
 from charts.slices import main_shape, method_rank, of_shape, panel_rank
@@ -8,7 +7,7 @@ from charts.words import PAGES, PLACEMENTS, counted, percent, rank, shape, signi
 
 
 def chosen(machines):
-    """[(machine, its main cases)], of the shape that the first machine with one has most of."""
+    """[(machine, its main cases)], of the shape with the most cases on the first machine that has one."""
     wanted = next(filter(None, map(main_shape, machines)), None)
     if wanted is None:
         return []
@@ -28,7 +27,7 @@ def grouped(found):
 
 def ceiling_of(cases, letter):
     speeds = [case.gb_per_s for machine, case in cases
-              if machine.letter == letter and case.method in reports.CEILING]
+              if machine.letter == letter and case.role == "ceiling"]
     return max(speeds, default=None)
 
 
@@ -36,8 +35,8 @@ def rows_of(placements, looks):
     rows = []
     for placement, cases in placements.items():
         rows.append(layout.Row(PAGES.get(placement, placement)))
-        movers = [(machine, case) for machine, case in cases if case.method not in reports.CEILING]
-        for machine, case in sorted(movers, key=lambda one: (method_rank(one[1].method), one[0].letter)):
+        movers = [(machine, case) for machine, case in cases if case.role != "ceiling"]
+        for machine, case in sorted(movers, key=lambda one: (method_rank(one[1]), one[0].letter)):
             low, high = case.speeds()
             share, ceiling = case.middle("copy_fraction"), ceiling_of(cases, machine.letter)
             words = mark(case) + significant(case.gb_per_s) + (f" · {percent(share)}" if share is not None else "")
@@ -64,7 +63,7 @@ def table_of(groups):
     rows = []
     for (_, device, direction), placements in groups.items():
         for placement, cases in placements.items():
-            for machine, case in sorted(cases, key=lambda one: (method_rank(one[1].method), one[0].letter)):
+            for machine, case in sorted(cases, key=lambda one: (method_rank(one[1]), one[0].letter)):
                 low, high = case.interval()
                 share, ratio = case.middle("copy_fraction"), case.middle("speedup")
                 half = None if low is None or high is None else (high - low) / 2 / case.seconds
@@ -72,7 +71,7 @@ def table_of(groups):
                 rows.append([direction, named(case.method, machine.letter), place,
                              mark(case) + span(case.seconds), "" if half is None else f"±{100 * half:.1f} %",
                              significant(case.gb_per_s), "" if share is None else percent(share),
-                             "" if ratio is None or theme.is_ceiling(case.method) else f"{significant(ratio)}×",
+                             "" if ratio is None or case.role == "ceiling" else f"{significant(ratio)}×",
                              f"{sum(one['verified_rows'] or 0 for one in case.cases):,}"])
     return Table(headings, rows)
 
@@ -80,7 +79,7 @@ def table_of(groups):
 def make(machines):
     found = chosen(machines)
     groups = {key: placements for key, placements in grouped(found).items()
-              if any(case.method not in reports.CEILING for cases in placements.values() for _, case in cases)}
+              if any(case.role != "ceiling" for cases in placements.values() for _, case in cases)}
     if not groups:
         return None, "no report has a transfer that was measured"
     looks = looks_of(machines)

@@ -1,4 +1,4 @@
-"""What a table of each kind costs in memory, from the memory suite: bars against what was asked for."""
+"""What a table of each kind costs in memory, from the memory suite: bars beside the requested bytes."""
 
 from charts import layout, scales
 from charts.figures.figure import Figure, Table, looks_of, mark, named
@@ -17,7 +17,7 @@ HOST, DEVICE = "resident_bytes", "device_bytes"
 def chosen(machines):
     """[(machine, case)] of the memory suite, in the order to show."""
     found = [(machine, case) for machine in machines for case in machine.cases if case.suite == "memory"]
-    return sorted(found, key=lambda one: (rank(one[1].placement, PLACEMENTS), method_rank(one[1].method),
+    return sorted(found, key=lambda one: (rank(one[1].placement, PLACEMENTS), method_rank(one[1]),
                                           one[1].device, str(one[1].key), one[0].letter))
 
 
@@ -28,7 +28,7 @@ def tip(case, label):
 
 
 def ideal(case):
-    """What would be in use if a table took its own bytes and no more; None where that is not known."""
+    """The use if a table took exactly its bytes; None if unknown."""
     asked = case.middle("requested_bytes")
     return None if asked is None else asked + (case.middle("baseline_bytes") or 0)
 
@@ -56,7 +56,7 @@ def rows_of(found, column, looks):
 
 
 def published_rows(found, side):
-    """Of SpeedTorch's README, where the same table was measured here."""
+    """The figures of SpeedTorch's README, if the same table was measured here."""
     if not any((case.dtype, case.rows, case.dim) == ("float32", 10**7, 128) for _, case in found):
         return []
     rows = [layout.Row("published 2019, Tesla K80")]

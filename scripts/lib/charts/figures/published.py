@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import reports
 from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, looks_of, mark, named, tip
 from charts.slices import method_rank
@@ -17,7 +16,7 @@ DIRECTIONS = ("to", "from", "sum")
 
 def matches(case):
     return all(getattr(case, name) == value for name, value in SHAPE.items()) \
-        and case.method not in reports.CEILING
+        and case.role != "ceiling"
 
 
 def published_rows(direction):
@@ -26,15 +25,15 @@ def published_rows(direction):
 
 
 def ours(machines, direction):
-    """Of each machine and placement the fastest way of ours and LibTorch's `a[i]`, which was measured in 2019."""
+    """Per machine and placement: our fastest method, and LibTorch's `a[i]`, which was measured in 2019."""
     found = []
     for machine in machines:
         cases = [case for case in machine.cases if matches(case) and case.direction == direction]
         cores = max((case.cores for case in cases), default=0)
         for case in cases:
-            if case.cores == cores and case.method in (*reports.OURS, "advanced"):
+            if case.cores == cores and (case.role == "ours" or case.method == "advanced"):
                 found.append((machine, case))
-    return sorted(found, key=lambda one: (method_rank(one[1].method), rank(one[1].placement, PLACEMENTS),
+    return sorted(found, key=lambda one: (method_rank(one[1]), rank(one[1].placement, PLACEMENTS),
                                           one[0].letter))
 
 

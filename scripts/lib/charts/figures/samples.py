@@ -20,7 +20,7 @@ def rows_of(placements, looks, scale):
     rows = []
     for placement, cases in placements.items():
         rows.append(layout.Row(PAGES.get(placement, placement)))
-        for machine, case in sorted(cases, key=lambda one: (method_rank(one[1].method), one[0].letter)):
+        for machine, case in sorted(cases, key=lambda one: (method_rank(one[1]), one[0].letter)):
             dots = [(sample / scale, f"{named(case.method, machine.letter)} in {placement}, sample {number}: "
                      f"{span(sample)}") for one in case.cases for number, sample in enumerate(one["samples_s"], 1)]
             if dots:

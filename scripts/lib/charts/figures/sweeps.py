@@ -1,4 +1,4 @@
-"""Speed over what varies: row width, batch, cores; and the latency of small batches."""
+"""Speed by row width, batch and cores, and the latency of small batches."""
 
 from charts import layout, scales, theme
 from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named, tip
@@ -13,10 +13,10 @@ INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machi
 
 
 def ceilings_joined(panel):
-    """The lines of a panel: of the ceilings only the faster one at each x, under the name `ceiling`."""
+    """The lines of a panel; `ceiling` is the faster ceiling at each x."""
     lines, ceilings = {}, {}
     for (letter, method), cases in panel.lines.items():
-        if theme.is_ceiling(method):
+        if cases[0].role == "ceiling":
             ceilings.setdefault(letter, []).append(cases)
         else:
             lines[letter, method] = cases
@@ -24,7 +24,7 @@ def ceilings_joined(panel):
 
 
 def faster(lists, x):
-    """Of several lists of cases the fastest at each x."""
+    """The fastest case at each x from several lists of cases."""
     best = {}
     for case in (case for cases in lists for case in cases):
         at = getattr(case, x)
@@ -71,7 +71,7 @@ def table_of(one, x, heading, at):
                     mark(case) + significant(case.gb_per_s),
                     "" if low is None or high is None else f"{significant(low)}–{significant(high)}",
                     "" if share is None else percent(share),
-                    "" if ratio is None or theme.is_ceiling(method) else f"{significant(ratio)}×", span(case.seconds)])
+                    "" if ratio is None or case.role == "ceiling" else f"{significant(ratio)}×", span(case.seconds)])
     return Table(headings, rows)
 
 
@@ -85,12 +85,12 @@ def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis, width=lay
 
 
 def fastest(one):
-    return max(case.gb_per_s if theme.is_ceiling(case.method) else max(case.gb_per_s, case.speeds()[1] or 0)
+    return max(case.gb_per_s if case.role == "ceiling" else max(case.gb_per_s, case.speeds()[1] or 0)
                for case in one.cases)
 
 
 def slowest(one):
-    return min(case.gb_per_s if theme.is_ceiling(case.method) else min(case.gb_per_s, case.speeds()[0] or case.gb_per_s)
+    return min(case.gb_per_s if case.role == "ceiling" else min(case.gb_per_s, case.speeds()[0] or case.gb_per_s)
                for case in one.cases)
 
 
@@ -100,7 +100,7 @@ def ends(one, x):
 
 
 def drawn(found, draw, why):
-    """(the figure of the first slice, with the next ones folded away below it, or None; why there is none)."""
+    """(the figure of the first slice with the others folded away below it, or None; the reason if None)."""
     if not found:
         return None, why
     first, *more = map(draw, found[:1 + MOST])
@@ -157,7 +157,7 @@ def latency_lines(panel, machines, looks, unit):
     lines = []
     for (letter, method), cases in panel.lines.items():
         found = latency_points(cases, letter, unit)
-        if len(found) >= 3 and not theme.is_ceiling(method):
+        if len(found) >= 3 and cases[0].role != "ceiling":
             lines.append(layout.Line(named(method, letter), looks[method], found, dash_of(machines, letter)))
     return lines
 

@@ -14,7 +14,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Managed by scope: device memory that starts as a copy of host values.
+/// Scoped device memory that starts as a copy of host values.
 template <class T>
 class OnDevice {
  public:

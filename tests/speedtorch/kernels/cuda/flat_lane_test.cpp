@@ -1,4 +1,4 @@
-// The body of the CUDA kernel, every thread of it run on the host, against plain loops.
+// The CUDA kernel's body, with every thread run on the host, against plain loops.
 
 #include "speedtorch/kernels/cuda/flat_lane.h"
 
@@ -14,11 +14,12 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// All threads of each launch, last first: their order must not matter. @returns how many launches
+/// Runs all threads of each launch, the last first, because their order must not matter. @returns the number
+/// of launches
 template <class T>
 int step_by_lanes(Bucket<T>& bucket, const std::vector<FlatRun<T>>& runs, const GradientChange& change,
                   bool zero, std::int64_t threads) {
-  const bool fused = fuses(isa_in_use());  // asks the processor, which takes long in a virtual machine
+  const bool fused = fuses(isa_in_use());  // queries the processor, which is slow in a virtual machine
   int launches = 0;
   for (std::size_t first = 0; first < runs.size(); ++launches) {
     const auto n = runs_of_launch(&runs[first], static_cast<std::int64_t>(runs.size() - first));
@@ -72,7 +73,7 @@ TEST(FlatLane, StepsHalfPrecisionByItsMasters) {
   }
 }
 
-// Runs of other steps and options, with gaps between them; more than a launch takes; another optimizer.
+// Runs of other steps and options, with gaps between them, more than a launch takes, and another optimizer.
 TEST(FlatLane, StepsManyRunsByOneLaunch) {
   const GradientChange change{.inv_scale = 0.125};
   for (const auto& options : every_update()) {
@@ -106,7 +107,7 @@ TEST(FlatLane, TakesALaunchForEachOptimizer) {
   EXPECT_EQ(runs_of_launch(runs.data() + 2, 1), 1);
 }
 
-/// Each block's sum by its threads, last first.
+/// Each block's sum by its threads, the last first.
 template <class T>
 double sum_by_lanes(const FlatTables<T>& tables, std::int64_t n, const GradientChange& change,
                     std::int64_t threads) {

@@ -1,5 +1,5 @@
-// The CUDA kernels' body, every thread of it run here: each byte of the rows is read once and written once,
-// by aligned accesses, and none beside them.
+// The CUDA kernels' body, with every thread run here: it reads and writes each byte of the rows once, by
+// aligned accesses, and no byte beside them.
 
 #include "speedtorch/kernels/cuda/lane.h"
 
@@ -89,7 +89,7 @@ TYPED_TEST(CudaLane, EveryWidthAtEveryOffsetOfTheLinkMovesEachByteOnce) {
   }
 }
 
-/// The same of both sides, of rows with gaps between them, and without a link.
+/// The same on both sides, for rows with gaps between them, and without a link.
 TYPED_TEST(CudaLane, WidthsOfEveryClassAtEveryOffsetMoveEachByteOnce) {
   for (const std::int64_t width : {1, 12, 31, 33, 64, 66, 128, 130, 160, 258, 516, 528}) {
     for (std::int64_t offset = 0; offset < 128; ++offset) {
@@ -115,8 +115,8 @@ TYPED_TEST(CudaLane, EveryNumberOfThreadsAndRowsMovesEachByteOnce) {
   }
 }
 
-/// The accesses to the link's side of one row: each lane stays in its own part of the lines, so that the
-/// lanes of one step have whole lines between them.
+/// On the link's side of one row, each lane stays in its own part of the lines, so that together the lanes of
+/// a step cover whole lines.
 void expect_whole_lines(const Sides& sides) {
   const RowBuffer from(sides.from, 1);
   RowBuffer to(sides.to, 2);
@@ -152,7 +152,7 @@ TEST(CudaLaneLink, EachStepOfALongRowCoversWholeLines) {
   }
 }
 
-/// Indices of which positions 2, 5 and 7 name no row.
+/// Indices that are invalid at positions 2, 5 and 7.
 template <class Index>
 std::vector<Index> bad_index_at_2_5_7() {
   auto index = scattered_index<Index>(kCount, kRows);
@@ -215,7 +215,7 @@ TYPED_TEST(CudaLane, ScatterLeavesOutTheRowsOfBadIndices) {
   }
 }
 
-TYPED_TEST(CudaLane, TellsOneBadIndexWithItsValue) {
+TYPED_TEST(CudaLane, ReportsOneBadIndexWithItsValue) {
   const RowBuffer table({kRows, 64, 0, 0}, 1);
   RowBuffer out({kCount, 64, 0, 0}, 2);
   auto index = scattered_index<TypeParam>(kCount, kRows);
@@ -230,8 +230,8 @@ TYPED_TEST(CudaLane, TellsOneBadIndexWithItsValue) {
   EXPECT_EQ(errors.seen_rows, kRows);
 }
 
-/// Unchecked indices are followed as they are: here a view of the table's middle, in which -1 and `rows` name
-/// its neighbours.
+/// Unchecked indices are used as they are: here -1 and `rows` select the neighbours of a view of the table's
+/// middle.
 TYPED_TEST(CudaLane, UncheckedIndicesAreFollowed) {
   RowBuffer whole({kRows, 32, 0, 0}, 1);
   const Rows middle{whole.view().data + 5 * 32, 10, 32, 32};
@@ -250,13 +250,13 @@ TYPED_TEST(CudaLane, UncheckedIndicesAreFollowed) {
   EXPECT_EQ(errors.count, 0u);
 }
 
-/// A sorted index brings its permutation; a deduplicated one its length, which only the device knows.
+/// A sorted index has a permutation; a deduplicated one has a length that only the device knows.
 TYPED_TEST(CudaLane, PositionsAndACountOnTheDeviceAreFollowed) {
   const RowBuffer table({kRows, 48, 0, 0}, 1);
   RowBuffer out({6, 48, 0, 0}, 2);
   const std::vector<TypeParam> sorted{1, 4, 9, 20, 77, 0};
   const std::vector<std::int32_t> positions{5, 0, 3, 1, 2, 4};
-  const std::int64_t count = 5;  // the last entry is not there
+  const std::int64_t count = 5;  // the last entry does not exist
   std::vector<std::int64_t> rows{1, 4, 9, 20};
   auto expected = moved(
       table, out, 4, [&](std::size_t i) { return rows[i]; }, [&](std::size_t i) { return positions[i]; });

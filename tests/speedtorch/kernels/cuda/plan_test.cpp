@@ -1,4 +1,4 @@
-// The CUDA kernels' plan: the table of speedtorch/kernels/cuda/plan.h, case by case.
+// The CUDA kernels' plan: the tables of speedtorch/kernels/cuda/plan.h, case by case.
 
 #include "speedtorch/kernels/cuda/plan.h"
 
@@ -10,7 +10,7 @@ namespace {
 struct Where {
   std::uintptr_t from = 0;
   std::uintptr_t to = 0;
-  std::int64_t gap = 0;  ///< between the rows that are read
+  std::int64_t gap = 0;  ///< between the rows of the source
   Link link = Link::none;
 };
 
@@ -48,7 +48,7 @@ TEST(PlanLanes, GivesAWarpSeveralShortRows) {
   EXPECT_EQ(plan_for(512).rows_per_warp(), 1);
 }
 
-/// The flaw that was: every row ran the 8 steps of a 4 KiB one.
+/// A regression: every row ran the 8 steps of a 4 KiB row.
 TEST(PlanLanes, RowsTakeAsManyStepsAsTheyNeed) {
   EXPECT_EQ(steps(plan_for(64)), 1);
   EXPECT_EQ(steps(plan_for(512)), 1);
@@ -101,7 +101,7 @@ TEST(PlanLanes, ReadsTheLinkByWordsWhereTheOtherSideTakesBytes) {
   EXPECT_EQ(plan_for(31, {.link = Link::from}).from_width, 1) << "one instruction";
 }
 
-TEST(PlanLanes, TellsTheCachesWhatComes) {
+TEST(PlanLanes, GivesTheCachesHints) {
   EXPECT_EQ(plan_for(64).access, Access::sectors);
   EXPECT_EQ(plan_for(128).access, Access::lines);
   EXPECT_EQ(plan_for(64, {.link = Link::from}).access, Access::link_read);

@@ -18,14 +18,14 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// A copy of host bytes where kernels can reach it, at the same alignment to a cache line. It ends with its
-/// allocation: memory behind it would hide a read past the end.
+/// A copy of host bytes in memory that kernels reach, with the same alignment to a cache line. It ends with
+/// its allocation, because memory behind it would hide a read past the end.
 class DeviceBytes {
  public:
-  DeviceBytes(const void* from, std::size_t bytes, Home home) : home_(home), bytes_(bytes) {
+  DeviceBytes(const void* from, std::size_t bytes, MemoryKind home) : home_(home), bytes_(bytes) {
     constexpr std::size_t kAllocationAlignment = 256;
     const std::size_t offset = reinterpret_cast<std::uintptr_t>(from) % kAllocationAlignment;
-    if (home == Home::device) {
+    if (home == MemoryKind::device) {
       check_cuda(cudaMalloc(&allocation_, offset + bytes), "cudaMalloc");
     } else {
       check_cuda(cudaHostAlloc(&allocation_, offset + bytes, cudaHostAllocPortable | cudaHostAllocMapped),
@@ -35,7 +35,7 @@ class DeviceBytes {
     check_cuda(cudaMemcpy(data_, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
   }
   ~DeviceBytes() {
-    if (home_ == Home::device) {
+    if (home_ == MemoryKind::device) {
       cudaFree(allocation_);
     } else {
       cudaFreeHost(allocation_);
@@ -51,17 +51,17 @@ class DeviceBytes {
   }
 
  private:
-  Home home_;
+  MemoryKind home_;
   std::size_t bytes_;
   void* allocation_ = nullptr;
   std::byte* data_ = nullptr;
 };
 
-/// A RowBuffer's twin, gaps and the first margin included. The last one is kept on the host: nothing is there
-/// on the device.
+/// A copy of a RowBuffer with its gaps and the first margin. The last margin is kept on the host, because the
+/// device has nothing there.
 class DeviceRows {
  public:
-  DeviceRows(const RowBuffer& rows, Home home)
+  DeviceRows(const RowBuffer& rows, MemoryKind home)
       : margin_(rows.bytes().begin() + static_cast<std::ptrdiff_t>(end_of(rows)), rows.bytes().end()),
         bytes_(rows.bytes().data(), end_of(rows), home),
         first_(rows.place(0)),
@@ -87,7 +87,7 @@ class DeviceRows {
   ConstRows shape_;
 };
 
-/// A workspace of so many bytes, and not one more.
+/// A workspace of exactly that many bytes.
 class Lent {
  public:
   explicit Lent(std::int64_t bytes) : bytes_(bytes) {
@@ -103,7 +103,7 @@ class Lent {
   std::int64_t bytes_;
 };
 
-class CudaRowsDevice : public ::testing::TestWithParam<Home> {
+class CudaRowsDevice : public ::testing::TestWithParam<MemoryKind> {
  protected:
   void SetUp() override {
     int devices = 0;
@@ -138,8 +138,8 @@ class CudaRowsDevice : public ::testing::TestWithParam<Home> {
     const RowBuffer out(to, 2);
     const auto index = scattered_index<Index>(to.rows, from.rows);
     const DeviceRows device_table(table, GetParam());
-    const DeviceRows device_out(out, Home::device);
-    const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), Home::device);
+    const DeviceRows device_out(out, MemoryKind::device);
+    const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), MemoryKind::device);
     gather_rows_cuda(device_table.view(), reinterpret_cast<const Index*>(device_index.data()), to.rows,
                      device_out.view(), stream_, launch_);
     finish();
@@ -151,9 +151,9 @@ class CudaRowsDevice : public ::testing::TestWithParam<Home> {
     const RowBuffer values(from, 3);
     const RowBuffer table(to, 4);
     const auto index = scattered_index<Index>(from.rows, to.rows);
-    const DeviceRows device_values(values, Home::device);
+    const DeviceRows device_values(values, MemoryKind::device);
     const DeviceRows device_table(table, GetParam());
-    const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), Home::device);
+    const DeviceBytes device_index(index.data(), index.size() * sizeof(Index), MemoryKind::device);
     scatter_rows_cuda(device_values.view(), reinterpret_cast<const Index*>(device_index.data()), from.rows,
                       device_table.view(), stream_, launch_);
     finish();
@@ -218,11 +218,11 @@ TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
       auto expected = plain_gather(table, harmless, out);
       std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(out.place(7)), width, std::byte{0xFF});
       const DeviceRows device_table(table, GetParam());
-      const DeviceRows device_out(out, Home::device);
-      const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+      const DeviceRows device_out(out, MemoryKind::device);
+      const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), MemoryKind::device);
       const Lent workspace(ordered_workspace_bytes(order, kCount, 8, width));
       const IndexErrors none;
-      const DeviceBytes device_errors(&none, sizeof(none), Home::device);
+      const DeviceBytes device_errors(&none, sizeof(none), MemoryKind::device);
       launch_.errors = reinterpret_cast<IndexErrors*>(device_errors.data());
       gather_rows_ordered_cuda(device_table.view(),
                                reinterpret_cast<const std::int64_t*>(device_index.data()), kCount,
@@ -238,7 +238,7 @@ TEST_P(CudaRowsDevice, InAnyOrderOfTheIndexItGathersTheSame) {
   }
 }
 
-/// A call that was captured runs again with what the operands then hold, in each order of the index.
+/// A captured call runs again with the operands' new content, in each order of the index.
 TEST_P(CudaRowsDevice, ACapturedCallReplays) {
   for (const IndexOrder order : {IndexOrder::as_given, IndexOrder::sorted, IndexOrder::unique}) {
     const RowBuffer table({kRows, 64, 0, 0}, 1);
@@ -246,8 +246,8 @@ TEST_P(CudaRowsDevice, ACapturedCallReplays) {
     auto index = scattered_index<std::int64_t>(kCount, kRows);
     for (std::size_t i = 0; i < index.size(); i += 3) index[i] = index[i / 9];
     const DeviceRows device_table(table, GetParam());
-    const DeviceRows device_out(out, Home::device);
-    const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+    const DeviceRows device_out(out, MemoryKind::device);
+    const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), MemoryKind::device);
     const Lent workspace(ordered_workspace_bytes(order, kCount, 8, 64));
     const auto gather = [&] {
       gather_rows_ordered_cuda(device_table.view(),
@@ -265,14 +265,14 @@ TEST_P(CudaRowsDevice, ACapturedCallReplays) {
   }
 }
 
-/// No launch on the default stream is allowed while a stream that waits for it is captured.
-TEST_P(CudaRowsDevice, ALaunchThatFailsIsTold) {
+/// CUDA forbids launches on the default stream while a stream that waits for it is captured.
+TEST_P(CudaRowsDevice, AFailedLaunchIsReported) {
   const RowBuffer table({kRows, 64, 0, 0}, 1);
   const RowBuffer out({1, 64, 0, 0}, 2);
   const DeviceRows device_table(table, GetParam());
-  const DeviceRows device_out(out, Home::device);
+  const DeviceRows device_out(out, MemoryKind::device);
   const std::int64_t row = 3;
-  const DeviceBytes index(&row, sizeof(row), Home::device);
+  const DeviceBytes index(&row, sizeof(row), MemoryKind::device);
   const auto gather = [&] {
     gather_rows_cuda(device_table.view(), reinterpret_cast<const std::int64_t*>(index.data()), 1,
                      device_out.view(), nullptr, launch_);
@@ -302,10 +302,10 @@ TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
   index[900] = kRows;
   index[kCount - 1] = INT64_MIN;
   const DeviceRows device_table(table, GetParam());
-  const DeviceRows device_out(out, Home::device);
-  const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), Home::device);
+  const DeviceRows device_out(out, MemoryKind::device);
+  const DeviceBytes device_index(index.data(), index.size() * sizeof(std::int64_t), MemoryKind::device);
   const IndexErrors none;
-  const DeviceBytes device_errors(&none, sizeof(none), Home::device);
+  const DeviceBytes device_errors(&none, sizeof(none), MemoryKind::device);
   auto* const errors_at = reinterpret_cast<IndexErrors*>(device_errors.data());
   auto* const index_at = reinterpret_cast<const std::int64_t*>(device_index.data());
 
@@ -331,17 +331,17 @@ TEST_P(CudaRowsDevice, BadIndicesAreReportedAndDoNoHarm) {
   }
 }
 
-/// A reader who leaves the count alone and sets the position back sees the next bad index.
-TEST_P(CudaRowsDevice, WhatWasToldIsNotSeenAgain) {
+/// A reader that leaves the count alone and resets the position sees the next invalid index.
+TEST_P(CudaRowsDevice, ReportedIndicesAreNotReportedAgain) {
   const RowBuffer table({kRows, 64, 0, 0}, 1);
   const RowBuffer out({1, 64, 0, 0}, 2);
   const DeviceRows device_table(table, GetParam());
-  const DeviceRows device_out(out, Home::device);
+  const DeviceRows device_out(out, MemoryKind::device);
   const std::int64_t bad = -5;
-  const DeviceBytes index(&bad, sizeof(bad), Home::device);
+  const DeviceBytes index(&bad, sizeof(bad), MemoryKind::device);
   IndexErrors errors;
   errors.count = 3, errors.seen_index = -1;
-  const DeviceBytes device_errors(&errors, sizeof(errors), Home::device);
+  const DeviceBytes device_errors(&errors, sizeof(errors), MemoryKind::device);
   gather_rows_cuda(device_table.view(), reinterpret_cast<const std::int64_t*>(index.data()), 1,
                    device_out.view(), stream_,
                    {.errors = reinterpret_cast<IndexErrors*>(device_errors.data())});
@@ -359,7 +359,7 @@ TEST_P(CudaRowsDevice, StreamCopyCopiesEverySizeAndAlignment) {
       const RowBuffer from({1, bytes, alignment, 0}, 1);
       const RowBuffer to({1, bytes, bytes % 2 == 0 ? alignment : 0, 0}, 2);
       const DeviceRows device_from(from, GetParam());
-      const DeviceRows device_to(to, Home::device);
+      const DeviceRows device_to(to, MemoryKind::device);
       const int max_sms = alignment == 4 ? 2 : 0;
       stream_copy_cuda(device_to.view().data, device_from.view().data, bytes, stream_, max_sms);
       finish();
@@ -368,9 +368,10 @@ TEST_P(CudaRowsDevice, StreamCopyCopiesEverySizeAndAlignment) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tables, CudaRowsDevice, ::testing::Values(Home::device, Home::host),
-                         [](const ::testing::TestParamInfo<Home>& home) {
-                           return home.param == Home::device ? std::string("Device") : std::string("Pinned");
+INSTANTIATE_TEST_SUITE_P(Tables, CudaRowsDevice, ::testing::Values(MemoryKind::device, MemoryKind::host),
+                         [](const ::testing::TestParamInfo<MemoryKind>& home) {
+                           return home.param == MemoryKind::device ? std::string("Device")
+                                                                   : std::string("Pinned");
                          });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the CUDA entry points do without a device: they refuse, with the reason.
+// The CUDA entry points without a device: they refuse, with the reason.
 
 #include "speedtorch/kernels/cuda/rows.h"
 

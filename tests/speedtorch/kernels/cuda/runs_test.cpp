@@ -1,4 +1,4 @@
-// A deduplicated gather, step by step on the host as the device does it.
+// A deduplicated gather, step by step on the host in the device's order.
 
 #include "speedtorch/kernels/cuda/runs.h"
 
@@ -15,7 +15,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// Runs that own their arrays, made of an index as CUB and the kernels make them.
+/// Runs that own their arrays, built from an index as CUB and the kernels do.
 struct HostRuns {
   explicit HostRuns(const std::vector<std::int64_t>& index)
       : sorted(index),
@@ -84,7 +84,7 @@ TEST(CudaRuns, OneRunAndOneIndex) {
   EXPECT_EQ(one.unique[0], 5);
 }
 
-/// The whole: each row read once from the table, then copied to all its places.
+/// The whole gather: reads each row once from the table and then copies it to all its positions.
 TEST(CudaRuns, TheTwoMovementsGiveThePlainGatherAndReadEachRowOnce) {
   const auto& index = repeating_index();
   const auto count = static_cast<std::int64_t>(index.size());

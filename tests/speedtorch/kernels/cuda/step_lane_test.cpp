@@ -1,4 +1,4 @@
-// A sparse step on a GPU, thread by thread on the host as the device does it, against the host's own step.
+// A sparse step on a GPU, thread by thread on the host, against the host's own step.
 
 #include "speedtorch/kernels/cuda/step_lane.h"
 
@@ -28,7 +28,7 @@ struct HostMemory {
   }
 };
 
-/// Keys that own their arrays, made of an index as the kernels and CUB make them.
+/// Keys that own their arrays, built from an index as the kernels and CUB do.
 struct HostKeys {
   HostKeys(const std::vector<std::int64_t>& index, std::int64_t rows, IndexErrors* errors)
       : keys(index.size()), positions(index.size()), numbers(index.size()), begins(index.size() + 1, -1) {
@@ -60,7 +60,7 @@ const std::vector<std::int64_t>& repeating_index() {
   return index;
 }
 
-/// With a row behind the last, which nothing may touch.
+/// With an extra row behind the last, which nothing may touch.
 template <class T>
 struct Tables {
   explicit Tables(std::int64_t row_columns) : columns(row_columns) {
@@ -75,7 +75,7 @@ struct Tables {
     return {values[0].data(), {values[1].data(), values[2].data(), values[3].data()}, kRows, columns};
   }
 
-  /// Bit for bit: where a mean of squares is below the square of a mean, what follows is not a number.
+  /// Compares bits: if a mean of squares is below the square of a mean, the result is NaN.
   [[nodiscard]] bool same(const Tables& other, std::size_t table) const {
     const auto& mine = values[table];
     return std::memcmp(mine.data(), other.values[table].data(), mine.size() * sizeof(T)) == 0;
@@ -94,7 +94,7 @@ std::vector<T> gradients(std::size_t count, std::int64_t columns) {
   return values;
 }
 
-/// All threads of a launch, one after the other, the last first.
+/// Runs all threads of a launch one after the other, the last first.
 template <class T>
 void step_as_device(const AnyUpdate<T>& update, const StepTables<T>& tables, StepKeys keys, const T* grad,
                     std::int64_t step, std::int64_t threads) {
@@ -155,7 +155,7 @@ TEST(CudaStepLane, AnyNumberOfThreadsStepsEachElementOnce) {
   }
 }
 
-/// Rows of so many copies that some begin and end anywhere in a set of 64, in an order that mixes them.
+/// Rows with so many copies that some start and end anywhere in a set of 64, in a mixed order.
 std::vector<std::int64_t> hot_index(const std::vector<int>& copies) {
   std::vector<std::int64_t> index;
   for (std::size_t row = 0; row < copies.size(); ++row)
@@ -164,7 +164,7 @@ std::vector<std::int64_t> hot_index(const std::vector<int>& copies) {
   return index;
 }
 
-/// SGD with a rate of 1 takes the sum of the gradients off the parameter.
+/// SGD with a rate of 1 subtracts the sum of the gradients from the parameter.
 void check_sums_of(const std::vector<int>& copies) {
   constexpr std::int64_t kColumns = 3;
   const auto index = hot_index(copies);
@@ -203,7 +203,7 @@ TEST(CudaStepLane, UpTo127CopiesAreSummedAsOnTheHost) {
   for (std::size_t k = 0; k <= kMostStates; ++k) EXPECT_TRUE(found.same(wanted, k)) << "table " << k;
 }
 
-/// Neither sums of bad indices are made nor do they disturb others.
+/// Invalid indices are neither summed nor disturb others.
 TEST(CudaStepLane, ManyBadIndicesAreLeftOut) {
   auto index = hot_index({100, 300});
   const auto grad = gradients<float>(index.size() + 200, 3);
@@ -248,7 +248,7 @@ TEST(CudaStepLane, CopiesBeginWhereTheirRowDoes) {
             (std::vector<std::int32_t>{0, 2, 3, 10, 13}));
 }
 
-// Bad indices share the low bits of good ones: they must neither part these nor be stepped.
+// Invalid indices share the low bits of valid ones: they must neither separate these nor be stepped.
 TEST(CudaStepLane, BadIndicesAreLeftOutAndCounted) {
   const auto& good = repeating_index();
   std::vector<float> grad = gradients<float>(good.size(), 3);

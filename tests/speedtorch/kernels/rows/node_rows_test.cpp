@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "speedtorch/kernels/cache_size.h"
 #include "speedtorch/kernels/error.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "tests/speedtorch/kernels/row_buffer.h"
 #include "tests/speedtorch/kernels/thread_pool.h"
@@ -97,8 +97,7 @@ TYPED_TEST(NodeRows, AreMovedByTheThreadsOfTheirOwner) {
 
 TYPED_TEST(NodeRows, PastTheCacheMoveAsThePlainLoop) {
   constexpr std::int64_t kWidth = 512;
-  const std::int64_t rows = last_level_cache_bytes() / 2 / kWidth + 100;
-  ASSERT_TRUE(outgrows_cache(rows * kWidth));
+  const std::int64_t rows = plan_in_use().gather.large_from / kWidth + 100;
   std::vector<TypeParam> index(static_cast<std::size_t>(rows));
   for (std::int64_t i = 0; i < rows; ++i)
     index[static_cast<std::size_t>(i)] = static_cast<TypeParam>(rows - 1 - i);

@@ -109,6 +109,24 @@ TEST_P(RowMoves, APartOfTheIndicesMovesItsRowsOnly) {
   }
 }
 
+TEST_P(RowMoves, ManyRowsFillAStageAgainAndAgain) {
+  for (const std::int64_t width : {1, 20, 63, 160, 516, 1000, 2047, 2048}) {
+    const std::int64_t count = 40'000 / width + 3;
+    const auto index = scattered_index<std::int64_t>(count, 50'021);
+    const RowBuffer table({50'021, width, 3, 0}, 1);
+    for (const std::int64_t alignment : {0, 1, 31, 63}) {
+      RowBuffer out({count, width, alignment, 0}, 2);
+      auto expected = plain_gather(table, index, out);
+      const auto move =
+          plan_forced(Direction::gather, table.view(), index.data(), out.view(), stores(), 8, PrefetchTo::l2);
+      // Two parts, as of two threads, that share a line.
+      run(move, count / 3, count);
+      run(move, 0, count / 3);
+      EXPECT_TRUE(out.bytes() == expected) << count << " rows of " << width << " bytes from " << alignment;
+    }
+  }
+}
+
 /// A bad index at each place of each count up to several vectors.
 template <class Index>
 void expect_bad_index_found() {
@@ -132,17 +150,29 @@ TEST_P(RowMoves, CheckFindsABadIndexAtEveryPlace) {
   expect_bad_index_found<std::int64_t>();
 }
 
+/// Streams lines from a block of so many in each way.
+void expect_streamed(std::int64_t alignment, std::int64_t lines, std::int64_t of_lines) {
+  for (const auto way : {CopyWay::plain, CopyWay::ahead, CopyWay::pages}) {
+    const RowBuffer from({1, 64 * of_lines, alignment, 0}, 1);
+    RowBuffer to({1, 64 * of_lines, 0, 0}, 2);
+    auto expected = to.bytes();
+    std::copy_n(from.view().data, 64 * lines, expected.begin() + static_cast<std::ptrdiff_t>(to.place(0)));
+    stream_lines(to.view().data, from.view().data, lines, way);
+    EXPECT_TRUE(to.bytes() == expected)
+        << lines << " lines from alignment " << alignment << ", way " << static_cast<int>(way);
+  }
+}
+
 TEST_P(RowMoves, LinesAreStreamedWhole) {
   for (std::int64_t alignment = 0; alignment < 64; ++alignment) {
-    for (std::int64_t lines = 0; lines <= 9; ++lines) {
-      const RowBuffer from({1, 64 * 10, alignment, 0}, 1);
-      RowBuffer to({1, 64 * 10, 0, 0}, 2);
-      auto expected = to.bytes();
-      std::copy_n(from.view().data, 64 * lines, expected.begin() + static_cast<std::ptrdiff_t>(to.place(0)));
-      stream_lines(to.view().data, from.view().data, lines);
-      EXPECT_TRUE(to.bytes() == expected) << lines << " lines from alignment " << alignment;
-    }
+    for (std::int64_t lines = 0; lines <= 9; ++lines) expect_streamed(alignment, lines, 10);
   }
+}
+
+TEST_P(RowMoves, PagesInTurnAreStreamedWhole) {
+  constexpr std::int64_t kGroup = 4 * 64;  // lines of four pages
+  for (const std::int64_t lines : {kGroup - 1, kGroup, kGroup + 1, 2 * kGroup + 65, 3 * kGroup})
+    expect_streamed(17, lines, 3 * kGroup + 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, RowMoves, all_paths(), path_name);

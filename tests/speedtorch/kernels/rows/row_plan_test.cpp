@@ -1,15 +1,18 @@
-// Which stores and prefetch distance a movement of these operands gets. Nothing is read or written.
+// Which stores and prefetches a movement of these operands gets, by which plan. Nothing is read or written.
 
 #include <gtest/gtest.h>
 
 #include <tuple>
 #include <utility>
 
-#include "speedtorch/kernels/cache_size.h"
+#include "speedtorch/kernels/error.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 
 namespace speedtorch::kernels {
 namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
 
 /// Addresses that no movement follows.
 std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
@@ -19,14 +22,14 @@ constexpr std::int64_t kTableRows = std::int64_t{1} << 40;
 
 struct Operands {
   std::int64_t width;
-  bool large;  ///< more than half of the last-level cache is written
+  bool large;
   std::int64_t gap = 0;
   std::uintptr_t offset = 0;  ///< of the side that is written
   std::int64_t table_rows = kTableRows;
 
   [[nodiscard]] std::int64_t moved() const {
-    const std::int64_t half = last_level_cache_bytes() / 2;
-    return large ? half / width + 1 : half / width;
+    const std::int64_t most = (plan_in_use().gather.large_from - 1) / width;
+    return large ? most + 1 : most;
   }
   [[nodiscard]] RowMove<std::int64_t> gather() const {
     return plan_gather<std::int64_t>({at(kAligned), table_rows, width, width + gap}, nullptr,
@@ -38,21 +41,37 @@ struct Operands {
   }
 };
 
-TEST(RowPlan, WhatFitsTheCacheIsStoredInIt) {
+/// Plans by one processor's choices while it lives.
+struct PlanOf : ::testing::Test {
+  ~PlanOf() override { use_plan(default_plan()); }
+};
+
+/// With 32 MiB of last-level cache, which is half of what makes a movement large.
+struct CommonPlan : PlanOf {
+  CommonPlan() { use_plan(default_plan(ProcessorFamily::other, 32 * kMiB)); }
+};
+
+/// A server of Intel's in a virtual machine: the last-level cache is said to be all of the host's.
+struct IntelPlan : PlanOf {
+  IntelPlan() { use_plan(default_plan(ProcessorFamily::intel, 480 * kMiB)); }
+};
+
+TEST_F(CommonPlan, WhatFitsTheCacheIsStoredInIt) {
+  EXPECT_EQ(plan_in_use().gather.large_from, 16 * kMiB + 1);
   for (const std::int64_t width : {1, 16, 64, 160, 512, 516, 2052, 4096}) {
     EXPECT_EQ((Operands{width, false}.gather().stores), Stores::cached) << width;
     EXPECT_EQ((Operands{width, false}.scatter().stores), Stores::cached) << width;
   }
 }
 
-TEST(RowPlan, WholeLinesThatOutgrowItAreStreamed) {
+TEST_F(CommonPlan, WholeLinesThatOutgrowItAreStreamed) {
   for (const std::int64_t width : {64, 128, 512, 1152, 4096}) {
     EXPECT_EQ((Operands{width, true}.gather().stores), Stores::streaming) << width;
     EXPECT_EQ((Operands{width, true}.scatter().stores), Stores::streaming) << width;
   }
 }
 
-TEST(RowPlan, RowsThatCutLinesAreStreamedFromAWidthOn) {
+TEST_F(CommonPlan, RowsThatCutLinesAreStreamedFromAWidthOn) {
   for (const auto& [width, gather, scatter] :
        {std::tuple{16, Stores::cached, Stores::cached}, std::tuple{160, Stores::cached, Stores::cached},
         std::tuple{516, Stores::cached, Stores::streaming},
@@ -65,11 +84,11 @@ TEST(RowPlan, RowsThatCutLinesAreStreamedFromAWidthOn) {
   EXPECT_EQ((Operands{256, true, 16}.scatter().stores), Stores::cached) << "nor in their distance";
 }
 
-TEST(RowPlan, ATableThatFitsTheCacheIsScatteredToInIt) {
+TEST_F(CommonPlan, ATableThatFitsTheCacheIsScatteredToInIt) {
   EXPECT_EQ((Operands{512, true, 0, 0, 1000}.scatter().stores), Stores::cached);
 }
 
-TEST(RowPlan, TheLinesAheadAreTheSameForEveryWidth) {
+TEST_F(CommonPlan, TheLinesAheadAreTheSameForEveryWidth) {
   for (const auto& [width, rows] :
        {std::pair{1, 128}, std::pair{16, 128}, std::pair{64, 128}, std::pair{160, 42}, std::pair{512, 16},
         std::pair{656, 11}, std::pair{1024, 8}, std::pair{4096, 8}}) {
@@ -78,10 +97,99 @@ TEST(RowPlan, TheLinesAheadAreTheSameForEveryWidth) {
   }
 }
 
-TEST(RowPlan, WhatIsNotReadIsNotPrefetched) {
+TEST_F(CommonPlan, WhatIsNotReadIsNotPrefetched) {
   EXPECT_EQ((Operands{512, true}.scatter().prefetch_rows), 0);
   EXPECT_GT((Operands{516, true}.scatter().prefetch_rows), 0) << "its ends are read";
   EXPECT_GT((Operands{512, true}.gather().prefetch_rows), 0);
+}
+
+TEST_F(CommonPlan, LargeIsFromHalfOfTheCacheOnAndFrom16MiBAtMost) {
+  EXPECT_EQ(default_plan(ProcessorFamily::other, 8 * kMiB).gather.large_from, 4 * kMiB + 1);
+  EXPECT_EQ(default_plan(ProcessorFamily::other, 480 * kMiB).scatter.large_from, 16 * kMiB + 1);
+}
+
+TEST_F(IntelPlan, LargeRowsAreStreamedWhatTheLastLevelCacheIsSaidToHold) {
+  EXPECT_EQ(plan_in_use().gather.large_from, 16 * kMiB);
+  for (const std::int64_t width : {64, 128, 512, 1152, 4096}) {
+    EXPECT_EQ((Operands{width, true}.gather().stores), Stores::streaming) << width;
+    EXPECT_EQ((Operands{width, false}.gather().stores), Stores::cached) << width;
+    EXPECT_EQ((Operands{width, true}.scatter().stores), Stores::streaming) << width;
+  }
+}
+
+TEST_F(IntelPlan, RowsThatCutLinesAreStagedWhereTheyHaveNoGaps) {
+  for (const std::int64_t width : {160, 264, 516}) {
+    EXPECT_EQ((Operands{width, true}.gather().stores), Stores::staged) << width;
+    EXPECT_EQ((Operands{width, true, 4}.gather().stores), Stores::cached) << width << ", with gaps";
+    EXPECT_NE((Operands{width, true}.scatter().stores), Stores::staged) << width;
+  }
+}
+
+TEST_F(IntelPlan, LinesWaitInTheSecondLevelCache) {
+  const auto move = Operands{512, true}.gather();
+  EXPECT_EQ(move.prefetch_to, PrefetchTo::l2);
+  EXPECT_EQ(move.prefetch_rows, 512 / 8);
+}
+
+TEST(Plan, ClassesBeginWithTheirWidth) {
+  EXPECT_EQ(width_class(1), 0U);
+  for (std::size_t k = 1; k < kWidthClasses.size(); ++k) {
+    EXPECT_EQ(width_class(kWidthClasses[k]), k);
+    EXPECT_EQ(width_class(kWidthClasses[k] - 1), k - 1);
+  }
+  EXPECT_EQ(width_class(std::int64_t{1} << 40), kWidthClasses.size() - 1);
+}
+
+TEST_F(PlanOf, EachChoiceReachesTheMovementsOfItsOwnClass) {
+  auto plan = default_plan();
+  plan.gather.large_from = plan.scatter.large_from = kMiB;
+  std::int32_t number = 1;
+  for (auto* direction : {&plan.gather, &plan.scatter}) {
+    for (auto* choices : {&direction->small, &direction->whole_lines, &direction->cut_lines}) {
+      for (auto& choice : *choices) choice = {Stores::cached, PrefetchTo::l2, number++, 1};
+    }
+  }
+  use_plan(plan);
+  const auto expect = [](const RowMove<std::int64_t>& move, const RowChoice& choice) {
+    EXPECT_EQ(move.prefetch_to, PrefetchTo::l2);
+    EXPECT_EQ(move.line_step, 1);
+    const auto lines = std::min<std::int64_t>((move.row_bytes + 63) / 64, 16);
+    EXPECT_EQ(move.prefetch_rows, std::max<std::int64_t>(1, choice.lines_ahead / lines)) << move.row_bytes;
+  };
+  for (std::size_t k = 0; k < kWidthClasses.size(); ++k) {
+    const auto cut = kWidthClasses[k] + 1;
+    expect(Operands{cut, false}.gather(), plan.gather.small[k]);
+    expect(Operands{cut, true}.gather(), plan.gather.cut_lines[k]);
+    expect(Operands{cut, true}.scatter(), plan.scatter.cut_lines[k]);
+  }
+  expect(Operands{128, true}.gather(), plan.gather.whole_lines[2]);
+  expect(Operands{128, true}.scatter(), plan.scatter.whole_lines[2]);
+  expect(Operands{128, false}.scatter(), plan.scatter.small[2]);
+}
+
+TEST_F(PlanOf, StepsOfLongRowsAskForFewerLines) {
+  auto plan = default_plan();
+  plan.gather.whole_lines.back() = {Stores::streaming, PrefetchTo::l1, 128, 4};
+  use_plan(plan);
+  EXPECT_EQ((Operands{4096, true}.gather().prefetch_rows), 128 / 16);
+  EXPECT_EQ((Operands{2048, true}.gather().prefetch_rows), 128 / 8);
+}
+
+TEST_F(PlanOf, FaultsAreRefused) {
+  const auto expect_refused = [](auto change) {
+    auto plan = default_plan();
+    change(plan);
+    const auto before = plan_in_use();
+    EXPECT_THROW(use_plan(plan), RowPlanError);
+    EXPECT_EQ(plan_in_use(), before);
+  };
+  expect_refused([](Plan& plan) { plan.thread_bytes = 0; });
+  expect_refused([](Plan& plan) { plan.scatter.large_from = -1; });
+  expect_refused([](Plan& plan) { plan.gather.small[3].stores = Stores::streaming; });
+  expect_refused([](Plan& plan) { plan.scatter.cut_lines[0].stores = Stores::staged; });
+  expect_refused([](Plan& plan) { plan.gather.whole_lines[1].lines_ahead = 0; });
+  expect_refused([](Plan& plan) { plan.gather.whole_lines[1].lines_ahead = kMostLinesAhead + 1; });
+  expect_refused([](Plan& plan) { plan.gather.cut_lines[6].line_step = 17; });
 }
 
 }  // namespace

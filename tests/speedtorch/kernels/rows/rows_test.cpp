@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "speedtorch/kernels/cache_size.h"
 #include "speedtorch/kernels/error.h"
+#include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "tests/speedtorch/kernels/row_buffer.h"
 #include "tests/speedtorch/kernels/thread_pool.h"
@@ -225,8 +225,7 @@ struct LargeMovement : ::testing::TestWithParam<std::int64_t> {};
 
 TEST_P(LargeMovement, MovesAsThePlainLoop) {
   const std::int64_t width = GetParam();
-  const std::int64_t count = (last_level_cache_bytes() / 2 + (1 << 20)) / width;
-  ASSERT_TRUE(outgrows_cache(count * width));
+  const std::int64_t count = (plan_in_use().gather.large_from + (1 << 20)) / width;
   std::vector<std::int64_t> index(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < index.size(); ++i) index[i] = count - 1 - static_cast<std::int64_t>(i);
   const RowBuffer table({count, width, 0, 0}, 1);
@@ -255,8 +254,7 @@ TEST(StreamCopy, CopiesEverySizeAndAlignment) {
 }
 
 TEST(StreamCopy, CopiesWhatOutgrowsTheCache) {
-  const std::int64_t bytes = last_level_cache_bytes() / 2 + 12345;
-  ASSERT_TRUE(outgrows_cache(bytes));
+  const std::int64_t bytes = plan_in_use().gather.large_from + 12345;
   expect_stream_copy(bytes, 0, 0);
   expect_stream_copy(bytes, 17, 41);
 }

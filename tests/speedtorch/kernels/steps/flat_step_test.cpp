@@ -1,5 +1,5 @@
-// The fused pass against plain loops, element by element: unscale, clamp, clip, the body, round, zero. The
-// bodies themselves are tested in updates_test.cpp.
+// The fused pass against plain loops, element by element: unscale, clamp, clip, update, round, zero.
+// updates_test.cpp tests the updates themselves.
 
 #include "speedtorch/kernels/steps/flat_step.h"
 
@@ -115,7 +115,7 @@ TEST(FlatStep, SumsAreNotFiniteWhereAGradientIsNot) {
   EXPECT_TRUE(std::isfinite(flat_square_sum(huge.tables(), 4096, {}, sums.data(), serial_for)));
 }
 
-TEST(FlatStep, ANotANumberStaysOneThroughTheClamp) {
+TEST(FlatStep, TheClampPropagatesNaN) {
   const auto update = make_update<float>(SGDOptions{.lr = 1});
   const std::vector<FlatRun<float>> runs = {{0, 64, 1, &update}};
   Bucket<float> bucket(64);
@@ -125,7 +125,7 @@ TEST(FlatStep, ANotANumberStaysOneThroughTheClamp) {
   EXPECT_FALSE(std::isnan(bucket.param()[6]));
 }
 
-TEST(FlatStep, OfNoRunsWritesNothing) {
+TEST(FlatStep, NoRunsWriteNothing) {
   Bucket<float> found(64);
   const Bucket<float> before(64);
   flat_step<float>(found.tables(), {}, {}, true, serial_for);

@@ -1,5 +1,5 @@
-// The fused step against plain loops: gradients of each row summed by a std::map, then the body on one
-// element after the other. The bodies themselves are tested in updates_test.cpp.
+// The fused step against plain loops: a std::map sums the gradients of each row, then the update's body runs
+// on one element after the other. updates_test.cpp tests the updates themselves.
 
 #include "speedtorch/kernels/steps/sparse_step.h"
 
@@ -22,7 +22,7 @@
 namespace speedtorch::kernels {
 namespace {
 
-/// A parameter and three states, of which an update uses the first.
+/// A parameter and three states; an update uses the first ones.
 template <class T>
 struct Tables {
   std::int64_t rows;
@@ -66,7 +66,7 @@ struct Batch {
   std::int64_t count() const { return static_cast<std::int64_t>(index.size()); }
 };
 
-/// `step_of(row)` is the number of the step for a row.
+/// `step_of(row)` returns the step number of a row.
 template <class Math, class T, class StepOf>
 void plain_step(const AnyUpdate<T>& any, Tables<T>& tables, const Batch<T>& batch, StepOf step_of) {
   const auto columns = static_cast<std::size_t>(tables.columns);
@@ -174,7 +174,7 @@ TEST(SparseStep, IsTheSameOnAnyNumberOfThreads) {
   }
 }
 
-// Counts far apart, so that they share slots of what is kept of them.
+// Counts that are far apart, so that they share slots of the cache.
 template <class Count>
 void check_row_steps(RowSteps (*steps_of)(std::vector<Count>&)) {
   const std::int64_t rows = 5000;
@@ -206,7 +206,7 @@ TEST(SparseStep, CountsTheStepsOfEachRow) {
   });
 }
 
-// One after the other on the same object: another update, and tables of another shape.
+// One object steps with another update and then with tables of another shape.
 TEST(SparseStep, GoesOnWithAnotherUpdateAndOtherTables) {
   Tables<float> first(12, 5, 1);
   Tables<float> second(30, 7, 2);
@@ -243,13 +243,13 @@ TEST(UpdateAll, IsThePlainLoopsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(UpdateAll, OfNothingIsNothing) {
+TEST(UpdateAll, NoElementsChangeNothing) {
   const auto update = make_update<double>(AdamOptions{});
   EXPECT_NO_THROW(
       update_all(update, StepTables<double>{}, static_cast<const double*>(nullptr), 1, serial_for));
 }
 
-TEST(SparseStep, OfNoIndexWritesNothing) {
+TEST(SparseStep, AnEmptyIndexWritesNothing) {
   Tables<float> found(8, 5, 1);
   const Tables<float> before(8, 5, 1);
   SparseStep<float> step(make_update<float>(AdamOptions{}), found.views());
@@ -257,7 +257,7 @@ TEST(SparseStep, OfNoIndexWritesNothing) {
   EXPECT_TRUE(found == before);
 }
 
-TEST(SparseStep, OfABadIndexWritesNothing) {
+TEST(SparseStep, ABadIndexWritesNothing) {
   Tables<float> found(8, 5, 1);
   const Tables<float> before(8, 5, 1);
   Batch<float> batch(6, 8, 5, 1);

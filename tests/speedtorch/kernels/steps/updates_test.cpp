@@ -1,5 +1,5 @@
-// Each body against the formulas of its paper, as plain loops in double over one element, written apart from
-// it.
+// Each update against the formulas of its paper: plain loops in double over one element, written
+// independently.
 
 #include "speedtorch/kernels/steps/updates.h"
 
@@ -28,9 +28,9 @@ struct PlainMath {
   }
 };
 
-/// One element: x, then its states by order of the body's names.
+/// One element: x, then its states in the order of the update's names.
 using Element = std::vector<double>;
-/// What a step does by the textbook: (element, gradient, number of the step).
+/// The textbook's step: (element, gradient, number of the step).
 using Textbook = std::function<void(Element&, double, int)>;
 
 struct Case {
@@ -52,7 +52,7 @@ Textbook adam(double lr, double b1, double b2, double eps, double l2, double shr
   };
 }
 
-/// Without eps worth speaking of, which it adds elsewhere.
+/// With a negligible eps, because SparseAdam adds it elsewhere.
 Textbook sparse_adam(double lr) { return adam(lr, 0.9, 0.999, 0, 0, 0, false); }
 
 Textbook adagrad(double lr, double decay, double l2) {
@@ -183,23 +183,23 @@ double furthest(const Case& one) {
 
 class Update : public ::testing::TestWithParam<Case> {};
 
-// ASGD's step size is a float32 in torch and so here, Rprop's is grown from a rounded one: not the last bits
-// of doubles.
-TEST_P(Update, OfDoublesIsTheTextbooks) {
+// ASGD's step size is a float32 in torch and so here, and Rprop's grows from a rounded one, so the last bits
+// of doubles differ.
+TEST_P(Update, DoublesFollowTheTextbook) {
   const bool steps_by_float = GetParam().name.starts_with("ASGD") || GetParam().name == "Rprop";
   EXPECT_LT(furthest<double>(GetParam()),
             steps_by_float ? 3e-8 : 1e-10);  // SparseAdam, whose eps is 1e-12: 2.5e-11
 }
 
-TEST_P(Update, OfFloatsIsTheTextbooksRounded) { EXPECT_LT(furthest<float>(GetParam()), 1e-4); }
+TEST_P(Update, FloatsFollowTheTextbookRounded) { EXPECT_LT(furthest<float>(GetParam()), 1e-4); }
 
 INSTANTIATE_TEST_SUITE_P(Every, Update, ::testing::ValuesIn(cases()),
                          [](const auto& one) { return one.param.name; });
 
-TEST(Update, PassesOnWhatIsNotANumber) {
+TEST(Update, PropagatesNaN) {
   const double nan = std::nan("");
   for (const auto& one : cases()) {
-    if (one.name == "Rprop") continue;  // goes by the gradient's sign, of which this has none
+    if (one.name == "Rprop") continue;  // depends on the gradient's sign, which is undefined here
     std::visit(
         [&](const auto& update) {
           double param = 1;
@@ -220,7 +220,7 @@ std::string refusal(const UpdateOptions& options) {
   return "";
 }
 
-TEST(UpdateOptions, WhatTorchRefusesIsRefused) {
+TEST(UpdateOptions, RefuseWhatTorchRefuses) {
   EXPECT_EQ(refusal(AdamOptions{.lr = -1}), "Adam: lr is -1; 0 or more is needed");
   EXPECT_EQ(refusal(AdamWOptions{.betas = {0.9, 1}}),
             "AdamW: betas.second is 1; a number from 0 to below 1 is needed");

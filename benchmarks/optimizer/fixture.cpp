@@ -1,0 +1,118 @@
+#include "benchmarks/optimizer/fixture.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <set>
+
+#include "benchmarks/steps/reference_step.h"
+#include "benchmarks/suite/devices.h"
+#include "benchmarks/tables/table_store.h"
+#include "harness/distribution.h"
+#include "speedtorch/optim/sparse_rows.h"
+#include "speedtorch/system/pages.h"
+#include "speedtorch/tables/fills.h"
+#include "speedtorch/tables/table.h"
+
+namespace stbench {
+namespace {
+
+using harness::Check;
+
+using speedtorch::Table;
+using speedtorch::Uniform;
+
+Table table_of(const reports::Identity& id, const Uniform& with) {
+  return Table::filled({id.rows, id.dim}, at::kFloat, with,
+                       {.placement = placement_of(id.placement), .device = at::Device(id.device)});
+}
+
+std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uint64_t seed) {
+  const harness::IndexSource source(harness::parse_distribution(id.distribution));
+  auto sets = std::make_shared<IndexSets>();
+  for (int set = 0; set < harness::index_sets; ++set)
+    (*sets)[static_cast<std::size_t>(set)] = source.draw(id.rows, id.batch, seed, set);
+  return sets;
+}
+
+at::Tensor as_tensor(const std::vector<std::int64_t>& index, const reports::Identity& id) {
+  auto tensor = at::empty({static_cast<std::int64_t>(index.size())}, at::kLong);
+  std::ranges::copy(index, tensor.data_ptr<std::int64_t>());
+  return tensor.to(at::Device(id.device), dtype_named(id.index_dtype).value());
+}
+
+reports::Value pages_of(const speedtorch::Memory& memory) {
+  if (!memory.on_host()) return {};
+  return speedtorch::pages_got(memory.data(), memory.bytes());
+}
+
+}  // namespace
+
+const std::string& optimizer_of(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
+
+OptimizerFixture::OptimizerFixture(const reports::Identity& id, const StepTerms& terms)
+    : options(optimizer_named(optimizer_of(id))),
+      state_names(speedtorch::state_names(options)),
+      param_table(table_of(id, {-0.1, 0.1, terms.seed})),
+      param(param_table.tensor()),
+      sets(draw_sets(id, terms.seed)),
+      pages(pages_of(*param_table.memory())) {
+  for (std::uint64_t k = 0; k < state_names.size(); ++k) {
+    state_tables.push_back(table_of(id, {0.5, 1, terms.seed + k + 1}));
+    states.push_back(state_tables.back().tensor());
+  }
+  host_grad = at::empty({id.batch, id.dim}, at::kFloat);
+  speedtorch::fill(host_grad, Uniform{0.5, 1.5, terms.seed + 100});
+  if (id.dim > 1) host_grad.slice(1, 1, id.dim, 2).neg_();
+  grad = host_grad.to(at::Device(id.device));
+  for (std::size_t set = 0; set < index.size(); ++set) index[set] = as_tensor((*sets)[set], id);
+}
+
+RowStepper::RowStepper(const reports::Identity& id, OptimizerFixture& fixture,
+                       const speedtorch::UpdateOptions& reference)
+    : fixture_(fixture), check_(reference, id.rows, id.dim), payload_(fixture.step_bytes()) {}
+
+std::int64_t OptimizerFixture::step_bytes() const {
+  return 2 * moved_bytes(0) + static_cast<std::int64_t>(grad.nbytes());
+}
+
+std::int64_t OptimizerFixture::moved_bytes(int set) const {
+  const auto& named = (*sets)[static_cast<std::size_t>(set)];
+  const std::set<std::int64_t> distinct(named.begin(), named.end());
+  return std::ssize(distinct) * param.size(1) * static_cast<std::int64_t>(param.element_size()) *
+         (1 + std::ssize(states));
+}
+
+ReadRows RowStepper::reader() {
+  std::vector<at::Tensor> tables{fixture_.param};
+  tables.insert(tables.end(), fixture_.states.begin(), fixture_.states.end());
+  return reader_of(std::move(tables));
+}
+
+Check RowStepper::check(int /*set*/) { return check_.check(reader(), steps_, moves_all()); }
+
+std::string RowStepper::fingerprint(int set) {
+  const auto row = reader()({named(set).front()});
+  return {reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float)};
+}
+
+StateFixture::StateFixture(const reports::Identity& id, const StepTerms& terms) {
+  const auto sets = draw_sets(id, terms.seed);
+  const auto names = speedtorch::state_names(optimizer_named(optimizer_of(id)));
+  const auto one = transfer_case(id);
+  for (std::uint64_t k = 0; k < names.size(); ++k) {
+    const auto memory = speedtorch::allocate(one.placement, one.shape().bytes(), one.device);
+    fill_memory(*memory, 0, memory->bytes(), terms.seed + k);
+    tables.push_back(std::make_unique<TransferFixture>(one, memory, sets, terms.seed + k));
+  }
+  pages = pages_of(*tables.front()->operands.memory());
+}
+
+Check StateFixture::last_check() {
+  Check all;
+  for (const auto& table : tables) merge(all, table->verifier.close(/*trusted=*/true, /*whole=*/true));
+  if (all.mismatches > 0) all.first = "a case of this cell damaged a state table: " + all.first;
+  return all;
+}
+
+}  // namespace stbench

@@ -1,0 +1,39 @@
+/// The plan that the library moves rows by (speedtorch/host_plan.h), as runs and reports have it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/suite/options.h"
+#include "reports/record.h"
+#include "speedtorch/host_plan.h"
+
+namespace stbench {
+
+/// Before anything is sampled: where the environment names no plan and none is stored for this machine, tunes
+/// once and stores it. Only for runs whose suites move rows on the host.
+/// @returns a warning for the report, or an empty text
+std::string prepare_row_plan(const Options& options);
+
+/// The plan in use, for a report's environment: where it is from, and its entries.
+nlohmann::ordered_json row_plan_environment();
+
+/// The plan of a report; nothing where it says none, or one that this version cannot use.
+std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report);
+
+/// Processes that are started while it lives move rows by the plan of the first of the reports, unless
+/// SPEEDTORCH_PLAN already says by which.
+class RowPlanOfBaseline {
+ public:
+  /// @throws reports::ReportError where the plan cannot be written to a temporary file
+  explicit RowPlanOfBaseline(const std::vector<reports::Report>& reports);
+  ~RowPlanOfBaseline();
+  RowPlanOfBaseline(const RowPlanOfBaseline&) = delete;
+
+ private:
+  std::string path_;  ///< empty where nothing was set
+};
+
+}  // namespace stbench

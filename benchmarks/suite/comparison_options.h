@@ -1,0 +1,21 @@
+/// What the user asked of a comparison, as the command line says it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/compare/comparison.h"
+
+namespace stbench {
+
+struct ComparisonOptions {
+  reports::ComparisonRules rules;
+  std::vector<std::string> across;  ///< differences that are allowed: machine, driver, build
+  bool allow_missing = false;
+  bool all = false;                 ///< rows that are the same too
+  std::string markdown, csv, json;  ///< paths; "-" is stdout
+  std::string color = "auto";
+  std::string baselines = "baselines";  ///< the folder
+};
+
+}  // namespace stbench

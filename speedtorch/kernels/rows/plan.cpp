@@ -1,0 +1,152 @@
+#include "speedtorch/kernels/rows/plan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "speedtorch/kernels/cache_size.h"
+#include "speedtorch/kernels/error.h"
+
+namespace speedtorch::kernels {
+namespace {
+
+/// The payload for which waking a second thread is worth its 1.5 us: 61 KB of rows in the cache take 1.1 us
+/// on one thread and 2.4 on two, 197 KB the same on both, 246 KB 6.8 and 5.7.
+constexpr std::int64_t kThreadBytes = 192 << 10;
+
+/// A core's share of a larger last-level cache, in a virtual machine with the host's neighbours, is no place
+/// to find rows again: on an Intel Xeon that says 480 MiB, movements from 16 MiB on are faster streamed,
+/// reading what they wrote included, those of 8 MiB slower.
+constexpr std::int64_t kMostCached = std::int64_t{16} << 20;
+
+/// A row whose ends share lines with its neighbours, from which streaming the lines between pays: the ends of
+/// a scattered row are read first then, and they alone.
+constexpr std::int64_t kCutScatterBytes = 512;
+
+/// Likewise in a gather, where the neighbour's stores follow soon and complete the line in the cache.
+constexpr std::int64_t kCutGatherBytes = 2048;
+
+void for_each_width(ChoicesByWidth& choices, auto change) {
+  for (std::size_t k = 0; k < choices.size(); ++k) change(choices[k], kWidthClasses[k]);
+}
+
+/// The choices that an AMD EPYC was tuned to.
+Plan common_plan(std::int64_t last_level_bytes) {
+  Plan plan;
+  plan.thread_bytes = kThreadBytes;
+  for (const auto direction : {Direction::gather, Direction::scatter}) {
+    auto& choices = plan.of(direction);
+    choices.large_from = std::min(last_level_bytes / 2, kMostCached) + 1;
+    for_each_width(choices.whole_lines,
+                   [](RowChoice& choice, std::int64_t) { choice.stores = Stores::streaming; });
+    const std::int64_t cut = direction == Direction::gather ? kCutGatherBytes : kCutScatterBytes;
+    for_each_width(choices.cut_lines, [cut](RowChoice& choice, std::int64_t width) {
+      if (width >= cut) choice.stores = Stores::streaming;
+    });
+  }
+  return plan;
+}
+
+/// Of a server of Intel's (Sapphire Rapids). L1 misses and streaming stores share the few fill buffers of a
+/// core, a prefetch to L2 waits elsewhere.
+void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
+  plan.gather.large_from = plan.scatter.large_from = std::min(last_level_bytes / 2, kMostCached);
+  const auto to_l2 = [](RowChoice& choice, std::int64_t width) {
+    choice.prefetch_to = PrefetchTo::l2;
+    choice.lines_ahead = width >= 2048 ? 256 : width >= 512 ? 512 : width >= 96 ? 256 : 128;
+  };
+  plan.copy_small_pages = CopyWay::pages;
+  plan.copy_huge_pages = CopyWay::ahead;
+  for_each_width(plan.gather.small, to_l2);
+  for (auto* choices : {&plan.scatter.small, &plan.scatter.cut_lines}) {
+    for_each_width(*choices, [&](RowChoice& choice, std::int64_t width) {
+      if (width >= 192) to_l2(choice, width);
+    });
+  }
+  for_each_width(plan.gather.whole_lines, to_l2);
+  for_each_width(plan.gather.cut_lines, [&](RowChoice& choice, std::int64_t width) {
+    to_l2(choice, width);
+    choice.stores = width < kStagedRowBytes ? Stores::staged : Stores::streaming;
+  });
+}
+
+bool known_stores(Direction direction, const RowChoice& choice, bool small) {
+  if (small) return choice.stores == Stores::cached;
+  return direction == Direction::gather || choice.stores != Stores::staged;
+}
+
+const char* fault_in(Direction direction, const DirectionPlan& plan) {
+  if (plan.large_from < 0) return "large_from is negative";
+  for (const auto* choices : {&plan.small, &plan.whole_lines, &plan.cut_lines}) {
+    for (const RowChoice& choice : *choices) {
+      if (!known_stores(direction, choice, choices == &plan.small))
+        return "small movements are stored cached, and only gathers staged";
+      if (choice.lines_ahead < 1 || choice.lines_ahead > kMostLinesAhead)
+        return "lines_ahead is not 1 to 4096";
+      if (choice.line_step < 1 || choice.line_step > static_cast<std::int32_t>(kUnrolledLines))
+        return "line_step is not 1 to 16";
+    }
+  }
+  return nullptr;
+}
+
+std::atomic<const Plan*> current{nullptr};
+std::atomic<Plan (*)()> plan_source{nullptr};
+
+/// Every plan that was ever in use: a movement on another thread may still read it.
+const Plan* keep(const Plan& plan) {
+  static std::mutex mutex;
+  static auto& plans = *new std::vector<std::unique_ptr<const Plan>>;  // movements may outlive statics
+  const std::lock_guard lock(mutex);
+  for (const auto& kept : plans) {
+    if (*kept == plan) return kept.get();
+  }
+  plans.push_back(std::make_unique<const Plan>(plan));
+  return plans.back().get();
+}
+
+}  // namespace
+
+ProcessorFamily processor_family() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_is("intel")) return ProcessorFamily::intel;
+#endif
+  return ProcessorFamily::other;
+}
+
+Plan default_plan(ProcessorFamily family, std::int64_t last_level_bytes) {
+  auto plan = common_plan(last_level_bytes);
+  if (family == ProcessorFamily::intel) adapt_to_intel(plan, last_level_bytes);
+  return plan;
+}
+
+Plan default_plan() { return default_plan(processor_family(), last_level_cache_bytes()); }
+
+const char* fault_in(const Plan& plan) {
+  if (plan.thread_bytes < 1) return "thread_bytes is not positive";
+  const char* fault = fault_in(Direction::gather, plan.gather);
+  return fault != nullptr ? fault : fault_in(Direction::scatter, plan.scatter);
+}
+
+const Plan& plan_in_use() {
+  const Plan* plan = current.load(std::memory_order_acquire);
+  if (plan != nullptr) return *plan;
+  const auto source = plan_source.load();
+  const Plan* found = keep(source != nullptr ? source() : default_plan());
+  current.compare_exchange_strong(plan, found);  // unless use_plan() was faster
+  return *current.load(std::memory_order_acquire);
+}
+
+void use_plan(const Plan& plan) {
+  if (const char* fault = fault_in(plan))
+    throw RowPlanError(std::string("the plan cannot be used: ") + fault);
+  current.store(keep(plan), std::memory_order_release);
+}
+
+void set_plan_source(Plan (*source)()) { plan_source.store(source); }
+
+}  // namespace speedtorch::kernels

@@ -1,0 +1,95 @@
+/// What row movements do on this machine, as data: how rows of each width are stored and prefetched, and from
+/// which size on. The right choices differ by processor, up to twice in speed (docs/kernels.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "speedtorch/kernels/row_view.h"
+#include "speedtorch/kernels/rows/row_moves.h"
+
+namespace speedtorch::kernels {
+
+/// How rows of one class of widths are moved.
+struct RowChoice {
+  Stores stores = Stores::cached;
+  PrefetchTo prefetch_to = PrefetchTo::l1;
+  std::int32_t lines_ahead = 128;  ///< from the prefetch of a line to its use; 1 to kMostLinesAhead
+  std::int32_t line_step = 1;      ///< of a row of more than kUnrolledLines; 1 to kUnrolledLines
+
+  bool operator==(const RowChoice&) const = default;
+};
+
+constexpr std::int32_t kMostLinesAhead = 4096;
+
+/// The narrowest row of each class of widths, in bytes.
+constexpr std::array<std::int64_t, 7> kWidthClasses{1, 48, 96, 192, 512, 1024, 2048};
+
+/// The class of rows of `row_bytes` bytes, at least 1: an index into kWidthClasses.
+constexpr std::size_t width_class(std::int64_t row_bytes) {
+  std::size_t found = kWidthClasses.size() - 1;
+  while (row_bytes < kWidthClasses[found]) --found;
+  return found;
+}
+
+using ChoicesByWidth = std::array<RowChoice, kWidthClasses.size()>;
+
+/// The choices of one direction.
+struct DirectionPlan {
+  std::int64_t large_from = 0;  ///< bytes written from which a movement is large
+  ChoicesByWidth small;         ///< stored in the cache
+  ChoicesByWidth whole_lines;   ///< large, and each row is whole lines of the side that is written
+  ChoicesByWidth cut_lines;     ///< large, and lines are shared by rows
+
+  bool operator==(const DirectionPlan&) const = default;
+};
+
+struct Plan {
+  DirectionPlan gather;
+  DirectionPlan scatter;
+  std::int64_t thread_bytes = 0;  ///< of rows for which a second thread is woken
+  /// The fastest contiguous copies of large blocks, by the pages that the memory has.
+  CopyWay copy_small_pages = CopyWay::plain;
+  CopyWay copy_huge_pages = CopyWay::plain;
+
+  bool operator==(const Plan&) const = default;
+
+  const DirectionPlan& of(Direction direction) const {
+    return direction == Direction::gather ? gather : scatter;
+  }
+  DirectionPlan& of(Direction direction) { return direction == Direction::gather ? gather : scatter; }
+};
+
+/// Processors whose choices are known without a measurement. Those not known move rows as AMD's do.
+enum class ProcessorFamily { intel, other };
+
+ProcessorFamily processor_family();
+
+/// The choices for a processor family with so much last-level cache.
+Plan default_plan(ProcessorFamily family, std::int64_t last_level_bytes);
+/// The same for this machine.
+Plan default_plan();
+
+/// What is wrong with a plan, or nothing: numbers out of range, or stores that a direction does not have.
+const char* fault_in(const Plan& plan);
+
+/// What movements of this process are planned by. The first call asks the source, where one is set.
+const Plan& plan_in_use();
+
+/// Later movements are planned by `plan`; those that run finish by theirs. @throws RowPlanError for a plan
+/// with a fault
+void use_plan(const Plan& plan);
+
+/// The movement of these checked operands, of which `out` (`values`) has a row for each index, by a plan.
+template <class Index>
+RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out, const Plan& plan = plan_in_use());
+template <class Index>
+RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table,
+                            const Plan& plan = plan_in_use());
+
+/// Asked once, by the first movement that finds no plan: so the kernels, which read no files, get the plan
+/// that the library stored. What it throws, that movement throws, and the next one asks again.
+void set_plan_source(Plan (*source)());
+
+}  // namespace speedtorch::kernels

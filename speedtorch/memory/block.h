@@ -1,0 +1,67 @@
+/// A block of memory in one placement: exact in bytes, freed by its owner, viewed as tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "speedtorch/placement.h"
+
+namespace speedtorch {
+
+/// A block of memory with shared ownership. The tensors of `tensor()` own it too, and share one version
+/// counter: autograd sees a write through any of them, whichever tensor a graph has saved.
+///
+/// Unlike LibTorch's memory, `pinned` memory does not know streams. Keep it until the streams that use it are
+/// done. Its destructor waits for its device, so do not destroy it while a graph is captured there. It does
+/// not wait for other devices.
+class Memory : public std::enable_shared_from_this<Memory> {
+ public:
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  virtual ~Memory() = default;
+
+  [[nodiscard]] virtual Placement placement() const = 0;
+  [[nodiscard]] virtual std::byte* data() const = 0;
+  /// The device of tensors on this memory: `cpu`, or `cuda:N` for `device` memory and the zero-copy alias of
+  /// `pinned` memory.
+  [[nodiscard]] virtual at::Device device() const { return at::kCPU; }
+  /// The descriptor through which another process can map the same bytes (allocate_shared); -1 for private
+  /// memory.
+  [[nodiscard]] virtual int shared_fd() const { return -1; }
+  /// The descriptor of the file behind `mapped` memory, which starts at the file's first byte; -1 for others.
+  [[nodiscard]] virtual int file_fd() const { return -1; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  /// True if the CPU can access `data()`.
+  [[nodiscard]] bool on_host() const { return placement() != Placement::device; }
+
+  /// A contiguous tensor of shape `sizes` on the first bytes of this memory. The memory lives as long as the
+  /// tensor.
+  /// @throws ShapeError if the shape needs more than `bytes()`
+  [[nodiscard]] at::Tensor tensor(at::IntArrayRef sizes, at::ScalarType dtype) const {
+    return view(sizes, dtype, device());
+  }
+  /// The same memory as a CPU tensor, for host placements only. @throws PlacementError for `device` memory
+  [[nodiscard]] at::Tensor host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) const;
+
+ protected:
+  explicit Memory(std::int64_t bytes) : bytes_(bytes) {}
+  /// The bytes of `beneath` as another device sees them, with the same version counter.
+  explicit Memory(const std::shared_ptr<Memory>& beneath)
+      : bytes_(beneath->bytes_), version_(beneath->version_) {}
+
+ private:
+  [[nodiscard]] at::Tensor view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
+  /// Returns a tensor on the first bytes that keeps them alive. The caller has checked that they suffice.
+  [[nodiscard]] virtual at::Tensor new_view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const;
+  std::int64_t bytes_;
+  /// Never written after construction. Views copy the pointer to the counter, which is atomic, so any thread
+  /// may create one.
+  c10::VariableVersion version_{0};
+};
+
+}  // namespace speedtorch

@@ -1,0 +1,389 @@
+#include "speedtorch/rows/tune.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <new>
+#include <random>
+
+#include "speedtorch/error.h"
+#include "speedtorch/kernels/rows/row_moves.h"
+#include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/system/unfinished.h"
+#include "speedtorch/threads.h"
+
+namespace speedtorch {
+namespace {
+
+using kernels::ConstRows;
+using kernels::Direction;
+using kernels::kLineBytes;
+using kernels::PrefetchTo;
+using kernels::RowChoice;
+using kernels::RowMove;
+using kernels::Rows;
+using kernels::Stores;
+using Clock = std::chrono::steady_clock;
+
+/// Far beyond the second-level cache of all cores that a process usually has, and filled in some 50 ms.
+constexpr std::int64_t kTableBytes = std::int64_t{128} << 20;
+/// Of a large movement that is measured: more than a core's share of any cache, so that what is read
+/// afterwards comes from memory, as of larger ones. 10 ms. At 8 MiB cached stores win on an Intel Xeon, at 64
+/// MiB they take twice as long as others.
+constexpr std::int64_t kLargeBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kOutBytes = kLargeBytes;
+
+/// A choice has to be that much faster than the default to be taken.
+constexpr double kWorth = 0.97;
+
+/// Choices that take so many times as long as the best are not measured again.
+constexpr double kHopeless = 1.2;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+enum class Pages { usual, huge };
+
+/// Memory that starts with a page.
+class Lines {
+ public:
+  explicit Lines(std::int64_t bytes, Pages pages = Pages::usual) try
+      : memory_(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kAlignment))) {
+    // Where the system has none, huge pages are usual ones, here as elsewhere.
+    if (pages == Pages::huge) ::madvise(memory_.get(), static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+    parallel_for(bytes, 1 << 20, [this](std::int64_t begin, std::int64_t end) {
+      std::memset(memory_.get() + begin, 1, static_cast<std::size_t>(end - begin));
+    });
+  } catch (const std::bad_alloc&) {
+    throw MemoryError("cannot tune: " + std::to_string(bytes) + " bytes of memory cannot be had");
+  }
+
+  std::byte* data() const { return memory_.get(); }
+
+ private:
+  static constexpr auto kAlignment = static_cast<std::align_val_t>(2 << 20);
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+/// Rows of one width, moved between the same two blocks of memory again and again.
+class Bench {
+ public:
+  Bench() : table_(kTableBytes), out_(kOutBytes) {}
+
+  /// Seconds of moving `bytes` of rows by a choice and of reading what was written.
+  double seconds(Direction direction, const RowChoice& choice, std::int64_t row_bytes, std::int64_t bytes) {
+    return on(kThreads, direction, choice, row_bytes, bytes);
+  }
+
+  /// The same of a gather on so many threads.
+  double seconds_on(std::int64_t threads, const RowChoice& choice, std::int64_t row_bytes,
+                    std::int64_t bytes) {
+    return on(threads, Direction::gather, choice, row_bytes, bytes);
+  }
+
+ private:
+  double on(std::int64_t threads, Direction direction, const RowChoice& choice, std::int64_t row_bytes,
+            std::int64_t bytes) {
+    const std::int64_t count = bytes / row_bytes;
+    draw(count, kTableBytes / row_bytes);
+    const Rows table{table_.data(), kTableBytes / row_bytes, row_bytes, row_bytes};
+    const Rows out{out_.data(), count, row_bytes, row_bytes};
+    const auto move = forced(direction, choice, table, out);
+    const std::int64_t grain = (count + threads - 1) / threads;
+    const auto begin = Clock::now();
+    parallel_for(count, grain, [&](std::int64_t first, std::int64_t last) { run(move, first, last); });
+    if (direction == Direction::gather) {
+      parallel_for(count, grain, [&](std::int64_t first, std::int64_t last) {
+        read(out_.data() + first * row_bytes, (last - first) * row_bytes);
+      });
+    } else {
+      parallel_for(count, grain, [&](std::int64_t first, std::int64_t last) {
+        for (auto i = first; i < last; ++i)
+          read(table.data + index_[static_cast<std::size_t>(i)] * row_bytes, row_bytes);
+      });
+    }
+    return seconds_since(begin);
+  }
+
+  /// The movement that the plan would make of operands without gaps, by this choice.
+  RowMove<std::int64_t> forced(Direction direction, const RowChoice& choice, Rows table, Rows out) const {
+    Plan plan = kernels::default_plan();
+    plan.of(direction).large_from = 0;
+    plan.of(direction).whole_lines.fill(choice);
+    plan.of(direction).cut_lines.fill(choice);
+    return direction == Direction::gather ? kernels::plan_gather(table, index_.data(), out, plan)
+                                          : kernels::plan_scatter(out, index_.data(), table, plan);
+  }
+
+  /// Other rows each time, so that few are left in a cache; none twice, which two threads would write at
+  /// once.
+  void draw(std::int64_t count, std::int64_t rows) {
+    const auto bits = std::bit_width(static_cast<std::uint64_t>(rows)) - 1;
+    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+    const std::uint64_t turn = random_(), factor = random_() | 1;
+    index_.resize(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < index_.size(); ++i) {
+      // Each step maps the numbers of so many bits to themselves, one to one.
+      std::uint64_t row = (i ^ turn) & mask;
+      for (int step = 0; step < 3; ++step) {
+        row = row * factor & mask;
+        row ^= row >> (bits / 2 + 1);
+      }
+      index_[i] = static_cast<std::int64_t>(row);
+    }
+  }
+
+  void read(const std::byte* from, std::int64_t bytes) {
+    std::uint64_t sum = 0, word = 0;
+    std::int64_t at = 0;
+    for (; at + 8 <= bytes; at += 8) {
+      std::memcpy(&word, from + at, 8);
+      sum += word;
+    }
+    read_.fetch_add(sum, std::memory_order_relaxed);
+  }
+
+  const std::int64_t kThreads = thread_count();
+
+  Lines table_, out_;
+  std::vector<std::int64_t> index_;
+  std::mt19937_64 random_{1};
+  std::atomic<std::uint64_t> read_{0};  ///< so that the compiler leaves the reading in
+};
+
+/// A choice and the least time that it took.
+struct Candidate {
+  RowChoice choice;
+  double best_s = std::numeric_limits<double>::infinity();
+};
+
+/// A width to measure, and the class that it stands for.
+struct Cell {
+  Direction direction;
+  bool whole_lines;
+  std::int64_t row_bytes;
+};
+
+/// What is usual first: the time may be spent before the end.
+constexpr Cell kCells[] = {
+    {Direction::gather, true, 512},   {Direction::gather, true, 256},   {Direction::scatter, true, 512},
+    {Direction::gather, true, 128},   {Direction::gather, true, 64},    {Direction::gather, false, 656},
+    {Direction::gather, false, 264},  {Direction::gather, false, 160},  {Direction::gather, true, 1024},
+    {Direction::gather, true, 4096},  {Direction::scatter, true, 128},  {Direction::scatter, true, 256},
+    {Direction::scatter, true, 64},   {Direction::scatter, true, 1024}, {Direction::scatter, true, 4096},
+    {Direction::gather, false, 1160}, {Direction::gather, false, 4100}, {Direction::gather, false, 80},
+    {Direction::gather, false, 16},   {Direction::scatter, false, 656}, {Direction::scatter, false, 264},
+    {Direction::scatter, false, 4100}};
+
+class Tuner {
+ public:
+  explicit Tuner(double seconds) : begin_(Clock::now()), seconds_(seconds) {
+    tuning_.plan = kernels::default_plan();
+  }
+
+  Tuning done() && {
+    tune_large_from();
+    tune_thread_bytes();
+    tune_copies();
+    for (const Cell& cell : kCells) {
+      if (spent()) break;
+      tune_cell(cell);
+    }
+    tuning_.complete = !spent();
+    tuning_.seconds = seconds_since(begin_);
+    return std::move(tuning_);
+  }
+
+ private:
+  /// Less what the measurement takes that is under way.
+  bool spent() const { return seconds_since(begin_) > 0.9 * seconds_; }
+
+  void measure(const Cell& cell, Candidate& candidate) {
+    candidate.best_s = std::min(
+        candidate.best_s, bench_.seconds(cell.direction, candidate.choice, cell.row_bytes, kLargeBytes));
+  }
+
+  /// Two further rounds of all but those that were hopeless in the first, as long as there is time.
+  void measure(const Cell& cell, std::vector<Candidate>& candidates) {
+    for (auto& candidate : candidates) {
+      if (!spent()) measure(cell, candidate);
+    }
+    for (int round = 0; round < 2; ++round) {
+      const double hopeless = kHopeless * least(candidates).best_s;
+      for (auto& candidate : candidates) {
+        if (spent()) return;
+        if (candidate.best_s <= hopeless || &candidate == &candidates.front()) measure(cell, candidate);
+      }
+    }
+  }
+
+  static const Candidate& least(const std::vector<Candidate>& candidates) {
+    return *std::min_element(candidates.begin(), candidates.end(),
+                             [](const auto& a, const auto& b) { return a.best_s < b.best_s; });
+  }
+
+  RowChoice& choice_of(const Cell& cell) {
+    auto& of = tuning_.plan.of(cell.direction);
+    return (cell.whole_lines ? of.whole_lines : of.cut_lines)[kernels::width_class(cell.row_bytes)];
+  }
+
+  static std::vector<Stores> stores_of(const Cell& cell) {
+    std::vector<Stores> stores{Stores::cached};
+    if (cell.whole_lines || cell.row_bytes >= 512) stores.push_back(Stores::streaming);
+    const bool staged = cell.direction == Direction::gather && !cell.whole_lines;
+    if (staged && cell.row_bytes <= kernels::kStagedRowBytes) stores.push_back(Stores::staged);
+    return stores;
+  }
+
+  /// First the stores and where lines wait, then how far ahead they are asked for.
+  void tune_cell(const Cell& cell) {
+    auto& choice = choice_of(cell);
+    std::vector<Candidate> candidates{{choice}};
+    const auto add = [&](RowChoice other) {
+      const auto same = [&](const Candidate& candidate) { return candidate.choice == other; };
+      if (std::none_of(candidates.begin(), candidates.end(), same)) candidates.push_back({other});
+    };
+    for (const Stores stores : stores_of(cell)) {
+      for (const auto level : {PrefetchTo::l1, PrefetchTo::l2}) add({stores, level, choice.lines_ahead, 1});
+    }
+    measure(cell, candidates);
+    if (spent()) return;
+    auto best = least(candidates).choice;
+    const bool reads_nothing =
+        cell.direction == Direction::scatter && best.stores == Stores::streaming && cell.whole_lines;
+    if (!reads_nothing) {
+      candidates.erase(candidates.begin() + 1, candidates.end());
+      candidates.push_back({best});
+      for (const std::int32_t lines : {64, 128, 256, 512}) add({best.stores, best.prefetch_to, lines, 1});
+      if (cell.row_bytes > 1024) add({best.stores, best.prefetch_to, best.lines_ahead, 4});
+      measure(cell, candidates);
+    }
+    take(cell, choice, candidates);
+  }
+
+  void take(const Cell& cell, RowChoice& choice, const std::vector<Candidate>& candidates) {
+    const Candidate& standard = candidates.front();
+    const Candidate& best = least(candidates);
+    const Candidate& chosen = best.best_s < kWorth * standard.best_s ? best : standard;
+    tuning_.choices.push_back({cell.direction, cell.whole_lines ? "whole_lines" : "cut_lines", cell.row_bytes,
+                               standard.choice, chosen.choice, standard.best_s, chosen.best_s});
+    choice = chosen.choice;
+  }
+
+  /// The output from which 512 B rows are better streamed, and read afterwards.
+  void tune_large_from() {
+    if (spent()) return;
+    auto& plan = tuning_.plan;
+    const auto at = kernels::width_class(512);
+    constexpr std::int64_t kMost = std::int64_t{32} << 20;
+    std::int64_t large_from = 2 * kMost;
+    for (std::int64_t bytes = kMost; bytes >= (std::int64_t{1} << 20) && !spent(); bytes /= 2) {
+      Candidate small{plan.gather.small[at]}, large{plan.gather.whole_lines[at]};
+      for (int round = 0; round < 4; ++round) {
+        for (auto* candidate : {&small, &large}) {
+          const double seconds = bench_.seconds(Direction::gather, candidate->choice, 512, bytes);
+          if (round > 0)
+            candidate->best_s = std::min(candidate->best_s, seconds);  // the first warms the output
+        }
+      }
+      if (large.best_s > kWorth * small.best_s) break;
+      large_from = bytes;
+    }
+    plan.gather.large_from = plan.scatter.large_from = large_from;
+  }
+
+  /// The rows from which several threads are faster.
+  void tune_thread_bytes() {
+    if (thread_count() < 2 || spent()) return;
+    const auto& choice = tuning_.plan.gather.small[kernels::width_class(256)];
+    std::int64_t pays_from = std::int64_t{1} << 20;
+    for (std::int64_t bytes = pays_from / 2; bytes >= 64 << 10 && !spent(); bytes /= 2) {
+      Candidate alone{choice}, shared{choice};
+      for (int round = 0; round < 20; ++round) {
+        alone.best_s = std::min(alone.best_s, bench_.seconds_on(1, choice, 256, bytes));
+        shared.best_s = std::min(shared.best_s, bench_.seconds_on(2, choice, 256, bytes));
+      }
+      if (shared.best_s > kWorth * alone.best_s) break;
+      pays_from = bytes;
+    }
+    tuning_.plan.thread_bytes = pays_from;
+  }
+
+  /// The fastest way to copy a block, by its pages.
+  void tune_copies() {
+    if (spent()) return;
+    tuning_.plan.copy_small_pages = fastest_copy(Pages::usual);
+    if (!spent()) tuning_.plan.copy_huge_pages = fastest_copy(Pages::huge);
+  }
+
+  static kernels::CopyWay fastest_copy(Pages pages) {
+    constexpr std::int64_t kBytes = std::int64_t{16} << 20;
+    const Lines from(kBytes, pages), to(kBytes, pages);
+    std::array<std::pair<double, kernels::CopyWay>, 3> ways{
+        {{1e9, kernels::CopyWay::plain}, {1e9, kernels::CopyWay::ahead}, {1e9, kernels::CopyWay::pages}}};
+    for (int round = 0; round < 4; ++round) {
+      for (auto& [least_s, way] : ways) least_s = std::min(least_s, seconds_of_copy(to, from, kBytes, way));
+    }
+    return std::min_element(ways.begin(), ways.end())->second;
+  }
+
+  static double seconds_of_copy(const Lines& to, const Lines& from, std::int64_t bytes,
+                                kernels::CopyWay way) {
+    const std::int64_t lines = bytes / kLineBytes;
+    const auto begin = Clock::now();
+    parallel_for(lines, (lines + thread_count() - 1) / thread_count(),
+                 [&](std::int64_t first, std::int64_t last) {
+                   kernels::stream_lines(to.data() + first * kLineBytes, from.data() + first * kLineBytes,
+                                         last - first, way);
+                 });
+    return seconds_since(begin);
+  }
+
+  Clock::time_point begin_;
+  double seconds_;
+  Bench bench_;
+  Tuning tuning_;
+};
+
+void store(Tuning& tuning) {
+  const auto path = stored_plan_path();
+  if (path.empty()) {
+    tuning.not_stored = "neither XDG_CACHE_HOME nor HOME names a folder";
+    return;
+  }
+  std::error_code error;
+  std::filesystem::create_directories(parent_folder(path), error);
+  if (error) {
+    tuning.not_stored = "the folder in the user's cache cannot be made: " + error.message();
+    return;
+  }
+  try {
+    write_plan(path, tuning.plan);
+    tuning.stored = path;
+  } catch (const FileError& refused) {
+    tuning.not_stored = refused.what();
+  }
+}
+
+}  // namespace
+
+Tuning tune(const TuneOptions& options) {
+  auto tuning = Tuner(options.seconds).done();
+  use_host_plan(tuning.plan, "tuned");
+  if (options.store) store(tuning);
+  return tuning;
+}
+
+}  // namespace speedtorch

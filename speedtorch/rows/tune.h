@@ -1,0 +1,44 @@
+/// Choosing the plan of row movements by a short measurement of this machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "speedtorch/host_plan.h"
+
+namespace speedtorch {
+
+struct TuneOptions {
+  double seconds = 0.5;  ///< to spend at most; what is not measured by then stays as the defaults have it
+  bool store = true;     ///< for later processes of this user on this machine
+};
+
+/// What was measured of rows of one width: the best of the choices and the default one, in the same rounds.
+struct TunedChoice {
+  kernels::Direction direction = kernels::Direction::gather;
+  std::string kind;  ///< "whole_lines" or "cut_lines", as in a plan
+  std::int64_t row_bytes = 0;
+  kernels::RowChoice standard;
+  kernels::RowChoice chosen;
+  double standard_s = 0;  ///< of the movement and of reading what was written, the least of several
+  double chosen_s = 0;
+};
+
+struct Tuning {
+  Plan plan;
+  std::vector<TunedChoice> choices;
+  double seconds = 0;      ///< that it took
+  bool complete = false;   ///< false: the time was spent before all was measured
+  std::string stored;      ///< the file's path; empty where nothing was stored
+  std::string not_stored;  ///< why not
+};
+
+/// Measures on the threads that movements use (threads.h), uses the plan from then on, and stores it for
+/// later processes. The time that counts is that of a movement and of one pass that reads what it wrote:
+/// stores past the cache may not cost the reader what they save the writer. Allocates some 250 MB meanwhile.
+/// Not while rows move on other threads: both would be measured wrong.
+/// @throws MemoryError where that memory cannot be had
+Tuning tune(const TuneOptions& options = {});
+
+}  // namespace speedtorch
