@@ -80,9 +80,11 @@ function(stbench_fuzz_target name)
     set(FUZZ_MALLOC_LIMIT_MB 16)
   endif()
   set(corpus ${PROJECT_SOURCE_DIR}/tests/corpus/${name})
-  list(GET FUZZ_SOURCES 0 target)
+  set(files ${FUZZ_SOURCES})
+  list(FILTER files INCLUDE REGEX "^tests/")  # the libraries have the rest
+  list(TRANSFORM files PREPEND ${PROJECT_SOURCE_DIR}/)
   stbench_test_program(${name}_fuzz_replay LIBRARIES ${FUZZ_LIBRARIES}
-    SOURCES ${PROJECT_SOURCE_DIR}/${target} ${PROJECT_SOURCE_DIR}/tests/replay_corpus.cpp ${FUZZ_OBJECTS})
+    SOURCES ${files} ${PROJECT_SOURCE_DIR}/tests/replay_corpus.cpp ${FUZZ_OBJECTS})
   add_test(NAME ${name}_fuzz.replays_its_corpus COMMAND ${name}_fuzz_replay ${corpus})
   set_tests_properties(${name}_fuzz.replays_its_corpus PROPERTIES LABELS "${FUZZ_LABELS}")
   if(NOT STBENCH_LONG)

@@ -73,7 +73,7 @@ TEST_P(DeviceTables, RefusalsLeaveNoErrorBehind) {
 
 TEST_P(DeviceTables, OfCompressedSparseArraysAreRefused) {
   const auto csr = at::eye(3).to_sparse_csr().requires_grad_(true);
-  EXPECT_THROW((void)Table::from_array(csr, home()), Error);
+  EXPECT_THROW((void)Table::from_array(csr, options()), Error);
   EXPECT_THROW((void)SparseRows(csr, AdamOptions{}), Error);
   EXPECT_THROW((void)ContiguousParameters(std::vector<at::Tensor>{csr}), Error);
 }
@@ -84,7 +84,7 @@ TEST_P(DeviceTables, AGadgetThatGoesBeforeMainEndsLeavesNothingToTheEndOfTheProc
   EXPECT_EXIT(
       {
         static std::optional<DataGadget> gadget;
-        gadget.emplace(DataGadget::from_tensor(at::ones({10, 4}), home(), at::Device("cuda:0")));
+        gadget.emplace(DataGadget::from_tensor(at::ones({10, 4}), options(), at::Device("cuda:0")));
         gadget->prefetch(at::tensor({3, 1}));
         const bool right = gadget->take().sum().item<float>() == 8;
         gadget.reset();
