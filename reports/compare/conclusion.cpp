@@ -77,7 +77,7 @@ Conclusion about_state(const Comparison& comparison) {
       Outcome::inconclusive, 4,
       fmt::format(
           "Inconclusive: the machine's state differs between the sides. {}, and no change of this project "
-          "can move them. Measure both sides again, in turn on one machine (stbench compare --run).",
+          "can move them. Measure both sides again, in turn on one machine.",
           moved)};
 }
 
