@@ -172,7 +172,7 @@ class Judge {
   void judge_by_spread(Judged& row, const Spread& spread, ComparedCase& compared) {
     const double own = row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
     const double factor = standard_errors(spread, own, row, {rows_.size(), rules_.false_alarms}, quantiles_);
-    const double error = error_of(row, spread);
+    const double error = error_of(row, spread), deviation = error / std::sqrt(row.share());
     const double least = std::log1p(rules_.effect), limit = std::max(least, factor * error);
     const double freedom = own > 0 ? std::min(spread.freedom, own) : spread.freedom;
     const double reach = quantiles_.student(1 - kCoverage, freedom) * error;
@@ -185,11 +185,11 @@ class Judge {
     } else if (size + reach <= limit && limit <= tolerable) {
       compared.verdict = Verdict::same;
     } else if (size >= least) {
-      compared.needs_runs = runs_for(spread.deviation * factor, size);
+      compared.needs_runs = runs_for(deviation * factor, size);
     } else if (limit > tolerable) {
-      compared.needs_runs = runs_for(spread.deviation * factor, tolerable);
+      compared.needs_runs = runs_for(deviation * factor, tolerable);
     } else {
-      compared.needs_runs = runs_for(spread.deviation * reach / error, least - size);
+      compared.needs_runs = runs_for(deviation * reach / error, least - size);
     }
   }
 

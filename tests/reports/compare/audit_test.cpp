@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/compare/calibration.h"
 #include "reports/compare/comparison.h"
 #include "reports/compare/conclusion.h"
 #include "tests/reports/synthetic_runs.h"
