@@ -25,7 +25,7 @@ constexpr std::int64_t file_block = std::int64_t{8} << 20;
 constexpr std::int64_t filled_block = std::int64_t{256} << 20;
 /// A check of a whole block reads some 6 GB/s on two cores.
 constexpr std::int64_t small_table_bytes = std::int64_t{1} << 30;
-constexpr std::int64_t piece = 4096;
+constexpr std::int64_t compared_bytes = 4096;
 
 /// data[0] is byte `begin` of the endless fill.
 void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, std::uint64_t seed) {
@@ -111,7 +111,7 @@ void TableStore::checked(const speedtorch::Memory& memory, std::int64_t bytes, c
   auto& block = blocks_.at(key_of(memory));
   if (damage.mismatches > 0) {
     damage_.push_back({std::exchange(block.users, {}), damage});
-  } else if (bytes > block.filled - piece) {
+  } else if (bytes > block.filled - compared_bytes) {
     block.users.clear();
   }
 }
@@ -136,12 +136,13 @@ void TableStore::check(Block& block) {
 
 /// As rows of a page, and the rest.
 harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::int64_t bytes) const {
-  const auto pages = bytes / piece, rest = bytes % piece;
+  const auto pages = bytes / compared_bytes, rest = bytes % compared_bytes;
   harness::Check found;
-  if (pages > 0) found = RowBytes(memory, pages, piece).check_all(seed_, "table in rows of 4096 bytes");
+  if (pages > 0)
+    found = RowBytes(memory, pages, compared_bytes).check_all(seed_, "table in rows of 4096 bytes");
   if (rest > 0 && memory.on_host()) {
-    const bool differs =
-        harness::first_mismatch(memory.data() + pages * piece, pages * piece, rest, seed_) >= 0;
+    const bool differs = harness::first_mismatch(memory.data() + pages * compared_bytes,
+                                                 pages * compared_bytes, rest, seed_) >= 0;
     merge(found, {1, differs ? 1 : 0, differs ? "the end of the table" : ""});
   }
   return found;
@@ -151,8 +152,8 @@ harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::
 /// would read ahead nearly all of the file.
 harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const {
   constexpr std::int64_t most = 100'000, a_part = 10'000;
-  const auto pages = bytes / piece, count = std::min(most, pages);
-  speedtorch::FileRows rows({memory.file_fd(), 0, pages, piece},
+  const auto pages = bytes / compared_bytes, count = std::min(most, pages);
+  speedtorch::FileRows rows({memory.file_fd(), 0, pages, compared_bytes},
                             {.engine = speedtorch::FileEngine::advice, .copy_cached = false});
   harness::Check found;
   for (std::int64_t begin = 0; begin < count; begin += a_part) {
@@ -162,9 +163,9 @@ harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std:
           count == 1 ? 0
                      : static_cast<std::int64_t>(static_cast<double>(k) / static_cast<double>(count - 1) *
                                                  static_cast<double>(pages - 1)));
-    auto read = at::empty({std::ssize(named), piece}, at::kByte);
+    auto read = at::empty({std::ssize(named), compared_bytes}, at::kByte);
     rows.gather(at::tensor(named, at::kLong), read);
-    merge(found, check_rows(read, named, piece, seed_, "table in rows of 4096 bytes"));
+    merge(found, check_rows(read, named, compared_bytes, seed_, "table in rows of 4096 bytes"));
   }
   return found;
 }

@@ -1,15 +1,19 @@
 """For scripts/mutants and scripts/emulated-faults: copies of the sources, in which one fault at a time is planted and built."""
 
 import contextlib
+import math
 import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MOST_PROCESSES = 100  # of one command: a program with a fault may start itself without end
 
 
 def bound(seconds):
@@ -19,17 +23,40 @@ def bound(seconds):
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
+def processes_of(mark):
+    """All that inherited the mark in their environment, whatever has become of their parents."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def kill_all(mark):
+    """Until none is left: what is killed may have started another just now."""
+    while found := processes_of(mark):
+        for one in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        time.sleep(0.01)
+
+
 def run(*command, timeout=None, cpu_seconds=None, environment=None):
-    """The finished process, with its output as text; None if it took longer. Its children end with it."""
+    """The finished process, with its output as text; None if it took longer or started too many processes. Then all of them end."""
+    end = time.monotonic() + (timeout or math.inf)
+    mark = uuid.uuid4().hex
+    marked = {**os.environ, **(environment or {}), "STBENCH_PLANTED_RUN": mark}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env={**os.environ, **(environment or {})}, start_new_session=True,
-                          preexec_fn=(lambda: bound(cpu_seconds)) if cpu_seconds else None) as process:
-        try:
-            process.stdout_text, _ = process.communicate(timeout=timeout)
-            return process
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return None
+                          env=marked, preexec_fn=(lambda: bound(cpu_seconds)) if cpu_seconds else None) as process:
+        while True:
+            try:
+                process.stdout_text, _ = process.communicate(timeout=0.5)
+                return process
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > end or len(processes_of(mark)) > MOST_PROCESSES:
+                    kill_all(mark)
+                    return None
 
 
 def processor_seconds():

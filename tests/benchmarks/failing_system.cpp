@@ -40,6 +40,7 @@ FILE* fopen64(const char* path, const char* mode) { return open_as("fopen64", pa
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                    void* argument) {
   static std::atomic<int> asked = 0;
+  if (fails("exit")) std::exit(1);  // as libgomp does if it cannot start a thread
   if (fails("threads") || fails("thread " + std::to_string(++asked))) return EAGAIN;
   return next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create")(
       thread, attributes, start, argument);

@@ -56,6 +56,11 @@ class FailingSystemTest(ProgramTest):
             if "stbench: a thread cannot be started: Resource temporarily unavailable; use fewer --cores" in done.stderr:
                 break
 
+    def test_a_library_that_ends_the_program_is_no_wrong_result(self):
+        done = self.run_where("exit", *QUICK, "--json", "r.json")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("stbench: a library ended the program; what it says is above\n", done.stderr)
+
     def test_a_file_beyond_the_limit_on_sizes_is_an_error_of_that_file(self):
         limit = (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
         done = subprocess.run(

@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import re
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -24,6 +25,14 @@ mutants = load()
 
 def part(*files):
     return mutants.Part(1, True, (mutants.Group(files, ()),))
+
+
+def runs(pid):
+    """False for one that has ended and that nobody has waited for yet, too."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
 
 
 class MutantsTest(unittest.TestCase):
@@ -47,6 +56,23 @@ class MutantsTest(unittest.TestCase):
         texts = [(ROOT / name).read_text() for name in ("tests/benchmarks/CMakeLists.txt", "cmake/PythonTest.cmake")]
         started = set(re.findall(r"=\$<TARGET_FILE:(\w+)>", "".join(texts)))
         self.assertEqual(started, set(mutants.STARTED))
+
+    def test_a_program_that_starts_itself_without_end_is_ended_with_all_of_them(self):
+        planting = mutants.planting
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder, "again")
+            program.write_text("#!/bin/sh\necho $$ >> \"$0.pids\"\nsleep 0.03\n\"$0\" &\nexec sleep 60\n")
+            program.chmod(0o755)
+            most, planting.MOST_PROCESSES = planting.MOST_PROCESSES, 20
+            self.addCleanup(setattr, planting, "MOST_PROCESSES", most)
+            self.assertIsNone(planting.run(str(program), timeout=60))
+            started = Path(f"{program}.pids").read_text().split()
+            self.assertGreater(len(started), 20)
+            self.assertEqual([pid for pid in started if runs(pid)], [])
+
+    def test_a_command_ends_as_it_ends(self):
+        done = mutants.planting.run("sh", "-c", "echo said; sleep 1; exit 3", timeout=30)
+        self.assertEqual((done.returncode, done.stdout_text), (3, "said\n"))
 
 
 if __name__ == "__main__":
