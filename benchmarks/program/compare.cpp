@@ -20,6 +20,7 @@
 #include "reports/compare/comparable.h"
 #include "reports/compare/comparison_files.h"
 #include "reports/compare/comparison_table.h"
+#include "reports/compare/conclusion.h"
 #include "reports/error.h"
 #include "reports/files/emulated.h"
 #include "reports/files/file.h"
@@ -36,6 +37,11 @@ using Reports = std::vector<Report>;
 
 constexpr int not_comparable = 3;
 
+reports::Paint paint_of(reports::Outcome outcome) {
+  if (outcome == reports::Outcome::no_slowdown) return reports::Paint::good;
+  return outcome == reports::Outcome::inconclusive ? reports::Paint::doubtful : reports::Paint::bad;
+}
+
 /// The files that a comparison writes, claimed before anything is read or measured.
 class Outputs {
  public:
@@ -47,11 +53,13 @@ class Outputs {
         csv_(claim(options.csv)),
         json_(claim(options.json)) {}
 
-  void write(const reports::Comparison& comparison, const ComparisonOptions& options, int status) {
-    const reports::ComparisonView view{options.rules.effect, options.all};
+  void write(const reports::Comparison& comparison, const ComparisonOptions& options,
+             const reports::Conclusion& conclusion) {
+    const reports::ComparisonView view{options.rules.effect, options.all, conclusion.text,
+                                       paint_of(conclusion.outcome)};
     if (markdown_) markdown_->write(comparison_markdown(comparison, view));
     if (csv_) csv_->write(comparison_csv(comparison));
-    if (json_) json_->write(comparison_json(comparison, options.rules, status));
+    if (json_) json_->write(comparison_json(comparison, options.rules, conclusion));
     if (shows_table_)
       reports::write_standard_output(comparison_table(comparison, view, style_for(options.color)));
   }
@@ -127,9 +135,9 @@ int compare_sides(const Side& base, const Side& now, const ComparisonOptions& op
   auto comparison = reports::compare(base.reports, now.reports, options.rules, &spreads);
   if (calibration) comparison.notes.push_back(calibration_note(*calibration));
   note_strangers(base, now, comparison.notes);
-  const int status = exit_status(comparison, options.allow_missing);
-  outputs.write(comparison, options, status);
-  return status;
+  const auto conclusion = reports::conclude(comparison, options.rules, options.allow_missing);
+  outputs.write(comparison, options, conclusion);
+  return conclusion.exit_status;
 }
 
 constexpr int calibrating_processes = 10;

@@ -64,14 +64,23 @@ Reader comparison_flag(bool ComparisonOptions::*field) {
 }
 
 /// "2%" or "0.02".
-void read_effect(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+double share_of(const std::string& given, const OptionSpec& spec) {
   constexpr double percents = 100;
   const bool percent = given.ends_with('%');
-  const auto share = reports::real_from(percent ? given.substr(0, given.size() - 1) : given);
-  options.rules.effect = share.value_or(-1) / (percent ? percents : 1);
-  if (!(options.rules.effect > 0 && options.rules.effect <= 10))
+  const auto number = reports::real_from(percent ? given.substr(0, given.size() - 1) : given);
+  const double share = number.value_or(-1) / (percent ? percents : 1);
+  if (!(share > 0 && share <= 10))
     throw UsageError(
         fmt::format("{} {}: a share above 0, as in 2% or 0.02, would be right", spec.name, given));
+  return share;
+}
+
+void read_effect(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+  options.rules.effect = share_of(given, spec);
+}
+
+void read_must_see(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+  options.rules.must_see = share_of(given, spec);
 }
 
 /// In other columns more is better, or they are no quantities.
@@ -181,6 +190,8 @@ Specs of_comparisons() {
   return {
       {group, of_comparison, "--effect SHARE", "smallest change that counts (2%)",
        for_comparison(read_effect)},
+      {group, of_comparison, "--must-see SHARE", "exit status 4 if a slowdown of that size could go unseen",
+       for_comparison(read_must_see)},
       {group, of_comparison, "--metric NAME", "auto, time, or a column of which less is better (auto)",
        for_comparison(read_metric)},
       {group, of_comparison, "--across LIST", "what may differ: machine, driver, build",

@@ -18,4 +18,10 @@ const Scatter* CalibratedSpreads::find(const Identity& id, const std::string& me
   return found == scatters_.end() ? nullptr : &found->second;
 }
 
+bool CalibratedSpreads::is_quieter_by_time(const Identity& id) const {
+  const Scatter *const time = find(id, "time"), *const ceiling = find(id, "ceiling");
+  return time != nullptr && ceiling != nullptr &&
+         time->squares * ceiling->freedom < ceiling->squares * time->freedom;
+}
+
 }  // namespace stbench::reports

@@ -46,6 +46,9 @@ class CalibratedSpreads {
   [[nodiscard]] bool empty() const { return scatters_.empty(); }
   /// @param metric "time" or "ceiling"; nothing is known of others.
   [[nodiscard]] const Scatter* find(const Identity& id, const std::string& metric) const;
+  /// True if the calibration knows both metrics of the case, and its time varied less than its time over the
+  /// ceiling's.
+  [[nodiscard]] bool is_quieter_by_time(const Identity& id) const;
 
  private:
   std::map<std::string, Scatter> scatters_;

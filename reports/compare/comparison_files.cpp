@@ -35,12 +35,14 @@ std::vector<Cell> cells_of(const ComparedCase& compared, const std::vector<std::
   for (const std::string& axis : axes) cells.emplace_back(axis, cell_of(compared.id.axes, axis));
   cells.emplace_back("verdict", std::string(to_string(compared.verdict)));
   cells.emplace_back("metric", compared.metric);
+  cells.emplace_back("part", std::string(to_string(compared.part)));
   cells.emplace_back("base", real(compared.base));
   cells.emplace_back("new", real(compared.now));
   cells.emplace_back("change", real(compared.change));
   cells.emplace_back("ci_low", real(compared.low));
   cells.emplace_back("ci_high", real(compared.high));
   cells.emplace_back("limit", real(compared.limit));
+  cells.emplace_back("sees", real(compared.sees));
   cells.emplace_back("p", real(compared.p));
   cells.emplace_back("base_runs", static_cast<std::int64_t>(compared.base_runs));
   cells.emplace_back("new_runs", static_cast<std::int64_t>(compared.now_runs));
@@ -85,18 +87,25 @@ std::string comparison_csv(const Comparison& comparison) {
   return text;
 }
 
-std::string comparison_json(const Comparison& comparison, const ComparisonRules& rules, int exit_status) {
+std::string comparison_json(const Comparison& comparison, const ComparisonRules& rules,
+                            const Conclusion& conclusion) {
   Json json = Json::object();
-  json["comparison_schema"] = "1.0";
+  json["comparison_schema"] = "1.1";
   json["effect"] = rules.effect;
   json["metric"] = valid_utf8(rules.metric);
   json["false_alarms"] = rules.false_alarms;
-  json["exit_status"] = exit_status;
+  json["must_see"] = rules.must_see ? Json(*rules.must_see) : Json();
+  json["exit_status"] = conclusion.exit_status;
+  json["conclusion"] = valid_utf8(conclusion.text);
   json["verdicts"] = Json::object();
   for (const Verdict verdict : {Verdict::slower, Verdict::now_wrong, Verdict::missing, Verdict::faster,
                                 Verdict::unresolved, Verdict::same, Verdict::added}) {
     json["verdicts"][std::string(to_string(verdict))] = count(comparison, verdict);
   }
+  json["controls"] = {{"count", comparison.controls.count},
+                      {"change", comparison.controls.change},
+                      {"limit", json_of(real(comparison.controls.limit))},
+                      {"moved", comparison.controls.moved}};
   json["notes"] = comparison.notes;
   json["cases"] = Json::array();
   const std::vector<std::string> axes = axes_of(comparison);

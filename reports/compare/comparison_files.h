@@ -4,12 +4,13 @@
 #include <string>
 
 #include "reports/compare/comparison.h"
+#include "reports/compare/conclusion.h"
 
 namespace stbench::reports {
 
 std::string comparison_csv(const Comparison& comparison);
 
-/// @param exit_status that the program ends with
-std::string comparison_json(const Comparison& comparison, const ComparisonRules& rules, int exit_status);
+std::string comparison_json(const Comparison& comparison, const ComparisonRules& rules,
+                            const Conclusion& conclusion);
 
 }  // namespace stbench::reports

@@ -140,25 +140,34 @@ Paint paint_of(Verdict verdict) {
 
 // ---- parts common to both outputs
 
-/// How much a row must change to be told from none, where that is known.
+/// How much a case must change to be told from none, where that is known.
 std::string limits_text(const Comparison& comparison) {
   std::vector<double> limits;
   for (const ComparedCase& compared : comparison.cases) {
     if (compared.limit) limits.push_back(*compared.limit);
   }
   if (limits.empty()) return {};
-  const auto text = [](double limit) {
-    return limit >= 1 ? fmt::format("{}×", significant(1 + limit, 2)) : fmt::format("{:.1f}%", 100 * limit);
-  };
-  return fmt::format("; the limit of the middle row is {}, of the widest {}", text(median(limits)),
-                     text(*std::max_element(limits.begin(), limits.end())));
+  const double middle = median(limits);
+  return fmt::format("; the middle limit is {}", middle >= 1 ? fmt::format("{}×", significant(1 + middle, 2))
+                                                             : fmt::format("{:.1f}%", 100 * middle));
+}
+
+/// "same within ±17%": the widest limit of the rows that are the same; other verdicts as they are.
+std::string verdict_text(const Comparison& comparison, Verdict verdict) {
+  double widest = 0;
+  for (const ComparedCase& compared : comparison.cases) {
+    if (compared.verdict == verdict) widest = std::max(widest, compared.limit.value_or(0));
+  }
+  return verdict == Verdict::same && widest > 0
+             ? fmt::format("same within ±{}%", significant(100 * widest, 2))
+             : std::string(to_string(verdict));
 }
 
 std::string summary(const Comparison& comparison, const ComparisonView& view) {
   std::vector<std::string> counts;
   for (const Verdict verdict : kOrder) {
     if (const auto rows = count(comparison, verdict); rows > 0 || verdict == Verdict::slower) {
-      counts.push_back(fmt::format("{} {}", rows, to_string(verdict)));
+      counts.push_back(fmt::format("{} {}", rows, verdict_text(comparison, verdict)));
     }
   }
   return fmt::format("{} cases: {} (from {:g}% on{})", comparison.cases.size(), fmt::join(counts, ", "),
@@ -186,7 +195,9 @@ std::vector<std::string> cells(const ComparedCase& compared, const std::string& 
     return {text, value_text(compared, compared.base), value_text(compared, compared.now),
             one_line(compared.note)};
   }
-  return {text,
+  const std::string part =
+      compared.part == Part::subject ? std::string() : fmt::format(" ({})", to_string(compared.part));
+  return {text + part,
           value_text(compared, compared.base),
           value_text(compared, compared.now),
           percent(*compared.change),
@@ -201,21 +212,25 @@ std::string left_out_text(Verdict verdict, std::size_t rows) {
 }
 
 constexpr std::string_view kVerdictLegend =
-    "BASE and NEW are shares of the ceiling where a cell has one, which takes the machine's drift out, else "
-    "times. A "
-    "row is slower or faster from its limit on: the effect asked for, or what runs of the same thing differ "
-    "by "
-    "if that is more.";
+    "BASE and NEW are shares of the ceiling if the case has one, else times. A case is slower or faster from "
+    "its "
+    "limit on: the effect asked for, or what runs of the same thing differ by if that is more. Ceilings and "
+    "controls never count as slower.";
 
 }  // namespace
 
 std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style) {
-  std::string text = painted(summary(comparison, view), Paint::bold, style) + "\n";
+  std::string text;
+  if (!view.conclusion.empty()) {
+    for (const std::string& line : wrapped(one_line(view.conclusion), kScreenWidth, 0))
+      text += painted(line, view.paint, style) + "\n";
+  }
+  text += painted(summary(comparison, view), Paint::bold, style) + "\n";
   for (const Verdict verdict : kOrder) {
     const auto [rows, left_out] = chosen(comparison, verdict, view);
     if (!rows.empty()) {
       const CaseTexts texts = case_texts(rows);
-      text += "\n" + painted(std::string(to_string(verdict)), paint_of(verdict), style) + "\n";
+      text += "\n" + painted(verdict_text(comparison, verdict), paint_of(verdict), style) + "\n";
       if (!texts.common.empty()) text += paragraph(texts.common, 2, Paint::dim, style);
       std::vector<Heading> columns;
       for (const std::string& name : headings())
@@ -265,12 +280,14 @@ std::string markdown_row(std::vector<std::string> cells) {
 }  // namespace
 
 std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view) {
-  std::string text = fmt::format("**{}**\n", markdown_text(summary(comparison, view)));
+  const std::string conclusion =
+      view.conclusion.empty() ? std::string() : fmt::format("**{}**\n\n", markdown_text(view.conclusion));
+  std::string text = conclusion + markdown_text(summary(comparison, view)) + "\n";
   for (const Verdict verdict : kOrder) {
     const auto [rows, left_out] = chosen(comparison, verdict, view);
     if (!rows.empty()) {
       const CaseTexts texts = case_texts(rows);
-      text += fmt::format("\n#### {}\n\n", to_string(verdict));
+      text += fmt::format("\n#### {}\n\n", verdict_text(comparison, verdict));
       if (!texts.common.empty()) text += markdown_text(texts.common) + "\n\n";
       text += markdown_row(headings()) + "|---|--:|--:|--:|--:|--:|--:|\n";
       for (std::size_t i = 0; i < rows.size(); ++i) text += markdown_row(cells(*rows[i], texts.texts[i]));

@@ -9,8 +9,10 @@
 namespace stbench::reports {
 
 struct ComparisonView {
-  double effect = 0.02;  ///< for the summary
-  bool all = false;      ///< the rows that are the same, and all that are unresolved, too
+  double effect = 0.02;       ///< for the summary
+  bool all = false;           ///< the rows that are the same, and all that are unresolved, too
+  std::string conclusion;     ///< stands first
+  Paint paint = Paint::none;  ///< of the conclusion
 };
 
 /// Lines of at most 100 columns: how many of each verdict, the rows by verdict (the worst first), the notes.

@@ -1,8 +1,8 @@
 #include "reports/compare/metric.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "reports/columns.h"
@@ -79,26 +79,34 @@ double sum_of_logs(const JoinedCase& joined) {
   return sum;
 }
 
-using Ceilings = std::map<std::string, const JoinedCase*>;
-
 /// The role is of the method, so any of the records tells it.
-bool of_ceiling(const JoinedCase& joined) {
+Part part_of(const JoinedCase& joined) {
   for (const SideOfOne* side : {&joined.base, &joined.now}) {
     for (const Record* record : *side) {
-      if (record != nullptr) return is_ceiling(*record);
+      if (record == nullptr) continue;
+      if (is_ceiling(*record)) return Part::ceiling;
+      return is_libtorch(*record) && joined.id.placement == "libtorch" ? Part::control : Part::subject;
     }
   }
-  return false;
+  return Part::subject;
+}
+
+using Ceilings = std::map<std::string, const JoinedCase*>;
+
+/// The better reference of two ceilings: another's code before ours, then the faster.
+bool is_better(const JoinedCase& one, const JoinedCase& other) {
+  const bool ours = one.id.method == "stream", others = other.id.method == "stream";
+  return ours == others ? sum_of_logs(one) < sum_of_logs(other) : others;
 }
 
 /// Of each cell that has one in every report.
 Ceilings ceilings_of(const std::vector<JoinedCase>& cases) {
   Ceilings ceilings;
   for (const JoinedCase& joined : cases) {
-    if (!of_ceiling(joined)) continue;
+    if (part_of(joined) != Part::ceiling) continue;
     if (!measured_everywhere(joined.base) || !measured_everywhere(joined.now)) continue;
     const JoinedCase*& ceiling = ceilings[cell_key(joined.id)];
-    if (ceiling == nullptr || sum_of_logs(joined) < sum_of_logs(*ceiling)) ceiling = &joined;
+    if (ceiling == nullptr || is_better(joined, *ceiling)) ceiling = &joined;
   }
   return ceilings;
 }
@@ -154,18 +162,26 @@ bool follows_from_others(const JoinedCase& joined) {
          std::none_of(now.begin(), now.end(), timed);
 }
 
-std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric) {
+std::string_view to_string(Part part) {
+  constexpr std::array<std::string_view, 3> kNames = {"subject", "ceiling", "control"};
+  return kNames.at(static_cast<std::size_t>(part));
+}
+
+std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric,
+                                         const ByTime& by_time) {
   const bool samples = have_samples(cases);
   const Ceilings ceilings = metric == "auto" ? ceilings_of(cases) : Ceilings{};
   std::vector<MeasuredCase> all;
   for (const JoinedCase& joined : cases) {
+    const Part part = part_of(joined);
     if (metric != "auto" && metric != "time") {
-      all.push_back({metric, column_values(joined.base, metric), column_values(joined.now, metric)});
+      all.push_back({part, metric, column_values(joined.base, metric), column_values(joined.now, metric)});
       continue;
     }
-    const auto found = of_ceiling(joined) ? ceilings.end() : ceilings.find(cell_key(joined.id));
+    const bool relative = part == Part::subject && !(by_time && by_time(joined.id));
+    const auto found = relative ? ceilings.find(cell_key(joined.id)) : ceilings.end();
     const JoinedCase* const ceiling = found == ceilings.end() ? nullptr : found->second;
-    all.push_back({ceiling == nullptr ? "time" : "ceiling",
+    all.push_back({part, ceiling == nullptr ? "time" : "ceiling",
                    times(joined.base, ceiling == nullptr ? nullptr : &ceiling->base, samples),
                    times(joined.now, ceiling == nullptr ? nullptr : &ceiling->now, samples)});
   }

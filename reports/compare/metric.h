@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/files/case_join.h"
@@ -18,21 +20,40 @@ struct Measured {
   std::optional<Interval> interval;  ///< 95 % of the value, where the report says
 };
 
+/// What a row is in a comparison.
+enum class Part {
+  subject,  ///< what the comparison is about; only these rows gate
+  ceiling,  ///< the contiguous copies
+  control,  ///< LibTorch's methods on LibTorch's own tensors: no change of this project moves them
+};
+
+/// "subject", "ceiling", "control".
+std::string_view to_string(Part part);
+
 /// The metric of one case: which one, and of each side a value a process that has numbers.
 struct MeasuredCase {
+  Part part = Part::subject;
   std::string metric;  ///< "ceiling": time over the ceiling's; "time"; or the name of a column
   std::vector<Measured> base, now;
 };
 
-/// @param metric "auto" (relative to the ceiling where the cell has one in every report, but the ceilings
-///   themselves, else time), "time", or a column of numbers of which less is better.
-/// @returns one an element of `cases`, in their order. A case whose metric a side does not have is empty on
-///   that side.
+/// Whether a case that has a ceiling is compared by its time all the same.
+using ByTime = std::function<bool(const Identity& id)>;
+
+/// @param metric "auto" (for subjects whose cell has a ceiling in every report, the time over the ceiling's;
+/// else
+///   the time), "time", or a column of numbers of which less is better.
+/// @param by_time of the metric "auto"; empty for none
+/// @returns one element per element of `cases`, in their order. A case whose metric a side does not have is
+/// empty
+///   on that side.
 ///
-/// The ceiling of a cell is the same method in all reports, the one that is fastest over all. Rounds are
-/// paired where both were measured in the same ones. Where one report has no samples (CSV), those of the
-/// others are not looked at: a median of ratios and a ratio of medians are not the same.
-std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric);
+/// The ceiling of a cell is the same method in all reports: the fastest over all, and `stream`, which is this
+/// project's own code, only if there is no other. A regression of `stream` would hide one of the kernels.
+/// Rounds are paired where both were measured in the same ones. If one report has no samples (CSV), those of
+/// the others are not used: a median of ratios and a ratio of medians are not the same.
+std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric,
+                                         const ByTime& by_time = {});
 
 /// True where every measured row of the cases has its samples.
 bool have_samples(const std::vector<JoinedCase>& cases);

@@ -30,7 +30,7 @@ void check_differences(const Report& base, const Report& now) {
 void check_judgement(const std::vector<Report>& base, const std::vector<Report>& now,
                      const CalibratedSpreads* spreads) {
   const auto comparison = compare(base, now, {}, spreads);
-  const auto status = exit_status(comparison, false);
+  const auto status = conclude(comparison, {}, false).exit_status;
   require((status == 2) == (count(comparison, Verdict::now_wrong) > 0), "2 says that a result is wrong");
   require(status != 0 || count(comparison, Verdict::slower) == 0, "0 says that nothing is slower");
 }

@@ -1,0 +1,160 @@
+/// How often a comparison raises a false alarm, how often it finds a planted slowdown, and whether it is ever
+/// green although it could not have seen one: pairs of synthetic sides by the noise of the machine and by
+/// design. Prints the tables of docs/compare.md (scripts/audit-compare writes them there).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "reports/compare/calibration.h"
+#include "reports/compare/comparison.h"
+#include "reports/compare/conclusion.h"
+#include "tests/reports/synthetic_runs.h"
+
+namespace stbench::reports {
+namespace {
+
+#ifdef STBENCH_LONG
+constexpr int kPairs = 1000, kPowerPairs = 200;
+#else
+constexpr int kPairs = 150, kPowerPairs = 20;
+#endif
+constexpr int kPlantedEvery = 4;  // cells
+constexpr double kMustSee = 0.1;
+
+struct Noise {
+  const char* name;
+  SyntheticMachine machine;
+  double state = 0;  ///< of the machine, on the side NEW
+};
+
+std::vector<Noise> noises() {
+  SyntheticMachine quiet;
+  quiet.drift = 0.01, quiet.of_cell = 0.005, quiet.of_row = 0.004, quiet.noise = 0.015;
+  SyntheticMachine vm;
+  SyntheticMachine two_modes = quiet;
+  two_modes.two_modes = 0.15;
+  SyntheticMachine drifting = quiet;
+  drifting.wander = 0.06;
+  SyntheticMachine tails = vm;
+  tails.tail_freedom = 3;
+  std::vector<Noise> all = {{"quiet", quiet},
+                            {"virtual machine", vm},
+                            {"two modes", two_modes},
+                            {"drift", drifting},
+                            {"heavy tails", tails},
+                            {"state shift, quiet", quiet, 0.2},
+                            {"state shift, virtual machine", vm, 0.4}};
+  for (Noise& noise : all) noise.machine.controls = true;
+  return all;
+}
+
+struct Design {
+  const char* name;
+  int processes;
+  int calibrated;  ///< processes of the calibration, 0 without
+  bool interleaved;
+};
+
+constexpr Design kDesigns[] = {{"1 × 1", 1, 0, false},
+                               {"1 × 1, calibrated by 10", 1, 10, false},
+                               {"5 × 5", 5, 0, false},
+                               {"5 × 5, interleaved", 5, 0, true}};
+
+struct Audited {
+  Noise noise;
+  Design design;
+};
+
+void PrintTo(const Audited& audited, std::ostream* stream) {
+  *stream << audited.noise.name << ", " << audited.design.name;
+}
+
+bool planted(const ComparedCase& compared) {
+  return compared.id.method == "speedtorch" && (compared.id.dim / 64 - 1) % kPlantedEvery == 0;
+}
+
+/// One comparison, the rows of every fourth cell's speedtorch so much slower in NEW.
+Comparison one(const Audited& audited, int pair, double slower, double state) {
+  const auto& [noise, design] = audited;
+  const auto seed = static_cast<std::uint64_t>(pair) * 3 +
+                    static_cast<std::uint64_t>(design.processes) * 100'000 +
+                    static_cast<std::uint64_t>(design.calibrated) * 7'000'000;
+  CalibratedSpreads spreads;
+  if (design.calibrated > 0) {
+    const auto known = synthetic_sides(noise.machine, seed + 2, design.calibrated / 2, true);
+    std::vector<Report> all = known.base;
+    all.insert(all.end(), known.now.begin(), known.now.end());
+    spreads = CalibratedSpreads(spreads_of(all));
+  }
+  const auto sides = synthetic_sides(noise.machine, seed, design.processes, design.interleaved, state,
+                                     [&](int cell) { return cell % kPlantedEvery == 0 ? slower : 1.0; });
+  return compare(sides.base, sides.now, {.must_see = kMustSee}, &spreads);
+}
+
+struct Power {
+  double found = 0;  ///< share of the planted rows that are called slower
+  double green = 0;  ///< share of the comparisons that end with exit status 0
+};
+
+Power power(const Audited& audited, double slower) {
+  int rows = 0, found = 0, green = 0;
+  for (int pair = 0; pair < kPowerPairs; ++pair) {
+    const Comparison comparison = one(audited, kPairs + pair, slower, 0);
+    green += conclude(comparison, {.must_see = kMustSee}, false).exit_status == 0 ? 1 : 0;
+    for (const ComparedCase& compared : comparison.cases) {
+      if (!planted(compared)) continue;
+      ++rows;
+      found += compared.verdict == Verdict::slower ? 1 : 0;
+    }
+  }
+  return {static_cast<double>(found) / rows, static_cast<double>(green) / kPowerPairs};
+}
+
+class CompareAudit : public testing::TestWithParam<Audited> {};
+
+TEST_P(CompareAudit, RaisesFewFalseAlarmsAndIsNeverGreenWhenBlind) {
+  const Audited& audited = GetParam();
+  int alarmed = 0, moved = 0, green = 0;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const Comparison comparison = one(audited, pair, 1, audited.noise.state);
+    const Conclusion conclusion = conclude(comparison, {.must_see = kMustSee}, false);
+    alarmed += conclusion.outcome == Outcome::slower || count(comparison, Verdict::faster) > 0 ? 1 : 0;
+    moved += state_differs(comparison) ? 1 : 0;
+    green += conclusion.exit_status == 0 ? 1 : 0;
+  }
+  std::printf("| %s | %s | %.1f %% | %.1f %% | %.0f %% |", audited.noise.name, audited.design.name,
+              100.0 * alarmed / kPairs, 100.0 * moved / kPairs, 100.0 * green / kPairs);
+  for (const double slower : {1.02, 1.05, 1.1, 1.3}) {
+    const Power at = power(audited, slower);
+    std::printf(" %.0f %% |", 100 * at.found);
+    if (slower == 1 + kMustSee && at.found < 0.8) {
+      EXPECT_EQ(at.green, 0) << "green beside a slowdown";
+      EXPECT_EQ(green, 0) << "green although blind";
+    }
+  }
+  std::printf("\n");
+  if (audited.noise.state == 0) {
+    EXPECT_LE(alarmed, kPairs / 100 + (kPairs < 1000 ? 1 : 0));
+  } else if (audited.design.processes > 1) {
+    EXPECT_GE(moved, kPairs * 95 / 100);
+  }
+}
+
+std::vector<Audited> all_audited() {
+  std::vector<Audited> all;
+  for (const Noise& noise : noises()) {
+    for (const Design& design : kDesigns) all.push_back({noise, design});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(NoisesAndDesigns, CompareAudit, testing::ValuesIn(all_audited()),
+                         [](const auto& audited) { return "Pair" + std::to_string(audited.index); });
+
+}  // namespace
+}  // namespace stbench::reports
