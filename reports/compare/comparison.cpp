@@ -95,12 +95,6 @@ void note_power(const std::vector<Judged>& rows, bool samples, bool calibrated,
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
-  constexpr std::array<std::string_view, 7> kNames = {"slower",     "now-wrong", "missing", "faster",
-                                                      "unresolved", "same",      "new"};
-  return kNames.at(static_cast<std::size_t>(verdict));
-}
-
 namespace {
 
 /// The cases with a verdict by status alone, and those to judge; the rest is counted.
@@ -212,26 +206,6 @@ Comparison compare(std::span<const Report> base, std::span<const Report> now, co
   note_power(rows, !timed || have_samples(joined), calibration != nullptr && !calibration->empty(),
              comparison.notes);
   return comparison;
-}
-
-std::size_t count(const Comparison& comparison, Verdict verdict) {
-  return static_cast<std::size_t>(
-      std::count_if(comparison.cases.begin(), comparison.cases.end(),
-                    [&](const ComparedCase& compared) { return compared.verdict == verdict; }));
-}
-
-bool is_judged_subject(const ComparedCase& compared) {
-  return compared.part == Part::subject && compared.change.has_value();
-}
-
-bool state_differs(const Comparison& comparison) {
-  return comparison.controls.moved ||
-         std::any_of(comparison.cases.begin(), comparison.cases.end(), is_moved_control);
-}
-
-bool is_moved_control(const ComparedCase& compared) {
-  return compared.part == Part::control &&
-         (compared.verdict == Verdict::slower || compared.verdict == Verdict::faster);
 }
 
 }  // namespace stbench::reports

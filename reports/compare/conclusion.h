@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reports/compare/comparison.h"
+#include "reports/compare/compared_case.h"
 
 namespace stbench::reports {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reports/compare/comparison.h"
+#include "reports/compare/compared_case.h"
 #include "reports/compare/metric.h"
 #include "reports/statistics/ranks.h"
 #include "reports/statistics/spread.h"
