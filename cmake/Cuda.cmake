@@ -2,7 +2,7 @@
 # built; this needs no driver.
 #
 # STBENCH_CUDA_ARCH chooses the code. `native` is machine code for this machine's GPUs, and PTX of 7.5 and 9.0, from which
-# the driver makes code for any other GPU (five files: 51 CPU seconds without a GPU). `default` adds machine code for all
+# the driver makes code for any other GPU (43 CPU seconds without a GPU). `default` adds machine code for all
 # supported GPUs, Turing to Blackwell (143 s), for packages. CMAKE_CUDA_ARCHITECTURES overrides both.
 # A named compiler (CMAKE_CUDA_COMPILER, CUDACXX) must work; without a name it may be absent.
 

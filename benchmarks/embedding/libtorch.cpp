@@ -41,18 +41,18 @@ class LibtorchTraining : public EmbeddingStepper {
   std::optional<LibtorchOptimizer> optimizer_;
 };
 
-const std::string& optimizer_of(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
+const std::string& optimizer_name(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
 
 std::string dense_refusal(const reports::Identity& id) {
   const auto& text = text_in_use().refusal;
-  return text.empty() ? libtorch_lacks(optimizer_of(id)) : text;
+  return text.empty() ? libtorch_lacks(optimizer_name(id)) : text;
 }
 
 std::string sparse_refusal(const reports::Identity& id) {
   const auto& text = text_in_use().refusal;
-  const bool takes = optimizer_of(id) == "SGD" || optimizer_of(id) == "Adagrad";
+  const bool takes = optimizer_name(id) == "SGD" || optimizer_name(id) == "Adagrad";
   return text.empty() && !takes
-             ? fmt::format("LibTorch has no {} for sparse gradients in C++", optimizer_of(id))
+             ? fmt::format("LibTorch has no {} for sparse gradients in C++", optimizer_name(id))
              : text;
 }
 

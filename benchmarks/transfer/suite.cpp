@@ -114,7 +114,7 @@ std::vector<AxisInfo> describe() {
           {"workload", "one of those below, instead of axes", "none"}};
 }
 
-std::vector<MethodInfo> method_list() {
+std::vector<MethodInfo> all_methods() {
   std::vector<MethodInfo> list;
   for (const auto& method : methods())
     list.push_back(
@@ -141,7 +141,7 @@ const RegisterSuite registration{{
     .summary = "rows of a table into a LibTorch tensor and back",
     .axes = transfer_axes::further(),
     .describe = describe,
-    .methods = method_list,
+    .methods = all_methods,
     .directions = transfer_axes::directions(),
     .presets = preset_list(),
     .tables = {reports::movement_tables},

@@ -30,7 +30,7 @@ constexpr std::uint64_t kEndBytes = 22, kEnd64LocatorBytes = 20, kEnd64Bytes = 5
 constexpr std::uint64_t kLongestComment = 0xFFFF;
 constexpr std::uint32_t kIn64Bits = 0xFFFFFFFF;  ///< means that the number is in the entry's extra field
 constexpr std::uint16_t kExtra64 = 1, kStored = 0, kDeflated = 8;
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+constexpr std::uint64_t kReadBytes = 1 << 20;
 
 using Bytes = std::string_view;
 
@@ -185,7 +185,7 @@ class Archive {
   /// Calls `take(piece)` for all bytes of the entry as stored in the file.
   template <class Take>
   void each_piece(const Entry& entry, std::uint64_t begin, Take take) const {
-    std::vector<char> piece(std::min(kPieceBytes, entry.packed));
+    std::vector<char> piece(std::min(kReadBytes, entry.packed));
     for (std::uint64_t done = 0; done < entry.packed; done += piece.size()) {
       const auto count = std::min<std::uint64_t>(piece.size(), entry.packed - done);
       read(begin + done, piece.data(), count);
