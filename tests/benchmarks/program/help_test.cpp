@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <sstream>
 
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/suite/suite.h"
@@ -36,8 +37,16 @@ TEST(Help, HasOnlyTextsOfOptionsThatThereAre) {
   EXPECT_GT(texts, 15U);
 }
 
+/// Words with one space between them, wherever lines end.
+std::string unwrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string all;
+  for (std::string word; words >> word;) all += word + " ";
+  return all;
+}
+
 TEST(Help, NamesEveryOptionSuiteAndPreset) {
-  const auto text = long_help_text();
+  const auto text = unwrapped(long_help_text());
   for (const auto& spec : option_table()) EXPECT_THAT(text, testing::HasSubstr(spec.name));
   for (const auto& suite : suites()) {
     EXPECT_THAT(text, testing::HasSubstr(suite.name + ": " + suite.summary.substr(0, 12)));
