@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <sstream>
 
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/suite/suite.h"

@@ -43,7 +43,8 @@ class BlindGroup final : public TimedGroup {
 const RegisterSuite blind{{.name = "blind",
                            .summary = "its verifier does not look",
                            .axes = {},
-                           .describe = [] { return std::vector<AxisInfo>{}; },
+                           .describe = [] { return std::vector<AxisInfo>{{"device", "cpu", "cpu"}}; },
+                           .methods = [] { return std::vector<MethodInfo>{}; },
                            .plan =
                                [](const Options&, const harness::Machine&) {
                                  Plan plan;
