@@ -8,6 +8,7 @@
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/tables/table_store.h"
+#include "benchmarks/transfer/case_identity.h"
 #include "harness/distribution.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/system/pages.h"

@@ -1,4 +1,5 @@
 #include "benchmarks/optimizer/fixture.h"
+#include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/method.h"
 
 namespace stbench {

@@ -10,6 +10,7 @@
 
 #include "benchmarks/suite/plainly.h"
 #include "benchmarks/transfer/caller_threads.h"
+#include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/case_runner.h"
 #include "benchmarks/transfer/fixture.h"
 #include "benchmarks/transfer/method.h"

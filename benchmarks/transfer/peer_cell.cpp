@@ -11,6 +11,7 @@
 
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/suite/plain_words.h"
+#include "benchmarks/transfer/case_identity.h"
 #include "speedtorch/memory/shared_memory.h"
 
 namespace stbench {

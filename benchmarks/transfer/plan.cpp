@@ -13,6 +13,7 @@
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/transfer/axes.h"
+#include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/fit.h"
 #include "benchmarks/transfer/method.h"
 #include "harness/errors.h"

@@ -1,5 +1,5 @@
 /// One case of the transfer suite, as its planner, methods and fixtures see it. Strings are for the command
-/// line and for reports: identity_of() writes them, transfer_case() reads them.
+/// line and for reports (case_identity.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -61,15 +61,6 @@ bool rows_move_on_the_model_device(const TransferCase& one);
 bool rows_move_on_a_gpu(const TransferCase& one);
 /// A GPU reads and writes rows of pinned memory, over the link.
 bool rows_cross_the_link(const TransferCase& one);
-
-/// The direction of a name. @throws std::out_of_range for a name that the command line would refuse
-Direction direction_of(const std::string& name);
-
-/// The case as reports have it.
-reports::Identity identity_of(const TransferCase& one);
-/// The case of a report's words; axes that are missing are at their defaults. No method is that of a cell.
-/// @throws std::out_of_range, UsageError for words that the command line would refuse
-TransferCase transfer_case(const reports::Identity& id);
 
 /// True if operations of the case's direction exist: bidirectional ones are over the link to a GPU only.
 bool direction_supported(const TransferCase& one);

@@ -28,6 +28,13 @@ struct Rows {
 /// The side whose rows the index selects: the one that is read (gather) or the one that is written (scatter).
 enum class Direction { gather, scatter };
 
+/// How a contiguous block is copied past the cache. Which is the fastest differs by processor and page size.
+enum class CopyWay {
+  plain,  ///< line after line
+  ahead,  ///< likewise, with lines further on prefetched into the second-level cache
+  pages,  ///< a line of each of four pages in turn
+};
+
 /// Checks that `count` rows can move: both sides have rows of one width, `out` (`values`) has exactly `count`
 /// of them, and rows to write do not overlap. Rows may have no bytes; then only the indices count.
 /// @throws ShapeError naming both sides

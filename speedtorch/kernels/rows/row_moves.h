@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "speedtorch/kernels/row_view.h"
-#include "speedtorch/kernels/rows/rows.h"
 
 namespace speedtorch::kernels {
 

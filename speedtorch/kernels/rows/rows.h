@@ -42,13 +42,6 @@ template <class Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
                    ParallelFor parallel_for);
 
-/// How a contiguous block is copied past the cache. Which is the fastest differs by processor and page size.
-enum class CopyWay {
-  plain,  ///< line after line
-  ahead,  ///< likewise, with lines further on prefetched into the second-level cache
-  pages,  ///< a line of each of four pages in turn
-};
-
 /// Copies `bytes` from one contiguous block to another, past the cache (non-temporal stores) where the block
 /// is too large to stay in it. The fastest way is the ceiling of any row movement of the same payload.
 /// @throws ShapeError where `bytes` is negative.

@@ -8,6 +8,7 @@
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/case.h"
+#include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/fit.h"
 #include "benchmarks/transfer/method.h"
 #include "benchmarks/transfer/plan.h"
