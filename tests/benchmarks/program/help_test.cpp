@@ -36,11 +36,19 @@ TEST(Help, HasOnlyTextsOfOptionsThatThereAre) {
   EXPECT_GT(texts, 15U);
 }
 
+/// The text with a blank for each line break and the indent after it.
+std::string on_one_line(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += word + " ";
+  return line;
+}
+
 TEST(Help, NamesEveryOptionSuiteAndPreset) {
-  const auto text = long_help_text();
+  const auto text = on_one_line(long_help_text());
   for (const auto& spec : option_table()) EXPECT_THAT(text, testing::HasSubstr(spec.name));
   for (const auto& suite : suites()) {
-    EXPECT_THAT(text, testing::HasSubstr(suite.name + ": " + suite.summary.substr(0, 12)));
+    EXPECT_THAT(text, testing::HasSubstr(suite.name + ": " + suite.summary));
     for (const auto& preset : suite.presets) EXPECT_THAT(text, testing::HasSubstr(preset.name));
   }
 }
