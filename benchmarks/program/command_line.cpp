@@ -90,6 +90,7 @@ void add(CLI::App& app, const OptionSpec& spec, Options& options, Given& given) 
   };
   app.add_option(spec.name, CLI::callback_t(read))
       ->expected(1)
+      ->type_name("value")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

@@ -3,27 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 
 #include "reports/error.h"
 #include "speedtorch/error.h"
 #include "speedtorch/plan_text.h"
-#include "speedtorch/rows/tune.h"
 
 namespace stbench {
 namespace {
 
 constexpr const char* plan_variable = "SPEEDTORCH_PLAN";
-
-bool moves_rows_on_the_host(const Options& options) {
-  constexpr std::array<std::string_view, 3> suites{"transfer", "embedding", "optimizer"};
-  return std::ranges::any_of(options.suites, [&](const std::string& name) {
-    return std::find(suites.begin(), suites.end(), name) != suites.end();
-  });
-}
 
 bool environment_names_a_plan() {
   const char* named = std::getenv(plan_variable);
@@ -31,15 +21,6 @@ bool environment_names_a_plan() {
 }
 
 }  // namespace
-
-std::string prepare_row_plan(const Options& options) {
-  if (!moves_rows_on_the_host(options) || environment_names_a_plan()) return {};
-  if (speedtorch::host_plan().origin == "stored") return {};
-  const auto tuning = speedtorch::tune();
-  if (!tuning.stored.empty()) return {};
-  return "the plan of row movements was tuned for this run only, as it cannot be stored: " +
-         tuning.not_stored;
-}
 
 nlohmann::ordered_json row_plan_environment() {
   const auto host = speedtorch::host_plan();

@@ -6,16 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/suite/options.h"
 #include "reports/record.h"
 #include "speedtorch/host_plan.h"
 
 namespace stbench {
-
-/// Before anything is sampled: where the environment names no plan and none is stored for this machine, tunes
-/// once and stores it. Only for runs whose suites move rows on the host.
-/// @returns a warning for the report, or an empty text
-std::string prepare_row_plan(const Options& options);
 
 /// The plan in use, for a report's environment: where it is from, and its entries.
 nlohmann::ordered_json row_plan_environment();

@@ -140,8 +140,6 @@ class Run {
   int execute() {
     harness::require_threads(threads_of(options_, machine_));
     if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
-    if (const auto warning = prepare_row_plan(options_); !warning.empty())
-      report_.warnings.push_back(warning);
     report_.environment["row_plan"] = row_plan_environment();
     const harness::InterruptGuard interrupts;
     sink_.progress(report_);

@@ -92,6 +92,7 @@ MISTAKES = [
     ([*BASE, "--row-bytes", "4", "--dtype", "int8"], ["--row-bytes", "--dtype"]),
     ([*BASE, "--rows", "100", "--batch", "500"], ["--batch", "500", "100", "uniform"]),
     ([*BASE, "--rows", "3G", "--dim", "1", "--index-dtype", "int32"], ["int32", "3000000000", "int64"]),
+    ([*BASE, "--rows"], ["--rows: 1 required value missing"]),
     ([*BASE, "--csv", "-", "--json", "-"], ["--csv -", "--json -", "stdout"]),
     ([*BASE, "--csv", "r", "--json", "./r"], ["--csv 'r' and --json './r'", "one file"]),
     ([*BASE, "--benchmark_repetitions=3"], ["--benchmark_repetitions", "--benchmark_filter"]),

@@ -34,12 +34,9 @@ class TuneTest(ProgramTest):
         self.assertEqual(len(self.stored()), 1)
         self.assertEqual(self.row_plan(**self.own_cache)["origin"], "stored")
 
-    def test_the_first_run_tunes_and_the_second_takes_its_plan(self):
-        first = self.row_plan(**self.own_cache)
-        self.assertEqual(first["origin"], "tuned")
-        second = self.row_plan(**self.own_cache)
-        self.assertEqual(second["origin"], "stored")
-        self.assertEqual(first["plan"], second["plan"])
+    def test_a_run_measures_no_plan(self):
+        self.assertEqual(self.row_plan(**self.own_cache)["origin"], "defaults")
+        self.assertEqual(self.stored(), [])
 
     def test_the_environment_names_the_defaults_or_a_file(self):
         fixed = self.row_plan(**{**self.own_cache, "SPEEDTORCH_PLAN": "fixed"})
