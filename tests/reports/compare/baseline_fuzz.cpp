@@ -6,6 +6,7 @@
 #include "reports/compare/baselines.h"
 #include "reports/compare/calibration.h"
 #include "reports/compare/comparable.h"
+#include "reports/compare/conclusion.h"
 #include "tests/reports/reader_fuzz.h"
 
 namespace stbench::reports {
