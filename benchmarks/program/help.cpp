@@ -105,7 +105,8 @@ std::string lines_of_group(OptionGroup group, bool everything) {
       lines.emplace_back(spec);
     }
   }
-  std::string text = fmt::format("\n{}:\n", title_of(group));
+  const bool headed = everything || group != OptionGroup::program;
+  std::string text = headed ? fmt::format("\n{}:\n", title_of(group)) : "";
   for (const auto& line : lines) {
     const auto head = fmt::format("  {:<27} ", line.options);
     const auto brief = reports::wrapped(line.brief, reports::kScreenWidth - text_column, 0);

@@ -111,12 +111,18 @@ Names suite_names() {
 
 std::string listed(const Names& all) { return fmt::format("{}", fmt::join(all, ", ")); }
 
+/// With the default in brackets.
+std::string presets_in_brief() {
+  auto all = preset_names();
+  std::ranges::replace(all, Options{}.preset, fmt::format("[{}]", Options{}.preset));
+  return listed(all);
+}
+
 Specs of_plan() {
   using enum OptionGroup;
   return {
       {what, 0, "--suite LIST", listed(suite_names()), names(&Options::suites), suite_names},
-      {what, 0, "--preset NAME", listed(preset_names()) + " (standard)", one_of_values(&Options::preset),
-       preset_names},
+      {what, 0, "--preset NAME", presets_in_brief(), one_of_values(&Options::preset), preset_names},
       {what, 0, "--case 'SENTENCE'", "one case, as reports name it, and what it is compared with",
        text(&Options::case_id)},
       {what, chooses_cases, "--filter REGEX", "only cases whose sentence matches", read_filter},

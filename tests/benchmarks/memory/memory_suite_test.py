@@ -114,7 +114,7 @@ class MemorySuiteTest(ProgramTest):
     def test_reports_say_the_same_and_show_prints_what_the_run_printed(self):
         report, rows, done = self.measure(*SMALL, "--placement", "pageable,mapped,pinned")
         self.assertEqual(report["axes"], ["touched"])
-        self.assertEqual(list(rows[0]), [*COLUMNS, "touched", *MEMORY])
+        self.assertEqual(list(rows[0]), [*COLUMNS, "touched", "role", *MEMORY])
         for case, row in zip(report["cases"], rows):
             for name in rows[0]:
                 expected = "" if case[name] is None else case[name]
