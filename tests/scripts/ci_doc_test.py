@@ -41,7 +41,7 @@ class CiPageTest(unittest.TestCase):
     def test_the_shell_version_runs(self):
         done = self.run_shell(snippet("sh"))
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
-        self.assertRegex(done.stdout, "no slowdown of 10 %|^inconclusive" if done.returncode == 0 else "slower, or a case was lost")
+        self.assertRegex(done.stdout, r"(?m)no slowdown of 10 %|^inconclusive" if done.returncode == 0 else "slower, or a case was lost")
         comparison = (self.folder / "comparison.md").read_text(encoding="utf-8")
         self.assertRegex(comparison, r"^\*\*(No slowdown|Inconclusive|Slower|Missing)[^\n]*\*\*\n\n\d+ cases: ")
 
