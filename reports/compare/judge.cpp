@@ -125,6 +125,7 @@ class Judge {
       most_freedom_ = std::max(most_freedom_, row.scatter.freedom);
     }
     prior_ = spread_prior(scatters);
+    fewest_samples_ = fewest_samples(rows.size(), rules.false_alarms);
   }
 
   void judge_all() {
@@ -216,17 +217,15 @@ class Judge {
     return std::expm1(std::max(by_spread, (of_level + kPowerQuantile) * error));
   }
 
-  bool too_few_samples(const Judged& row) {
+  [[nodiscard]] bool too_few_samples(const Judged& row) const {
     const auto& base = row.measured->base.front().samples;
     const auto& now = row.measured->now.front().samples;
     if (base.empty() || now.empty()) return false;
-    return static_cast<std::int64_t>(std::min(base.size(), now.size())) <
-           fewest_samples(rows_.size(), rules_.false_alarms);
+    return static_cast<std::int64_t>(std::min(base.size(), now.size())) < fewest_samples_;
   }
 
   void say_how_many_samples(const Judged& row, ComparedCase& compared) {
-    if (!row.several() && too_few_samples(row))
-      compared.needs_samples = fewest_samples(rows_.size(), rules_.false_alarms);
+    if (!row.several() && too_few_samples(row)) compared.needs_samples = fewest_samples_;
   }
 
   static void set_interval(ComparedCase& compared, Interval interval) {
@@ -241,6 +240,7 @@ class Judge {
   Quantiles quantiles_;
   SpreadPrior prior_;
   double most_freedom_ = 0;
+  std::int64_t fewest_samples_ = 0;  ///< of a single run, before which no rank test can tell
 };
 
 }  // namespace
