@@ -176,7 +176,7 @@ void check_preset(const Options& options) {
   }
 }
 
-/// What no suite asked for takes would be ignored.
+/// Refuses options that none of the chosen suites takes; they would be ignored.
 void check_suites_take(const Given& given, const Options& options) {
   for (const auto* spec : given) {
     if (spec->has(option_rule::of_suites)) check_taken(*spec, options.suites);
@@ -234,7 +234,7 @@ std::string taken_command(Names& words) {
   return command;
 }
 
-/// What a run, list or calibrate was asked for.
+/// The options of a run, list or calibrate.
 Command common_command(const std::string& command, Options options, const Given& given) {
   if (is_given(given, "--help")) return PrintCommand{long_help_text()};
   if (is_given(given, "-h")) return PrintCommand{short_help_text()};

@@ -48,7 +48,7 @@ std::string_view section(const std::string& key) {
   return end == std::string_view::npos ? text : text.substr(0, end + 1);
 }
 
-/// What the suites add to the text of an option.
+/// Text that the suites add to an option's.
 std::string text_of_suites(const std::string& option) {
   std::string text;
   for (const auto& suite : suites()) {

@@ -218,7 +218,7 @@ Specs of_comparisons() {
   };
 }
 
-/// What the command line is searched for; nothing is read.
+/// Options that the command line is searched for; they read nothing.
 void only_seen(Options&, const std::string&, const OptionSpec&) {}
 
 Specs of_program_and_google() {

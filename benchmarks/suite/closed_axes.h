@@ -6,7 +6,7 @@
 
 namespace stbench::closed_axes {
 
-/// Of suites that move rows; each suite says which it has.
+/// Axes of suites that move rows; each suite says which it has.
 const std::vector<std::string>& directions();
 const std::vector<std::string>& placements();
 const std::vector<std::string>& dtypes();

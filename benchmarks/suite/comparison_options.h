@@ -1,4 +1,4 @@
-/// What the user asked of a comparison, as the command line says it.
+/// A comparison's options, as the command line gives them.
 #pragma once
 
 #include <string>

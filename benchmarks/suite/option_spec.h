@@ -13,7 +13,7 @@ namespace stbench {
 /// Sections of the help, in its order.
 enum class OptionGroup { what, axes, single_suites, effort, output, comparing, program, google_benchmark };
 
-/// Where an option has a meaning (elsewhere it is refused), and how the help shows it. Several may hold.
+/// Rules of an option: where it is accepted (elsewhere it is refused), and how the help shows it.
 namespace option_rule {
 inline constexpr unsigned of_suites = 1;      ///< goes with the suites that take it (suite.h)
 inline constexpr unsigned chooses_cases = 2;  ///< excluded by --case, which names one case with all its axes
