@@ -18,6 +18,7 @@ build   header  hwloc.h           libhwloc-dev
 build   header  hwy/highway.h     libhwy-dev
 build   header  nlohmann/json.hpp nlohmann-json3-dev
 build   header  re2/re2.h         libre2-dev
+build   header  sha2.h            libmd-dev
 build   header  zlib.h            zlib1g-dev
 comfort header  liburing.h        liburing-dev
 comfort command ccache            ccache
