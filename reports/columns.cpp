@@ -67,71 +67,52 @@ void assign(std::optional<double>& field, const Value& value) {
   if (field && *field < 0) refuse(value, kRight);
 }
 
-/// `Access` is a lambda without captures that gives a reference to the field of a record.
-template <typename Access>
-constexpr Column column(std::string_view name, Access) {
-  using Field = std::remove_cvref_t<decltype(Access{}(std::declval<Record&>()))>;
-  return {name, kKindOf<Field>, [](const Record& record) { return to_value(Access{}(record)); },
-          [](Record& record, const Value& value) { assign(Access{}(record), value); }};
+/// The field of a record, or of its identity, that a pointer to a member names.
+template <auto Member>
+constexpr auto& field_of(auto& record) {
+  if constexpr (std::is_invocable_v<decltype(Member), Record&>) {
+    return record.*Member;
+  } else {
+    return record.id.*Member;
+  }
+}
+
+template <auto Member>
+constexpr Column column(std::string_view name) {
+  using Field = std::remove_cvref_t<decltype(field_of<Member>(std::declval<Record&>()))>;
+  return {name, kKindOf<Field>, [](const Record& record) { return to_value(field_of<Member>(record)); },
+          [](Record& record, const Value& value) { assign(field_of<Member>(record), value); }};
 }
 
 constexpr std::array kColumns = {
-    column(
-        "suite", [](auto& r) -> auto& { return r.id.suite; }),
-    column(
-        "direction", [](auto& r) -> auto& { return r.id.direction; }),
-    column(
-        "placement", [](auto& r) -> auto& { return r.id.placement; }),
-    column(
-        "method", [](auto& r) -> auto& { return r.id.method; }),
-    column(
-        "device", [](auto& r) -> auto& { return r.id.device; }),
-    column(
-        "dtype", [](auto& r) -> auto& { return r.id.dtype; }),
-    column(
-        "index_dtype", [](auto& r) -> auto& { return r.id.index_dtype; }),
-    column(
-        "distribution", [](auto& r) -> auto& { return r.id.distribution; }),
-    column(
-        "rows", [](auto& r) -> auto& { return r.id.rows; }),
-    column(
-        "dim", [](auto& r) -> auto& { return r.id.dim; }),
-    column(
-        "batch", [](auto& r) -> auto& { return r.id.batch; }),
-    column(
-        "cores", [](auto& r) -> auto& { return r.id.cores; }),
-    column(
-        "status", [](auto& r) -> auto& { return r.status; }),
-    column(
-        "reason", [](auto& r) -> auto& { return r.reason; }),
-    column(
-        "samples", [](auto& r) -> auto& { return r.samples; }),
-    column(
-        "median_s", [](auto& r) -> auto& { return r.median_s; }),
-    column(
-        "ci_low_s", [](auto& r) -> auto& { return r.ci_low_s; }),
-    column(
-        "ci_high_s", [](auto& r) -> auto& { return r.ci_high_s; }),
-    column(
-        "min_s", [](auto& r) -> auto& { return r.min_s; }),
-    column(
-        "p05_s", [](auto& r) -> auto& { return r.p05_s; }),
-    column(
-        "p95_s", [](auto& r) -> auto& { return r.p95_s; }),
-    column(
-        "payload_bytes", [](auto& r) -> auto& { return r.payload_bytes; }),
-    column(
-        "index_bytes", [](auto& r) -> auto& { return r.index_bytes; }),
-    column(
-        "gb_per_s", [](auto& r) -> auto& { return r.gb_per_s; }),
-    column(
-        "copy_fraction", [](auto& r) -> auto& { return r.copy_fraction; }),
-    column(
-        "speedup", [](auto& r) -> auto& { return r.speedup; }),
-    column(
-        "verified_rows", [](auto& r) -> auto& { return r.verified_rows; }),
-    column(
-        "mismatches", [](auto& r) -> auto& { return r.mismatches; }),
+    column<&Identity::suite>("suite"),
+    column<&Identity::direction>("direction"),
+    column<&Identity::placement>("placement"),
+    column<&Identity::method>("method"),
+    column<&Identity::device>("device"),
+    column<&Identity::dtype>("dtype"),
+    column<&Identity::index_dtype>("index_dtype"),
+    column<&Identity::distribution>("distribution"),
+    column<&Identity::rows>("rows"),
+    column<&Identity::dim>("dim"),
+    column<&Identity::batch>("batch"),
+    column<&Identity::cores>("cores"),
+    column<&Record::status>("status"),
+    column<&Record::reason>("reason"),
+    column<&Record::samples>("samples"),
+    column<&Record::median_s>("median_s"),
+    column<&Record::ci_low_s>("ci_low_s"),
+    column<&Record::ci_high_s>("ci_high_s"),
+    column<&Record::min_s>("min_s"),
+    column<&Record::p05_s>("p05_s"),
+    column<&Record::p95_s>("p95_s"),
+    column<&Record::payload_bytes>("payload_bytes"),
+    column<&Record::index_bytes>("index_bytes"),
+    column<&Record::gb_per_s>("gb_per_s"),
+    column<&Record::copy_fraction>("copy_fraction"),
+    column<&Record::speedup>("speedup"),
+    column<&Record::verified_rows>("verified_rows"),
+    column<&Record::mismatches>("mismatches"),
 };
 
 /// The names taken so far; a second of the same name could not be told apart when read back.
@@ -151,7 +132,7 @@ class Names {
 };
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 Columns& registered_axes() {
@@ -172,6 +153,11 @@ std::span<const Column> fixed_columns() { return kColumns; }
 
 std::span<const Column> identity_columns() { return fixed_columns().first(kIdentityColumns); }
 
+const Column* fixed_column(std::string_view name) {
+  const auto* const found = std::ranges::find(kColumns, name, &Column::name);
+  return found == kColumns.end() ? nullptr : found;
+}
+
 const Columns& known_axes() { return registered_axes(); }
 
 const Value& know_axis(std::string_view name, const Value& standard) {
@@ -185,10 +171,8 @@ const Value& know_axis(std::string_view name, const Value& standard) {
 Layout layout_of(const Report& report) {
   Names names;
   Layout layout;
-  for (const std::string& axis : report.axes) {
-    names.take(axis);
-    layout.axes.push_back(axis);
-  }
+  layout.axes = report.axes;
+  for (const std::string& axis : layout.axes) names.take(axis);
   for (const Record& record : report.records) {
     check_axes(record, layout.axes);
     for (const auto& [name, value] : record.more) {
@@ -208,27 +192,32 @@ Value cell_of(const Columns& columns, std::string_view name) {
   return real != nullptr && !std::isfinite(*real) ? Value() : *value;
 }
 
+Value cell_of(const Record& record, std::string_view name) {
+  if (const Column* const column = fixed_column(name)) return column->get(record);
+  return cell_of(find(record.id.axes, name) != nullptr ? record.id.axes : record.more, name);
+}
+
 std::optional<double> number_of(const Columns& columns, std::string_view name) {
-  const Value value = cell_of(columns, name);
+  return number_of(cell_of(columns, name));
+}
+
+std::optional<double> number_of(const Value& value) {
   if (const auto* const real = std::get_if<double>(&value)) return *real;
   if (const auto* const whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   return std::nullopt;
 }
 
 std::string cell_text(const Value& value) {
-  struct {
-    std::string operator()(std::monostate) const { return {}; }
-    std::string operator()(std::int64_t number) const { return number_text(number); }
-    std::string operator()(double number) const { return number_text(number); }
-    std::string operator()(const std::string& text) const { return text; }
-  } const visitor;
-  return std::visit(visitor, value);
+  if (const auto* const whole = std::get_if<std::int64_t>(&value)) return number_text(*whole);
+  if (const auto* const real = std::get_if<double>(&value)) return number_text(*real);
+  const auto* const text = std::get_if<std::string>(&value);
+  return text == nullptr ? std::string() : *text;
 }
 
-std::string identity_key(const Record& record, std::span<const std::string_view> without) {
+std::string identity_key(const Record& record, std::initializer_list<std::string_view> without) {
   std::string key;
   const auto add = [&](std::string_view name, const Value& value) {
-    if (std::find(without.begin(), without.end(), name) != without.end()) return;
+    if (std::ranges::find(without, name) != without.end()) return;
     const std::string text = cell_text(value);
     key += fmt::format("{}={}:{} ", name, text.size(), text);  // the length keeps a text with blanks apart
   };

@@ -1,7 +1,7 @@
 /// The columns of a report: the one list that CSV, JSON and the tables go by.
 #pragma once
 
-#include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +37,9 @@ const Columns& known_axes();
 /// @throws std::logic_error if it is known with another default
 const Value& know_axis(std::string_view name, const Value& standard);
 
+/// The fixed column of that name, or null.
+const Column* fixed_column(std::string_view name);
+
 /// The columns that a report has after the fixed ones.
 struct Layout {
   std::vector<std::string> axes;  ///< of the report, in its order
@@ -49,12 +52,17 @@ Layout layout_of(const Report& report);
 /// The cell of that name with null for one that is absent or not finite.
 Value cell_of(const Columns& columns, std::string_view name);
 
-/// The number of that name, integer or real; nothing if there is none.
+/// The cell of that name: of a fixed column, an axis or a plain column; null as above.
+Value cell_of(const Record& record, std::string_view name);
+
+/// The number of a cell, integer or real; nothing if it is none.
+std::optional<double> number_of(const Value& value);
+/// The number of that name; nothing if there is none.
 std::optional<double> number_of(const Columns& columns, std::string_view name);
 
 /// The case in words that group and tell apart: "name=value" of every part of the identity that is not in
 /// `without`. Equal texts mean equal parts.
-std::string identity_key(const Record& record, std::span<const std::string_view> without);
+std::string identity_key(const Record& record, std::initializer_list<std::string_view> without);
 
 /// The cell as plain text: empty for null, numbers as CSV writes them.
 std::string cell_text(const Value& value);

@@ -39,14 +39,12 @@ bool Identity::same_cell(const Identity& other) const {
 }
 
 const Value* find(const Columns& columns, std::string_view name) {
-  const auto named =
-      std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
+  const auto named = std::ranges::find(columns, name, &Columns::value_type::first);
   return named == columns.end() ? nullptr : &named->second;
 }
 
 void set(Columns& columns, std::string_view name, Value value) {
-  const auto named =
-      std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.first == name; });
+  const auto named = std::ranges::find(columns, name, &Columns::value_type::first);
   if (named == columns.end()) {
     columns.emplace_back(name, std::move(value));
   } else {

@@ -46,7 +46,7 @@ std::string painted(std::string_view text, Paint paint, Style style) {
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+  return static_cast<std::size_t>(std::ranges::count_if(text, starts_code_point));
 }
 
 std::string shortened(std::string_view text, std::size_t width) {
@@ -81,6 +81,13 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
     text.remove_prefix(size);
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   }
+  return lines;
+}
+
+std::string lines_of(std::string_view text, std::size_t indent, Paint paint, Style style) {
+  std::string lines;
+  for (const std::string& line : wrapped(one_line(text), kScreenWidth, indent))
+    lines += painted(line, paint, style) + "\n";
   return lines;
 }
 

@@ -29,6 +29,9 @@ std::string one_line(std::string_view text);
 std::string trimmed(std::string text);
 /// Lines of at most `width` columns, broken at blanks where that is possible, each but the first indented.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent);
+/// The text as painted lines of the screen, each but the first indented, each with its end.
+std::string lines_of(std::string_view text, std::size_t indent, Paint paint = Paint::none,
+                     Style style = Style::plain);
 
 /// "1,000,000"
 std::string grouped(std::int64_t value);

@@ -11,9 +11,7 @@ std::string json_text(std::string_view text) {
 
 std::string valid_utf8(std::string_view text) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  if (std::all_of(text.begin(), text.end(), is_ascii)) {
-    return std::string(text);
-  }
+  if (std::ranges::all_of(text, is_ascii)) return std::string(text);
   return nlohmann::json::parse(json_text(text)).get<std::string>();
 }
 

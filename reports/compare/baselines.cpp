@@ -52,18 +52,16 @@ std::string slug(const nlohmann::ordered_json& machine) {
 bool same_machine(const Calibration& calibration, const Report& report) {
   Report machine;
   machine.environment = calibration.machine;
-  const auto all = differences(machine, report);
-  return std::all_of(all.begin(), all.end(),
-                     [](const Difference& difference) { return difference.kind == "build"; });
+  return std::ranges::all_of(differences(machine, report),
+                             [](const Difference& difference) { return difference.kind == "build"; });
 }
 
 std::vector<fs::path> sorted_entries(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
   for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry.path());
-  std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
-    return std::pair(a.string().size(), a) < std::pair(b.string().size(), b);  // 2.json before 10.json
-  });
+  // 2.json before 10.json
+  std::ranges::sort(entries, {}, [](const fs::path& path) { return std::pair(path.string().size(), path); });
   return entries;
 }
 

@@ -8,6 +8,7 @@
 #include "reports/columns.h"
 #include "reports/compare/comparable.h"
 #include "reports/compare/comparison.h"
+#include "reports/compare/judge.h"
 #include "reports/compare/metric.h"
 #include "reports/error.h"
 #include "reports/files/case_join.h"
@@ -23,15 +24,9 @@ constexpr std::string_view kSchema = "1.0";
 
 std::optional<double> deviation(const std::vector<Measured>& processes) {
   if (processes.size() < 2) return std::nullopt;
-  std::vector<double> values;
-  for (const Measured& measured : processes) values.push_back(measured.value);
   Scatter scatter;
-  scatter.add(values);
+  scatter.add(values_of(processes));
   return std::sqrt(scatter.squares / scatter.freedom);
-}
-
-bool alarmed(const ComparedCase& compared) {
-  return compared.verdict == Verdict::slower || compared.verdict == Verdict::faster;
 }
 
 /// The pair i, j by the spread that the other processes show.
@@ -40,11 +35,9 @@ void count_pair(std::span<const Report> reports, std::size_t i, std::size_t j, F
   for (std::size_t k = 0; k < reports.size(); ++k) {
     if (k != i && k != j) others.push_back(reports[k]);
   }
-  std::vector<CalibratedSpreads> spreads;
-  if (others.size() >= 2) spreads.emplace_back(spreads_of(others));
-  const Comparison comparison =
-      compare(reports.subspan(i, 1), reports.subspan(j, 1), {}, spreads.empty() ? nullptr : &spreads.front());
-  const auto rows = std::count_if(comparison.cases.begin(), comparison.cases.end(), alarmed);
+  const auto spreads = others.size() < 2 ? CalibratedSpreads() : CalibratedSpreads(spreads_of(others));
+  const Comparison comparison = compare(reports.subspan(i, 1), reports.subspan(j, 1), {}, &spreads);
+  const auto rows = std::ranges::count_if(comparison.cases, is_moved);
   ++alarms.pairs;
   alarms.alarmed_pairs += rows > 0 ? 1 : 0;
   alarms.alarmed_rows += static_cast<std::size_t>(rows);

@@ -61,8 +61,14 @@ struct Comparison {
 
 std::size_t count(const Comparison& comparison, Verdict verdict);
 
+/// The axes of the cases' identities, each once.
+std::vector<std::string> axes_of(const std::vector<const ComparedCase*>& cases);
+
 /// True for a subject whose change is known.
 bool is_judged_subject(const ComparedCase& compared);
+
+/// True if the case is slower or faster.
+bool is_moved(const ComparedCase& compared);
 
 /// True for a control that is slower or faster.
 bool is_moved_control(const ComparedCase& compared);

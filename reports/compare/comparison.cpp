@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "reports/compare/judge.h"
@@ -25,15 +23,14 @@ double mean_of(const std::vector<Measured>& side) {
 // ---- what has no numbers on a side
 
 const Record* first_with(const std::vector<const Record*>& side, Status status) {
-  const auto found = std::find_if(side.begin(), side.end(), [&](const Record* record) {
-    return record != nullptr && record->status == status;
-  });
+  const auto found = std::ranges::find_if(
+      side, [&](const Record* record) { return record != nullptr && record->status == status; });
   return found == side.end() ? nullptr : *found;
 }
 
 bool any_numbers(const std::vector<const Record*>& side) {
-  return std::any_of(side.begin(), side.end(),
-                     [](const Record* record) { return record != nullptr && has_numbers(record->status); });
+  return std::ranges::any_of(
+      side, [](const Record* record) { return record != nullptr && has_numbers(record->status); });
 }
 
 /// Verdicts that no number is needed for; nothing where there is one on both sides, or on none.
@@ -84,18 +81,13 @@ void note_power(const std::vector<Judged>& rows, bool samples, bool calibrated,
         "less "
         "power; JSON has the samples.");
   }
-  const bool single = std::none_of(rows.begin(), rows.end(), [](const Judged& row) { return row.several(); });
-  if (single && !calibrated) {
+  if (std::ranges::none_of(rows, &Judged::several) && !calibrated) {
     notes.emplace_back(
         "Single runs, and nothing tells how far two runs of the same thing lie apart on this machine: only a "
         "factor of 10 counts. Run stbench calibrate once (with the same options), or give several reports a "
         "side: stbench compare BASE1 BASE2 BASE3 -- NEW1 NEW2 NEW3.");
   }
 }
-
-}  // namespace
-
-namespace {
 
 /// The cases with a verdict by status alone, and those to judge; the rest is counted.
 std::vector<Judged> sort_out(const std::vector<JoinedCase>& joined, const std::vector<MeasuredCase>& measured,
@@ -130,18 +122,14 @@ std::vector<Judged> sort_out(const std::vector<JoinedCase>& joined, const std::v
 /// When each report's process ran among all of them: places from 0, by the reports' starts. Those that do not
 /// say ran in the order given, BASE first.
 std::vector<double> places(std::span<const Report> base, std::span<const Report> now) {
-  std::vector<const Report*> all;
+  std::vector<std::pair<std::string_view, std::size_t>> starts;
   for (const auto side : {base, now}) {
-    for (const Report& report : side) all.push_back(&report);
+    for (const Report& report : side) starts.emplace_back(report.started_at, starts.size());
   }
-  std::vector<double> order(all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto before = [&, i](const Report* other) { return other->started_at < all[i]->started_at; };
-    const auto same =
-        std::count_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
-                      [&](const Report* other) { return other->started_at == all[i]->started_at; });
-    order[i] = static_cast<double>(std::count_if(all.begin(), all.end(), before) + same);
-  }
+  std::ranges::sort(starts);
+  std::vector<double> order(starts.size());
+  for (std::size_t place = 0; place < starts.size(); ++place)
+    order[starts[place].second] = static_cast<double>(place);
   return order;
 }
 
@@ -166,8 +154,7 @@ double inflation_of(const std::vector<Judged>& rows, std::span<const Report> bas
 /// A control moved: what the subjects show may be the machine's doing.
 void excuse_subjects(Comparison& comparison) {
   for (ComparedCase& compared : comparison.cases) {
-    const bool moved = compared.verdict == Verdict::slower || compared.verdict == Verdict::faster;
-    if (compared.part != Part::subject || !moved) continue;
+    if (compared.part != Part::subject || !is_moved(compared)) continue;
     compared.note = fmt::format("{}, but a control moved, too", to_string(compared.verdict));
     compared.verdict = Verdict::unresolved;
   }

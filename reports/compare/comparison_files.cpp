@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "reports/columns.h"
 #include "reports/files/csv_cells.h"
 #include "reports/files/json_value.h"
+#include "reports/group.h"
 #include "reports/style.h"
 #include "reports/utf8.h"
 
@@ -52,16 +52,6 @@ std::vector<Cell> cells_of(const ComparedCase& compared, const std::vector<std::
   return cells;
 }
 
-std::vector<std::string> axes_of(const Comparison& comparison) {
-  std::vector<std::string> axes;
-  for (const ComparedCase& compared : comparison.cases) {
-    for (const auto& [name, value] : compared.id.axes) {
-      if (std::find(axes.begin(), axes.end(), name) == axes.end()) axes.push_back(name);
-    }
-  }
-  return axes;
-}
-
 std::string csv_cell(const Value& value) {
   const auto* const text = std::get_if<std::string>(&value);
   return text == nullptr ? cell_text(value) : text_cell(*text);
@@ -70,7 +60,7 @@ std::string csv_cell(const Value& value) {
 }  // namespace
 
 std::string comparison_csv(const Comparison& comparison) {
-  const std::vector<std::string> axes = axes_of(comparison);
+  const std::vector<std::string> axes = axes_of(pointers_to(comparison.cases));
   std::string text;
   const auto add_line = [&](const std::vector<std::string>& cells) {
     text += fmt::format("{}\r\n", fmt::join(cells, ","));
@@ -108,7 +98,7 @@ std::string comparison_json(const Comparison& comparison, const ComparisonRules&
                       {"moved", comparison.controls.moved}};
   json["notes"] = comparison.notes;
   json["cases"] = Json::array();
-  const std::vector<std::string> axes = axes_of(comparison);
+  const std::vector<std::string> axes = axes_of(pointers_to(comparison.cases));
   for (const ComparedCase& compared : comparison.cases) {
     Json row = Json::object();
     for (const auto& [name, value] : cells_of(compared, axes)) row[valid_utf8(name)] = json_of(value);

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
+#include <functional>
 #include <vector>
 
 #include "reports/columns.h"
+#include "reports/group.h"
 #include "reports/statistics/statistics.h"
 #include "reports/tables/grid.h"
 #include "reports/tables/notes.h"
@@ -25,12 +26,10 @@ constexpr std::size_t kFewUnresolved = 10;
 constexpr std::string_view kNoNumber = "-";
 
 ComparedRows rows_of(const Comparison& comparison, Verdict verdict) {
-  ComparedRows rows;
-  for (const ComparedCase& compared : comparison.cases) {
-    if (compared.verdict == verdict) rows.push_back(&compared);
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const ComparedCase* a, const ComparedCase* b) {
-    return std::abs(std::log1p(a->change.value_or(0))) > std::abs(std::log1p(b->change.value_or(0)));
+  ComparedRows rows = those(pointers_to(comparison.cases),
+                            [&](const ComparedCase& compared) { return compared.verdict == verdict; });
+  std::ranges::stable_sort(rows, std::greater(), [](const ComparedCase* compared) {
+    return std::abs(std::log1p(compared->change.value_or(0)));
   });
   return rows;
 }
@@ -62,7 +61,7 @@ CaseTexts case_texts(const ComparedRows& rows) {
   std::vector<std::string> common;
   std::vector<std::vector<std::string>> own(rows.size());
   const auto add = [&](std::string_view name, auto get, bool always) {
-    const bool same = !always && std::all_of(rows.begin(), rows.end(), [&](const ComparedCase* row) {
+    const bool same = !always && std::ranges::all_of(rows, [&](const ComparedCase* row) {
       return get(*row) == get(*rows.front());
     });
     if (same && !rows.empty()) common.push_back(part_text(name, get(*rows.front())));
@@ -73,13 +72,7 @@ CaseTexts case_texts(const ComparedRows& rows) {
     add(
         column.name, [&](const ComparedCase& row) { return part_of(row, column); }, column.name == "method");
   }
-  std::vector<std::string> axes;
-  for (const ComparedCase* row : rows) {
-    for (const auto& [name, value] : row->id.axes) {
-      if (std::find(axes.begin(), axes.end(), name) == axes.end()) axes.push_back(name);
-    }
-  }
-  for (const std::string& axis : axes) {
+  for (const std::string& axis : axes_of(rows)) {
     add(
         axis, [&](const ComparedCase& row) { return cell_of(row.id.axes, axis); }, false);
   }
@@ -95,11 +88,14 @@ CaseTexts case_texts(const ComparedRows& rows) {
 
 // ---- cells
 
+/// From twice as slow on, a factor says more than per cent.
+std::string factor_or_percent(double size) {
+  return size >= 1 ? fmt::format("{}×", significant(1 + size, 2)) : fmt::format("{:.1f}%", 100 * size);
+}
+
 std::string percent(double change) {
-  constexpr double kFactor = 1;  // from twice as slow on, a factor says more than per cent
   if (std::abs(change) < 0.0005) return "0.0%";
-  if (change >= kFactor) return fmt::format("{}×", significant(1 + change, 2));
-  return fmt::format("{:+.1f}%", 100 * change);
+  return change >= 1 ? factor_or_percent(change) : fmt::format("{:+.1f}%", 100 * change);
 }
 
 /// Seconds, or where the row is compared with the ceiling its share of that.
@@ -120,9 +116,7 @@ std::string interval_text(const ComparedCase& compared) {
 
 std::string limit_text(const ComparedCase& compared) {
   if (!compared.limit) return std::string(kNoNumber);
-  constexpr double kFactor = 1;
-  if (*compared.limit >= kFactor) return fmt::format("{}×", significant(1 + *compared.limit, 2));
-  return fmt::format("±{:.1f}%", 100 * *compared.limit);
+  return (*compared.limit < 1 ? "±" : "") + factor_or_percent(*compared.limit);
 }
 
 std::string needs_text(const ComparedCase& compared) {
@@ -146,10 +140,7 @@ std::string limits_text(const Comparison& comparison) {
   for (const ComparedCase& compared : comparison.cases) {
     if (compared.limit) limits.push_back(*compared.limit);
   }
-  if (limits.empty()) return {};
-  const double middle = median(limits);
-  return fmt::format("; the middle limit is {}", middle >= 1 ? fmt::format("{}×", significant(1 + middle, 2))
-                                                             : fmt::format("{:.1f}%", 100 * middle));
+  return limits.empty() ? "" : "; the middle limit is " + factor_or_percent(median(limits));
 }
 
 /// "same within ±17%": the widest limit of the rows that are the same; other verdicts as they are.
@@ -221,10 +212,7 @@ constexpr std::string_view kVerdictLegend =
 
 std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style) {
   std::string text;
-  if (!view.conclusion.empty()) {
-    for (const std::string& line : wrapped(one_line(view.conclusion), kScreenWidth, 0))
-      text += painted(line, view.paint, style) + "\n";
-  }
+  if (!view.conclusion.empty()) text += lines_of(view.conclusion, 0, view.paint, style);
   text += painted(summary(comparison, view), Paint::bold, style) + "\n";
   for (const Verdict verdict : kOrder) {
     const auto [rows, left_out] = chosen(comparison, verdict, view);
@@ -245,13 +233,8 @@ std::string comparison_table(const Comparison& comparison, const ComparisonView&
     }
     if (left_out > 0) text += paragraph(left_out_text(verdict, left_out), 2, Paint::dim, style);
   }
-  text += "\n";
-  const auto add = [&](std::string_view sentences, Paint paint) {
-    for (const std::string& line : wrapped(one_line(sentences), kScreenWidth, 2))
-      text += painted(line, paint, style) + "\n";
-  };
-  add(kVerdictLegend, Paint::dim);
-  for (const std::string& note : comparison.notes) add(note, Paint::none);
+  text += "\n" + lines_of(kVerdictLegend, 2, Paint::dim, style);
+  for (const std::string& note : comparison.notes) text += lines_of(note, 2, Paint::none, style);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/columns.h"
+#include "reports/group.h"
 #include "reports/style.h"
 
 namespace stbench::reports {
@@ -16,18 +17,13 @@ using Cases = std::vector<const ComparedCase*>;
 
 template <typename Counts>
 Cases cases_where(const Comparison& comparison, Counts counts) {
-  Cases rows;
-  for (const ComparedCase& compared : comparison.cases) {
-    if (counts(compared)) rows.push_back(&compared);
-  }
-  return rows;
+  return those(pointers_to(comparison.cases), counts);
 }
 
 /// The one that changed most, of rows that changed.
 const ComparedCase& worst(const Cases& rows) {
-  return **std::max_element(rows.begin(), rows.end(), [](const ComparedCase* a, const ComparedCase* b) {
-    return std::abs(std::log1p(*a->change)) < std::abs(std::log1p(*b->change));
-  });
+  return **std::ranges::max_element(
+      rows, {}, [](const ComparedCase* compared) { return std::abs(std::log1p(*compared->change)); });
 }
 
 std::string counted(std::size_t count, std::string_view one, std::string_view many) {

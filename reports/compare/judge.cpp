@@ -65,12 +65,6 @@ bool ranks_differ(const Judged& row, const ComparisonRules& rules) {
          std::max(kRanksApart, least_p(row.measured->base.size(), row.measured->now.size()) * 1.000001);
 }
 
-/// All rows of a comparison: together they raise an alarm at most so often.
-struct Family {
-  std::size_t rows;
-  double level;
-};
-
 /// Student's quantiles, each found once: most rows ask for the same.
 class Quantiles {
  public:
@@ -84,21 +78,22 @@ class Quantiles {
   std::map<std::pair<double, double>, double> known_;
 };
 
-/// How many standard errors a shift must have. Either the rows are independent: then there are many, and the
-/// spread is known well. Or they move together: then they are as one, and the spread is known as badly as one
-/// row tells it. The larger of the two stands.
+/// How many standard errors a shift must have, so that all rows together raise an alarm at most as often as
+/// the level says. Either the rows are independent: then there are many, and the spread is known well. Or
+/// they move together: then they are as one, and the spread is known as badly as one row tells it. The larger
+/// of the two stands.
 ///
 /// However well the spread is known, the law is not the normal one: processes are now and then far off, and
 /// rows share a part of their luck. Student's with few degrees of freedom stands for that, the fewer the
 /// fewer runs a side has: without it 3 % of pairs of single runs with long tails raised an alarm, and 2 % of
 /// five against five that drift together (tests/reports/compare/audit_test.cpp).
-double standard_errors(const Spread& spread, double own_freedom, const Judged& row, Family family,
-                       Quantiles& quantiles) {
+double standard_errors(const Spread& spread, double own_freedom, const Judged& row, std::size_t rows,
+                       double level, Quantiles& quantiles) {
   constexpr double kOfSingleRuns = 6, kOfEachRun = 1;
   const auto runs = static_cast<double>(std::min(row.measured->base.size(), row.measured->now.size()));
   const double freedom = std::min(spread.freedom, kOfSingleRuns + kOfEachRun * runs);
-  const double alone = quantiles.student(family.level / static_cast<double>(family.rows), freedom);
-  const double together = own_freedom > 0 ? quantiles.student(family.level, own_freedom) : 0;
+  const double alone = quantiles.student(level / static_cast<double>(rows), freedom);
+  const double together = own_freedom > 0 ? quantiles.student(level, own_freedom) : 0;
   return std::max(alone, together);
 }
 
@@ -124,7 +119,8 @@ class Judge {
       scatters.push_back(row.scatter);
       most_freedom_ = std::max(most_freedom_, row.scatter.freedom);
     }
-    prior_ = spread_prior(scatters);
+    const SpreadPrior prior = spread_prior(scatters);
+    for (Judged& row : rows) row.spread = spread_of(row.scatter, prior);
     fewest_samples_ = fewest_samples(rows.size(), rules.false_alarms);
   }
 
@@ -135,8 +131,8 @@ class Judge {
 
  private:
   /// Of the row's shift.
-  [[nodiscard]] double error_of(const Judged& row, const Spread& spread) const {
-    return spread.deviation * std::sqrt(row.share() * (row.several() ? inflation_ : 1));
+  [[nodiscard]] double error_of(const Judged& row) const {
+    return row.spread->deviation * std::sqrt(row.share() * (row.several() ? inflation_ : 1));
   }
 
   /// Whether all controls together moved. They share what the whole machine does, so their mean shift is held
@@ -145,10 +141,9 @@ class Judge {
     double shift = 0, error = 0, freedom = most_freedom_;
     std::size_t controls = 0;
     for (const Judged& row : rows_) {
-      const auto spread = spread_of(row.scatter, prior_);
-      if (comparison_.cases[row.index].part != Part::control || !spread) continue;
+      if (comparison_.cases[row.index].part != Part::control || !row.spread) continue;
       ++controls;
-      shift += row.shift.estimate, error += error_of(row, *spread);
+      shift += row.shift.estimate, error += error_of(row);
       freedom = std::min(freedom, row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_);
     }
     if (controls == 0) return;
@@ -162,18 +157,19 @@ class Judge {
     ComparedCase& compared = comparison_.cases[row.index];
     compared.change = std::expm1(row.shift.estimate);
     compared.p = row.p;
-    if (const auto spread = spread_of(row.scatter, prior_)) {
-      judge_by_spread(row, *spread, compared);
+    if (row.spread) {
+      judge_by_spread(row, *row.spread, compared);
     } else {
       judge_gross(row, compared);
     }
-    if (compared.verdict == Verdict::unresolved) say_how_many_samples(row, compared);
+    if (compared.verdict == Verdict::unresolved && !row.several() && too_few_samples(row))
+      compared.needs_samples = fewest_samples_;
   }
 
   void judge_by_spread(Judged& row, const Spread& spread, ComparedCase& compared) {
     const double own = row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
-    const double factor = standard_errors(spread, own, row, {rows_.size(), rules_.false_alarms}, quantiles_);
-    const double error = error_of(row, spread), deviation = error / std::sqrt(row.share());
+    const double factor = standard_errors(spread, own, row, rows_.size(), rules_.false_alarms, quantiles_);
+    const double error = error_of(row), deviation = error / std::sqrt(row.share());
     const double least = std::log1p(rules_.effect), limit = std::max(least, factor * error);
     const double freedom = own > 0 ? std::min(spread.freedom, own) : spread.freedom;
     const double reach = quantiles_.student(1 - kCoverage, freedom) * error;
@@ -224,10 +220,6 @@ class Judge {
     return static_cast<std::int64_t>(std::min(base.size(), now.size())) < fewest_samples_;
   }
 
-  void say_how_many_samples(const Judged& row, ComparedCase& compared) {
-    if (!row.several() && too_few_samples(row)) compared.needs_samples = fewest_samples_;
-  }
-
   static void set_interval(ComparedCase& compared, Interval interval) {
     compared.low = std::expm1(interval.low);
     compared.high = std::expm1(interval.high);
@@ -238,7 +230,6 @@ class Judge {
   double inflation_;
   Comparison& comparison_;
   Quantiles quantiles_;
-  SpreadPrior prior_;
   double most_freedom_ = 0;
   std::int64_t fewest_samples_ = 0;  ///< of a single run, before which no rank test can tell
 };

@@ -19,7 +19,7 @@ struct Judged {
   Shift shift;
   double p = 1;
   Scatter scatter;
-  double interval_reach = 0;  // half of the 95 % interval that the spread gives
+  std::optional<Spread> spread = std::nullopt;  ///< what judge() takes it for
 
   [[nodiscard]] bool several() const { return measured->base.size() > 1 || measured->now.size() > 1; }
   /// The variance of a shift in units of one process's.

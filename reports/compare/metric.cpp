@@ -15,8 +15,12 @@ using SideOfOne = std::vector<const Record*>;
 
 bool usable(double number) { return std::isfinite(number) && number > 0; }
 
+bool has_usable_time(const Record* record) {
+  return record != nullptr && has_numbers(record->status) && record->median_s && usable(*record->median_s);
+}
+
 bool has_samples(const Record& record) {
-  return !record.samples_s.empty() && std::all_of(record.samples_s.begin(), record.samples_s.end(), usable);
+  return !record.samples_s.empty() && std::ranges::all_of(record.samples_s, usable);
 }
 
 std::vector<double> logs(std::vector<double> numbers) {
@@ -65,12 +69,6 @@ Measured against_ceiling(const Record& record, const Record& ceiling, bool sampl
   return measured;
 }
 
-bool measured_everywhere(const SideOfOne& side) {
-  return std::all_of(side.begin(), side.end(), [](const Record* record) {
-    return record != nullptr && has_numbers(record->status) && record->median_s && usable(*record->median_s);
-  });
-}
-
 double sum_of_logs(const JoinedCase& joined) {
   double sum = 0;
   for (const SideOfOne* side : {&joined.base, &joined.now}) {
@@ -104,7 +102,9 @@ Ceilings ceilings_of(const std::vector<JoinedCase>& cases) {
   Ceilings ceilings;
   for (const JoinedCase& joined : cases) {
     if (part_of(joined) != Part::ceiling) continue;
-    if (!measured_everywhere(joined.base) || !measured_everywhere(joined.now)) continue;
+    if (!std::ranges::all_of(joined.base, has_usable_time) ||
+        !std::ranges::all_of(joined.now, has_usable_time))
+      continue;
     const JoinedCase*& ceiling = ceilings[cell_key(joined.id)];
     if (ceiling == nullptr || is_better(joined, *ceiling)) ceiling = &joined;
   }
@@ -114,32 +114,18 @@ Ceilings ceilings_of(const std::vector<JoinedCase>& cases) {
 std::vector<Measured> times(const SideOfOne& side, const SideOfOne* ceiling, bool samples) {
   std::vector<Measured> all;
   for (std::size_t i = 0; i < side.size(); ++i) {
-    const Record* const record = side[i];
-    if (record == nullptr || !has_numbers(record->status) || !record->median_s ||
-        !usable(*record->median_s)) {
-      continue;
-    }
-    all.push_back(ceiling == nullptr ? time_of(*record, samples)
-                                     : against_ceiling(*record, *(*ceiling)[i], samples));
+    if (!has_usable_time(side[i])) continue;
+    all.push_back(ceiling == nullptr ? time_of(*side[i], samples)
+                                     : against_ceiling(*side[i], *(*ceiling)[i], samples));
   }
   return all;
-}
-
-std::optional<double> number_in(const Record& record, const std::string& column) {
-  const auto fixed = fixed_columns();
-  const auto found =
-      std::find_if(fixed.begin(), fixed.end(), [&](const Column& c) { return c.name == column; });
-  const Value value = found == fixed.end() ? cell_of(record.more, column) : found->get(record);
-  if (const auto* const real = std::get_if<double>(&value)) return *real;
-  if (const auto* const integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  return std::nullopt;
 }
 
 std::vector<Measured> column_values(const SideOfOne& side, const std::string& column) {
   std::vector<Measured> all;
   for (const Record* record : side) {
     if (record == nullptr || !has_numbers(record->status)) continue;
-    const auto number = number_in(*record, column);
+    const auto number = number_of(cell_of(*record, column));
     if (number && usable(*number)) all.push_back({std::log(*number), {}, std::nullopt});
   }
   return all;
@@ -148,18 +134,16 @@ std::vector<Measured> column_values(const SideOfOne& side, const std::string& co
 }  // namespace
 
 bool have_samples(const std::vector<JoinedCase>& cases) {
-  return std::all_of(cases.begin(), cases.end(), [](const JoinedCase& joined) {
-    const auto whole = [](const Record* record) { return record->samples == 0 || has_samples(*record); };
-    const SideOfOne base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
-    return std::all_of(base.begin(), base.end(), whole) && std::all_of(now.begin(), now.end(), whole);
+  return std::ranges::all_of(cases, [](const JoinedCase& joined) {
+    return std::ranges::all_of(
+        joined.measured(), [](const Record* record) { return record->samples == 0 || has_samples(*record); });
   });
 }
 
 bool follows_from_others(const JoinedCase& joined) {
-  const auto timed = [](const Record* record) { return record->samples > 0; };
-  const SideOfOne base = JoinedCase::measured(joined.base), now = JoinedCase::measured(joined.now);
-  return !(base.empty() && now.empty()) && std::none_of(base.begin(), base.end(), timed) &&
-         std::none_of(now.begin(), now.end(), timed);
+  const SideOfOne measured = joined.measured();
+  return !measured.empty() &&
+         std::ranges::none_of(measured, [](const Record* record) { return record->samples > 0; });
 }
 
 std::string_view to_string(Part part) {

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "reports/columns.h"
 #include "reports/error.h"
@@ -30,7 +28,7 @@ Columns telling_axes(const Columns& axes) {
   return telling;
 }
 
-std::string key_of(Identity id, std::span<const std::string_view> without) {
+std::string key_of(Identity id, std::initializer_list<std::string_view> without) {
   Record record;
   id.axes = telling_axes(id.axes);
   record.id = std::move(id);
@@ -63,20 +61,19 @@ class Joiner {
 
 }  // namespace
 
-std::vector<const Record*> JoinedCase::measured(const std::vector<const Record*>& side) {
+std::vector<const Record*> JoinedCase::measured() const {
   std::vector<const Record*> measured;
-  std::copy_if(side.begin(), side.end(), std::back_inserter(measured), [](const Record* record) {
-    return record != nullptr && has_numbers(record->status) && record->median_s;
-  });
+  for (const auto* side : {&base, &now}) {
+    std::ranges::copy_if(*side, std::back_inserter(measured), [](const Record* record) {
+      return record != nullptr && has_numbers(record->status) && record->median_s;
+    });
+  }
   return measured;
 }
 
 std::string join_key(const Identity& id) { return key_of(id, {}); }
 
-std::string cell_key(const Identity& id) {
-  constexpr std::array<std::string_view, 1> kMethod = {"method"};
-  return key_of(id, kMethod);
-}
+std::string cell_key(const Identity& id) { return key_of(id, {"method"}); }
 
 void require_distinct(const Report& report, std::string_view name) {
   std::map<std::string, std::size_t> seen;

@@ -15,8 +15,8 @@ struct JoinedCase {
   Identity id;  ///< as the first report that has it writes it
   std::vector<const Record*> base, now;
 
-  /// Those of the side that have numbers.
-  static std::vector<const Record*> measured(const std::vector<const Record*>& side);
+  /// Those of both sides that have numbers.
+  [[nodiscard]] std::vector<const Record*> measured() const;
 };
 
 /// The identity as a key. An axis at its default is left out, so that a report from before an axis was added

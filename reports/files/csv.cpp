@@ -73,11 +73,7 @@ struct Position {
 };
 
 Position position_of(const std::string& name) {
-  const auto columns = fixed_columns();
-  const auto fixed =
-      std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
-  const bool axis = find(known_axes(), name) != nullptr;
-  return {fixed == columns.end() ? nullptr : &*fixed, name, axis};
+  return {fixed_column(name), name, find(known_axes(), name) != nullptr};
 }
 
 class Reader {

@@ -1,7 +1,6 @@
 #include "reports/statistics/probability.h"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 namespace stbench::reports {
@@ -42,6 +41,18 @@ double incomplete_beta(double x, double a, double b) {
 /// Where the asymptotic series below are good to 1e-15.
 constexpr double kLarge = 12;
 
+/// The x above 0 from which on a falling function is at most y.
+template <typename Falling>
+double where_at_most(double y, Falling falling) {
+  double low = kTiny, high = 1;
+  while (falling(high) > y && std::isfinite(high)) low = high, high *= 2;
+  for (int step = 0; step < 2000 && high - low > 1e-14 * high; ++step) {
+    const double middle = low + (high - low) / 2;
+    (falling(middle) > y ? low : high) = middle;
+  }
+  return high;
+}
+
 }  // namespace
 
 double normal_two_sided(double z) { return std::erfc(std::abs(z) / std::sqrt(2.0)); }
@@ -55,13 +66,7 @@ double student_two_sided(double t, double freedom) {
 
 double student_quantile(double p, double freedom) {
   if (!(p > 0 && p <= 1)) throw std::invalid_argument("a probability is above 0 and at most 1");
-  double low = 0, high = 1;
-  while (student_two_sided(high, freedom) > p && std::isfinite(high)) low = high, high *= 2;
-  for (int step = 0; step < 200 && high - low > 1e-14 * high; ++step) {
-    const double middle = low + (high - low) / 2;
-    (student_two_sided(middle, freedom) > p ? low : high) = middle;
-  }
-  return high;
+  return where_at_most(p, [&](double t) { return student_two_sided(t, freedom); });
 }
 
 double digamma(double x) {
@@ -82,14 +87,6 @@ double trigamma(double x) {
              (1.0 / 6 - square * (1.0 / 30 - square * (1.0 / 42 - square * (1.0 / 30 - square * 5 / 66))));
 }
 
-double trigamma_inverse(double y) {
-  double low = kTiny, high = 1;
-  while (trigamma(high) > y && std::isfinite(high)) low = high, high *= 2;
-  for (int step = 0; step < 2000 && high - low > 1e-14 * high; ++step) {
-    const double middle = low + (high - low) / 2;
-    (trigamma(middle) > y ? low : high) = middle;
-  }
-  return high;
-}
+double trigamma_inverse(double y) { return where_at_most(y, trigamma); }
 
 }  // namespace stbench::reports

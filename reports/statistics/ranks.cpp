@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <numeric>
 #include <stdexcept>
 
@@ -17,10 +16,9 @@ constexpr std::size_t kMostExact = 50, kMostExactSmaller = 20;
 std::vector<double> checked(std::span<const double> set) {
   if (set.empty()) throw std::invalid_argument("an empty set has no ranks");
   std::vector<double> sorted(set.begin(), set.end());
-  if (std::any_of(sorted.begin(), sorted.end(), [](double x) { return std::isnan(x); })) {
+  if (std::ranges::any_of(sorted, [](double x) { return std::isnan(x); }))
     throw std::invalid_argument("a NaN has no rank");
-  }
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   return sorted;
 }
 
@@ -161,7 +159,7 @@ Shift hodges_lehmann(std::span<const double> first, std::span<const double> seco
 std::vector<double> holm(std::span<const double> p) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return p[i]; });
   std::vector<double> corrected(p.size());
   double least = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -1,16 +1,13 @@
 #include "reports/statistics/statistics.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <compare>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
-#include <string_view>
 
-#include "reports/columns.h"
 #include "reports/group.h"
 #include "reports/statistics/role.h"
 
@@ -141,9 +138,7 @@ void summarise(Record& record) {
 double speedup(double ours, double theirs) { return theirs / ours; }
 
 void derive(std::vector<Record>& records) {
-  constexpr std::array<std::string_view, 1> kMethod = {"method"};
-  const auto cell_key = [&](const Record& record) { return identity_key(record, kMethod); };
-  for (const auto& cell : group_by(pointers_to<Record>(records), cell_key)) {
+  for (const auto& cell : group_without(pointers_to(records), {"method"})) {
     const auto ceiling = fastest(cell, is_ceiling);
     const auto libtorch = fastest(cell, is_libtorch);
     for (Record* record : cell) derive_row(*record, ceiling, libtorch);

@@ -18,14 +18,12 @@
 namespace stbench::reports {
 namespace {
 
-using Rows = std::vector<const Record*>;
-
 constexpr std::array<std::string_view, 3> kAnswered = {"to", "from", "sum"};
 
 bool is_ours(const Record& row) { return row.id.method == "speedtorch"; }
 
 bool answers(const Record& row) {
-  return is_ours(row) && std::find(kAnswered.begin(), kAnswered.end(), row.id.direction) != kAnswered.end();
+  return is_ours(row) && std::ranges::find(kAnswered, row.id.direction) != kAnswered.end();
 }
 
 /// The fastest of the rows that `counts` accepts, or null.
@@ -48,18 +46,15 @@ Rows on_most_cores(Rows rows) {
 
 /// Measured workloads that our method has part in, each on the most cores; those on a GPU first.
 std::vector<Rows> workloads_of(const Report& report) {
-  Rows measured;
-  for (const Record& row : report.records) {
-    if (row.id.suite == "transfer" && has_numbers(row.status) && row.median_s) measured.push_back(&row);
-  }
-  constexpr std::array<std::string_view, 4> kWithin = {"direction", "placement", "method", "cores"};
+  const Rows measured = those(pointers_to(report.records), [](const Record& row) {
+    return row.id.suite == "transfer" && has_numbers(row.status) && row.median_s;
+  });
   std::vector<Rows> workloads;
-  for (Rows& rows : group_by(measured, [&](const Record& row) { return identity_key(row, kWithin); })) {
-    if (std::any_of(rows.begin(), rows.end(), [](const Record* row) { return answers(*row); }))
+  for (const Rows& rows : group_without(measured, {"direction", "placement", "method", "cores"})) {
+    if (std::ranges::any_of(rows, [](const Record* row) { return answers(*row); }))
       workloads.push_back(on_most_cores(rows));
   }
-  std::stable_partition(workloads.begin(), workloads.end(),
-                        [](const Rows& rows) { return rows.front()->id.device != "cpu"; });
+  std::ranges::stable_partition(workloads, [](const Rows& rows) { return rows.front()->id.device != "cpu"; });
   return workloads;
 }
 
@@ -148,11 +143,7 @@ std::string gain_sentence(const std::vector<Rows>& workloads) {
 std::string answer(const Report& report) {
   const std::vector<Rows> workloads = workloads_of(report);
   if (workloads.empty()) return {};
-  std::string text;
-  for (const std::string& sentence : {place_sentence(workloads.front()), gain_sentence(workloads)}) {
-    for (const std::string& line : wrapped(one_line(sentence), kScreenWidth, 0)) text += line + "\n";
-  }
-  return text;
+  return lines_of(place_sentence(workloads.front()), 0) + lines_of(gain_sentence(workloads), 0);
 }
 
 }  // namespace stbench::reports

@@ -1,5 +1,7 @@
 #include "reports/tables/grid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -24,8 +26,18 @@ void fit(std::vector<std::size_t>& widths, std::size_t available) {
 
 }  // namespace
 
-Grid::Grid(std::vector<Heading> headings, std::size_t margin)
-    : headings_(std::move(headings)), margin_(margin) {}
+GridCell marked_cell(const Record& row, std::string_view text) {
+  if (row.status == Status::unstable) return {fmt::format("~{}", text), Paint::doubtful};
+  return {std::string(text)};
+}
+
+GridCell ratio_cell(const std::optional<double>& ratio) {
+  if (!ratio) return {};
+  return {faster_text(*ratio), *ratio >= 1 ? Paint::good : Paint::bad};
+}
+
+Grid::Grid(std::vector<Heading> headings, std::size_t margin, std::size_t width)
+    : headings_(std::move(headings)), margin_(margin), width_(width) {}
 
 void Grid::add(std::vector<GridCell> cells) {
   for (GridCell& cell : cells) cell.text = trimmed(one_line(cell.text));
@@ -45,7 +57,7 @@ std::vector<std::size_t> Grid::widths() const {
     const std::size_t bound = row.size() == headings_.size() ? row.size() : row.size() - 1;
     for (std::size_t i = 0; i < bound; ++i) widths[i] = std::max(widths[i], display_width(row[i].text));
   }
-  fit(widths, kScreenWidth - margin_);
+  fit(widths, width_ - margin_);
   return widths;
 }
 
@@ -56,7 +68,7 @@ std::string Grid::line(const std::vector<GridCell>& cells, const std::vector<std
   std::size_t begin = margin_;   // of the cell
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const bool runs_on = i + 1 == cells.size() && cells.size() < headings_.size();
-    const std::size_t width = runs_on ? kScreenWidth - begin : widths[i];
+    const std::size_t width = runs_on ? width_ - begin : widths[i];
     const std::string shown = shortened(cells[i].text, width);
     const std::size_t padding = width - display_width(shown);
     const std::size_t before = headings_[i].align == Align::right && !runs_on ? padding : 0;

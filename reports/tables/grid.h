@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "reports/record.h"
 #include "reports/style.h"
 
 namespace stbench::reports {
@@ -21,11 +24,17 @@ struct GridCell {
   Paint paint = Paint::none;
 };
 
+/// The text of a number, marked if the row is unstable.
+GridCell marked_cell(const Record& row, std::string_view text);
+/// "2.5× faster" than what it is the ratio to; empty without a ratio.
+GridCell ratio_cell(const std::optional<double>& ratio);
+
 /// Rows below headings. Where the columns together are wider than the screen, the widest is cut.
 class Grid {
  public:
-  /// @param margin blanks before each row.
-  explicit Grid(std::vector<Heading> headings, std::size_t margin = 2);
+  /// @param margin blanks before each row
+  /// @param width of the screen
+  explicit Grid(std::vector<Heading> headings, std::size_t margin = 2, std::size_t width = kScreenWidth);
 
   /// A row with fewer cells than columns: the last cell runs on to the end of the line and widens no column.
   void add(std::vector<GridCell> cells);
@@ -40,7 +49,7 @@ class Grid {
   [[nodiscard]] std::vector<GridCell> heading_cells() const;
 
   std::vector<Heading> headings_;
-  std::size_t margin_;
+  std::size_t margin_, width_;
   std::vector<std::vector<GridCell>> rows_;
 };
 

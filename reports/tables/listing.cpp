@@ -1,10 +1,11 @@
 #include "reports/tables/listing.h"
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
+#include <limits>
 
 #include "reports/columns.h"
+#include "reports/tables/grid.h"
 
 namespace stbench::reports {
 namespace {
@@ -12,12 +13,7 @@ namespace {
 constexpr std::string_view kCaseColumn = "case";
 
 Value value_of(const Record& record, const std::string& name, const SentenceOf& sentence_of) {
-  if (name == kCaseColumn) return sentence_of(record.id);
-  for (const Column& column : fixed_columns()) {
-    if (column.name == name) return column.get(record);
-  }
-  const Value axis = cell_of(record.id.axes, name);
-  return std::holds_alternative<std::monostate>(axis) ? cell_of(record.more, name) : axis;
+  return name == kCaseColumn ? Value(sentence_of(record.id)) : cell_of(record, name);
 }
 
 bool is_empty(const Value& value) { return std::holds_alternative<std::monostate>(value); }
@@ -39,33 +35,6 @@ std::string cell(const Value& value) {
   constexpr int kDigits = 4;
   const auto* const real = std::get_if<double>(&value);
   return real != nullptr ? significant(*real, kDigits) : one_line(cell_text(value));
-}
-
-/// A column of the list: heading and cells, numbers to the right.
-struct ListedStrip {
-  std::vector<std::string> cells;
-  bool right = true;
-  std::size_t width = 0;
-
-  void add(std::string text) {
-    width = std::max(width, display_width(text));
-    cells.push_back(std::move(text));
-  }
-  [[nodiscard]] std::string padded(std::size_t row) const {
-    const std::string blanks(width - display_width(cells[row]), ' ');
-    return right ? blanks + cells[row] : cells[row] + blanks;
-  }
-};
-
-ListedStrip strip_of(const Report& report, const std::string& name, const SentenceOf& sentence_of) {
-  ListedStrip strip;
-  strip.add(name);
-  for (const Record& record : report.records) {
-    const Value value = value_of(record, name, sentence_of);
-    if (std::holds_alternative<std::string>(value)) strip.right = false;
-    strip.add(cell(value));
-  }
-  return strip;
 }
 
 }  // namespace
@@ -99,16 +68,20 @@ void sort_by(Report& report, const std::string& column, bool down, const Sentenc
 
 std::string listing(const Report& report, const std::vector<std::string>& columns, Style style,
                     const SentenceOf& sentence_of) {
-  std::vector<ListedStrip> strips;
-  strips.reserve(columns.size());
-  for (const auto& name : columns) strips.push_back(strip_of(report, name, sentence_of));
-  std::string text;
-  for (std::size_t row = 0; row <= report.records.size(); ++row) {
-    std::string line;
-    for (const ListedStrip& strip : strips) line += (line.empty() ? "" : "  ") + strip.padded(row);
-    text += painted(trimmed(std::move(line)), row == 0 ? Paint::dim : Paint::none, style) + "\n";
+  std::vector<Heading> headings;
+  for (const auto& name : columns) headings.push_back({name});
+  std::vector<std::vector<GridCell>> rows;
+  for (const Record& record : report.records) {
+    auto& row = rows.emplace_back();
+    for (Heading& heading : headings) {
+      const Value value = value_of(record, heading.text, sentence_of);
+      if (std::holds_alternative<std::string>(value)) heading.align = Align::left;
+      row.push_back({cell(value)});
+    }
   }
-  return text;
+  Grid grid(std::move(headings), 0, std::numeric_limits<std::size_t>::max());
+  for (auto& row : rows) grid.add(std::move(row));
+  return grid.render(style);
 }
 
 }  // namespace stbench::reports

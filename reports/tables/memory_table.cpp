@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <cmath>
 #include <string_view>
 #include <tuple>
 
@@ -14,8 +14,6 @@
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 /// "The values are for holding a 10,000,000x128 float32 tensor", on Google Colab, give or take 0.30.
 struct SeedRow {
@@ -33,67 +31,52 @@ constexpr std::string_view kMemoryLegend =
     "process (or device) without it, at the most, and after it.";
 
 const SeedRow* seed_of(const Identity& id) {
-  const auto* const row = std::find_if(kSeed.begin(), kSeed.end(), [&](const SeedRow& seed) {
-    return seed.method == id.method && seed.placement == id.placement;
-  });
+  const auto* const row = std::ranges::find_if(
+      kSeed, [&](const SeedRow& seed) { return seed.method == id.method && seed.placement == id.placement; });
   return row == kSeed.end() ? nullptr : row;
-}
-
-std::optional<std::int64_t> bytes_of(const Record& record, std::string_view column) {
-  const Value* const value = find(record.more, column);
-  const auto* const bytes = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
-  return bytes == nullptr ? std::nullopt : std::optional(*bytes);
 }
 
 /// GiB as the seed gave them, to two places, small ones to three.
 std::string gib(const Record& record, std::string_view column) {
-  const auto bytes = bytes_of(record, column);
+  const auto bytes = number_of(record.more, column);
   if (!bytes) return {};
-  const double amount = static_cast<double>(*bytes) / (std::int64_t{1} << 30);
+  const double amount = *bytes / (std::int64_t{1} << 30);
   return fmt::format("{:.{}f}", amount, amount != 0 && amount < 0.0995 ? 3 : 2);
 }
 
-std::string ratio_cell(const Record& record) {
-  const Value* const value = find(record.more, "overhead_ratio");
-  const auto* const ratio = value == nullptr ? nullptr : std::get_if<double>(value);
-  return ratio == nullptr ? "" : fmt::format("{:.4f}", *ratio);
+std::string overhead(const Record& record) {
+  const auto ratio = number_of(record.more, "overhead_ratio");
+  return ratio ? fmt::format("{:.4f}", *ratio) : "";
 }
 
 /// "speedtorch(mapped) 25%" where only so much of it was touched.
 std::string name_of(const Identity& id) {
-  const Value* const touched = find(id.axes, "touched");
-  const auto* const part = touched == nullptr ? nullptr : std::get_if<double>(touched);
-  if (part == nullptr || *part == 1) return who(id);
+  const auto part = number_of(id.axes, "touched");
+  if (!part || *part == 1) return who(id);
   return fmt::format("{} {:.3g}%", who(id), 100 * *part);
 }
 
 std::vector<GridCell> row_cells(const Record& record) {
   const SeedRow* const seed = seed_of(record.id);
   const std::string seed_cpu(seed == nullptr ? "" : seed->cpu), seed_gpu(seed == nullptr ? "" : seed->gpu);
-  if (record.status == Status::waived)
-    return {{name_of(record.id)},
-            {"-"},
-            {seed_cpu, Paint::dim},
-            {"-"},
-            {seed_gpu, Paint::dim},
-            {},
-            {},
-            {},
-            {},
-            {}};
+  if (record.status == Status::waived) {
+    std::vector<GridCell> cells{
+        {name_of(record.id)}, {"-"}, {seed_cpu, Paint::dim}, {"-"}, {seed_gpu, Paint::dim}};
+    cells.resize(10);  // the others are empty
+    return cells;
+  }
   if (!has_numbers(record.status)) {
     const bool wrong = record.status == Status::wrong;
     const auto text =
         fmt::format("WRONG: {} of {} rows differ", grouped(record.mismatches), grouped(record.verified_rows));
     return {{name_of(record.id)}, {wrong ? text : "failed", Paint::bad}};
   }
-  const bool doubtful = record.status == Status::unstable;
   return {{name_of(record.id)},
-          {(doubtful ? "~" : "") + gib(record, "resident_bytes"), doubtful ? Paint::doubtful : Paint::none},
+          marked_cell(record, gib(record, "resident_bytes")),
           {seed_cpu, Paint::dim},
           {gib(record, "device_bytes")},
           {seed_gpu, Paint::dim},
-          {ratio_cell(record)},
+          {overhead(record)},
           {gib(record, "baseline_bytes")},
           {gib(record, "peak_bytes")},
           {gib(record, "after_free_bytes")},
@@ -104,17 +87,17 @@ std::string shape_text(const Record& record) {
   const Identity& id = record.id;
   const std::string row = id.dtype == "bytes" ? fmt::format("rows of {} bytes", grouped(id.dim))
                                               : fmt::format("× {} {}", grouped(id.dim), id.dtype);
-  const auto bytes = bytes_of(record, "requested_bytes");
+  const auto bytes = number_of(record.more, "requested_bytes");
   const std::string size =
-      bytes ? fmt::format(" ({}, {} GiB)", bytes_text(*bytes), gib(record, "requested_bytes"))
+      bytes ? fmt::format(" ({}, {} GiB)", bytes_text(std::llround(*bytes)), gib(record, "requested_bytes"))
             : std::string();
   return fmt::format("{} {}{}; GiB, each in a process of its own", grouped(id.rows), row, size);
 }
 
 /// The row that knows the most of the shape.
 const Record& speaker(const Rows& rows) {
-  const auto measured = std::find_if(rows.begin(), rows.end(),
-                                     [](const Record* row) { return bytes_of(*row, "requested_bytes"); });
+  const auto measured = std::ranges::find_if(
+      rows, [](const Record* row) { return number_of(row->more, "requested_bytes").has_value(); });
   return measured == rows.end() ? *rows.front() : **measured;
 }
 
@@ -138,19 +121,11 @@ std::string table_of_shape(const Rows& rows, Style style) {
 }  // namespace
 
 std::string memory_tables(const Rows& rows, Style style) {
-  Rows shown;
-  for (const Record* row : rows) {
-    if (row->status != Status::waived || seed_of(row->id) != nullptr) shown.push_back(row);
-  }
-  if (shown.empty()) return {};
-  std::stable_partition(shown.begin(), shown.end(),
-                        [](const Record* row) { return row->status != Status::waived; });
-  std::string text;
-  for (const Rows& shape :
-       group_by(shown, [](const Record& row) { return std::tuple(row.id.dtype, row.id.rows, row.id.dim); })) {
-    text += (text.empty() ? "" : "\n") + table_of_shape(shape, style);
-  }
-  return text;
+  Rows shown = those(
+      rows, [](const Record& row) { return row.status != Status::waived || seed_of(row.id) != nullptr; });
+  std::ranges::stable_partition(shown, [](const Record* row) { return row->status != Status::waived; });
+  const auto shape = [](const Record& row) { return std::tuple(row.id.dtype, row.id.rows, row.id.dim); };
+  return sections(group_by(shown, shape), [&](const Rows& alike) { return table_of_shape(alike, style); });
 }
 
 }  // namespace stbench::reports

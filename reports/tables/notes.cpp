@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <tuple>
 
 #include "reports/group.h"
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 std::string reason_for(const Record& record) {
   return record.reason.empty() ? "no reason given" : record.reason;
@@ -29,15 +26,12 @@ std::string names_of(const Rows& rows) {
 }
 
 /// The rows of one status, grouped by reason; `mark` is what the table shows at the row.
-std::string lines_of(const Rows& rows, Status status, std::string_view mark, Paint paint, Style style) {
+std::string lines_of_status(const Rows& rows, Status status, std::string_view mark, Paint paint,
+                            Style style) {
   constexpr std::size_t kEnough = 4;
-  Rows chosen;
-  for (const Record* row : rows) {
-    if (row->status == status) chosen.push_back(row);
-  }
+  const Rows chosen = those(rows, [&](const Record& row) { return row.status == status; });
   std::string text;
-  std::size_t lines = 0;
-  std::size_t left_out = 0;
+  std::size_t lines = 0, left_out = 0;
   for (const Rows& group : group_by(chosen, reason_for)) {
     if (++lines > kEnough) {
       left_out += group.size();
@@ -50,19 +44,15 @@ std::string lines_of(const Rows& rows, Status status, std::string_view mark, Pai
   return text;
 }
 
-void add_once(std::vector<std::string>& names, const std::string& name) {
-  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-}
-
 /// What of one device could not be measured: its placements, after the method where the reason is one
 /// method's alone.
 std::string waived_subject(const Rows& rows) {
-  std::vector<std::string> placements;
-  std::vector<std::string> methods;
+  std::vector<std::string> placements, methods;
   for (const Record* row : rows) {
     add_once(placements, row->id.placement);
     add_once(methods, row->id.method);
   }
+  std::erase(placements, ""), std::erase(methods, "");
   const std::string method = methods.size() == 1 ? fmt::format("{} of ", methods.front()) : "";
   const std::string& device = rows.front()->id.device;
   return fmt::format("{}{}{}{}", method, fmt::join(placements, ", "), device.empty() ? "" : " on ", device);
@@ -76,24 +66,18 @@ std::string who(const Identity& id) {
 }
 
 std::string paragraph(std::string_view text, std::size_t indent, Paint paint, Style style) {
-  std::string result;
-  for (const std::string& line : wrapped("  " + one_line(text), kScreenWidth, indent)) {
-    result += painted(line, paint, style) + "\n";
-  }
-  return result;
+  return lines_of(fmt::format("  {}", text), indent, paint, style);
 }
 
 std::string reason_lines(const Rows& rows, Style style) {
-  return lines_of(rows, Status::wrong, "WRONG", Paint::bad, style) +
-         lines_of(rows, Status::failed, "failed", Paint::bad, style) +
-         lines_of(rows, Status::unstable, "~", Paint::doubtful, style);
+  return lines_of_status(rows, Status::wrong, "WRONG", Paint::bad, style) +
+         lines_of_status(rows, Status::failed, "failed", Paint::bad, style) +
+         lines_of_status(rows, Status::unstable, "~", Paint::doubtful, style);
 }
 
 std::string waived_lines(const Report& report, Style style) {
-  Rows waived;
-  for (const Record& record : report.records) {
-    if (record.status == Status::waived) waived.push_back(&record);
-  }
+  const auto is_waived = [](const Record& record) { return record.status == Status::waived; };
+  const Rows waived = those(pointers_to(report.records), is_waived);
   if (waived.empty()) return {};
   std::string text = "Not measured here:\n";
   const auto key = [](const Record& r) { return std::tuple(r.id.suite, r.id.device, reason_for(r)); };

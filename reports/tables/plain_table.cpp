@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "reports/columns.h"
+#include "reports/group.h"
 #include "reports/tables/grid.h"
 #include "reports/tables/notes.h"
 #include "reports/tables/time_unit.h"
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 /// A column of the table to be: its cells, one a row.
 struct Strip {
@@ -26,12 +24,9 @@ struct Strip {
     for (const std::string& cell : cells) width = std::max(width, display_width(cell));
     return width;
   }
-  [[nodiscard]] bool is_empty() const {
-    return std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); });
-  }
+  [[nodiscard]] bool is_empty() const { return std::ranges::all_of(cells, &std::string::empty); }
   [[nodiscard]] bool is_constant() const {
-    return std::all_of(cells.begin(), cells.end(),
-                       [&](const std::string& cell) { return cell == cells.front(); });
+    return std::ranges::count(cells, cells.front()) == std::ssize(cells);
   }
 };
 
@@ -53,16 +48,12 @@ Strip strip(std::string_view name, const Rows& rows, CellOf cell_of_row) {
   return result;
 }
 
-void add_names(const Columns& columns, std::vector<std::string>& names) {
-  for (const auto& [name, value] : columns) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-}
-
 /// One strip for each name that any of the rows has there.
 std::vector<Strip> further_strips(const Rows& rows, const Columns& (*part)(const Record&)) {
   std::vector<std::string> names;
-  for (const Record* row : rows) add_names(part(*row), names);
+  for (const Record* row : rows) {
+    for (const auto& [name, value] : part(*row)) add_once(names, name);
+  }
   std::vector<Strip> strips;
   strips.reserve(names.size());
   for (const std::string& name : names) {
@@ -95,10 +86,7 @@ std::vector<Strip> measure_strips(const Rows& rows) {
       strip(unit.name, rows, [&](const Record& row) { return marked_median(row, unit); })};
   strips.front().heading.align = Align::right;
   for (const std::string_view name : kMeasures) {
-    const auto columns = fixed_columns();
-    const auto column =
-        std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
-    strips.push_back(strip(name, rows, column->get));
+    strips.push_back(strip(name, rows, fixed_column(name)->get));
   }
   const auto plain = further_strips(rows, [](const Record& row) -> const Columns& { return row.more; });
   strips.insert(strips.begin() + 1, plain.begin(), plain.end());

@@ -1,8 +1,5 @@
 #include "reports/tables/step_tables.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <optional>
 #include <string_view>
 
@@ -14,8 +11,6 @@
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 std::optional<double> measured_real(const Record& row, std::string_view name) {
   return number_of(row.more, name);
@@ -47,13 +42,9 @@ std::string learning_table(const Rows& rows, Style style) {
 }  // namespace
 
 std::string step_tables(const Rows& rows, Style style) {
+  const Rows trained = those(rows, [](const Record& row) { return measured_real(row, "heldout_loss"); });
   std::string text = transfer_tables(rows, style);
-  Rows trained;
-  for (const Record* row : rows) {
-    if (measured_real(*row, "heldout_loss")) trained.push_back(row);
-  }
-  constexpr std::array<std::string_view, 2> within = {"placement", "method"};
-  for (const Rows& workload : group_by(trained, [&](const Record& row) { return identity_key(row, within); }))
+  for (const Rows& workload : group_without(trained, {"placement", "method"}))
     text += "\n" + learning_table(workload, style);
   return text;
 }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -18,8 +18,6 @@
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 constexpr std::size_t kSweep = 3;
 constexpr double kMicrosecond = 1e-6;
@@ -36,17 +34,8 @@ std::set<std::int64_t> numbers(const Rows& rows, std::int64_t Identity::*axis) {
   return seen;
 }
 
-template <std::size_t N>
-std::vector<Rows> without(const Rows& rows, const std::array<std::string_view, N>& axes) {
-  return group_by(rows, [&](const Record& row) { return identity_key(row, axes); });
-}
-
-void append(Rows& rows, const Rows& more) { rows.insert(rows.end(), more.begin(), more.end()); }
-
 Rows sorted(Rows rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Record* a, const Record* b) {
-    return std::pair(a->id.dim, a->id.batch) < std::pair(b->id.dim, b->id.batch);
-  });
+  std::ranges::stable_sort(rows, {}, [](const Record* row) { return std::pair(row->id.dim, row->id.batch); });
   return rows;
 }
 
@@ -60,20 +49,17 @@ bool is_variant(const Record& row) { return row.id.method.starts_with(std::strin
 std::vector<std::string> methods_of(const Rows& rows) {
   std::vector<std::string> names;
   const auto add = [&](auto wanted) {
-    for (const Record* row : rows) {
-      const bool known = std::find(names.begin(), names.end(), row->id.method) != names.end();
-      if (!known && wanted(*row)) names.push_back(row->id.method);
-    }
+    for (const Record* row : those(rows, wanted)) add_once(names, row->id.method);
   };
   add([](const Record& row) { return row.id.method == kOurs; });
   add([&](const Record& row) { return !is_ceiling(row); });
-  add([&](const Record& row) { return is_ceiling(row); });
+  add(is_ceiling);
   return names;
 }
 
 const Record* of_method(const Rows& cell, std::string_view name) {
-  const auto row =
-      std::find_if(cell.begin(), cell.end(), [&](const Record* r) { return r->id.method == name; });
+  const auto row = std::ranges::find(
+      cell, name, [](const Record* r) -> auto& { return r->id.method; });
   return row == cell.end() ? nullptr : *row;
 }
 
@@ -98,18 +84,10 @@ GridCell without_number(const Record& row) {
   return {row.status == Status::wrong ? "WRONG" : std::string(to_string(row.status)), Paint::bad};
 }
 
-/// "2.5× faster" than what it is the ratio to.
-GridCell ratio_cell(const std::optional<double>& ratio) {
-  if (!ratio) return {};
-  return {faster_text(*ratio), *ratio >= 1 ? Paint::good : Paint::bad};
-}
-
 GridCell speed_cell(const Record* row) {
   if (row == nullptr) return {};
   if (!row->gb_per_s) return without_number(*row);
-  const bool doubtful = row->status == Status::unstable;
-  return {fmt::format("{}{}", doubtful ? "~" : "", significant(*row->gb_per_s, 3)),
-          doubtful ? Paint::doubtful : Paint::none};
+  return marked_cell(*row, significant(*row->gb_per_s, 3));
 }
 
 std::string width_table(const Rows& rows, Style style) {
@@ -139,9 +117,9 @@ std::string width_table(const Rows& rows, Style style) {
 GridCell latency_ratio(const Rows& cell) {
   const Record* const ours = of_method(cell, kOurs);
   std::optional<double> best;
-  for (const Record* row : cell) {
+  for (const Record* row : those(cell, is_libtorch)) {
     const auto median = median_latency(*row);
-    if (is_libtorch(*row) && median && (!best || *median < *best)) best = median;
+    if (median && (!best || *median < *best)) best = median;
   }
   if (ours == nullptr || !median_latency(*ours) || !best) return {};
   return ratio_cell(speedup(*median_latency(*ours), *best));
@@ -196,10 +174,9 @@ std::string trip_size(const Record& row) {
 std::vector<GridCell> trip_cells(const Record& row) {
   if (!has_numbers(row.status) || !row.median_s) return {{who(row.id)}, without_number(row)};
   const auto last = real(row, "latency_p99_s");
-  const bool best = is_libtorch(row) && row.speedup == 1, doubtful = row.status == Status::unstable;
+  const bool best = is_libtorch(row) && row.speedup == 1;
   return {{who(row.id)},
-          {fmt::format("{}{}", doubtful ? "~" : "", grouped(std::llround(1 / *row.median_s))),
-           doubtful ? Paint::doubtful : Paint::none},
+          marked_cell(row, grouped(std::llround(1 / *row.median_s))),
           {median_latency(row) ? significant(*median_latency(row) / kMicrosecond, 3) : ""},
           {last ? significant(*last / kMicrosecond, 3) : ""},
           best ? GridCell{"LibTorch's best", Paint::bold} : ratio_cell(row.speedup),
@@ -229,27 +206,18 @@ std::string trip_table(const Rows& rows, Style style) {
 
 std::string movement_tables(const Rows& rows, Style style) {
   const SweepRows split = split_sweeps(rows);
-  std::string text;
-  for (const std::string& section :
-       {transfer_tables(split.others, style), width_tables(split.widths, style), latency_tables(rows, style),
-        reason_lines(split.batches, style), round_trip_tables(split.trips, style)}) {
-    if (!section.empty()) text += (text.empty() ? "" : "\n") + section;
-  }
-  return text;
+  return sections(std::vector{transfer_tables(split.others, style), width_tables(split.widths, style),
+                              latency_tables(rows, style), reason_lines(split.batches, style),
+                              round_trip_tables(split.trips, style)},
+                  std::identity{});
 }
 
 SweepRows split_sweeps(const Rows& rows) {
-  constexpr std::array<std::string_view, 7> kOneBatch = {"direction",   "placement", "method", "cores",
-                                                         "index_dtype", "rows",      "batch"};
-  constexpr std::array<std::string_view, 7> kOneWidth = {"direction",   "placement", "method", "cores",
-                                                         "index_dtype", "rows",      "dim"};
   SweepRows split;
   Rows rest;
-  for (const Rows& group : without(rows, kOneBatch)) {
-    Rows single;
-    for (const Record* row : group) {
-      if (median_latency(*row)) single.push_back(row);
-    }
+  for (const Rows& group :
+       group_without(rows, {"direction", "placement", "method", "cores", "index_dtype", "rows", "batch"})) {
+    const Rows single = those(group, median_latency);
     const bool sweep = numbers(single, &Identity::batch).size() >= kSweep;
     for (const Record* row : group) {
       // What is timed in single runs, and what stands beside it: ceilings, and cases without a number.
@@ -263,48 +231,41 @@ SweepRows split_sweeps(const Rows& rows) {
     if (is_variant(*row)) split.others.push_back(row);
     return is_variant(*row);
   });
-  for (const Rows& group : without(rest, kOneWidth)) {
+  for (const Rows& group :
+       group_without(rest, {"direction", "placement", "method", "cores", "index_dtype", "rows", "dim"})) {
     const bool sweep = group.front()->id.dtype == "bytes" && numbers(group, &Identity::dim).size() >= kSweep;
-    append(sweep ? split.widths : split.others, group);
+    Rows& kind = sweep ? split.widths : split.others;
+    kind.insert(kind.end(), group.begin(), group.end());
   }
   return split;
 }
 
 std::string width_tables(const Rows& rows, Style style) {
-  constexpr std::array<std::string_view, 3> kWithin = {"dim", "rows", "method"};
-  std::string text;
-  for (const Rows& table : without(rows, kWithin))
-    text += (text.empty() ? "" : "\n") + width_table(table, style);
-  return text;
+  return sections(group_without(rows, {"dim", "rows", "method"}),
+                  [&](const Rows& table) { return width_table(table, style); });
 }
 
 std::string latency_tables(const Rows& rows, Style style) {
-  constexpr std::array<std::string_view, 4> kWithin = {"dim", "rows", "batch", "method"};
-  Rows timed;
-  for (const Record* row : rows) {
-    if (median_latency(*row) && !is_ceiling(*row) && !is_trip(*row)) timed.push_back(row);
-  }
+  const Rows timed =
+      those(rows, [](const Record& row) { return median_latency(row) && !is_ceiling(row) && !is_trip(row); });
   if (timed.empty()) return {};
   std::string text = heading("Latency of small batches", style);
   text += paragraph("median / 99 % " + latency_note(timed), 2, Paint::none, style);
-  for (const Rows& table : without(timed, kWithin)) text += "\n" + latency_table(table, style);
+  for (const Rows& table : group_without(timed, {"dim", "rows", "batch", "method"}))
+    text += "\n" + latency_table(table, style);
   return text;
 }
 
 std::string round_trip_tables(const Rows& rows, Style style) {
-  constexpr std::array<std::string_view, 5> kWithin = {"placement", "dim", "rows", "batch", "method"};
-  Rows trips;
-  for (const Record* row : rows) {
-    if (is_trip(*row)) trips.push_back(row);
-  }
-  if (std::ranges::none_of(trips, [](const Record* row) { return median_latency(*row).has_value(); }))
-    return {};
+  const Rows trips = those(rows, is_trip);
+  if (those(trips, median_latency).empty()) return {};
   std::string text =
       heading("Round trips of small tables", style) +
       paragraph("rows from the model tensor into the table and to it again; median and 99 % " +
                     latency_note(trips) + ". SpeedTorch's users asked for 100 a second and got 70.",
                 2, Paint::none, style);
-  for (const Rows& table : without(trips, kWithin)) text += "\n" + trip_table(table, style);
+  for (const Rows& table : group_without(trips, {"placement", "dim", "rows", "batch", "method"}))
+    text += "\n" + trip_table(table, style);
   return text;
 }
 

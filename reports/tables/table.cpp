@@ -1,5 +1,6 @@
 #include "reports/tables/table.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,16 +9,6 @@
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
-
-Rows shown_rows(const Report& report, const TablesOf& tables_of) {
-  Rows rows;
-  for (const Record& record : report.records) {
-    if (record.status != Status::waived || tables_of(record.id.suite).waived_too) rows.push_back(&record);
-  }
-  return rows;
-}
 
 std::string closing_lines(const Report& report) {
   std::string text;
@@ -31,17 +22,16 @@ std::string closing_lines(const Report& report) {
 }  // namespace
 
 std::string render_tables(const Report& report, Style style, const TablesOf& tables_of) {
-  std::vector<std::string> sections;
+  const Rows shown = those(pointers_to(report.records), [&](const Record& record) {
+    return record.status != Status::waived || tables_of(record.id.suite).waived_too;
+  });
   const auto suite_of = [](const Record& record) { return record.id.suite; };
-  for (const Rows& rows : group_by(shown_rows(report, tables_of), suite_of))
-    sections.push_back(tables_of(suite_of(*rows.front())).tables(rows, style));
-  sections.push_back(waived_lines(report, style));
-  sections.push_back(closing_lines(report));
-  std::string text;
-  for (const std::string& section : sections) {
-    if (!section.empty()) text += (text.empty() ? "" : "\n") + section;
-  }
-  return text;
+  std::vector<std::string> texts;
+  for (const Rows& rows : group_by(shown, suite_of))
+    texts.push_back(tables_of(suite_of(*rows.front())).tables(rows, style));
+  texts.push_back(waived_lines(report, style));
+  texts.push_back(closing_lines(report));
+  return sections(texts, std::identity{});
 }
 
 }  // namespace stbench::reports

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -15,8 +14,6 @@
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 std::optional<double> number(const Record& row, std::string_view name) { return number_of(row.more, name); }
 
@@ -60,11 +57,9 @@ std::vector<GridCell> cells_of(const Record& row, const TimeUnit& unit, const st
   if (!has_numbers(row.status) || !row.median_s)
     return {{row.id.method},
             {why_not_trained(row), row.status == Status::waived ? Paint::doubtful : Paint::bad}};
-  const bool doubtful = row.status == Status::unstable;
   return {{row.id.method},
           {count(number(row, "micro_batch_samples"))},
-          {fmt::format("{}{}", doubtful ? "~" : "", unit.text(*row.median_s)),
-           doubtful ? Paint::doubtful : Paint::none},
+          marked_cell(row, unit.text(*row.median_s)),
           {count(number(row, "samples_per_s"))},
           against_plain(row, plain),
           {bytes(number(row, "peak_bytes"))},
@@ -103,20 +98,14 @@ std::string table_of_model(const Rows& rows, Style style) {
     grid.add({{block_title(*block.front()), Paint::dim}});
     for (const Record* row : block) grid.add(cells_of(*row, unit, plain));
   }
-  std::string text;
-  for (const std::string& line : wrapped(heading(rows), kScreenWidth, 2))
-    text += painted(line, Paint::bold, style) + "\n";
-  return text + grid.render(style) + reason_lines(rows, style);
+  return lines_of(heading(rows), 2, Paint::bold, style) + grid.render(style) + reason_lines(rows, style);
 }
 
 }  // namespace
 
 std::string training_tables(const Rows& rows, Style style) {
-  constexpr std::array<std::string_view, 3> within = {"batch", "method", "micro_batch"};
-  std::string text;
-  for (const Rows& model : group_by(rows, [&](const Record& row) { return identity_key(row, within); }))
-    text += (text.empty() ? "" : "\n") + table_of_model(model, style);
-  return text;
+  return sections(group_without(rows, {"batch", "method", "micro_batch"}),
+                  [&](const Rows& model) { return table_of_model(model, style); });
 }
 
 }  // namespace stbench::reports

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "reports/columns.h"
@@ -18,8 +17,6 @@
 
 namespace stbench::reports {
 namespace {
-
-using Rows = std::vector<const Record*>;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kDirections = {{
     {"to", "table rows into the model tensor"},
@@ -61,9 +58,8 @@ GridCell against_libtorch(const Record& record) {
   if (is_ceiling(record)) {
     return {record.copy_fraction.value_or(0) >= 1 ? "the ceiling" : "", Paint::dim};
   }
-  if (!record.speedup) return {};
-  if (is_libtorch(record) && *record.speedup == 1) return {"LibTorch's best", Paint::bold};
-  return {faster_text(*record.speedup), *record.speedup >= 1 ? Paint::good : Paint::bad};
+  if (is_libtorch(record) && record.speedup == 1) return {"LibTorch's best", Paint::bold};
+  return ratio_cell(record.speedup);
 }
 
 std::string instead_of_time(const Record& record) {
@@ -78,10 +74,8 @@ std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit) {
   if (!has_numbers(record.status) || !record.median_s) {
     return {{who(record.id)}, {instead_of_time(record), Paint::bad}};
   }
-  const bool doubtful = record.status == Status::unstable;
   return {{who(record.id)},
-          {fmt::format("{}{}", doubtful ? "~" : "", unit.text(*record.median_s)),
-           doubtful ? Paint::doubtful : Paint::none},
+          marked_cell(record, unit.text(*record.median_s)),
           {half_width(record)},
           {record.gb_per_s ? significant(*record.gb_per_s, 3) : ""},
           {share(record.copy_fraction)},
@@ -92,32 +86,18 @@ std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit) {
 /// Where each placement first appears in the plan.
 using PlacementOrder = std::vector<std::string>;
 
-PlacementOrder placement_order(const Rows& rows) {
-  PlacementOrder order;
-  for (const Record* row : rows) {
-    if (std::find(order.begin(), order.end(), row->id.placement) == order.end())
-      order.push_back(row->id.placement);
-  }
-  return order;
-}
-
 Rows sorted_rows(Rows rows, const PlacementOrder& order) {
   const auto key = [&](const Record* row) {
     const double last = std::numeric_limits<double>::infinity();
     return std::pair(std::find(order.begin(), order.end(), row->id.placement), row->median_s.value_or(last));
   };
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const Record* a, const Record* b) { return key(a) < key(b); });
+  std::ranges::stable_sort(rows, {}, key);
   return rows;
 }
 
 /// A sum is as doubtful as its parts, whose tables have the reasons.
-Rows worth_a_note(const Rows& rows) {
-  Rows worth;
-  for (const Record* row : rows) {
-    if (row->id.direction != "sum" || row->status != Status::unstable) worth.push_back(row);
-  }
-  return worth;
+bool is_worth_a_note(const Record& row) {
+  return row.id.direction != "sum" || row.status != Status::unstable;
 }
 
 std::string one_table(const Rows& rows, const PlacementOrder& order, Style style) {
@@ -130,18 +110,14 @@ std::string one_table(const Rows& rows, const PlacementOrder& order, Style style
              {"against LibTorch", Align::left},
              {"verified rows"}});
   auto blocks = group_by(rows, [](const Record& row) { return row.id.cores; });
-  std::sort(blocks.begin(), blocks.end(),
-            [](const Rows& a, const Rows& b) { return a.front()->id.cores < b.front()->id.cores; });
+  std::ranges::sort(blocks, {}, [](const Rows& block) { return block.front()->id.cores; });
   for (const Rows& block : blocks) {
     grid.add({{cores_text(block.front()->id.cores), Paint::dim}});
     for (const Record* row : sorted_rows(block, order)) grid.add(row_cells(*row, unit));
   }
-  std::string text;
-  for (const std::string& line : wrapped(one_line(title(*rows.front())), kScreenWidth, 2)) {
-    text += painted(line, Paint::bold, style) + "\n";
-  }
-  return text + paragraph(workload_text(*rows.front()), 2, Paint::none, style) + grid.render(style) +
-         reason_lines(worth_a_note(rows), style);
+  return lines_of(title(*rows.front()), 2, Paint::bold, style) +
+         paragraph(workload_text(*rows.front()), 2, Paint::none, style) + grid.render(style) +
+         reason_lines(those(rows, is_worth_a_note), style);
 }
 
 }  // namespace
@@ -171,20 +147,15 @@ std::string workload_text(const Record& record) {
 }
 
 std::string transfer_tables(const Rows& rows, Style style) {
-  constexpr std::array<std::string_view, 4> kWithin = {"direction", "placement", "method", "cores"};
-  const PlacementOrder order = placement_order(rows);
-  std::string text;
-  for (const Rows& workload : group_by(rows, [&](const Record& row) { return identity_key(row, kWithin); })) {
-    auto tables = group_by(workload, [](const Record& row) { return row.id.direction; });
-    std::stable_sort(tables.begin(), tables.end(), [](const Rows& a, const Rows& b) {
-      return direction_rank(*a.front()) < direction_rank(*b.front());
-    });
-    for (const Rows& table : tables) {
-      if (!text.empty()) text += '\n';
-      text += one_table(table, order, style);
-    }
-  }
-  return text;
+  PlacementOrder order;
+  for (const Record* row : rows) add_once(order, row->id.placement);
+  return sections(
+      group_without(rows, {"direction", "placement", "method", "cores"}), [&](const Rows& workload) {
+        auto tables = group_by(workload, [](const Record& row) { return row.id.direction; });
+        std::ranges::stable_sort(tables, {},
+                                 [](const Rows& table) { return direction_rank(*table.front()); });
+        return sections(tables, [&](const Rows& table) { return one_table(table, order, style); });
+      });
 }
 
 }  // namespace stbench::reports
