@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kBegin = R"({"event":"start")", kCase = R"({"event":"case","case":)";
+constexpr std::string_view kBegin = R"({"event":"start")";
 
 std::string line_of(const Json& event) {
   return event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -70,7 +70,7 @@ class Collected {
       frame_ = std::move(event);
       frame_.erase("event");
     } else if (kind == "case" && event.contains("case") && !event["case"].is_null()) {
-      cases_ += fmt::format("{}\n{:>{}}", cases_.empty() ? "" : ",", "", kCase.size()) + event["case"].dump();
+      cases_ += (cases_.empty() ? "" : ",") + event["case"].dump();
     } else if (kind == "end" && event.contains("report") && event["report"].is_object()) {
       frame_ = std::move(event["report"]);
       ended_ = true;
@@ -89,7 +89,7 @@ class Collected {
  private:
   std::string_view name_;
   Json frame_;
-  std::string cases_;  ///< each on the line that it has in the file, for messages
+  std::string cases_;
   bool ended_ = false;
 };
 

@@ -36,18 +36,11 @@ std::string member(std::string_view name, std::string_view json) {
   return fmt::format("{}: {}", json_text(name), json);
 }
 
-std::string array_of(const std::vector<std::string>& texts) {
-  std::vector<std::string> items;
-  items.reserve(texts.size());
-  for (const std::string& text : texts) items.push_back(json_text(text));
-  return fmt::format("[{}]", fmt::join(items, ", "));
-}
-
-std::string array_of(const std::vector<double>& numbers) {
-  std::vector<std::string> items;
-  items.reserve(numbers.size());
-  for (const double number : numbers) items.push_back(json_number(number));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+template <typename Items, typename TextOf>
+std::string array_of(const Items& items, TextOf text_of) {
+  std::vector<std::string> texts;
+  for (const auto& item : items) texts.push_back(text_of(item));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 /// The environment indented to stand as a member of the report; a line end inside a text is escaped, so each
@@ -79,7 +72,7 @@ std::string case_of(const Record& record, const Layout& layout) {
   for (const auto& group : {identity, measures, further}) {
     if (!group.empty()) lines.push_back(fmt::format("{}", fmt::join(group, ", ")));
   }
-  lines.push_back(member("samples_s", array_of(record.samples_s)));
+  lines.push_back(member("samples_s", array_of(record.samples_s, json_number)));
   return fmt::format("    {{{}}}", fmt::join(lines, ",\n     "));
 }
 
@@ -92,32 +85,25 @@ std::string cases_of(const Report& report) {
 
 // ---- reading
 
-/// What is read, and what to call it.
-struct Document {
-  const Json& root;
-  std::string_view text, file;
-};
-
-/// One place of the document: its value, and the path to name it by ("cases[3].median_s").
+/// One place of a document: its value, and the file and the path to name it by ("cases[3].median_s").
 class Place {
  public:
-  Place(const Json& value, const Document& document, std::string path = {})
-      : value_(&value), document_(&document), path_(std::move(path)) {}
+  Place(const Json& value, std::string_view file, std::string path = {})
+      : value_(&value), file_(file), path_(std::move(path)) {}
 
   [[nodiscard]] const Json& value() const { return *value_; }
   [[nodiscard]] bool has(std::string_view key) const { return value_->contains(key); }
 
   [[nodiscard]] Place at(std::string_view key) const {
     if (!has(key)) fail(fmt::format("field \"{}\" is missing", key));
-    return {*value_->find(key), *document_,
-            path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+    return {*value_->find(key), file_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
   }
 
   [[nodiscard]] std::vector<Place> items() const {
     expect(value_->is_array(), "an array");
     std::vector<Place> items;
     for (const Json& item : *value_) {
-      items.emplace_back(item, *document_, fmt::format("{}[{}]", path_, items.size()));
+      items.emplace_back(item, file_, fmt::format("{}[{}]", path_, items.size()));
     }
     return items;
   }
@@ -126,11 +112,10 @@ class Place {
     if (!holds) fail(fmt::format("is {}; {} would be right", described(), right));
   }
 
-  /// "t.json, line 3, column 7: cases[3].rows: "
+  /// "t.json: cases[3].rows: "
   [[nodiscard]] std::string where() const {
-    const TextPlace place = place_of(*value_, document_->root, document_->text);
-    return fmt::format("{}, line {}, column {}: {}{}", document_->file, place.line, place.column,
-                       shortened(one_line(path_), kScreenWidth), path_.empty() ? "" : ": ");
+    return fmt::format("{}: {}{}", file_, shortened(one_line(path_), kScreenWidth),
+                       path_.empty() ? "" : ": ");
   }
 
   [[noreturn]] void fail(std::string_view what) const { throw ReportError(where() + one_line(what)); }
@@ -144,7 +129,7 @@ class Place {
   }
 
   const Json* value_;
-  const Document* document_;
+  std::string_view file_;
   std::string path_;
 };
 
@@ -200,12 +185,6 @@ void read_fixed(const Place& place, Record& record) {
   }
 }
 
-bool is_known(std::string_view name) {
-  const auto columns = fixed_columns();
-  return name == "samples_s" || std::any_of(columns.begin(), columns.end(),
-                                            [&](const Column& column) { return column.name == name; });
-}
-
 void read_further(const Place& place, const std::vector<std::string>& axes, Record& record) {
   for (const std::string& axis : axes) {
     if (!place.has(axis)) continue;
@@ -213,8 +192,9 @@ void read_further(const Place& place, const std::vector<std::string>& axes, Reco
     if (!std::holds_alternative<std::monostate>(value)) record.id.axes.emplace_back(axis, std::move(value));
   }
   for (const auto& [name, json] : place.value().items()) {
-    const bool axis = std::find(axes.begin(), axes.end(), name) != axes.end();
-    if (axis || is_known(name) || json.is_structured() || json.is_null()) continue;
+    const bool known =
+        name == "samples_s" || fixed_column(name) != nullptr || std::ranges::find(axes, name) != axes.end();
+    if (known || json.is_structured() || json.is_null()) continue;
     record.more.emplace_back(name, value_at(place.at(name)));
   }
 }
@@ -267,13 +247,13 @@ std::string to_json(const Report& report) {
   const std::vector<std::string> members = {
       member("schema_version", json_text(report.schema_version)),
       member("program", json_text(report.program)),
-      member("argv", array_of(report.argv)),
+      member("argv", array_of(report.argv, json_text)),
       member("seed", std::to_string(report.seed)),
       member("started_at", json_text(report.started_at)),
       member("interrupted", report.interrupted ? "true" : "false"),
       member("environment", indented(report.environment)),
-      member("warnings", array_of(report.warnings)),
-      member("axes", array_of(report.axes)),
+      member("warnings", array_of(report.warnings, json_text)),
+      member("axes", array_of(report.axes, json_text)),
       member("cases", cases_of(report)),
   };
   return fmt::format("{{\n  {}\n}}\n", fmt::join(members, ",\n  "));
@@ -281,8 +261,7 @@ std::string to_json(const Report& report) {
 
 Report from_json(std::string_view text, std::string_view name) {
   const Json json = parse_json(text, name);
-  const Document document{json, text, name};
-  const Place root(json, document);
+  const Place root(json, name);
   root.expect(json.is_object(), "an object");
   Report report;
   report.schema_version = version_at(root.at("schema_version"));

@@ -92,7 +92,7 @@ TEST(Events, ThatAreBrokenAreRefusedWithTheirLine) {
   refused(text.substr(0, first) + "{\"event\":3}\n", "e.jsonl: line 2");
   refused(text.substr(0, first) + "not JSON\n", "e.jsonl: line 2");
   refused(text.substr(0, first) + std::string(100'000, '[') + "\n", "nests deeper");
-  refused(text.substr(0, first) + "{\"event\":\"case\",\"case\":{}}\n", "e.jsonl, line 2, column ");
+  refused(text.substr(0, first) + "{\"event\":\"case\",\"case\":{}}\n", "e.jsonl: cases[0]: field");
   refused(text + text, "is no event of a run");  // two runs in one file
   refused("{\"event\":\"start\"", "cut off");
 }

@@ -201,11 +201,11 @@ std::vector<BadJson> bad_fields() {
   };
 }
 
-void expect_refused(const std::vector<BadJson>& texts) {
+/// @param begin of the message, as a regular expression
+void expect_refused(const std::vector<BadJson>& texts, const char* begin) {
   for (const BadJson& bad : texts) {
     const std::string message = json_error(bad.text);
-    EXPECT_TRUE(std::regex_search(message, std::regex("^t\\.json, line [0-9]+, column [0-9]+: ")))
-        << bad.what << ": " << message;
+    EXPECT_TRUE(std::regex_search(message, std::regex(begin))) << bad.what << ": " << message;
     EXPECT_LT(message.size(), 400U) << bad.what;
     for (const std::string& word : bad.words) {
       EXPECT_NE(message.find(word), std::string::npos)
@@ -214,9 +214,16 @@ void expect_refused(const std::vector<BadJson>& texts) {
   }
 }
 
-TEST(Json, RefusesWhatIsNotJson) { expect_refused(bad_syntax()); }
+TEST(Json, RefusesWhatIsNotJson) { expect_refused(bad_syntax(), "^t\\.json, line [0-9]+, column [0-9]+: "); }
 
-TEST(Json, SaysWhichFieldIsWrongAndWhy) { expect_refused(bad_fields()); }
+TEST(Json, SaysTheLineAndColumnOfWhatIsNotJson) {
+  EXPECT_EQ(json_error("{\n \"a\": 1,\n \"a\": 2}"),
+            "t.json, line 3, column 4: key \"a\" appears twice in an object");
+  EXPECT_TRUE(json_error("\xEF\xBB\xBF[\n").starts_with("t.json, line 2, column 1: syntax error"));
+  EXPECT_TRUE(json_error("[1,\n2e999]").starts_with("t.json, line 2, column 6: number overflow"));
+}
+
+TEST(Json, SaysWhichFieldIsWrongAndWhy) { expect_refused(bad_fields(), "^t\\.json: "); }
 
 TEST(Json, ATimeMayBeNullWhereNothingWasTimed) {
   const auto without_time = [](const char* name, const char* value) {
