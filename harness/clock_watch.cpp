@@ -12,13 +12,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kCpus = "/sys/devices/system/cpu";
 constexpr std::string_view kZones = "/sys/class/thermal";
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json hertz(const std::optional<int>& megahertz) { return megahertz ? Json(*megahertz * 1e6) : Json(nullptr); }
-
 std::unique_ptr<Nvml> driver(const std::string& library) {
   try {
     return std::make_unique<Nvml>(library);
@@ -98,8 +91,8 @@ Json ClockWatch::read_gpu(const std::string& device) const {
   } catch (const NvmlError&) {
     // A GPU that does not answer is one of which nothing is known.
   }
-  return {{"sm_clock_hz", hertz(state.sm_clock_mhz)},
-          {"memory_clock_hz", hertz(state.memory_clock_mhz)},
+  return {{"sm_clock_hz", hertz_or_null(state.sm_clock_mhz)},
+          {"memory_clock_hz", hertz_or_null(state.memory_clock_mhz)},
           {"temperature_c", or_null(state.temperature_c)},
           {"power_w", or_null(state.power_w)},
           {"power_limit_w", or_null(state.power_limit_w)},

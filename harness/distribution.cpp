@@ -18,6 +18,7 @@
 #include "harness/sha256.h"
 #include "harness/suggest.h"
 #include "harness/zipf.h"
+#include "reports/number.h"
 #include "speedtorch/files/npy.h"
 #include "speedtorch/system/system_files.h"
 
@@ -43,10 +44,8 @@ std::uint64_t key(std::uint64_t seed, Purpose purpose, int set) {
 }
 
 double parse_exponent(std::string_view text, std::string_view option) {
-  double exponent = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
-  const bool whole = error == std::errc{} && rest == text.data() + text.size();
-  if (!whole || !(exponent > 0 && exponent <= 20)) {
+  const double exponent = reports::real_from(text).value_or(0);
+  if (!(exponent > 0 && exponent <= 20)) {
     throw UsageError(
         fmt::format("{}: '{}' is no exponent for zipf:S; write a number above 0, at most 20, e.g. zipf:1.05",
                     option, text));
@@ -251,15 +250,6 @@ std::vector<std::int64_t> IndexSource::draw(std::int64_t rows, std::int64_t batc
       return draw_trace(trace_, batch, set);
   }
   throw std::logic_error("a distribution of no kind");
-}
-
-std::vector<std::int64_t> draw(const Distribution& distribution, std::int64_t rows, std::int64_t batch,
-                               std::uint64_t seed, int set) {
-  return IndexSource(distribution).draw(rows, batch, seed, set);
-}
-
-std::string recorded_name(const Distribution& distribution) {
-  return IndexSource(distribution).recorded_name();
 }
 
 }  // namespace stbench::harness

@@ -46,9 +46,6 @@ class IndexSource {
   /// SHA-256>`.
   [[nodiscard]] const std::string& recorded_name() const { return recorded_name_; }
 
-  /// How many numbers the trace has; 0 for other kinds.
-  [[nodiscard]] std::int64_t trace_length() const { return static_cast<std::int64_t>(trace_.size()); }
-
   /// @throws UsageError where a batch of so many rows of such a table cannot be drawn: `rows` or `batch`
   /// below 1, a unique batch above `rows`, a number of the trace (named with its line or element) that is not
   /// below `rows`.
@@ -72,12 +69,5 @@ class IndexSource {
   std::string_view element_ =
       "line";  ///< what a number of the trace is called: "line" from 1, "element" from 0
 };
-
-/// IndexSource(distribution).draw(…): reads a trace anew each time.
-std::vector<std::int64_t> draw(const Distribution& distribution, std::int64_t rows, std::int64_t batch,
-                               std::uint64_t seed, int set);
-
-/// IndexSource(distribution).recorded_name().
-std::string recorded_name(const Distribution& distribution);
 
 }  // namespace stbench::harness

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -26,16 +25,7 @@ constexpr std::array<std::string_view, 14> kInstructionSets{
     {"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16", "amx_tile",
      "movdir64b", "asimd", "sve", "sve2"}};
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-std::optional<double> hertz(const std::optional<int>& megahertz) {
-  return megahertz ? std::optional(*megahertz * 1e6) : std::nullopt;
-}
 
 std::vector<std::string> words(const std::string& text) {
   std::istringstream stream(text);
@@ -152,10 +142,10 @@ Json device(const GpuState& state, const std::vector<std::string>& cuda_bus_ids)
           {"link_generation_max", or_null(state.link_generation_max)},
           {"link_width", or_null(state.link_width)},
           {"link_width_max", or_null(state.link_width_max)},
-          {"sm_clock_hz", or_null(hertz(state.sm_clock_mhz))},
-          {"sm_clock_max_hz", or_null(hertz(state.sm_clock_max_mhz))},
-          {"memory_clock_hz", or_null(hertz(state.memory_clock_mhz))},
-          {"memory_clock_max_hz", or_null(hertz(state.memory_clock_max_mhz))},
+          {"sm_clock_hz", hertz_or_null(state.sm_clock_mhz)},
+          {"sm_clock_max_hz", hertz_or_null(state.sm_clock_max_mhz)},
+          {"memory_clock_hz", hertz_or_null(state.memory_clock_mhz)},
+          {"memory_clock_max_hz", hertz_or_null(state.memory_clock_max_mhz)},
           {"throttle_reasons", or_null(state.throttle_reasons)},
           {"mig", or_null(state.mig)},
           {"ecc", or_null(state.ecc)},
@@ -164,21 +154,21 @@ Json device(const GpuState& state, const std::vector<std::string>& cuda_bus_ids)
 }
 
 Json gpu(const EnvironmentSources& sources) {
+  Json all = {{"driver_version", nullptr},
+              {"devices", nullptr},
+              {"reason", nullptr},
+              {"emulated", sources.emulated_gpu}};
   try {
     const Nvml nvml(sources.nvml_library);
     Json devices = Json::array();
     for (int index = 0; index < nvml.device_count(); ++index)
       devices.push_back(device(nvml.state(index), sources.cuda_bus_ids));
-    return {{"driver_version", text_or_null(nvml.driver_version())},
-            {"devices", devices},
-            {"reason", nullptr},
-            {"emulated", sources.emulated_gpu}};
+    all["driver_version"] = text_or_null(nvml.driver_version());  // may throw, too
+    all["devices"] = devices;
   } catch (const NvmlError& error) {
-    return {{"driver_version", nullptr},
-            {"devices", nullptr},
-            {"reason", error.what()},
-            {"emulated", sources.emulated_gpu}};
+    all["reason"] = error.what();
   }
+  return all;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,17 @@
 #include "harness/machine.h"
 
 namespace stbench::harness {
+
+/// Null for what is not known.
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+/// In hertz.
+inline nlohmann::ordered_json hertz_or_null(const std::optional<int>& megahertz) {
+  return megahertz ? nlohmann::ordered_json(*megahertz * 1e6) : nlohmann::ordered_json(nullptr);
+}
 
 /// Where the environment is read from; tests replace it.
 struct EnvironmentSources {

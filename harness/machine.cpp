@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 
 #include "speedtorch/system/cgroup.h"
@@ -16,15 +15,9 @@
 namespace stbench::harness {
 namespace {
 
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
-
-struct FreeBitmap {
-  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
-};
-using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
+using Topology =
+    std::unique_ptr<hwloc_topology, decltype([](auto* topology) { hwloc_topology_destroy(topology); })>;
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, decltype([](auto* bitmap) { hwloc_bitmap_free(bitmap); })>;
 
 Topology load_topology() {
   hwloc_topology_t topology = nullptr;

@@ -43,9 +43,7 @@ constexpr std::array<std::pair<unsigned long long, std::string_view>, 9> kThrott
      {0x80, "power brake (hardware)"},
      {0x100, "display clocks"}}};
 
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
+using Library = std::unique_ptr<void, decltype([](void* library) { dlclose(library); })>;
 
 /// Those that lower the clocks under a work load; the others say that nobody asked for more.
 constexpr unsigned long long kSlowing = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
@@ -95,39 +93,20 @@ std::string plain_bus_id(const std::string& pci_bus_id) {
 struct Nvml::Functions {
   explicit Functions(const std::string& name) : library(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
     if (!library) throw NvmlError(fmt::format("no NVIDIA driver: {} cannot be loaded", name));
-    find(init, "nvmlInit_v2");
-    find(shutdown, "nvmlShutdown");
-    find(error_string, "nvmlErrorString");
-    find(driver_version, "nvmlSystemGetDriverVersion");
-    find(count, "nvmlDeviceGetCount_v2");
-    find(handle, "nvmlDeviceGetHandleByIndex_v2");
-    find(name_of, "nvmlDeviceGetName");
-    find(memory, "nvmlDeviceGetMemoryInfo");
-    find(link_generation, "nvmlDeviceGetCurrPcieLinkGeneration");
-    find(link_generation_max, "nvmlDeviceGetMaxPcieLinkGeneration");
-    find(link_width, "nvmlDeviceGetCurrPcieLinkWidth");
-    find(link_width_max, "nvmlDeviceGetMaxPcieLinkWidth");
-    find(clock, "nvmlDeviceGetClockInfo");
-    find(clock_max, "nvmlDeviceGetMaxClockInfo");
-    find(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    find(mig, "nvmlDeviceGetMigMode");
-    find(pci, "nvmlDeviceGetPciInfo_v3");
-    find(ecc, "nvmlDeviceGetEccMode");
-    find(persistence, "nvmlDeviceGetPersistenceMode");
-    find(temperature, "nvmlDeviceGetTemperature");
-    find(power, "nvmlDeviceGetPowerUsage");
-    find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-    find(utilization, "nvmlDeviceGetUtilizationRates");
-    find(confidential, "nvmlSystemGetConfComputeState");
     if (init == nullptr || shutdown == nullptr || count == nullptr || handle == nullptr) {
       throw NvmlError(fmt::format("{} is no NVML of this decade", name));
     }
   }
 
-  template <class F>
-  void find(F& function, const char* symbol) {
-    function = reinterpret_cast<F>(dlsym(library.get(), symbol));
-  }
+  /// A function of the library, of the type that it is taken for; null if the library lacks it.
+  struct Symbol {
+    void* address;
+    template <class Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+  [[nodiscard]] Symbol find(const char* name) const { return {dlsym(library.get(), name)}; }
 
   void check(Return result, std::string_view what) const {
     if (result == 0) return;
@@ -145,31 +124,31 @@ struct Nvml::Functions {
     return device;
   }
 
-  std::unique_ptr<void, CloseLibrary> library;
-  Return (*init)();
-  Return (*shutdown)();
-  const char* (*error_string)(Return);
-  Return (*driver_version)(char*, unsigned);
-  Return (*count)(unsigned*);
-  Return (*handle)(unsigned, Device*);
-  Return (*name_of)(Device, char*, unsigned);
-  Return (*memory)(Device, Memory*);
-  Return (*link_generation)(Device, unsigned*);
-  Return (*link_generation_max)(Device, unsigned*);
-  Return (*link_width)(Device, unsigned*);
-  Return (*link_width_max)(Device, unsigned*);
-  Return (*clock)(Device, int, unsigned*);
-  Return (*clock_max)(Device, int, unsigned*);
-  Return (*throttle)(Device, unsigned long long*);
-  Return (*mig)(Device, unsigned*, unsigned*);
-  Return (*pci)(Device, PciInfo*);
-  Return (*ecc)(Device, int*, int*);
-  Return (*persistence)(Device, int*);
-  Return (*temperature)(Device, int, unsigned*);
-  Return (*power)(Device, unsigned*);
-  Return (*power_limit)(Device, unsigned*);
-  Return (*utilization)(Device, Utilization*);
-  Return (*confidential)(ConfidentialComputing*);
+  Library library;
+  Return (*init)() = find("nvmlInit_v2");
+  Return (*shutdown)() = find("nvmlShutdown");
+  const char* (*error_string)(Return) = find("nvmlErrorString");
+  Return (*driver_version)(char*, unsigned) = find("nvmlSystemGetDriverVersion");
+  Return (*count)(unsigned*) = find("nvmlDeviceGetCount_v2");
+  Return (*handle)(unsigned, Device*) = find("nvmlDeviceGetHandleByIndex_v2");
+  Return (*name_of)(Device, char*, unsigned) = find("nvmlDeviceGetName");
+  Return (*memory)(Device, Memory*) = find("nvmlDeviceGetMemoryInfo");
+  Return (*link_generation)(Device, unsigned*) = find("nvmlDeviceGetCurrPcieLinkGeneration");
+  Return (*link_generation_max)(Device, unsigned*) = find("nvmlDeviceGetMaxPcieLinkGeneration");
+  Return (*link_width)(Device, unsigned*) = find("nvmlDeviceGetCurrPcieLinkWidth");
+  Return (*link_width_max)(Device, unsigned*) = find("nvmlDeviceGetMaxPcieLinkWidth");
+  Return (*clock)(Device, int, unsigned*) = find("nvmlDeviceGetClockInfo");
+  Return (*clock_max)(Device, int, unsigned*) = find("nvmlDeviceGetMaxClockInfo");
+  Return (*throttle)(Device, unsigned long long*) = find("nvmlDeviceGetCurrentClocksThrottleReasons");
+  Return (*mig)(Device, unsigned*, unsigned*) = find("nvmlDeviceGetMigMode");
+  Return (*pci)(Device, PciInfo*) = find("nvmlDeviceGetPciInfo_v3");
+  Return (*ecc)(Device, int*, int*) = find("nvmlDeviceGetEccMode");
+  Return (*persistence)(Device, int*) = find("nvmlDeviceGetPersistenceMode");
+  Return (*temperature)(Device, int, unsigned*) = find("nvmlDeviceGetTemperature");
+  Return (*power)(Device, unsigned*) = find("nvmlDeviceGetPowerUsage");
+  Return (*power_limit)(Device, unsigned*) = find("nvmlDeviceGetEnforcedPowerLimit");
+  Return (*utilization)(Device, Utilization*) = find("nvmlDeviceGetUtilizationRates");
+  Return (*confidential)(ConfidentialComputing*) = find("nvmlSystemGetConfComputeState");
 };
 
 Nvml::Nvml(const std::string& library) : functions_(std::make_unique<Functions>(library)) {

@@ -13,16 +13,7 @@ constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);
 
 Watchdog::Watchdog(std::chrono::duration<double> limit, std::function<void(std::string)> on_timeout)
     : limit_(std::min(limit, kLongest)), on_timeout_(std::move(on_timeout)) {
-  if (limit_.count() > 0) thread_ = std::thread([this] { watch(); });
-}
-
-Watchdog::~Watchdog() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (limit_.count() > 0) thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 void Watchdog::arm(std::string what) {
@@ -40,24 +31,21 @@ void Watchdog::set(std::optional<Armed> armed) {
   changed_.notify_all();
 }
 
-void Watchdog::watch() {
+void Watchdog::watch(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!ending_) {
-    if (!armed_) {
-      changed_.wait(lock);
-    } else if (Clock::now() < armed_->deadline) {
-      const Clock::time_point deadline = armed_->deadline;
-      changed_.wait_until(lock, deadline);
-    } else {
-      std::string what = std::move(armed_->what);
-      armed_.reset();
-      calling_ = true;
-      lock.unlock();
-      on_timeout_(std::move(what));
-      lock.lock();
-      calling_ = false;
-      changed_.notify_all();
-    }
+  const auto is_armed = [this] { return armed_.has_value(); };
+  while (!stop.stop_requested() && changed_.wait(lock, stop, is_armed)) {
+    const Clock::time_point deadline = armed_->deadline;
+    const auto is_changed = [&] { return !armed_ || armed_->deadline != deadline; };
+    if (changed_.wait_until(lock, stop, deadline, is_changed) || stop.stop_requested()) continue;
+    std::string what = std::move(armed_->what);
+    armed_.reset();
+    calling_ = true;
+    lock.unlock();
+    on_timeout_(std::move(what));
+    lock.lock();
+    calling_ = false;
+    changed_.notify_all();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -20,9 +21,6 @@ class Watchdog {
   /// @param limit of each armed thing; zero or less is no limit
   /// @param on_timeout called once for each armed thing that passed its limit; it throws nothing
   Watchdog(std::chrono::duration<double> limit, std::function<void(std::string what)> on_timeout);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
 
   /// Starts the limit of `what`, in place of whatever was armed.
   void arm(std::string what);
@@ -36,17 +34,16 @@ class Watchdog {
     Clock::time_point deadline;
   };
 
-  void watch();
+  void watch(const std::stop_token& stop);
   void set(std::optional<Armed> armed);
 
   std::chrono::duration<double> limit_;
   std::function<void(std::string)> on_timeout_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::optional<Armed> armed_;
   bool calling_ = false;
-  bool ending_ = false;
-  std::thread thread_;
+  std::jthread thread_;  ///< the last, so that it ends before what it uses
 };
 
 }  // namespace stbench::harness

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -19,8 +18,6 @@ std::vector<int> allowed_cpus(const speedtorch::SystemFiles& files) {
 }
 
 std::string cpus_text(std::size_t count) { return fmt::format("{} CPU{}", count, count == 1 ? "" : "s"); }
-
-}  // namespace
 
 Finding check_governor(const Sources& sources) {
   std::map<std::string, std::size_t> governors;
@@ -158,6 +155,23 @@ Finding check_build(const Sources& sources) {
   if (build.build_type == "Release" && !sanitized) return fine(found);
   return spoils(found, "all rows of this project's methods: too slow",
                 "build with CMAKE_BUILD_TYPE=Release and without sanitizers (./stbench does)");
+}
+
+}  // namespace
+
+std::vector<Check> cpu_checks() {
+  return {
+      {"build", check_build},
+      {"governor", check_governor},
+      {"turbo", check_turbo},
+      {"load", check_load},
+      {"cpu-quota", check_cpu_quota},
+      {"cpuset", check_cpuset},
+      {"virtual-machine", check_virtual_machine},
+      {"steal", check_steal},
+      {"clock-source", check_clock_source},
+      {"mitigations", check_mitigations},
+  };
 }
 
 }  // namespace stbench::harness::doctor

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "harness/doctor/checks.h"
@@ -12,30 +11,25 @@
 namespace stbench::harness::doctor {
 namespace {
 
+using reports::lines_of;
+
 constexpr std::array<std::string_view, 4> kVerdicts = {"fine", "note", "spoils", "unknown"};
 
 Finding finding(Verdict verdict, std::string found, std::string rows, std::string cure) {
   return {{}, verdict, std::move(found), std::move(rows), std::move(cure)};
 }
 
-std::vector<const Finding*> those(const std::vector<Finding>& findings, Verdict verdict) {
-  std::vector<const Finding*> found;
-  for (const auto& one : findings) {
-    if (one.verdict == verdict) found.push_back(&one);
-  }
-  return found;
-}
-
-std::string lines(const std::string& text, std::size_t indent) {
-  return fmt::format("{}\n", fmt::join(reports::wrapped(text, reports::kScreenWidth, indent), "\n"));
+std::vector<const Finding*> with_verdict(const std::vector<Finding>& findings, Verdict verdict) {
+  return reports::those(reports::pointers_to(findings),
+                        [&](const Finding& one) { return one.verdict == verdict; });
 }
 
 std::string in_full(const std::vector<const Finding*>& findings) {
   std::string text;
   for (const auto* one : findings) {
-    text += lines(fmt::format("  {}: {}", one->check, one->found), 4);
-    text += lines(fmt::format("    rows: {}", one->rows), 6);
-    if (!one->cure.empty()) text += lines(fmt::format("    cure: {}", one->cure), 6);
+    text += lines_of(fmt::format("  {}: {}", one->check, one->found), 4);
+    text += lines_of(fmt::format("    rows: {}", one->rows), 6);
+    if (!one->cure.empty()) text += lines_of(fmt::format("    cure: {}", one->cure), 6);
   }
   return text;
 }
@@ -49,7 +43,7 @@ std::string unknown_lines(const std::vector<const Finding*>& findings) {
   for (const auto& same : reports::group_by(findings, [](const Finding& one) { return one.found; })) {
     std::vector<std::string> names;
     for (const auto* one : same) names.push_back(one->check);
-    text += lines(fmt::format("  {}: {}", fmt::join(names, ", "), same.front()->found), 4);
+    text += lines_of(fmt::format("  {}: {}", fmt::join(names, ", "), same.front()->found), 4);
   }
   return text;
 }
@@ -57,7 +51,7 @@ std::string unknown_lines(const std::vector<const Finding*>& findings) {
 std::string fine_lines(const std::vector<const Finding*>& findings) {
   std::vector<std::string> names;
   for (const auto* one : findings) names.push_back(one->check);
-  return names.empty() ? "" : lines(fmt::format("  {}", fmt::join(names, ", ")), 2);
+  return names.empty() ? "" : lines_of(fmt::format("  {}", fmt::join(names, ", ")), 2);
 }
 
 std::optional<Gpus> read_gpus(const std::string& library, std::string& why_not) {
@@ -87,37 +81,12 @@ Finding spoils(std::string found, std::string rows, std::string cure) {
 Finding unknown(std::string why) { return finding(Verdict::unknown, std::move(why), {}, {}); }
 
 const std::vector<Check>& checks() {
-  static const std::vector<Check> all{
-      {"build", check_build},
-      {"governor", check_governor},
-      {"turbo", check_turbo},
-      {"load", check_load},
-      {"cpu-quota", check_cpu_quota},
-      {"cpuset", check_cpuset},
-      {"virtual-machine", check_virtual_machine},
-      {"steal", check_steal},
-      {"clock-source", check_clock_source},
-      {"mitigations", check_mitigations},
-      {"huge-pages", check_huge_pages},
-      {"huge-page-defrag", check_huge_page_defrag},
-      {"shared-huge-pages", check_shared_huge_pages},
-      {"memlock", check_memlock},
-      {"numa-nodes", check_numa_nodes},
-      {"numa-balancing", check_numa_balancing},
-      {"free-memory", check_free_memory},
-      {"dirty-pages", check_dirty_pages},
-      {"swap", check_swap},
-      {"memory-limit", check_memory_limit},
-      {"driver", check_driver},
-      {"iommu", check_iommu},
-      {"link", check_link},
-      {"gpu-clocks", check_gpu_clocks},
-      {"gpu-load", check_gpu_load},
-      {"mig", check_mig},
-      {"ecc", check_ecc},
-      {"persistence", check_persistence},
-      {"confidential-computing", check_confidential_computing},
-  };
+  static const std::vector<Check> all = [] {
+    std::vector<Check> checks;
+    for (const auto& part : {cpu_checks(), memory_checks(), gpu_checks()})
+      checks.insert(checks.end(), part.begin(), part.end());
+    return checks;
+  }();
   return all;
 }
 
@@ -152,10 +121,10 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings) {
 }
 
 std::string to_text(const std::vector<Finding>& findings) {
-  return section("Spoils numbers", in_full(those(findings, Verdict::spoils))) +
-         section("Worth knowing", in_full(those(findings, Verdict::note))) +
-         section("Not known", unknown_lines(those(findings, Verdict::unknown))) +
-         section("Fine", fine_lines(those(findings, Verdict::fine)));
+  return section("Spoils numbers", in_full(with_verdict(findings, Verdict::spoils))) +
+         section("Worth knowing", in_full(with_verdict(findings, Verdict::note))) +
+         section("Not known", unknown_lines(with_verdict(findings, Verdict::unknown))) +
+         section("Fine", fine_lines(with_verdict(findings, Verdict::fine)));
 }
 
 }  // namespace stbench::harness::doctor

@@ -10,11 +10,6 @@
 
 namespace stbench::harness::doctor {
 
-struct Check {
-  std::string_view name;
-  Finding (*look)(const Sources&);
-};
-
 /// All checks, in the order of their findings.
 const std::vector<Check>& checks();
 

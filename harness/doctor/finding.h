@@ -42,6 +42,11 @@ struct Sources {
   BuildInfo build = build_info();
 };
 
+struct Check {
+  std::string_view name;
+  Finding (*look)(const Sources&);
+};
+
 /// Its name is the program's to give (see checks()).
 Finding fine(std::string found);
 Finding note(std::string found, std::string rows, std::string cure = {});

@@ -60,8 +60,6 @@ std::string slow_link(const GpuState& gpu) {
   return fmt::format("generation {} of {}", *gpu.link_generation, *gpu.link_generation_max);
 }
 
-}  // namespace
-
 Finding check_driver(const Sources& sources) {
   if (sources.gpus && !sources.gpus->devices.empty())
     return fine(fmt::format("there, with {} GPU{}", sources.gpus->devices.size(),
@@ -184,6 +182,22 @@ Finding check_confidential_computing(const Sources& sources) {
   return note("on",
               "pinned, staged, copies between host and GPU: they are encrypted, at a fraction of the link",
               "a machine without it, where its protection is not needed");
+}
+
+}  // namespace
+
+std::vector<Check> gpu_checks() {
+  return {
+      {"driver", check_driver},
+      {"iommu", check_iommu},
+      {"link", check_link},
+      {"gpu-clocks", check_gpu_clocks},
+      {"gpu-load", check_gpu_load},
+      {"mig", check_mig},
+      {"ecc", check_ecc},
+      {"persistence", check_persistence},
+      {"confidential-computing", check_confidential_computing},
+  };
 }
 
 }  // namespace stbench::harness::doctor

@@ -22,8 +22,6 @@ std::string set_pages(std::string_view value, std::string_view name) {
   return fmt::format("as root: echo {} > {}/{}", value, kPages, name);
 }
 
-}  // namespace
-
 Finding check_huge_pages(const Sources& sources) {
   constexpr const char* kRows =
       "hugepage: its tables lie in 4 KiB pages (pages_got says so), at half the speed";
@@ -150,6 +148,23 @@ Finding check_memory_limit(const Sources& sources) {
                   "raise it (memory.max, docker --memory), or use fewer --rows");
   return note(found, "mapped: pages of files count in the limit, and are dropped at it",
               "raise it (memory.max, docker --memory) for larger tables");
+}
+
+}  // namespace
+
+std::vector<Check> memory_checks() {
+  return {
+      {"huge-pages", check_huge_pages},
+      {"huge-page-defrag", check_huge_page_defrag},
+      {"shared-huge-pages", check_shared_huge_pages},
+      {"memlock", check_memlock},
+      {"numa-nodes", check_numa_nodes},
+      {"numa-balancing", check_numa_balancing},
+      {"free-memory", check_free_memory},
+      {"dirty-pages", check_dirty_pages},
+      {"swap", check_swap},
+      {"memory-limit", check_memory_limit},
+  };
 }
 
 }  // namespace stbench::harness::doctor

@@ -25,6 +25,15 @@ using testing::Lt;
 using testing::MatchesRegex;
 using Index = std::vector<std::int64_t>;
 
+Index draw(const Distribution& distribution, std::int64_t rows, std::int64_t batch, std::uint64_t seed,
+           int set) {
+  return IndexSource(distribution).draw(rows, batch, seed, set);
+}
+
+std::string recorded_name(const Distribution& distribution) {
+  return IndexSource(distribution).recorded_name();
+}
+
 Index drawn(const char* name, std::int64_t rows, std::int64_t batch, std::uint64_t seed = 1, int set = 0) {
   return draw(parse_distribution(name), rows, batch, seed, set);
 }
@@ -207,7 +216,6 @@ class Trace : public testing::Test {
 
 TEST_F(Trace, IsReadBatchAfterBatch) {
   const IndexSource source(trace("5\n3\n5\n0\n9\n"));
-  EXPECT_EQ(source.trace_length(), 5);
   EXPECT_THAT(source.draw(10, 2, 1, 0), ElementsAre(5, 3));
   EXPECT_THAT(source.draw(10, 2, 99, 1), ElementsAre(5, 0));
   EXPECT_THAT(source.draw(10, 2, 1, 2), ElementsAre(9, 5));

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "harness/doctor/checks.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/paths.h"
 
@@ -210,7 +209,9 @@ TEST_F(Doctor, LooksAtTheBuild) {
     auto looked_at = sources();
     looked_at.build.build_type = type;
     looked_at.build.flags = flags;
-    EXPECT_EQ(check_build(looked_at).verdict, Verdict::spoils) << type << flags;
+    const auto build = examine(looked_at).front();
+    EXPECT_EQ(build.check, "build");
+    EXPECT_EQ(build.verdict, Verdict::spoils) << type << flags;
   }
 }
 
