@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "harness/suggest.h"
+#include "reports/number.h"
 
 namespace stbench::harness {
 namespace {
@@ -105,14 +104,6 @@ std::string as_word(const std::string& text) {
   return quoted + '"';
 }
 
-std::optional<double> as_real(const std::string& text) {
-  double number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(number))
-    return std::nullopt;
-  return number;
-}
-
 bool is_digits(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
@@ -127,7 +118,7 @@ std::string as_text(const Value& value, const Value& like) {
     return by_looks && is_digits(digits) ? digits + ".0" : digits;
   }
   if (const auto* text = std::get_if<std::string>(&value)) {
-    const bool looks_like_number = is_digits(*text) || as_real(*text);
+    const bool looks_like_number = is_digits(*text) || reports::real_from(*text);
     return by_looks && looks_like_number ? '"' + *text + '"' : as_word(*text);
   }
   return "";
@@ -140,7 +131,7 @@ std::int64_t as_count(const std::string& text, std::string_view what) {
 /// The value of an axis without a default, of which only the looks tell the kind.
 Value value_by_looks(const std::string& text) {
   if (is_digits(text)) return as_count(text, "value");
-  if (const auto real = as_real(text)) return *real;
+  if (const auto real = reports::real_from(text)) return *real;
   return text;
 }
 
@@ -149,7 +140,7 @@ Value axis_value(const std::string& key, const std::string& text, bool quoted, c
   if (std::holds_alternative<std::string>(like)) return text;
   if (std::holds_alternative<std::int64_t>(like)) return as_count(text, key);
   if (std::holds_alternative<std::monostate>(like)) return quoted ? Value(text) : value_by_looks(text);
-  if (const auto real = as_real(text)) return *real;
+  if (const auto real = reports::real_from(text)) return *real;
   refuse(fmt::format("'{}' of '{}={}' is no number", text, key, text));
 }
 
@@ -195,8 +186,7 @@ class Reader {
     std::vector<std::string> known;
     if (has_cores()) known.emplace_back("cores");
     for (const auto& axis : defaults_) known.push_back(axis.first);
-    const std::string hint = did_you_mean(key, known);
-    refuse(fmt::format("'{}={}' names no axis{}{}; axes: {}", key, text, hint.empty() ? "" : "; ", hint,
+    refuse(fmt::format("'{}={}' names no axis{}; axes: {}", key, text, did_you_mean(key, known),
                        fmt::join(known, ", ")));
   }
 

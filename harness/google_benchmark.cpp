@@ -38,8 +38,8 @@ void enroll(const reports::Record& record, const std::string& name) {
 }  // namespace
 
 std::size_t replay(const std::vector<reports::Record>& records,
-                   const std::function<std::string(const reports::Record&)>& name_of,
-                   const GoogleBenchmarkOptions& options) {
+                   const std::function<std::string(const reports::Record&)>& name_of, const std::string& out,
+                   const std::string& format) {
   bool any = false;
   for (const auto& record : records) {
     if (record.samples_s.empty()) continue;
@@ -47,11 +47,7 @@ std::size_t replay(const std::vector<reports::Record>& records,
     any = true;
   }
   if (!any) return 0;
-  std::vector<std::string> words{"stbench"};
-  if (!options.out.empty()) {
-    words.push_back("--benchmark_out=" + options.out);
-    words.push_back("--benchmark_out_format=" + options.format);
-  }
+  std::vector<std::string> words{"stbench", "--benchmark_out=" + out, "--benchmark_out_format=" + format};
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   int argc = static_cast<int>(argv.size());

@@ -15,18 +15,15 @@
 
 namespace stbench::harness {
 
-struct GoogleBenchmarkOptions {
-  std::string out;              ///< the file of --benchmark_out; empty is none
-  std::string format = "json";  ///< json, csv or console
-};
-
 /// Replays every record that has samples through Google Benchmark: its own file reporter writes
-/// `options.out`, ours receives what a display would show. Called once a process (a second run with its
+/// `out`, ours receives what a display would show. Called once a process (a second run with its
 /// reporters is a use after free).
+/// @param out the file of --benchmark_out
+/// @param format json, csv or console
 /// @param name_of the name that a record's samples are registered under
 /// @returns how many samples the display reporter was handed
 std::size_t replay(const std::vector<reports::Record>& records,
-                   const std::function<std::string(const reports::Record&)>& name_of,
-                   const GoogleBenchmarkOptions& options);
+                   const std::function<std::string(const reports::Record&)>& name_of, const std::string& out,
+                   const std::string& format);
 
 }  // namespace stbench::harness

@@ -79,13 +79,12 @@ std::string did_you_mean(std::string_view given, std::span<const std::string> kn
   const std::string wanted = lower(given);
   std::string name = only_completion(wanted, known);
   if (name.empty()) name = nearest(wanted, known);
-  return name.empty() ? "" : fmt::format("did you mean '{}'?", name);
+  return name.empty() ? "" : fmt::format("; did you mean '{}'?", name);
 }
 
 std::string unknown_name(std::string_view given, std::string_view option,
                          std::span<const std::string> known) {
-  const std::string hint = did_you_mean(given, known);
-  return fmt::format("{}: '{}' is not known{}{}\nknown: {}", option, given, hint.empty() ? "" : "; ", hint,
+  return fmt::format("{}: '{}' is not known{}\nknown: {}", option, given, did_you_mean(given, known),
                      fmt::join(known, ", "));
 }
 

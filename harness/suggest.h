@@ -13,8 +13,8 @@ namespace stbench::harness {
 /// @throws UsageError for an empty list or item.
 std::vector<std::string_view> split_list(std::string_view text, std::string_view option);
 
-/// "did you mean 'hugepage'?" where one known name is near (by insertions, deletions, replacements and swaps
-/// of neighbours, whatever the case) or is the only one that starts so; else empty.
+/// "; did you mean 'hugepage'?" where one known name is near (by insertions, deletions, replacements and
+/// swaps of neighbours, whatever the case) or is the only one that starts so; else empty.
 std::string did_you_mean(std::string_view given, std::span<const std::string> known);
 
 /// The message for one name that is not known: the suggestion where there is one, and all known names.

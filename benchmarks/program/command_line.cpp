@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "benchmarks/program/compare.h"
 #include "benchmarks/program/help.h"
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/program/output_paths.h"
+#include "benchmarks/program/run.h"
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/errors.h"
@@ -20,12 +22,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Given = std::vector<const OptionSpec*>;
-
-Names known_words() {
-  Names known;
-  for (const auto& spec : option_table()) known.push_back(spec.name);
-  return known;
-}
 
 std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
@@ -55,12 +51,10 @@ std::string without_folder(const std::string& argument) {
 /// What CLI11 could not place: an option that is not known, or a word that should not be there.
 [[noreturn]] void refuse_extra(const std::string& extra) {
   if (!extra.starts_with("-")) {
-    Names commands;
-    for (const auto& command : common_commands()) commands.emplace_back(command.name);
-    for (const auto& own : own_commands()) commands.emplace_back(own.name);
-    const auto meant = harness::did_you_mean(extra, commands);
+    Names names;
+    for (const auto& command : commands()) names.emplace_back(command.name);
     throw UsageError(fmt::format("unexpected word '{}'{}\ncommands are {}; a suite is named with --suite {}",
-                                 extra, meant.empty() ? "" : "; " + meant, fmt::join(commands, ", "), extra));
+                                 extra, harness::did_you_mean(extra, names), fmt::join(names, ", "), extra));
   }
   const auto name = extra.substr(0, extra.find('='));
   if (name.starts_with("--benchmark_")) {
@@ -69,9 +63,8 @@ std::string without_folder(const std::string& argument) {
         "--benchmark_out, --benchmark_out_format and --benchmark_color are",
         name));
   }
-  const auto meant = harness::did_you_mean(name, known_words());
-  throw UsageError(
-      fmt::format("unknown option {}{}\nstbench --help lists all", name, meant.empty() ? "" : "; " + meant));
+  throw UsageError(fmt::format("unknown option {}{}\nstbench --help lists all", name,
+                               harness::did_you_mean(name, option_names())));
 }
 
 void add(CLI::App& app, const OptionSpec& spec, Options& options, Given& given) {
@@ -98,7 +91,7 @@ bool is_given(const Given& given, std::string_view name) {
   return std::ranges::any_of(given, [&](const OptionSpec* spec) { return spec->name == name; });
 }
 
-void check_processes(const Given& given, const Options& options, const std::string& command) {
+void check_processes(const Given& given, const Options& options, std::string_view command) {
   const bool several = options.processes.value_or(1) > 1 || command == "calibrate";
   const bool kept = !options.baseline.empty() || !options.save_baseline.empty() || command == "calibrate";
   for (const auto* spec : given) {
@@ -119,17 +112,8 @@ void check_processes(const Given& given, const Options& options, const std::stri
     throw UsageError("--benchmark_out_format goes with --benchmark_out");
 }
 
-/// --case names one case with all its axes; another choice beside it would be ignored.
-void check_case_alone(const Given& given) {
-  for (const auto* spec : given) {
-    if (spec->has(option_rule::chooses_cases))
-      throw UsageError(fmt::format(
-          "--case and {} exclude each other: --case names one case with all its axes", spec->name));
-  }
-}
-
-template <class Predicate>
-Names suites_with(Predicate has) {
+template <class Predicate = bool (*)(const Suite&)>
+Names suites_with(Predicate has = [](const Suite&) { return true; }) {
   Names names;
   for (const auto& suite : suites()) {
     if (has(suite)) names.push_back(suite.name);
@@ -194,17 +178,17 @@ void check_together(const Given& given, const Options& options) {
                  {"--events", options.events},
                  {"--trace", options.trace},
                  {"--markdown", options.comparison.markdown}});
-  if (!options.case_id.empty()) check_case_alone(given);
-}
-
-bool is_common_command(const std::string& word) {
-  return std::ranges::find(common_commands(), word, &CommonCommand::name) != common_commands().end();
+  for (const auto* spec : given) {
+    if (!options.case_id.empty() && spec->has(option_rule::chooses_cases))
+      throw UsageError(fmt::format(
+          "--case and {} exclude each other: --case names one case with all its axes", spec->name));
+  }
 }
 
 /// The suite of a case is its first word.
 std::string suite_of_case(const std::string& sentence) {
   const auto name = sentence.substr(0, sentence.find_first_of(" \t\n"));
-  const auto known = suites_with([](const Suite&) { return true; });
+  const auto known = suites_with();
   if (!contains(known, name)) throw UsageError(harness::unknown_name(name, "--case: the suite", known));
   return name;
 }
@@ -217,40 +201,44 @@ void complete_suites(Options& options, bool list_tests) {
   } else if (!options.workloads.empty()) {
     options.suites = {"transfer"};
   } else if (list_tests) {
-    options.suites = suites_with([](const Suite&) { return true; });
+    options.suites = suites_with();
   } else {
     throw UsageError(fmt::format("which suite? use --suite {}\nstbench -h shows how to begin",
-                                 fmt::join(suites_with([](const Suite&) { return true; }), ",")));
+                                 fmt::join(suites_with(), ",")));
   }
 }
 
-/// The command that the words begin with, which is taken off them.
-std::string taken_command(Names& words) {
-  if (!words.empty() && own_command(words.front()) != nullptr)
-    words.erase(words.begin());  // help was asked for
-  if (words.empty() || !is_common_command(words.front())) return "run";
-  const auto command = words.front();
+/// The command that the words begin with, which is taken off them. One with a command line of its own is here
+/// if help was asked for.
+std::string_view taken_command(Names& words) {
+  const auto* const command = words.empty() ? nullptr : command_named(words.front());
+  if (command == nullptr) return "run";
   words.erase(words.begin());
-  return command;
+  return command->parse == nullptr ? command->name : "run";
+}
+
+int measure(const Options& options) {
+  const bool alone = options.baseline.empty() && options.save_baseline.empty() && !options.processes;
+  return alone || options.dry_run ? run(options) : run_with_baseline(options);
 }
 
 /// The options of a run, list or calibrate.
-Command common_command(const std::string& command, Options options, const Given& given) {
-  if (is_given(given, "--help")) return PrintCommand{long_help_text()};
-  if (is_given(given, "-h")) return PrintCommand{short_help_text()};
-  if (is_given(given, "--version")) return PrintCommand{version_text()};
+Command common_command(std::string_view command, Options options, const Given& given) {
+  if (is_given(given, "--help")) return {printing(long_help_text())};
+  if (is_given(given, "-h")) return {printing(short_help_text())};
+  if (is_given(given, "--version")) return {printing(version_text())};
   if (command == "list" && !given.empty())
     throw UsageError(
         fmt::format("list takes no {}: it would change nothing; it goes with run", given.front()->name));
-  if (command == "list") return ListCommand{options, false};
+  if (command == "list") return {list_suites};
   const bool list_tests = is_given(given, "--benchmark_list_tests");
   check_processes(given, options, command);
   check_together(given, options);
   complete_suites(options, list_tests);
   check_suites_take(given, options);
-  if (list_tests) return ListCommand{options, true};
-  if (command == "calibrate") return CalibrateCommand{options};
-  return RunCommand{options};
+  if (list_tests) return {[options] { return list_cases(options); }};
+  if (command == "calibrate") return {[options] { return calibrate(options); }, true, options};
+  return {[options] { return measure(options); }, !options.dry_run, options};
 }
 
 }  // namespace
@@ -275,9 +263,9 @@ std::vector<const OptionSpec*> parse_options(Names& words, Options& options, uns
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
   const auto asks_for_help = [](const std::string& word) { return word == "-h" || word == "--help"; };
-  if (const auto* own = arguments.empty() ? nullptr : own_command(arguments.front());
-      own != nullptr && std::ranges::none_of(arguments, asks_for_help))
-    return own->parse({arguments.begin() + 1, arguments.end()});
+  if (const auto* own = arguments.empty() ? nullptr : command_named(arguments.front());
+      own != nullptr && own->parse != nullptr && std::ranges::none_of(arguments, asks_for_help))
+    return {own->parse({arguments.begin() + 1, arguments.end()})};
   Options options;
   for (const auto& argument : arguments) options.argv.push_back(without_folder(argument));
   auto words = arguments;

@@ -2,31 +2,19 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "benchmarks/program/own_command.h"
+#include "benchmarks/program/commands.h"
 #include "benchmarks/suite/option_spec.h"
 
 namespace stbench {
 
-struct RunCommand {
-  Options options;
+/// A command line that was understood.
+struct Command {
+  Execute execute;
+  bool measures = false;
+  Options options{};  ///< of a run or a calibration
 };
-struct ListCommand {
-  Options options;
-  bool cases = false;  ///< every case of the plan, as --benchmark_list_tests prints them
-};
-/// Of a measurement that is run again and again.
-struct CalibrateCommand {
-  Options options;
-};
-/// A text for stdout and nothing more: help, version.
-struct PrintCommand {
-  std::string text;
-};
-
-using Command = std::variant<RunCommand, ListCommand, CalibrateCommand, PrintCommand, Execute>;
 
 /// Reads the words into the options. `words` keeps those that are no option.
 /// @param rule only options with this rule (option_rule) are known; 0: all

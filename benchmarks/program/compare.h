@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/program/compare_command.h"
 #include "benchmarks/suite/options.h"
 
 namespace stbench {
 
-/// Compares and prints. @returns the exit status: 0 none slower, 1 a row slower, lost or failed, 2 a wrong
-/// result, 3 not comparable. @throws UsageError, reports::ReportError
-int compare(const CompareCommand& command);
+/// Compares two sides, each files or folders of reports, and prints. @returns the exit status: 0 none slower,
+/// 1 a row slower, lost or failed, 2 a wrong result, 3 not comparable. @throws UsageError,
+/// reports::ReportError
+int compare(const std::vector<std::string>& base, const std::vector<std::string>& now,
+            const Options& options);
 
 /// Runs the same thing as several processes and stores this machine's spread. @returns 0, or the exit status
 /// of a process that did not measure everything.

@@ -1,10 +1,10 @@
-#include "benchmarks/program/compare_command.h"
-
+/// The words of `compare`: BASE NEW, or BASE... -- NEW..., and options on either side.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "benchmarks/program/command_line.h"
+#include "benchmarks/program/compare.h"
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/program/output_paths.h"
 #include "harness/errors.h"
@@ -16,14 +16,11 @@ namespace {
 using Words = std::vector<std::string>;
 
 [[noreturn]] void refuse_option(const std::string& word) {
-  Words known{"--help"};
-  for (const auto& spec : option_table()) {
-    if (spec.has(option_rule::of_compare)) known.push_back(spec.name);
-  }
+  auto known = option_names(option_rule::of_compare);
+  known.emplace_back("--help");
   const auto name = word.substr(0, word.find('='));
-  const auto meant = harness::did_you_mean(name, known);
   throw UsageError(fmt::format("compare has no option {}{}\nstbench --help lists all", name,
-                               meant.empty() ? "" : "; " + meant));
+                               harness::did_you_mean(name, known)));
 }
 
 /// The words that are no options.
@@ -35,39 +32,24 @@ Words files_among(Words words, Options& options) {
   return words;
 }
 
-/// The files of both sides: two words, or what stands before and after "--".
-void take_sides(const Words& before, const Words* after, CompareCommand& command) {
-  if (after != nullptr) {
-    command.base = before, command.now = *after;
-  } else if (before.size() == 2) {
-    command.base = {before[0]}, command.now = {before[1]};
-  } else if (before.size() > 2) {
-    throw UsageError("compare: which of the reports are the new ones? write BASE1 BASE2 -- NEW1 NEW2");
-  }
-  if (command.base.empty() || command.now.empty()) {
-    throw UsageError(
-        "compare needs two sides: stbench compare BASE NEW, or BASE1 BASE2 -- NEW1 NEW2 (files written by\n"
-        "--json or --csv, or folders of them)");
-  }
-}
-
 }  // namespace
 
-CompareCommand compare_command(const Words& words) {
-  CompareCommand command;
+Execute parse_compare(const Words& words) {
   Options options;
   const auto dashes = std::ranges::find(words, "--");
   const bool two_sides = dashes != words.end();
-  const auto before = files_among({words.begin(), dashes}, options);
-  const auto after = two_sides ? files_among({dashes + 1, words.end()}, options) : Words{};
-  take_sides(before, two_sides ? &after : nullptr, command);
-  command.options = options.comparison;
-  command.options.csv = options.csv, command.options.json = options.json;
-  command.options.color = options.color;
-  require_apart({{"--markdown", command.options.markdown},
-                 {"--csv", command.options.csv},
-                 {"--json", command.options.json}});
-  return command;
+  auto base = files_among({words.begin(), dashes}, options);
+  auto now = two_sides ? files_among({dashes + 1, words.end()}, options) : Words{};
+  if (!two_sides && base.size() > 2)
+    throw UsageError("compare: which of the reports are the new ones? write BASE1 BASE2 -- NEW1 NEW2");
+  if (!two_sides && base.size() == 2) now = {base[1]}, base.pop_back();
+  if (base.empty() || now.empty())
+    throw UsageError(
+        "compare needs two sides: stbench compare BASE NEW, or BASE1 BASE2 -- NEW1 NEW2 (files written by\n"
+        "--json or --csv, or folders of them)");
+  require_apart(
+      {{"--markdown", options.comparison.markdown}, {"--csv", options.csv}, {"--json", options.json}});
+  return [=] { return compare(base, now, options); };
 }
 
 }  // namespace stbench

@@ -3,46 +3,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "benchmarks/program/commands.h"
 #include "benchmarks/program/option_table.h"
-#include "benchmarks/program/own_command.h"
 #include "harness/errors.h"
 #include "harness/suggest.h"
-#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
 
-/// A word of the command line's first place.
-struct CommandWord {
-  std::string name, summary;
-  std::vector<std::string> options;  ///< empty: those of a run
-  bool takes_reports = false;
-};
-
-std::vector<CommandWord> command_words() {
-  std::vector<CommandWord> words;
-  for (const auto& common : common_commands())
-    words.push_back({std::string(common.name), std::string(common.summary), {}});
-  for (const auto& own : own_commands())
-    words.push_back({std::string(own.name),
-                     std::string(own.summary),
-                     {own.options.begin(), own.options.end()},
-                     own.takes_reports});
-  return words;
-}
-
 /// The commands that take files, as a shell's pattern: "show|compare".
 std::string commands_with_files(std::string_view separator) {
   std::string names;
-  for (const auto& word : command_words()) {
-    if (word.takes_reports) names += (names.empty() ? "" : std::string(separator)) + word.name;
+  for (const auto& command : commands()) {
+    if (command.takes_reports) names += fmt::format("{}{}", names.empty() ? "" : separator, command.name);
   }
-  return names;
-}
-
-std::string run_options() {
-  std::string names;
-  for (const auto& spec : option_table()) names += (names.empty() ? "" : " ") + spec.name;
   return names;
 }
 
@@ -64,16 +38,16 @@ std::string bash_values(const OptionSpec& option) {
 
 std::string bash_commands() {
   std::string text;
-  for (const auto& word : command_words()) {
-    if (!word.options.empty())
-      text += fmt::format("    {}) options='{}' ;;\n", word.name, fmt::join(word.options, " "));
+  for (const auto& command : commands()) {
+    if (!command.options.empty())
+      text += fmt::format("    {}) options='{}' ;;\n", command.name, fmt::join(command.options, " "));
   }
   return text;
 }
 
 std::string bash() {
-  std::vector<std::string> commands;
-  for (const auto& word : command_words()) commands.push_back(word.name);
+  std::vector<std::string_view> names;
+  for (const auto& command : commands()) names.push_back(command.name);
   return fmt::format(R"(# bash completion of stbench, made by: stbench completion bash
 _stbench() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} options values= files= done=
@@ -104,8 +78,8 @@ _stbench() {{
 }}
 complete -F _stbench stbench ./stbench
 )",
-                     run_options(), bash_commands(), each_option(bash_values), commands_with_files("|"),
-                     fmt::join(commands, " "));
+                     fmt::join(option_names(), " "), bash_commands(), each_option(bash_values),
+                     commands_with_files("|"), fmt::join(names, " "));
 }
 
 // ---- zsh
@@ -137,12 +111,12 @@ std::string zsh_line(const OptionSpec& option) {
 }
 
 std::string zsh() {
-  std::string commands, own;
-  for (const auto& word : command_words()) {
-    commands += fmt::format("    '{}:{}'\n", word.name, zsh_text(word.summary));
-    if (word.options.empty()) continue;
-    own += fmt::format("    {}) compadd -- {}; {}return ;;\n", word.name, fmt::join(word.options, " "),
-                       word.takes_reports ? "_files; " : "");
+  std::string names, own;
+  for (const auto& command : commands()) {
+    names += fmt::format("    '{}:{}'\n", command.name, zsh_text(command.summary));
+    if (command.options.empty()) continue;
+    own += fmt::format("    {}) compadd -- {}; {}return ;;\n", command.name, fmt::join(command.options, " "),
+                       command.takes_reports ? "_files; " : "");
   }
   return fmt::format(R"(#compdef stbench
 # zsh completion of stbench, made by: stbench completion zsh
@@ -160,7 +134,7 @@ _stbench() {{
 }}
 _stbench "$@"
 )",
-                     commands, own, each_option(zsh_line));
+                     names, own, each_option(zsh_line));
 }
 
 // ---- fish
@@ -184,12 +158,12 @@ std::string fish_line(const OptionSpec& option) {
 std::string fish() {
   std::string text =
       "# fish completion of stbench, made by: stbench completion fish\ncomplete -c stbench -f\n";
-  for (const auto& word : command_words()) {
-    text += fmt::format("complete -c stbench -n __fish_use_subcommand -a {} -d {}\n", word.name,
-                        fish_text(word.summary));
-    for (const auto& option : word.options)
-      text +=
-          fmt::format("complete -c stbench -n '__fish_seen_subcommand_from {}' -a '{}'\n", word.name, option);
+  for (const auto& command : commands()) {
+    text += fmt::format("complete -c stbench -n __fish_use_subcommand -a {} -d {}\n", command.name,
+                        fish_text(command.summary));
+    for (const auto& option : command.options)
+      text += fmt::format("complete -c stbench -n '__fish_seen_subcommand_from {}' -a '{}'\n", command.name,
+                          option);
   }
   text +=
       fmt::format("complete -c stbench -n '__fish_seen_subcommand_from {}' -F\n", commands_with_files(" "));
@@ -199,19 +173,13 @@ std::string fish() {
 }  // namespace
 
 Execute parse_completion(const std::vector<std::string>& words) {
-  const std::vector<std::pair<std::string, std::string (*)()>> shells{
-      {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
   if (words.size() != 1) throw UsageError("completion takes one shell: stbench completion bash, zsh or fish");
-  for (const auto& [name, script] : shells) {
-    if (name == words.front()) {
-      return [script = script] {
-        reports::write_standard_output(script());
-        return 0;
-      };
-    }
-  }
+  const auto& shell = words.front();
+  if (shell == "bash") return printing(bash());
+  if (shell == "zsh") return printing(zsh());
+  if (shell == "fish") return printing(fish());
   throw UsageError(
-      harness::unknown_name(words.front(), "completion", std::vector<std::string>{"bash", "zsh", "fish"}));
+      harness::unknown_name(shell, "completion", std::vector<std::string>{"bash", "zsh", "fish"}));
 }
 
 }  // namespace stbench

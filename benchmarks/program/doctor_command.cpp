@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "benchmarks/program/commands.h"
 #include "benchmarks/program/libtorch_environment.h"
-#include "benchmarks/program/own_command.h"
 #include "benchmarks/program/screen.h"
 #include "benchmarks/program/version.h"
 #include "harness/doctor/doctor.h"

@@ -1,17 +1,16 @@
 #include "benchmarks/program/google_benchmark_process.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <string_view>
 #include <vector>
 
 #include "benchmarks/program/exit_status.h"
+#include "benchmarks/program/own_processes.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/google_benchmark.h"
 #include "reports/error.h"
@@ -53,23 +52,10 @@ std::vector<char*> environment() {
 }
 
 /// Starts this program as google_benchmark_command. @returns its exit status, 128 + signal if it was killed
-int run_process(std::string format, const std::array<int, 3>& streams) {
-  std::string name = "stbench", command = google_benchmark_command;
-  std::array<char*, 4> words{name.data(), command.data(), format.data(), nullptr};
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  for (int number = 0; const int stream : streams)
-    ::posix_spawn_file_actions_adddup2(&actions, stream, number++);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setpgroup(&attributes, 0);  // an interrupt from the terminal is for us alone
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t process = 0;
-  const int error =
-      ::posix_spawn(&process, "/proc/self/exe", &actions, &attributes, words.data(), environment().data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) refuse(fmt::format("cannot start a process: {}", reports::system_reason(error)));
+int run_process(const std::string& format, int input, int output, int messages) {
+  const pid_t process = start_self({"stbench", google_benchmark_command, format}, {input, output, messages},
+                                   environment().data());
+  if (process < 0) refuse(fmt::format("cannot start a process: {}", reports::system_reason(-process)));
   int status = 0;
   while (::waitpid(process, &status, 0) < 0) {
     if (errno != EINTR) refuse(fmt::format("lost a process: {}", reports::system_reason(errno)));
@@ -92,7 +78,7 @@ std::string google_benchmark_text(const reports::Report& report, const std::stri
   const MemoryFile input, output, messages;
   if (const int error = reports::write_whole(input.get(), reports::to_json(report)); error != 0)
     refuse(reports::system_reason(error));
-  const int status = run_process(format, {input.get(), output.get(), messages.get()});
+  const int status = run_process(format, input.get(), output.get(), messages.get());
   if (status != 0) {
     const std::string said = messages.text();
     refuse(fmt::format("its process ended with exit status {} ({}); --csv and --json do without it", status,
@@ -103,9 +89,9 @@ std::string google_benchmark_text(const reports::Report& report, const std::stri
 
 int serve_google_benchmark(const std::string& format) {
   const auto report = reports::read_report("/dev/stdin");
-  const auto handed =
-      harness::replay(report.records, [](const reports::Record& record) { return case_id_of(record.id); },
-                      {"/dev/stdout", format});
+  const auto handed = harness::replay(
+      report.records, [](const reports::Record& record) { return case_id_of(record.id); }, "/dev/stdout",
+      format);
   std::size_t samples = 0;
   for (const auto& record : report.records) samples += record.samples_s.size();
   if (handed != samples)

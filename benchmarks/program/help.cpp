@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "benchmarks/program/commands.h"
 #include "benchmarks/program/option_table.h"
-#include "benchmarks/program/own_command.h"
 #include "benchmarks/program/version.h"
 #include "benchmarks/suite/suite.h"
 #include "reports/style.h"
@@ -27,12 +27,9 @@ Usage: stbench [run] --suite transfer,memory,... [OPTIONS]
 /// One line per command except `run`: those that measure or show, and in the long help all.
 std::string command_lines(bool everything) {
   std::string text;
-  for (const auto& common : common_commands()) {
-    if (common.name != "run") text += fmt::format("       stbench {:<19} {}\n", common.usage, common.summary);
-  }
-  for (const auto& own : own_commands()) {
-    if (everything || !own.prints_itself)
-      text += fmt::format("       stbench {:<19} {}\n", own.usage, own.summary);
+  for (const auto& command : commands()) {
+    if (command.name != "run" && (everything || !command.prints_itself))
+      text += fmt::format("       stbench {:<19} {}\n", command.usage, command.summary);
   }
   return text;
 }

@@ -8,14 +8,11 @@
 #include <new>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <vector>
 
 #include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/program/command_line.h"
-#include "benchmarks/program/compare.h"
 #include "benchmarks/program/google_benchmark_process.h"
-#include "benchmarks/program/run.h"
 #include "reports/standard_output.h"
 #include "speedtorch/cuda.h"
 
@@ -29,34 +26,6 @@ void restart_with_short_spin(char** argv) {
   ::setenv("GOMP_SPINCOUNT", "5000", 0);
   ::execv("/proc/self/exe",
           argv);  // where it fails the run goes on; the report shows that the variable came late
-}
-
-bool measures(const stbench::Command& command) {
-  const auto* run = std::get_if<stbench::RunCommand>(&command);
-  return std::holds_alternative<stbench::CalibrateCommand>(command) ||
-         (run != nullptr && !run->options.dry_run);
-}
-
-int measure(const stbench::Options& options) {
-  const bool alone = options.baseline.empty() && options.save_baseline.empty() && !options.processes;
-  return alone || options.dry_run ? stbench::run(options) : stbench::run_with_baseline(options);
-}
-
-int dispatch(const stbench::Command& command) {
-  return std::visit(
-      [](const auto& what) {
-        using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, stbench::RunCommand>) return measure(what.options);
-        if constexpr (std::is_same_v<What, stbench::ListCommand>) return stbench::list(what);
-        if constexpr (std::is_same_v<What, stbench::CalibrateCommand>)
-          return stbench::calibrate(what.options);
-        if constexpr (std::is_same_v<What, stbench::Execute>) return what();
-        if constexpr (std::is_same_v<What, stbench::PrintCommand>) {
-          stbench::reports::write_standard_output(what.text);
-          return 0;
-        }
-      },
-      command);
 }
 
 bool has_exit_status = false;
@@ -80,8 +49,8 @@ int run_program(char** argv, const std::vector<std::string>& words) {
     if (words.size() == 2 && words.front() == stbench::google_benchmark_command)
       return stbench::serve_google_benchmark(words.back());
     const auto command = stbench::parse_command_line(words);
-    if (measures(command)) restart_with_short_spin(argv);
-    return dispatch(command);
+    if (command.measures) restart_with_short_spin(argv);
+    return command.execute();
   } catch (const std::bad_alloc&) {
     return fail("out of memory; use fewer --rows or a smaller --batch");
   } catch (const std::system_error& error) {

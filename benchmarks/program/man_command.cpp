@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sstream>
-
+#include "benchmarks/program/commands.h"
 #include "benchmarks/program/help.h"
 #include "benchmarks/program/option_table.h"
-#include "benchmarks/program/own_command.h"
 #include "benchmarks/program/version.h"
 #include "harness/errors.h"
 #include "reports/files/json_schema.h"
-#include "reports/standard_output.h"
 
 namespace stbench {
 namespace {
@@ -52,11 +49,8 @@ std::string option_entry(const OptionSpec& option) {
 
 std::string command_entries() {
   std::string text;
-  const auto entry = [&](std::string_view usage, std::string_view summary) {
-    text += fmt::format(".TP\n\\fBstbench {}\\fR\n{}\n", troff(usage), troff(summary));
-  };
-  for (const auto& common : common_commands()) entry(common.usage, common.summary);
-  for (const auto& own : own_commands()) entry(own.usage, own.summary);
+  for (const auto& command : commands())
+    text += fmt::format(".TP\n\\fBstbench {}\\fR\n{}\n", troff(command.usage), troff(command.summary));
   return text;
 }
 
@@ -75,20 +69,21 @@ std::string man_page() {
       troff(program_name), command_entries(), options, as_is(help_notes()), as_is(help_examples()));
 }
 
-Execute printing(std::string_view command, const std::vector<std::string>& words, std::string (*text)()) {
+void require_none(std::string_view command, const std::vector<std::string>& words) {
   if (!words.empty())
     throw UsageError(fmt::format("{} takes no '{}': it prints one text, for a file", command, words.front()));
-  return [text] {
-    reports::write_standard_output(text());
-    return 0;
-  };
 }
 
 }  // namespace
 
-Execute parse_man(const std::vector<std::string>& words) { return printing("man", words, man_page); }
+Execute parse_man(const std::vector<std::string>& words) {
+  require_none("man", words);
+  return printing(man_page());
+}
+
 Execute parse_schema(const std::vector<std::string>& words) {
-  return printing("schema", words, reports::json_schema);
+  require_none("schema", words);
+  return printing(reports::json_schema());
 }
 
 }  // namespace stbench

@@ -44,23 +44,16 @@ Reader flag(bool Options::*field) {
   return [=](Options& options, const std::string&, const OptionSpec&) { options.*field = true; };
 }
 
-/// Sets what a comparison is asked for.
-template <class Set>
-Reader for_comparison(Set set) {
+/// Of what a comparison is asked for.
+Reader comparison_text(std::string ComparisonOptions::*field) {
   return [=](Options& options, const std::string& given, const OptionSpec& spec) {
-    set(options.comparison, given, spec);
+    if (given.empty()) throw UsageError(fmt::format("{}: the value is empty", spec.name));
+    options.comparison.*field = given;
   };
 }
 
-Reader comparison_text(std::string ComparisonOptions::*field) {
-  return for_comparison([=](ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
-    if (given.empty()) throw UsageError(fmt::format("{}: the value is empty", spec.name));
-    options.*field = given;
-  });
-}
-
 Reader comparison_flag(bool ComparisonOptions::*field) {
-  return for_comparison([=](ComparisonOptions& options, auto&, auto&) { options.*field = true; });
+  return [=](Options& options, auto&, auto&) { options.comparison.*field = true; };
 }
 
 /// "2%" or "0.02".
@@ -75,22 +68,22 @@ double share_of(const std::string& given, const OptionSpec& spec) {
   return share;
 }
 
-void read_effect(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
-  options.rules.effect = share_of(given, spec);
+void read_effect(Options& options, const std::string& given, const OptionSpec& spec) {
+  options.comparison.rules.effect = share_of(given, spec);
 }
 
-void read_must_see(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
-  options.rules.must_see = share_of(given, spec);
+void read_must_see(Options& options, const std::string& given, const OptionSpec& spec) {
+  options.comparison.rules.must_see = share_of(given, spec);
 }
 
 /// In other columns more is better, or they are no quantities.
-void read_metric(ComparisonOptions& options, const std::string& given, const OptionSpec& spec) {
+void read_metric(Options& options, const std::string& given, const OptionSpec& spec) {
   const auto ends = [&](const char* suffix) { return given.ends_with(suffix); };
   if (given != "auto" && given != "time" && !ends("_s") && !ends("_bytes") && !ends("overhead_ratio"))
     throw UsageError(fmt::format(
         "{} {}: auto, time, or a column of which less is better (latency_p99_s, peak_bytes) would be right",
         spec.name, given));
-  options.rules.metric = given;
+  options.comparison.rules.metric = given;
 }
 
 void read_filter(Options& options, const std::string& given, const OptionSpec& spec) {
@@ -190,18 +183,17 @@ Specs of_run() {
 Specs of_comparisons() {
   using C = ComparisonOptions;
   constexpr auto group = OptionGroup::comparing;
-  const auto read_across = [](C& options, const std::string& given, const OptionSpec& spec) {
-    options.across = harness::parse_names(given, spec.name, spec.values());
+  const auto read_across = [](Options& options, const std::string& given, const OptionSpec& spec) {
+    options.comparison.across = harness::parse_names(given, spec.name, spec.values());
   };
   return {
-      {group, of_comparison, "--effect SHARE", "smallest change that counts (2%)",
-       for_comparison(read_effect)},
+      {group, of_comparison, "--effect SHARE", "smallest change that counts (2%)", read_effect},
       {group, of_comparison, "--must-see SHARE", "exit status 4 if a slowdown of that size could go unseen",
-       for_comparison(read_must_see)},
+       read_must_see},
       {group, of_comparison, "--metric NAME", "auto, time, or a column of which less is better (auto)",
-       for_comparison(read_metric)},
-      {group, of_comparison, "--across LIST", "what may differ: machine, driver, build",
-       for_comparison(read_across), values({"machine", "driver", "build"})},
+       read_metric},
+      {group, of_comparison, "--across LIST", "what may differ: machine, driver, build", read_across,
+       values({"machine", "driver", "build"})},
       {group, of_comparison, "--allow-missing", "do not fail on lost or failed cases",
        comparison_flag(&C::allow_missing)},
       {group, of_comparison, "--all", "print unchanged rows, too", comparison_flag(&C::all)},
@@ -249,6 +241,14 @@ const std::vector<OptionSpec>& option_table() {
     return all;
   }();
   return table;
+}
+
+std::vector<std::string> option_names(unsigned rule) {
+  Names all;
+  for (const auto& spec : option_table()) {
+    if (rule == 0 || spec.has(rule)) all.push_back(spec.name);
+  }
+  return all;
 }
 
 std::string_view title_of(OptionGroup group) {

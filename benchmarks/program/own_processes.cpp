@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -75,24 +74,12 @@ class ReportsFolder {
   speedtorch::UnfinishedFolder folder_{place(), 0700};
 };
 
-/// In a process group of its own, so that an interrupt from the terminal reaches it once, through us.
-pid_t start(Words words, bool show) {
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  if (!show) ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0)
-    throw reports::ReportError(fmt::format("cannot start a process: {}", reports::system_reason(error)));
+/// @param show lets it print
+pid_t start(const Words& words, bool show) {
+  const speedtorch::Descriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const pid_t pid = start_self(words, {STDIN_FILENO, show ? STDOUT_FILENO : nothing.get()});
+  if (pid < 0)
+    throw reports::ReportError(fmt::format("cannot start a process: {}", reports::system_reason(-pid)));
   return pid;
 }
 
@@ -111,6 +98,27 @@ int wait_for(pid_t pid) {
 }
 
 }  // namespace
+
+pid_t start_self(std::vector<std::string> words, std::initializer_list<int> streams,
+                 char* const* environment) {
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  for (int number = 0; const int stream : streams)
+    ::posix_spawn_file_actions_adddup2(&actions, stream, number++);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments.data(), environment);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return error == 0 ? pid : -error;
+}
 
 OwnRuns run_processes(const Options& options, int processes, bool show) {
   const ReportsFolder folder;

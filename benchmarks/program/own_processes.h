@@ -2,6 +2,9 @@
 /// else ran) only other processes show.
 #pragma once
 
+#include <unistd.h>
+
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,12 @@
 #include "reports/record.h"
 
 namespace stbench {
+
+/// Starts this program again, in a process group of its own: an interrupt from the terminal is for us alone.
+/// @param streams its descriptors 0, 1, ...
+/// @returns the process, or the system's error below 0
+pid_t start_self(std::vector<std::string> words, std::initializer_list<int> streams,
+                 char* const* environment = environ);
 
 struct OwnRuns {
   std::vector<reports::Report> reports;  ///< of the processes that measured everything

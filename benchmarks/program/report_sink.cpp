@@ -13,10 +13,6 @@
 namespace stbench {
 namespace {
 
-std::unique_ptr<reports::ReportFile> claim(const std::string& path) {
-  return path.empty() ? nullptr : std::make_unique<reports::ReportFile>(path);
-}
-
 /// True if the results are in a file at the end, whatever becomes of stdout.
 bool names_file(const Options& options) {
   return !(options.csv.empty() && options.json.empty() && options.benchmark_out.empty() &&
@@ -30,10 +26,10 @@ ReportSink::ReportSink(const Options& options)
                     options.events == "-" || options.trace == "-"),
       shows_tables_(stbench::shows_tables(takes_stdout_, names_file(options))),
       google_benchmark_format_(options.benchmark_out_format),
-      csv_(claim(options.csv)),
-      json_(claim(options.json)),
-      google_benchmark_(claim(options.benchmark_out)),
-      trace_file_(claim(options.trace)) {
+      csv_(reports::claimed(options.csv)),
+      json_(reports::claimed(options.json)),
+      google_benchmark_(reports::claimed(options.benchmark_out)),
+      trace_file_(reports::claimed(options.trace)) {
   if (!options.events.empty()) events_ = std::make_unique<EventFile>(options.events);
   if (trace_file_) trace_ = std::make_unique<harness::Trace>();
 }

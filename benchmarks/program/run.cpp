@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/libtorch_environment.h"
@@ -32,8 +32,10 @@
 #include "harness/watchdog.h"
 #include "reports/error.h"
 #include "reports/files/emulated.h"
+#include "reports/group.h"
 #include "reports/standard_output.h"
 #include "reports/statistics/statistics.h"
+#include "reports/style.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/kernels/isa.h"
 
@@ -101,10 +103,7 @@ Report empty_report(const Options& options, const harness::Machine& machine) {
   report.environment["doctor"] =
       harness::doctor::to_json(harness::doctor::examine(harness::doctor::read_sources()));
   for (const auto& name : options.suites) {
-    for (const auto& [axis, standard] : suite_named(name).axes) {
-      if (std::find(report.axes.begin(), report.axes.end(), axis) == report.axes.end())
-        report.axes.push_back(axis);
-    }
+    for (const auto& [axis, standard] : suite_named(name).axes) reports::add_once(report.axes, axis);
   }
   if (report.environment["build"].value("build_type", "") != "Release") {
     report.warnings.emplace_back("this is no Release build: its own figures are too low");
@@ -155,8 +154,8 @@ class Run {
 
  private:
   void measure_all() {
-    harness::Watchdog watchdog(std::chrono::duration<double>(options_.timeout_s),
-                               [this](const std::string& what) { give_up(what); });
+    watchdog_.emplace(std::chrono::duration<double>(options_.timeout_s),
+                      [this](const std::string& phase) { give_up(phase); });
     double seconds = 0;
     std::size_t groups = 0;
     for (const auto& plan : plans_) {
@@ -173,7 +172,7 @@ class Run {
         const double share = 1.0 / static_cast<double>(groups);
         const double lent = saved / static_cast<double>(groups - done);
         group->seconds += lent;
-        measure_group(*group, static_cast<double>(done) * share, share, watchdog);
+        measure_group(*group, static_cast<double>(done) * share, share);
         settle(plan);
         const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
         saved = std::max(0.0, saved - lent + group->seconds - taken);
@@ -183,7 +182,7 @@ class Run {
       progress_.step("last checks of the tables", static_cast<double>(done) / static_cast<double>(groups));
       const auto& last = *plan.groups.back();
       const harness::Span span("last check", last.title);
-      limited(last.cases.front(), watchdog, "last check", plan.last_check);
+      limited(last.cases.front(), "last check", plan.last_check);
       settle(plan);
     }
   }
@@ -194,12 +193,12 @@ class Run {
     sink_.progress(report_);
   }
 
-  void measure_group(Group& group, double before, double share, harness::Watchdog& watchdog) {
+  void measure_group(Group& group, double before, double share) {
     const harness::Span span("group", group.title);
     progress_.step(group.title, before);
     std::vector<Record> records;
     try {
-      GroupBench bench(*this, group, before, share, watchdog);
+      GroupBench bench(*this, group, before, share);
       records = group.measure(bench);
     } catch (const std::exception& error) {
       records = failed(group, error.what());
@@ -210,19 +209,19 @@ class Run {
   /// What a group gets of this run.
   class GroupBench final : public Bench {
    public:
-    GroupBench(Run& run, const Group& group, double before, double share, harness::Watchdog& watchdog)
-        : run_(run), group_(group), before_(before), share_(share), watchdog_(watchdog) {}
+    GroupBench(Run& run, const Group& group, double before, double share)
+        : run_(run), group_(group), before_(before), share_(share) {}
 
     void limited(const char* phase, const std::function<void()>& step) override {
       limited(group_.cases.front(), phase, step);
     }
     void limited(const Identity& id, const char* phase, const std::function<void()>& step) override {
       const harness::Span span(phase, group_.title);
-      run_.limited(id, watchdog_, phase, step);
+      run_.limited(id, phase, step);
     }
     std::vector<Record> sample(std::vector<harness::BenchmarkCase>& cases) override {
       auto clocks_before = run_.clocks_of(group_);
-      auto records = harness::measure(cases, run_.rules(group_), run_.hooks(*this, watchdog_));
+      auto records = harness::measure(cases, run_.rules(group_), run_.hooks(*this));
       for (auto& record : records) record.more.emplace_back("group", run_.groups_);
       run_.keep_clocks(std::move(clocks_before), run_.clocks_of(group_));
       ++run_.groups_;
@@ -237,7 +236,6 @@ class Run {
     Run& run_;
     const Group& group_;
     double before_, share_;
-    harness::Watchdog& watchdog_;
   };
 
   /// Clocks, temperature, power and throttling of the devices that the group works on.
@@ -255,25 +253,23 @@ class Run {
   }
 
   /// Does a step under its time limit. For what belongs to no single case, the first of its group stands.
-  void limited(const Identity& id, harness::Watchdog& watchdog, const char* phase,
-               const std::function<void()>& step) {
-    enter(id, phase, watchdog);
-    const Disarm disarm{watchdog};
+  void limited(const Identity& id, const char* phase, const std::function<void()>& step) {
+    enter(id, phase);
+    const std::unique_ptr<harness::Watchdog, Disarm> disarm(&*watchdog_);
     step();
   }
 
   /// Disarms at the end of the scope, also when it is left by an exception.
   struct Disarm {
-    harness::Watchdog& watchdog;
-    ~Disarm() { watchdog.disarm(); }
+    void operator()(harness::Watchdog* watchdog) const { watchdog->disarm(); }
   };
 
-  void enter(const Identity& id, std::string_view phase, harness::Watchdog& watchdog) {
+  void enter(const Identity& id, std::string_view phase) {
     {
       const std::lock_guard lock(mutex_);
       current_ = id;
     }
-    watchdog.arm(std::string(phase));
+    watchdog_->arm(std::string(phase));
   }
 
   static std::vector<Record> failed(const Group& group, const std::string& reason) {
@@ -297,13 +293,13 @@ class Run {
     return rules;
   }
 
-  harness::SamplerHooks hooks(GroupBench& bench, harness::Watchdog& watchdog) {
+  harness::SamplerHooks hooks(GroupBench& bench) {
     harness::SamplerHooks hooks;
     hooks.stop = [&bench] { return bench.stop(); };
-    hooks.enter = [this, &watchdog](const harness::BenchmarkCase& one_case, std::string_view phase) {
-      enter(one_case.id, phase, watchdog);
+    hooks.enter = [this](const harness::BenchmarkCase& one_case, std::string_view phase) {
+      enter(one_case.id, phase);
     };
-    hooks.leave = [&watchdog] { watchdog.disarm(); };
+    hooks.leave = [this] { watchdog_->disarm(); };
     hooks.throttle_count = [this](const harness::BenchmarkCase& one_case) {
       return clocks_.throttle_count(one_case.id.device);
     };
@@ -350,7 +346,7 @@ class Run {
   using Clock = std::chrono::steady_clock;
 
   const Options& options_;
-  const harness::Machine& machine_;
+  const harness::Machine machine_;
   ReportSink sink_;
   std::mutex mutex_;  ///< of the next two, which the watchdog's thread reads
   Report report_;
@@ -359,13 +355,16 @@ class Run {
   std::int64_t groups_ = 0;
   std::vector<Plan> plans_;
   harness::Progress progress_;
+  std::optional<harness::Watchdog> watchdog_;  ///< made when measuring begins
 };
 
-void write_cases(const Options& options, const harness::Machine& machine) {
+}  // namespace
+
+int list_cases(const Options& options) {
   double seconds = 0;
   std::size_t cases = 0;
   std::string text;
-  for (const auto& plan : plans_of(options, machine)) {
+  for (const auto& plan : plans_of(options, harness::read_machine())) {
     for (const auto& group : plan.groups) {
       seconds += group->seconds;
       for (const auto& id : group->cases) text += case_id_of(id) + "\n", ++cases;
@@ -376,17 +375,12 @@ void write_cases(const Options& options, const harness::Machine& machine) {
   }
   reports::write_standard_output(text);
   fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
+  return 0;
 }
 
-}  // namespace
-
 int run(const Options& options) {
-  const auto machine = harness::read_machine();
-  if (options.dry_run) {
-    write_cases(options, machine);
-    return 0;
-  }
-  return Run(options, machine).execute();
+  if (options.dry_run) return list_cases(options);
+  return Run(options, harness::read_machine()).execute();
 }
 
 namespace {
@@ -394,30 +388,13 @@ namespace {
 /// "  method   speedtorch hybrid ...   [all]", the values on as many lines as fit the screen.
 std::string axis_text(const AxisInfo& axis) {
   constexpr std::size_t columns = 98, indent = 16;
-  std::string text, line = fmt::format("  {:<{}}", axis.name, indent - 2);
-  std::istringstream values(axis.values + "   [" + axis.standard + "]");
-  for (std::string word, gap; values >> word; gap = " ") {
-    if (word.front() == '[') gap = "   ";
-    if (line.size() + gap.size() + word.size() > columns) {
-      text += line + "\n";
-      line = std::string(indent, ' '), gap.clear();
-    }
-    line += gap + word;
-  }
-  return text + line + "\n";
+  const auto line = fmt::format("  {:<{}}{}   [{}]", axis.name, indent - 2, axis.values, axis.standard);
+  return fmt::format("{}\n", fmt::join(reports::wrapped(line, columns, indent), "\n"));
 }
 
 }  // namespace
 
-int list(const ListCommand& command) {
-  if (command.cases) {
-    auto options = command.options;
-    if (options.suites.empty()) {
-      for (const auto& suite : suites()) options.suites.push_back(suite.name);
-    }
-    write_cases(options, harness::read_machine());
-    return 0;
-  }
+int list_suites() {
   std::string text;
   for (const auto& suite : suites()) {
     text += fmt::format("{}: {}\n", suite.name, suite.summary);

@@ -1,7 +1,7 @@
 /// The commands run and list.
 #pragma once
 
-#include "benchmarks/program/command_line.h"
+#include "benchmarks/suite/options.h"
 
 namespace stbench {
 
@@ -10,7 +10,10 @@ namespace stbench {
 /// measured.
 int run(const Options& options);
 
-/// Prints the suites, or every case of the plan.
-int list(const ListCommand& command);
+/// Prints every case of the plan of the options' suites.
+int list_cases(const Options& options);
+
+/// Prints the suites, their axes and methods.
+int list_suites();
 
 }  // namespace stbench

@@ -1,7 +1,6 @@
 #include "benchmarks/program/screen.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -59,8 +58,8 @@ std::string rerun_hint(const reports::Report& report) {
   if (best == nullptr) return {};
   const bool usual = report.seed == Options{}.seed || report.program.empty();  // a CSV does not say
   const auto seed = usual ? "" : fmt::format(" --seed {}", report.seed);
-  const auto hint = fmt::format("One row again: stbench --case '{}'{}", case_id_of(best->id), seed);
-  return fmt::format("{}\n", fmt::join(reports::wrapped(hint, reports::kScreenWidth, 2), "\n"));
+  return reports::lines_of(fmt::format("One row again: stbench --case '{}'{}", case_id_of(best->id), seed),
+                           2);
 }
 
 }  // namespace
@@ -96,7 +95,7 @@ std::string machine_line(const reports::Report& report) {
       fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, text("/cpu/model"),
                   reports::cores_text(number("/cpu/cores_allowed")),
                   reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
-  return fmt::format("{}\n", fmt::join(reports::wrapped(line, reports::kScreenWidth, 2), "\n"));
+  return reports::lines_of(line, 2);
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {

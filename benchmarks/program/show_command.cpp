@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "benchmarks/program/own_command.h"
+#include "benchmarks/program/commands.h"
 #include "benchmarks/program/screen.h"
 #include "benchmarks/suite/expectation.h"
 #include "benchmarks/suite/suite.h"
@@ -26,14 +26,13 @@ struct ShowOptions {
 /// The names of a comma list, each a column of the report.
 std::vector<std::string> columns_of(const reports::Report& report, const std::string& text,
                                     const char* option) {
-  std::vector<std::string> names;
   const auto known = reports::listed_columns(report);
-  for (const auto item : harness::split_list(text, option)) {
-    names.emplace_back(item);
-    if (std::ranges::find(known, names.back()) == known.end())
-      throw UsageError(harness::unknown_name(names.back(), option, known));
+  const auto items = harness::split_list(text, option);
+  for (const auto item : items) {
+    if (std::ranges::find(known, item) == known.end())
+      throw UsageError(harness::unknown_name(item, option, known));
   }
-  return names;
+  return {items.begin(), items.end()};
 }
 
 void keep_matching(reports::Report& report, const std::string& filter) {
@@ -78,12 +77,10 @@ Execute parse_show(const std::vector<std::string>& words) {
   app.set_help_flag();
   app.allow_extras();
   app.add_option("report", options.report);
-  for (const auto& [name, value] :
-       std::vector<std::pair<std::string, std::string*>>{{"--color", &options.color},
-                                                         {"--columns", &options.columns},
-                                                         {"--sort", &options.sort},
-                                                         {"--filter", &options.filter}})
-    app.add_option(name, *value);
+  app.add_option("--color", options.color);
+  app.add_option("--columns", options.columns);
+  app.add_option("--sort", options.sort);
+  app.add_option("--filter", options.filter);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {

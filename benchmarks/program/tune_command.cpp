@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "benchmarks/program/own_command.h"
+#include "benchmarks/program/commands.h"
 #include "harness/errors.h"
 #include "reports/standard_output.h"
 #include "speedtorch/plan_text.h"

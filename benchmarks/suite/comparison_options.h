@@ -12,9 +12,8 @@ struct ComparisonOptions {
   reports::ComparisonRules rules;
   std::vector<std::string> across;  ///< differences that are allowed: machine, driver, build
   bool allow_missing = false;
-  bool all = false;                 ///< rows that are the same too
-  std::string markdown, csv, json;  ///< paths; "-" is stdout
-  std::string color = "auto";
+  bool all = false;                     ///< rows that are the same too
+  std::string markdown;                 ///< path; "-" is stdout
   std::string baselines = "baselines";  ///< the folder
 };
 

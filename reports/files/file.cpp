@@ -116,6 +116,10 @@ void ReportFile::publish() {
            "a disk without errors");
 }
 
+std::unique_ptr<ReportFile> claimed(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<ReportFile>(path);
+}
+
 std::string read_file(const std::string& path, std::size_t largest) {
   const auto fail = [&](std::string_view why) {
     throw ReportError(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ class ReportFile {
   speedtorch::Descriptor in_place_;
   std::optional<speedtorch::UnfinishedFile> file_;
 };
+
+/// The destination of a path, claimed; null for an empty path. @throws ReportError as ReportFile does.
+std::unique_ptr<ReportFile> claimed(const std::string& path);
 
 /// Removes what killed processes left that were writing `path`, and says so on stderr.
 void remove_leftovers_and_warn(const std::string& path);

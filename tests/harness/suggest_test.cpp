@@ -23,7 +23,7 @@ class Suggested : public testing::TestWithParam<Slip> {};
 
 TEST_P(Suggested, IsTheNameThatWasMeant) {
   EXPECT_EQ(did_you_mean(GetParam().given, kPlacements),
-            std::string("did you mean '") + GetParam().meant + "'?");
+            std::string("; did you mean '") + GetParam().meant + "'?");
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Suggested,
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Table, NotSuggested,
 
 TEST(DidYouMean, CountsASwapOfNeighboursAsOneSlip) {
   const std::vector<std::string> known{"abcd"};
-  EXPECT_EQ(did_you_mean("abdc", known), "did you mean 'abcd'?");
+  EXPECT_EQ(did_you_mean("abdc", known), "; did you mean 'abcd'?");
   EXPECT_EQ(did_you_mean("adcb", known), "");
 }
 

@@ -73,7 +73,7 @@ std::string unusual_value(const std::string& option, const Suite& suite) {
 /// On a machine with two cores.
 std::string planned(const Words& words) {
   const auto command = parse_command_line(words);
-  const auto& options = std::get<RunCommand>(command).options;
+  const auto& options = command.options;
   auto machine = harness::read_machine();
   machine.allowed_cores = 2;
   std::string text;

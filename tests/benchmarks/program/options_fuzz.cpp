@@ -13,10 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (auto text = test::text_of(data, size); !text.empty();) words.emplace_back(test::taken(text, "\n"));
   try {
     const auto command = parse_command_line(words);
-    if (const auto* const run = std::get_if<RunCommand>(&command)) {
-      test::require(!run->options.suites.empty(), "a run has a suite");
-      test::require(run->options.timeout_s >= 0, "a limit of time is none below zero");
-      for (const auto rows : run->options.rows) test::require(rows >= 0, "a count is none below zero");
+    if (command.measures) {
+      test::require(!command.options.suites.empty(), "a run has a suite");
+      test::require(command.options.timeout_s >= 0, "a limit of time is none below zero");
+      for (const auto rows : command.options.rows) test::require(rows >= 0, "a count is none below zero");
     }
   } catch (const UsageError& error) {
     test::check_message(error.what(), 3);

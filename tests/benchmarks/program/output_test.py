@@ -144,7 +144,7 @@ class OutputTest(ProgramTest):
     def test_help_and_parser_know_the_same_options(self):
         text = run("--help").stdout
         helped = set(re.findall(r"(?<![\w-])--?[a-z][a-z_-]*", text.split("Examples:")[0]))
-        own = set(re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks/program/own_command.cpp").read_text(encoding="utf-8")))
+        own = set(re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks/program/commands.cpp").read_text(encoding="utf-8")))
         self.assertEqual(helped, own | set(VALUES) | set(ALONE) | set(STEPS) | FLAGS, "give a new option a value above")
 
     def test_every_option_is_taken(self):

@@ -130,7 +130,7 @@ int run(const std::vector<std::string>& words) {
     for (const auto& suite : suites()) fmt::print("{}\n", suite.name);
     return 0;
   }
-  const auto options = std::get<RunCommand>(parse_command_line(words)).options;
+  const auto options = parse_command_line(words).options;
   const auto machine = harness::read_machine();
   for (const auto& name : options.suites) {
     const auto count = ask(suite_named(name), options, machine);

@@ -1,8 +1,9 @@
-/// The commands that have a command line of their own, each in a file of its own.
+/// The commands of the program. Those with a command line of their own are each in a file of its own.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stbench {
@@ -10,36 +11,30 @@ namespace stbench {
 /// A command as it was asked for: done when called. @returns the exit status
 using Execute = std::function<int()>;
 
-/// A command whose options are those of the help.
-struct CommonCommand {
-  std::string_view name;
-  std::string_view usage;    ///< as the help shows it, without "stbench "
-  std::string_view summary;  ///< a few words
-};
+/// Writes the text to the standard output.
+Execute printing(std::string text);
 
-/// All of them, in the order of the help; the first is what no command means.
-const std::vector<CommonCommand>& common_commands();
-
-struct OwnCommand {
+struct CommandSpec {
   std::string_view name;
   std::string_view usage;    ///< as the help shows it, without "stbench "
   std::string_view summary;  ///< a few words
   /// The words after the command's name. @throws UsageError naming the word and what would be right.
-  Execute (*parse)(const std::vector<std::string>& words);
-  bool prints_itself = false;  ///< what it prints is about the program, not about machines or reports
-  bool takes_reports = false;  ///< files of reports among its words, for completion
-  std::vector<std::string_view> options;  ///< the words that it takes, for completion
+  /// Null for commands whose options are those of the help.
+  Execute (*parse)(const std::vector<std::string>& words) = nullptr;
+  bool prints_itself = false;          ///< what it prints is about the program, not about machines or reports
+  bool takes_reports = false;          ///< files of reports among its words, for completion
+  std::vector<std::string> options{};  ///< the words that it takes, for completion
 };
 
-/// All of them, in the order of the help.
-const std::vector<OwnCommand>& own_commands();
+/// All of them, in the order of the help; the first is what no command means.
+const std::vector<CommandSpec>& commands();
 
 /// The command of that name, or null.
-const OwnCommand* own_command(const std::string& name);
+const CommandSpec* command_named(std::string_view name);
 
 /// `show REPORT [--columns LIST] [--sort [-]COLUMN] [--filter REGEX] [--color WHEN]` (show_command.cpp)
 Execute parse_show(const std::vector<std::string>& words);
-/// `compare BASE NEW`, or `compare BASE... -- NEW...`, with options (compare.cpp)
+/// `compare BASE NEW`, or `compare BASE... -- NEW...`, with options (compare_command.cpp)
 Execute parse_compare(const std::vector<std::string>& words);
 /// `doctor [--text|--json] [--strict]` (doctor_command.cpp)
 Execute parse_doctor(const std::vector<std::string>& words);

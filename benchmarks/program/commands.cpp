@@ -1,33 +1,23 @@
-#include "benchmarks/program/own_command.h"
+#include "benchmarks/program/commands.h"
 
 #include <algorithm>
 
 #include "benchmarks/program/option_table.h"
+#include "reports/standard_output.h"
 
 namespace stbench {
-namespace {
-
-std::vector<std::string_view> options_of_compare() {
-  std::vector<std::string_view> names;
-  for (const auto& spec : option_table()) {
-    if (spec.has(option_rule::of_compare)) names.emplace_back(spec.name);
-  }
-  return names;
+Execute printing(std::string text) {
+  return [text = std::move(text)] {
+    reports::write_standard_output(text);
+    return 0;
+  };
 }
 
-}  // namespace
-
-const std::vector<CommonCommand>& common_commands() {
-  static const std::vector<CommonCommand> all{
+const std::vector<CommandSpec>& commands() {
+  static const std::vector<CommandSpec> all{
       {"run", "[run] --suite LIST", "measure and report"},
       {"list", "list", "the suites, their axes and methods"},
       {"calibrate", "calibrate [OPTIONS]", "this machine's spread between runs, for compare"},
-  };
-  return all;
-}
-
-const std::vector<OwnCommand>& own_commands() {
-  static const std::vector<OwnCommand> all{
       {"show",
        "show REPORT",
        "the tables of a report written before",
@@ -36,7 +26,7 @@ const std::vector<OwnCommand>& own_commands() {
        true,
        {"--columns", "--sort", "--filter", "--color"}},
       {"compare", "compare BASE NEW", "what is slower or faster; several: BASE1 BASE2 -- NEW1 NEW2",
-       parse_compare, false, true, options_of_compare()},
+       parse_compare, false, true, option_names(option_rule::of_compare)},
       {"doctor",
        "doctor",
        "what on this machine would spoil a number",
@@ -58,10 +48,9 @@ const std::vector<OwnCommand>& own_commands() {
   return all;
 }
 
-const OwnCommand* own_command(const std::string& name) {
-  const auto& all = own_commands();
-  const auto found = std::ranges::find(all, name, &OwnCommand::name);
-  return found == all.end() ? nullptr : &*found;
+const CommandSpec* command_named(std::string_view name) {
+  const auto found = std::ranges::find(commands(), name, &CommandSpec::name);
+  return found == commands().end() ? nullptr : &*found;
 }
 
 }  // namespace stbench
