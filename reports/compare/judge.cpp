@@ -93,8 +93,7 @@ double standard_errors(const Spread& spread, double own_freedom, const Judged& r
   const auto runs = static_cast<double>(std::min(row.measured->base.size(), row.measured->now.size()));
   const double freedom = std::min(spread.freedom, kOfSingleRuns + kOfEachRun * runs);
   const double alone = quantiles.student(level / static_cast<double>(rows), freedom);
-  const double together = own_freedom > 0 ? quantiles.student(level, own_freedom) : 0;
-  return std::max(alone, together);
+  return std::max(alone, quantiles.student(level, own_freedom));
 }
 
 std::optional<std::int64_t> runs_for(double reach, double target) {
@@ -135,6 +134,11 @@ class Judge {
     return row.spread->deviation * std::sqrt(row.share() * (row.several() ? inflation_ : 1));
   }
 
+  /// Of the row's own spread, or of the best known; above 0 where any row has a spread.
+  [[nodiscard]] double own_freedom(const Judged& row) const {
+    return row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
+  }
+
   /// Whether all controls together moved. They share what the whole machine does, so their mean shift is held
   /// against the mean of their errors, as if they were one row.
   void judge_controls() {
@@ -144,11 +148,11 @@ class Judge {
       if (comparison_.cases[row.index].part != Part::control || !row.spread) continue;
       ++controls;
       shift += row.shift.estimate, error += error_of(row);
-      freedom = std::min(freedom, row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_);
+      freedom = std::min(freedom, own_freedom(row));
     }
     if (controls == 0) return;
     const auto n = static_cast<double>(controls);
-    const double factor = freedom > 0 ? quantiles_.student(rules_.false_alarms, freedom) : INFINITY;
+    const double factor = quantiles_.student(rules_.false_alarms, freedom);
     const double limit = std::max(std::log1p(rules_.effect), factor * error / n);
     comparison_.controls = {controls, std::expm1(shift / n), std::expm1(limit), std::abs(shift / n) >= limit};
   }
@@ -167,12 +171,11 @@ class Judge {
   }
 
   void judge_by_spread(Judged& row, const Spread& spread, ComparedCase& compared) {
-    const double own = row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
+    const double own = own_freedom(row);
     const double factor = standard_errors(spread, own, row, rows_.size(), rules_.false_alarms, quantiles_);
     const double error = error_of(row), deviation = error / std::sqrt(row.share());
     const double least = std::log1p(rules_.effect), limit = std::max(least, factor * error);
-    const double freedom = own > 0 ? std::min(spread.freedom, own) : spread.freedom;
-    const double reach = quantiles_.student(1 - kCoverage, freedom) * error;
+    const double reach = quantiles_.student(1 - kCoverage, std::min(spread.freedom, own)) * error;
     const double size = std::abs(row.shift.estimate), tolerable = std::max(least, std::log1p(kTellsNothing));
     compared.limit = std::expm1(limit);
     compared.sees = visible(row, limit + kPowerQuantile * error);

@@ -158,6 +158,30 @@ TEST(Comparison, TooFewSamplesSayHowManyItTakes) {
   EXPECT_EQ(slow.needs_samples, 8);  // 48 rows * 2 / C(16, 8) = 0.0075; with 7 it would be 0.028
 }
 
+TEST(Comparison, SaysWhichReportWasInterrupted) {
+  auto now = synthetic_runs(quiet(), 2, 2);
+  now.front().interrupted = true;
+  const auto notes = compare(synthetic_runs(quiet(), 1, 2), now).notes;
+  EXPECT_THAT(notes, testing::Contains(testing::HasSubstr("Report 1 of NEW was interrupted")));
+  EXPECT_THAT(notes, testing::Not(testing::Contains(testing::HasSubstr("Report 2"))));
+}
+
+TEST(Comparison, AChangeJustBelowALargeEffectTakesMoreThanOneRun) {
+  constexpr double effect = 0.6;
+  const CalibratedSpreads calibrated(spreads_of(synthetic_runs(quiet(), 3, 10)));
+  const auto comparison =
+      compare(synthetic_runs(quiet(), 1, 1), synthetic_runs(quiet(), 2, 1, [](int) { return 1.58; }),
+              {.effect = effect}, &calibrated);
+  int below = 0;
+  for (const auto& compared : comparison.cases) {
+    if (compared.verdict != Verdict::unresolved || !compared.needs_runs || *compared.change >= effect)
+      continue;
+    EXPECT_GT(*compared.needs_runs, 1);
+    ++below;
+  }
+  EXPECT_GT(below, 0);
+}
+
 TEST(Comparison, AnUnresolvedRowSaysHowManyRunsItTakes) {
   // A slowdown that the noise hides; and no slowdown, where the noise would hide one.
   for (const auto& [noise, slowdown] : {std::pair{0.03, 1.08}, std::pair{0.1, 1.0}}) {

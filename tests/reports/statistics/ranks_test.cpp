@@ -148,6 +148,9 @@ TEST(Probability, SciPySaysTheSame) {
     EXPECT_NEAR(trigamma(x) / row["trigamma"].get<double>(), 1, 1e-12);
     EXPECT_NEAR(trigamma_inverse(trigamma(x)), x, 1e-9 * x);
   }
+  // Where the series begin: the harmonic numbers less Euler's constant, in 40 digits.
+  EXPECT_NEAR(digamma(12), 2.442661679975812016738, 4e-15);
+  EXPECT_NEAR(trigamma(12), 0.086901872871768390750, 4e-15);
 }
 
 // Student's table, two-sided 5 % and 1 %.
