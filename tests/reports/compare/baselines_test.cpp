@@ -121,6 +121,7 @@ TEST(Calibration, SurvivesItsFileAndCountsItsPairs) {
   EXPECT_EQ(calibration.cases.size(), 48U);
   const auto again = calibration_from_json(to_json(calibration), "t");
   EXPECT_EQ(to_json(again), to_json(calibration));
+  EXPECT_EQ(again.cases[2].id, calibration.cases[2].id);
   EXPECT_EQ(again.cases[2].ceiling, calibration.cases[2].ceiling);
   EXPECT_FALSE(again.cases[1].ceiling);  // of a ceiling there is only the time
 }

@@ -16,6 +16,8 @@
 #include "reports/error.h"
 #include "reports/files/case_join.h"
 #include "reports/files/file.h"
+#include "reports/statistics/probability.h"
+#include "reports/statistics/ranks.h"
 #include "reports/statistics/spread.h"
 #include "reports/statistics/statistics.h"
 #include "tests/paths.h"
@@ -156,6 +158,29 @@ TEST(Comparison, TooFewSamplesSayHowManyItTakes) {
   const auto& slow = row(comparison, "speedtorch", 64);
   EXPECT_EQ(slow.verdict, Verdict::unresolved);
   EXPECT_EQ(slow.needs_samples, 8);  // 48 rows * 2 / C(16, 8) = 0.0075; with 7 it would be 0.028
+}
+
+// The spread between processes is nothing here: what could be seen follows from the samples of the two runs.
+TEST(Comparison, WhatSingleRunsSeeFollowsFromTheirSamples) {
+  SyntheticMachine noisy = quiet();
+  noisy.drift = noisy.of_cell = noisy.of_row = 1e-5, noisy.noise = 0.3;
+  Calibration none = spreads_of(synthetic_runs(noisy, 3, 10));
+  for (auto& one : none.cases) one.time = 1e-4, one.ceiling.reset();
+  const CalibratedSpreads calibrated(none);
+  const auto base = synthetic_runs(noisy, 1, 1), now = synthetic_runs(noisy, 2, 1);
+  const auto comparison = compare(base, now, {.effect = 1e-3, .metric = "time"}, &calibrated);
+  const auto joined = join_cases(base, now);
+  const auto measured = measured_cases(joined, "time");
+  ASSERT_EQ(comparison.cases.size(), measured.size());
+  const double level = 0.01 / static_cast<double>(measured.size()), power = 0.8416;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const auto interval =
+        hodges_lehmann(measured[i].base.front().samples, measured[i].now.front().samples).interval;
+    const double error = (interval->high - interval->low) / 2 / student_quantile(0.05, INFINITY);
+    ASSERT_TRUE(comparison.cases[i].sees);
+    EXPECT_NEAR(std::log1p(*comparison.cases[i].sees), (student_quantile(level, INFINITY) + power) * error,
+                1e-9);
+  }
 }
 
 TEST(Comparison, SaysWhichReportWasInterrupted) {
