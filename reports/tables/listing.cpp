@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kCaseColumn = "case";
 
-Value value_of(const Record& record, const std::string& name, const SentenceOf& sentence_of) {
-  if (name == kCaseColumn) return sentence_of(record.id);
+Value value_of(const Record& record, const std::string& name, const CaseIdOf& case_id_of) {
+  if (name == kCaseColumn) return case_id_of(record.id);
   for (const Column& column : fixed_columns()) {
     if (column.name == name) return column.get(record);
   }
@@ -57,11 +57,11 @@ struct ListedStrip {
   }
 };
 
-ListedStrip strip_of(const Report& report, const std::string& name, const SentenceOf& sentence_of) {
+ListedStrip strip_of(const Report& report, const std::string& name, const CaseIdOf& case_id_of) {
   ListedStrip strip;
   strip.add(name);
   for (const Record& record : report.records) {
-    const Value value = value_of(record, name, sentence_of);
+    const Value value = value_of(record, name, case_id_of);
     if (std::holds_alternative<std::string>(value)) strip.right = false;
     strip.add(cell(value));
   }
@@ -83,10 +83,10 @@ std::vector<std::string> usual_columns() {
   return {"status", "median_s", "gb_per_s", "copy_fraction", "speedup", std::string(kCaseColumn)};
 }
 
-void sort_by(Report& report, const std::string& column, bool down, const SentenceOf& sentence_of) {
+void sort_by(Report& report, const std::string& column, bool down, const CaseIdOf& case_id_of) {
   std::vector<std::pair<Value, std::size_t>> keys;
   for (std::size_t i = 0; i < report.records.size(); ++i)
-    keys.emplace_back(value_of(report.records[i], column, sentence_of), i);
+    keys.emplace_back(value_of(report.records[i], column, case_id_of), i);
   std::ranges::stable_sort(keys, [&](const auto& a, const auto& b) {
     if (is_empty(a.first) || is_empty(b.first)) return !is_empty(a.first) && is_empty(b.first);
     return down ? less(b.first, a.first) : less(a.first, b.first);
@@ -98,10 +98,10 @@ void sort_by(Report& report, const std::string& column, bool down, const Sentenc
 }
 
 std::string listing(const Report& report, const std::vector<std::string>& columns, Style style,
-                    const SentenceOf& sentence_of) {
+                    const CaseIdOf& case_id_of) {
   std::vector<ListedStrip> strips;
   strips.reserve(columns.size());
-  for (const auto& name : columns) strips.push_back(strip_of(report, name, sentence_of));
+  for (const auto& name : columns) strips.push_back(strip_of(report, name, case_id_of));
   std::string text;
   for (std::size_t row = 0; row <= report.records.size(); ++row) {
     std::string line;

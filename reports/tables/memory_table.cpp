@@ -45,7 +45,7 @@ std::optional<std::int64_t> bytes_of(const Record& record, std::string_view colu
   return bytes == nullptr ? std::nullopt : std::optional(*bytes);
 }
 
-/// GiB as the seed gave them, to two places, small ones to three.
+/// GiB as SpeedTorch gives them, to two places, small ones to three.
 std::string gib(const Record& record, std::string_view column) {
   const auto bytes = bytes_of(record, column);
   if (!bytes) return {};

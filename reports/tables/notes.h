@@ -10,7 +10,7 @@
 
 namespace stbench::reports {
 
-/// `method(placement)`, as the seed wrote `SpeedTorch(PinnedCPU)`; one of the two alone where the other is
+/// `method(placement)`, as SpeedTorch writes `SpeedTorch(PinnedCPU)`; one of the two alone where the other is
 /// empty.
 std::string who(const Identity& id);
 

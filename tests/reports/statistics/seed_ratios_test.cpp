@@ -1,5 +1,5 @@
 // The ratios that SpeedTorch's README prints (third edition, 2019-09-20), recomputed from the seconds it
-// prints: the seed's comparison column must come out of our own code.
+// prints: the comparison column of SpeedTorch must come out of our own code.
 #include <gtest/gtest.h>
 
 #include <string>
