@@ -96,7 +96,7 @@ Json ClockWatch::read_gpu(const std::string& device) const {
   try {
     if (const auto number = number_of(device)) state = nvml_->state(*number);
   } catch (const NvmlError&) {
-    // A GPU that does not answer is one of which nothing is known.
+    // Nothing is known of a GPU that does not answer.
   }
   return {{"sm_clock_hz", hertz(state.sm_clock_mhz)},
           {"memory_clock_hz", hertz(state.memory_clock_mhz)},

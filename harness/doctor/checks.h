@@ -5,7 +5,7 @@
 
 namespace stbench::harness::doctor {
 
-// Of the processors and who else uses them (cpu_checks.cpp).
+// Processors and their other users (cpu_checks.cpp).
 Finding check_governor(const Sources& sources);
 Finding check_turbo(const Sources& sources);
 Finding check_load(const Sources& sources);
@@ -17,7 +17,7 @@ Finding check_clock_source(const Sources& sources);
 Finding check_mitigations(const Sources& sources);
 Finding check_build(const Sources& sources);
 
-// Of the memory (memory_checks.cpp).
+// Memory (memory_checks.cpp).
 Finding check_huge_pages(const Sources& sources);
 Finding check_huge_page_defrag(const Sources& sources);
 Finding check_shared_huge_pages(const Sources& sources);
@@ -29,7 +29,7 @@ Finding check_dirty_pages(const Sources& sources);
 Finding check_swap(const Sources& sources);
 Finding check_memory_limit(const Sources& sources);
 
-// Of the graphics processors (gpu_checks.cpp); without a driver all but the first two are `unknown`.
+// GPUs (gpu_checks.cpp); without a driver all but the first two are `unknown`.
 Finding check_driver(const Sources& sources);
 Finding check_iommu(const Sources& sources);
 Finding check_link(const Sources& sources);
