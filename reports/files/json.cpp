@@ -92,7 +92,7 @@ std::string cases_of(const Report& report) {
 
 // ---- reading
 
-/// What is read, and what to call it.
+/// The value to read, and its name in messages.
 struct Document {
   const Json& root;
   std::string_view text, file;

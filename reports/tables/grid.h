@@ -21,7 +21,7 @@ struct GridCell {
   Paint paint = Paint::none;
 };
 
-/// Rows below headings. Where the columns together are wider than the screen, the widest is cut.
+/// Rows below headings. If the columns together are wider than the screen, the widest is cut.
 class Grid {
  public:
   /// @param margin blanks before each row.

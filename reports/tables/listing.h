@@ -16,7 +16,7 @@ using CaseIdOf = std::function<std::string(const Identity&)>;
 /// All names that can be listed: `case` (the case ID), then the report's columns.
 std::vector<std::string> listed_columns(const Report& report);
 
-/// Those that are listed where none are named.
+/// The names that are listed by default.
 std::vector<std::string> usual_columns();
 
 /// By the values of one column, numbers as numbers; rows without a value come last either way, equal ones

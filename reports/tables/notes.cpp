@@ -54,8 +54,8 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
-/// What of one device could not be measured: its placements, after the method where the reason is one
-/// method's alone.
+/// The part of one device that could not be measured: its placements, after the method where the reason is
+/// one method's alone.
 std::string waived_subject(const Rows& rows) {
   std::vector<std::string> placements;
   std::vector<std::string> methods;

@@ -1,4 +1,4 @@
-/// The lines under a table: why a row is doubtful, wrong, failed or not there.
+/// The lines under a table: why a row is doubtful, wrong, failed or missing.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::string paragraph(std::string_view text, std::size_t indent, Paint paint, St
 /// Reasons of the unstable, wrong and failed rows, rows of the same reason together, a few lines of each.
 std::string reason_lines(const std::vector<const Record*>& rows, Style style);
 
-/// One line a device and reason, with its placements, for what this machine cannot do; or nothing.
+/// One line per device and reason, with its placements, for what this machine cannot do; or nothing.
 std::string waived_lines(const Report& report, Style style);
 
 }  // namespace stbench::reports
