@@ -37,12 +37,12 @@ struct BenchmarkCase {
   Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
   Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
-  /// Untimed, after each sample: looks quickly whether its last operation did anything. A mismatch ends the
-  /// case as `wrong`. Empty if there is nothing to see.
+  /// Untimed, after each sample: a cheap check that the last operation did anything. A mismatch ends the
+  /// case as `wrong`. Empty if there is nothing to check.
   Verifier quick_check;
   /// For work in another process or in threads that start together: runs `repeat` operations over rotating
-  /// sets from `first` on and returns the seconds of all of them by their own clock (asking them costs tens
-  /// of microseconds). Empty: the sampler takes the time around `run` and `finish`.
+  /// sets from `first` on and returns the seconds of all of them by their own clock (a request costs tens of
+  /// microseconds). If empty, the sampler times `run` and `finish`.
   std::function<double(int first, int repeat)> self_timed;
   std::int64_t payload_bytes = 0;  ///< of one operation
   std::int64_t index_bytes = 0;    ///< of one operation

@@ -8,7 +8,7 @@ namespace stbench::harness {
 struct BuildInfo {
   std::string version;  ///< of stbench
   std::string compiler, compiler_version, flags, build_type;
-  std::string git_revision;  ///< empty where the sources were no git checkout
+  std::string git_revision;  ///< empty if the sources were no git checkout
   bool git_dirty = false;    ///< tracked files differed from it
 };
 

@@ -29,7 +29,7 @@ constexpr std::string_view kRightWork =
     "contiguous step libtorch -> contiguous -> cpu float32 1k×1k cores=2 optimizer=SGD";
 constexpr std::string_view kRightHold = "memory in pinned -> speedtorch -> cuda:0 float32 10M×128";
 
-/// What is wrong with a case ID; the right form is added where its kind is known.
+/// The error in a case ID; the right form is added if its kind is known.
 class BadCaseId : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -128,7 +128,7 @@ std::int64_t as_count(const std::string& text, std::string_view what) {
   return parse_count(text, fmt::format("{}: {}", kOption, what));
 }
 
-/// The value of an axis without a default, of which only the looks tell the kind.
+/// The value of an axis without a default: its spelling decides the type.
 Value value_by_looks(const std::string& text) {
   if (is_digits(text)) return as_count(text, "value");
   if (const auto real = reports::real_from(text)) return *real;

@@ -89,7 +89,7 @@ Json ClockWatch::read_gpu(const std::string& device) const {
   try {
     if (const auto number = number_of(device)) state = nvml_->state(*number);
   } catch (const NvmlError&) {
-    // A GPU that does not answer is one of which nothing is known.
+    // Nothing is known of a GPU that does not answer.
   }
   return {{"sm_clock_hz", hertz_or_null(state.sm_clock_mhz)},
           {"memory_clock_hz", hertz_or_null(state.memory_clock_mhz)},

@@ -1,5 +1,5 @@
-/// How fast the processors run while a group is measured, and whether they are held back: clocks,
-/// temperature, power and throttling, of the CPUs by the kernel's files and of the GPUs by the driver.
+/// Clocks, temperature, power and throttling of the processors while a group is measured. The kernel's files
+/// give those of the CPUs, the driver those of the GPUs.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,16 @@ namespace stbench::harness {
 class ClockWatch {
  public:
   /// @param cpus that are measured on
-  /// @param sources with the places on the bus of CUDA's devices: the driver numbers its devices in another
-  /// order
+  /// @param sources with the PCI bus IDs of CUDA's devices: the driver numbers its devices in another order
   ClockWatch(const EnvironmentSources& sources, std::vector<int> cpus);
 
-  /// What is the case now for each device ("cpu", "cuda:0"): an object a device, null for what is not known.
-  /// For `cpu` `clock_hz` (the lowest and the highest), `temperature_c`, `throttle_count`; for a GPU
-  /// `sm_clock_hz`, `memory_clock_hz`, `temperature_c`, `power_w`, `power_limit_w`, `throttle_reasons`,
-  /// `link_generation`, `link_width`.
+  /// Returns the present state, one object per device ("cpu", "cuda:0"), null for unknown values. For `cpu`:
+  /// `clock_hz` (the lowest and the highest), `temperature_c`, `throttle_count`. For a GPU: `sm_clock_hz`,
+  /// `memory_clock_hz`, `temperature_c`, `power_w`, `power_limit_w`, `throttle_reasons`, `link_generation`,
+  /// `link_width`.
   [[nodiscard]] nlohmann::ordered_json read(const std::set<std::string>& devices) const;
 
-  /// A number that has grown where the device was throttled since it was last asked for; nullopt where that
-  /// is not known.
+  /// Returns a counter that grows if the device was throttled since the last call; nullopt if unknown.
   [[nodiscard]] std::optional<std::int64_t> throttle_count(const std::string& device);
 
  private:

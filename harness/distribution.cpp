@@ -36,7 +36,7 @@ constexpr std::string_view kZipf = "zipf:";
 constexpr std::string_view kFile = "file:";
 constexpr std::size_t kHashDigits = 8;
 
-/// What a key is for, so that no two uses of a seed share their numbers.
+/// The uses of a seed: each has its own key, so no two share their random numbers.
 enum Purpose : std::uint64_t { kUniform = 1, kUnique, kZipfRank, kZipfScatter };
 
 std::uint64_t key(std::uint64_t seed, Purpose purpose, int set) {
@@ -82,7 +82,7 @@ Index draw_zipf(double exponent, std::int64_t rows, std::int64_t batch, std::uin
   return index;
 }
 
-/// Where set number `set` begins in a ring of so many numbers.
+/// Returns where set number `set` begins in a ring of so many numbers.
 std::int64_t ring_start(std::int64_t length, std::int64_t batch, int set) {
   return static_cast<std::int64_t>(static_cast<__int128>(batch) * set % length);
 }

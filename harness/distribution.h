@@ -1,4 +1,4 @@
-/// Which rows a batch names: the index of each operation.
+/// Index distributions: which rows a batch names.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace stbench::harness {
 
-/// How indices are drawn. All but a trace are functions of the seed and the set alone: the same on each
-/// machine.
+/// How indices are drawn. All kinds but a trace depend on the seed and the set alone, so they are the same on
+/// each machine.
 struct Distribution {
   enum class Kind {
     uniform,     ///< each row as likely as any other, with repeats
@@ -30,25 +30,23 @@ struct Distribution {
 /// @throws UsageError for any other text.
 Distribution parse_distribution(std::string_view text, std::string_view option = "--distribution");
 
-/// What parse_distribution reads back.
+/// Writes a distribution so that parse_distribution reads it back.
 std::string to_string(const Distribution& distribution);
 
 /// Draws the batches of one distribution; a trace is read once.
 class IndexSource {
  public:
-  /// Reads the trace: one whole number a line (LF or CRLF), or a one-dimensional `.npy` array of integers. A
-  /// recorded name (below) is taken for a file of that name whose content must have that hash.
-  /// @throws UsageError where it is missing, empty, or has a text or a negative number (with its line or
+  /// Reads the trace: one whole number per line (LF or CRLF), or a one-dimensional `.npy` array of integers.
+  /// A recorded name (below) names a file whose content must have that hash.
+  /// @throws UsageError if the file is missing, empty, or has a text or a negative number (with its line or
   /// element).
   explicit IndexSource(Distribution distribution);
 
-  /// What a report says: the name of the distribution, for a trace `file:<base name>@<8 hex digits of its
-  /// SHA-256>`.
+  /// Returns the name for a report; for a trace `file:<base name>@<8 hex digits of its SHA-256>`.
   [[nodiscard]] const std::string& recorded_name() const { return recorded_name_; }
 
-  /// @throws UsageError where a batch of so many rows of such a table cannot be drawn: `rows` or `batch`
-  /// below 1, a unique batch above `rows`, a number of the trace (named with its line or element) that is not
-  /// below `rows`.
+  /// @throws UsageError if no such batch can be drawn: `rows` or `batch` is below 1, a unique batch is above
+  /// `rows`, or a number of the trace (named with its line or element) is not below `rows`.
   void require(std::int64_t rows, std::int64_t batch) const;
 
   /// The index of set number `set`, `batch` numbers from 0 to `rows` - 1.

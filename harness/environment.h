@@ -1,4 +1,4 @@
-/// What a report says of the machine, the system and the program. No host, user or folder name is in it.
+/// The environment in a report: machine, system and program, without host, user or folder names.
 #pragma once
 
 #include <filesystem>
@@ -23,18 +23,18 @@ inline nlohmann::ordered_json hertz_or_null(const std::optional<int>& megahertz)
   return megahertz ? nlohmann::ordered_json(*megahertz * 1e6) : nlohmann::ordered_json(nullptr);
 }
 
-/// Where the environment is read from; tests replace it.
+/// The sources of the environment; tests replace them.
 struct EnvironmentSources {
   std::filesystem::path root = "/";  ///< of /proc, /sys and /etc
   std::string nvml_library = "libnvidia-ml.so.1";
-  /// The places on the bus of CUDA's devices in CUDA's order, which CUDA_VISIBLE_DEVICES makes another than
-  /// the driver's.
+  /// The PCI bus IDs of CUDA's devices in CUDA's order. CUDA_VISIBLE_DEVICES makes it differ from the
+  /// driver's.
   std::vector<std::string> cuda_bus_ids{};
   bool emulated_gpu = false;  ///< CUDA's runtime is the tests' substitute
 };
 
-/// The objects `cpu`, `memory`, `os`, `build` and `gpu`, bytes and hertz as numbers, null for what is not
-/// known (for `memlock_limit_bytes` and `cpu_quota`: no limit). `gpu` has `driver_version` and the list
+/// Returns the objects `cpu`, `memory`, `os`, `build` and `gpu`: bytes and hertz as numbers, null for unknown
+/// values (for `memlock_limit_bytes` and `cpu_quota`: no limit). `gpu` has `driver_version` and the list
 /// `devices` in the driver's order, each with the `cuda` device that it is ("cuda:0") or null, or null for
 /// both and the `reason`; `emulated` as given. The caller adds `libtorch` and `cuda`.
 nlohmann::ordered_json environment(const Machine& machine, const EnvironmentSources& sources = {});

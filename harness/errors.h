@@ -5,8 +5,8 @@
 
 namespace stbench {
 
-/// What the user asked for cannot be done as asked. what() is one to three lines: the thing, the value, what
-/// is right.
+/// The user asked for something impossible. what() is one to three lines: the thing, the value, what would be
+/// right.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

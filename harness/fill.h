@@ -1,7 +1,7 @@
-/// What tables are filled with, and the check that a row arrived: an endless stream of bytes, each 8-byte
-/// word a hash of the seed and of its position. Row r of width w is the stream's bytes [r·w, r·w + w), so one
-/// filled block serves each width and dtype, and a swapped row, a shifted column, a stale or a half-done copy
-/// all differ.
+/// The content of tables, and the check that a row arrived. The content is an endless stream of bytes; each
+/// 8-byte word is a hash of the seed and its position. Row r of width w is the stream's bytes [r·w, r·w + w),
+/// so one filled block serves each width and dtype. A swapped row, a shifted column, a stale or an incomplete
+/// copy differs.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ std::uint64_t word(std::uint64_t seed, std::uint64_t position);
 void fill(std::byte* data, std::int64_t begin_byte, std::int64_t end_byte, std::uint64_t seed);
 
 /// Compares `data` with the stream's bytes [stream_begin, stream_begin + bytes).
-/// @returns the offset in `data` of the first byte that differs, or -1 where all are equal
+/// @returns the offset in `data` of the first byte that differs, or -1 if all are equal
 std::int64_t first_mismatch(const std::byte* data, std::int64_t stream_begin, std::int64_t bytes,
                             std::uint64_t seed);
 

@@ -1,10 +1,9 @@
-/// Google Benchmark as the front of the measured cases: each is registered with manual time, one iteration
-/// and as many repetitions as it has samples, and each repetition hands over one sample that was already
-/// taken. So its flags, its output files and the tools that read them work, while the order of the samples is
-/// the sampler's.
+/// Replays measured cases through Google Benchmark, so that its flags, its output files and the tools that
+/// read them work. Each case is registered with manual time, one iteration and one repetition per sample.
+/// Each repetition returns a sample that the sampler has already taken.
 ///
-/// Why not let it take the samples: release 1.7.1 shuffles all repetitions of all cases once and unseeded,
-/// and knows no checks between them.
+/// Google Benchmark does not take the samples itself: release 1.7.1 shuffles all repetitions of all cases
+/// once and unseeded, and has no checks between them.
 #pragma once
 
 #include <functional>
@@ -16,7 +15,7 @@
 namespace stbench::harness {
 
 /// Replays every record that has samples through Google Benchmark: its own file reporter writes
-/// `out`, ours receives what a display would show. Called once a process (a second run with its
+/// `out`, ours receives what a display would show. Call it once per process (a second run with its
 /// reporters is a use after free).
 /// @param out the file of --benchmark_out
 /// @param format json, csv or console

@@ -19,7 +19,7 @@ class InterruptGuard {
   struct sigaction previous_term_ {};
 };
 
-/// The signal that was noted since the latest guard was made, or 0. An exit status is 128 plus it.
+/// Returns the signal noted since the latest guard was made, or 0. The exit status is 128 plus it.
 int interrupted_by();
 
 }  // namespace stbench::harness

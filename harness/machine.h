@@ -1,4 +1,4 @@
-/// What of this machine the process may use.
+/// The resources of this machine that the process may use.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Cache {
 };
 
 struct Machine {
-  std::string cpu_model;  ///< empty where the system does not tell
+  std::string cpu_model;  ///< empty if unknown
   int sockets = 1;        ///< of the machine; the next four lines count what the process's affinity allows
   std::vector<int>
       allowed_cpus;  ///< one hardware thread of each physical core first, then the siblings; hwloc's order
@@ -27,15 +27,13 @@ struct Machine {
   int allowed_cores =
       1;  ///< how many threads may run: allowed_cpus, or the cgroup's quota of CPU time rounded up
   int numa_nodes = 1;
-  std::int64_t last_level_cache_bytes =
-      0;                              ///< all of the last level together; 0 where the system does not tell
-  std::int64_t memory_total = 0;      ///< of the machine, or the cgroup's limit where that is smaller
-  std::int64_t memory_available = 0;  ///< without swapping; below the cgroup's limit
-  double clock_step_s = 0;            ///< the smallest step of the steady clock that was seen
+  std::int64_t last_level_cache_bytes = 0;  ///< all of the last level together; 0 if unknown
+  std::int64_t memory_total = 0;            ///< of the machine, or the cgroup's limit where that is smaller
+  std::int64_t memory_available = 0;        ///< without swapping; below the cgroup's limit
+  double clock_step_s = 0;                  ///< the smallest step of the steady clock that was seen
 };
 
-/// Looks at the machine. To be called before threads are pinned, because the caller's affinity is what it
-/// sees.
+/// Reads the machine. Call it before threads are pinned: it sees the caller's affinity.
 /// @param root of the kernel's files (/proc, /sys); tests replace it
 Machine read_machine(const std::filesystem::path& root = "/");
 

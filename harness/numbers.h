@@ -10,7 +10,7 @@ namespace stbench::harness {
 
 /// A whole number, zero or more, with k M G = 10^3 10^6 10^9 or Ki Mi Gi = 2^10 2^20 2^30 behind it.
 /// @param option names the number in messages, e.g. "--rows"
-/// @throws UsageError for any other text and where the number does not fit 63 bits.
+/// @throws UsageError for any other text and if the number does not fit 63 bits.
 std::int64_t parse_count(std::string_view text, std::string_view option);
 
 /// A comma list of numbers and ranges, each value once, in the order given. `1k:1M:x4` multiplies (1k, 4k, …)

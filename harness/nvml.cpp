@@ -45,7 +45,7 @@ constexpr std::array<std::pair<unsigned long long, std::string_view>, 9> kThrott
 
 using Library = std::unique_ptr<void, decltype([](void* library) { dlclose(library); })>;
 
-/// Those that lower the clocks under a work load; the others say that nobody asked for more.
+/// Those that lower the clocks under a work load; the others say that no more was requested.
 constexpr unsigned long long kSlowing = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
 std::vector<std::string> reasons_of(unsigned long long bits) {
@@ -175,7 +175,7 @@ std::string Nvml::Functions::bus_id(Device device) const {
   return pci != nullptr && pci(device, &info) == 0 ? std::string(info.id.data()) : std::string();
 }
 
-/// What tells the device from others, and what it has.
+/// The identity of a device and its fixed properties.
 void Nvml::Functions::describe(Device device, GpuState& state) const {
   std::array<char, 128> text{};
   if (name_of != nullptr && name_of(device, text.data(), text.size() - 1) == 0) state.name = text.data();

@@ -1,4 +1,4 @@
-/// The NVIDIA driver's management library, loaded where there is one: no toolkit is needed to build.
+/// The NVIDIA driver's management library, loaded at run time if present: the build needs no toolkit.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace stbench::harness {
 
-/// There is no driver, or it refused. what() is one line.
+/// The driver is missing or refused a call. what() is one line.
 class NvmlError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// One GPU as the driver tells of it; what it does not tell is nullopt.
+/// The state of one GPU; nullopt for what the driver does not report.
 struct GpuState {
   std::string name;
   std::string pci_bus_id;  ///< as NVML writes it: 00000000:3B:00.0
@@ -33,19 +33,18 @@ struct GpuState {
   std::optional<int> busy_percent;  ///< of the last fraction of a second, by any process
 };
 
-/// Whether a reason of GpuState::throttle_reasons slows work down; "idle" and clocks that were asked for do
+/// Returns true if a reason of GpuState::throttle_reasons slows work down. "idle" and requested clocks do
 /// not.
 bool slows_down(const std::string& throttle_reason);
 
-/// A place on the PCI bus in one spelling ("0:3b:0"): the domain has four digits at CUDA's and eight at
-/// NVML's.
-/// @returns the text itself where it is no such place
+/// Normalises a PCI bus ID ("0:3b:0"): CUDA writes the domain with four digits, NVML with eight.
+/// @returns the text itself if it is no PCI bus ID
 std::string plain_bus_id(const std::string& pci_bus_id);
 
 /// One loaded and initialised library.
 class Nvml {
  public:
-  /// @throws NvmlError where it cannot be loaded or initialised.
+  /// @throws NvmlError if it cannot be loaded or initialised.
   explicit Nvml(const std::string& library = "libnvidia-ml.so.1");
   ~Nvml();
   Nvml(const Nvml&) = delete;
@@ -55,12 +54,12 @@ class Nvml {
   [[nodiscard]] int device_count() const;
   /// @param device in the driver's order, which CUDA_VISIBLE_DEVICES does not change
   [[nodiscard]] GpuState state(int device) const;
-  /// The part of the state that says whether the clocks are lowered: one call of the driver.
+  /// Returns why the clocks are lowered, by one call of the driver.
   [[nodiscard]] std::optional<std::vector<std::string>> throttle_reasons(int device) const;
-  /// The number of the device at a place on the PCI bus, however CUDA or NVML writes that place; nullopt
-  /// where none is. CUDA_VISIBLE_DEVICES renumbers CUDA's devices, not these.
+  /// Returns the number of the device with a PCI bus ID in CUDA's or NVML's spelling; nullopt if there is
+  /// none. CUDA_VISIBLE_DEVICES renumbers CUDA's devices, not these.
   [[nodiscard]] std::optional<int> device_at(const std::string& pci_bus_id) const;
-  /// Whether copies between host and GPU are encrypted (confidential computing).
+  /// Returns true if copies between host and GPU are encrypted (confidential computing).
   [[nodiscard]] std::optional<bool> confidential_computing() const;
 
  private:

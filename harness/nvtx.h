@@ -1,17 +1,17 @@
-/// The time line of NVIDIA's profilers; harness/span.h is what uses it.
+/// Ranges on the time line of NVIDIA's profilers, for harness/span.h.
 #pragma once
 
 #include <string>
 
 namespace stbench::harness {
 
-/// True where the program was built with the NVTX header; without it a range is nothing.
+/// True if the program was built with the NVTX header; without it a range is a no-op.
 bool has_nvtx();
 
-/// True where a profiler looks at this process. Asked once: profilers attach at the first range of a process.
+/// True if a profiler is attached. Checked once: profilers attach at the first range of a process.
 bool is_profiled();
 
-/// Begins a range of the calling thread, and ends the last one that was begun.
+/// Begins a range of the calling thread; ends the latest one.
 void push_nvtx_range(const std::string& name);
 void pop_nvtx_range();
 

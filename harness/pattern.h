@@ -1,5 +1,4 @@
-/// Regular expressions that a user gives, in RE2's syntax: they take time and memory in proportion to the
-/// text, whatever they are.
+/// Regular expressions of the user, in RE2's syntax: any expression takes time and memory linear in the text.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-/// How far a run is, on stderr, for runs that take longer than two seconds.
+/// Progress of a run on stderr, for runs longer than two seconds.
 #pragma once
 
 #include <cstdio>
@@ -9,8 +9,8 @@
 
 namespace stbench::harness {
 
-/// On a terminal one line that is written over in place; else a plain line every 10 seconds at most. Nothing
-/// in the first two seconds. All members may be called from any thread.
+/// On a terminal it overwrites one line; else it prints a line at most every 10 seconds. It prints nothing in
+/// the first two seconds. Thread-safe.
 class Progress {
  public:
   struct Target {
@@ -28,7 +28,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// What the plan says the whole run takes; used until enough of the run is done to tell from it.
+  /// Sets the planned duration of the run, which is used until enough of the run is done.
   void set_total(double seconds_estimate);
 
   /// @param what is being done, @param done_fraction of the whole run, from 0 to 1
@@ -49,7 +49,7 @@ class Progress {
   double start_s_;
   double last_shown_s_;
   double total_s_ = 0;
-  std::string shown_;  ///< the line that stands on the terminal, empty where none does
+  std::string shown_;  ///< the line on the terminal, or empty
   std::mutex mutex_;
 };
 

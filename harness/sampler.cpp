@@ -25,8 +25,9 @@ constexpr int most_repeats = 1 << 20;
 constexpr double above_ceiling =
     1.02;  // faster than a plain copy by more than this is residue or wrong accounting
 
-// This file is compiled twice, so that a loop whose spans nobody sees has none: with STBENCH_WITH_SPANS it is
-// measure_with_spans(). A third time, for the test that counts instructions, without any thought of spans.
+// This file is compiled twice, so that the loop has no spans unless they are recorded: with
+// STBENCH_WITH_SPANS it is measure_with_spans(). A third time, for the test that counts instructions, without
+// any thought of spans.
 #ifdef STBENCH_WITH_SPANS
 using SpanOfStep = Span;
 #else
@@ -287,7 +288,7 @@ class Sampling {
     }
   }
 
-  /// What reading the clock takes, which is part of each single run's time.
+  /// The time of one clock reading, which is part of each single run's time.
   [[nodiscard]] double clock_read() const {
     constexpr int reads = 1001;
     std::vector<double> times;

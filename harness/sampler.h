@@ -1,7 +1,7 @@
-/// Takes the samples: seeded, interleaved rounds over all cases of a group, checks before the first and after
-/// the last sample, and a stop rule a cell.
+/// Takes the samples in seeded, interleaved rounds over all cases of a group. Results are checked before the
+/// first and after the last sample; each cell has its own stop rule.
 ///
-/// Why rounds: the machine's speed drifts; measured one after the other, equal cases differ by up to 40 %.
+/// Rounds cancel the drift of the machine's speed: equal cases measured in turn differ by up to 40 %.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace stbench::harness {
 
 constexpr int index_sets = 8;  ///< sets rotate, so that the same rows are not hot
 
-/// When enough is enough.
+/// The stop rule and its limits.
 struct SamplingRules {
   int warmup = 1;  ///< untimed runs before the first sample, the first of them verified
   int floor = 11;  ///< samples at the least, unless `most` is less
@@ -32,31 +32,30 @@ struct SamplingRules {
       1;  ///< for all of them in a group; a case with fewer than fewest_latencies has none
 };
 
-/// Of fewer single runs there is no 99 % quantile.
+/// Fewer single runs give no 99 % quantile.
 constexpr int fewest_latencies = 100;
 
-/// What the sampler asks of, and tells, the program around it.
+/// Callbacks of the sampler.
 struct SamplerHooks {
-  std::function<double()> now_s;  ///< a clock, seconds; the steady clock where empty
+  std::function<double()> now_s;  ///< a clock, seconds; the steady clock if empty
   std::function<bool()> stop;     ///< asked between samples: true ends the sampling
   std::function<void(const BenchmarkCase&, std::string_view phase)> enter;  ///< before a step of a case
   std::function<void()> leave;                                              ///< after it
-  /// A number that has grown where the case's device was throttled since it was last asked for; nullopt where
-  /// that is not known. Asked before and after each sample, untimed.
+  /// Returns a counter that grows if the case's device was throttled since the last call; nullopt if unknown.
+  /// Called before and after each sample, untimed.
   std::function<std::optional<std::int64_t>(const BenchmarkCase&)> throttle_count;
   std::function<void(double fraction, std::string_view what)> progress;  ///< of this group, 0 to 1
 };
 
-/// Measures a group: every case of one or more cells that are measured together. Returns one record a case,
-/// in the group's order, those with `latency` also with the median and the 99 % quantile of single runs
-/// (their columns are described in docs/schema.md); of an interrupted group the cases that have `floor`
-/// samples. The records have their samples and summaries; what is derived from other records (copy_fraction,
-/// speedup) is not filled in yet. An exception in a case makes that case `failed`; a mismatch makes it
-/// `wrong`; neither has numbers.
+/// Measures a group: every case of one or more cells that are measured together. Returns one record per case
+/// in the group's order, with samples and summaries; copy_fraction and speedup are filled in later. If the
+/// group is interrupted, it returns the cases that have `floor` samples. Cases with `latency` also have the
+/// median and the 99 % quantile of single runs (docs/schema.md describes the columns). An exception makes a
+/// case `failed`, a mismatch makes it `wrong`; neither has numbers.
 std::vector<reports::Record> measure(std::vector<BenchmarkCase>& group, const SamplingRules& rules,
                                      const SamplerHooks& hooks);
 
-/// The same with a span a step, for a trace or a profiler: what measure() does where either looks.
+/// The same with one span per step: measure() calls it under a trace or a profiler.
 std::vector<reports::Record> measure_with_spans(std::vector<BenchmarkCase>& group, const SamplingRules& rules,
                                                 const SamplerHooks& hooks);
 

@@ -1,9 +1,8 @@
-/// Named stretches of time of a run: for a trace of our own and for NVIDIA's profilers, which get the same
-/// names.
+/// Named spans of a run, for our own trace and for NVIDIA's profilers.
 ///
-/// A span is `phase: subject`, where the subject is a case ID, or a group's title: so a profile joins
-/// to the rows of the report. Without a trace and without a profiler nothing is made, and the sampler's loop
-/// is compiled without spans: a test counts its instructions.
+/// A span is `phase: subject`. The subject is a case ID or a group's title, so that a profile joins to the
+/// rows of the report. Without a trace or a profiler no span is created, and the sampler's loop is compiled
+/// without spans (a test counts its instructions).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ class Trace {
   /// The one that lives, or null.
   static Trace* current();
 
-  /// @param runs operations that ran in between, where that is told: the span is a sample's
+  /// @param runs operations that ran in the span, if it is a sample's
   void add(std::string_view phase, std::string_view subject, double begin_s, double end_s, int runs = 0);
 
   /// The spans so far in the format of Chrome's and Perfetto's viewers: complete events ("ph": "X") of one
@@ -44,17 +43,17 @@ class Trace {
   };
 
   double began_s_;
-  mutable std::mutex mutex_;  ///< a watchdog may write what there is while the run goes on
+  mutable std::mutex mutex_;  ///< a watchdog may write the spans during the run
   std::vector<Event> events_;
 };
 
-/// True where a span would be seen: by a trace, or by a profiler.
+/// True if a trace or a profiler records spans.
 bool spans_are_seen();
 
-/// From here to the end of the scope, on the calling thread.
+/// A span from here to the end of the scope, on the calling thread.
 class Span {
  public:
-  /// Whether code that makes many of them should be there at all.
+  /// True if code that creates many spans should run.
   static constexpr bool made = true;
 
   /// Both texts must outlive the span.
@@ -69,7 +68,7 @@ class Span {
   bool seen_;
 };
 
-/// What stands for a span where none is seen: nothing.
+/// A no-op in place of a span that nothing records.
 struct NoSpan {
   static constexpr bool made = false;
   NoSpan(std::string_view /*phase*/, std::string_view /*subject*/) {}

@@ -5,8 +5,8 @@
 
 namespace stbench::harness {
 
-/// Starts that many threads at once and ends them. libgomp ends the program if it cannot start its own, so
-/// this is found out before anything is measured.
+/// Starts that many threads at once and ends them. libgomp ends the program if it cannot start its threads,
+/// so this check comes before anything is measured.
 /// @throws UsageError naming how many could be started, the system's reason and the cure
 void require_threads(std::int64_t count);
 

@@ -1,4 +1,4 @@
-/// Comma lists of names, and what was meant by a name that is not known.
+/// Comma lists of names, and suggestions for unknown names.
 #pragma once
 
 #include <span>

@@ -12,8 +12,8 @@
 
 namespace stbench::harness {
 
-/// Calls back, in a thread of its own, when something took longer than the limit. It cannot stop what hangs:
-/// the callback reports and ends the process, or just takes note.
+/// Calls back in its own thread if something exceeds the limit. It cannot stop what hangs: the callback
+/// reports and ends the process, or only takes note.
 class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
@@ -22,7 +22,7 @@ class Watchdog {
   /// @param on_timeout called once for each armed thing that passed its limit; it throws nothing
   Watchdog(std::chrono::duration<double> limit, std::function<void(std::string what)> on_timeout);
 
-  /// Starts the limit of `what`, in place of whatever was armed.
+  /// Starts the limit of `what`, replacing the armed one.
   void arm(std::string what);
 
   /// Stops it. Waits for a callback that has begun (unless called from it), so none runs after the return.

@@ -1,4 +1,4 @@
-/// The errors of this room.
+/// The errors of reports/.
 #pragma once
 
 #include <stdexcept>

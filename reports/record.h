@@ -36,7 +36,7 @@ const Value* find(const Columns& columns, std::string_view name);
 /// Puts a value into the cell of that name, a new last one where there is none.
 void set(Columns& columns, std::string_view name, Value value);
 
-/// What tells one case from another: the first twelve columns, and the suite's further axes.
+/// The key of a case: the first twelve columns, and the suite's further axes.
 struct Identity {
   std::string suite;
   std::string direction;

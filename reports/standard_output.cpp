@@ -20,8 +20,8 @@ namespace {
 void reserve_standard_descriptors() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(number, F_GETFD) != -1 || errno != EBADF) continue;
-    // It gets the lowest free number, which is this one. Messages may be dropped, as whoever closed stderr
-    // wants none; a text that was asked for may not, so writing it has to fail.
+    // open() returns the lowest free number, which is this one. Messages may be dropped, because the parent
+    // closed stderr. A requested text may not, so writing it has to fail.
     ::open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

@@ -9,7 +9,7 @@
 
 namespace stbench::reports {
 
-/// Whether escape codes may be written. Colour never changes what stands where.
+/// True if escape codes may be written. Colour never changes the layout.
 enum class Style { plain, colour };
 
 enum class Paint { none, bold, dim, good, bad, doubtful };

@@ -128,7 +128,7 @@ Finding check_clock_source(const Sources& sources) {
 }
 
 Finding check_mitigations(const Sources& sources) {
-  // Of all mitigations these cost on the way into the kernel and back, or in vector loads.
+  // These mitigations slow down system calls or vector loads.
   std::vector<std::string> costly;
   const auto names = sources.files.names(fmt::format("{}/vulnerabilities", kCpus));
   for (const auto& name : names) {

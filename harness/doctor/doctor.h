@@ -1,4 +1,4 @@
-/// What on this machine would spoil a number: finding, the rows that it touches, the cure.
+/// Checks of the machine for what would distort a measurement: finding, affected rows, cure.
 #pragma once
 
 #include <nlohmann/json.hpp>

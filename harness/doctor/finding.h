@@ -1,4 +1,4 @@
-/// What a check of the machine found, and what the checks look at.
+/// The findings of the checks of the machine, and their sources.
 #pragma once
 
 #include <optional>

@@ -111,7 +111,7 @@ Finding check_link(const Sources& sources) {
       "as wide and fast as device and slot allow",
       [](const std::string& bad) {
         return spoils(bad, "pinned, staged, copies between host and GPU: the link is their ceiling",
-                      "seat the card anew, use a slot with all lanes, look at the firmware's PCIe settings");
+                      "reseat the card, use a slot with all lanes, check the firmware's PCIe settings");
       });
 }
 
@@ -152,7 +152,7 @@ Finding check_mig(const Sources& sources) {
       [](const GpuState& gpu) { return gpu.mig.value_or(false) ? "on" : ""; }, "off",
       [](const std::string& bad) {
         return spoils(bad, "rows on cuda: they are of a slice, beside others on the same GPU",
-                      "as root, where nobody needs the slices: nvidia-smi -mig 0");
+                      "as root, if no slice is needed: nvidia-smi -mig 0");
       });
 }
 
@@ -170,7 +170,7 @@ Finding check_persistence(const Sources& sources) {
       sources, [](const GpuState& gpu) { return gpu.persistence.has_value(); },
       [](const GpuState& gpu) { return gpu.persistence.value_or(true) ? "" : "off"; }, "on",
       [](const std::string& bad) {
-        return spoils(bad, "rows on cuda: the driver starts anew in each process, clocks and all",
+        return spoils(bad, "rows on cuda: each process starts the driver again and resets its clocks",
                       "as root: nvidia-smi -pm 1");
       });
 }

@@ -1,6 +1,6 @@
 /// A folder of named baselines and calibrations, to be committed with the code.
 ///
-///   DIR/NAME/1.json, 2.json, ...   the reports of a baseline, one a process
+///   DIR/NAME/1.json, 2.json, ...   the reports of a baseline, one per process
 ///   DIR/calibration-WHERE.json     what `stbench calibrate` found on a machine
 #pragma once
 
@@ -21,20 +21,20 @@ class Baselines {
   /// @throws ReportError for a name that is no plain file name (letters, digits, ".", "-", "_").
   static void check_name(const std::string& name);
 
-  /// Replaces the baseline whole: at each moment it is what it was, or the new reports, or (for the instant
-  /// between two renames, where the file system cannot exchange two folders) absent.
-  /// @throws ReportError where that cannot be done: the baseline is as it was.
+  /// Replaces the baseline atomically. If the file system cannot exchange two folders, the baseline is absent
+  /// between two renames.
+  /// @throws ReportError on failure; the baseline is then unchanged.
   void save(const std::string& name, const std::vector<Report>& reports) const;
 
   /// The paths of a baseline's reports, in their order.
-  /// @throws ReportError where there is none of that name, with the names that there are.
+  /// @throws ReportError if there is none of that name, with the existing names.
   [[nodiscard]] std::vector<std::string> files(const std::string& name) const;
 
-  /// Creates the folder where it is missing and replaces the file whole. @returns its path
+  /// Creates the folder if it is missing and replaces the file atomically. @returns its path
   std::string save(const Calibration& calibration) const;
 
   /// The calibration of the report's machine and driver, or nothing.
-  /// @throws ReportError where a calibration file cannot be read.
+  /// @throws ReportError if a calibration file cannot be read.
   [[nodiscard]] std::optional<Calibration> calibration_for(const Report& report) const;
 
  private:
@@ -43,7 +43,7 @@ class Baselines {
   std::string folder_;
 };
 
-/// The reports that a path means: itself, or, where it is a folder, its *.json in the order of their names.
+/// The reports of a path: the file itself, or the *.json of a folder in the order of their names.
 /// @throws ReportError for a folder without any.
 std::vector<std::string> report_files(const std::string& path);
 

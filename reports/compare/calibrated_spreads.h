@@ -1,5 +1,5 @@
-/// What a calibration says of a machine: the spread of each row between processes of the same thing, and how
-/// often two of them would have been taken for different.
+/// The result of a calibration: the spread of each row between processes of the same program, and how often a
+/// comparison of two of them is a false alarm.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class CalibratedSpreads {
   explicit CalibratedSpreads(const Calibration& calibration);
 
   [[nodiscard]] bool empty() const { return scatters_.empty(); }
-  /// @param metric "time" or "ceiling"; nothing is known of others.
+  /// @param metric "time" or "ceiling"; others have no spread.
   [[nodiscard]] const Scatter* find(const Identity& id, const std::string& metric) const;
   /// True if the calibration knows both metrics of the case, and its time varied less than its time over the
   /// ceiling's.

@@ -128,7 +128,7 @@ class CalibrationReader {
   }
   [[noreturn]] void fail(std::string_view key, std::string_view right) const {
     throw ReportError(
-        fmt::format("{}: {}: {} would be right; stbench calibrate writes the file anew", name_, key, right));
+        fmt::format("{}: {}: {} would be right; stbench calibrate writes a new file", name_, key, right));
   }
 
   std::string_view name_;

@@ -1,4 +1,4 @@
-/// Calibrates a machine by several processes of the same thing, and reads and writes the result.
+/// Calibrates a machine by several processes of the same program; reads and writes the result.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace stbench::reports {
 /// The spreads alone. @throws ReportError for fewer than two reports, or one with a case twice.
 Calibration spreads_of(std::span<const Report> reports);
 
-/// Spreads and false alarms. Three reports at least, or there is nobody to learn a pair's spread from.
+/// Spreads and false alarms, from at least three reports: a pair's spread comes from the others.
 /// @throws ReportError for fewer, or for a report with a case twice.
 Calibration calibrate(std::span<const Report> reports);
 

@@ -1,5 +1,4 @@
-/// Whether two reports are of the same machine, driver and build, so that a difference of times means
-/// something.
+/// Checks that two reports are of the same machine, driver and build, so that their times can be compared.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,21 +9,21 @@
 
 namespace stbench::reports {
 
-/// Something in which two reports differ and which a comparison must be told to cross.
+/// A difference of two reports; a comparison needs the user's permission to ignore it.
 struct Difference {
   std::string kind;  ///< "machine", "driver" or "build"
   std::string text;  ///< "cpu.model: AMD EPYC, Intel Xeon"
 };
 
 /// Machine: processor, sockets, cores allowed, memory (to a tenth), GPUs. Driver: of the GPUs. Build:
-/// compiler, its version and flags, build type, LibTorch, CUDA runtime; the git revision is none of it. What
-/// one of the two does not say (a CSV says nothing) is no difference.
+/// compiler, its version and flags, build type, LibTorch, CUDA runtime, but not the git revision. A value
+/// that one report lacks (a CSV lacks all) is no difference.
 std::vector<Difference> differences(const Report& one, const Report& other);
 
-/// What tells a machine and its driver from another, for a calibration.
+/// The properties that identify a machine and its driver, for a calibration.
 nlohmann::ordered_json machine_of(const Report& report);
 
-/// True where the report says which machine it is of; a CSV does not.
+/// True if the report names its machine; a CSV does not.
 bool names_its_machine(const Report& report);
 
 }  // namespace stbench::reports

@@ -1,4 +1,4 @@
-/// What a comparison says of each case, and of all of them.
+/// The result of a comparison, per case and over all cases.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace stbench::reports {
 
-/// If a control moved, the machine's state differs between the sides, and no subject is called slower or
-/// faster: nobody can tell whose change it is.
+/// If a control moved, the machine's state differs between the sides. Then no subject is slower or faster:
+/// the machine may be the cause.
 enum class Verdict { slower, now_wrong, missing, faster, unresolved, same, added };
 
 /// "slower", "now-wrong", "missing", "faster", "unresolved", "same", "new".
@@ -24,7 +24,7 @@ struct ComparisonRules {
   double effect = 0.02;         ///< a shift below this is none
   std::string metric = "auto";  ///< metric.h
   double false_alarms = 0.01;   ///< of comparisons of the same thing, at most
-  /// The slowdown that every subject must have been able to show; none: whatever could be seen is enough.
+  /// The slowdown that must be detectable in every subject; none: no requirement.
   std::optional<double> must_see = std::nullopt;
 };
 
@@ -36,12 +36,12 @@ struct ComparedCase {
   std::optional<double> base, now;  ///< seconds, time over the ceiling's, or the column's unit
   std::optional<double> change;     ///< 0.05 is 5 % slower
   std::optional<double> low, high;  ///< of the change, 95 % of this row alone
-  std::optional<double> limit;      ///< a change below it is not told from none
-  std::optional<double> sees;       ///< the slowdown that would have been called one in 80 % of comparisons
+  std::optional<double> limit;      ///< smaller changes are not significant
+  std::optional<double> sees;       ///< the slowdown that 80 % of comparisons would detect
   std::optional<double> p;          ///< of the rank test; Holm's for two single runs
   std::size_t base_runs = 0, now_runs = 0;
-  std::optional<std::int64_t> needs_runs;     ///< a side, to resolve it, about
-  std::optional<std::int64_t> needs_samples;  ///< a run, before which no test can tell
+  std::optional<std::int64_t> needs_runs;     ///< per side, to resolve it, about
+  std::optional<std::int64_t> needs_samples;  ///< per run, the fewest that any test needs
   std::string note;                           ///< one line
 };
 

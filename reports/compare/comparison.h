@@ -1,12 +1,18 @@
 /// Two sides of reports, compared row by row (docs/compare.md).
 ///
-/// A process has luck that its own samples do not show: where its memory lies, what else ran. So a row is
-/// faster or slower only where three things hold. The two sides differ by ranks: over the samples of two
-/// single runs (Mann-Whitney, Holm over the rows), over the processes where there are several. The shift is
-/// at least the effect asked for. And it is at least the row's limit: the shift that so many processes of the
-/// same thing show, in any row, in at most one comparison of a hundred. The limit comes from the spread
-/// between the processes of either side and of a calibration (spread.h); where nothing tells it, two single
-/// runs decide nothing below a factor of ten.
+/// Some variance is fixed for the lifetime of a process (memory layout, other load) and does not show in its
+/// samples. So a row is faster or slower only if three conditions hold:
+///
+/// - The sides differ by ranks: over the samples of two single runs (Mann-Whitney, Holm over the rows), or
+/// over
+///   the processes if there are several.
+/// - The shift is at least the requested effect.
+/// - The shift is at least the row's limit: as many processes of the same program exceed it, in any row, in
+/// at
+///   most one of a hundred comparisons.
+///
+/// The limit comes from the spread between the processes of either side and of a calibration (spread.h). If
+/// the spread is unknown, two single runs decide nothing below a factor of ten.
 #pragma once
 
 #include <span>
@@ -18,7 +24,7 @@
 namespace stbench::reports {
 
 /// @param calibration of this machine, or null
-/// @throws ReportError where a report has the same case twice, or a side has none that can be compared.
+/// @throws ReportError if a report has a case twice, or a side has no comparable case.
 Comparison compare(std::span<const Report> base, std::span<const Report> now,
                    const ComparisonRules& rules = {}, const CalibratedSpreads* calibration = nullptr);
 

@@ -1,4 +1,4 @@
-/// A comparison for programs: a row a case, as CSV and as JSON (docs/compare.md has the columns).
+/// A comparison for programs: one row per case, as CSV and as JSON (docs/compare.md has the columns).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// A comparison as people read it: on the terminal, and in a pull request's comment.
+/// A comparison as text for the terminal and as Markdown for a pull request's comment.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct ComparisonView {
 /// Lines of at most 100 columns: how many of each verdict, the rows by verdict (the worst first), the notes.
 std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style);
 
-/// The same as Markdown. Nothing in a report can be more than text there: no table, link, mention or tag.
+/// The same as Markdown. Texts of a report are escaped: no table, link, mention or tag comes from them.
 std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view);
 
 }  // namespace stbench::reports

@@ -1,4 +1,4 @@
-/// What a comparison concludes: the exit status that a CI job gates on, and the sentences that say why.
+/// The conclusion of a comparison: the exit status that gates a CI job, and the reasons in words.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stbench::reports {
 
-/// In the order in which they decide: what stands first hides what comes after.
+/// In order of precedence: an earlier one hides the later ones.
 enum class Outcome {
   wrong,         ///< a result is wrong in NEW
   slower,        ///< a subject is slower, or missing where that is not allowed
@@ -21,8 +21,8 @@ struct Conclusion {
   std::string text;     ///< one paragraph for people: what was found, by how much, and what to do
 };
 
-/// Ceilings never count. If a control moved, the machine's state differs between the sides: no subject counts
-/// as slower or faster then, because nobody knows whose change it is.
+/// Ceilings never count. If a control moved, no subject counts as slower or faster, because the machine's
+/// state differs between the sides.
 Conclusion conclude(const Comparison& comparison, const ComparisonRules& rules, bool allow_missing);
 
 }  // namespace stbench::reports

@@ -16,7 +16,7 @@ namespace {
 constexpr double kGross = 10;
 /// A row whose limit is wider than half of its time is not called the same: nothing was found out of it.
 constexpr double kTellsNothing = 0.5;
-/// So many processes a side, or so many samples, nobody will ever run.
+/// No run has so many processes per side, or so many samples.
 constexpr std::int64_t kEnoughRuns = 1000;
 /// The power at which a slowdown counts as one that would have been seen, and the normal quantile of it.
 constexpr double kPowerQuantile = 0.8416;  // 80 %
@@ -24,7 +24,7 @@ constexpr double kPowerQuantile = 0.8416;  // 80 %
 /// rest.
 constexpr double kRanksApart = 0.05;
 
-/// What two single runs without samples tell: the intervals of the medians, taken as normal.
+/// The test of two single runs without samples: the intervals of the medians, taken as normal.
 void test_intervals(Judged& row) {
   const Measured &base = row.measured->base.front(), &now = row.measured->now.front();
   row.shift.estimate = now.value - base.value;
@@ -46,7 +46,7 @@ void test_ranks(Judged& row) {
   row.shift = hodges_lehmann(first, second);
 }
 
-/// Single runs are tested by their samples, of which there are enough for a correction over the rows.
+/// Single runs are tested by their samples: there are enough for a correction over the rows.
 void correct_for_rows(std::vector<Judged>& rows) {
   std::vector<double> single;
   for (const Judged& row : rows) {
@@ -139,7 +139,7 @@ class Judge {
     return row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
   }
 
-  /// Whether all controls together moved. They share what the whole machine does, so their mean shift is held
+  /// True if all controls together moved. They share what the whole machine does, so their mean shift is held
   /// against the mean of their errors, as if they were one row.
   void judge_controls() {
     double shift = 0, error = 0, freedom = most_freedom_;

@@ -48,7 +48,7 @@ bool may_be_of_same_rounds(const Record& a, const Record& b) {
   return a.samples_s.size() == b.samples_s.size() && (!known || *of_a == *of_b);
 }
 
-/// The interval of a quotient of which only the intervals of both parts are known.
+/// The interval of a quotient, from the intervals of both parts.
 std::optional<Interval> quotient_interval(double value, const Measured& a, const Measured& b) {
   if (!a.interval || !b.interval) return std::nullopt;
   const auto reach = [](double one, double other) { return std::hypot(one, other); };
@@ -60,7 +60,7 @@ Measured against_ceiling(const Record& record, const Record& ceiling, bool sampl
   const Measured time = time_of(record, samples), reference = time_of(ceiling, samples);
   Measured measured{time.value - reference.value, {}, std::nullopt};
   measured.interval = quotient_interval(measured.value, time, reference);
-  if (time.samples.empty()) return measured;  // of a CSV, or of a sum, which nobody timed
+  if (time.samples.empty()) return measured;  // of a CSV, or of a sum, which is not timed
   const bool paired = may_be_of_same_rounds(record, ceiling);
   for (std::size_t i = 0; i < time.samples.size(); ++i) {
     measured.samples.push_back(time.samples[i] - (paired ? reference.samples[i] : reference.value));

@@ -1,4 +1,4 @@
-/// What of a case is compared: its time, its time in units of the cell's ceiling, or a column.
+/// The metric of a comparison: a case's time, its time in units of the cell's ceiling, or a column.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace stbench::reports {
 
-/// What one process says of a case: logarithms, so that differences are ratios. Less is better.
+/// One process's measurement of a case, as logarithms: differences are ratios. Less is better.
 struct Measured {
   double value = 0;                  ///< of the median
   std::vector<double> samples;       ///< empty where the report has none
   std::optional<Interval> interval;  ///< 95 % of the value, where the report says
 };
 
-/// What a row is in a comparison.
+/// The role of a row in a comparison.
 enum class Part {
   subject,  ///< what the comparison is about; only these rows gate
   ceiling,  ///< the contiguous copies
@@ -30,19 +30,19 @@ enum class Part {
 /// "subject", "ceiling", "control".
 std::string_view to_string(Part part);
 
-/// The metric of one case: which one, and of each side a value a process that has numbers.
+/// The metric of one case and, per side, one value for each process that has numbers.
 struct MeasuredCase {
   Part part = Part::subject;
   std::string metric;  ///< "ceiling": time over the ceiling's; "time"; or the name of a column
   std::vector<Measured> base, now;
 };
 
-/// Whether a case that has a ceiling is compared by its time all the same.
+/// True if a case is compared by its time although its cell has a ceiling.
 using ByTime = std::function<bool(const Identity& id)>;
 
 /// @param metric "auto" (for subjects whose cell has a ceiling in every report, the time over the ceiling's;
 /// else
-///   the time), "time", or a column of numbers of which less is better.
+///   the time), "time", or a column of numbers where less is better.
 /// @param by_time of the metric "auto"; empty for none
 /// @returns one element per element of `cases`, in their order. A case whose metric a side does not have is
 /// empty
@@ -58,7 +58,7 @@ std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, c
 /// True where every measured row of the cases has its samples.
 bool have_samples(const std::vector<JoinedCase>& cases);
 
-/// True for sums: nobody timed them, they follow from other rows.
+/// True for sums, which are not timed but computed from other rows.
 bool follows_from_others(const JoinedCase& joined);
 
 }  // namespace stbench::reports

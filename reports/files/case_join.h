@@ -10,7 +10,7 @@
 
 namespace stbench::reports {
 
-/// One case in the reports of two sides: a pointer a report, null where that report does not have it.
+/// One case in the reports of two sides: one pointer per report, null if that report lacks it.
 struct JoinedCase {
   Identity id;  ///< as the first report that has it writes it
   std::vector<const Record*> base, now;
@@ -26,11 +26,11 @@ std::string join_key(const Identity& id);
 std::string cell_key(const Identity& id);
 
 /// @param name of the report, for the message
-/// @throws ReportError where the report has the same case twice, with the places of the two.
+/// @throws ReportError if the report has a case twice, with both places.
 void require_distinct(const Report& report, std::string_view name);
 
 /// In the order of the first report, then of the others. The records stay where they are.
-/// @throws ReportError where a report has the same case twice, with the places of the two.
+/// @throws ReportError if a report has a case twice, with both places.
 std::vector<JoinedCase> join_cases(std::span<const Report> base, std::span<const Report> now);
 
 }  // namespace stbench::reports

@@ -65,7 +65,7 @@ Value read_cell(const CsvCell& cell, Kind kind) {
   return text_of_cell(cell.text);
 }
 
-/// What the header says of each position: a fixed column, or the name of a further one.
+/// The header's entry per position: a fixed column, or the name of a further one.
 struct Position {
   const Column* fixed = nullptr;
   std::string name;

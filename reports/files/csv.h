@@ -1,4 +1,4 @@
-/// A report's cases as CSV: RFC 4180 with its CRLF line ends, one line of names, one record a case.
+/// A report's cases as CSV: RFC 4180 with its CRLF line ends, one line of names, one record per case.
 ///
 /// Columns: the fixed ones, the report's axes, then the union of the records' plain columns; a cell that does
 /// not apply is empty. A text that a spreadsheet would run (=, +, -, @, a tab or a line end first) has an
@@ -14,7 +14,7 @@
 
 namespace stbench::reports {
 
-/// @throws ReportError where the report's column names are not distinct.
+/// @throws ReportError if the report's column names are not distinct.
 std::string to_csv(const Report& report);
 
 /// Takes CRLF and LF line ends, a byte order mark, and the columns in any order. Of the columns that are not

@@ -1,4 +1,4 @@
-/// CSV text to cells: libcsv, with what it does not tell (lines, quotes) added.
+/// CSV text to cells: libcsv, plus line numbers and quotes.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct CsvRow {
   std::vector<CsvCell> cells;
 };
 
-/// Hands over each row of the text, blank lines left out; a byte order mark is skipped, blanks are kept. A
-/// row is not kept: 100 MB of commas would be gigabytes of cells.
+/// Calls back with each row of the text; skips blank lines and a byte order mark, keeps blanks. Rows are not
+/// stored: 100 MB of commas would be gigabytes of cells.
 /// @param name of the file, for messages.
 /// @throws ReportError for a stray or missing quote and for a row of more than 1000 cells, with line and
 ///   column; and what `on_row` throws.

@@ -43,7 +43,7 @@ std::string case_line(const Report& report, const Record& record) {
   return line_of({{"event", "case"}, {"case", Json::parse(to_json(one))["cases"][0]}});
 }
 
-/// What of a record may change after it was measured.
+/// The parts of a record that may change after its measurement.
 std::string state_of(const Record& record) {
   return fmt::format("{} {} {}", to_string(record.status), record.mismatches, record.reason);
 }
@@ -93,7 +93,7 @@ class Collected {
   bool ended_ = false;
 };
 
-/// Of the lines about the same case the last holds.
+/// The last line about a case counts.
 void keep_last(std::vector<Record>& records) {
   std::vector<Record> kept;
   std::map<std::string, std::size_t> row_of;

@@ -1,9 +1,8 @@
-/// A report as it comes about: one JSON object a line, so that what was measured is there however the run
-/// ended.
+/// A report as a stream, one JSON object per line, so that a run that is killed keeps its finished cases.
 ///
-/// The first line is the report without its cases (`"event": "start"`), then a line a case as it is finished
-/// (`"case"`), a second one where the case changed later (a last check that failed); at the end of a whole
-/// run `"end"` with what is known only then.
+/// The first line is the report without its cases (`"event": "start"`). Each finished case adds a line
+/// (`"case"`), and another one if the case changes later (a last check failed). A complete run ends with
+/// `"end"` and the values that are known only then.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +15,23 @@
 
 namespace stbench::reports {
 
-/// Makes the lines of one run from its report, each time of what is new in it.
+/// Writes the lines of one run from its report, at each call those of new content.
 class EventLines {
  public:
-  /// The lines, each with its end, for what the report has more or other than at the last call: the start,
-  /// cases.
+  /// Returns the lines (start, cases), each with its end, for what is new or changed since the last call.
   std::string update(const Report& report);
   /// The same, and the last line: the report is whole.
   std::string end(const Report& report);
 
  private:
   bool started_ = false;
-  std::vector<std::string> written_;  ///< of each record by its place: what would make another line of it
+  std::vector<std::string> written_;  ///< per record: the content whose change adds a line
 };
 
-/// True where a text begins as such lines do.
+/// True if a text begins as such lines do.
 bool are_events(std::string_view text);
 
-/// The report that the lines tell; `interrupted` where they have no end. A last line that is cut off is left
-/// out.
+/// Returns the report of the lines; `interrupted` if they have no end. A truncated last line is ignored.
 /// @param name of the file, for messages. @throws ReportError naming the line and what is wrong with it.
 Report from_events(std::string_view text, std::string_view name);
 

@@ -1,4 +1,4 @@
-/// Report files: written whole or not at all, read with a bound.
+/// Report files: written atomically, read with a size limit.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,22 @@
 
 namespace stbench::reports {
 
-/// A destination claimed before measuring, so that one that cannot be written is said before, not after.
+/// A destination opened before measuring, so that an unwritable one fails before, not after.
 ///
-/// The text goes to a temporary file in the destination's folder (one without a name where the file system
-/// can) and takes the destination's place when it is complete and on disk: at each moment the destination is
-/// what it was or the whole new report. "-" is the standard output; what is neither a file nor absent (a
-/// pipe, a terminal) is written in place.
+/// The text goes to a temporary file in the destination's folder (one without a name if the file system has
+/// them). When it is complete and on disk, it replaces the destination atomically. "-" is the standard
+/// output; a pipe or a terminal is written in place.
 class ReportFile {
  public:
   /// @throws ReportError naming the path, the system's reason and what would be right: empty path, no such
   /// folder, not writable, a folder.
   ///
-  /// Removes what killed processes left beside the destination, and says so on stderr. Destroyed before it
-  /// was written, it leaves the destination as it was.
+  /// Removes temporary files of killed processes beside the destination, and says so on stderr. If it is
+  /// destroyed before write, the destination is unchanged.
   explicit ReportFile(std::string path,
                       speedtorch::Temporary temporary = speedtorch::Temporary::unnamed_where_possible);
   /// Once; afterwards the destination holds exactly the text.
-  /// @throws ReportError where the text cannot be written whole: the destination is as it was.
+  /// @throws ReportError if the text cannot be written whole; the destination is then unchanged.
   /// @throws std::logic_error at the second call.
   void write(std::string_view text);
 
@@ -50,15 +49,15 @@ std::unique_ptr<ReportFile> claimed(const std::string& path);
 /// Removes what killed processes left that were writing `path`, and says so on stderr.
 void remove_leftovers_and_warn(const std::string& path);
 
-/// 128 MiB: what no report reaches, and what is read within seconds and a gigabyte whatever it holds.
+/// 128 MiB: no report reaches it, and any content of that size is read within seconds and a gigabyte.
 inline constexpr std::size_t kLargestReport = std::size_t{1} << 27;
 
 /// The whole file.
 /// @throws ReportError naming the path and the system's reason, or that it is larger than `largest` bytes.
 std::string read_file(const std::string& path, std::size_t largest = kLargestReport);
 
-/// Reads a report: the lines of --events where it begins as they do, JSON where the first character is `{` or
-/// `[`, else CSV.
+/// Reads a report: the lines of --events if it begins as they do, JSON if the first character is `{` or `[`,
+/// else CSV.
 /// @throws ReportError naming the path, the place and what would be right.
 Report read_report(const std::string& path);
 

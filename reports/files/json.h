@@ -12,7 +12,7 @@
 
 namespace stbench::reports {
 
-/// @throws ReportError where the report's column names are not distinct.
+/// @throws ReportError if the report's column names are not distinct.
 std::string to_json(const Report& report);
 
 /// Refuses what is not schema 1.x, nesting deeper than 32 (while parsing), duplicate keys, and fields that

@@ -34,7 +34,7 @@ double mean_correlation(double memory, std::span<const double> one, std::span<co
   return sum / static_cast<double>(one.size() * other.size());
 }
 
-/// What seen_in() shows on average of a series of variance 1.
+/// The mean of seen_in() for a series of variance 1.
 LagOne expected(double memory, std::size_t length) {
   std::vector<double> places(length);
   std::iota(places.begin(), places.end(), 0.0);

@@ -1,6 +1,6 @@
-/// What one process's time tells of the next one's: a machine's speed wanders, and processes that run one
-/// after the other are more alike than those that run far apart. Then two sides that ran one after the other
-/// differ by more than the spread within a side tells.
+/// The autocorrelation between consecutive processes. A machine's speed drifts, so processes that run one
+/// after the other are more alike than distant ones. Two sides that ran one after the other then differ by
+/// more than the spread within a side.
 #pragma once
 
 #include <span>
@@ -14,8 +14,8 @@ namespace stbench::reports {
 /// than they are; that is taken out. 0 for series shorter than three.
 double memory_of(std::span<const std::vector<double>> series);
 
-/// How many times the variance of the difference of two sides' means is what the variance within the sides
-/// tells, if neighbours in time have the correlation `memory`; never below 1.
+/// The variance of the difference of two sides' means, divided by what the variance within the sides
+/// predicts, if neighbours in time have the correlation `memory`; at least 1.
 /// @param base, now the places of each side's processes in time, from 0, in the order in which all of them
 /// ran
 double variance_inflation(double memory, std::span<const double> base, std::span<const double> now);

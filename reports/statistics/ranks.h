@@ -18,7 +18,7 @@ struct RankTest {
 /// The Mann-Whitney test. Exact (all ways to deal out the ranks, ties included) where the sets have at most
 /// 50 numbers together and the smaller at most 20; above that the normal law, with the correction for ties
 /// and for continuity.
-/// @throws std::invalid_argument where a set is empty or has a NaN (so do the next).
+/// @throws std::invalid_argument if a set is empty or has a NaN (so do the next).
 RankTest mann_whitney(std::span<const double> first, std::span<const double> second);
 
 /// The least p that two sets of these sizes can give: 0.1 for three and three.
@@ -26,7 +26,7 @@ double least_p(std::size_t first, std::size_t second);
 
 struct Shift {
   double estimate = 0;               ///< Hodges-Lehmann: the median of all differences second - first
-  std::optional<Interval> interval;  ///< that belongs to the test; nothing where the sets are too small
+  std::optional<Interval> interval;  ///< of the same test; empty if the sets are too small
 };
 
 Shift hodges_lehmann(std::span<const double> first, std::span<const double> second,

@@ -1,4 +1,4 @@
-/// What a method is compared as: the column `role` of its records.
+/// The role of a method in comparisons: the column `role` of its records.
 #pragma once
 
 #include <string_view>

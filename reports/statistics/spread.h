@@ -1,10 +1,10 @@
-/// How far processes of the same thing lie apart: the spread of a row, from few processes and many rows.
+/// The spread of a row between processes of the same program, from few processes and many rows.
 ///
-/// A row's own variance is of a handful of processes and so a poor estimate; thousands of such estimates tell
-/// well how variances are distributed. Each row's is drawn towards that (the moderated variance of G. K.
-/// Smyth, 2004: a scaled F law fitted to the rows' variances), and the degrees of freedom of the two add up.
-/// Where rows differ much in their spread, or its law has long tails, the fit gives little freedom, and what
-/// follows from it is wide.
+/// A row's own variance comes from a handful of processes and is a poor estimate. Thousands of such estimates
+/// show how variances are distributed. Each row's variance shrinks towards that distribution (the moderated
+/// variance of G. K. Smyth, 2004: a scaled F law fitted to the rows' variances), and the degrees of freedom
+/// of the two add up. If the spreads of the rows differ much, or their law has long tails, the fit has few
+/// degrees of freedom and the intervals are wide.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace stbench::reports {
 
-/// What a row's processes tell of its spread, in log values.
+/// The evidence of a row's processes on its spread, in log values.
 struct Scatter {
   double squares = 0;  ///< sum of squared distances from the mean of their side
   double freedom = 0;  ///< processes less sides
@@ -23,10 +23,10 @@ struct Scatter {
   void add(double deviation, double degrees);
 };
 
-/// What all rows together tell.
+/// The fit over all rows.
 struct SpreadPrior {
   double variance = 0;
-  double freedom = 0;  ///< 0 where nothing is known, infinity where all rows are alike
+  double freedom = 0;  ///< 0 if nothing is known, infinity if all rows are alike
 };
 
 SpreadPrior spread_prior(std::span<const Scatter> rows);
@@ -36,7 +36,7 @@ struct Spread {
   double freedom = 0;
 };
 
-/// Nothing where neither the row nor the others tell anything.
+/// Empty if neither the row nor the others have evidence.
 std::optional<Spread> spread_of(const Scatter& row, const SpreadPrior& prior);
 
 }  // namespace stbench::reports

@@ -21,7 +21,7 @@ struct Interval {
 /// Coverage of the intervals of a report.
 inline constexpr double kCoverage = 0.95;
 
-/// @throws std::invalid_argument where there are no samples (so do the next).
+/// @throws std::invalid_argument if there are no samples (so do the next).
 double median(std::span<const double> samples);
 
 /// NumPy's default quantile: linear between the two nearest order statistics.
@@ -37,7 +37,7 @@ std::optional<std::size_t> interval_rank(std::size_t n, double coverage = kCover
 std::optional<Interval> median_interval(std::span<const double> samples, double coverage = kCoverage);
 
 /// `a[i] / b[i]` round by round.
-/// @throws std::invalid_argument where the lengths differ.
+/// @throws std::invalid_argument if the lengths differ.
 std::vector<double> ratios(std::span<const double> a, std::span<const double> b);
 
 /// The interval of the median of the rounds' ratios; nothing where the rounds do not pair up or are too few.
@@ -48,7 +48,7 @@ std::optional<Interval> ratio_interval(std::span<const double> a, std::span<cons
 /// loses them.
 void summarise(Record& record);
 
-/// How many times faster a run of `ours` seconds is than one of `theirs`; below 1 where it is slower.
+/// The speedup of a run of `ours` seconds over one of `theirs`; below 1 if it is slower.
 double speedup(double ours, double theirs);
 
 /// Fills gb_per_s (payload over median), copy_fraction (the cell's fastest ceiling over the row) and speedup

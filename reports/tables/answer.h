@@ -1,4 +1,4 @@
-/// What the tables say, in a sentence to quote.
+/// The result of the tables, in sentences to quote.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ GridCell marked_cell(const Record& row, std::string_view text);
 /// "2.5× faster" than what it is the ratio to; empty without a ratio.
 GridCell ratio_cell(const std::optional<double>& ratio);
 
-/// Rows below headings. Where the columns together are wider than the screen, the widest is cut.
+/// Rows below headings. If the columns together are wider than the screen, the widest is cut.
 class Grid {
  public:
   /// @param margin blanks before each row

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kCaseColumn = "case";
 
-Value value_of(const Record& record, const std::string& name, const SentenceOf& sentence_of) {
-  return name == kCaseColumn ? Value(sentence_of(record.id)) : cell_of(record, name);
+Value value_of(const Record& record, const std::string& name, const CaseIdOf& case_id_of) {
+  return name == kCaseColumn ? Value(case_id_of(record.id)) : cell_of(record, name);
 }
 
 bool is_empty(const Value& value) { return std::holds_alternative<std::monostate>(value); }
@@ -52,10 +52,10 @@ std::vector<std::string> usual_columns() {
   return {"status", "median_s", "gb_per_s", "copy_fraction", "speedup", std::string(kCaseColumn)};
 }
 
-void sort_by(Report& report, const std::string& column, bool down, const SentenceOf& sentence_of) {
+void sort_by(Report& report, const std::string& column, bool down, const CaseIdOf& case_id_of) {
   std::vector<std::pair<Value, std::size_t>> keys;
   for (std::size_t i = 0; i < report.records.size(); ++i)
-    keys.emplace_back(value_of(report.records[i], column, sentence_of), i);
+    keys.emplace_back(value_of(report.records[i], column, case_id_of), i);
   std::ranges::stable_sort(keys, [&](const auto& a, const auto& b) {
     if (is_empty(a.first) || is_empty(b.first)) return !is_empty(a.first) && is_empty(b.first);
     return down ? less(b.first, a.first) : less(a.first, b.first);
@@ -67,14 +67,14 @@ void sort_by(Report& report, const std::string& column, bool down, const Sentenc
 }
 
 std::string listing(const Report& report, const std::vector<std::string>& columns, Style style,
-                    const SentenceOf& sentence_of) {
+                    const CaseIdOf& case_id_of) {
   std::vector<Heading> headings;
   for (const auto& name : columns) headings.push_back({name});
   std::vector<std::vector<GridCell>> rows;
   for (const Record& record : report.records) {
     auto& row = rows.emplace_back();
     for (Heading& heading : headings) {
-      const Value value = value_of(record, heading.text, sentence_of);
+      const Value value = value_of(record, heading.text, case_id_of);
       if (std::holds_alternative<std::string>(value)) heading.align = Align::left;
       row.push_back({cell(value)});
     }

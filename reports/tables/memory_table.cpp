@@ -36,7 +36,7 @@ const SeedRow* seed_of(const Identity& id) {
   return row == kSeed.end() ? nullptr : row;
 }
 
-/// GiB as the seed gave them, to two places, small ones to three.
+/// GiB as SpeedTorch gave them: two decimals, three for small amounts.
 std::string gib(const Record& record, std::string_view column) {
   const auto bytes = number_of(record.more, column);
   if (!bytes) return {};

@@ -1,4 +1,4 @@
-/// The lines under a table: why a row is doubtful, wrong, failed or not there.
+/// The lines under a table: why a row is doubtful, wrong, failed or missing.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace stbench::reports {
 
-/// `method(placement)`, as the seed wrote `SpeedTorch(PinnedCPU)`; one of the two alone where the other is
+/// `method(placement)`, as SpeedTorch writes `SpeedTorch(PinnedCPU)`; one of the two alone where the other is
 /// empty.
 std::string who(const Identity& id);
 
@@ -20,7 +20,7 @@ std::string paragraph(std::string_view text, std::size_t indent, Paint paint, St
 /// Reasons of the unstable, wrong and failed rows, rows of the same reason together, a few lines of each.
 std::string reason_lines(const std::vector<const Record*>& rows, Style style);
 
-/// One line a device and reason, with its placements, for what this machine cannot do; or nothing.
+/// One line per device and reason, with its placements, for what this machine cannot do; or nothing.
 std::string waived_lines(const Report& report, Style style);
 
 }  // namespace stbench::reports

@@ -1,4 +1,4 @@
-/// A table for any suite that has none of its own.
+/// A table for any suite without its own tables.
 #pragma once
 
 #include <string>

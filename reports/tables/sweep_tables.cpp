@@ -71,7 +71,7 @@ std::string title(const Rows& rows) {
 
 std::string heading(const std::string& text, Style style) { return painted(text, Paint::bold, style) + "\n"; }
 
-/// What the table holds, where all rows agree on it.
+/// The values that all rows of the table share.
 std::string width_workload(const Rows& rows) {
   std::int64_t most = 0;
   for (const Record* row : rows) most = std::max(most, row->id.rows * row->id.dim);
@@ -220,7 +220,7 @@ SweepRows split_sweeps(const Rows& rows) {
     const Rows single = those(group, median_latency);
     const bool sweep = numbers(single, &Identity::batch).size() >= kSweep;
     for (const Record* row : group) {
-      // What is timed in single runs, and what stands beside it: ceilings, and cases without a number.
+      // Cases timed in single runs, and those beside them: ceilings, and cases without a number.
       const bool beside = row->id.direction == "to" || row->id.direction == "from" || is_trip(*row);
       const bool small = sweep && beside &&
                          (median_latency(*row) || numbers(single, &Identity::batch).contains(row->id.batch));

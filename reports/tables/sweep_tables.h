@@ -1,4 +1,4 @@
-/// Compact tables for many cases that differ in one axis: a row a width, and a row a batch.
+/// Compact tables for many cases that differ in one axis: one row per width or per batch.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// The tables of the suite that trains by batches larger than memory.
+/// The tables of the suite that trains with batches larger than memory.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace stbench::reports {
 
-/// A table a model, what fits, device and cores: by batch and policy who trained how many samples a second,
-/// beside the plain batch that fits; what memory it took, and how far its gradients are from the exact ones.
-/// Who ran out of memory is a row, too.
+/// One table per model, plain batch that fits, device and cores. Rows go by batch and policy: method, samples
+/// per second beside the plain batch that fits, memory, distance of the gradients from the exact ones. A
+/// method that ran out of memory has a row, too.
 std::string training_tables(const std::vector<const Record*>& rows, Style style);
 
 }  // namespace stbench::reports

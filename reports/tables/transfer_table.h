@@ -10,10 +10,10 @@
 
 namespace stbench::reports {
 
-/// For each workload (device, dtype, rows, dim, batch, distribution, index dtype, further axes) a table a
-/// direction (to, from, sum, round_trip), in it a block a number of cores: who, time, half-width of the
-/// interval, GB/s, share of the ceiling, ratio against LibTorch's best, verified rows. Rows go by placement
-/// in the plan's order, then by time.
+/// For each workload (device, dtype, rows, dim, batch, distribution, index dtype, further axes) one table
+/// per direction (to, from, sum, round_trip), with one block per number of cores: method, time, half-width of
+/// the interval, GB/s, share of the ceiling, ratio against LibTorch's best, verified rows. Rows go by
+/// placement in the plan's order, then by time.
 std::string transfer_tables(const std::vector<const Record*>& rows, Style style);
 
 /// "131,072 of 1,000,000 × 128 float32 rows (67.1 MB), unique int64 indices", and the axes not at their

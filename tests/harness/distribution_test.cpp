@@ -275,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadTrace{"1\n9223372036854775808\n", "line 2: '9223372036854775808' does not fit"},
                     BadTrace{"\x1b[31mred\n", "line 1: '?[31mred' is no whole number"}));
 
-TEST_F(Trace, ThatIsMissingIsNamed) {
+TEST_F(Trace, MissingFileIsNamed) {
   EXPECT_THAT(message_of([] { recorded_name(parse_distribution("file:nowhere/t.txt")); }),
               HasSubstr("'nowhere/t.txt': no such file"));
   EXPECT_THAT(message_of([&] {
@@ -285,7 +285,7 @@ TEST_F(Trace, ThatIsMissingIsNamed) {
 }
 
 /// One has no end, the other says nothing until somebody writes: both would be waited for.
-TEST_F(Trace, ThatIsNoRegularFileIsRefusedAtOnce) {
+TEST_F(Trace, RefusesWhatIsNotARegularFile) {
   const auto pipe = (folder_.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const std::string& path : {std::string("/dev/zero"), pipe})

@@ -142,7 +142,7 @@ TEST_P(WideRows, ShiftedByAColumnAreSeen) {
   }
 }
 
-TEST_P(Rows, HalfDoneAreSeen) {
+TEST_P(Rows, DetectsHalfCopiedRows) {
   for (const std::byte poison : {std::byte{0x00}, std::byte{0xFF}, std::byte{0xA5}}) {
     int seen = 0;
     for (std::int64_t r = 0; r < kRows; ++r) {

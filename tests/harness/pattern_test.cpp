@@ -32,7 +32,7 @@ TEST(Pattern, NamesOptionExpressionAndFault) {
   EXPECT_THAT(refused("\xff"), HasSubstr("invalid UTF-8"));
 }
 
-TEST(Pattern, OfAnyLengthIsTakenOrRefusedInAFewWords) {
+TEST(Pattern, AcceptsOrBrieflyRefusesAnyLength) {
   constexpr std::size_t kMany = 120'000;
   EXPECT_FALSE(Pattern(std::string(kMany, 'a'), "--filter").is_in("a"));
   EXPECT_TRUE(Pattern(std::string(kMany, '|'), "--filter").is_in("a"));

@@ -53,7 +53,7 @@ TEST_F(FakeProcess, IsReadFromTheExactFileAndTheStatus) {
   EXPECT_EQ(memory.huge, (204'800LL + 2048 + 4096) * 1024);
 }
 
-TEST_F(FakeProcess, OfAnOlderKernelTellsWhatItCan) {
+TEST_F(FakeProcess, OlderKernelLeavesFieldsEmpty) {
   write("42/status", "Name:\tstbench\nVmRSS:\t     100 kB\n");
   const auto memory = read();
   EXPECT_EQ(memory.resident, 100 * 1024);
@@ -70,7 +70,7 @@ TEST_F(FakeProcess, HasNoPeakBelowWhatIsResident) {
   EXPECT_EQ(read().peak, 5'120'000LL * 1024);
 }
 
-TEST_F(FakeProcess, ThatIsGoneIsAnError) {
+TEST_F(FakeProcess, MissingProcessThrows) {
   EXPECT_THROW(static_cast<void>(read()), std::runtime_error);
   write("42/smaps_rollup", "");
   write("42/status", "Name:\tstbench\nState:\tZ (zombie)\n");

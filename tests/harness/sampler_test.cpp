@@ -417,7 +417,7 @@ TEST_F(SamplerTest, ACaseTooSlowForEnoughSingleRunsHasNoLatency) {
   EXPECT_LT(clock_.now, 60);
 }
 
-TEST_F(SamplerTest, WhatCannotRotateIsNotRepeated) {
+TEST_F(SamplerTest, UnrepeatableCaseRunsOncePerSample) {
   rules_.clock_step_s = 1;
   auto one = taking("a", [](int) { return 1.0; });
   one.repeatable = false;

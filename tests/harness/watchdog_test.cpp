@@ -108,7 +108,7 @@ TEST(Watchdog, WithoutALimitIsOff) {
   }
 }
 
-TEST(Watchdog, TakesALimitBeyondTheClock) {
+TEST(Watchdog, AcceptsALimitBeyondTheClocksRange) {
   Collected collected;
   Watchdog dog(std::chrono::duration<double>(1e300), std::ref(collected));
   dog.arm("x");

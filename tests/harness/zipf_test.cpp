@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Table, ZipfLaw,
                                          Law{100'000, 0.99}, Law{1'000'000, 1.2}, Law{5, 4.0},
                                          Law{50, 1e-3}));
 
-TEST(Zipf, OfOneRankIsThatRank) {
+TEST(Zipf, SingleRankIsAlwaysDrawn) {
   Random random(1);
   for (const double exponent : {0.1, 1.0, 20.0}) {
     for (int i = 0; i < 100; ++i) EXPECT_EQ(Zipf(1, exponent)(random), 1);

@@ -62,7 +62,7 @@ TEST(Columns, AnAxisOfACaseMustBeOneOfTheReport) {
   EXPECT_THROW(layout_of(report), ReportError);
 }
 
-TEST(Columns, WhatIsNotFiniteIsNull) {
+TEST(Columns, NonFiniteNumbersAreNull) {
   EXPECT_EQ(cell_of({{"x", std::numeric_limits<double>::infinity()}}, "x"), Value());
   EXPECT_EQ(cell_of({{"x", 2.5}}, "x"), Value(2.5));
   EXPECT_EQ(cell_of({{"x", 2.5}}, "y"), Value());

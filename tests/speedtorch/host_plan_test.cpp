@@ -124,7 +124,7 @@ TEST_F(HostPlanTest, AStoredPlanIsTaken) {
   EXPECT_EQ(first_host_plan(), unusual_plan());
 }
 
-TEST_F(HostPlanTest, WhatIsStoredLiesBelowTheUsersCache) {
+TEST_F(HostPlanTest, StoresPlansInTheUsersCacheFolder) {
   EXPECT_THAT(stored_plan_path(), StartsWith(folder_.path().string() + "/speedtorch/plan-"));
   const EnvironmentVariable home("HOME", "/home/somebody");
   const EnvironmentVariable none("XDG_CACHE_HOME", "");

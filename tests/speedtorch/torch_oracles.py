@@ -71,7 +71,7 @@ def torchs(options):
 
 
 class Rows:
-    """The seed's scheme, which is right where each row is named once: the rows and their states are taken out, stepped by
+    """SpeedTorch's scheme, which is right if each row is named once: the rows and their states are taken out, stepped by
     torch's dense optimizer, and put back."""
 
     def __init__(self, name, options, table):

@@ -19,7 +19,7 @@ struct OrderQuestion {
   double unique_share = 1.0;  ///< of the indices, those that name a row for the first time; 1 if not known
 };
 
-/// What things cost. The defaults follow from published figures, for want of a measurement on a GPU of ours.
+/// Costs of the operations. The defaults follow from published figures; not yet measured on a GPU.
 struct OrderCosts {
   /// Payload of whole-line requests by kernels, bytes a second: 35.0-38 on a PCIe 5 H100 and H800.
   double link_rate = 35e9;

@@ -248,7 +248,7 @@ TEST(PtxMemory, AccessesOutOfBoundsNameThreadBlockAddressAndLine) {
                            "kernel k", "block (1,0,0)", "thread (7,3,0)", ": st.global.u32 [%rd2], %r3;"}));
 }
 
-TEST(PtxMemory, EachWrongAccessIsToldByItsKind) {
+TEST(PtxMemory, ReportsTheKindOfEachInvalidAccess) {
   struct Wrong {
     const char* body;
     std::initializer_list<const char*> said;

@@ -146,7 +146,7 @@ TEST(PtxRaces, ReleaseAndAcquireOrderBlocks) {
   expect_race(message(fence, raise, wait, "membar.cta;"), 2);
 }
 
-TEST(PtxRaces, WhatABlockLearntIsPassedOn) {
+TEST(PtxRaces, LaterBlocksKnowWhatABlockLearnt) {
   // All threads of block 0 write; one of them, after a barrier, raises the flag; all of block 1 read after
   // theirs.
   const std::string body = R"(

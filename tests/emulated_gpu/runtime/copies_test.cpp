@@ -95,7 +95,7 @@ TEST_F(EmulatedBatches, ReadTheirSourceDuringTheCallIfTheySaySo) {
   EXPECT_EQ(device_.read(), (Bytes{2, 2, 1, 1}));
 }
 
-TEST_F(EmulatedBatches, ThatCudaForbidsAreRefused) {
+TEST_F(EmulatedBatches, RefusesBatchesThatCudaForbids) {
   const auto refuses = [this](cudaStream_t on, auto change) {
     Batched batch = batch_;
     change(batch);

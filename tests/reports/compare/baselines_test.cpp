@@ -58,7 +58,7 @@ class BaselinesTest : public testing::Test {
   Baselines baselines_{folder_.path().string() + "/in/here"};
 };
 
-TEST_F(BaselinesTest, WhatAKilledProcessLeftIsRemovedByTheNextSave) {
+TEST_F(BaselinesTest, NextSaveRemovesFilesOfKilledProcesses) {
   folder_.write("in/here/.main.new-0123456789abcdef/1.json", "{");
   testing::internal::CaptureStderr();
   baselines_.save("main", {synthetic_run({}, 1)});
@@ -139,7 +139,7 @@ TEST(Calibration, APairIsJudgedByTheSpreadOfTheOthers) {
   EXPECT_EQ(alarms.alarmed_rows, 7U * 6U);
 }
 
-TEST(Calibration, WhatIsNoneIsRefused) {
+TEST(Calibration, RefusesFilesThatAreNoCalibration) {
   EXPECT_THROW(calibrate(synthetic_runs({}, 5, 2)), ReportError);
   for (const char* const text :
        {"{}", "[]", R"({"calibration_schema": "2.0"})", R"({"calibration_schema": 1})", "{", ""}) {

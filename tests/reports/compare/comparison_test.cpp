@@ -262,7 +262,7 @@ TEST(Comparison, MissingAndNewRowsAreSaid) {
   EXPECT_EQ(status_of(comparison, true), 0);
 }
 
-TEST(Comparison, WhatFailsOrIsWaivedNowIsMissing) {
+TEST(Comparison, FailedAndWaivedCasesAreMissing) {
   for (const auto& [status, note] :
        {std::pair(Status::failed, "failed: no end"), {Status::waived, "waived: no end"}}) {
     auto now = with_methods({"copy", "speedtorch"});

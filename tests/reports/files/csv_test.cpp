@@ -92,7 +92,7 @@ TEST(Csv, KeepsBytesThatAnyoneCanRead) {
   EXPECT_EQ(back.records[0].id.suite, std::string("nul\0here", 8));
 }
 
-TEST(Csv, TakesBomLfBlankLinesAnyOrderAndNoLastLineEnd) {
+TEST(Csv, ReadsBomLfBlankLinesAnyOrderAndNoLastLineEnd) {
   std::string moved = header();
   replace(moved, "suite,direction", "direction,suite");
   const std::string lf = "\xEF\xBB\xBF" + moved + "\n\n" + kLine;

@@ -40,7 +40,7 @@ Report sample() {
   return report;
 }
 
-TEST(Events, OfAWholeRunAreItsReport) {
+TEST(Events, EventsOfAWholeRunEqualItsReport) {
   const Report report = sample();
   const auto text = lines_of(report);
   EXPECT_TRUE(are_events(text));
@@ -79,7 +79,7 @@ TEST(Events, AreToldFromOtherReports) {
   EXPECT_FALSE(are_events(""));
 }
 
-TEST(Events, ThatAreBrokenAreRefusedWithTheirLine) {
+TEST(Events, BrokenLineIsRefusedWithItsNumber) {
   const auto text = lines_of(sample());
   const auto first = text.find('\n') + 1;
   const auto refused = [](const std::string& lines, const std::string& words) {

@@ -164,7 +164,7 @@ TEST_P(FileTest, AGroupThatCannotBeKeptLendsItsRightsToNoOther) {
   EXPECT_EQ(fs::status(path("t.csv")).permissions(), static_cast<fs::perms>(0644));
 }
 
-TEST_P(FileTest, TakesANameWithoutAFolder) {
+TEST_P(FileTest, AcceptsANameWithoutAFolder) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);
   ReportFile("t.csv", GetParam()).write("x");

@@ -77,7 +77,7 @@ TEST(Json, EmptyReportIsAnObject) {
   EXPECT_TRUE(from_json(to_json(Report()), "t.json").records.empty());
 }
 
-TEST(Json, WhatIsNotFiniteIsNull) {
+TEST(Json, NonFiniteNumbersAreNull) {
   Report report;
   report.records.emplace_back().id.suite = "memory";
   report.records[0].median_s = std::numeric_limits<double>::quiet_NaN();
@@ -115,7 +115,7 @@ TEST(Json, KeepsSingleValuesOfLaterMinorVersions) {
   EXPECT_EQ(find(report.records[0].more, "steps"), nullptr);
 }
 
-TEST(Json, TakesAByteOrderMarkAndNoInterrupted) {
+TEST(Json, ReadsAByteOrderMarkAndAMissingInterrupted) {
   const std::string text = changed([](auto& document) { document.erase("interrupted"); });
   EXPECT_FALSE(from_json("\xEF\xBB\xBF" + text, "t.json").interrupted);
 }

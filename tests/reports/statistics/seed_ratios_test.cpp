@@ -1,5 +1,5 @@
 // The ratios that SpeedTorch's README prints (third edition, 2019-09-20), recomputed from the seconds it
-// prints: the seed's comparison column must come out of our own code.
+// prints: the comparison column of SpeedTorch must come out of our own code.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,7 +38,7 @@ Record row(const Published& published, const std::string& method, double seconds
   return record;
 }
 
-TEST(SeedRatios, AllTwelveFollowFromItsSeconds) {
+TEST(SeedRatios, AllTwelveFollowFromSpeedTorchsSeconds) {
   for (const Published& published : kPublished) {
     // PyTorch's row stands as LibTorch's only method; then SpeedTorch's does, for the ratio from the other
     // side.
@@ -52,7 +52,7 @@ TEST(SeedRatios, AllTwelveFollowFromItsSeconds) {
   }
 }
 
-TEST(SeedRatios, ItsTablesComeOutOfOurs) {
+TEST(SeedRatios, OurTablesReproduceSpeedTorchs) {
   Report report;
   report.axes = {"cache", "callers", "index_home", "isa"};
   for (const Published& published : kPublished) {

@@ -143,7 +143,7 @@ TEST(Statistics, SummarisesARecord) {
   EXPECT_FALSE(record.ci_low_s || record.ci_high_s);
 }
 
-TEST(Statistics, WhatIsNotMeasuredHasNoNumbers) {
+TEST(Statistics, UnmeasuredRowsHaveNoNumbers) {
   for (const Status status : {Status::waived, Status::wrong, Status::failed}) {
     std::vector<Record> records = {measured("to", "hugepage", "speedtorch", 0.5)};
     derive(records);

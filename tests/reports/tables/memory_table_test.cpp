@@ -91,7 +91,7 @@ TEST(MemoryTable, IsOneAShape) {
   EXPECT_THAT(text, HasSubstr("  10,000,000 × 128 float32"));
 }
 
-TEST(MemoryTable, OfNothingIsEmpty) {
+TEST(MemoryTable, NoRowsGiveAnEmptyTable) {
   EXPECT_EQ(memory_tables({}, Style::plain), "");
   const auto waived = without_number(held("pageable", "numpy"), Status::waived, "no NumPy");
   EXPECT_EQ(memory_tables({&waived}, Style::plain), "");

@@ -49,7 +49,7 @@ TEST(StepTables, NameTheOptimizerAlsoWhereItIsTheUsualOne) {
               HasSubstr(", optimizer=Adam\n"));
 }
 
-TEST(StepTables, OfAModelNameItsTensors) {
+TEST(StepTables, ModelTableNamesItsTensors) {
   auto record = stepped("contiguous", "flat", 0.001, {{"shape", "linears"}});
   record.id.batch = 0, record.id.index_dtype.clear(), record.id.distribution.clear();
   EXPECT_THAT(step_table_of({record}), HasSubstr("  1,000 tensors of 8 float32 (100 kB), shape=linears\n"));

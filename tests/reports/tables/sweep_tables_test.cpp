@@ -91,7 +91,7 @@ TEST(SweepTables, ARowAWidthInOrderWithASpeedAMethod) {
   EXPECT_NE(text.find("5.00 GB"), std::string::npos) << text;
 }
 
-TEST(SweepTables, WhatHasNoNumberOrADoubtfulOneIsMarked) {
+TEST(SweepTables, MissingAndDoubtfulNumbersAreMarked) {
   auto records = widths();
   records[0].status = Status::unstable, records[0].reason = "noise";
   records[1].status = Status::wrong, records[1].reason = "two rows differ";
@@ -104,7 +104,7 @@ TEST(SweepTables, WhatHasNoNumberOrADoubtfulOneIsMarked) {
   EXPECT_NE(text.find("noise"), std::string::npos);
 }
 
-TEST(SweepTables, EachDirectionPlacementCoresAndIndexTypeHasATableOfItsOwn) {
+TEST(SweepTables, OneTablePerDirectionPlacementCoresAndIndexType) {
   auto records = widths(), more = widths();
   for (auto& record : more) record.id.index_dtype = "int32";
   records.insert(records.end(), more.begin(), more.end());

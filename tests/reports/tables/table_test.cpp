@@ -96,7 +96,7 @@ TEST(Table, EveryDirectionHasItsTable) {
   line_with(lines, "sideways (cpu)");
 }
 
-TEST(Table, OneUnitATable) {
+TEST(Table, EachTableHasOneTimeUnit) {
   Report report;
   report.records = {measured("to", "hugepage", "speedtorch", 2.0), measured("to", "hugepage", "copy", 0.5),
                     measured("from", "hugepage", "speedtorch", 2e-6)};
@@ -157,7 +157,7 @@ TEST(Table, WaivedRowsAreALineADeviceAndReason) {
             "  index_select of libtorch on cpu: index_copy_ takes int64 only; --index-dtype int64\n");
 }
 
-TEST(Table, WhatIsEmptyDoesNotAppear) {
+TEST(Table, EmptyPartsDoNotAppear) {
   EXPECT_EQ(render_tables(Report(), Style::plain, tables_of), "");
   EXPECT_EQ(answer(Report()), "");
 }

@@ -62,7 +62,7 @@ class HalfTest : public ::testing::Test {
 using Halves = ::testing::Types<Bfloat16, Float16>;
 TYPED_TEST_SUITE(HalfTest, Halves);
 
-TYPED_TEST(HalfTest, EachIsWidenedToItsNumberAndNarrowedAgain) {
+TYPED_TEST(HalfTest, WidensAndNarrowsEveryValue) {
   for (unsigned bits = 0; bits < 0x10000; ++bits) {
     const float wide = TypeParam::widen(static_cast<std::uint16_t>(bits));
     const double wanted = number_of(bits, TestFixture::kFraction);

@@ -68,7 +68,7 @@ TYPED_TEST(DuplicateRowsOf, AreAMapsWhateverTheThreads) {
 }
 
 // 62 bits of rows and 16 of positions do not go into a word.
-TEST(DuplicateRows, OfTablesBeyondMemoryAreFoundToo) {
+TEST(DuplicateRows, FindsDuplicatesInTablesBeyondMemory) {
   const std::int64_t rows = std::int64_t{1} << 62;
   for (const std::int64_t count : {1000, 40'000}) {
     auto index = drawn<std::int64_t>(count, rows, 9);

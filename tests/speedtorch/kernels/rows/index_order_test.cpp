@@ -33,7 +33,7 @@ TEST(BestOrder, RepeatedRowsCrossTheLinkOnce) {
   EXPECT_EQ(best_order({10 * kMillion, 1024, 131'072, true, 0.99}), IndexOrder::as_given) << "uniform";
 }
 
-TEST(BestOrder, WhatCannotBeSortedIsNot) {
+TEST(BestOrder, KeepsTheOrderIfSortingIsImpossible) {
   EXPECT_EQ(best_order({10, 4096, 0, true}), IndexOrder::as_given);
   EXPECT_EQ(best_order({10, 4096, std::int64_t{1} << 31, true, 0.01}), IndexOrder::as_given);
 }
