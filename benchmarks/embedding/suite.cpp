@@ -95,7 +95,7 @@ std::int64_t needed_in(bool gpu, const Identity& id) {
 
 std::vector<AxisInfo> describe() {
   return {{"text", "any file", "the King James Bible, of Debian's package bible-kjv"},
-          {"optimizer", fmt::format("{}", fmt::join(training_optimizers(), " ")), "all"},
+          {"optimizer", training_optimizers(), "all"},
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
@@ -119,20 +119,18 @@ const RegisterOption text_option{"--text FILE",
                                  /*rules=*/0};
 
 const RegisterStepSuite registration{{
-    .name = "embedding",
-    .summary = "word2vec on a real text: a training step, and whether it learns",
-    .axes = axes(),
-    .presets = {"quick", "standard", "full"},
+    .suite = {.name = "embedding",
+              .summary = "word2vec on a real text: a training step, and whether it learns",
+              .axes = axes(),
+              .describe = describe,
+              .tables = {reports::step_tables}},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
-    .describe = describe,
     .cells = cells,
     .cell_of_case = cell_of_case,
     .needs = [](const Identity& id) { return needed_in(false, id); },
     .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
-    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
-      return std::make_unique<EmbeddingFixture>(id, terms);
-    },
+    .fixture = fixture_of<EmbeddingFixture>,
 }};
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/suite.h"
 #include "benchmarks/tables/row_shape.h"
 #include "harness/process_memory.h"
 #include "reports/style.h"
@@ -39,8 +40,7 @@ std::shared_ptr<PeerProcess> start(const TableAllocator& allocator, const Footpr
 }
 
 std::int64_t touched_rows(const reports::Identity& id) {
-  const double touched = std::get<double>(*reports::find(id.axes, "touched"));
-  return std::max<std::int64_t>(1, std::llround(touched * static_cast<double>(id.rows)));
+  return std::max<std::int64_t>(1, std::llround(axis<double>(id, "touched") * static_cast<double>(id.rows)));
 }
 
 FootprintRequest request_of(const reports::Identity& id, const FootprintTerms& terms) {

@@ -116,8 +116,6 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
 }
 
 StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
-  require_known(optimizer_of(id), "--case: optimizer", optimizer_names());
-  require_known(id.index_dtype, "--case: index dtype", closed_axes::index_dtypes());
   require_cell(id);
   if (moves_states(id) && states_of(id) == 0)
     throw UsageError(fmt::format("--case: {} has no states to move", optimizer_of(id)));
@@ -139,12 +137,12 @@ std::int64_t needed_in(bool gpu, const Identity& id) {
 
 std::vector<AxisInfo> describe() {
   return {{"direction", "to from sum step", "all"},
-          {"optimizer", fmt::format("{}", fmt::join(optimizer_names(), " ")), "all"},
+          {"optimizer", optimizer_names(), "all"},
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
           {"dtype", "float32", "float32"},
-          {"index-dtype", "int64 int32", "int64"},
+          {"index-dtype", closed_axes::index_dtypes(), "int64"},
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
           {"dim", "any number", "128"},
@@ -159,20 +157,24 @@ void derive(std::vector<reports::Record>& records, const Options& options) {
 }
 
 const RegisterStepSuite registration{{
-    .name = "optimizer",
-    .summary = "a step on the rows of a batch, and its states there and back",
-    .axes = axes(),
-    .directions = {"to", "from", "step"},
-    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite contiguous."}},
+    .suite = {.name = "optimizer",
+              .summary = "a step on the rows of a batch, and its states there and back",
+              .axes = axes(),
+              .describe = describe,
+              .directions = {"to", "from", "step"},
+              .presets = {"quick",
+                          "standard",
+                          "full",
+                          {"steps", "Judged by scripts/goals, with --suite contiguous."}},
+              .tables = {reports::step_tables},
+              .derive = derive},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
-    .describe = describe,
     .cells = cells,
     .cell_of_case = cell_of_case,
     .needs = [](const Identity& id) { return needed_in(false, id); },
     .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
     .fixture = fixture,
-    .derive = derive,
 }};
 
 }  // namespace

@@ -105,11 +105,6 @@ struct StepCell {
   std::vector<std::string> methods = {};  ///< empty: all but those that must be asked for
 };
 
-/// The value of a further axis of the case.
-template <class T>
-const T& axis(const reports::Identity& id, const char* name) {
-  return std::get<T>(*reports::find(id.axes, name));
-}
 /// For cross(): sets a further axis of the case.
 inline auto further_axis(const char* name) {
   return [name](reports::Identity& id, const auto& value) {
@@ -123,23 +118,9 @@ struct StepTerms {
 };
 
 struct StepSuite {
-  [[nodiscard]] const std::vector<std::string>& placements_on(const std::string& device) const {
-    return device == "cpu" ? host_placements : gpu_placements;
-  }
-
-  std::string name;
-  std::string summary;
-  harness::CaseKind kind = harness::CaseKind::moves;
-  harness::AxisDefaults axes;
-  std::vector<std::string> directions = {"step"};
-  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
-  std::vector<std::pair<std::string, std::string>> instead;  ///< see Suite
+  Suite suite;  ///< its methods and plan are added, and to its axes the directions, placements and methods
   /// Placements of the tables or parameters of a case, by its device.
   std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
-  reports::SuiteTables tables = {reports::step_tables};  ///< see Suite
-  bool runs_last = false;                                ///< see Suite
-  std::function<std::vector<AxisInfo>()> describe;  ///< directions, placements, methods and peers are added
-  std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
   /// @throws UsageError
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
   /// The cell of a case that --case names, after its parts were checked. @throws UsageError
@@ -151,9 +132,13 @@ struct StepSuite {
     return 0;
   };
   std::function<std::unique_ptr<StepFixture>(const reports::Identity&, const StepTerms&)> fixture;
-  std::function<void(std::vector<reports::Record>&, const Options&)> derive =
-      [](std::vector<reports::Record>&, const Options&) {};
 };
+
+/// `fixture` for one kind of fixture.
+template <class Fixture>
+std::unique_ptr<StepFixture> fixture_of(const reports::Identity& id, const StepTerms& terms) {
+  return std::make_unique<Fixture>(id, terms);
+}
 
 /// A cell of each case, each in its own group.
 std::vector<StepCell> cells_of(const std::vector<reports::Identity>& cases, double seconds);

@@ -39,11 +39,6 @@ constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_b
 constexpr std::int64_t caller_batch = standard_batch / 8;
 constexpr std::int64_t most_callers = 1024;
 
-template <class T>
-void add_once(std::vector<T>& all, const T& one) {
-  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
-}
-
 /// The typed values of names.
 template <class Read>
 auto typed(const Names& names, Read read) {
