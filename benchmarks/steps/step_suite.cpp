@@ -7,7 +7,6 @@
 #include <chrono>
 #include <limits>
 #include <map>
-#include <stdexcept>
 
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/steps/reference_step.h"

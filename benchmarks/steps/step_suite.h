@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "benchmarks/suite/suite.h"
@@ -65,14 +64,12 @@ class Stepper {
 };
 
 /// Thrown by conclude(): the record becomes `wrong` with this reason.
-class WrongResult : public std::runtime_error {
- public:
+struct WrongResult : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 /// Thrown by a method's `open` if it cannot run this case here. The case is waived with this reason.
-class CannotRun : public std::runtime_error {
- public:
+struct CannotRun : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
