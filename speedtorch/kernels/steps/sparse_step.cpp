@@ -42,6 +42,9 @@ struct WholeTask {
   std::int64_t step;
 };
 
+using AnyTask = std::variant<const StepTask<float>*, const StepTask<double>*, const WholeTask<float>*,
+                             const WholeTask<double>*>;
+
 /// The prefetch distances: of the tables in rows, of the gradients in positions.
 constexpr std::int64_t kRowsAhead = 4;
 constexpr std::int64_t kGradientsAhead = 8;
@@ -224,13 +227,9 @@ void update_some(const WholeTask<T>& task, std::int64_t begin, std::int64_t end)
       *task.update);
 }
 
-#define SPEEDTORCH_PASS(Task, Name) \
-  void Name(const Task& task, std::int64_t begin, std::int64_t end) { update_some(task, begin, end); }
-SPEEDTORCH_PASS(StepTask<float>, UpdateFloats)
-SPEEDTORCH_PASS(StepTask<double>, UpdateDoubles)
-SPEEDTORCH_PASS(WholeTask<float>, UpdateAllFloats)
-SPEEDTORCH_PASS(WholeTask<double>, UpdateAllDoubles)
-#undef SPEEDTORCH_PASS
+void UpdateSome(const AnyTask& any, std::int64_t begin, std::int64_t end) {
+  std::visit([&](const auto* task) { update_some(*task, begin, end); }, any);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -240,16 +239,11 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-#define SPEEDTORCH_DISPATCH(Task, Name)                                 \
-  HWY_EXPORT(Name);                                                     \
-  void update(const Task& task, std::int64_t begin, std::int64_t end) { \
-    HWY_DYNAMIC_DISPATCH(Name)(task, begin, end);                       \
-  }
-SPEEDTORCH_DISPATCH(StepTask<float>, UpdateFloats)
-SPEEDTORCH_DISPATCH(StepTask<double>, UpdateDoubles)
-SPEEDTORCH_DISPATCH(WholeTask<float>, UpdateAllFloats)
-SPEEDTORCH_DISPATCH(WholeTask<double>, UpdateAllDoubles)
-#undef SPEEDTORCH_DISPATCH
+HWY_EXPORT(UpdateSome);
+template <class Task>
+void update(const Task& task, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(UpdateSome)(&task, begin, end);
+}
 
 template <class T>
 std::int64_t states_of(const AnyUpdate<T>& update) {

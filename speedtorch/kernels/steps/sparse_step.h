@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "speedtorch/kernels/parallel.h"
 #include "speedtorch/kernels/rows/duplicate_rows.h"
