@@ -183,26 +183,16 @@ std::string ContiguousStepper::fingerprint(int /*set*/) {
   return {static_cast<const char*>(seen.const_data_ptr()), seen.nbytes()};
 }
 
+ListStepper::ListStepper(const reports::Identity& id, ContiguousFixture& fixture, bool flat)
+    : ContiguousStepper(id, fixture), places_(fixture.places(flat)), states_(fixture.state_names.size()) {
+  for (const auto& place : places_) {
+    params_.push_back(place.param), grads_.push_back(place.grad);
+    for (std::size_t s = 0; s < states_.size(); ++s) states_[s].push_back(place.states[s]);
+  }
+}
+
 void ListStepper::prepare(int /*set*/) {
-  if (fixture_.clip > 0) at::_foreach_copy_(grads(), fixture_.gradients);
-}
-
-std::vector<at::Tensor> ListStepper::params() const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& place : places_) tensors.push_back(place.param);
-  return tensors;
-}
-
-std::vector<at::Tensor> ListStepper::grads() const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& place : places_) tensors.push_back(place.grad);
-  return tensors;
-}
-
-std::vector<at::Tensor> ListStepper::states(std::size_t number) const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& place : places_) tensors.push_back(place.states.at(number));
-  return tensors;
+  if (fixture_.clip > 0) at::_foreach_copy_(grads_, fixture_.gradients);
 }
 
 void foreach_clip(at::TensorList grads, double max_norm) {
