@@ -80,13 +80,7 @@ class Planner {
   void read_devices() {
     const auto given = only_ ? Names{only_->device} : options_.devices;
     for (const auto& name : given) add_once(devices_, resolve_device(name));
-    const bool gpu = std::ranges::any_of(devices_, [](const std::string& name) { return name != "cpu"; });
-    for (const auto& placement : options_.placements) {
-      if (!devices_.empty() && !gpu && cuda_only(placement)) {
-        throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
-                                     placement, fmt::join(devices_, ",")));
-      }
-    }
+    if (!devices_.empty()) require_gpu_for(options_.placements, devices_);
   }
 
   [[nodiscard]] Names placements() const {

@@ -66,13 +66,7 @@ Devices devices_of(const Options& options) {
     if (speedtorch::cuda_status().available) devices.emplace_back("cuda:0");
     return devices;
   }
-  const bool gpu = std::ranges::any_of(devices, [](const auto& device) { return !device.is_cpu(); });
-  for (const auto& placement : options.placements) {
-    if (!gpu && cuda_only(placement)) {
-      throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
-                                   placement, fmt::join(names_of(devices), ",")));
-    }
-  }
+  require_gpu_for(options.placements, names_of(devices));
   return devices;
 }
 
