@@ -6,7 +6,6 @@
 #include <omp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
