@@ -134,34 +134,31 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   return cells;
 }
 
-StepCell cell_of_case(const Identity& given, const Options& /*options*/) {
-  auto id = given;
+void check_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
-  fill_size(id);
-  if (id != given)
-    throw UsageError(fmt::format("--case: {} has {}×{}", axis<std::string>(id, "shape"), id.rows, id.dim));
-  return {id, 0, 60};
+  auto full = id;
+  fill_size(full);
+  if (full != id)
+    throw UsageError(
+        fmt::format("--case: {} has {}×{}", axis<std::string>(id, "shape"), full.rows, full.dim));
 }
 
 /// Bytes of five copies of parameters, gradients and states (three lists, a flat one, ours) and of the
 /// initial gradients, on the case's device. The host has the gradients and what the check reads of a
 /// parameter.
-std::int64_t needs_of_device(const Identity& id) {
+std::int64_t needs(const Identity& id, bool gpu) {
+  if (!gpu && on_gpu(id)) return bytes_or_most(id, 4 * 2);
   const auto states =
       std::ssize(speedtorch::state_names(optimizer_named(axis<std::string>(id, "optimizer"))));
   return bytes_or_most(id, 4 * (1 + 5 * (2 + states)));
 }
-
-std::int64_t needs(const Identity& id) { return on_gpu(id) ? bytes_or_most(id, 4 * 2) : needs_of_device(id); }
 
 std::vector<AxisInfo> describe() {
   return {{"optimizer", optimizers(), "Adam AdamW SGD Momentum Adagrad RMSprop"},
           {"shape", shape_names(), "even linears resnet-50"},
           {"rows", "tensors, any number", "160 1000"},
           {"dim", "elements of each", "256 1000"},
-          {"clip", "a norm, 0 for none; with one, zeroing the gradients is in the step", "0 0.1"},
-          {"device", "cpu cuda:N", "cpu"},
-          {"cores", "1 to what the process may use", "all"}};
+          {"clip", "a norm, 0 for none; with one, zeroing the gradients is in the step", "0 0.1"}};
 }
 
 std::string model_lines() {
@@ -203,9 +200,8 @@ const RegisterStepSuite registration{{
               .tables = {reports::step_tables},
               .more = model_lines},
     .cells = cells,
-    .cell_of_case = cell_of_case,
+    .check_case = check_case,
     .needs = needs,
-    .gpu_needs = needs_of_device,
     .fixture = fixture_of<ContiguousFixture>,
 }};
 

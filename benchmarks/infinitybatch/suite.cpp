@@ -93,18 +93,18 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   return cells;
 }
 
-StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
+void check_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
   const auto elements = net_of(id).sample_elements();
   if (id.dim != elements)
     throw UsageError(fmt::format("--case: a sample of {} has {} elements, not {}",
                                  axis<std::string>(id, "model"), elements, id.dim));
-  return {id, 0, 60};
 }
 
 /// Bytes of the samples of all batches, and of a plain batch without a cap, forward and backward, which tells
 /// its difference from the exact gradients.
-std::int64_t needs(const Identity& id) {
+std::int64_t needs(const Identity& id, bool gpu) {
+  if (gpu) return 0;  // the cap tells what of it is used
   const auto& net = net_of(id);
   const auto numbers = TrainingFixture::batches * net.sample_elements() + 2 * net.activity;
   std::int64_t bytes = 0;
@@ -116,9 +116,7 @@ std::vector<AxisInfo> describe() {
   return {{"model", net_names(), "all"},
           {"micro-batch", "auto: finds its size. fixed: half of what fits", "auto fixed"},
           {"rows", "samples of the plain batch that fits under the cap", "the model's"},
-          {"batch", "samples, any number", "1 2 4 8 32 times rows"},
-          {"device", "cpu cuda:N", "cpu"},
-          {"cores", "1 to what the process may use", "all"}};
+          {"batch", "samples, any number", "1 2 4 8 32 times rows"}};
 }
 
 std::string model_lines() {
@@ -149,7 +147,7 @@ const RegisterStepSuite registration{{
               .more = model_lines,
               .runs_last = true},
     .cells = cells,
-    .cell_of_case = cell_of_case,
+    .check_case = check_case,
     .needs = needs,
     .fixture = fixture_of<TrainingFixture>,
 }};

@@ -186,7 +186,8 @@ class StepPlanner {
                   on_gpu(id) ? suite_.gpu_placements : suite_.host_placements);
     only_ = id.method;
     id.method.clear();
-    return {suite_.cell_of_case(id, options_)};
+    suite_.check_case(id, options_);
+    return cells_of({id}, 60);
   }
 
   [[nodiscard]] bool takes_part(const StepMethod& method, const StepCell& cell) const {
@@ -220,9 +221,9 @@ class StepPlanner {
   }
 
   void require_room(const Identity& id) const {
-    require_room(id, suite_.needs(id), machine_.memory_available, "are available");
+    require_room(id, suite_.needs(id, /*gpu=*/false), machine_.memory_available, "are available");
     if (on_gpu(id))
-      require_room(id, suite_.gpu_needs(id), speedtorch::cuda_free_bytes(at::Device(id.device)),
+      require_room(id, suite_.needs(id, /*gpu=*/true), speedtorch::cuda_free_bytes(at::Device(id.device)),
                    "are free on " + id.device);
   }
   void require_room(Identity id, std::int64_t needed, std::int64_t free, const std::string& where) const {
@@ -262,6 +263,8 @@ std::vector<AxisInfo> described(const StepSuite& suite) {
   const auto add = [&](const char* name, const Names& values) {
     if (std::ranges::find(axes, name, &AxisInfo::name) == axes.end()) axes.emplace_back(name, values, "all");
   };
+  axes.emplace_back("device", "cpu cuda:N", "cpu");
+  axes.emplace_back("cores", "1 to what the process may use", "all");
   add("direction", suite.suite.directions);
   add("placement", suite.host_placements);
   return axes;

@@ -115,19 +115,17 @@ struct StepTerms {
 };
 
 struct StepSuite {
-  Suite suite;  ///< its methods and plan are added, and to its axes the directions, placements and methods
+  Suite suite;  ///< its methods and plan are added, and to its axes the device, cores, directions, placements
+                ///< and methods
   /// Placements of the tables or parameters of a case, by its device.
   std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
   /// @throws UsageError
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
-  /// The cell of a case that --case names, after its parts were checked. @throws UsageError
-  std::function<StepCell(const reports::Identity&, const Options&)> cell_of_case;
-  /// Bytes that a cell needs of the host's memory, and of its GPU's. A cell that does not fit is refused
+  /// Checks how the parts of a case that --case names fit each other. @throws UsageError
+  std::function<void(const reports::Identity&, const Options&)> check_case;
+  /// Bytes that a cell needs of the host's memory, or of its GPU's. A cell that does not fit is refused
   /// before anything is allocated.
-  std::function<std::int64_t(const reports::Identity&)> needs = [](const reports::Identity&) { return 0; };
-  std::function<std::int64_t(const reports::Identity&)> gpu_needs = [](const reports::Identity&) {
-    return 0;
-  };
+  std::function<std::int64_t(const reports::Identity&, bool gpu)> needs;
   std::function<std::unique_ptr<StepFixture>(const reports::Identity&, const StepTerms&)> fixture;
 };
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "benchmarks/peers/peers.h"
-#include "benchmarks/suite/plain_words.h"
 #include "benchmarks/transfer/case_identity.h"
 #include "speedtorch/memory/shared_memory.h"
 

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "benchmarks/peers/peers.h"
-#include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/option_spec.h"
 #include "benchmarks/suite/plainly.h"
 #include "benchmarks/suite/suite.h"
