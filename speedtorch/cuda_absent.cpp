@@ -106,22 +106,16 @@ template void step_on_gpu(at::Device, const FlatPlan<double>&, const kernels::Gr
 // optim/device_step.h
 
 template <class T>
-void DeviceStep::rows(const kernels::AnyUpdate<T>&, const kernels::StepTables<T>&, const at::Tensor&,
-                      const at::Tensor&, std::int64_t) {
+void DeviceStep<T>::rows(const kernels::AnyUpdate<T>&, const kernels::StepTables<T>&, const at::Tensor&,
+                         const at::Tensor&, std::int64_t) {
   refuse("an optimizer's step on a GPU");
 }
 template <class T>
-void DeviceStep::all(const kernels::AnyUpdate<T>&, const kernels::StepTables<T>&, const at::Tensor&,
-                     std::int64_t) {
+void DeviceStep<T>::all(const kernels::AnyUpdate<T>&, const kernels::StepTables<T>&, const at::Tensor&,
+                        std::int64_t) {
   refuse("an optimizer's step on a GPU");
 }
-template void DeviceStep::rows(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
-                               const at::Tensor&, const at::Tensor&, std::int64_t);
-template void DeviceStep::rows(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
-                               const at::Tensor&, const at::Tensor&, std::int64_t);
-template void DeviceStep::all(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
-                              const at::Tensor&, std::int64_t);
-template void DeviceStep::all(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
-                              const at::Tensor&, std::int64_t);
+template class DeviceStep<float>;
+template class DeviceStep<double>;
 
 }  // namespace speedtorch

@@ -6,8 +6,7 @@
 namespace speedtorch {
 
 /// Memory of this kind is not available. what() says how much was asked for and what the system answered.
-class MemoryError : public Error {
- public:
+struct MemoryError : Error {
   using Error::Error;
 };
 
@@ -34,53 +33,45 @@ class LimitError : public MemoryError {
 };
 
 /// The system starts no more threads. what() names the thread's purpose and the limits that may be the cause.
-class ThreadError : public Error {
- public:
+struct ThreadError : Error {
   using Error::Error;
 };
 
 /// A fill with numbers that the table's dtype cannot hold, or with invalid numbers.
-class FillError : public Error {
- public:
+struct FillError : Error {
   using Error::Error;
 };
 
 /// The operation does not support these placements or devices.
-class PlacementError : public Error {
- public:
+struct PlacementError : Error {
   using Error::Error;
 };
 
 /// An unsupported optimizer or parameter: an unknown type, a parameter that the optimizer does not have, or
 /// states of another shape or dtype.
-class OptimizerError : public Error {
- public:
+struct OptimizerError : Error {
   using Error::Error;
 };
 
 /// Nothing has this name, or several things have it.
-class NameError : public Error {
- public:
+struct NameError : Error {
   using Error::Error;
 };
 
 /// A file cannot be opened, created, mapped or flushed, or it has changed. The message names it without its
 /// folder.
-class FileError : public Error {
- public:
+struct FileError : Error {
   using Error::Error;
 };
 
 /// Autograd cannot record this write or movement, and would compute wrong gradients.
-class AutogradError : public Error {
- public:
+struct AutogradError : Error {
   using Error::Error;
 };
 
 /// The library cannot write to the memory of a lazy tensor: a `conj()`, a negation or zeros that LibTorch has
 /// not computed yet.
-class LazyTensorError : public Error {
- public:
+struct LazyTensorError : Error {
   using Error::Error;
 };
 
@@ -105,8 +96,7 @@ class DuplicateError : public Error {
 };
 
 /// A call out of order: before the call that it depends on, or with other rows than that call.
-class OrderError : public Error {
- public:
+struct OrderError : Error {
   using Error::Error;
 };
 

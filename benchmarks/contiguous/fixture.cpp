@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/shape_files.h"
@@ -23,15 +22,11 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-std::int64_t elements_of(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 }  // namespace
 
 std::int64_t ModelShape::elements() const {
   std::int64_t all = 0;
-  for (const auto& shape : parameters) all += elements_of(shape);
+  for (const auto& shape : parameters) all += c10::multiply_integers(shape);
   return all;
 }
 
@@ -62,12 +57,13 @@ ContiguousFixture::ContiguousFixture(const reports::Identity& cell, const StepTe
       state_names(speedtorch::state_names(options)),
       clip(axis<double>(id, "clip")),
       shapes(parameter_shapes(id)) {
-  for (const auto& shape : shapes) firsts.push_back(std::exchange(elements, elements + elements_of(shape)));
+  for (const auto& shape : shapes)
+    firsts.push_back(std::exchange(elements, elements + c10::multiply_integers(shape)));
   gradient = at::empty({elements});
   speedtorch::fill(gradient, speedtorch::Uniform{-1.0, 1.0, seed + 100});
   const auto there = gradient.to(device);
   for (std::size_t k = 0; k < shapes.size(); ++k)
-    gradients.push_back(there.narrow(0, firsts[k], elements_of(shapes[k])).view(shapes[k]));
+    gradients.push_back(there.narrow(0, firsts[k], c10::multiply_integers(shapes[k])).view(shapes[k]));
   if (clip == 0) return;
   const double norm =
       at::linalg_vector_norm(gradient, 2, at::OptionalIntArrayRef(), false, at::kDouble).item<double>();
@@ -88,7 +84,8 @@ void ContiguousFixture::fill_state(at::Tensor tensor, std::int64_t first, std::u
 
 std::vector<ParameterPlace> ContiguousFixture::places(bool flat) const {
   const auto memory = [&](std::size_t k, const at::Tensor& whole) {
-    return flat ? whole.narrow(0, firsts[k], elements_of(shapes[k])).view(shapes[k]) : empty(shapes[k]);
+    return flat ? whole.narrow(0, firsts[k], c10::multiply_integers(shapes[k])).view(shapes[k])
+                : empty(shapes[k]);
   };
   const auto buffer = [&] { return flat ? empty({elements}) : at::Tensor(); };
   const auto params = buffer(), grads = buffer();
@@ -110,7 +107,7 @@ std::vector<ParameterPlace> ContiguousFixture::places(bool flat) const {
 /// The first and the last element of each parameter and some evenly between; all elements of a small model.
 std::vector<std::int64_t> ContiguousStepper::looked_at(std::size_t parameter) const {
   constexpr std::int64_t most = 200'000;
-  const auto count = elements_of(fixture_.shapes[parameter]);
+  const auto count = c10::multiply_integers(fixture_.shapes[parameter]);
   const auto stride = std::max<std::int64_t>(1, fixture_.elements / most);
   std::vector<std::int64_t> elements;
   for (std::int64_t i = 0; i < count; i += stride) elements.push_back(i);
@@ -186,26 +183,16 @@ std::string ContiguousStepper::fingerprint(int /*set*/) {
   return {static_cast<const char*>(seen.const_data_ptr()), seen.nbytes()};
 }
 
+ListStepper::ListStepper(const reports::Identity& id, ContiguousFixture& fixture, bool flat)
+    : ContiguousStepper(id, fixture), places_(fixture.places(flat)), states_(fixture.state_names.size()) {
+  for (const auto& place : places_) {
+    params_.push_back(place.param), grads_.push_back(place.grad);
+    for (std::size_t s = 0; s < states_.size(); ++s) states_[s].push_back(place.states[s]);
+  }
+}
+
 void ListStepper::prepare(int /*set*/) {
-  if (fixture_.clip > 0) at::_foreach_copy_(grads(), fixture_.gradients);
-}
-
-std::vector<at::Tensor> ListStepper::params() const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& place : places_) tensors.push_back(place.param);
-  return tensors;
-}
-
-std::vector<at::Tensor> ListStepper::grads() const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& place : places_) tensors.push_back(place.grad);
-  return tensors;
-}
-
-std::vector<at::Tensor> ListStepper::states(std::size_t number) const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& place : places_) tensors.push_back(place.states.at(number));
-  return tensors;
+  if (fixture_.clip > 0) at::_foreach_copy_(grads_, fixture_.gradients);
 }
 
 void foreach_clip(at::TensorList grads, double max_norm) {

@@ -105,8 +105,7 @@ class ContiguousStepper : public Stepper {
 /// A method on the list of parameters as LibTorch allocates them.
 class ListStepper : public ContiguousStepper {
  public:
-  ListStepper(const reports::Identity& id, ContiguousFixture& fixture, bool flat = false)
-      : ContiguousStepper(id, fixture), places_(fixture.places(flat)) {}
+  ListStepper(const reports::Identity& id, ContiguousFixture& fixture, bool flat = false);
 
   /// Restores the gradients after a step that scaled or zeroed them.
   void prepare(int set) override;
@@ -114,11 +113,10 @@ class ListStepper : public ContiguousStepper {
  protected:
   [[nodiscard]] std::vector<ParameterPlace> now() override { return places_; }
   [[nodiscard]] at::Tensor first() override { return places_.front().param; }
-  [[nodiscard]] std::vector<at::Tensor> params() const;
-  [[nodiscard]] std::vector<at::Tensor> grads() const;
-  [[nodiscard]] std::vector<at::Tensor> states(std::size_t number) const;
 
   std::vector<ParameterPlace> places_;
+  std::vector<at::Tensor> params_, grads_;       ///< those of the places, as lists
+  std::vector<std::vector<at::Tensor>> states_;  ///< one list per state
 };
 
 /// Clips a list by its norm as Python torch does, with foreach operations.

@@ -81,7 +81,6 @@ void fill_size(Identity& id) {
 /// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
   require_known(axis<std::string>(id, "optimizer"), "--suite contiguous: --optimizer", optimizers());
-  require_known(axis<std::string>(id, "shape"), "--shape", shape_names());
   if (!(axis<double>(id, "clip") >= 0) || !std::isfinite(axis<double>(id, "clip")))
     throw UsageError(
         fmt::format("clip={}: a norm, or 0 for no clipping, is needed", axis<double>(id, "clip")));
@@ -135,35 +134,31 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   return cells;
 }
 
-StepCell cell_of_case(const Identity& given, const Options& /*options*/) {
-  auto id = given;
+void check_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
-  fill_size(id);
-  if (id != given)
-    throw UsageError(fmt::format("--case: {} has {}×{}", axis<std::string>(id, "shape"), id.rows, id.dim));
-  return {id, 0, 60};
+  auto full = id;
+  fill_size(full);
+  if (full != id)
+    throw UsageError(
+        fmt::format("--case: {} has {}×{}", axis<std::string>(id, "shape"), full.rows, full.dim));
 }
 
 /// Bytes of five copies of parameters, gradients and states (three lists, a flat one, ours) and of the
 /// initial gradients, on the case's device. The host has the gradients and what the check reads of a
 /// parameter.
-std::int64_t needs_of_device(const Identity& id) {
+std::int64_t needs(const Identity& id, bool gpu) {
+  if (!gpu && on_gpu(id)) return bytes_or_most(id, 4 * 2);
   const auto states =
       std::ssize(speedtorch::state_names(optimizer_named(axis<std::string>(id, "optimizer"))));
   return bytes_or_most(id, 4 * (1 + 5 * (2 + states)));
 }
 
-std::int64_t needs(const Identity& id) { return on_gpu(id) ? bytes_or_most(id, 4 * 2) : needs_of_device(id); }
-
 std::vector<AxisInfo> describe() {
-  return {{"optimizer", fmt::format("{}", fmt::join(optimizers(), " ")),
-           "Adam AdamW SGD Momentum Adagrad RMSprop"},
-          {"shape", fmt::format("{}", fmt::join(shape_names(), " ")), "even linears resnet-50"},
+  return {{"optimizer", optimizers(), "Adam AdamW SGD Momentum Adagrad RMSprop"},
+          {"shape", shape_names(), "even linears resnet-50"},
           {"rows", "tensors, any number", "160 1000"},
           {"dim", "elements of each", "256 1000"},
-          {"clip", "a norm, 0 for none; with one, zeroing the gradients is in the step", "0 0.1"},
-          {"device", "cpu cuda:N", "cpu"},
-          {"cores", "1 to what the process may use", "all"}};
+          {"clip", "a norm, 0 for none; with one, zeroing the gradients is in the step", "0 0.1"}};
 }
 
 std::string model_lines() {
@@ -193,20 +188,21 @@ const RegisterOption shape_option{"--shape LIST",
                                   option_reader::names(&Options::shapes), shape_names};
 
 const RegisterStepSuite registration{{
-    .name = "contiguous",
-    .summary = "an optimizer's step on all parameters of a model",
-    .kind = harness::CaseKind::works,
-    .axes = axes(),
-    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite optimizer."}},
-    .describe = describe,
-    .more = model_lines,
+    .suite = {.name = "contiguous",
+              .summary = "an optimizer's step on all parameters of a model",
+              .kind = harness::CaseKind::works,
+              .axes = axes(),
+              .describe = describe,
+              .presets = {"quick",
+                          "standard",
+                          "full",
+                          {"steps", "Judged by scripts/goals, with --suite optimizer."}},
+              .tables = {reports::step_tables},
+              .more = model_lines},
     .cells = cells,
-    .cell_of_case = cell_of_case,
+    .check_case = check_case,
     .needs = needs,
-    .gpu_needs = needs_of_device,
-    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
-      return std::make_unique<ContiguousFixture>(id, terms);
-    },
+    .fixture = fixture_of<ContiguousFixture>,
 }};
 
 }  // namespace

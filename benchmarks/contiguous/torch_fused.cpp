@@ -19,9 +19,7 @@ using namespace speedtorch;
 /// LibTorch's fused kernels on the list of parameters. C++ has them as operations only, for four optimizers.
 class TorchFusedStep final : public ListStepper {
  public:
-  TorchFusedStep(const reports::Identity& id, ContiguousFixture& fixture)
-      : ListStepper(id, fixture), params_(params()), grads_(grads()) {
-    for (std::size_t s = 0; s < fixture.state_names.size(); ++s) states_.push_back(states(s));
+  TorchFusedStep(const reports::Identity& id, ContiguousFixture& fixture) : ListStepper(id, fixture) {
     for (std::size_t k = 0; k < params_.size(); ++k)
       counts_.push_back(at::full({}, static_cast<double>(steps_), params_[k].options()));
   }
@@ -56,8 +54,7 @@ class TorchFusedStep final : public ListStepper {
   template <class Other>
   void apply(const Other&) {}
 
-  std::vector<at::Tensor> params_, grads_, counts_;
-  std::vector<std::vector<at::Tensor>> states_;
+  std::vector<at::Tensor> counts_;
 };
 
 template <class Options>

@@ -26,7 +26,7 @@ class TorchOptimStep final : public ListStepper {
  private:
   [[nodiscard]] std::vector<at::Tensor> leafs() const {
     std::vector<at::Tensor> leafs;
-    for (const auto& param : params()) leafs.push_back(leaf_on(param));
+    for (const auto& param : params_) leafs.push_back(leaf_on(param));
     return leafs;
   }
   void attach() {

@@ -74,18 +74,17 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   return cells;
 }
 
-StepCell cell_of_case(const Identity& id, const Options& options) {
+void check_case(const Identity& id, const Options& options) {
   require_cell(id);
   const auto& text = text_of_run(options.text);
   if (text.refusal.empty() && id.distribution != text.name)
     throw UsageError(fmt::format("--case: the text is {}, not {}; name another with --text FILE", text.name,
                                  id.distribution));
-  return {id, 0, 60};
 }
 
 /// Bytes of both tables, their states, and a dense gradient of each on the case's device, that are in the
 /// GPU's memory or in the host's.
-std::int64_t needed_in(bool gpu, const Identity& id) {
+std::int64_t needs(const Identity& id, bool gpu) {
   const auto states =
       std::ssize(speedtorch::state_names(training_options(axis<std::string>(id, "optimizer"), id.batch)));
   const bool on_device = placement_of(id.placement) == speedtorch::Placement::device;
@@ -95,16 +94,14 @@ std::int64_t needed_in(bool gpu, const Identity& id) {
 
 std::vector<AxisInfo> describe() {
   return {{"text", "any file", "the King James Bible, of Debian's package bible-kjv"},
-          {"optimizer", fmt::format("{}", fmt::join(training_optimizers(), " ")), "all"},
+          {"optimizer", training_optimizers(), "all"},
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
           {"rows", "any number: the most frequent words are kept", "10k 200k"},
           {"dim", "any number", "128"},
           {"batch", "pairs a step", "4096"},
-          {"negatives", "words drawn for each pair", "5"},
-          {"device", "cpu cuda:N", "cpu"},
-          {"cores", "1 to what the process may use", "all"}};
+          {"negatives", "words drawn for each pair", "5"}};
 }
 
 const RegisterOption negatives_option{"--negatives LIST",
@@ -119,20 +116,17 @@ const RegisterOption text_option{"--text FILE",
                                  /*rules=*/0};
 
 const RegisterStepSuite registration{{
-    .name = "embedding",
-    .summary = "word2vec on a real text: a training step, and whether it learns",
-    .axes = axes(),
-    .presets = {"quick", "standard", "full"},
+    .suite = {.name = "embedding",
+              .summary = "word2vec on a real text: a training step, and whether it learns",
+              .axes = axes(),
+              .describe = describe,
+              .tables = {reports::step_tables}},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
-    .describe = describe,
     .cells = cells,
-    .cell_of_case = cell_of_case,
-    .needs = [](const Identity& id) { return needed_in(false, id); },
-    .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
-    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
-      return std::make_unique<EmbeddingFixture>(id, terms);
-    },
+    .check_case = check_case,
+    .needs = needs,
+    .fixture = fixture_of<EmbeddingFixture>,
 }};
 
 }  // namespace

@@ -44,7 +44,6 @@ const Net& net_of(const Identity& id) { return net_named(axis<std::string>(id, "
 
 /// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
-  require_known(axis<std::string>(id, "model"), "--model", net_names());
   require_known(axis<std::string>(id, "micro_batch"), "--micro-batch", policies);
   require_positive({{"--rows", id.rows}, {"--batch", id.batch}});
 }
@@ -94,18 +93,18 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   return cells;
 }
 
-StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
+void check_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
   const auto elements = net_of(id).sample_elements();
   if (id.dim != elements)
     throw UsageError(fmt::format("--case: a sample of {} has {} elements, not {}",
                                  axis<std::string>(id, "model"), elements, id.dim));
-  return {id, 0, 60};
 }
 
 /// Bytes of the samples of all batches, and of a plain batch without a cap, forward and backward, which tells
 /// its difference from the exact gradients.
-std::int64_t needs(const Identity& id) {
+std::int64_t needs(const Identity& id, bool gpu) {
+  if (gpu) return 0;  // the cap tells what of it is used
   const auto& net = net_of(id);
   const auto numbers = TrainingFixture::batches * net.sample_elements() + 2 * net.activity;
   std::int64_t bytes = 0;
@@ -114,12 +113,10 @@ std::int64_t needs(const Identity& id) {
 }
 
 std::vector<AxisInfo> describe() {
-  return {{"model", fmt::format("{}", fmt::join(net_names(), " ")), "all"},
+  return {{"model", net_names(), "all"},
           {"micro-batch", "auto: finds its size. fixed: half of what fits", "auto fixed"},
           {"rows", "samples of the plain batch that fits under the cap", "the model's"},
-          {"batch", "samples, any number", "1 2 4 8 32 times rows"},
-          {"device", "cpu cuda:N", "cpu"},
-          {"cores", "1 to what the process may use", "all"}};
+          {"batch", "samples, any number", "1 2 4 8 32 times rows"}};
 }
 
 std::string model_lines() {
@@ -138,23 +135,21 @@ const RegisterOption micro_batch_option{
     option_reader::names(&Options::micro_batches), [] { return policies; }};
 
 const RegisterStepSuite registration{{
-    .name = "infinitybatch",
-    .summary = "a training step by batches larger than memory",
-    .axes = axes(),
-    .presets = {"quick", "standard", "full", {"batches", "Judged by scripts/goals."}},
-    .instead = {{"--dim",
-                 "a sample is as large as its model says; --rows: how many samples fit under the cap, "
-                 "--batch: how many a batch has"}},
-    .tables = {reports::training_tables, /*waived_too=*/true},
-    .runs_last = true,
-    .describe = describe,
-    .more = model_lines,
+    .suite = {.name = "infinitybatch",
+              .summary = "a training step by batches larger than memory",
+              .axes = axes(),
+              .describe = describe,
+              .presets = {"quick", "standard", "full", {"batches", "Judged by scripts/goals."}},
+              .instead = {{"--dim",
+                           "a sample is as large as its model says; --rows: how many samples fit under the "
+                           "cap, --batch: how many a batch has"}},
+              .tables = {reports::training_tables, /*waived_too=*/true},
+              .more = model_lines,
+              .runs_last = true},
     .cells = cells,
-    .cell_of_case = cell_of_case,
+    .check_case = check_case,
     .needs = needs,
-    .fixture = [](const Identity& id, const StepTerms& terms) -> std::unique_ptr<StepFixture> {
-      return std::make_unique<TrainingFixture>(id, terms);
-    },
+    .fixture = fixture_of<TrainingFixture>,
 }};
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/suite.h"
 #include "benchmarks/tables/row_shape.h"
 #include "harness/process_memory.h"
 #include "reports/style.h"
@@ -39,8 +40,7 @@ std::shared_ptr<PeerProcess> start(const TableAllocator& allocator, const Footpr
 }
 
 std::int64_t touched_rows(const reports::Identity& id) {
-  const double touched = std::get<double>(*reports::find(id.axes, "touched"));
-  return std::max<std::int64_t>(1, std::llround(touched * static_cast<double>(id.rows)));
+  return std::max<std::int64_t>(1, std::llround(axis<double>(id, "touched") * static_cast<double>(id.rows)));
 }
 
 FootprintRequest request_of(const reports::Identity& id, const FootprintTerms& terms) {
@@ -94,7 +94,7 @@ class FootprintCase {
 
   void report(reports::Columns& columns) const {
     const auto set = [&](const char* name, std::optional<std::int64_t> value) {
-      if (value) std::ranges::find(columns, name, &reports::Columns::value_type::first)->second = *value;
+      if (value) reports::set(columns, name, *value);
     };
     const auto before = before_.in_use(on_device()), held = held_.in_use(on_device());
     set("requested_bytes", request_.bytes());
@@ -109,12 +109,11 @@ class FootprintCase {
     set("steady_bytes", held);
     set("baseline_bytes", before);
     set("after_free_bytes", after_.in_use(on_device()));
-    std::ranges::find(columns, "overhead_ratio", &reports::Columns::value_type::first)->second =
-        static_cast<double>(held - before) / static_cast<double>(request_.bytes());
+    reports::set(columns, "overhead_ratio",
+                 static_cast<double>(held - before) / static_cast<double>(request_.bytes()));
     if (!on_device()) {
       const auto touched = request_.touched_rows * request_.row_bytes;
-      std::ranges::find(columns, "pages_got", &reports::Columns::value_type::first)->second =
-          speedtorch::page_kind(held_.host.huge - before_.host.huge, touched);
+      reports::set(columns, "pages_got", speedtorch::page_kind(held_.host.huge - before_.host.huge, touched));
     }
   }
 

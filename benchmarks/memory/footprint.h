@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "benchmarks/suite/options.h"
-#include "harness/machine.h"
 #include "reports/record.h"
 
 namespace stbench {

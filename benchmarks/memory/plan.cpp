@@ -11,10 +11,10 @@
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/devices.h"
+#include "benchmarks/suite/suite.h"
 #include "benchmarks/tables/row_shape.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
-#include "reports/columns.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -32,20 +32,11 @@ constexpr double most_of_memory = 0.8;
 /// A further case touches only this part of a mapped file, whose resident part follows what was touched.
 constexpr double part_of_a_file = 0.25;
 
-double touched_of(const Identity& id) { return std::get<double>(*reports::find(id.axes, "touched")); }
-
 /// @throws UsageError naming the part of the case ID that is not known
-Identity case_of(const std::string& text) {
-  const auto id = harness::parse_case(text, memory_axes(), harness::CaseKind::holds);
-  Names methods, dtypes = closed_axes::dtypes();
-  for (const auto& allocator : allocators()) methods.push_back(allocator.name);
-  dtypes.emplace_back("bytes");
-  require_known(id.suite, "--case: suite", {"memory"});
+Identity checked_case(const std::string& text) {
+  const auto id = case_of(text, "memory");
   require_known(id.direction, "--case: direction", {"in"});
-  require_known(id.placement, "--case: placement", closed_axes::placements());
-  require_known(id.method, "--case: method", methods);
-  require_known(id.dtype, "--case: dtype", dtypes);
-  if (const double touched = touched_of(id); !(touched > 0 && touched <= 1))
+  if (const auto touched = axis<double>(id, "touched"); !(touched > 0 && touched <= 1))
     throw UsageError(fmt::format("--case: touched={} is no part of a table; use 1 or less", touched));
   return id;
 }
@@ -66,7 +57,7 @@ std::int64_t bytes_of(const Identity& shape) {
 class Planner {
  public:
   Planner(const Options& options, const harness::Machine& machine) : options_(options), machine_(machine) {
-    if (!options.case_id.empty()) only_ = case_of(options.case_id);
+    if (!options.case_id.empty()) only_ = checked_case(options.case_id);
     read_devices();
   }
 
@@ -88,17 +79,8 @@ class Planner {
   /// `pinned` and `device` belong to the given device, all other placements to the processor.
   void read_devices() {
     const auto given = only_ ? Names{only_->device} : options_.devices;
-    for (const auto& name : given) {
-      const auto device = resolve_device(name);
-      if (!contains(devices_, device)) devices_.push_back(device);
-    }
-    const bool gpu = std::ranges::any_of(devices_, [](const std::string& name) { return name != "cpu"; });
-    for (const auto& placement : options_.placements) {
-      if (!devices_.empty() && !gpu && cuda_only(placement)) {
-        throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
-                                     placement, fmt::join(devices_, ",")));
-      }
-    }
+    for (const auto& name : given) add_once(devices_, resolve_device(name));
+    if (!devices_.empty()) require_gpu_for(options_.placements, devices_);
   }
 
   [[nodiscard]] Names placements() const {

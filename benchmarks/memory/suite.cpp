@@ -1,7 +1,6 @@
 /// The memory suite: the memory that a table costs, by allocator and placement. Each case has its own
 /// process; nothing is timed.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/memory/footprint.h"
@@ -56,35 +55,24 @@ Plan plan(const Options& options, const harness::Machine& machine) {
 }
 
 std::vector<AxisInfo> describe() {
-  const auto list = [](const std::vector<std::string>& names) {
-    return fmt::format("{}", fmt::join(names, " "));
-  };
-  std::vector<std::string> usual, peers;
-  for (const auto& allocator : allocators()) (allocator.asked_only ? peers : usual).push_back(allocator.name);
-  return {{"placement", list(closed_axes::placements()), "all"},
-          {"method", list(usual), "all"},
-          {"peers", list(peers), "none"},
-          {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
-          {"dtype", list(closed_axes::dtypes()), "float32"},
-          {"row-bytes", "any number, instead of dim and dtype", "-"},
-          {"rows", "any number", "10M, or what the memory has room for"},
-          {"dim", "any number", "128"},
-          {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}};
-}
-
-std::vector<MethodInfo> method_list() {
-  std::vector<MethodInfo> list;
-  for (const auto& allocator : allocators())
-    list.push_back({allocator.name, allocator.summary, allocator.role, allocator.asked_only});
-  return list;
+  return with_methods(
+      {{"placement", closed_axes::placements(), "all"},
+       {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
+       {"dtype", closed_axes::dtypes(), "float32"},
+       {"row-bytes", "any number, instead of dim and dtype", "-"},
+       {"rows", "any number", "10M, or what the memory has room for"},
+       {"dim", "any number", "128"},
+       {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}},
+      1, method_infos(allocators()));
 }
 
 const RegisterSuite registration{{
     .name = "memory",
     .summary = "what holding a table costs, by who makes its memory and where",
+    .kind = harness::CaseKind::holds,
     .axes = memory_axes(),
     .describe = describe,
-    .methods = method_list,
+    .methods = [] { return method_infos(allocators()); },
     .times_cases = false,
     .waives_strange_peers = true,
     .tables = {reports::memory_tables, /*waived_too=*/true},

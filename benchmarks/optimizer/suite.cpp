@@ -115,13 +115,10 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   return cells;
 }
 
-StepCell cell_of_case(const Identity& id, const Options& /*options*/) {
-  require_known(optimizer_of(id), "--case: optimizer", optimizer_names());
-  require_known(id.index_dtype, "--case: index dtype", closed_axes::index_dtypes());
+void check_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
   if (moves_states(id) && states_of(id) == 0)
     throw UsageError(fmt::format("--case: {} has no states to move", optimizer_of(id)));
-  return {id, 0, 60};
 }
 
 std::unique_ptr<StepFixture> fixture(const Identity& id, const StepTerms& terms) {
@@ -131,7 +128,7 @@ std::unique_ptr<StepFixture> fixture(const Identity& id, const StepTerms& terms)
 
 /// Bytes of the tables, and of a dense gradient on the case's device, that are in the GPU's memory or in the
 /// host's.
-std::int64_t needed_in(bool gpu, const Identity& id) {
+std::int64_t needs(const Identity& id, bool gpu) {
   const bool steps = !moves_states(id), on_device = placement_of(id.placement) == Placement::device;
   const auto tables = on_device == gpu ? states_of(id) + (steps ? 1 : 0) : 0;
   return bytes_or_most(id, 4 * (tables + (steps && on_gpu(id) == gpu ? 1 : 0)));
@@ -139,18 +136,16 @@ std::int64_t needed_in(bool gpu, const Identity& id) {
 
 std::vector<AxisInfo> describe() {
   return {{"direction", "to from sum step", "all"},
-          {"optimizer", fmt::format("{}", fmt::join(optimizer_names(), " ")), "all"},
+          {"optimizer", optimizer_names(), "all"},
           {"placement",
            fmt::format("{}; with a GPU {}", fmt::join(host_placements, " "), fmt::join(gpu_placements, " ")),
            "libtorch hugepage; pinned device"},
           {"dtype", "float32", "float32"},
-          {"index-dtype", "int64 int32", "int64"},
+          {"index-dtype", closed_axes::index_dtypes(), "int64"},
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
           {"dim", "any number", "128"},
-          {"batch", "any number", "131072"},
-          {"device", "cpu cuda:N", "cpu"},
-          {"cores", "1 to what the process may use", "all"}};
+          {"batch", "any number", "131072"}};
 }
 
 void derive(std::vector<reports::Record>& records, const Options& options) {
@@ -159,20 +154,23 @@ void derive(std::vector<reports::Record>& records, const Options& options) {
 }
 
 const RegisterStepSuite registration{{
-    .name = "optimizer",
-    .summary = "a step on the rows of a batch, and its states there and back",
-    .axes = axes(),
-    .directions = {"to", "from", "step"},
-    .presets = {"quick", "standard", "full", {"steps", "Judged by scripts/goals, with --suite contiguous."}},
+    .suite = {.name = "optimizer",
+              .summary = "a step on the rows of a batch, and its states there and back",
+              .axes = axes(),
+              .describe = describe,
+              .directions = {"to", "from", "step"},
+              .presets = {"quick",
+                          "standard",
+                          "full",
+                          {"steps", "Judged by scripts/goals, with --suite contiguous."}},
+              .tables = {reports::step_tables},
+              .derive = derive},
     .host_placements = host_placements,
     .gpu_placements = gpu_placements,
-    .describe = describe,
     .cells = cells,
-    .cell_of_case = cell_of_case,
-    .needs = [](const Identity& id) { return needed_in(false, id); },
-    .gpu_needs = [](const Identity& id) { return needed_in(true, id); },
+    .check_case = check_case,
+    .needs = needs,
     .fixture = fixture,
-    .derive = derive,
 }};
 
 }  // namespace

@@ -1,12 +1,7 @@
 #include <ATen/ops/embedding_dense_backward.h>
-#include <torch/optim/optimizer.h>
-
-#include <memory>
 
 #include "benchmarks/optimizer/fixture.h"
-#include "benchmarks/steps/libtorch_optimizer.h"
-#include "speedtorch/optim/optimizer_factory.h"
-#include "speedtorch/tables/model_factory.h"
+#include "benchmarks/steps/swapped_rows.h"
 
 namespace stbench {
 namespace {
@@ -18,28 +13,17 @@ class SwapStep final : public RowStepper {
  public:
   SwapStep(const reports::Identity& id, OptimizerFixture& fixture)
       : RowStepper(id, fixture, libtorch_equivalent(fixture.options)),
-        leaf_(leaf_for(fixture.param)),
-        optimizer_(optimizer_to_swap(fixture.options, {leaf_})),
-        rows_(leaf_, fixture.param_table),
-        states_(*optimizer_, leaf_, fixture.state_tables) {
-    states_.set_steps(steps_);
-  }
+        rows_(fixture.param_table, fixture.state_tables, fixture.options, steps_) {}
 
   void step(int set) override {
-    rows_.before_forward_pass(index(set));
-    states_.before_forward_pass(rows_);
-    leaf_.mutable_grad() =
-        at::embedding_dense_backward(fixture_.grad, rows_.positions().positives, leaf_.size(0), -1, false);
-    optimizer_->step(), ++steps_;
-    states_.after_optimizer_step();
-    rows_.after_optimizer_step();
+    const auto& positions = rows_.take(index(set));
+    auto& leaf = rows_.leaf();
+    leaf.mutable_grad() = at::embedding_dense_backward(fixture_.grad, positions, leaf.size(0), -1, false);
+    rows_.step(), ++steps_;
   }
 
  private:
-  at::Tensor leaf_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  speedtorch::ModelFactory rows_;
-  speedtorch::OptimizerFactory states_;
+  SwappedRows rows_;
 };
 
 const RegisterStepMethod registration(

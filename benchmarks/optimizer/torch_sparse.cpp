@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstring>
 
 #include "benchmarks/optimizer/fixture.h"
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/suite/devices.h"
-#include "speedtorch/memory/shared_memory.h"
+#include "benchmarks/transfer/shared_tensor.h"
 
 namespace stbench {
 namespace {
@@ -17,29 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view peer = "torch_sparse";
-
-/// A tensor that the peer maps as well.
-struct SharedTensor {
-  std::shared_ptr<speedtorch::Memory> memory;
-  at::Tensor tensor;
-
-  SharedTensor(at::IntArrayRef sizes, at::ScalarType dtype)
-      : memory(speedtorch::allocate_shared(
-            speedtorch::Placement::pageable,
-            c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype)))),
-        tensor(memory->host_tensor(sizes, dtype)) {}
-  explicit SharedTensor(const at::Tensor& like) : SharedTensor(like.sizes(), like.scalar_type()) {
-    tensor.copy_(like);
-  }
-
-  [[nodiscard]] Json described() const {
-    return {{"fd", memory->shared_fd()},
-            {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},
-            {"dtype", tensor.scalar_type() == at::kFloat ? "float32"
-                      : tensor.scalar_type() == at::kInt ? "int32"
-                                                         : "int64"}};
-  }
-};
 
 /// Python torch's optimizer on a sparse gradient, in its own process and on its own tables, which it
 /// allocates as its users do. The gradient is not coalesced yet, as autograd returns it. The time is that of
@@ -67,12 +42,8 @@ class TorchSparseStep final : public RowStepper {
   void step(int set) override { timed_step(set); }
   [[nodiscard]] bool self_timed() const override { return true; }
   double timed_step(int set) override {
-    const auto text = process_->ask(fmt::format("sample {} {} 1", cell_, set), "seconds");
-    double seconds = 0;
-    std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (!(seconds > 0)) throw PeerError("the peer's seconds are no time");
     ++steps_;
-    return seconds;
+    return process_->ask_seconds(fmt::format("sample {} {} 1", cell_, set));
   }
 
  private:
@@ -87,14 +58,12 @@ class TorchSparseStep final : public RowStepper {
   }
 
   [[nodiscard]] Json request(const reports::Identity& id) const {
-    const auto& cpus = Peers::of_this_run().cpus();
-    const auto count = std::min<std::ptrdiff_t>(id.cores, std::ssize(cpus));
     auto index = Json::array();
     for (const auto& one : index_) index.push_back(one.described());
     return {{"pid", ::getpid()},
             {"direction", "step"},
             {"threads", id.cores},
-            {"cpus", std::vector(cpus.begin(), cpus.begin() + count)},
+            {"cpus", Peers::of_this_run().cpus(id.cores)},
             {"optimizer", optimizer_of(id)},
             {"states", fixture_.state_names},
             {"steps", steps_},

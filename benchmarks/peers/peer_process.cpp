@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "benchmarks/suite/plain_words.h"
+#include "reports/number.h"
 
 namespace stbench {
 namespace {
@@ -146,6 +147,14 @@ std::string PeerProcess::ask(const std::string& request, std::string_view expect
   if (const char* error = behind(line, "error"))
     throw PeerError(fmt::format("{} says: {}", terms_.who, plain_words(error)));
   give_up(fmt::format("it answered '{}' instead of {}", plain_words(line), expected));
+}
+
+double PeerProcess::ask_seconds(const std::string& request) {
+  const auto text = ask(request, "seconds");
+  const auto seconds = reports::real_from(text);
+  if (seconds.value_or(0) <= 0)
+    throw PeerError(fmt::format("the peer's seconds are '{}'", plain_words(text)));
+  return *seconds;
 }
 
 /// A line that nobody asked for would be taken as the answer to the next request.

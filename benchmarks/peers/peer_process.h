@@ -19,14 +19,12 @@
 namespace stbench {
 
 /// The peer ended, hung, answered what it should not, or refused; one line that can go into a report.
-class PeerError : public std::runtime_error {
- public:
+struct PeerError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 /// The peer cannot be had here: its interpreter or a module is missing. The line has the cure.
-class PeerMissing : public PeerError {
- public:
+struct PeerMissing : PeerError {
   using PeerError::PeerError;
 };
 
@@ -62,6 +60,8 @@ class PeerProcess {
   /// @throws PeerError with the peer's own words where it answers `error`, and then it can be asked again;
   /// after any other PeerError it is ended.
   std::string ask(const std::string& request, std::string_view expected);
+  /// Asks for a sample. Returns its seconds. @throws PeerError also unless they are more than zero
+  double ask_seconds(const std::string& request);
 
  private:
   void start(const std::vector<std::string>& command);

@@ -1,6 +1,8 @@
 /// The peers of a run: which can be had, their processes, and the cells that they work on.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -36,7 +38,10 @@ class Peers {
 
   /// The versions of each peer that was started, by its name.
   [[nodiscard]] nlohmann::ordered_json versions() const;
-  [[nodiscard]] const std::vector<int>& cpus() const { return cpus_; }
+  /// The first of the cores, as many as a case has.
+  [[nodiscard]] std::vector<int> cpus(std::int64_t cores) const {
+    return {cpus_.begin(), cpus_.begin() + std::min<std::ptrdiff_t>(cores, std::ssize(cpus_))};
+  }
 
  private:
   std::vector<int> cpus_;

@@ -8,7 +8,7 @@
 
 #include "reports/error.h"
 #include "speedtorch/error.h"
-#include "speedtorch/plan_text.h"
+#include "speedtorch/rows/plan_text.h"
 
 namespace stbench {
 namespace {

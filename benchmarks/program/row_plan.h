@@ -1,4 +1,4 @@
-/// The plan that the library moves rows by (speedtorch/host_plan.h), as runs and reports have it.
+/// The plan that the library moves rows by (speedtorch/rows/host_plan.h), as runs and reports have it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reports/record.h"
-#include "speedtorch/host_plan.h"
+#include "speedtorch/rows/host_plan.h"
 
 namespace stbench {
 

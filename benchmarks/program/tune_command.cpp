@@ -6,7 +6,7 @@
 #include "benchmarks/program/commands.h"
 #include "harness/errors.h"
 #include "reports/standard_output.h"
-#include "speedtorch/plan_text.h"
+#include "speedtorch/rows/plan_text.h"
 #include "speedtorch/rows/tune.h"
 
 namespace stbench {

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "benchmarks/steps/reference_step.h"
+#include "speedtorch/optim/live_states.h"
 #include "speedtorch/optim/optimizers.h"
 
 namespace stbench {
@@ -59,50 +60,10 @@ NoOptimizer make(const Other&, const Tensors&) {
   return nullptr;
 }
 
-template <class State>
-std::unique_ptr<State> adam_state(std::int64_t steps, const Tensors& states) {
-  auto state = std::make_unique<State>();
-  state->step(steps).exp_avg(states[0]).exp_avg_sq(states[1]);
-  if (states.size() > 2) state->max_exp_avg_sq(states[2]);
-  return state;
-}
-
-using Kept = std::unique_ptr<optim::OptimizerParamState>;
-
-Kept keep(const speedtorch::AdamOptions&, std::int64_t steps, const Tensors& s) {
-  return adam_state<optim::AdamParamState>(steps, s);
-}
-Kept keep(const speedtorch::SparseAdamOptions&, std::int64_t steps, const Tensors& s) {
-  return adam_state<optim::AdamParamState>(steps, s);
-}
-Kept keep(const speedtorch::AdamWOptions&, std::int64_t steps, const Tensors& s) {
-  return adam_state<optim::AdamWParamState>(steps, s);
-}
-Kept keep(const speedtorch::AdagradOptions&, std::int64_t steps, const Tensors& s) {
-  auto state = std::make_unique<optim::AdagradParamState>();
-  state->step(steps).sum(s[0]);
-  return state;
-}
-Kept keep(const speedtorch::RMSpropOptions&, std::int64_t steps, const Tensors& s) {
-  auto state = std::make_unique<optim::RMSpropParamState>();
-  state->step(steps).square_avg(s[0]);
-  return state;
-}
-Kept keep(const speedtorch::SGDOptions&, std::int64_t, const Tensors& s) {
-  auto state = std::make_unique<optim::SGDParamState>();
-  if (!s.empty()) state->momentum_buffer(s[0]);
-  return state;
-}
-template <class Other>
-Kept keep(const Other&, std::int64_t, const Tensors&) {
-  return nullptr;
-}
-
 }  // namespace
 
 LibtorchOptimizer::LibtorchOptimizer(const speedtorch::UpdateOptions& options, Tensors parameters)
-    : options_(options),
-      optimizer_(
+    : optimizer_(
           std::visit([&](const auto& one) -> Made { return make(one, std::move(parameters)); }, options)) {
   if (!optimizer_) throw std::logic_error("LibTorch has no such optimizer");
 }
@@ -117,8 +78,7 @@ void LibtorchOptimizer::zero_grad() { optimizer_->zero_grad(); }
 void LibtorchOptimizer::set_rate(double rate) { stbench::set_rate(*optimizer_, rate); }
 
 void LibtorchOptimizer::set_state(const at::Tensor& parameter, std::int64_t steps, const Tensors& states) {
-  optimizer_->state()[parameter.unsafeGetTensorImpl()] =
-      std::visit([&](const auto& one) -> Kept { return keep(one, steps, states); }, options_);
+  speedtorch::optim::LiveStates(*optimizer_, parameter).set(states, steps, {});
 }
 
 speedtorch::UpdateOptions libtorch_equivalent(const speedtorch::UpdateOptions& options) {

@@ -34,7 +34,6 @@ class LibtorchOptimizer {
   void set_state(const at::Tensor& parameter, std::int64_t steps, const std::vector<at::Tensor>& states);
 
  private:
-  speedtorch::UpdateOptions options_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <variant>
+
+#include "benchmarks/suite/registry.h"
 
 namespace stbench {
 namespace {
@@ -143,17 +144,10 @@ const std::vector<NamedOptimizer>& named_optimizers() {
   return all;
 }
 
-std::vector<std::string> optimizer_names() {
-  std::vector<std::string> names;
-  for (const auto& one : named_optimizers()) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> optimizer_names() { return names_of(named_optimizers()); }
 
 const UpdateOptions& optimizer_named(const std::string& name) {
-  const auto& all = named_optimizers();
-  const auto found = std::ranges::find(all, name, &NamedOptimizer::name);
-  if (found == all.end()) throw std::out_of_range("no optimizer is called '" + name + "'");
-  return found->options;
+  return by_name(named_optimizers(), name).options;
 }
 
 void reference_step(const UpdateOptions& options, std::int64_t step, double& param, double grad,

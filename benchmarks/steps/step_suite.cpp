@@ -7,7 +7,6 @@
 #include <chrono>
 #include <limits>
 #include <map>
-#include <stdexcept>
 
 #include "benchmarks/peers/peers.h"
 #include "benchmarks/steps/reference_step.h"
@@ -135,7 +134,7 @@ class StepGroup final : public TimedGroup {
   void add(std::vector<BenchmarkCase>& runnable, const Identity& id,
            const std::shared_ptr<StepFixture>& fixture) {
     if (fixtures_.empty() || fixtures_.back().second != fixture) fixtures_.emplace_back(id, fixture);
-    const auto& all = methods_by_suite().at(suite_.name);
+    const auto& all = methods_by_suite().at(suite_.suite.name);
     const auto method = std::ranges::find(all, id.method, &StepMethod::name);
     std::shared_ptr<Stepper> stepper;
     try {
@@ -165,19 +164,11 @@ class StepGroup final : public TimedGroup {
   std::vector<Record> waived_;  ///< cases whose methods could not open them
 };
 
-Names names_of(const std::vector<StepMethod>& methods, bool asked_only) {
-  Names names;
-  for (const auto& method : methods) {
-    if (method.asked_only == asked_only && !contains(names, method.name)) names.push_back(method.name);
-  }
-  return names;
-}
-
 /// From the options to groups of cases.
 class StepPlanner {
  public:
   StepPlanner(const StepSuite& suite, const Options& options, const harness::Machine& machine)
-      : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.name]) {}
+      : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.suite.name]) {}
 
   Plan plan() {
     for (auto& cell : cells()) add_cell(std::move(cell));
@@ -190,16 +181,13 @@ class StepPlanner {
  private:
   std::vector<StepCell> cells() {
     if (options_.case_id.empty()) return suite_.cells(options_, machine_);
-    auto id = harness::parse_case(options_.case_id, suite_.axes, suite_.kind);
-    Names known;
-    for (const auto& method : methods_) known.push_back(method.name);
-    require_known(id.method, "--case: method", known);
-    require_known(id.direction, "--case: direction", suite_.directions);
-    id.device = resolve_device(id.device);
-    require_known(id.placement, "--case: placement", suite_.placements_on(id.device));
+    auto id = case_of(options_.case_id, suite_.suite.name);
+    require_known(id.placement, "--case: placement",
+                  on_gpu(id) ? suite_.gpu_placements : suite_.host_placements);
     only_ = id.method;
     id.method.clear();
-    return {suite_.cell_of_case(id, options_)};
+    suite_.check_case(id, options_);
+    return cells_of({id}, 60);
   }
 
   [[nodiscard]] bool takes_part(const StepMethod& method, const StepCell& cell) const {
@@ -233,24 +221,26 @@ class StepPlanner {
   }
 
   void require_room(const Identity& id) const {
-    require_room(id, suite_.needs(id), machine_.memory_available, "are available");
+    require_room(id, suite_.needs(id, /*gpu=*/false), machine_.memory_available, "are available");
     if (on_gpu(id))
-      require_room(id, suite_.gpu_needs(id), speedtorch::cuda_free_bytes(at::Device(id.device)),
+      require_room(id, suite_.needs(id, /*gpu=*/true), speedtorch::cuda_free_bytes(at::Device(id.device)),
                    "are free on " + id.device);
   }
   void require_room(Identity id, std::int64_t needed, std::int64_t free, const std::string& where) const {
     if (needed <= free) return;
     id.method = "any";
     throw UsageError(fmt::format("{}: needs {}, {} {}\nuse fewer --rows or a smaller --dim",
-                                 harness::format_case(id, suite_.axes), harness::human_bytes(needed),
+                                 harness::format_case(id, suite_.suite.axes), harness::human_bytes(needed),
                                  harness::human_bytes(free), where));
   }
 
   [[nodiscard]] std::string nothing_to_do() const {
+    Names usual, peers;
+    for (const auto& method : method_infos(methods_)) add_once(method.peer ? peers : usual, method.name);
     return fmt::format(
         "--suite {}: no case is left\nmethods: {}; peers: {}\nplacements with --device cpu: {}; with a GPU: "
         "{}",
-        suite_.name, fmt::join(names_of(methods_, false), ", "), fmt::join(names_of(methods_, true), ", "),
+        suite_.suite.name, fmt::join(usual, ", "), fmt::join(peers, ", "),
         fmt::join(suite_.host_placements, ", "), fmt::join(suite_.gpu_placements, ", "));
   }
 
@@ -263,30 +253,19 @@ class StepPlanner {
   Plan plan_;
 };
 
-std::vector<MethodInfo> method_list(const std::string& suite) {
-  std::vector<MethodInfo> list;
-  for (const auto& method : methods_by_suite()[suite])
-    list.push_back({method.name, method.summary, method.role, method.asked_only});
-  return list;
-}
-
 const RegisterOption optimizer_option{
     "--optimizer LIST", "SparseAdam, Adagrad, SGD, ...; stbench list says which suite has which",
     option_reader::names(&Options::optimizers), optimizer_names};
 
 /// The axes of a suite, and its methods and peers.
 std::vector<AxisInfo> described(const StepSuite& suite) {
-  auto axes = suite.describe();
-  const auto& methods = methods_by_suite()[suite.name];
-  const auto peers = names_of(methods, true);
-  axes.insert(axes.begin(), {"method", fmt::format("{}", fmt::join(names_of(methods, false), " ")), "all"});
-  if (!peers.empty())
-    axes.insert(axes.begin() + 1, {"peers", fmt::format("{}", fmt::join(peers, " ")), "none"});
+  auto axes = with_methods(suite.suite.describe(), 0, method_infos(methods_by_suite()[suite.suite.name]));
   const auto add = [&](const char* name, const Names& values) {
-    if (std::ranges::find(axes, name, &AxisInfo::name) == axes.end())
-      axes.push_back({name, fmt::format("{}", fmt::join(values, " ")), "all"});
+    if (std::ranges::find(axes, name, &AxisInfo::name) == axes.end()) axes.emplace_back(name, values, "all");
   };
-  add("direction", suite.directions);
+  axes.emplace_back("device", "cpu cuda:N", "cpu");
+  axes.emplace_back("cores", "1 to what the process may use", "all");
+  add("direction", suite.suite.directions);
   add("placement", suite.host_placements);
   return axes;
 }
@@ -323,10 +302,7 @@ std::vector<std::int64_t> cores_of(const Options& options, const harness::Machin
 
 std::vector<std::string> step_devices(const Options& options) {
   Names devices;
-  for (const auto& device : options.devices.empty() ? Names{"cpu"} : options.devices) {
-    const auto name = resolve_device(device);
-    if (!contains(devices, name)) devices.push_back(name);
-  }
+  for (const auto& device : given_or(options.devices, {"cpu"})) add_once(devices, resolve_device(device));
   return devices;
 }
 
@@ -338,27 +314,16 @@ std::int64_t bytes_or_most(const Identity& id, std::int64_t factor) {
 }
 
 RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
+  if (suite.suite.directions.empty()) suite.suite.directions = {"step"};
   const auto one = std::make_shared<const StepSuite>(std::move(suite));
-  const RegisterSuite registered{{
-      .name = one->name,
-      .summary = one->summary,
-      .axes = one->axes,
-      .describe = [one] { return described(*one); },
-      .methods = [one] { return method_list(one->name); },
-      .directions = one->directions,
-      .presets = one->presets,
-      .instead = one->instead,
-      .tables = one->tables,
-      .more = one->more,
-      .runs_last = one->runs_last,
-      .plan =
-          [one](const Options& options, const harness::Machine& machine) {
-            Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
-            return StepPlanner(*one, options, machine).plan();
-          },
-      .derive = [one](std::vector<Record>& records,
-                      const Options& options) { one->derive(records, options); },
-  }};
+  auto whole = one->suite;
+  whole.describe = [one] { return described(*one); };
+  whole.methods = [one] { return method_infos(methods_by_suite()[one->suite.name]); };
+  whole.plan = [one](const Options& options, const harness::Machine& machine) {
+    Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
+    return StepPlanner(*one, options, machine).plan();
+  };
+  const RegisterSuite registration(std::move(whole));
 }
 
 RegisterStepMethod::RegisterStepMethod(const std::string& suite, StepMethod method) {

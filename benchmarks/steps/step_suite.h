@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "benchmarks/suite/suite.h"
@@ -65,14 +64,12 @@ class Stepper {
 };
 
 /// Thrown by conclude(): the record becomes `wrong` with this reason.
-class WrongResult : public std::runtime_error {
- public:
+struct WrongResult : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 /// Thrown by a method's `open` if it cannot run this case here. The case is waived with this reason.
-class CannotRun : public std::runtime_error {
- public:
+struct CannotRun : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -105,11 +102,6 @@ struct StepCell {
   std::vector<std::string> methods = {};  ///< empty: all but those that must be asked for
 };
 
-/// The value of a further axis of the case.
-template <class T>
-const T& axis(const reports::Identity& id, const char* name) {
-  return std::get<T>(*reports::find(id.axes, name));
-}
 /// For cross(): sets a further axis of the case.
 inline auto further_axis(const char* name) {
   return [name](reports::Identity& id, const auto& value) {
@@ -123,37 +115,25 @@ struct StepTerms {
 };
 
 struct StepSuite {
-  [[nodiscard]] const std::vector<std::string>& placements_on(const std::string& device) const {
-    return device == "cpu" ? host_placements : gpu_placements;
-  }
-
-  std::string name;
-  std::string summary;
-  harness::CaseKind kind = harness::CaseKind::moves;
-  harness::AxisDefaults axes;
-  std::vector<std::string> directions = {"step"};
-  std::vector<PresetInfo> presets = {"quick", "standard", "full"};
-  std::vector<std::pair<std::string, std::string>> instead;  ///< see Suite
+  Suite suite;  ///< its methods and plan are added, and to its axes the device, cores, directions, placements
+                ///< and methods
   /// Placements of the tables or parameters of a case, by its device.
   std::vector<std::string> host_placements = {"libtorch"}, gpu_placements = {"libtorch"};
-  reports::SuiteTables tables = {reports::step_tables};  ///< see Suite
-  bool runs_last = false;                                ///< see Suite
-  std::function<std::vector<AxisInfo>()> describe;  ///< directions, placements, methods and peers are added
-  std::function<std::string()> more = [] { return std::string(); };  ///< further lines of `list`
   /// @throws UsageError
   std::function<std::vector<StepCell>(const Options&, const harness::Machine&)> cells;
-  /// The cell of a case that --case names, after its parts were checked. @throws UsageError
-  std::function<StepCell(const reports::Identity&, const Options&)> cell_of_case;
-  /// Bytes that a cell needs of the host's memory, and of its GPU's. A cell that does not fit is refused
+  /// Checks how the parts of a case that --case names fit each other. @throws UsageError
+  std::function<void(const reports::Identity&, const Options&)> check_case;
+  /// Bytes that a cell needs of the host's memory, or of its GPU's. A cell that does not fit is refused
   /// before anything is allocated.
-  std::function<std::int64_t(const reports::Identity&)> needs = [](const reports::Identity&) { return 0; };
-  std::function<std::int64_t(const reports::Identity&)> gpu_needs = [](const reports::Identity&) {
-    return 0;
-  };
+  std::function<std::int64_t(const reports::Identity&, bool gpu)> needs;
   std::function<std::unique_ptr<StepFixture>(const reports::Identity&, const StepTerms&)> fixture;
-  std::function<void(std::vector<reports::Record>&, const Options&)> derive =
-      [](std::vector<reports::Record>&, const Options&) {};
 };
+
+/// `fixture` for one kind of fixture.
+template <class Fixture>
+std::unique_ptr<StepFixture> fixture_of(const reports::Identity& id, const StepTerms& terms) {
+  return std::make_unique<Fixture>(id, terms);
+}
 
 /// A cell of each case, each in its own group.
 std::vector<StepCell> cells_of(const std::vector<reports::Identity>& cases, double seconds);

@@ -21,6 +21,12 @@ inline bool contains(const std::vector<std::string>& names, const std::string& n
   return std::ranges::find(names, name) != names.end();
 }
 
+/// Adds what is not there yet.
+template <class T>
+void add_once(std::vector<T>& all, const T& one) {
+  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+}
+
 /// @throws UsageError if the name is none of those known, with the nearest that is
 void require_known(const std::string& name, const std::string& option, const std::vector<std::string>& known);
 

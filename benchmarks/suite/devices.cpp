@@ -1,6 +1,9 @@
 #include "benchmarks/suite/devices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "harness/errors.h"
 #include "harness/numbers.h"
@@ -17,6 +20,15 @@ speedtorch::Placement placement_of(const std::string& name) {
 }
 
 bool cuda_only(const std::string& placement) { return speedtorch::needs_cuda(placement_of(placement)); }
+
+void require_gpu_for(const std::vector<std::string>& placements, const std::vector<std::string>& devices) {
+  if (std::ranges::any_of(devices, [](const auto& device) { return device != "cpu"; })) return;
+  for (const auto& placement : placements) {
+    if (cuda_only(placement))
+      throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
+                                   placement, fmt::join(devices, ",")));
+  }
+}
 
 std::string resolve_device(const std::string& device) {
   if (device == "cpu") return device;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/registry.h"
 #include "harness/errors.h"
 #include "harness/numbers.h"
 #include "harness/suggest.h"
@@ -13,11 +14,6 @@ namespace stbench {
 namespace {
 
 using Names = OptionSpec::Names;
-
-std::vector<OptionSpec>& registered_options() {
-  static std::vector<OptionSpec> all;
-  return all;
-}
 
 Names parsed_texts(const std::string& text, const OptionSpec& spec) {
   const auto items = harness::split_list(text, spec.name);
@@ -75,16 +71,14 @@ OptionSpec::OptionSpec(OptionGroup group_, unsigned rules_, const std::string& u
       read(std::move(read_)),
       values(std::move(values_)) {}
 
-const std::vector<OptionSpec>& options_of_suites() { return registered_options(); }
+const std::vector<OptionSpec>& options_of_suites() { return registered<OptionSpec>(); }
 
 RegisterOption::RegisterOption(const std::string& usage, std::string brief, OptionSpec::Reader read,
                                OptionSpec::Values values, std::string more, unsigned rules) {
-  auto& all = registered_options();
   OptionSpec spec(OptionGroup::single_suites, rules | option_rule::of_suites, usage, std::move(brief),
                   std::move(read), std::move(values));
   spec.more = std::move(more);
-  all.insert(std::ranges::find_if(all, [&](const OptionSpec& other) { return other.name > spec.name; }),
-             std::move(spec));
+  add_by_name(std::move(spec));
 }
 
 }  // namespace stbench

@@ -1,6 +1,9 @@
 /// A suite: a named set of cases, planned from the options, measured group by group.
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +16,7 @@
 #include "harness/benchmark_case.h"
 #include "harness/case_id.h"
 #include "harness/machine.h"
+#include "reports/columns.h"
 #include "reports/record.h"
 #include "reports/tables/plain_table.h"
 #include "reports/tables/table.h"
@@ -93,16 +97,41 @@ struct MethodInfo {
   bool peer = false;  ///< --peers takes it, and it runs only if it is named
 };
 
+/// All methods that a suite registered, as the program knows them.
+template <class Method>
+std::vector<MethodInfo> method_infos(const std::vector<Method>& methods) {
+  std::vector<MethodInfo> infos;
+  for (const auto& one : methods)
+    infos.push_back({one.name, one.summary, one.role, one.asked_only && one.role == harness::Role::peer});
+  return infos;
+}
+
 /// One axis as `list` shows it.
 struct AxisInfo {
+  using Names = std::vector<std::string>;
+  AxisInfo(std::string name_, std::string values_, std::string standard_)
+      : name(std::move(name_)), values(std::move(values_)), standard(std::move(standard_)) {}
+  /// An axis with these values only: `--case` refuses others.
+  AxisInfo(std::string name_, const Names& closed_, std::string standard_)
+      : AxisInfo(std::move(name_), fmt::format("{}", fmt::join(closed_, " ")), std::move(standard_)) {
+    closed = closed_;
+  }
+
   std::string name;
   std::string values;
   std::string standard;  ///< what the standard preset takes
+  Names closed;          ///< empty: any value, or what the suite itself checks
 };
+
+/// These axes with `method` and `peers` in place `at`.
+std::vector<AxisInfo> with_methods(std::vector<AxisInfo> axes, std::ptrdiff_t at,
+                                   const std::vector<MethodInfo>& methods,
+                                   const std::string& standard = "all");
 
 struct Suite {
   std::string name;
   std::string summary;
+  harness::CaseKind kind = harness::CaseKind::moves;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
   /// Its axes. It takes the options of their names, and refuses other options of suites.
   std::function<std::vector<AxisInfo>()> describe;
@@ -149,6 +178,16 @@ void add_role(reports::Record& record);
 
 /// The case ID of a record. A record of a suite that this program does not know shows all its axes.
 std::string case_id_of(const reports::Identity& id);
+
+/// The case of `--case`, for the suite of this name. Its device is one that is here.
+/// @throws UsageError naming the part of the case ID that the suite does not know
+reports::Identity case_of(const std::string& case_id, const std::string& suite);
+
+/// The value of a further axis of the case.
+template <class T>
+const T& axis(const reports::Identity& id, const char* name) {
+  return std::get<T>(*reports::find(id.axes, name));
+}
 
 /// Registers a suite at start-up: one object a suite's file.
 struct RegisterSuite {

@@ -4,9 +4,9 @@
 
 #include <limits>
 
+#include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/method.h"
 #include "harness/errors.h"
-#include "reports/columns.h"
 
 namespace stbench {
 namespace {
@@ -217,9 +217,7 @@ const std::vector<Preset>& presets() {
 Names of_all_blocks(const Preset& preset, Names Block::*axis) {
   Names all;
   for (const auto& block : preset.blocks) {
-    for (const auto& name : block.*axis) {
-      if (!contains(all, name)) all.push_back(name);
-    }
+    for (const auto& name : block.*axis) add_once(all, name);
   }
   return all;
 }
@@ -235,6 +233,28 @@ const harness::AxisDefaults& further() {
 }
 
 }  // namespace transfer_axes
+
+Options options_for_case(const Options& options) {
+  if (options.case_id.empty()) return options;
+  const auto id = case_of(options.case_id, "transfer");
+  Options one = options;
+  one.isas = {axis<std::string>(id, "isa")}, one.caches = {axis<std::string>(id, "cache")};
+  one.callers = {axis<std::int64_t>(id, "callers")};
+  one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
+  one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
+  one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};
+  one.dtypes.clear(), one.dims.clear(), one.row_bytes.clear(), one.methods.clear();
+  if (id.dtype == "bytes") {
+    one.row_bytes = {id.dim};
+  } else {
+    one.dtypes = {id.dtype}, one.dims = {id.dim};
+  }
+  for (const auto& method : methods()) {
+    const bool reference = method.role == harness::Role::libtorch || method.role == harness::Role::ceiling;
+    if (reference || method.name == id.method) one.methods.push_back(method.name);
+  }
+  return one;
+}
 
 const Preset& preset_of(const Options& options) {
   const auto found = std::ranges::find(presets(), options.preset, &Preset::name);

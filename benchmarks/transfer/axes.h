@@ -55,6 +55,11 @@ struct Preset {
 const Preset& preset_of(const Options& options);
 std::vector<PresetInfo> preset_list();
 
+/// The options that run the case of `options.case_id` and those that it is compared with: LibTorch's methods
+/// and the ceilings of its cell. Options without a case are returned as they are.
+/// @throws UsageError naming the part of the case ID that is not known.
+Options options_for_case(const Options& options);
+
 /// The directions asked for, `sum` included.
 std::vector<std::string> directions_of(const Options& options);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <barrier>
 #include <chrono>
-#include <limits>
 
 #include "speedtorch/threads.h"
 

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "benchmarks/suite/plainly.h"
-#include "benchmarks/transfer/bidirectional.h"
 #include "benchmarks/transfer/case_identity.h"
-#include "benchmarks/transfer/concurrent_callers.h"
+#include "benchmarks/transfer/concurrent.h"
 #include "benchmarks/transfer/method.h"
 #include "speedtorch/cuda.h"
 

@@ -14,8 +14,7 @@ namespace stbench {
 
 /// The caches cannot be made cold on this machine. what() has the reason and the cure, without a folder's
 /// name.
-class CannotEvict : public std::runtime_error {
- public:
+struct CannotEvict : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 

@@ -13,6 +13,7 @@
 
 #include "speedtorch/kernels/cuda/batched_memcpy.h"
 #include "speedtorch/kernels/cuda/device.h"
+#include "speedtorch/rows/row_operands.h"
 #endif
 
 namespace stbench {
@@ -23,20 +24,13 @@ namespace {
 
 namespace kernels = speedtorch::kernels;
 
-kernels::Rows rows_of(const at::Tensor& tensor) {
-  const auto row_bytes = static_cast<std::int64_t>(tensor.nbytes()) / tensor.size(0);
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.size(0), row_bytes, row_bytes};
-}
-
-/// Calls `move` with a pointer to the index of its dtype.
-template <class Move>
-void with_index(const at::Tensor& index, Move move) {
-  if (index.scalar_type() == at::kInt) {
-    move(index.const_data_ptr<std::int32_t>());
-  } else {
-    move(index.const_data_ptr<std::int64_t>());
-  }
-}
+/// The rows that an operation reads, and those that it writes.
+struct Sides {
+  kernels::Rows from, to;
+  Sides(Way way, Operands& operands, int set)
+      : from(speedtorch::rows_of(way == Way::gather ? operands.table() : operands.values(set), "the source")),
+        to(speedtorch::rows_of(way == Way::gather ? operands.model() : operands.table(), "the target")) {}
+};
 
 }  // namespace
 
@@ -46,21 +40,13 @@ CubRows::CubRows(Operands& operands) {
   scratch_ = at::empty({bytes}, operands.model().options().dtype(at::kByte));
 }
 
-void CubRows::gather(Operands& operands, int set) {
+void CubRows::move(Way way, Operands& operands, int set) {
   const c10::cuda::CUDAGuard guard(scratch_.device());
-  with_index(operands.index(set), [&](const auto* index) {
-    kernels::gather_rows_cub(rows_of(operands.table()), index, operands.model().size(0),
-                             rows_of(operands.model()), static_cast<std::byte*>(scratch_.data_ptr()),
-                             scratch_.numel(), c10::cuda::getCurrentCUDAStream());
-  });
-}
-
-void CubRows::scatter(Operands& operands, int set) {
-  const c10::cuda::CUDAGuard guard(scratch_.device());
-  with_index(operands.index(set), [&](const auto* index) {
-    kernels::scatter_rows_cub(rows_of(operands.values(set)), index, operands.model().size(0),
-                              rows_of(operands.table()), static_cast<std::byte*>(scratch_.data_ptr()),
-                              scratch_.numel(), c10::cuda::getCurrentCUDAStream());
+  const Sides rows(way, operands, set);
+  speedtorch::with_index(operands.index(set), [&]<class Index>(const Index* index) {
+    const auto copy = way == Way::gather ? kernels::gather_rows_cub<Index> : kernels::scatter_rows_cub<Index>;
+    copy(rows.from, index, operands.count(), rows.to, static_cast<std::byte*>(scratch_.data_ptr()),
+         scratch_.numel(), c10::cuda::getCurrentCUDAStream());
   });
 }
 
@@ -81,19 +67,15 @@ struct MemcpyBatchRows::Batch {
 MemcpyBatchRows::MemcpyBatchRows(Operands& operands)
     : batch_(std::make_shared<Batch>(operands.model().device())) {}
 
-void MemcpyBatchRows::gather(Operands& operands, int set) {
+void MemcpyBatchRows::move(Way way, Operands& operands, int set) {
   const c10::cuda::CUDAGuard guard(batch_->device);
-  with_index(operands.host_index(set), [&](const auto* index) {
-    batch_->copies.gather(rows_of(operands.table()), index, operands.model().size(0),
-                          rows_of(operands.model()), batch_->stream);
-  });
-}
-
-void MemcpyBatchRows::scatter(Operands& operands, int set) {
-  const c10::cuda::CUDAGuard guard(batch_->device);
-  with_index(operands.host_index(set), [&](const auto* index) {
-    batch_->copies.scatter(rows_of(operands.values(set)), index, operands.model().size(0),
-                           rows_of(operands.table()), batch_->stream);
+  const Sides rows(way, operands, set);
+  speedtorch::with_index(operands.host_index(set), [&](const auto* index) {
+    auto& copies = batch_->copies;
+    if (way == Way::gather)
+      copies.gather(rows.from, index, operands.count(), rows.to, batch_->stream);
+    else
+      copies.scatter(rows.from, index, operands.count(), rows.to, batch_->stream);
   });
 }
 
@@ -115,13 +97,11 @@ struct MemcpyBatchRows::Batch {};
 CubRows::CubRows(Operands&) {
   throw speedtorch::PlacementError(speedtorch::cuda_refusal("cub::DeviceMemcpy"));
 }
-void CubRows::gather(Operands&, int) {}
-void CubRows::scatter(Operands&, int) {}
+void CubRows::move(Way, Operands&, int) {}
 MemcpyBatchRows::MemcpyBatchRows(Operands&) {
   throw speedtorch::PlacementError(speedtorch::cuda_refusal("cudaMemcpyBatchAsync"));
 }
-void MemcpyBatchRows::gather(Operands&, int) {}
-void MemcpyBatchRows::scatter(Operands&, int) {}
+void MemcpyBatchRows::move(Way, Operands&, int) {}
 std::string memcpy_batch_skip_reason() { return speedtorch::cuda_refusal("cudaMemcpyBatchAsync"); }
 
 #endif

@@ -8,13 +8,15 @@
 
 namespace stbench {
 
+/// A gather moves table rows into the model tensor, a scatter values into table rows.
+enum class Way { gather, scatter };
+
 /// cub::DeviceMemcpy::Batched, one buffer per row.
 class CubRows {
  public:
   /// Allocates its scratch memory. @throws PlacementError without CUDA
   explicit CubRows(Operands& operands);
-  void gather(Operands& operands, int set);
-  void scatter(Operands& operands, int set);
+  void move(Way way, Operands& operands, int set);
 
  private:
   at::Tensor scratch_;
@@ -25,8 +27,7 @@ class MemcpyBatchRows {
  public:
   /// Creates a stream, because the call refuses the default stream. @throws PlacementError without CUDA
   explicit MemcpyBatchRows(Operands& operands);
-  void gather(Operands& operands, int set);
-  void scatter(Operands& operands, int set);
+  void move(Way way, Operands& operands, int set);
 
  private:
   struct Batch;

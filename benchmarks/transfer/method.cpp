@@ -4,16 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <tuple>
+
+#include "benchmarks/suite/registry.h"
 
 namespace stbench {
 namespace {
-
-std::vector<Method>& registered_methods() {
-  static std::vector<Method> all;
-  return all;
-}
 
 /// Ours first, the ceilings last.
 std::ptrdiff_t place(harness::Role role) {
@@ -29,24 +25,12 @@ std::string index_copy_skip_reason(const TransferCase& one) {
   return refused ? "LibTorch's index_copy_ takes int64 indices only; use --index-dtype int64" : "";
 }
 
-std::vector<std::string> peer_names() {
-  std::vector<std::string> names;
-  for (const auto& method : registered_methods()) {
-    if (method.asked_only && method.role == harness::Role::peer) names.push_back(method.name);
-  }
-  return names;
-}
+const std::vector<Method>& methods() { return registered<Method>(); }
 
-const std::vector<Method>& methods() { return registered_methods(); }
-
-const Method& method_named(const std::string& name) {
-  const auto found = std::ranges::find(registered_methods(), name, &Method::name);
-  if (found == registered_methods().end()) throw std::out_of_range("no method is called '" + name + "'");
-  return *found;
-}
+const Method& method_named(const std::string& name) { return by_name(methods(), name); }
 
 RegisterMethod::RegisterMethod(Method method) {
-  auto& all = registered_methods();
+  auto& all = registered<Method>();
   all.push_back(std::move(method));
   std::sort(all.begin(), all.end(), [](const Method& a, const Method& b) {
     const auto key = [](const Method& one) {

@@ -41,9 +41,6 @@ struct Method {
 /// Why LibTorch's index_copy_ cannot run the case, which it can with int64 indices only.
 std::string index_copy_skip_reason(const TransferCase& one);
 
-/// The names that --peers takes.
-std::vector<std::string> peer_names();
-
 /// All methods: ours, LibTorch's, peers, ceilings; within each those first that need not be asked for, by
 /// name.
 const std::vector<Method>& methods();

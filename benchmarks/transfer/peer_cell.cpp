@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "benchmarks/peers/peers.h"
-#include "benchmarks/suite/plain_words.h"
 #include "benchmarks/transfer/case_identity.h"
 #include "speedtorch/memory/shared_memory.h"
 
@@ -20,23 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using speedtorch::Placement;
 
-Json described(int fd, const at::Tensor& tensor) {
-  return {{"fd", fd},
-          {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},
-          {"dtype", dtype_name(tensor.scalar_type())}};
-}
-
 /// The clock that the peer reads, too.
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double seconds_of(const std::string& text) {
-  double seconds = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(seconds))
-    throw PeerError(fmt::format("the peer's seconds are '{}'", plain_words(text)));
-  return seconds;
 }
 
 std::int64_t next_number() {
@@ -63,18 +46,17 @@ double PeerCell::run(int first, int repeat) {
   const bool on_gpu = case_.on_gpu();
   for (int k = 0; on_gpu && case_.writes() && k < std::min(repeat, harness::index_sets); ++k) {
     const int set = (first + k) % harness::index_sets;
-    values_[static_cast<std::size_t>(set)].copy_(operands_->values(set));
+    values_[static_cast<std::size_t>(set)].tensor.copy_(operands_->values(set));
   }
   const double seconds = ask(first, repeat);
-  if (on_gpu && case_.reads()) operands_->model().copy_(result_);
+  if (on_gpu && case_.reads()) operands_->model().copy_(result_.tensor);
   return seconds;
 }
 
 double PeerCell::ask(int first, int repeat) {
   const double begin = now();
-  const auto seconds =
-      seconds_of(process_->ask(fmt::format("sample {} {} {}", number_, first, repeat), "seconds"));
-  if (const double all = now() - begin; seconds <= 0 || seconds > all) {
+  const auto seconds = process_->ask_seconds(fmt::format("sample {} {} {}", number_, first, repeat));
+  if (const double all = now() - begin; seconds > all) {
     throw PeerError(fmt::format(
         "the peer says that it took {:g} s; from the request to its answer it was {:g} s", seconds, all));
   }
@@ -88,9 +70,6 @@ void PeerCell::hand_over() {
 }
 
 Json PeerCell::request() {
-  const auto& cpus = Peers::of_this_run().cpus();
-  const auto count = std::min(cpus.size(), static_cast<std::size_t>(case_.cores));
-  const std::vector<int> mine(cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(count));
   Json values = Json::array(), index = Json::array();
   for (int set = 0; set < harness::index_sets; ++set) {
     auto& buffer = values_[static_cast<std::size_t>(set)];
@@ -102,7 +81,7 @@ Json PeerCell::request() {
   return {{"pid", ::getpid()},
           {"direction", identity_of(case_).direction},
           {"threads", case_.cores},
-          {"cpus", mine},
+          {"cpus", Peers::of_this_run().cpus(case_.cores)},
           {"device", case_.device.str()},
           {"huge_pages", case_.placement == Placement::hugepage},
           {"table", shared(operands_->host_table())},
@@ -118,15 +97,9 @@ Json PeerCell::shared(const at::Tensor& tensor) const {
 }
 
 /// A buffer on the host for what is on a device.
-Json PeerCell::exchanged(const at::Tensor& like, at::Tensor& buffer) {
-  if (!buffer.defined()) {
-    buffers_.push_back(
-        speedtorch::allocate_shared(Placement::pageable, static_cast<std::int64_t>(like.nbytes())));
-    buffer = buffers_.back()->host_tensor(like.sizes(), like.scalar_type());
-  }
-  const auto block = std::find_if(buffers_.begin(), buffers_.end(),
-                                  [&](const auto& memory) { return memory->data() == buffer.data_ptr(); });
-  return described((*block)->shared_fd(), buffer);
+Json PeerCell::exchanged(const at::Tensor& like, SharedTensor& buffer) {
+  if (!buffer.memory) buffer = SharedTensor(like.sizes(), like.scalar_type());
+  return buffer.described();
 }
 
 Method peer_method(const std::string& name, const std::string& summary) {

@@ -5,11 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "benchmarks/peers/peer_process.h"
 #include "benchmarks/transfer/method.h"
-#include "speedtorch/memory/memory.h"
+#include "benchmarks/transfer/shared_tensor.h"
 
 namespace stbench {
 
@@ -32,7 +31,7 @@ class PeerCell {
   void hand_over();
   [[nodiscard]] nlohmann::ordered_json request();
   nlohmann::ordered_json shared(const at::Tensor& tensor) const;
-  nlohmann::ordered_json exchanged(const at::Tensor& like, at::Tensor& buffer);
+  nlohmann::ordered_json exchanged(const at::Tensor& like, SharedTensor& buffer);
   double ask(int first, int repeat);
 
   std::string peer_;
@@ -41,9 +40,8 @@ class PeerCell {
   std::int64_t number_;
   std::shared_ptr<PeerProcess> process_;
   // With a model on a GPU, results and values go through these buffers on the host.
-  at::Tensor result_;
-  std::array<at::Tensor, harness::index_sets> values_;
-  std::vector<std::shared_ptr<speedtorch::Memory>> buffers_;
+  SharedTensor result_;
+  std::array<SharedTensor, harness::index_sets> values_;
 };
 
 /// A method whose rows are moved by the peer NAME in its own process.

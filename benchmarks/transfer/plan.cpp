@@ -39,11 +39,6 @@ constexpr std::int64_t standard_rows = 1'000'000, standard_dim = 128, standard_b
 constexpr std::int64_t caller_batch = standard_batch / 8;
 constexpr std::int64_t most_callers = 1024;
 
-template <class T>
-void add_once(std::vector<T>& all, const T& one) {
-  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
-}
-
 /// The typed values of names.
 template <class Read>
 auto typed(const Names& names, Read read) {
@@ -71,13 +66,7 @@ Devices devices_of(const Options& options) {
     if (speedtorch::cuda_status().available) devices.emplace_back("cuda:0");
     return devices;
   }
-  const bool gpu = std::ranges::any_of(devices, [](const auto& device) { return !device.is_cpu(); });
-  for (const auto& placement : options.placements) {
-    if (!gpu && cuda_only(placement)) {
-      throw UsageError(fmt::format("--placement {} goes with a CUDA device only, not with --device {}",
-                                   placement, fmt::join(names_of(devices), ",")));
-    }
-  }
+  require_gpu_for(options.placements, names_of(devices));
   return devices;
 }
 

@@ -1,20 +1,17 @@
 /// The transfer suite: how fast rows move between a table in any placement and a LibTorch tensor.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "benchmarks/peers/peers.h"
-#include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/option_spec.h"
 #include "benchmarks/suite/plainly.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/suite/sums.h"
 #include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/axes.h"
-#include "benchmarks/transfer/case.h"
 #include "benchmarks/transfer/files_environment.h"
 #include "benchmarks/transfer/group.h"
 #include "benchmarks/transfer/method.h"
@@ -40,10 +37,7 @@ void add_new(Plan& plan, TransferPlan& more) {
   for (auto& record : more.waived) {
     if (first || !said(record)) plan.waived.push_back(std::move(record));
   }
-  for (auto& warning : more.warnings) {
-    if (std::ranges::find(plan.warnings, warning) == plan.warnings.end())
-      plan.warnings.push_back(std::move(warning));
-  }
+  for (const auto& warning : more.warnings) add_once(plan.warnings, warning);
 }
 
 Plan plan(const Options& given, const harness::Machine& machine) {
@@ -82,44 +76,27 @@ void add_sums_asked_for(std::vector<Record>& records, const Options& given) {
   const auto options = options_for_case(given);
   if (!options.workloads.empty() && options.directions.empty()) return;  // workloads have to and from only
   const auto directions = directions_of(options);
-  if (std::find(directions.begin(), directions.end(), "sum") != directions.end())
-    add_sums(records, "transfer");
+  if (contains(directions, "sum")) add_sums(records, "transfer");
 }
 
 std::vector<AxisInfo> describe() {
   using namespace transfer_axes;
-  const auto list = [](const std::vector<std::string>& names) {
-    return fmt::format("{}", fmt::join(names, " "));
-  };
-  std::vector<std::string> names;
-  for (const auto& method : methods()) {
-    if (method.role != harness::Role::peer) names.push_back(method.name);
-  }
-  return {{"direction", list(directions()), "all but both"},
-          {"placement", list(placements()), "all"},
-          {"method", list(names), "all but those of so many SMs"},
-          {"peers", list(peer_names()), "none"},
-          {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
-          {"dtype", list(dtypes()), "float32"},
-          {"row-bytes", "any number, instead of dim and dtype", "-"},
-          {"index-dtype", list(index_dtypes()), "int64"},
-          {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "unique"},
-          {"rows", "any number", "1M"},
-          {"dim", "any number", "128"},
-          {"batch", "any number", "131072"},
-          {"cores", "1 to what the process may use", "1 and all"},
-          {"cache", list(caches()), "warm"},
-          {"callers", "1 to 1024", "1"},
-          {"isa", list(isas()), "best"},
-          {"workload", "one of those below, instead of axes", "none"}};
-}
-
-std::vector<MethodInfo> all_methods() {
-  std::vector<MethodInfo> list;
-  for (const auto& method : methods())
-    list.push_back(
-        {method.name, method.summary, method.role, method.asked_only && method.role == harness::Role::peer});
-  return list;
+  return with_methods({{"direction", directions(), "all but both"},
+                       {"placement", placements(), "all"},
+                       {"device", "cpu cuda:N", "cpu, and cuda:0 where there is one"},
+                       {"dtype", dtypes(), "float32"},
+                       {"row-bytes", "any number, instead of dim and dtype", "-"},
+                       {"index-dtype", index_dtypes(), "int64"},
+                       {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "unique"},
+                       {"rows", "any number", "1M"},
+                       {"dim", "any number", "128"},
+                       {"batch", "any number", "131072"},
+                       {"cores", "1 to what the process may use", "1 and all"},
+                       {"cache", caches(), "warm"},
+                       {"callers", "1 to 1024", "1"},
+                       {"isa", isas(), "best"},
+                       {"workload", "one of those below, instead of axes", "none"}},
+                      2, method_infos(methods()), "all but those of so many SMs");
 }
 
 std::string workload_lines() {
@@ -141,7 +118,7 @@ const RegisterSuite registration{{
     .summary = "rows of a table into a LibTorch tensor and back",
     .axes = transfer_axes::further(),
     .describe = describe,
-    .methods = all_methods,
+    .methods = [] { return method_infos(methods()); },
     .directions = transfer_axes::directions(),
     .presets = preset_list(),
     .tables = {reports::movement_tables},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "benchmarks/suite/registry.h"
 #include "benchmarks/tables/row_shape.h"
 #include "benchmarks/transfer/axes.h"
 #include "harness/errors.h"
@@ -19,11 +20,6 @@ using Names = std::vector<std::string>;
 /// The allocated tensors of a cell per byte of its payload: the model, the values, and two that checks and
 /// LibTorch make.
 constexpr std::int64_t tensors_a_batch = 4;
-
-const Workload& workload_named(const std::string& name) {
-  return *std::find_if(workloads().begin(), workloads().end(),
-                       [&](const Workload& workload) { return workload.name == name; });
-}
 
 /// Bytes that the tables, and that the allocated tensors, of one placement may take.
 std::int64_t budget(const Options& options, const harness::Machine& machine) {
@@ -62,7 +58,7 @@ void set_batches(WorkloadRun& run, const Workload& workload, std::int64_t row_by
     if (fits < std::min(wanted, rows))
       say(run, fmt::format("batch {} in place of {}", harness::human(fits), harness::human(wanted)));
     const auto batch = std::min(rows, fits);
-    if (std::find(batches.begin(), batches.end(), batch) == batches.end()) batches.push_back(batch);
+    add_once(batches, batch);
   }
   const auto largest = *std::max_element(workload.batches.begin(), workload.batches.end());
   if (largest > rows && rows > 0)
@@ -143,18 +139,14 @@ const std::vector<Workload>& workloads() {
   return all;
 }
 
-Names workload_names() {
-  Names names;
-  for (const auto& [name, text] : workload_files()) names.push_back(name);
-  return names;
-}
+Names workload_names() { return names_of(workloads()); }
 
 std::vector<WorkloadRun> workload_runs(const Options& options, const harness::Machine& machine) {
   if (options.workloads.empty()) return {{options, {}, {}}};
   const auto most = budget(options, machine);
   std::vector<WorkloadRun> runs;
   for (const auto& name : options.workloads) {
-    const auto& workload = workload_named(name);
+    const auto& workload = by_name(workloads(), name);
     for (auto& [row_bytes, one] : widths_of(workload, options))
       runs.push_back(run_of(workload, row_bytes, std::move(one), most));
   }
@@ -166,7 +158,7 @@ nlohmann::ordered_json workload_environment(const std::vector<WorkloadRun>& runs
   for (const auto& run : runs) {
     if (run.workload.empty()) continue;
     auto& one = environment[run.workload];
-    if (one.is_null()) one = workload_named(run.workload).file;
+    if (one.is_null()) one = by_name(workloads(), run.workload).file;
     if (!run.scale.empty()) one["scale"].push_back(run.scale);
   }
   return environment;

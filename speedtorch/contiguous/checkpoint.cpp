@@ -14,7 +14,6 @@
 #include <cmath>
 #include <fstream>
 #include <string_view>
-#include <utility>
 #include <variant>
 
 #include "speedtorch/contiguous/optimizer.h"

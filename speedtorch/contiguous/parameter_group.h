@@ -35,8 +35,7 @@ ParameterGroup named(const Items& parameters, std::optional<UpdateOptions> optio
 
 /// A parameter or gradient no longer lies in its buffer, or the parameters cannot be laid out. what() names
 /// the parameter, the cause and the cure.
-class BufferError : public Error {
- public:
+struct BufferError : Error {
   using Error::Error;
 };
 

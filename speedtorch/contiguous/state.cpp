@@ -54,11 +54,6 @@ bool keeps_zero(const UpdateOptions& options) {
       kernels::make_update<double>(options));
 }
 
-double initial_of(const UpdateOptions& options, std::size_t state) {
-  return std::visit([&](const auto& update) { return update.initial(state); },
-                    kernels::make_update<double>(options));
-}
-
 }  // namespace
 
 OptimizerState::OptimizerState(std::vector<ParameterGroup> groups, const UpdateOptions& defaults,
@@ -261,8 +256,8 @@ void OptimizerState::reset_state(std::size_t k) {
   counts_[k] = {0, version_of(parameter)};
   bucket.version = version_of(parameters.buckets()[place.bucket].data);
   if (bucket.master.defined()) view_of(bucket.master, k).copy_(parameter);
-  for (std::size_t s = 0; s < names.size(); ++s)
-    view_of(bucket.tensors[s], k).fill_(initial_of(options[place.group], s));
+  const auto begins = state_begins(options[place.group]);
+  for (std::size_t s = 0; s < names.size(); ++s) view_of(bucket.tensors[s], k).fill_(begins[s].value);
 }
 
 std::vector<ParameterState> OptimizerState::state() const {

@@ -4,8 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -223,22 +221,6 @@ std::vector<std::int64_t> npy_integers(std::span<const std::byte> file) {
                    " bytes behind it");
   }
   return type.widen(data);
-}
-
-std::vector<std::int64_t> read_npy_integers(const std::string& path) {
-  std::error_code unreadable;
-  if (std::filesystem::exists(path, unreadable) && !std::filesystem::is_regular_file(path, unreadable))
-    throw NpyError("'" + path +
-                   "' is not a regular file: a device may never end, and a pipe may never answer");
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> content;
-  std::array<char, 1 << 16> buffer;
-  do {
-    file.read(buffer.data(), buffer.size());
-    content.insert(content.end(), buffer.begin(), buffer.begin() + file.gcount());
-  } while (file);
-  if (!file.is_open() || file.bad()) throw NpyError("the .npy file cannot be read");
-  return npy_integers(std::as_bytes(std::span(content)));
 }
 
 }  // namespace speedtorch

@@ -11,8 +11,7 @@
 namespace speedtorch {
 
 /// The file is no `.npy` file, is damaged, or holds another kind of array. what() is one line.
-class NpyError : public std::runtime_error {
- public:
+struct NpyError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -38,9 +37,5 @@ NpyHeader parse_npy_header(std::span<const std::byte> file);
 /// The numbers of a whole file: a one-dimensional array of int8 to int64 or uint8 to uint32, little-endian.
 /// @throws NpyError for any other array, and if the file is shorter or longer than its header says
 std::vector<std::int64_t> npy_integers(std::span<const std::byte> file);
-
-/// The numbers of the file at that path.
-/// @throws NpyError also if it is not readable
-std::vector<std::int64_t> read_npy_integers(const std::string& path);
 
 }  // namespace speedtorch

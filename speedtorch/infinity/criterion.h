@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "speedtorch/infinity/callable.h"

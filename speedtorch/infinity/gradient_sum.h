@@ -3,8 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-
 #include "speedtorch/infinity/batch.h"
 
 namespace speedtorch::infinity {

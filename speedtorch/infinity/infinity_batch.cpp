@@ -414,16 +414,14 @@ void InfinityBatch::change_model_device(at::Device device) {
 void InfinityBatch::check_devices() const {
   if (!model_) throw InfinityBatchError("there is no model yet: set_model() before check_devices()");
   const at::Device device = forward_device();
-  for (const NamedTensor& named : model_->named_parameters())
-    if (named.tensor.device() != device)
-      throw InfinityBatchError("parameter " + named.name + " is on " + named.tensor.device().str() +
-                               " and the first trainable one on " + device.str() +
-                               ": change_model_device() moves all");
-  for (const NamedTensor& named : model_->named_buffers())
-    if (named.tensor.device() != device)
-      throw InfinityBatchError("buffer " + named.name + " is on " + named.tensor.device().str() +
-                               " and the parameters on " + device.str() +
-                               ": change_model_device() moves all");
+  const auto require_there = [&](const std::vector<NamedTensor>& all, const char* what, const char* others) {
+    for (const NamedTensor& named : all)
+      if (named.tensor.device() != device)
+        throw InfinityBatchError(what + named.name + " is on " + named.tensor.device().str() + " and the " +
+                                 others + " on " + device.str() + ": change_model_device() moves all");
+  };
+  require_there(model_->named_parameters(), "parameter ", "first trainable one");
+  require_there(model_->named_buffers(), "buffer ", "parameters");
   if (!criterion_) return;
   for (const at::Tensor& tensor : criterion_->tensors())
     if (tensor.device() != backward_device())

@@ -1,7 +1,6 @@
 /// Observes the operations of a forward pass, whatever the model consists of.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

@@ -54,27 +54,20 @@ Tensors Model::operator()(const Tensors& inputs) const {
   return outputs;
 }
 
-std::vector<NamedTensor> Model::every_parameter() const {
+std::vector<NamedTensor> Model::every(Kind kind) const {
   std::vector<NamedTensor> all;
+  const bool buffers = kind == Kind::buffers;
   if (module_)
-    for (const auto& item : module_->named_parameters()) all.push_back({item.key(), item.value()});
-  for (std::size_t part = 0; part < parts_.size(); ++part)
-    append_part(all, part, parts_[part].every_parameter());
-  append_numbered(all, own_parameters_);
+    for (const auto& item : buffers ? module_->named_buffers() : module_->named_parameters())
+      all.push_back({item.key(), item.value()});
+  for (std::size_t part = 0; part < parts_.size(); ++part) append_part(all, part, parts_[part].every(kind));
+  append_numbered(all, buffers ? own_buffers_ : own_parameters_);
   return all;
 }
 
-std::vector<NamedTensor> Model::named_parameters() const { return each_once(every_parameter()); }
-
-std::vector<NamedTensor> Model::named_buffers() const {
-  std::vector<NamedTensor> all;
-  if (module_)
-    for (const auto& item : module_->named_buffers()) all.push_back({item.key(), item.value()});
-  for (std::size_t part = 0; part < parts_.size(); ++part)
-    append_part(all, part, parts_[part].named_buffers());
-  append_numbered(all, own_buffers_);
-  return each_once(std::move(all));
-}
+std::vector<NamedTensor> Model::every_parameter() const { return every(Kind::parameters); }
+std::vector<NamedTensor> Model::named_parameters() const { return each_once(every(Kind::parameters)); }
+std::vector<NamedTensor> Model::named_buffers() const { return each_once(every(Kind::buffers)); }
 
 Tensors Model::trainable() const {
   Tensors found;

@@ -85,6 +85,10 @@ class Model {
  private:
   Model() = default;
 
+  enum class Kind { parameters, buffers };
+  /// Those of its module and parts, also tied ones, and its own.
+  [[nodiscard]] std::vector<NamedTensor> every(Kind kind) const;
+
   template <class Module>
   static std::shared_ptr<torch::nn::Module> shared(Module& module) {
     if constexpr (requires { module.ptr(); })

@@ -6,7 +6,6 @@
 #include <omp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -75,13 +74,11 @@ Tensors pinned(const Tensors& tensors) {
 
 Fetched to_gpu(const Job& job) {
   Fetched fetched{.samples = {}, .side = job.side};
-  job.side->wait_for_caller(0);
-  job.side->run([&] {
+  job.side->run_after_caller(0, [&] {
     const Samples samples = job.batch.samples(job.first, job.count);
     fetched.samples = {on_device(pinned(samples.inputs), job.inputs),
                        on_device(pinned(samples.targets), job.targets)};
   });
-  job.side->record(0);
   return fetched;
 }
 

@@ -3,7 +3,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 
-#include <cstring>
 #include <mutex>
 
 namespace speedtorch::infinity {

@@ -8,8 +8,7 @@
 namespace speedtorch {
 
 /// The base of all errors of the library.
-class Error : public std::runtime_error {
- public:
+struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -38,27 +37,23 @@ class IndexError : public Error {
 };
 
 /// Two shapes that do not fit together, or an impossible one. what() names the values.
-class ShapeError : public Error {
- public:
+struct ShapeError : Error {
   using Error::Error;
 };
 
 /// An option out of range. what() names the option, its value and what would be right.
-class OptionError : public Error {
- public:
+struct OptionError : Error {
   using Error::Error;
 };
 
 /// An instruction set that this program was not compiled for, or that this processor lacks.
-class IsaError : public Error {
- public:
+struct IsaError : Error {
   using Error::Error;
 };
 
 /// A plan of row movements that cannot be used, or a file of one that cannot be read. what() names what is
 /// wrong with it.
-class RowPlanError : public Error {
- public:
+struct RowPlanError : Error {
   using Error::Error;
 };
 

@@ -6,6 +6,7 @@
 
 #include "speedtorch/kernels/cuda/sparse_step.h"
 #include "speedtorch/rows/cuda_index_errors.h"
+#include "speedtorch/rows/row_operands.h"
 
 namespace speedtorch {
 namespace {
@@ -22,37 +23,27 @@ kernels::Workspace workspace_for(at::Tensor& kept, const at::Tensor& index, std:
 }  // namespace
 
 template <class T>
-void DeviceStep::rows(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
-                      const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
+void DeviceStep<T>::rows(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
+                         const at::Tensor& index, const at::Tensor& grad, std::int64_t step) {
   const c10::cuda::CUDAGuard guard(grad.device());
   const auto row_bytes = tables.columns * static_cast<std::int64_t>(sizeof(T));
   const auto workspace = workspace_for(workspace_, index, row_bytes);
   kernels::CudaLaunch launch;
   launch.errors = cuda_index_errors(grad.device());
-  const auto run = [&](const auto* rows) {
+  with_index(index, [&](const auto* rows) {
     kernels::sparse_step_cuda(update, tables, rows, index.numel(), grad.const_data_ptr<T>(), step,
                               c10::cuda::getCurrentCUDAStream(), workspace, launch);
-  };
-  if (index.scalar_type() == at::kLong)
-    run(index.const_data_ptr<std::int64_t>());
-  else
-    run(index.const_data_ptr<std::int32_t>());
+  });
 }
 
 template <class T>
-void DeviceStep::all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
-                     const at::Tensor& grad, std::int64_t step) {
+void DeviceStep<T>::all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
+                        const at::Tensor& grad, std::int64_t step) {
   const c10::cuda::CUDAGuard guard(grad.device());
   kernels::update_all_cuda(update, tables, grad.const_data_ptr<T>(), step, c10::cuda::getCurrentCUDAStream());
 }
 
-template void DeviceStep::rows(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
-                               const at::Tensor&, const at::Tensor&, std::int64_t);
-template void DeviceStep::rows(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
-                               const at::Tensor&, const at::Tensor&, std::int64_t);
-template void DeviceStep::all(const kernels::AnyUpdate<float>&, const kernels::StepTables<float>&,
-                              const at::Tensor&, std::int64_t);
-template void DeviceStep::all(const kernels::AnyUpdate<double>&, const kernels::StepTables<double>&,
-                              const at::Tensor&, std::int64_t);
+template class DeviceStep<float>;
+template class DeviceStep<double>;
 
 }  // namespace speedtorch

@@ -12,18 +12,17 @@
 namespace speedtorch {
 
 /// T is float or double.
+template <class T>
 class DeviceStep {
  public:
   /// Calls kernels::sparse_step_cuda() on the tables' device. `index` and `grad` are contiguous tensors
   /// there.
   /// @throws CudaError; ShapeError for 2^31 indices or more; PlacementError in a build without CUDA
-  template <class T>
   void rows(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
             const at::Tensor& index, const at::Tensor& grad, std::int64_t step);
 
   /// Calls kernels::update_all_cuda() on the device of `grad`. @throws CudaError; PlacementError in a build
   /// without CUDA
-  template <class T>
   static void all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
                   const at::Tensor& grad, std::int64_t step);
 

@@ -57,9 +57,7 @@ std::string read_line(const std::string& folder) {
 }
 
 std::vector<std::int64_t> with_rows(at::IntArrayRef sizes, std::int64_t rows) {
-  auto shape = sizes.vec();
-  shape.front() = rows;
-  return shape;
+  return joined_sizes({rows}, sizes.slice(1));
 }
 
 /// The bound of rows if no table gives one. A small bound matters: the sort that finds duplicates is slower
@@ -74,9 +72,7 @@ std::int64_t past_largest(const at::Tensor& rows) {
 at::Tensor buffer_rows(at::Tensor& buffer, std::int64_t rows, at::IntArrayRef table_sizes,
                        at::ScalarType dtype, at::Device device) {
   if (!buffer.defined() || buffer.size(0) < rows || buffer.device() != device) {
-    auto sizes = table_sizes.vec();
-    sizes[0] = rows;
-    buffer = at::empty(sizes, at::TensorOptions().dtype(dtype).device(device));
+    buffer = at::empty(with_rows(table_sizes, rows), at::TensorOptions().dtype(dtype).device(device));
   }
   return buffer.narrow(0, 0, rows);
 }

@@ -152,21 +152,22 @@ class UpdateOptimizer::Work {
     const auto tables = tables_of<T>(parameter, state, states, by_rows);
     if (!by_rows) return step_all(update, tables, grad, state.step + 1);
     const auto rows = rows_of(grad);
-    if (grad.is_cuda()) return on_gpu_.rows(update, tables, rows.index, rows.grad, state.step + 1);
+    if (grad.is_cuda())
+      return std::get<DeviceStep<T>>(on_gpu_).rows(update, tables, rows.index, rows.grad, state.step + 1);
     auto& fused = of<T>(update, tables);
     const auto* const index = rows.index.template const_data_ptr<std::int64_t>();
     const auto* const gradients = rows.grad.template const_data_ptr<T>();
-    if (!state.row_steps.defined())
-      return fused.run(index, rows.index.numel(), gradients, state.step + 1, parallel_for);
-    const kernels::RowSteps counts{nullptr, state.row_steps.data_ptr<std::int64_t>()};
-    fused.run(index, rows.index.numel(), gradients, counts, parallel_for);
+    const auto& counts = state.row_steps;
+    const auto steps = counts.defined() ? kernels::RowSteps(nullptr, counts.data_ptr<std::int64_t>())
+                                        : kernels::RowSteps(state.step + 1);
+    fused.run(index, rows.index.numel(), gradients, steps, parallel_for);
   }
 
  private:
   template <class T>
   static void step_all(const kernels::AnyUpdate<T>& update, const kernels::StepTables<T>& tables,
                        const at::Tensor& grad, std::int64_t step) {
-    if (grad.is_cuda()) return DeviceStep::all(update, tables, grad, step);
+    if (grad.is_cuda()) return DeviceStep<T>::all(update, tables, grad, step);
     kernels::update_all(update, tables, grad.const_data_ptr<T>(), step, parallel_for);
   }
 
@@ -180,7 +181,7 @@ class UpdateOptimizer::Work {
   }
 
   std::tuple<std::optional<kernels::SparseStep<float>>, std::optional<kernels::SparseStep<double>>> steps_;
-  DeviceStep on_gpu_;
+  std::tuple<DeviceStep<float>, DeviceStep<double>> on_gpu_;
 };
 
 UpdateOptimizer::UpdateOptimizer(std::vector<torch::optim::OptimizerParamGroup> groups,

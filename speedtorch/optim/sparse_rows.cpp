@@ -9,6 +9,7 @@
 #include "speedtorch/kernels/steps/sparse_step.h"
 #include "speedtorch/optim/device_step.h"
 #include "speedtorch/optim/state_tables.h"
+#include "speedtorch/rows/row_operands.h"
 #include "speedtorch/rows/row_overlap.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
@@ -111,13 +112,13 @@ class SparseRows::Steps {
 
   void run(const at::Tensor& index, const at::Tensor& grad, const at::Tensor& row_steps, std::int64_t step) {
     std::visit(
-        [&](auto& of_dtype) {
+        [&]<class T>(Of<T>& of_dtype) {
           if (grad.is_cuda())
-            on_gpu_.rows(of_dtype.update, of_dtype.tables, index, grad, step);
-          else if (index.scalar_type() == at::kLong)
-            run_on(of_dtype.on_host, index.const_data_ptr<std::int64_t>(), grad, row_steps, step);
-          else
-            run_on(of_dtype.on_host, index.const_data_ptr<std::int32_t>(), grad, row_steps, step);
+            return of_dtype.on_gpu.rows(of_dtype.update, of_dtype.tables, index, grad, step);
+          with_index(index, [&](const auto* numbers) {
+            of_dtype.on_host.run(numbers, grad.size(0), grad.const_data_ptr<T>(), steps_of(row_steps, step),
+                                 parallel_for);
+          });
         },
         step_);
   }
@@ -128,6 +129,7 @@ class SparseRows::Steps {
     kernels::AnyUpdate<T> update;
     kernels::StepTables<T> tables;
     kernels::SparseStep<T> on_host;
+    DeviceStep<T> on_gpu;
   };
   using Any = std::variant<Of<float>, Of<double>>;
 
@@ -136,25 +138,16 @@ class SparseRows::Steps {
                   const std::vector<at::Tensor>& states) {
     const auto update = kernels::make_update<T>(options);
     const auto tables = tables_of<T>(table, states);
-    return Of<T>{update, tables, kernels::SparseStep<T>(update, tables)};
+    return Of<T>{update, tables, kernels::SparseStep<T>(update, tables), {}};
   }
 
-  template <class T, class Index>
-  static void run_on(kernels::SparseStep<T>& fused, const Index* index, const at::Tensor& grad,
-                     const at::Tensor& row_steps, std::int64_t step) {
-    const auto count = grad.size(0);
-    const T* const gradients = grad.const_data_ptr<T>();
-    if (!row_steps.defined()) return fused.run(index, count, gradients, step, parallel_for);
-    kernels::RowSteps counts;
-    if (row_steps.scalar_type() == at::kLong)
-      counts.wide = row_steps.data_ptr<std::int64_t>();
-    else
-      counts.narrow = row_steps.data_ptr<std::int32_t>();
-    fused.run(index, count, gradients, counts, parallel_for);
+  static kernels::RowSteps steps_of(const at::Tensor& row_steps, std::int64_t step) {
+    if (!row_steps.defined()) return step;
+    if (row_steps.scalar_type() == at::kLong) return {nullptr, row_steps.data_ptr<std::int64_t>()};
+    return {row_steps.data_ptr<std::int32_t>(), nullptr};
   }
 
   Any step_;
-  DeviceStep on_gpu_;
 };
 
 SparseRows::SparseRows(at::Tensor table, const UpdateOptions& options, const TableOptions& states,

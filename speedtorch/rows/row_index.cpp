@@ -2,7 +2,6 @@
 
 #include <ATen/ops/arange.h>
 
-#include <algorithm>
 #include <string>
 
 #include "speedtorch/error.h"

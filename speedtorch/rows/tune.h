@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "speedtorch/host_plan.h"
+#include "speedtorch/rows/host_plan.h"
 
 namespace speedtorch {
 

@@ -206,13 +206,10 @@ void Prefetcher::Work::gather(std::size_t number) {
     reserve(slot.staging, slot.count, setup_.staging);
     auto staged = slot.staging.narrow(0, 0, slot.count);
     gather_on_host(index, staged);
-    side.wait_for_caller(number);
-    side.run([out, staged] { out.copy_(staged, /*non_blocking=*/true); });
+    side.run_after_caller(number, [out, staged] { out.copy_(staged, /*non_blocking=*/true); });
   } else {
-    side.wait_for_caller(number);
-    side.run([this, index, out]() mutable { gather_rows(table_, index, out); });
+    side.run_after_caller(number, [this, index, out]() mutable { gather_rows(table_, index, out); });
   }
-  side.record(number);
 }
 
 at::Tensor Prefetcher::Work::take() {

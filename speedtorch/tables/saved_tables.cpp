@@ -5,7 +5,6 @@
 #include <torch/csrc/jit/serialization/import_read.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
-#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,5 @@
-/// The stream on which a Prefetcher's copies and kernels run beside the caller's. An interface, so that its
-/// order is tested without a GPU.
+/// A stream on which copies and kernels run beside the caller's, such as a Prefetcher's. An interface, so
+/// that its order is tested without a GPU.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -27,6 +27,12 @@ class SideStream {
   virtual void record(std::size_t slot) = 0;
   /// Called by the caller: work that its stream gets from now on runs after the recorded work.
   virtual void make_caller_wait(std::size_t slot) = 0;
+  /// Queues work after what was recorded of the caller, and records it.
+  void run_after_caller(std::size_t slot, const std::function<void()>& work) {
+    wait_for_caller(slot);
+    run(work);
+    record(slot);
+  }
   /// Returns once the recorded work is done; at once if nothing was recorded.
   virtual void make_host_wait(std::size_t slot) = 0;
 };

@@ -6,8 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "benchmarks/transfer/method.h"
-#include "benchmarks/transfer/own_stream.h"
+#include "benchmarks/transfer/concurrent.h"
 #include "speedtorch/rows/rows.h"
 
 namespace stbench::planted_gpu_methods {
@@ -42,7 +41,7 @@ const RegisterMethod last_row_skipped{on_gpu(
 
 /// Right: no other stream waits for its stream.
 void on_own_stream(Operands& operands, const std::function<void()>& work) {
-  operands.kept<OwnStream>([&] { return OwnStream(operands.model().device()); }).run(work);
+  operands.kept<Beside>([&] { return Beside(operands.model().device()); }).run(work);
 }
 const RegisterMethod own_stream{on_gpu(
     "gpu_own_stream",

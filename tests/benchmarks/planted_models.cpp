@@ -16,7 +16,7 @@ class ModelStep : public ListStepper {
  public:
   using ListStepper::ListStepper;
   void step(int /*set*/) override { all_parameters(), ++steps_; }
-  [[nodiscard]] std::vector<at::Tensor> zeroed() const override { return grads(); }
+  [[nodiscard]] std::vector<at::Tensor> zeroed() const override { return grads_; }
 
  protected:
   virtual void all_parameters() {

@@ -16,8 +16,8 @@ const RegisterMethod registration{{
     .asked_only = true,
     .where = "cells on a GPU",
     .supports = rows_move_on_a_gpu,
-    .to = [](Operands& operands, int set) { cub_rows(operands).gather(operands, set); },
-    .from = [](Operands& operands, int set) { cub_rows(operands).scatter(operands, set); },
+    .to = [](Operands& operands, int set) { cub_rows(operands).move(Way::gather, operands, set); },
+    .from = [](Operands& operands, int set) { cub_rows(operands).move(Way::scatter, operands, set); },
 }};
 
 }  // namespace

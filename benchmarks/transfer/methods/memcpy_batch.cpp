@@ -17,8 +17,8 @@ const RegisterMethod registration{{
     .where = "cells on a GPU",
     .supports = rows_move_on_a_gpu,
     .skip_reason = [](const TransferCase&) { return memcpy_batch_skip_reason(); },
-    .to = [](Operands& operands, int set) { batch_rows(operands).gather(operands, set); },
-    .from = [](Operands& operands, int set) { batch_rows(operands).scatter(operands, set); },
+    .to = [](Operands& operands, int set) { batch_rows(operands).move(Way::gather, operands, set); },
+    .from = [](Operands& operands, int set) { batch_rows(operands).move(Way::scatter, operands, set); },
 }};
 
 }  // namespace

@@ -78,19 +78,9 @@ void grow(std::vector<T>& values, std::int64_t count) {
 
 }  // namespace
 
-void DuplicateRows::find(const std::int32_t* index, std::int64_t count, std::int64_t rows,
-                         ParallelFor parallel_for) {
-  find_any(index, count, rows, parallel_for);
-}
-
-void DuplicateRows::find(const std::int64_t* index, std::int64_t count, std::int64_t rows,
-                         ParallelFor parallel_for) {
-  find_any(index, count, rows, parallel_for);
-}
-
 template <class Index>
-void DuplicateRows::find_any(const Index* index, std::int64_t count, std::int64_t rows,
-                             ParallelFor parallel_for) {
+void DuplicateRows::find(const Index* index, std::int64_t count, std::int64_t rows,
+                         ParallelFor parallel_for) {
   check_indices(index, count, rows, kChunk, parallel_for);
   grow(rows_, count);
   grow(begins_, count + 1);
@@ -192,5 +182,8 @@ void DuplicateRows::list(Keys keys, const Record* sorted, ParallelFor parallel_f
   });
   begins_[static_cast<std::size_t>(unique_)] = count_;
 }
+
+template void DuplicateRows::find(const std::int32_t*, std::int64_t, std::int64_t, ParallelFor);
+template void DuplicateRows::find(const std::int64_t*, std::int64_t, std::int64_t, ParallelFor);
 
 }  // namespace speedtorch::kernels

@@ -17,8 +17,8 @@ class DuplicateRows {
  public:
   /// Forgets what was found before. @throws IndexError, and keeps what was found before, where an index names
   /// none of `rows` rows.
-  void find(const std::int32_t* index, std::int64_t count, std::int64_t rows, ParallelFor parallel_for);
-  void find(const std::int64_t* index, std::int64_t count, std::int64_t rows, ParallelFor parallel_for);
+  template <class Index>
+  void find(const Index* index, std::int64_t count, std::int64_t rows, ParallelFor parallel_for);
 
   /// How many rows are named.
   [[nodiscard]] std::int64_t unique() const { return unique_; }
@@ -41,8 +41,6 @@ class DuplicateRows {
     std::vector<Record> spare;
   };
 
-  template <class Index>
-  void find_any(const Index* index, std::int64_t count, std::int64_t rows, ParallelFor parallel_for);
   template <class Keys, class Index, class Record>
   void find_by(Keys keys, const Index* index, Records<Record>& records, int row_bits,
                ParallelFor parallel_for);

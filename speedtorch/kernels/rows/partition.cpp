@@ -27,9 +27,21 @@ std::vector<std::int64_t> place_blocks(std::vector<std::int64_t>& counts, std::s
   return begins;
 }
 
+/// Deals [begin, end) out evenly to `threads`.
+void deal(std::int64_t begin, std::int64_t end, const std::vector<std::size_t>& threads,
+          std::vector<std::vector<Share>>& shares) {
+  const auto parts = static_cast<std::int64_t>(threads.size());
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const Share share{begin + (end - begin) * part / parts, begin + (end - begin) * (part + 1) / parts};
+    if (share.begin < share.end) shares[threads[static_cast<std::size_t>(part)]].push_back(share);
+  }
+}
+
+}  // namespace
+
 template <class Index>
-Partition partition(const Index* index, std::int64_t count, const RowOwners& owners,
-                    ParallelFor parallel_for) {
+Partition partition_by_owner(const Index* index, std::int64_t count, const RowOwners& owners,
+                             ParallelFor parallel_for) {
   const auto nodes = static_cast<std::size_t>(owners.nodes());
   const std::int64_t blocks = (count + kBlock - 1) / kBlock;
   std::vector<std::int64_t> places(static_cast<std::size_t>(blocks) * nodes);
@@ -54,27 +66,8 @@ Partition partition(const Index* index, std::int64_t count, const RowOwners& own
   return result;
 }
 
-/// Deals [begin, end) out evenly to `threads`.
-void deal(std::int64_t begin, std::int64_t end, const std::vector<std::size_t>& threads,
-          std::vector<std::vector<Share>>& shares) {
-  const auto parts = static_cast<std::int64_t>(threads.size());
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const Share share{begin + (end - begin) * part / parts, begin + (end - begin) * (part + 1) / parts};
-    if (share.begin < share.end) shares[threads[static_cast<std::size_t>(part)]].push_back(share);
-  }
-}
-
-}  // namespace
-
-Partition partition_by_owner(const std::int32_t* index, std::int64_t count, const RowOwners& owners,
-                             ParallelFor parallel_for) {
-  return partition(index, count, owners, parallel_for);
-}
-
-Partition partition_by_owner(const std::int64_t* index, std::int64_t count, const RowOwners& owners,
-                             ParallelFor parallel_for) {
-  return partition(index, count, owners, parallel_for);
-}
+template Partition partition_by_owner(const std::int32_t*, std::int64_t, const RowOwners&, ParallelFor);
+template Partition partition_by_owner(const std::int64_t*, std::int64_t, const RowOwners&, ParallelFor);
 
 std::vector<std::vector<Share>> share_by_node(const Partition& partition,
                                               std::span<const int> node_of_thread) {

@@ -19,9 +19,8 @@ struct Partition {
 
 /// Sorts [0, count) by the owners of the rows that `index` names, all of which are in the table (counting
 /// sort: two passes over the index).
-Partition partition_by_owner(const std::int32_t* index, std::int64_t count, const RowOwners& owners,
-                             ParallelFor parallel_for);
-Partition partition_by_owner(const std::int64_t* index, std::int64_t count, const RowOwners& owners,
+template <class Index>
+Partition partition_by_owner(const Index* index, std::int64_t count, const RowOwners& owners,
                              ParallelFor parallel_for);
 
 /// Places [begin, end) in Partition::positions.

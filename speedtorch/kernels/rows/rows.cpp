@@ -41,40 +41,22 @@ void check_and_run(const RowMove<Index>& move, std::int64_t count, std::int64_t 
              [&](std::int64_t begin, std::int64_t end) { run(move, begin, end); });
 }
 
+}  // namespace
+
 template <class Index>
-void gather(ConstRows table, const Index* index, std::int64_t count, Rows out, ParallelFor parallel_for) {
+void gather_rows(ConstRows table, const Index* index, std::int64_t count, Rows out,
+                 ParallelFor parallel_for) {
   check_gather_shapes(table, count, out);
   if (table.row_bytes == 0) return check_indices(index, count, table.rows);
   if (count > 0) check_and_run(plan_gather(table, index, out), count, table.rows, parallel_for);
 }
 
 template <class Index>
-void scatter(ConstRows values, const Index* index, std::int64_t count, Rows table, ParallelFor parallel_for) {
+void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows table,
+                  ParallelFor parallel_for) {
   check_scatter_shapes(values, count, table);
   if (table.row_bytes == 0) return check_indices(index, count, table.rows);
   if (count > 0) check_and_run(plan_scatter(values, index, table), count, table.rows, parallel_for);
-}
-
-}  // namespace
-
-void gather_rows(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                 ParallelFor parallel_for) {
-  gather(table, index, count, out, parallel_for);
-}
-
-void gather_rows(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                 ParallelFor parallel_for) {
-  gather(table, index, count, out, parallel_for);
-}
-
-void scatter_rows(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
-                  ParallelFor parallel_for) {
-  scatter(values, index, count, table, parallel_for);
-}
-
-void scatter_rows(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
-                  ParallelFor parallel_for) {
-  scatter(values, index, count, table, parallel_for);
 }
 
 template <class Index>
@@ -92,16 +74,19 @@ void check_indices(const Index* index, std::int64_t count, std::int64_t rows, st
   if (!good.load(std::memory_order_relaxed)) throw_first_bad(index, count, rows);
 }
 
-template void check_indices(const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, ParallelFor);
-template void check_indices(const std::int64_t*, std::int64_t, std::int64_t, std::int64_t, ParallelFor);
-
-void check_indices(const std::int32_t* index, std::int64_t count, std::int64_t rows) {
+template <class Index>
+void check_indices(const Index* index, std::int64_t count, std::int64_t rows) {
   if (!all_inside(index, count, rows)) throw_first_bad(index, count, rows);
 }
 
-void check_indices(const std::int64_t* index, std::int64_t count, std::int64_t rows) {
-  if (!all_inside(index, count, rows)) throw_first_bad(index, count, rows);
-}
+#define SPEEDTORCH_ROWS(Index)                                                          \
+  template void gather_rows(ConstRows, const Index*, std::int64_t, Rows, ParallelFor);  \
+  template void scatter_rows(ConstRows, const Index*, std::int64_t, Rows, ParallelFor); \
+  template void check_indices(const Index*, std::int64_t, std::int64_t);                \
+  template void check_indices(const Index*, std::int64_t, std::int64_t, std::int64_t, ParallelFor);
+SPEEDTORCH_ROWS(std::int32_t)
+SPEEDTORCH_ROWS(std::int64_t)
+#undef SPEEDTORCH_ROWS
 
 void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes, ParallelFor parallel_for,
                  CopyWay way) {

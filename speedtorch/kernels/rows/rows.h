@@ -13,31 +13,28 @@
 
 namespace speedtorch::kernels {
 
-/// out[i] = table[index[i]] for i in [0, count). The index may repeat rows. Nothing is written before every
-/// index was checked.
+/// out[i] = table[index[i]] for i in [0, count), with int32 or int64 indices, as below. The index may repeat
+/// rows. Nothing is written before every index was checked.
 /// @throws ShapeError unless `out` has `count` rows of the table's width; IndexError for an index that names
 /// no row.
-void gather_rows(ConstRows table, const std::int32_t* index, std::int64_t count, Rows out,
-                 ParallelFor parallel_for);
-void gather_rows(ConstRows table, const std::int64_t* index, std::int64_t count, Rows out,
-                 ParallelFor parallel_for);
+template <class Index>
+void gather_rows(ConstRows table, const Index* index, std::int64_t count, Rows out, ParallelFor parallel_for);
 
 /// table[index[i]] = values[i] for i in [0, count); other rows, and the bytes between rows, stay as they are.
 /// Where the index repeats a row, which of its values wins is unspecified, and on several threads the row may
 /// end as a mix of them: a caller with duplicates decides before (reject, last wins, accumulate).
 /// @throws ShapeError unless `values` has `count` rows of the table's width; IndexError as above.
-void scatter_rows(ConstRows values, const std::int32_t* index, std::int64_t count, Rows table,
-                  ParallelFor parallel_for);
-void scatter_rows(ConstRows values, const std::int64_t* index, std::int64_t count, Rows table,
+template <class Index>
+void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows table,
                   ParallelFor parallel_for);
 
 /// Checks that each of `count` indices is in [0, rows): one pass of vector arithmetic, far below the
 /// movement's cost.
 /// @throws IndexError naming the first bad position, its value and the valid range.
-void check_indices(const std::int32_t* index, std::int64_t count, std::int64_t rows);
-void check_indices(const std::int64_t* index, std::int64_t count, std::int64_t rows);
+template <class Index>
+void check_indices(const Index* index, std::int64_t count, std::int64_t rows);
 
-/// The same on several threads where there are many, in ranges of at least `grain`; int32 or int64 indices.
+/// The same on several threads where there are many, in ranges of at least `grain`.
 template <class Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
                    ParallelFor parallel_for);

@@ -34,6 +34,7 @@ struct FlatTask {
   GradientChange change;
   bool zero;
 };
+using AnyFlatTask = std::variant<const FlatTask<float>*, const FlatTask<double>*>;
 
 }  // namespace speedtorch::kernels
 #endif
@@ -181,16 +182,12 @@ void sum_blocks(const FlatTask<T>& task, std::int64_t n, double* sums, std::int6
     sums[k] = block_sum(task.tables, k * kSumBlock, std::min((k + 1) * kSumBlock, n), change);
 }
 
-#define SPEEDTORCH_PASSES(T, Update, Sum)                                                                 \
-  void Update(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {                            \
-    update_runs(task, begin, end);                                                                        \
-  }                                                                                                       \
-  void Sum(const FlatTask<T>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) { \
-    sum_blocks(task, n, sums, begin, end);                                                                \
-  }
-SPEEDTORCH_PASSES(float, UpdateFloats, SumFloats)
-SPEEDTORCH_PASSES(double, UpdateDoubles, SumDoubles)
-#undef SPEEDTORCH_PASSES
+void UpdateRuns(const AnyFlatTask& any, std::int64_t begin, std::int64_t end) {
+  std::visit([&](const auto* task) { update_runs(*task, begin, end); }, any);
+}
+void SumBlocks(const AnyFlatTask& any, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) {
+  std::visit([&](const auto* task) { sum_blocks(*task, n, sums, begin, end); }, any);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -200,18 +197,8 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-#define SPEEDTORCH_DISPATCH(T, Update, Sum)                                                               \
-  HWY_EXPORT(Update);                                                                                     \
-  HWY_EXPORT(Sum);                                                                                        \
-  void update(const FlatTask<T>& task, std::int64_t begin, std::int64_t end) {                            \
-    HWY_DYNAMIC_DISPATCH(Update)(task, begin, end);                                                       \
-  }                                                                                                       \
-  void sum(const FlatTask<T>& task, std::int64_t n, double* sums, std::int64_t begin, std::int64_t end) { \
-    HWY_DYNAMIC_DISPATCH(Sum)(task, n, sums, begin, end);                                                 \
-  }
-SPEEDTORCH_DISPATCH(float, UpdateFloats, SumFloats)
-SPEEDTORCH_DISPATCH(double, UpdateDoubles, SumDoubles)
-#undef SPEEDTORCH_DISPATCH
+HWY_EXPORT(UpdateRuns);
+HWY_EXPORT(SumBlocks);
 
 /// As in rows.cpp: with less memory to touch, waking a second thread does not pay.
 constexpr std::int64_t kGrainBytes = 192 << 10;
@@ -229,7 +216,7 @@ void flat_step(const FlatTables<T>& tables, std::span<const FlatRun<T>> runs, co
   const std::int64_t unit_bytes = (2 + states) * kFlatUnit * static_cast<std::int64_t>(sizeof(T));
   const FlatTask<T> task{tables, runs, change, zero};
   parallel_for(units, kGrainBytes / unit_bytes, [&](std::int64_t begin, std::int64_t end) {
-    update(task, begin * kFlatUnit, end * kFlatUnit);
+    HWY_DYNAMIC_DISPATCH(UpdateRuns)(&task, begin * kFlatUnit, end * kFlatUnit);
   });
 }
 
@@ -238,8 +225,9 @@ double flat_square_sum(const FlatTables<T>& tables, std::int64_t n, const Gradie
                        double* sums, ParallelFor parallel_for) {
   const FlatTask<T> task{tables, {}, change, false};
   const std::int64_t block_bytes = kSumBlock * static_cast<std::int64_t>(sizeof(T));
-  parallel_for(flat_sums(n), kGrainBytes / block_bytes,
-               [&](std::int64_t begin, std::int64_t end) { sum(task, n, sums, begin, end); });
+  parallel_for(flat_sums(n), kGrainBytes / block_bytes, [&](std::int64_t begin, std::int64_t end) {
+    HWY_DYNAMIC_DISPATCH(SumBlocks)(&task, n, sums, begin, end);
+  });
   double total = 0;
   for (std::int64_t k = 0; k < flat_sums(n); ++k) total += sums[k];
   return total;

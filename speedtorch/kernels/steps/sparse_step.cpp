@@ -30,7 +30,6 @@ struct StepTask {
   StepTables<T> tables;
   const T* grad;
   const DuplicateRows* duplicates;
-  std::int64_t step;
   RowSteps steps;
 };
 
@@ -42,6 +41,9 @@ struct WholeTask {
   const T* grad;
   std::int64_t step;
 };
+
+using AnyTask = std::variant<const StepTask<float>*, const StepTask<double>*, const WholeTask<float>*,
+                             const WholeTask<double>*>;
 
 /// The prefetch distances: of the tables in rows, of the gradients in positions.
 constexpr std::int64_t kRowsAhead = 4;
@@ -100,8 +102,8 @@ class Nows {
  public:
   using Now = typename Update::Now;
 
-  Nows(const Update& update, std::int64_t step, const RowSteps& rows)
-      : update_(update), rows_(rows), shared_(update.at(std::max<std::int64_t>(step, 1))) {
+  Nows(const Update& update, const RowSteps& rows)
+      : update_(update), rows_(rows), shared_(update.at(rows.shared)) {
     for (auto& known : steps_) known = 0;
   }
 
@@ -194,7 +196,7 @@ class Pass {
 template <class T, class Update>
 void update_rows(const StepTask<T>& task, const Update& update, std::int64_t begin, std::int64_t end) {
   const Pass<T, Update> pass(task, update);
-  Nows<Update> nows(update, task.step, task.steps);
+  Nows<Update> nows(update, task.steps);
   const std::int64_t last_place = pass.place(end);
   for (std::int64_t k = begin; k < std::min(begin + kRowsAhead, end); ++k) pass.prefetch_tables(k);
   for (std::int64_t i = 0; i < kGradientsAhead; ++i)
@@ -225,13 +227,9 @@ void update_some(const WholeTask<T>& task, std::int64_t begin, std::int64_t end)
       *task.update);
 }
 
-#define SPEEDTORCH_PASS(Task, Name) \
-  void Name(const Task& task, std::int64_t begin, std::int64_t end) { update_some(task, begin, end); }
-SPEEDTORCH_PASS(StepTask<float>, UpdateFloats)
-SPEEDTORCH_PASS(StepTask<double>, UpdateDoubles)
-SPEEDTORCH_PASS(WholeTask<float>, UpdateAllFloats)
-SPEEDTORCH_PASS(WholeTask<double>, UpdateAllDoubles)
-#undef SPEEDTORCH_PASS
+void UpdateSome(const AnyTask& any, std::int64_t begin, std::int64_t end) {
+  std::visit([&](const auto* task) { update_some(*task, begin, end); }, any);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace speedtorch::kernels
@@ -241,16 +239,11 @@ HWY_AFTER_NAMESPACE();
 namespace speedtorch::kernels {
 namespace {
 
-#define SPEEDTORCH_DISPATCH(Task, Name)                                 \
-  HWY_EXPORT(Name);                                                     \
-  void update(const Task& task, std::int64_t begin, std::int64_t end) { \
-    HWY_DYNAMIC_DISPATCH(Name)(task, begin, end);                       \
-  }
-SPEEDTORCH_DISPATCH(StepTask<float>, UpdateFloats)
-SPEEDTORCH_DISPATCH(StepTask<double>, UpdateDoubles)
-SPEEDTORCH_DISPATCH(WholeTask<float>, UpdateAllFloats)
-SPEEDTORCH_DISPATCH(WholeTask<double>, UpdateAllDoubles)
-#undef SPEEDTORCH_DISPATCH
+HWY_EXPORT(UpdateSome);
+template <class Task>
+void update(const Task& task, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(UpdateSome)(&task, begin, end);
+}
 
 template <class T>
 std::int64_t states_of(const AnyUpdate<T>& update) {
@@ -293,25 +286,11 @@ void for_shares(const DuplicateRows& duplicates, const StepTask<T>& task, std::i
 
 template <class T>
 template <class Index>
-void SparseStep<T>::run(const Index* index, std::int64_t count, const T* grad, std::int64_t step,
-                        ParallelFor parallel_for) {
-  duplicates_.find(index, count, tables_.rows, parallel_for);
-  update_rows(grad, step, {}, parallel_for);
-}
-
-template <class T>
-template <class Index>
 void SparseStep<T>::run(const Index* index, std::int64_t count, const T* grad, const RowSteps& steps,
                         ParallelFor parallel_for) {
   duplicates_.find(index, count, tables_.rows, parallel_for);
-  update_rows(grad, 0, steps, parallel_for);
-}
-
-template <class T>
-void SparseStep<T>::update_rows(const T* grad, std::int64_t step, const RowSteps& steps,
-                                ParallelFor parallel_for) {
   if (duplicates_.unique() == 0) return;
-  const StepTask<T> task{&update_, tables_, grad, &duplicates_, step, steps};
+  const StepTask<T> task{&update_, tables_, grad, &duplicates_, steps};
   for_shares(duplicates_, task, 1 + states_of(update_), parallel_for);
 }
 
@@ -334,8 +313,7 @@ template void update_all(const AnyUpdate<double>&, const StepTables<double>&, co
 template class SparseStep<float>;
 template class SparseStep<double>;
 
-#define SPEEDTORCH_RUN(T, Index)                                                                     \
-  template void SparseStep<T>::run(const Index*, std::int64_t, const T*, std::int64_t, ParallelFor); \
+#define SPEEDTORCH_RUN(T, Index) \
   template void SparseStep<T>::run(const Index*, std::int64_t, const T*, const RowSteps&, ParallelFor);
 SPEEDTORCH_RUN(float, std::int32_t)
 SPEEDTORCH_RUN(float, std::int64_t)

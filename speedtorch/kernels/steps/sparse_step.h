@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "speedtorch/kernels/parallel.h"
 #include "speedtorch/kernels/rows/duplicate_rows.h"
@@ -14,6 +13,12 @@ namespace speedtorch::kernels {
 
 /// The number of updates of each row, in one of two widths; both null if all rows share one count.
 struct RowSteps {
+  /// Step `number` (from 1) of all rows.
+  RowSteps(std::int64_t number)
+      : shared(number) {}  // NOLINT(google-explicit-constructor): a step is a number
+  RowSteps(std::int32_t* narrow_, std::int64_t* wide_) : narrow(narrow_), wide(wide_) {}
+
+  std::int64_t shared = 1;
   std::int32_t* narrow = nullptr;
   std::int64_t* wide = nullptr;
 
@@ -31,16 +36,11 @@ class SparseStep {
   void set_update(const AnyUpdate<T>& update) { update_ = update; }
   void set_tables(const StepTables<T>& tables) { tables_ = tables; }
 
-  /// Step `step` (from 1) of the rows index[0] to index[count - 1], by `count` contiguous gradient rows.
-  /// Gradients of one row are added in the order of their positions, so the result does not depend on the
-  /// number of threads.
+  /// A step of the rows index[0] to index[count - 1], by `count` contiguous gradient rows. Gradients of one
+  /// row are added in the order of their positions, so the result does not depend on the number of threads.
+  /// If each row counts its own steps, the bias of a row's first gradients is corrected however late they
+  /// come.
   /// @throws IndexError before anything is written
-  template <class Index>
-  void run(const Index* index, std::int64_t count, const T* grad, std::int64_t step,
-           ParallelFor parallel_for);
-
-  /// The same step, but each row counts its own steps, so that the bias of a row's first gradients is
-  /// corrected however late they come.
   template <class Index>
   void run(const Index* index, std::int64_t count, const T* grad, const RowSteps& steps,
            ParallelFor parallel_for);
@@ -49,8 +49,6 @@ class SparseStep {
   [[nodiscard]] const DuplicateRows& duplicates() const { return duplicates_; }
 
  private:
-  void update_rows(const T* grad, std::int64_t step, const RowSteps& steps, ParallelFor parallel_for);
-
   AnyUpdate<T> update_;
   StepTables<T> tables_;
   DuplicateRows duplicates_;

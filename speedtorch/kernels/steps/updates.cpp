@@ -1,7 +1,6 @@
 #include "speedtorch/kernels/steps/updates.h"
 
 #include <sstream>
-#include <string>
 
 #include "speedtorch/kernels/error.h"
 

@@ -88,13 +88,19 @@ struct Descent {
   }
 };
 
+/// What the updates of an optimizer with kCount states have in common: all states begin at zero.
+template <class T, std::size_t kCount>
+struct UpdateBase {
+  using Element = T;
+  static constexpr std::size_t kStates = kCount;
+  double initial(std::size_t /*state*/) const { return 0; }
+};
+
 /// Adam, and AdamW, whose decay (`kDecoupled`) shrinks the parameter instead of changing the gradient.
 template <class T, bool kDecoupled, bool kAmsgrad>
-class AdamUpdate {
+class AdamUpdate : public UpdateBase<T, kAmsgrad ? 3 : 2> {
  public:
-  using Element = T;
   using Options = std::conditional_t<kDecoupled, AdamWOptions, AdamOptions>;
-  static constexpr std::size_t kStates = kAmsgrad ? 3 : 2;
   struct Now {
     T size;  ///< of the step, negative
     T root;  ///< of the second bias correction
@@ -109,13 +115,12 @@ class AdamUpdate {
         weight_(T(1 - o.betas.second)),
         eps_(T(o.eps)) {}
 
-  static std::array<const char*, kStates> names() {
+  static auto names() {
     if constexpr (kAmsgrad)
-      return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+      return std::array{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
     else
-      return {"exp_avg", "exp_avg_sq"};
+      return std::array{"exp_avg", "exp_avg_sq"};
   }
-  double initial(std::size_t /*state*/) const { return 0; }
 
   Now at(std::int64_t step) const {
     const auto n = static_cast<double>(step);
@@ -144,24 +149,20 @@ class AdamUpdate {
 
 /// Python torch's SparseAdam, which rounds every product and corrects the step size alone.
 template <class T>
-class SparseAdamUpdate {
+class SparseAdamUpdate : public UpdateBase<T, 2> {
  public:
-  using Element = T;
-  using Options = SparseAdamOptions;
-  static constexpr std::size_t kStates = 2;
   struct Now {
     T size;  ///< of the step, negative
   };
 
-  explicit SparseAdamUpdate(const Options& o)
+  explicit SparseAdamUpdate(const SparseAdamOptions& o)
       : options_(o),
         descent_(0, o.maximize),
         first_(T(1 - o.betas.first)),
         second_(T(1 - o.betas.second)),
         eps_(T(o.eps)) {}
 
-  static std::array<const char*, kStates> names() { return {"exp_avg", "exp_avg_sq"}; }
-  double initial(std::size_t /*state*/) const { return 0; }
+  static auto names() { return std::array{"exp_avg", "exp_avg_sq"}; }
 
   Now at(std::int64_t step) const {
     const auto n = static_cast<double>(step);
@@ -179,25 +180,22 @@ class SparseAdamUpdate {
   }
 
  private:
-  Options options_;
+  SparseAdamOptions options_;
   Descent<T> descent_;
   T first_, second_, eps_;
 };
 
 template <class T>
-class AdagradUpdate {
+class AdagradUpdate : public UpdateBase<T, 1> {
  public:
-  using Element = T;
-  using Options = AdagradOptions;
-  static constexpr std::size_t kStates = 1;
   struct Now {
     T size;  ///< of the step, negative
   };
 
-  explicit AdagradUpdate(const Options& o)
+  explicit AdagradUpdate(const AdagradOptions& o)
       : options_(o), descent_(o.weight_decay, o.maximize), eps_(T(o.eps)) {}
 
-  static std::array<const char*, kStates> names() { return {"sum"}; }
+  static auto names() { return std::array{"sum"}; }
   double initial(std::size_t /*state*/) const { return options_.initial_accumulator_value; }
 
   Now at(std::int64_t step) const {
@@ -212,21 +210,18 @@ class AdagradUpdate {
   }
 
  private:
-  Options options_;
+  AdagradOptions options_;
   Descent<T> descent_;
   T eps_;
 };
 
 /// States: the mean square, then the momentum and the mean gradient, if they exist.
 template <class T, bool kMomentum, bool kCentered>
-class RMSpropUpdate {
+class RMSpropUpdate : public UpdateBase<T, std::size_t{1} + kMomentum + kCentered> {
  public:
-  using Element = T;
-  using Options = RMSpropOptions;
-  static constexpr std::size_t kStates = 1 + (kMomentum ? 1 : 0) + (kCentered ? 1 : 0);
   struct Now {};
 
-  explicit RMSpropUpdate(const Options& o)
+  explicit RMSpropUpdate(const RMSpropOptions& o)
       : descent_(o.weight_decay, o.maximize),
         size_(T(-o.lr)),
         decay_(T(o.alpha)),
@@ -234,17 +229,16 @@ class RMSpropUpdate {
         momentum_(T(o.momentum)),
         eps_(T(o.eps)) {}
 
-  static std::array<const char*, kStates> names() {
+  static auto names() {
     if constexpr (kMomentum && kCentered)
-      return {"square_avg", "momentum_buffer", "grad_avg"};
+      return std::array{"square_avg", "momentum_buffer", "grad_avg"};
     else if constexpr (kMomentum)
-      return {"square_avg", "momentum_buffer"};
+      return std::array{"square_avg", "momentum_buffer"};
     else if constexpr (kCentered)
-      return {"square_avg", "grad_avg"};
+      return std::array{"square_avg", "grad_avg"};
     else
-      return {"square_avg"};
+      return std::array{"square_avg"};
   }
-  double initial(std::size_t /*state*/) const { return 0; }
   Now at(std::int64_t /*step*/) const { return {}; }
 
   template <class Math>
@@ -253,7 +247,7 @@ class RMSpropUpdate {
     state[0] = square_mean<Math>(state[0], g, decay_, weight_);
     T square = state[0];
     if constexpr (kCentered) {
-      T& mean = state[kStates - 1];
+      T& mean = state[kMomentum ? 2 : 1];
       mean = lerp<Math>(mean, g, weight_);
       square = Math::mul_add(-mean, mean, square);
     }
@@ -272,29 +266,25 @@ class RMSpropUpdate {
 };
 
 template <class T, bool kMomentum>
-class SGDUpdate {
+class SGDUpdate : public UpdateBase<T, kMomentum ? 1 : 0> {
  public:
-  using Element = T;
-  using Options = SGDOptions;
-  static constexpr std::size_t kStates = kMomentum ? 1 : 0;
   struct Now {
     bool first;  ///< the momentum starts with the undampened gradient
   };
 
-  explicit SGDUpdate(const Options& o)
+  explicit SGDUpdate(const SGDOptions& o)
       : descent_(o.weight_decay, o.maximize),
         nesterov_(o.nesterov),
         size_(T(-o.lr)),
         momentum_(T(o.momentum)),
         share_(T(1 - o.dampening)) {}
 
-  static std::array<const char*, kStates> names() {
+  static auto names() {
     if constexpr (kMomentum)
-      return {"momentum_buffer"};
+      return std::array{"momentum_buffer"};
     else
-      return {};
+      return std::array<const char*, 0>{};
   }
-  double initial(std::size_t /*state*/) const { return 0; }
   Now at(std::int64_t step) const { return {step == 1}; }
 
   template <class Math>
@@ -315,22 +305,18 @@ class SGDUpdate {
 };
 
 template <class T>
-class AdadeltaUpdate {
+class AdadeltaUpdate : public UpdateBase<T, 2> {
  public:
-  using Element = T;
-  using Options = AdadeltaOptions;
-  static constexpr std::size_t kStates = 2;
   struct Now {};
 
-  explicit AdadeltaUpdate(const Options& o)
+  explicit AdadeltaUpdate(const AdadeltaOptions& o)
       : descent_(o.weight_decay, o.maximize),
         size_(T(-o.lr)),
         decay_(T(o.rho)),
         weight_(T(1 - o.rho)),
         eps_(T(o.eps)) {}
 
-  static std::array<const char*, kStates> names() { return {"square_avg", "acc_delta"}; }
-  double initial(std::size_t /*state*/) const { return 0; }
+  static auto names() { return std::array{"square_avg", "acc_delta"}; }
   Now at(std::int64_t /*step*/) const { return {}; }
 
   template <class Math>
@@ -348,24 +334,20 @@ class AdadeltaUpdate {
 };
 
 template <class T>
-class AdamaxUpdate {
+class AdamaxUpdate : public UpdateBase<T, 2> {
  public:
-  using Element = T;
-  using Options = AdamaxOptions;
-  static constexpr std::size_t kStates = 2;
   struct Now {
     T size;  ///< of the step, negative
   };
 
-  explicit AdamaxUpdate(const Options& o)
+  explicit AdamaxUpdate(const AdamaxOptions& o)
       : options_(o),
         descent_(o.weight_decay, o.maximize),
         toward_(T(1 - o.betas.first)),
         decay_(T(o.betas.second)),
         eps_(T(o.eps)) {}
 
-  static std::array<const char*, kStates> names() { return {"exp_avg", "exp_inf"}; }
-  double initial(std::size_t /*state*/) const { return 0; }
+  static auto names() { return std::array{"exp_avg", "exp_inf"}; }
 
   Now at(std::int64_t step) const {
     return {T(-(options_.lr / (1 - std::pow(options_.betas.first, static_cast<double>(step)))))};
@@ -380,7 +362,7 @@ class AdamaxUpdate {
   }
 
  private:
-  Options options_;
+  AdamaxOptions options_;
   Descent<T> descent_;
   T toward_, decay_, eps_;
 };
@@ -388,11 +370,8 @@ class AdamaxUpdate {
 /// The running mean `ax` does not affect the parameter. torch keeps the step size and the mean's weight as
 /// float32 tensors for every dtype, so they are rounded likewise here.
 template <class T>
-class ASGDUpdate {
+class ASGDUpdate : public UpdateBase<T, 1> {
  public:
-  using Element = T;
-  using Options = ASGDOptions;
-  static constexpr std::size_t kStates = 1;
   struct Now {
     T kept;  ///< of the parameter
     T size;  ///< of the step, negative
@@ -400,10 +379,9 @@ class ASGDUpdate {
     Bits<T> follows;  ///< all ones: the mean equals the parameter
   };
 
-  explicit ASGDUpdate(const Options& o) : options_(o), descent_(o.weight_decay, o.maximize) {}
+  explicit ASGDUpdate(const ASGDOptions& o) : options_(o), descent_(o.weight_decay, o.maximize) {}
 
-  static std::array<const char*, kStates> names() { return {"ax"}; }
-  double initial(std::size_t /*state*/) const { return 0; }
+  static auto names() { return std::array{"ax"}; }
 
   Now at(std::int64_t step) const {
     const auto before = static_cast<double>(step - 1);
@@ -421,19 +399,16 @@ class ASGDUpdate {
   }
 
  private:
-  Options options_;
+  ASGDOptions options_;
   Descent<T> descent_;
 };
 
 template <class T>
-class RpropUpdate {
+class RpropUpdate : public UpdateBase<T, 2> {
  public:
-  using Element = T;
-  using Options = RpropOptions;
-  static constexpr std::size_t kStates = 2;
   struct Now {};
 
-  explicit RpropUpdate(const Options& o)
+  explicit RpropUpdate(const RpropOptions& o)
       : descent_(0, o.maximize),
         lr_(o.lr),
         minus_(T(o.etaminus)),
@@ -441,7 +416,7 @@ class RpropUpdate {
         least_(T(o.step_size_min)),
         most_(T(o.step_size_max)) {}
 
-  static std::array<const char*, kStates> names() { return {"prev", "step_size"}; }
+  static auto names() { return std::array{"prev", "step_size"}; }
   double initial(std::size_t state) const { return state == 1 ? lr_ : 0; }
   Now at(std::int64_t /*step*/) const { return {}; }
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "benchmarks/transfer/concurrent_callers.h"
+#include "benchmarks/transfer/concurrent.h"
 #include "speedtorch/rows/rows.h"
 
 namespace stbench::caller_threads_test {

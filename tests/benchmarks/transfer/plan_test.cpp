@@ -7,7 +7,6 @@
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/axes.h"
-#include "benchmarks/transfer/case.h"
 #include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/fit.h"
 #include "benchmarks/transfer/method.h"
@@ -473,7 +472,7 @@ TEST(Methods, BudgetMethodsNeedAGpuAndMustBeAskedFor) {
   ASSERT_GE(names.size(), 3U);
   EXPECT_EQ(names.front(), "speedtorch_1sm");
   EXPECT_EQ(names[1], "speedtorch_2sm") << "in the order of the numbers";
-  const auto peers = peer_names();
+  const auto peers = method_names(/*only_peers=*/true);
   EXPECT_EQ(std::ranges::count(peers, names.front()), 0);
 }
 

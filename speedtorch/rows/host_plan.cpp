@@ -1,4 +1,4 @@
-#include "speedtorch/host_plan.h"
+#include "speedtorch/rows/host_plan.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "speedtorch/error.h"
-#include "speedtorch/plan_text.h"
+#include "speedtorch/rows/plan_text.h"
 #include "speedtorch/system/new_file.h"
 #include "speedtorch/system/system_files.h"
 

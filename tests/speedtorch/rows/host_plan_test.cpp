@@ -1,6 +1,6 @@
 // Plans as text, where the plan in use comes from, and what tuning makes of it.
 
-#include "speedtorch/host_plan.h"
+#include "speedtorch/rows/host_plan.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "speedtorch/error.h"
-#include "speedtorch/plan_text.h"
+#include "speedtorch/rows/plan_text.h"
 #include "speedtorch/rows/tune.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "speedtorch/plan_text.h"
+#include "speedtorch/rows/plan_text.h"
 
 #include <algorithm>
 #include <array>

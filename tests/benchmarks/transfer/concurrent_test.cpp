@@ -1,4 +1,4 @@
-#include "benchmarks/transfer/bidirectional.h"
+#include "benchmarks/transfer/concurrent.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -7,7 +7,7 @@
 
 #include "harness/fill.h"
 
-namespace stbench::bidirectional_test {
+namespace stbench::concurrent_test {
 namespace {
 
 constexpr std::uint64_t seed = 42;
@@ -129,4 +129,4 @@ TEST_F(BidirectionalTest, DeliveredResultIsChecked) {
 }
 
 }  // namespace
-}  // namespace stbench::bidirectional_test
+}  // namespace stbench::concurrent_test

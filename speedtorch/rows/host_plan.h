@@ -24,6 +24,8 @@ HostPlan host_plan();
 
 /// What the kernels ask for when they move the first rows. @throws RowPlanError likewise
 Plan first_host_plan();
+/// The library's files that move rows include this header, so that the kernels ask.
+[[maybe_unused]] inline const bool planned_by_host = (kernels::set_plan_source(first_host_plan), true);
 
 /// Later movements are planned by `plan`. @throws RowPlanError for numbers out of range
 void use_host_plan(const Plan& plan, const std::string& origin = "the program's");
