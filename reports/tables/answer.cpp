@@ -18,7 +18,7 @@
 namespace stbench::reports {
 namespace {
 
-constexpr std::array<std::string_view, 3> kAnswered = {"to", "from", "sum"};
+constexpr std::array<std::string_view, 2> kAnswered = {"to", "from"};
 
 bool is_ours(const Record& row) { return row.id.method == "speedtorch"; }
 
@@ -67,7 +67,57 @@ std::string speed_text(const Record& row) {
   return fmt::format("{} {}{}{}", row.id.direction, mark, speed, share);
 }
 
-/// "in hugepage: to 20.5 GB/s (89% of the ceiling), sum ...": the directions that are fastest in one
+/// Only samples of the same rounds pair up: the machine's speed drifts in between.
+bool same_rounds(const Record& a, const Record& b) {
+  const Value* const group_a = find(a.more, "group");
+  const Value* const group_b = find(b.more, "group");
+  return group_a != nullptr && group_b != nullptr && *group_a == *group_b;
+}
+
+/// How many times faster one row is than another.
+struct Gain {
+  double middle = 1;
+  std::optional<Interval> interval;
+  bool paired = false;  ///< the interval is that of the rounds' ratios
+  bool steady = true;   ///< neither row is unstable
+
+  /// True if the interval is known and does not reach 1.
+  [[nodiscard]] bool excludes_none() const { return interval && (interval->low > 1 || interval->high < 1); }
+  [[nodiscard]] bool decided() const { return steady && excludes_none(); }
+};
+
+/// Of paired rounds: the median of their ratios, and its 95 % interval. Else the ratio of the medians,
+/// between the ends of both medians' intervals.
+Gain gain_of(const Record& ours, const Record& theirs) {
+  const bool steady = ours.status != Status::unstable && theirs.status != Status::unstable;
+  if (const auto paired =
+          same_rounds(ours, theirs) ? ratio_interval(theirs.samples_s, ours.samples_s) : std::nullopt)
+    return {median(ratios(theirs.samples_s, ours.samples_s)), paired, true, steady};
+  Gain gain{speedup(*ours.median_s, *theirs.median_s), std::nullopt, false, steady};
+  if (ours.ci_low_s && ours.ci_high_s && theirs.ci_low_s && theirs.ci_high_s)
+    gain.interval = {*theirs.ci_low_s / *ours.ci_high_s, *theirs.ci_high_s / *ours.ci_low_s};
+  return gain;
+}
+
+/// Our rows of one direction, the fastest first: one for each placement.
+Rows ours_by_speed(const Rows& rows, std::string_view direction) {
+  Rows ours;
+  for (const Record* row : rows) {
+    if (is_ours(*row) && row->id.direction == direction) ours.push_back(row);
+  }
+  std::ranges::stable_sort(ours, {}, [](const Record* row) { return *row->median_s; });
+  return ours;
+}
+
+/// True if no other placement may be the fastest.
+bool place_is_decided(const Rows& by_speed) {
+  if (by_speed.size() < 2) return true;
+  const auto is_beaten = [&](const Record* other) { return gain_of(*by_speed[0], *other).excludes_none(); };
+  return gain_of(*by_speed[0], *by_speed[1]).steady &&
+         std::all_of(by_speed.begin() + 1, by_speed.end(), is_beaten);
+}
+
+/// "in hugepage: to 20.5 GB/s (89% of the ceiling), from ...": the directions that are fastest in one
 /// placement.
 std::string place_text(const Rows& best) {
   std::vector<std::string> speeds;
@@ -77,35 +127,58 @@ std::string place_text(const Rows& best) {
 
 std::string place_sentence(const Rows& rows) {
   Rows best;
+  std::vector<std::string> places, open;
   for (const std::string_view direction : kAnswered) {
-    const Record* const row =
-        fastest(rows, [&](const Record& r) { return is_ours(r) && r.id.direction == direction; });
-    if (row != nullptr) best.push_back(row);
+    const Rows by_speed = ours_by_speed(rows, direction);
+    if (by_speed.empty()) continue;
+    if (place_is_decided(by_speed)) {
+      best.push_back(by_speed[0]);
+    } else {
+      open.push_back(fmt::format("{} in {}, {} in {}", speed_text(*by_speed[0]), by_speed[0]->id.placement,
+                                 speed_text(*by_speed[1]), by_speed[1]->id.placement));
+    }
   }
-  std::vector<std::string> places;
   for (const Rows& place : group_by(best, [](const Record& row) { return row.id.placement; })) {
     places.push_back(place_text(place));
   }
   const Record& any = *rows.front();
-  return fmt::format("Keep such a table ({}) here {} ({}, {}).", workload_text(any), fmt::join(places, "; "),
-                     any.id.device, cores_text(any.id.cores));
+  const std::string where = fmt::format(" ({}, {}).", any.id.device, cores_text(any.id.cores));
+  const std::string undecided = open.empty() ? "" : fmt::format("not decided: {}", fmt::join(open, "; "));
+  if (best.empty())
+    return fmt::format("Where to keep such a table ({}) here is {}{}", workload_text(any), undecided, where);
+  return fmt::format("Keep such a table ({}) here {}{}{}{}", workload_text(any), fmt::join(places, "; "),
+                     open.empty() ? "" : "; ", undecided, where);
 }
 
-/// Only samples of the same rounds pair up: the machine's speed drifts in between.
-bool same_rounds(const Record& a, const Record& b) {
-  const Value* const group_a = find(a.more, "group");
-  const Value* const group_b = find(b.more, "group");
-  return group_a != nullptr && group_b != nullptr && *group_a == *group_b;
+/// "1.8× faster (95% interval 1.70 to 1.92)".
+std::string gain_text(const Gain& gain) {
+  const auto& [low, high] = *gain.interval;
+  const bool faster = gain.middle >= 1;
+  return fmt::format("{} ({} {:.2f} to {:.2f})", faster_text(gain.middle),
+                     gain.paired ? "95% interval" : "the medians' intervals allow", faster ? low : 1 / high,
+                     faster ? high : 1 / low);
 }
 
-std::string gain_text(const Record& ours, const Record& theirs) {
-  const auto interval =
-      same_rounds(ours, theirs) ? ratio_interval(theirs.samples_s, ours.samples_s) : std::nullopt;
-  const std::string range =
-      interval ? fmt::format(" (95% interval {:.2f} to {:.2f})", interval->low, interval->high)
-               : std::string();
-  return fmt::format("{} {}{}", ours.id.direction, faster_text(speedup(*ours.median_s, *theirs.median_s)),
-                     range);
+/// What a kernel alone gains, and how much is due to the pages: LibTorch's best in our pages lies between.
+std::string parts_text(const Gain& all, const Record& ours, const Record* theirs_here) {
+  if (theirs_here == nullptr) return "; LibTorch in hugepage was not measured, so the pages may be all of it";
+  const Gain kernel = gain_of(ours, *theirs_here);
+  if (!kernel.decided())
+    return kernel.interval ? fmt::format("; the kernel's part is not decided: {:.2f}× to {:.2f}×",
+                                         kernel.interval->low, kernel.interval->high)
+                           : "; the kernel's part is not decided";
+  return fmt::format(": {} is the kernel, {} the pages", ratio_text(kernel.middle),
+                     ratio_text(all.middle / kernel.middle));
+}
+
+/// @param theirs_here LibTorch's best in the placement of ours, or null
+std::string gain_text(const Record& ours, const Record& theirs, const Record* theirs_here) {
+  const Gain gain = gain_of(ours, theirs);
+  if (gain.decided())
+    return fmt::format("{} {}{}", ours.id.direction, gain_text(gain), parts_text(gain, ours, theirs_here));
+  if (!gain.interval) return fmt::format("{} is not decided", ours.id.direction);
+  return fmt::format("{} is not decided, {:.2f}× to {:.2f}×{}", ours.id.direction, gain.interval->low,
+                     gain.interval->high, gain.steady ? "" : " of unstable rows");
 }
 
 /// The gains of one workload, direction by direction; none where it lacks either side.
@@ -119,7 +192,9 @@ std::vector<std::string> gains(const Rows& rows) {
         fastest(rows, [&](const Record& r) { return is_ours(r) && in(r, "hugepage"); });
     const Record* const theirs =
         fastest(rows, [&](const Record& r) { return is_libtorch(r) && in(r, "libtorch"); });
-    if (ours != nullptr && theirs != nullptr) parts.push_back(gain_text(*ours, *theirs));
+    const Record* const theirs_here =
+        fastest(rows, [&](const Record& r) { return is_libtorch(r) && in(r, "hugepage"); });
+    if (ours != nullptr && theirs != nullptr) parts.push_back(gain_text(*ours, *theirs, theirs_here));
   }
   return parts;
 }
@@ -143,7 +218,11 @@ std::string gain_sentence(const std::vector<Rows>& workloads) {
 std::string answer(const Report& report) {
   const std::vector<Rows> workloads = workloads_of(report);
   if (workloads.empty()) return {};
-  return lines_of(place_sentence(workloads.front()), 0) + lines_of(gain_sentence(workloads), 0);
+  const std::string place = place_sentence(workloads.front());
+  std::string gain = gain_sentence(workloads);
+  if ((place + gain).find("not decided") != std::string::npos)
+    gain += " Measure on a quiet machine or with more --samples.";
+  return lines_of(place, 0) + lines_of(gain, 0);
 }
 
 }  // namespace stbench::reports

@@ -1,5 +1,6 @@
 #include "reports/tables/answer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,11 +26,11 @@ TEST(Answer, SaysWhereToKeepTheTableAndWhatItGains) {
   EXPECT_EQ(
       answer_line(report),
       "Keep such a table (131,072 of 1,000,000 × 128 float32 rows (67.1 MB), unique int64 indices) here in "
-      "hugepage: to 33.6 GB/s (62% of the ceiling), from 22.4 GB/s (62% of the ceiling), sum 13.4 GB/s (cpu, "
-      "2 "
-      "cores). Our table in hugepage against LibTorch's best in libtorch: to 2.5× faster (95% interval 2.50 "
-      "to "
-      "2.50); from 2.5× faster (95% interval 2.50 to 2.50). ");
+      "hugepage: to 33.6 GB/s (62% of the ceiling), from 22.4 GB/s (62% of the ceiling) (cpu, 2 cores). Our "
+      "table in hugepage against LibTorch's best in libtorch: to 2.5× faster (95% interval 2.50 to 2.50): "
+      "1.2× is the kernel, 2.0× the pages; from is not decided, 2.50× to 2.50× of unstable rows. Measure on "
+      "a "
+      "quiet machine or with more --samples. ");
 }
 
 TEST(Answer, NamesEachPlacementThatIsFastestSomewhere) {
@@ -53,12 +54,81 @@ TEST(Answer, TakesTheIntervalOfTheRoundsRatios) {
   EXPECT_LT(interval.low, 1.9);
   EXPECT_NE(answer_line(report).find("(95% interval 1.85 to 2.17)"), std::string::npos)
       << answer_line(report);
-  Report apart = report;
-  apart.records[0].more.back().second = std::int64_t{1};  // another group: no common rounds
-  EXPECT_EQ(answer_line(apart).find("interval"), std::string::npos);
-  report.records[0].samples_s.pop_back();
-  EXPECT_EQ(answer_line(report).find("interval"), std::string::npos)
-      << "rounds that do not pair up have none";
+}
+
+/// Rounds that do not pair up have only the intervals of the medians, here 0.97 to 1.03 of each.
+TEST(Answer, TakesTheIntervalsOfTheMediansOfOtherRounds) {
+  Report report;
+  report.records = {measured("to", "hugepage", "speedtorch", 0.001),
+                    measured("to", "libtorch", "index_select", 0.002)};
+  const Record& ours = report.records[0];
+  const Record& theirs = report.records[1];
+  const std::string expected =
+      fmt::format("to 2.0× faster (the medians' intervals allow {:.2f} to {:.2f})",
+                  *theirs.ci_low_s / *ours.ci_high_s, *theirs.ci_high_s / *ours.ci_low_s);
+  EXPECT_EQ(answer_line(report).find(expected), std::string::npos);
+  report.records[0].more.back().second = std::int64_t{1};  // another group
+  EXPECT_NE(answer_line(report).find(expected), std::string::npos) << answer_line(report);
+}
+
+/// All rounds but one are 1.2 times faster, and the ratio of the medians says 0.6.
+TEST(Answer, TakesTheMedianOfTheRatiosNotTheRatioOfTheMedians) {
+  Report report;
+  report.records = {measured("to", "hugepage", "speedtorch", 0.001),
+                    measured("to", "libtorch", "index_select", 0.002)};
+  auto &ours = report.records[0].samples_s, &theirs = report.records[1].samples_s;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    ours[i] = i < 5 ? 0.5 : 1;
+    theirs[i] = i == 5 ? 0.6 : 1.2 * ours[i];
+  }
+  summarise(report.records[0]), summarise(report.records[1]);
+  ASSERT_DOUBLE_EQ(*report.records[1].median_s / *report.records[0].median_s, 0.6);
+  EXPECT_NE(answer_line(report).find("to 1.2× faster (95% interval 1.20 to 1.20)"), std::string::npos)
+      << answer_line(report);
+}
+
+TEST(Answer, DecidesNothingFromUnstableRows) {
+  Report report = sample_report();
+  for (Record& record : report.records) {
+    if (record.status == Status::ok) record.status = Status::unstable;
+  }
+  const std::string text = answer_line(report);
+  EXPECT_NE(text.find("Where to keep such a table"), std::string::npos) << text;
+  EXPECT_NE(text.find("is not decided: to ~33.6 GB/s (62% of the ceiling) in hugepage, "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("in libtorch: to is not decided, 2.50× to 2.50× of unstable rows; from is not decided"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("faster"), std::string::npos) << text;
+  EXPECT_NE(text.find("Measure on a quiet machine or with more --samples."), std::string::npos) << text;
+}
+
+TEST(Answer, DecidesNothingWhereIntervalsOverlap) {
+  Report report;
+  report.records = {
+      measured("to", "hugepage", "speedtorch", 0.00100), measured("to", "pageable", "speedtorch", 0.00101),
+      measured("to", "hugepage", "index_select", 0.00100), measured("to", "libtorch", "index_select", 0.002)};
+  report.records[1].more.back().second = std::int64_t{1};
+  derive(report.records);
+  std::reverse(report.records[0].samples_s.begin(), report.records[0].samples_s.end());
+  const std::string text = answer_line(report);
+  EXPECT_NE(text.find("is not decided: to 67.1 GB/s in hugepage, to 66.4 GB/s in pageable (cpu"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("to 2.0× faster (95% interval 1.85 to 2.17); the kernel's part is not decided: 0.9"),
+            std::string::npos)
+      << text;
+  report.records[3] = measured("to", "libtorch", "index_select", 0.001);
+  EXPECT_NE(answer_line(report).find("in libtorch: to is not decided, 0.9"), std::string::npos)
+      << answer_line(report);
+}
+
+TEST(Answer, SaysThatThePagesWereNotTakenApart) {
+  Report report;
+  report.records = {measured("to", "hugepage", "speedtorch", 0.001),
+                    measured("to", "libtorch", "index_select", 0.002)};
+  EXPECT_NE(answer_line(report).find("; LibTorch in hugepage was not measured"), std::string::npos)
+      << answer_line(report);
 }
 
 TEST(Answer, PrefersTheDeviceAndLeavesOutWhatIsWrong) {
