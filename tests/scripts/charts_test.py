@@ -167,6 +167,19 @@ class ChartsTest(unittest.TestCase):
             self.assertEqual(row[8], f"{case['verified_rows']:,}")
         self.assertIn("<h1>Keep such a table in huge pages: speedtorch looks up", page)
 
+    def test_the_headline_decides_nothing_from_unstable_rows_or_overlapping_intervals(self):
+        report = small(committed(), "hugepage", "libtorch")
+        self.assertRegex(self.page(report, left_out=5), "<h1>[^<]*looks up [^<]*× faster than LibTorch")
+        wide = copy.deepcopy(report)
+        for case in wide["cases"]:
+            case["ci_low_s"], case["ci_high_s"] = case["median_s"] / 100, case["median_s"] * 100
+        page = self.page(wide, left_out=5)
+        self.assertRegex(page, "<h1>[^<]*, not decided against LibTorch")
+        self.assertNotRegex(page, "<h1>[^<]*faster")
+        for case in report["cases"]:
+            case["status"], case["reason"] = "unstable", "the interval is wide"
+        self.assertIn("<h1>Not decided where to keep such a table", self.page(report, left_out=5))
+
     def test_processes_of_one_machine_are_put_together(self):
         one = small(committed(), "hugepage")
         others = [other_machine(one, one["environment"]["cpu"]["model"], factor) for factor in (1.5, 2.0)]

@@ -27,14 +27,26 @@ def fastest(cases, wanted):
     return min(filter(wanted, cases), key=lambda case: case.seconds, default=None)
 
 
-def gain(cases, ours):
-    """Our speed over that of LibTorch's best in its own tensor, or else in our placement."""
+def rival(cases, ours):
+    """LibTorch's best in its own tensor, or else in our placement."""
     for placement in ("libtorch", ours.placement):
         theirs = fastest(cases, lambda case: case.role == "libtorch" and case.direction == ours.direction
                          and case.placement == placement)  # noqa: B023
         if theirs:
-            return theirs.seconds / ours.seconds
+            return theirs
     return None
+
+
+def against(ours, theirs):
+    """How much faster, unless the intervals overlap or a row is unstable."""
+    if not theirs:
+        return ""
+    intervals = [case.interval() for case in (ours, theirs)]
+    known = all(end is not None for interval in intervals for end in interval)
+    apart = known and (intervals[0][1] < intervals[1][0] or intervals[1][1] < intervals[0][0])
+    if not apart or ours.is_unstable or theirs.is_unstable:
+        return ", not decided against LibTorch's best"
+    return f", {times(theirs.seconds / ours.seconds)} than LibTorch's best"
 
 
 def best_place(cases):
@@ -61,11 +73,12 @@ def headline(machine):
     if not best:
         return memory_headline(machine)
     some = next(iter(best.values()))
+    if any(case.is_unstable for case in best.values()):
+        return "Not decided where to keep such a table: the fastest rows are unstable. Measure again on a quiet machine."
     speeds = []
     for direction in sorted(best, key=list(VERBS).index):
-        against = gain(cases, best[direction])
-        speeds.append(f"{VERBS[direction]} {rate(best[direction].gb_per_s)}"
-                      + (f", {times(against)} than LibTorch's best" if against else ""))
+        ours = best[direction]
+        speeds.append(f"{VERBS[direction]} {rate(ours.gb_per_s)}{against(ours, rival(cases, ours))}")
     return f"Keep such a table in {PAGES.get(some.placement, some.placement)}: {some.method} {', and '.join(speeds)}."
 
 
