@@ -99,6 +99,8 @@ void check_processes(const Given& given, const Options& options, std::string_vie
       throw UsageError(
           fmt::format("{} is of one process, and there are several; --save-baseline keeps the reports of all",
                       spec->name));
+    if (spec->has(option_rule::compare_only))
+      throw UsageError(fmt::format("{} goes with compare alone, and not with {}", spec->name, command));
     if (spec->has(option_rule::compares) && options.baseline.empty())
       throw UsageError(fmt::format("{} goes with compare, or with --baseline NAME", spec->name));
     if (spec->name == "--baselines" && !kept)

@@ -34,7 +34,8 @@ const CommandSpec* command_named(std::string_view name);
 
 /// `show REPORT [--columns LIST] [--sort [-]COLUMN] [--filter REGEX] [--color WHEN]` (show_command.cpp)
 Execute parse_show(const std::vector<std::string>& words);
-/// `compare BASE NEW`, or `compare BASE... -- NEW...`, with options (compare_command.cpp)
+/// `compare BASE NEW`, `compare BASE... -- NEW...`, or `compare --run BASE NEW -- OPTIONS`
+/// (compare_command.cpp)
 Execute parse_compare(const std::vector<std::string>& words);
 /// `doctor [--text|--json] [--strict]` (doctor_command.cpp)
 Execute parse_doctor(const std::vector<std::string>& words);

@@ -108,7 +108,7 @@ int compare_sides(const Reports& base, const Reports& now, const Options& option
   if (const auto lines = obstacles(base, now, comparing.across); !lines.empty()) {
     fmt::print(stderr, "stbench: not comparable:\n{}\n", fmt::join(lines, "\n"));
     fmt::print(stderr, "--across machine,driver,build names what may differ\n");
-    return not_comparable;
+    return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
   }
   const auto calibration = reports::Baselines(comparing.baselines).calibration_for(now.front());
   const auto spreads = calibration ? reports::CalibratedSpreads(*calibration) : reports::CalibratedSpreads();
@@ -144,6 +144,22 @@ int compare(const std::vector<std::string>& base, const std::vector<std::string>
     fmt::print(stderr, "stbench: not comparable: {}\n", error.what());
     return not_comparable;
   }
+}
+
+int compare_programs(const std::array<std::string, 2>& programs, const std::vector<std::string>& measuring,
+                     const Options& options) {
+  constexpr int processes_per_side = 5;
+  Outputs outputs(options);
+  const auto runs = run_in_turn(programs, measuring, options.processes.value_or(processes_per_side));
+  if (runs.exit_status != 0) return runs.exit_status;
+  for (std::size_t side = 0; side < programs.size(); ++side) {
+    for (const auto& report : runs.reports[side]) reports::require_timed(report, programs[side]);
+  }
+  if (const auto& folder = options.comparison.keep; !folder.empty()) {
+    reports::Baselines(folder).save("base", runs.reports[0]);
+    reports::Baselines(folder).save("new", runs.reports[1]);
+  }
+  return compare_sides(runs.reports[0], runs.reports[1], options, outputs);
 }
 
 int calibrate(const Options& options) {

@@ -1,6 +1,7 @@
 /// The commands that compare: compare, calibrate, and a run against a baseline.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,16 @@
 namespace stbench {
 
 /// Compares two sides, each files or folders of reports, and prints. @returns the exit status: 0 none slower,
-/// 1 a row slower, lost or failed, 2 a wrong result, 3 not comparable. @throws UsageError,
+/// 1 a row slower, lost or failed, 2 a wrong result, 3 not comparable, 4 inconclusive. @throws UsageError,
 /// reports::ReportError
 int compare(const std::vector<std::string>& base, const std::vector<std::string>& now,
             const Options& options);
+
+/// Measures with two programs in turn and compares. @param programs BASE's file and NEW's
+/// @param measuring options of a run, which both know
+/// @returns the same, or 128 + signal if a measurement was interrupted. @throws as compare()
+int compare_programs(const std::array<std::string, 2>& programs, const std::vector<std::string>& measuring,
+                     const Options& options);
 
 /// Runs the same thing as several processes and stores this machine's spread. @returns 0, or the exit status
 /// of a process that did not measure everything.

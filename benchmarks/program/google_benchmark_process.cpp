@@ -53,8 +53,8 @@ std::vector<char*> environment() {
 
 /// Starts this program as google_benchmark_command. @returns its exit status, 128 + signal if it was killed
 int run_process(const std::string& format, int input, int output, int messages) {
-  const pid_t process = start_self({"stbench", google_benchmark_command, format}, {input, output, messages},
-                                   environment().data());
+  const pid_t process = start_program(this_program, {"stbench", google_benchmark_command, format},
+                                      {input, output, messages}, environment().data());
   if (process < 0) refuse(fmt::format("cannot start a process: {}", reports::system_reason(-process)));
   int status = 0;
   while (::waitpid(process, &status, 0) < 0) {

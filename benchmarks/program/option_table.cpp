@@ -187,6 +187,11 @@ Specs of_comparisons() {
     options.comparison.across = harness::parse_names(given, spec.name, spec.values());
   };
   return {
+      {group, not_measured | of_compare | compare_only | rare, "--run",
+       "compare: measure with two programs in turn; BASE NEW -- OPTIONS of the run",
+       comparison_flag(&C::run)},
+      {group, not_measured | of_compare | compare_only | rare, "--keep DIR",
+       "with --run, keep the reports as DIR/base and DIR/new", comparison_text(&C::keep)},
       {group, of_comparison, "--effect SHARE", "smallest change that counts (2%)", read_effect},
       {group, of_comparison, "--must-see SHARE", "exit status 4 if a slowdown of that size could go unseen",
        read_must_see},
@@ -203,7 +208,8 @@ Specs of_comparisons() {
        text(&Options::baseline)},
       {group, not_measured, "--save-baseline NAME", "run, and keep the reports as a baseline",
        text(&Options::save_baseline)},
-      {group, not_measured, "--processes N", "measure in N processes, one after the other (1; calibrate: 10)",
+      {group, not_measured | of_compare, "--processes N",
+       "measure in N processes (1; compare --run: 5 per side; calibrate: 10)",
        number(&Options::processes, 1, 1000)},
       {group, not_measured | of_compare, "--baselines DIR",
        "where baselines and calibrations are (baselines)", comparison_text(&C::baselines)},

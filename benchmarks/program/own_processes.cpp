@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/option_table.h"
+#include "benchmarks/suite/suite.h"
 #include "harness/interrupt.h"
 #include "reports/error.h"
 #include "reports/files/file.h"
@@ -34,9 +36,9 @@ const OptionSpec* not_measured(std::string_view name) {
   return nullptr;
 }
 
-/// The arguments of one process: the measurement's, and where to write the report.
-Words arguments_for(const Options& options, const std::string& report) {
-  Words words{"stbench", "run"};
+/// The options without those of the process that starts the others.
+Words measuring_options(const Options& options) {
+  Words words;
   bool skip = false;
   for (const auto& word : options.measuring_words) {
     const bool was_skipped = std::exchange(skip, false);
@@ -48,7 +50,6 @@ Words arguments_for(const Options& options, const std::string& report) {
     }
     words.push_back(word);
   }
-  words.insert(words.end(), {"--json", report});
   return words;
 }
 
@@ -75,11 +76,11 @@ class ReportsFolder {
 };
 
 /// @param show lets it print
-pid_t start(const Words& words, bool show) {
+pid_t start(const std::string& program, const Words& words, bool show) {
   const speedtorch::Descriptor nothing(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const pid_t pid = start_self(words, {STDIN_FILENO, show ? STDOUT_FILENO : nothing.get()});
+  const pid_t pid = start_program(program, words, {STDIN_FILENO, show ? STDOUT_FILENO : nothing.get()});
   if (pid < 0)
-    throw reports::ReportError(fmt::format("cannot start a process: {}", reports::system_reason(-pid)));
+    throw reports::ReportError(fmt::format("cannot start {}: {}", program, reports::system_reason(-pid)));
   return pid;
 }
 
@@ -97,10 +98,33 @@ int wait_for(pid_t pid) {
   }
 }
 
+/// Runs a program with these options of a run, and reads the report that it leaves, if any.
+/// @returns the exit status
+int measure(const std::string& program, const Words& options, const std::string& report, bool show,
+            std::vector<reports::Report>& reports) {
+  Words words{"stbench", "run"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"--json", report});
+  std::fflush(nullptr);
+  const int status = wait_for(start(program, words, show));
+  std::error_code ignored;
+  if (std::filesystem::exists(report, ignored)) reports.push_back(reports::read_report(report));
+  return status;
+}
+
+/// The first case of the report that is wrong or failed, and why; empty if there is none.
+std::string first_fault(const reports::Report& report) {
+  for (const auto& record : report.records) {
+    if (record.status == reports::Status::wrong || record.status == reports::Status::failed)
+      return fmt::format("; {} is {}: {}", case_id_of(record.id), to_string(record.status), record.reason);
+  }
+  return {};
+}
+
 }  // namespace
 
-pid_t start_self(std::vector<std::string> words, std::initializer_list<int> streams,
-                 char* const* environment) {
+pid_t start_program(const std::string& program, Words words, std::initializer_list<int> streams,
+                    char* const* environment) {
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -114,7 +138,7 @@ pid_t start_self(std::vector<std::string> words, std::initializer_list<int> stre
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
   const int error =
-      ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, arguments.data(), environment);
+      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), environment);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return error == 0 ? pid : -error;
@@ -127,11 +151,8 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
   for (int i = 0; i < processes; ++i) {
     const auto report = folder.file(fmt::format("{}.json", i + 1));
     if (processes > 1) fmt::print(stderr, "process {} of {}\n", i + 1, processes);
-    std::fflush(nullptr);
-    const int status = wait_for(start(arguments_for(options, report), show));
-    std::error_code ignored;
-    const bool reported = std::filesystem::exists(report, ignored);
-    if (reported) runs.reports.push_back(reports::read_report(report));
+    const int status = measure(this_program, measuring_options(options), report, show, runs.reports);
+    const bool reported = runs.reports.size() > static_cast<std::size_t>(i);
     if (is_of_signal(status) && harness::interrupted_by() == 0) {
       fmt::print(stderr, "stbench: process {} was killed (exit status {}){}\n", i + 1, status,
                  reported ? "" : " and left no report");
@@ -141,6 +162,28 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
     }
     runs.exit_status = status;
     if (status != 0) break;
+  }
+  return runs;
+}
+
+RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& words, int processes) {
+  constexpr std::array names{"BASE", "NEW"};
+  const ReportsFolder folder;
+  const harness::InterruptGuard interrupts;
+  RunsInTurn runs;
+  for (int i = 0; i < 2 * processes && runs.exit_status == 0; ++i) {
+    const auto side = static_cast<std::size_t>(i % 2 + i / 2) % 2;
+    const auto count = runs.reports[side].size() + 1;
+    fmt::print(stderr, "{}, process {} of {}\n", names[side], count, processes);
+    const int status =
+        measure(programs[side], words, folder.file(fmt::format("{}-{}.json", names[side], count)), false,
+                runs.reports[side]);
+    const bool reported = runs.reports[side].size() == count;
+    runs.exit_status = exit_status_of_process(harness::interrupted_by());
+    if (runs.exit_status == 0 && (status != 0 || !reported))
+      throw reports::ReportError(fmt::format(
+          "{}: \"{} run {}\" ended with exit status {}{}", names[side], programs[side], fmt::join(words, " "),
+          status, reported ? first_fault(runs.reports[side].back()) : std::string(" and without a report")));
   }
   return runs;
 }

@@ -1,9 +1,10 @@
-/// This program, run again as processes of its own: what a process has of luck (where its memory lies, what
-/// else ran) only other processes show.
+/// Measurements in processes of their own: what a process has of luck (where its memory lies, what else ran)
+/// only other processes show.
 #pragma once
 
 #include <unistd.h>
 
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -13,11 +14,16 @@
 
 namespace stbench {
 
-/// Starts this program again, in a process group of its own: an interrupt from the terminal is for us alone.
+/// The file of this program, to execute again.
+inline constexpr auto this_program = "/proc/self/exe";
+
+/// Starts a program in a process group of its own: an interrupt from the terminal is for us alone.
+/// @param program the file to execute
+/// @param words its name and arguments
 /// @param streams its descriptors 0, 1, ...
 /// @returns the process, or the system's error below 0
-pid_t start_self(std::vector<std::string> words, std::initializer_list<int> streams,
-                 char* const* environment = environ);
+pid_t start_program(const std::string& program, std::vector<std::string> words,
+                    std::initializer_list<int> streams, char* const* environment = environ);
 
 struct OwnRuns {
   std::vector<reports::Report> reports;  ///< of the processes that measured everything
@@ -29,5 +35,21 @@ struct OwnRuns {
 /// @param show lets the processes print what a run prints
 /// @throws reports::ReportError where a process cannot be started or leaves no report.
 OwnRuns run_processes(const Options& options, int processes, bool show);
+
+/// The processes of two programs, BASE's and NEW's.
+struct RunsInTurn {
+  std::array<std::vector<reports::Report>, 2> reports;
+  int exit_status = 0;  ///< 128 + signal if one asked us to finish: the reports are incomplete then
+};
+
+/// Runs the same measurement with two programs, one process after the other. The sides take turns, and each
+/// begins every other round, so that drift of the machine's speed hits both alike.
+/// @param programs files to execute, BASE's and NEW's
+/// @param words options of a run, which both programs know
+/// @param processes of each side
+/// @throws reports::ReportError naming the side, its command and its exit status if a process cannot be
+/// started, does not measure everything or finds a wrong result.
+RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const std::vector<std::string>& words,
+                       int processes);
 
 }  // namespace stbench

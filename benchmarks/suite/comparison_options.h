@@ -12,6 +12,8 @@ struct ComparisonOptions {
   reports::ComparisonRules rules;
   std::vector<std::string> across;  ///< differences that are allowed: machine, driver, build
   bool allow_missing = false;
+  bool run = false;                     ///< the sides are programs that measure, not reports
+  std::string keep;                     ///< the folder for their reports
   bool all = false;                     ///< rows that are the same too
   std::string markdown;                 ///< path; "-" is stdout
   std::string baselines = "baselines";  ///< the folder

@@ -15,15 +15,16 @@ enum class OptionGroup { what, axes, single_suites, effort, output, comparing, p
 
 /// Rules of an option: where it is accepted (elsewhere it is refused), and how the help shows it.
 namespace option_rule {
-inline constexpr unsigned of_suites = 1;      ///< goes with the suites that take it (suite.h)
-inline constexpr unsigned chooses_cases = 2;  ///< excluded by --case, which names one case with all its axes
-inline constexpr unsigned one_process = 4;    ///< excluded by several processes
-inline constexpr unsigned compares = 8;       ///< goes with compare, or with --baseline
-inline constexpr unsigned not_measured = 16;  ///< of the process that starts the processes which measure
-inline constexpr unsigned of_compare = 32;    ///< the command compare takes it, too
-inline constexpr unsigned repeatable = 64;    ///< may be given several times
-inline constexpr unsigned rare = 128;         ///< not on the one screen of -h
-inline constexpr unsigned joined = 256;       ///< stands on the line of the option before it
+inline constexpr unsigned of_suites = 1;       ///< goes with the suites that take it (suite.h)
+inline constexpr unsigned chooses_cases = 2;   ///< excluded by --case, which names one case with all its axes
+inline constexpr unsigned one_process = 4;     ///< excluded by several processes
+inline constexpr unsigned compares = 8;        ///< goes with compare, or with --baseline
+inline constexpr unsigned not_measured = 16;   ///< of the process that starts the processes which measure
+inline constexpr unsigned of_compare = 32;     ///< the command compare takes it, too
+inline constexpr unsigned repeatable = 64;     ///< may be given several times
+inline constexpr unsigned rare = 128;          ///< not on the one screen of -h
+inline constexpr unsigned compare_only = 512;  ///< of the command compare and no other
+inline constexpr unsigned joined = 256;        ///< stands on the line of the option before it
 }  // namespace option_rule
 
 struct OptionSpec {

@@ -18,12 +18,14 @@ LAUNCHER = f"""#!/usr/bin/env bash
 arguments=("$@")
 for i in "${{!arguments[@]}}"; do [[ ${{arguments[i]}} != --processes ]] || arguments[i + 1]=2; done
 [[ $1 != calibrate ]] || arguments+=(--processes 3)
+[[ $1 != compare ]] || exec "$STBENCH_PROGRAM" compare --processes 2 "${{@:2}}"  # starts this one with the options of a run
 exec "$STBENCH_PROGRAM" "${{arguments[@]}}" {SMALL}
 """
 
 
-def snippet(language):
-    return re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+def snippet(language, with_word=""):
+    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return next(code for code in found if with_word in code)
 
 
 class CiPageTest(unittest.TestCase):
@@ -31,15 +33,24 @@ class CiPageTest(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="ci test "))
         self.addCleanup(shutil.rmtree, self.folder)
         (self.folder / "stbench").write_text(LAUNCHER)
-        (self.folder / "stbench").chmod(0o755)
+        (self.folder / "git").write_text("#!/bin/sh\nmkdir base && cp stbench base\n")  # stands for a checkout of the base
+        for name in ("stbench", "git"):
+            (self.folder / name).chmod(0o755)
 
     def run_shell(self, code, **variables):
-        environment = {**os.environ, "STBENCH_PROGRAM": str(require_program()), **variables}
+        path = f"{self.folder}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "STBENCH_PROGRAM": str(require_program()), **variables}
         return subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=self.folder, env=environment,
                               capture_output=True, text=True, timeout=240, check=False)
 
-    def test_the_shell_version_runs(self):
-        done = self.run_shell(snippet("sh"))
+    def test_the_shell_versions_run(self):
+        for with_word in ("--run", "--save-baseline"):
+            (self.folder / "comparison.md").unlink(missing_ok=True)
+            self.check_shell(snippet("sh", with_word))
+        self.assertEqual([len(list((self.folder / "reports" / side).iterdir())) for side in ("base", "new")], [2, 2])
+
+    def check_shell(self, code):
+        done = self.run_shell(code)
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?m)no slowdown of 10 %|^inconclusive" if done.returncode == 0 else "slower, or a case was lost")
         comparison = (self.folder / "comparison.md").read_text(encoding="utf-8")

@@ -91,6 +91,9 @@ class CompareTest(ProgramTest):
         other = copy.deepcopy(self.report)
         other["environment"]["build"]["git_revision"] = "f" * 40
         self.compare(base, self.save("new.json", other), status=0)
+        other["cases"][0].update({"status": "wrong", "reason": "row 3 differs", "median_s": None, "samples_s": []})
+        other["environment"]["cpu"]["model"] = "Another"
+        self.assertIn("another machine", self.compare(base, self.save("new.json", other), status=2).stderr)
         other["schema_version"] = "2.0"
         self.assertIn("schema", self.compare(base, self.save("new.json", other), status=3).stderr)
 

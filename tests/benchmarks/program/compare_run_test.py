@@ -1,0 +1,126 @@
+"""stbench compare --run: two programs, measured in turn and compared."""
+
+import copy
+import json
+import shlex
+import signal
+import unittest
+
+from program import HOST, PLANTED, PROGRAM, ROOT, ProgramTest, read_json
+
+REPORT = ROOT / "tests" / "data" / "report-1.0.json"
+CASES = ("--suite", "transfer", "--placement", "hugepage", "--direction", "to", "--rows", "20k", "--batch", "10k", "--cores",
+         "1", "--samples", "7", *HOST)
+TINY = (*CASES, "--method", "speedtorch,copy")
+
+
+class CompareRunTest(ProgramTest):
+    def program(self, name, line):
+        """A program that notes its turn and its options, and does what the line of shell says."""
+        path = self.file(name, f'#!/bin/sh\necho {name} >>turns\necho "$*" >"{name} options"\n{line}\n')
+        path.chmod(0o755)
+        return path
+
+    def pretender(self, name, slower=1.0, **fields):
+        """Writes reports as if it had measured: each process is up to half a per cent off."""
+        report = json.loads(REPORT.read_text(encoding="utf-8"))
+        for run in range(5):
+            one = copy.deepcopy(report)
+            for number, case in enumerate(one["cases"]):
+                factor = (slower if case["method"] == "speedtorch" else 1) * (1 + 0.001 * run * ((number * 7919) % 11 - 5) / 5)
+                case["samples_s"] = [sample * factor for sample in case["samples_s"]]
+                for column in ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s"):
+                    case[column] = case[column] and case[column] * factor
+            one["cases"][0].update(fields)
+            self.file(f"{name} {run + 1}.json", json.dumps(one))
+        return self.program(name, f'for last; do :; done; cp "{name} $(grep -c {name} turns).json" "$last"')
+
+    def compare(self, base, new, *options, measure=TINY, status=(0,)):
+        done = self.run_program("compare", "--run", str(base), str(new), *options, "--", *measure, TMPDIR=str(self.folder / "tmp"))
+        self.assertIn(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+        return done
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "tmp").mkdir()
+
+    def turns(self):
+        return (self.folder / "turns").read_text(encoding="utf-8").split()
+
+    def test_two_programs_take_turns_and_their_reports_are_kept(self):
+        run = f'exec {shlex.quote(PROGRAM)} "$@"'
+        done = self.compare(self.program("b", run), self.program("n", run), "--processes", "3", "--keep", "kept", "--all", "--json",
+                            "c.json", status=(0, 1, 4))
+        self.assertEqual(self.turns(), ["b", "n", "n", "b", "b", "n"])
+        self.assertIn("NEW, process 3 of 3\n", done.stderr)
+        for side in ("base", "new"):
+            reports = [read_json(self.folder / "kept" / side / f"{i}.json") for i in (1, 2, 3)]
+            self.assertEqual([len(report["cases"]) for report in reports], [2, 2, 2])
+        again = self.run_program("compare", "--all", "kept/base", "--", "kept/new")
+        self.assertEqual((again.returncode, again.stdout), (done.returncode, done.stdout))
+        self.assertEqual([case["base_runs"] for case in read_json(self.folder / "c.json")["cases"]], [3, 3])
+
+    def test_both_get_the_same_options_and_five_processes(self):
+        self.compare(self.pretender("b"), self.pretender("n"), "--must-see", "10%")
+        self.assertEqual(self.turns(), ["b", "n", "n", "b"] * 2 + ["b", "n"])
+        for name in "bn":
+            options = (self.folder / f"{name} options").read_text(encoding="utf-8")
+            self.assertEqual(options.split(" --json ")[0].split(), ["run", *TINY])
+
+    def test_a_slower_program_is_found(self):
+        done = self.compare(self.pretender("b"), self.pretender("n", slower=1.1), "--must-see", "10%", status=(1,))
+        self.assertIn("Slower: 2 cases, the worst, speedtorch", done.stdout)
+
+    def test_a_planted_slowdown_is_never_green(self):
+        late = self.program("n", f'STBENCH_PLANTED_LATE=0.10 exec {shlex.quote(PLANTED)} "$@"')
+        self.compare(PLANTED, late, "--processes", "3", "--must-see", "10%", measure=(*CASES, "--method", "late,copy"),
+                     status=(1, 4))
+
+    def test_a_side_that_fails_is_named_with_its_command_and_status(self):
+        report = self.pretender("b")
+        wrong = self.pretender("wrong", status="wrong", reason="row 3 differs", median_s=None, samples_s=[])
+        wrong.write_text(wrong.read_text(encoding="utf-8") + "exit 1\n", encoding="utf-8")
+        for program, said in ((self.program("n", "exit 7"), '" ended with exit status 7 and without a report'),
+                              (wrong, '" ended with exit status 1; transfer '),
+                              (self.program("k", "kill -9 $$"), '" ended with exit status 137 and without a report'),
+                              (self.folder / "tmp", f"cannot start {self.folder}/tmp: ")):
+            (self.folder / "turns").unlink(missing_ok=True)
+            done = self.compare(report, program, "--keep", "kept", "--json", "c.json", status=(2,))
+            self.assertIn(said, done.stderr)
+            if program.is_file():
+                self.assertIn(f'NEW: "{program} run --suite transfer ', done.stderr)
+                self.assertEqual(self.turns(), ["b", program.name])
+            self.assertFalse((self.folder / "kept").exists() or (self.folder / "c.json").exists())
+        self.assertIn(f'BASE: "{wrong} run', self.compare(wrong, report, status=(2,)).stderr)
+        self.assertIn(" is wrong: row 3 differs", self.compare(wrong, report, status=(2,)).stderr)
+
+    def test_an_interrupt_ends_all_and_leaves_nothing(self):
+        slow = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--method", "slow", "--rows", "1k",
+                "--batch", "300", "--cores", "1", "--samples", "2000", *HOST)
+        process = self.start("compare", "--run", PLANTED, PLANTED, "--keep", "kept", "--json", "c.json", "--", *slow,
+                             announced="slow", TMPDIR=str(self.folder / "tmp"))
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, stdout), (128 + signal.SIGTERM, ""), stderr)
+        self.assertNotIn("NEW, process", stderr)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["tmp"])
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+
+    def test_options_that_would_be_ignored_are_refused(self):
+        for words, said in ((("compare", "--run", "a", "b"), "two programs and the options"),
+                            (("compare", "--run", "a", "--", *TINY), "two programs and the options"),
+                            (("compare", "--run", "a", "b", "--", *TINY, "--json", "r.json"), "--json is no option of the proc"),
+                            (("compare", "--run", "a", "b", "--", *TINY, "--must-see=1%"), "it stands before the --"),
+                            (("compare", "--run", "a", "b", "--", *TINY, "--events", "e"), "--events is no option of the proc"),
+                            (("compare", "a", "--", "--run", "b"), "go with --run"),
+                            (("compare", "--processes", "3", "a", "b"), "go with --run"),
+                            (("compare", "--keep", "k", "a", "b"), "go with --run"),
+                            ((*TINY, "--baseline", "m", "--run"), "--run goes with compare alone")):
+            done = self.run_program(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
