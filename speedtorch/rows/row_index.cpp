@@ -16,8 +16,9 @@ at::Tensor numbers_of(const RowRange& range, std::int64_t rows) {
   if (begin >= end && begin >= 0 && begin <= rows) return at::arange(0, at::kLong);
   const auto text = " (rows " + std::to_string(begin) + " to " + std::to_string(end) + " were asked for)";
   if (begin < 0 || begin >= rows) throw IndexError(0, begin, rows, text);
-  const auto last = begin + (end - 1 - begin) / step * step;
-  if (last >= rows) throw IndexError((rows - 1 - begin) / step + 1, last, rows, text);
+  const auto first_beyond = (rows - 1 - begin) / step + 1;  // the position
+  if (first_beyond * step < end - begin)
+    throw IndexError(first_beyond, begin + first_beyond * step, rows, text);
   return at::arange(begin, end, step, at::kLong);
 }
 

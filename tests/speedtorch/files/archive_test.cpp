@@ -174,5 +174,35 @@ TEST_F(Archives, ReadsPythonsArchivesWithAndWithoutChecksums) {
               HasSubstr("'summed/data/0' is damaged"));
 }
 
+/// Entries of several pieces, stored and compressed, with sizes and offsets of 32 and of 64 bits.
+TEST_F(Archives, ChecksEachKindOfEntryThatPythonWrites) {
+  if (std::string_view(STBENCH_PYTHON).empty()) GTEST_SKIP() << "STBENCH_PYTHON is not set";
+  const auto script =
+      folder_.write("script.py",
+                    "import random, zipfile\n"
+                    "noise = random.Random(1).randbytes(2_500_000)\n"
+                    "for name, limit in ('narrow.zip', 1 << 31), ('wide.zip', 100):\n"
+                    "    zipfile.ZIP64_LIMIT = limit\n"
+                    "    with zipfile.ZipFile(name, 'w') as archive:\n"
+                    "        archive.writestr('stored', noise)\n"
+                    "        archive.writestr('noise', noise, zipfile.ZIP_DEFLATED)\n"
+                    "        archive.writestr('text', b'row ' * 300_000, zipfile.ZIP_DEFLATED)\n");
+  ASSERT_EQ(std::system(("cd " + folder_.path().string() + " && " STBENCH_PYTHON " " + script).c_str()), 0);
+  for (const char* name : {"narrow.zip", "wide.zip"}) {
+    check_archive(path(name), "is no whole archive");
+    const auto whole = stbench::test::content_of(path(name));
+    EXPECT_EQ(whole.find("PK\x06\x06") != std::string::npos, name == std::string("wide.zip"));
+    for (const std::size_t place : {100U, 1'100'000U, 2'400'000U, 2'600'000U, 4'900'000U}) {
+      auto damaged = whole;
+      flip(damaged, place, 3);
+      write(path("damaged.zip"), damaged);
+      EXPECT_THAT(refusal<FileError>([&] { check_archive(path("damaged.zip"), "is no whole archive"); }),
+                  AllOf(HasSubstr(place < 2'500'000 ? "its entry 'stored'" : "its entry 'noise'"),
+                        HasSubstr("is damaged")))
+          << name << ' ' << place;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace speedtorch

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -87,6 +88,31 @@ TEST(Gather, RangesAreTheirRows) {
       ThrowsMessage<IndexError>(HasSubstr("index 12 at position 2")));
   EXPECT_THROW(gather_rows(table, RowRange{-1, 3}), IndexError);
   EXPECT_THROW(gather_rows(table, RowRange{0, 3, 0}), ShapeError);
+}
+
+// As a loop over the range finds them.
+TEST(RowIndex, ARangeBeyondTheTableNamesItsFirstBadRow) {
+  for (const std::int64_t rows : {1, 5, 10}) {
+    for (std::int64_t begin = 0; begin <= rows; ++begin) {
+      for (std::int64_t end = begin; end <= rows + 9; ++end) {
+        for (const std::int64_t step : {1, 2, 3, 7}) {
+          std::vector<std::int64_t> named;
+          for (auto row = begin; row < end; row += step) named.push_back(row);
+          const auto bad = std::ranges::find_if(named, [rows](auto row) { return row >= rows; });
+          const RowIndex index(RowRange{begin, end, step});
+          try {
+            const auto numbers = index.numbers(rows, at::kCPU);
+            EXPECT_EQ(bad, named.end()) << begin << ' ' << end << ' ' << step << " of " << rows;
+            EXPECT_TRUE(at::equal(numbers, at::tensor(named, at::kLong)));
+          } catch (const IndexError& error) {
+            ASSERT_NE(bad, named.end()) << error.what();
+            EXPECT_EQ(error.position(), bad - named.begin()) << error.what();
+            EXPECT_EQ(error.index(), *bad) << error.what();
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Gather, RefusesInvalidIndicesAndTables) {
