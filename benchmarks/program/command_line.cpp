@@ -266,7 +266,8 @@ std::vector<const OptionSpec*> parse_options(Names& words, Options& options, uns
 Command parse_command_line(const std::vector<std::string>& arguments) {
   const auto asks_for_help = [](const std::string& word) { return word == "-h" || word == "--help"; };
   if (const auto* own = arguments.empty() ? nullptr : command_named(arguments.front());
-      own != nullptr && own->parse != nullptr && std::ranges::none_of(arguments, asks_for_help))
+      own != nullptr && own->parse != nullptr &&
+      std::none_of(arguments.begin(), std::ranges::find(arguments, "--"), asks_for_help))
     return {own->parse({arguments.begin() + 1, arguments.end()})};
   Options options;
   for (const auto& argument : arguments) options.argv.push_back(without_folder(argument));

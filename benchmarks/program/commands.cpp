@@ -25,7 +25,7 @@ const std::vector<CommandSpec>& commands() {
        false,
        true,
        {"--columns", "--sort", "--filter", "--color"}},
-      {"compare", "compare BASE NEW", "what is slower or faster; several: BASE1 BASE2 -- NEW1 NEW2",
+      {"compare", "compare BASE NEW", "what is slower, faster; BASE1 BASE2 -- NEW1 NEW2; --run: programs",
        parse_compare, false, true, option_names(option_rule::of_compare)},
       {"doctor",
        "doctor",

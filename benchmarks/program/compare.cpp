@@ -26,6 +26,7 @@
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
 #include "speedtorch/cuda.h"
+#include "speedtorch/system/unfinished.h"
 
 namespace stbench {
 namespace {
@@ -123,6 +124,24 @@ int compare_sides(const Reports& base, const Reports& now, const Options& option
   return conclusion.exit_status;
 }
 
+/// Before anything is measured. @throws reports::ReportError
+void require_place_for(const std::string& folder) {
+  const speedtorch::UnfinishedFolder place(folder, 0700);
+  if (place.error() != 0)
+    throw reports::ReportError(fmt::format("--keep {}: no folder can be made there: {}", folder,
+                                           reports::system_reason(place.error())));
+}
+
+template <class Work>
+int unless_unknown_schema(Work work) {
+  try {
+    return work();
+  } catch (const reports::SchemaError& error) {
+    fmt::print(stderr, "stbench: not comparable: {}\n", error.what());
+    return not_comparable;
+  }
+}
+
 constexpr int calibrating_processes = 10;
 
 /// Before anything is measured.
@@ -137,29 +156,33 @@ void refuse_emulated_gpu(std::string_view what) {
 int compare(const std::vector<std::string>& base, const std::vector<std::string>& now,
             const Options& options) {
   Outputs outputs(options);
-  try {
+  return unless_unknown_schema([&] {
     const auto old_side = read_side(base), new_side = read_side(now);
     return compare_sides(old_side, new_side, options, outputs);
-  } catch (const reports::SchemaError& error) {
-    fmt::print(stderr, "stbench: not comparable: {}\n", error.what());
-    return not_comparable;
-  }
+  });
 }
 
 int compare_programs(const std::array<std::string, 2>& programs, const std::vector<std::string>& measuring,
                      const Options& options) {
   constexpr int processes_per_side = 5;
   Outputs outputs(options);
-  const auto runs = run_in_turn(programs, measuring, options.processes.value_or(processes_per_side));
-  if (runs.exit_status != 0) return runs.exit_status;
-  for (std::size_t side = 0; side < programs.size(); ++side) {
-    for (const auto& report : runs.reports[side]) reports::require_timed(report, programs[side]);
-  }
-  if (const auto& folder = options.comparison.keep; !folder.empty()) {
-    reports::Baselines(folder).save("base", runs.reports[0]);
-    reports::Baselines(folder).save("new", runs.reports[1]);
-  }
-  return compare_sides(runs.reports[0], runs.reports[1], options, outputs);
+  const auto& folder = options.comparison.keep;
+  if (!folder.empty()) require_place_for(folder);
+  // Sides that cannot be compared need no further processes: compare_sides() says why.
+  const auto comparable = [&](const RunsInTurn& runs) {
+    for (const auto side : {0U, 1U}) reports::require_timed(runs.reports[side].front(), programs[side]);
+    return obstacles(runs.reports[0], runs.reports[1], options.comparison.across).empty();
+  };
+  return unless_unknown_schema([&] {
+    const auto runs =
+        run_in_turn(programs, measuring, options.processes.value_or(processes_per_side), comparable);
+    if (runs.exit_status != 0) return runs.exit_status;
+    if (!folder.empty()) {
+      reports::Baselines(folder).save("base", runs.reports[0]);
+      reports::Baselines(folder).save("new", runs.reports[1]);
+    }
+    return compare_sides(runs.reports[0], runs.reports[1], options, outputs);
+  });
 }
 
 int calibrate(const Options& options) {

@@ -17,7 +17,8 @@ int compare(const std::vector<std::string>& base, const std::vector<std::string>
 
 /// Measures with two programs in turn and compares. @param programs BASE's file and NEW's
 /// @param measuring options of a run, which both know
-/// @returns the same, or 128 + signal if a measurement was interrupted. @throws as compare()
+/// @returns the same, or 128 + signal if a measurement was interrupted. @throws as compare(), and
+/// reports::ReportError if a process leaves no report or has a wrong result
 int compare_programs(const std::array<std::string, 2>& programs, const std::vector<std::string>& measuring,
                      const Options& options);
 

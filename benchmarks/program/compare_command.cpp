@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "benchmarks/program/command_line.h"
 #include "benchmarks/program/compare.h"
@@ -47,6 +49,9 @@ Execute compare_reports(Words base, Words now, bool two_sides, const Options& op
   return [=] { return compare(base, now, options); };
 }
 
+constexpr std::array<std::string_view, 5> kMeasuresNothing{"--dry-run", "--help", "-h", "--version",
+                                                           "--benchmark_list_tests"};
+
 /// Two programs, and the options that both measure with.
 Execute compare_runs(const Words& programs, const Words& measuring, const Options& options) {
   if (programs.size() != 2 || measuring.empty())
@@ -54,13 +59,15 @@ Execute compare_runs(const Words& programs, const Words& measuring, const Option
         "compare --run needs two programs and the options of a run:\n"
         "stbench compare --run BASE/stbench NEW/stbench -- --suite transfer");
   for (const auto& word : measuring) {
-    const auto name = word.substr(0, word.find('='));
-    for (const auto& spec : option_table()) {
-      if (spec.name == name && spec.has(option_rule::one_process | option_rule::not_measured))
-        throw UsageError(fmt::format("{} is no option of the processes that compare --run measures with{}",
-                                     name,
-                                     spec.has(option_rule::of_compare) ? "; it stands before the --" : ""));
-    }
+    const auto* spec = option_named(word.substr(0, word.find('=')));
+    if (spec == nullptr) continue;
+    if (std::ranges::find(kMeasuresNothing, spec->name) != kMeasuresNothing.end())
+      throw UsageError(
+          fmt::format("{} measures nothing; compare --run needs the options of a run", spec->name));
+    if (spec->has(option_rule::one_process | option_rule::not_measured))
+      throw UsageError(fmt::format("{} is no option of the processes that compare --run measures with{}",
+                                   spec->name,
+                                   spec->has(option_rule::of_compare) ? "; it stands before the --" : ""));
   }
   return [=] { return compare_programs({programs[0], programs[1]}, measuring, options); };
 }

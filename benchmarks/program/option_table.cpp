@@ -249,6 +249,11 @@ const std::vector<OptionSpec>& option_table() {
   return table;
 }
 
+const OptionSpec* option_named(std::string_view name) {
+  const auto found = std::ranges::find(option_table(), name, &OptionSpec::name);
+  return found == option_table().end() ? nullptr : &*found;
+}
+
 std::vector<std::string> option_names(unsigned rule) {
   Names all;
   for (const auto& spec : option_table()) {

@@ -1,10 +1,11 @@
-/// Measurements in processes of their own: what a process has of luck (where its memory lies, what else ran)
-/// only other processes show.
+/// Measurements in processes of their own. Only several processes show the variance between processes: memory
+/// layout, other load.
 #pragma once
 
 #include <unistd.h>
 
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ pid_t start_program(const std::string& program, std::vector<std::string> words,
                     std::initializer_list<int> streams, char* const* environment = environ);
 
 struct OwnRuns {
-  std::vector<reports::Report> reports;  ///< of the processes that measured everything
+  std::vector<reports::Report> reports;  ///< of all processes; the last may be incomplete
   int exit_status = 0;                   ///< of the first that did not, else 0
 };
 
@@ -43,13 +44,15 @@ struct RunsInTurn {
 };
 
 /// Runs the same measurement with two programs, one process after the other. The sides take turns, and each
-/// begins every other round, so that drift of the machine's speed hits both alike.
+/// begins every other round, so that drift of the machine's speed hits both alike. A failed case is left to
+/// the comparison.
 /// @param programs files to execute, BASE's and NEW's
 /// @param words options of a run, which both programs know
 /// @param processes of each side
-/// @throws reports::ReportError naming the side, its command and its exit status if a process cannot be
-/// started, does not measure everything or finds a wrong result.
+/// @param goes_on is asked after the first process of each side; no ends the runs
+/// @throws reports::ReportError naming the side, and the command and its exit status if a process ends
+/// without a report or finds a wrong result; reports::SchemaError for a report of an unknown schema
 RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const std::vector<std::string>& words,
-                       int processes);
+                       int processes, const std::function<bool(const RunsInTurn&)>& goes_on);
 
 }  // namespace stbench

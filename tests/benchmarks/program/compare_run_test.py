@@ -84,7 +84,7 @@ class CompareRunTest(ProgramTest):
         for program, said in ((self.program("n", "exit 7"), '" ended with exit status 7 and without a report'),
                               (wrong, '" ended with exit status 1; transfer '),
                               (self.program("k", "kill -9 $$"), '" ended with exit status 137 and without a report'),
-                              (self.folder / "tmp", f"cannot start {self.folder}/tmp: ")):
+                              (self.folder / "tmp", f"NEW: cannot start {self.folder}/tmp: ")):
             (self.folder / "turns").unlink(missing_ok=True)
             done = self.compare(report, program, "--keep", "kept", "--json", "c.json", status=(2,))
             self.assertIn(said, done.stderr)
@@ -94,6 +94,26 @@ class CompareRunTest(ProgramTest):
             self.assertFalse((self.folder / "kept").exists() or (self.folder / "c.json").exists())
         self.assertIn(f'BASE: "{wrong} run', self.compare(wrong, report, status=(2,)).stderr)
         self.assertIn(" is wrong: row 3 differs", self.compare(wrong, report, status=(2,)).stderr)
+
+    def test_a_failed_case_is_left_to_the_comparison(self):
+        base = self.pretender("b")
+        failed = self.pretender("f", status="failed", reason="no memory", median_s=None, samples_s=[])
+        failed.write_text(failed.read_text(encoding="utf-8") + "exit 2\n", encoding="utf-8")
+        self.assertIn("failed", self.compare(base, failed, "--processes", "2", status=(1,)).stdout)
+        (self.folder / "turns").unlink()
+        self.compare(base, failed, "--processes", "2", "--allow-missing", status=(0, 4))
+
+    def test_sides_that_are_not_comparable_end_after_one_process_each(self):
+        report = json.loads(REPORT.read_text(encoding="utf-8"))
+        build = {**report["environment"]["build"], "compiler": "another"}
+        for name, change in (("other", ("environment", {**report["environment"], "build": build})),
+                             ("later", ("schema_version", "9.0"))):
+            self.file("other 1.json", json.dumps({**report, change[0]: change[1]}))
+            other = self.program(name, 'for last; do :; done; cp "other 1.json" "$last"')
+            done = self.compare(self.pretender("b"), other, status=(3,))
+            self.assertEqual(self.turns(), ["b", name])
+            self.assertIn("not comparable", done.stderr)
+            (self.folder / "turns").unlink()
 
     def test_an_interrupt_ends_all_and_leaves_nothing(self):
         slow = ("--suite", "transfer", "--direction", "to", "--placement", "pageable", "--method", "slow", "--rows", "1k",
@@ -113,6 +133,9 @@ class CompareRunTest(ProgramTest):
                             (("compare", "--run", "a", "b", "--", *TINY, "--json", "r.json"), "--json is no option of the proc"),
                             (("compare", "--run", "a", "b", "--", *TINY, "--must-see=1%"), "it stands before the --"),
                             (("compare", "--run", "a", "b", "--", *TINY, "--events", "e"), "--events is no option of the proc"),
+                            (("compare", "--run", "a", "b", "--", *TINY, "--dry-run"), "--dry-run measures nothing"),
+                            (("compare", "--run", "a", "b", "--", "--help"), "--help measures nothing"),
+                            (("compare", "--run", "a", "b", "--keep", "no/such/k", "--", *TINY), "--keep no/such/k: no folder"),
                             (("compare", "a", "--", "--run", "b"), "go with --run"),
                             (("compare", "--processes", "3", "a", "b"), "go with --run"),
                             (("compare", "--keep", "k", "a", "b"), "go with --run"),
