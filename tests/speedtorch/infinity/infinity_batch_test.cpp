@@ -9,6 +9,7 @@
 #include <torch/optim/adagrad.h>
 
 #include "speedtorch/infinity/gradient_sum.h"
+#include "speedtorch/infinity/step_guard.h"
 #include "speedtorch/optim/optimizers.h"
 #include "tests/speedtorch/infinity/models.h"
 
@@ -369,6 +370,29 @@ TEST(ABatchThatFails, LeavesBuffersAndGeneratorsAsTheyWere) {
     return made;
   };
   EXPECT_TRUE(bitwise_equal(made_with(true), made_with(false)));
+}
+
+/// A step of a custom optimizer fails halfway, with states restored in place and by set_state().
+TEST(ABatchThatFails, TakesBackTheStatesOfACustomOptimizer) {
+  for (const bool has_setter : {false, true}) {
+    const at::Tensor weight = at::ones({3}).requires_grad_();
+    weight.mutable_grad() = at::ones({3});
+    at::Tensor momentum = at::full({3}, 2.0);
+    infinity::Optimizer::Own own;
+    own.parameters = [&] { return Tensors{weight}; };
+    own.state = [&] { return Tensors{momentum}; };
+    own.zero_grad = [] {};
+    if (has_setter) own.set_state = [&](const Tensors& values) { momentum = values[0].clone(); };
+    own.step = [&] {
+      const at::NoGradGuard no_grad;
+      weight.sub_(momentum.mul_(0.5));
+      throw std::runtime_error("halfway");
+    };
+    infinity::StepGuard guard;
+    EXPECT_THROW(guard.step({infinity::Optimizer(own)}), std::runtime_error);
+    EXPECT_TRUE(at::equal(weight.detach(), at::ones({3}))) << has_setter;
+    EXPECT_TRUE(at::equal(momentum, at::full({3}, 2.0))) << has_setter;
+  }
 }
 
 /// The forward pass reads and changes a buffer. The second pass must see the values of the first.
