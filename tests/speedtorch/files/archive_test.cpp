@@ -189,9 +189,13 @@ TEST_F(Archives, ChecksEachKindOfEntryThatPythonWrites) {
                     "        archive.writestr('text', b'row ' * 300_000, zipfile.ZIP_DEFLATED)\n");
   ASSERT_EQ(std::system(("cd " + folder_.path().string() + " && " STBENCH_PYTHON " " + script).c_str()), 0);
   for (const char* name : {"narrow.zip", "wide.zip"}) {
+    auto whole = stbench::test::content_of(path(name));
+    if (name == std::string("wide.zip")) {
+      ASSERT_NE(whole.find("PK\x06\x06"), std::string::npos);
+      whole.replace(whole.rfind("PK\x05\x06") + 12, 8, 8, '\xFF');  // both numbers are in the 64-bit record
+      write(path(name), whole);
+    }
     check_archive(path(name), "is no whole archive");
-    const auto whole = stbench::test::content_of(path(name));
-    EXPECT_EQ(whole.find("PK\x06\x06") != std::string::npos, name == std::string("wide.zip"));
     for (const std::size_t place : {100U, 1'100'000U, 2'400'000U, 2'600'000U, 4'900'000U}) {
       auto damaged = whole;
       flip(damaged, place, 3);

@@ -92,7 +92,7 @@ TEST(Gather, RangesAreTheirRows) {
 
 // As a loop over the range finds them.
 TEST(RowIndex, ARangeBeyondTheTableNamesItsFirstBadRow) {
-  for (const std::int64_t rows : {1, 5, 10}) {
+  for (const std::int64_t rows : {0, 1, 5, 10}) {
     for (std::int64_t begin = 0; begin <= rows; ++begin) {
       for (std::int64_t end = begin; end <= rows + 9; ++end) {
         for (const std::int64_t step : {1, 2, 3, 7}) {
