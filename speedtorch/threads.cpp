@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "speedtorch/error.h"
+#include "speedtorch/first_plan.h"
+#include "speedtorch/kernels/rows/plan.h"
 
 namespace speedtorch {
 namespace {
@@ -40,6 +42,9 @@ void in_child() { is_alone = is_alone || had_threads; }
 
 /// In the file from which each kernel's threads come, so that the linker keeps it.
 [[maybe_unused]] const int noticed_by_fork = ::pthread_atfork(before_fork, nullptr, in_child);
+
+/// Likewise: whoever moves rows takes their threads from this file.
+[[maybe_unused]] const bool planned_by_host = (kernels::set_plan_source(first_host_plan), true);
 
 std::vector<int>& pinned_by_thread() {
   static std::vector<int> cpus;

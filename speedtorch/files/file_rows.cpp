@@ -12,7 +12,6 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/rows.h"
-#include "speedtorch/rows/host_plan.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tensors.h"

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "speedtorch/first_plan.h"
 #include "speedtorch/kernels/rows/plan.h"
 
 namespace speedtorch {
@@ -21,11 +22,6 @@ struct HostPlan {
 
 /// The plan in use. @throws RowPlanError where SPEEDTORCH_PLAN names a file that has none
 HostPlan host_plan();
-
-/// What the kernels ask for when they move the first rows. @throws RowPlanError likewise
-Plan first_host_plan();
-/// The library's files that move rows include this header, so that the kernels ask.
-[[maybe_unused]] inline const bool planned_by_host = (kernels::set_plan_source(first_host_plan), true);
 
 /// Later movements are planned by `plan`. @throws RowPlanError for numbers out of range
 void use_host_plan(const Plan& plan, const std::string& origin = "the program's");

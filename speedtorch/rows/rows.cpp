@@ -6,7 +6,6 @@
 #include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/rows/cuda_index_errors.h"
 #include "speedtorch/rows/gpu_rows.h"
-#include "speedtorch/rows/host_plan.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/system/nodes.h"
 #include "speedtorch/tensors.h"

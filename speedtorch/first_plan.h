@@ -1,0 +1,13 @@
+/// The plan by which the first rows of a process move. Whoever moves rows links threads.cpp, which sets this
+/// as the kernels' plan source.
+#pragma once
+
+#include "speedtorch/kernels/rows/plan.h"
+
+namespace speedtorch {
+
+/// The plan as speedtorch/rows/host_plan.h describes it, whose source defines this function. @throws
+/// RowPlanError where SPEEDTORCH_PLAN names a file that has none
+kernels::Plan first_host_plan();
+
+}  // namespace speedtorch
