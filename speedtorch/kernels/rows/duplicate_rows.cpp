@@ -78,7 +78,7 @@ void grow(std::vector<T>& values, std::int64_t count) {
 
 }  // namespace
 
-template <class Index>
+template <IndexType Index>
 void DuplicateRows::find(const Index* index, std::int64_t count, std::int64_t rows,
                          ParallelFor parallel_for) {
   check_indices(index, count, rows, kChunk, parallel_for);

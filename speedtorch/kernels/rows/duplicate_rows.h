@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "speedtorch/kernels/index_type.h"
 #include "speedtorch/kernels/parallel.h"
 
 namespace speedtorch::kernels {
@@ -17,7 +18,7 @@ class DuplicateRows {
  public:
   /// Forgets what was found before. @throws IndexError, and keeps what was found before, where an index names
   /// none of `rows` rows.
-  template <class Index>
+  template <IndexType Index>
   void find(const Index* index, std::int64_t count, std::int64_t rows, ParallelFor parallel_for);
 
   /// How many rows are named.

@@ -20,7 +20,7 @@ constexpr std::int64_t kStageRows = 1024;
 /// Indices for which the check wakes a thread.
 constexpr std::int64_t kCheckGrain = 128 << 10;
 
-template <class Index>
+template <IndexType Index>
 struct NodeMove {
   ConstRows from;
   Rows to;
@@ -53,7 +53,7 @@ struct NodeMove {
   }
 };
 
-template <class Index>
+template <IndexType Index>
 void run_by_node(const NodeMove<Index>& move, const RowOwners& owners, const NodeThreads& threads) {
   check_indices(move.index, move.count, move.table_rows(), kCheckGrain, threads.for_threads);
   if (move.from.row_bytes == 0) return;
@@ -79,14 +79,14 @@ void run_by_node(const NodeMove<Index>& move, const RowOwners& owners, const Nod
 
 }  // namespace
 
-template <class Index>
+template <IndexType Index>
 void gather_rows_by_node(ConstRows table, const Index* index, std::int64_t count, Rows out,
                          const RowOwners& owners, const NodeThreads& threads) {
   check_gather_shapes(table, count, out);
   run_by_node(NodeMove<Index>{table, out, index, count, Direction::gather}, owners, threads);
 }
 
-template <class Index>
+template <IndexType Index>
 void scatter_rows_by_node(ConstRows values, const Index* index, std::int64_t count, Rows table,
                           const RowOwners& owners, const NodeThreads& threads) {
   check_scatter_shapes(values, count, table);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "speedtorch/kernels/index_type.h"
 #include "speedtorch/kernels/parallel.h"
 #include "speedtorch/kernels/row_view.h"
 #include "speedtorch/kernels/rows/row_owners.h"
@@ -20,10 +21,10 @@ struct NodeThreads {
 };
 
 /// As gather_rows and scatter_rows (rows.h), errors included. `Index` is int32 or int64.
-template <class Index>
+template <IndexType Index>
 void gather_rows_by_node(ConstRows table, const Index* index, std::int64_t count, Rows out,
                          const RowOwners& owners, const NodeThreads& threads);
-template <class Index>
+template <IndexType Index>
 void scatter_rows_by_node(ConstRows values, const Index* index, std::int64_t count, Rows table,
                           const RowOwners& owners, const NodeThreads& threads);
 

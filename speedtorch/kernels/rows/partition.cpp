@@ -39,7 +39,7 @@ void deal(std::int64_t begin, std::int64_t end, const std::vector<std::size_t>& 
 
 }  // namespace
 
-template <class Index>
+template <IndexType Index>
 Partition partition_by_owner(const Index* index, std::int64_t count, const RowOwners& owners,
                              ParallelFor parallel_for) {
   const auto nodes = static_cast<std::size_t>(owners.nodes());

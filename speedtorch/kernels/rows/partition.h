@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "speedtorch/kernels/index_type.h"
 #include "speedtorch/kernels/parallel.h"
 #include "speedtorch/kernels/rows/row_owners.h"
 
@@ -19,7 +20,7 @@ struct Partition {
 
 /// Sorts [0, count) by the owners of the rows that `index` names, all of which are in the table (counting
 /// sort: two passes over the index).
-template <class Index>
+template <IndexType Index>
 Partition partition_by_owner(const Index* index, std::int64_t count, const RowOwners& owners,
                              ParallelFor parallel_for);
 

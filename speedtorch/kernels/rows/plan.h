@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "speedtorch/kernels/index_type.h"
 #include "speedtorch/kernels/row_view.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 
@@ -82,9 +83,9 @@ const Plan& plan_in_use();
 void use_plan(const Plan& plan);
 
 /// The movement of these checked operands, of which `out` (`values`) has a row for each index, by a plan.
-template <class Index>
+template <IndexType Index>
 RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out, const Plan& plan = plan_in_use());
-template <class Index>
+template <IndexType Index>
 RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table,
                             const Plan& plan = plan_in_use());
 

@@ -38,7 +38,7 @@ const RowChoice& choose(const DirectionPlan& plan, Rows to, std::int64_t moved_r
   return choices[width_class(to.row_bytes)];
 }
 
-template <class Index>
+template <IndexType Index>
 RowMove<Index> move_of(ConstRows from, const Index* index, Rows to, Direction direction,
                        const RowChoice& choice) {
   RowMove<Index> move{};
@@ -58,12 +58,12 @@ RowMove<Index> move_of(ConstRows from, const Index* index, Rows to, Direction di
 
 }  // namespace
 
-template <class Index>
+template <IndexType Index>
 RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out, const Plan& plan) {
   return move_of(table, index, out, Direction::gather, choose(plan.gather, out, out.rows));
 }
 
-template <class Index>
+template <IndexType Index>
 RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table, const Plan& plan) {
   // A table smaller than its values, which come again and again, stays in the cache.
   const auto written = std::min(values.rows, table.rows);

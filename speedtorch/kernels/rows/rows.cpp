@@ -23,14 +23,14 @@ void for_ranges(std::int64_t n, std::int64_t grain, ParallelFor parallel_for, Ra
   parallel_for(n, grain, body);
 }
 
-template <class Index>
+template <IndexType Index>
 [[noreturn]] void throw_first_bad(const Index* index, std::int64_t count, std::int64_t rows) {
   const Index* bad = std::find_if(index, index + count, [rows](Index i) { return i < 0 || i >= rows; });
   throw IndexError(bad - index, *bad, rows);
 }
 
 /// Checks the indices, then moves.
-template <class Index>
+template <IndexType Index>
 void check_and_run(const RowMove<Index>& move, std::int64_t count, std::int64_t rows,
                    ParallelFor parallel_for) {
   const std::int64_t grain = std::max<std::int64_t>(1, plan_in_use().thread_bytes / move.row_bytes);
@@ -43,7 +43,7 @@ void check_and_run(const RowMove<Index>& move, std::int64_t count, std::int64_t 
 
 }  // namespace
 
-template <class Index>
+template <IndexType Index>
 void gather_rows(ConstRows table, const Index* index, std::int64_t count, Rows out,
                  ParallelFor parallel_for) {
   check_gather_shapes(table, count, out);
@@ -51,7 +51,7 @@ void gather_rows(ConstRows table, const Index* index, std::int64_t count, Rows o
   if (count > 0) check_and_run(plan_gather(table, index, out), count, table.rows, parallel_for);
 }
 
-template <class Index>
+template <IndexType Index>
 void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows table,
                   ParallelFor parallel_for) {
   check_scatter_shapes(values, count, table);
@@ -59,7 +59,7 @@ void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows
   if (count > 0) check_and_run(plan_scatter(values, index, table), count, table.rows, parallel_for);
 }
 
-template <class Index>
+template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
                    ParallelFor parallel_for) {
   std::atomic<bool> good = true;
@@ -74,7 +74,7 @@ void check_indices(const Index* index, std::int64_t count, std::int64_t rows, st
   if (!good.load(std::memory_order_relaxed)) throw_first_bad(index, count, rows);
 }
 
-template <class Index>
+template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows) {
   if (!all_inside(index, count, rows)) throw_first_bad(index, count, rows);
 }

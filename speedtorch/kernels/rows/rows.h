@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "speedtorch/kernels/index_type.h"
 #include "speedtorch/kernels/parallel.h"
 #include "speedtorch/kernels/row_view.h"
 
@@ -17,25 +18,25 @@ namespace speedtorch::kernels {
 /// rows. Nothing is written before every index was checked.
 /// @throws ShapeError unless `out` has `count` rows of the table's width; IndexError for an index that names
 /// no row.
-template <class Index>
+template <IndexType Index>
 void gather_rows(ConstRows table, const Index* index, std::int64_t count, Rows out, ParallelFor parallel_for);
 
 /// table[index[i]] = values[i] for i in [0, count); other rows, and the bytes between rows, stay as they are.
 /// Where the index repeats a row, which of its values wins is unspecified, and on several threads the row may
 /// end as a mix of them: a caller with duplicates decides before (reject, last wins, accumulate).
 /// @throws ShapeError unless `values` has `count` rows of the table's width; IndexError as above.
-template <class Index>
+template <IndexType Index>
 void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows table,
                   ParallelFor parallel_for);
 
 /// Checks that each of `count` indices is in [0, rows): one pass of vector arithmetic, far below the
 /// movement's cost.
 /// @throws IndexError naming the first bad position, its value and the valid range.
-template <class Index>
+template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows);
 
 /// The same on several threads where there are many, in ranges of at least `grain`.
-template <class Index>
+template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
                    ParallelFor parallel_for);
 

@@ -285,7 +285,7 @@ void for_shares(const DuplicateRows& duplicates, const StepTask<T>& task, std::i
 }  // namespace
 
 template <class T>
-template <class Index>
+template <IndexType Index>
 void SparseStep<T>::run(const Index* index, std::int64_t count, const T* grad, const RowSteps& steps,
                         ParallelFor parallel_for) {
   duplicates_.find(index, count, tables_.rows, parallel_for);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "speedtorch/kernels/index_type.h"
 #include "speedtorch/kernels/parallel.h"
 #include "speedtorch/kernels/rows/duplicate_rows.h"
 #include "speedtorch/kernels/steps/step_tables.h"
@@ -11,11 +12,11 @@
 
 namespace speedtorch::kernels {
 
-/// The number of updates of each row, in one of two widths; both null if all rows share one count.
+/// The number of updates of each row, in one of two widths; both null if all rows share one count: then
+/// `shared` is the step.
 struct RowSteps {
   /// Step `number` (from 1) of all rows.
-  RowSteps(std::int64_t number)
-      : shared(number) {}  // NOLINT(google-explicit-constructor): a step is a number
+  RowSteps(std::int64_t number) : shared(number) {}
   RowSteps(std::int32_t* narrow_, std::int64_t* wide_) : narrow(narrow_), wide(wide_) {}
 
   std::int64_t shared = 1;
@@ -41,7 +42,7 @@ class SparseStep {
   /// If each row counts its own steps, the bias of a row's first gradients is corrected however late they
   /// come.
   /// @throws IndexError before anything is written
-  template <class Index>
+  template <IndexType Index>
   void run(const Index* index, std::int64_t count, const T* grad, const RowSteps& steps,
            ParallelFor parallel_for);
 

@@ -88,7 +88,7 @@ struct Descent {
   }
 };
 
-/// What the updates of an optimizer with kCount states have in common: all states begin at zero.
+/// Common to updates with kCount states, which all begin at zero by default.
 template <class T, std::size_t kCount>
 struct UpdateBase {
   using Element = T;

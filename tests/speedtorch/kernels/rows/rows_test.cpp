@@ -18,6 +18,15 @@ constexpr std::int64_t kTableRows = 53;  // prime: scattered_index repeats none 
 
 const ThreadPool two_threads{2};
 
+template <class Index>
+concept NamesRows = requires(const Index* index, ConstRows from, Rows to) {
+  check_indices(index, 1, 1);
+  gather_rows(from, index, 1, to, two_threads);
+  scatter_rows(from, index, 1, to, two_threads);
+};
+static_assert(NamesRows<std::int32_t> && NamesRows<std::int64_t>);
+static_assert(!NamesRows<std::int16_t> && !NamesRows<std::uint32_t> && !NamesRows<std::uint64_t>);
+
 /// Hands out ranges backwards and much shorter than the grain: a kernel must not mind.
 void backwards(std::int64_t n, std::int64_t /*grain*/, RangeBody body) {
   for (std::int64_t end = n; end > 0; end -= 3) body(std::max<std::int64_t>(end - 3, 0), end);
