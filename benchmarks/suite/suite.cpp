@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What the case has for an axis of a few names; nothing for other axes.
+/// The name that the case has for an axis; nothing for an axis of numbers.
 std::optional<std::string> name_on(const reports::Identity& id, std::string axis) {
   static const std::map<std::string, std::string reports::Identity::*> common{
       {"direction", &reports::Identity::direction},
@@ -125,6 +125,7 @@ reports::Identity case_of(const std::string& case_id, const std::string& name) {
   auto id = harness::parse_case(case_id, suite.axes, suite.kind);
   require_known(id.suite, "--case: suite", {name});
   require_known(id.method, "--case: method", names_of(suite.methods()));
+  if (!suite.directions.empty()) require_known(id.direction, "--case: direction", suite.directions);
   require_standard(id, suite, described);
   const bool in_bytes = id.dtype == "bytes" && takes(suite, "--row-bytes");
   for (const auto& axis : described) {

@@ -9,6 +9,7 @@ from program import SMALL, ProgramTest, peers_of, run
 
 BASE = ("--suite", "transfer", "--samples", "3")
 CASE = "transfer to libtorch -> speedtorch -> cpu float32 3k×128 batch 500 unique int64 cores=1"
+STEP_CASE = "optimizer step hugepage -> sparse_rows -> cpu float32 3k×8 batch 500 unique int64 cores=1"
 COUNTS = ["1kb", "-5", "1e6", "9999999999999999999", "1.5", " 3", "0x10", "k", "1,,2", "1:5", "5:1:x2", "1:5:x1",
           "1:9:+0", "1:100k:+1", "99999999999G"]
 
@@ -103,6 +104,8 @@ MISTAKES = [
     (["--case", "transfer"], ["--case", "direction", "right:"]),
     (["--case", CASE.replace("transfer", "transfr")], ["--case", "'transfr'", "did you mean 'transfer'?"]),
     (["--case", CASE.replace(" to ", " too ")], ["--case", "'too'"]),
+    (["--case", STEP_CASE.replace(" step ", " bogus ")], ["--case: direction", "'bogus'"]),
+    (["--case", STEP_CASE.replace(" step ", " sum ")], ["--case: direction", "'sum'"]),
     (["--case", CASE.replace("libtorch", "libtroch")], ["--case", "'libtroch'", "did you mean 'libtorch'?"]),
     (["--case", CASE.replace("speedtorch", "speedtroch")], ["--case", "'speedtroch'", "did you mean 'speedtorch'?"]),
     (["--case", CASE.replace("float32", "float33")], ["--case", "'float33'", "did you mean 'float32'?"]),
