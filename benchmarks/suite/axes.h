@@ -9,7 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "reports/group.h"
+
 namespace stbench {
+
+using reports::add_once;
 
 /// The values that the user gave, else the standard ones.
 template <class T>
@@ -19,12 +23,6 @@ std::vector<T> given_or(const std::vector<T>& given, std::vector<T> standard) {
 
 inline bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
-}
-
-/// Adds what is not there yet.
-template <class T>
-void add_once(std::vector<T>& all, const T& one) {
-  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
 }
 
 /// @throws UsageError if the name is none of those known, with the nearest that is
