@@ -188,8 +188,8 @@ void check_together(const Given& given, const Options& options) {
 }
 
 /// The suite of a case is its first word.
-std::string suite_of_case(const std::string& sentence) {
-  const auto name = sentence.substr(0, sentence.find_first_of(" \t\n"));
+std::string suite_of_case(const std::string& case_id) {
+  const auto name = case_id.substr(0, case_id.find_first_of(" \t\n"));
   const auto known = suites_with();
   if (!contains(known, name)) throw UsageError(harness::unknown_name(name, "--case: the suite", known));
   return name;

@@ -28,13 +28,13 @@ std::vector<std::string> unmet(const std::vector<Expectation>& expectations, con
   for (const auto& expectation : expectations) {
     bool any = false;
     for (const auto& record : report.records) {
-      const auto sentence = case_id_of(record.id);
-      if (!record.gb_per_s || !expectation.filter.is_in(sentence)) continue;
+      const auto case_id = case_id_of(record.id);
+      if (!record.gb_per_s || !expectation.filter.is_in(case_id)) continue;
       any = true;
       if (*record.gb_per_s < expectation.gb_per_s)
         lines.push_back(fmt::format("{} GB/s, {:g} are expected: {}",
                                     reports::significant(*record.gb_per_s, 3), expectation.gb_per_s,
-                                    sentence));
+                                    case_id));
     }
     if (!any)
       lines.push_back(

@@ -44,7 +44,7 @@ Reader flag(bool Options::*field) {
   return [=](Options& options, const std::string&, const OptionSpec&) { options.*field = true; };
 }
 
-/// Of what a comparison is asked for.
+/// A reader of a text of the comparison, which must not be empty.
 Reader comparison_text(std::string ComparisonOptions::*field) {
   return [=](Options& options, const std::string& given, const OptionSpec& spec) {
     if (given.empty()) throw UsageError(fmt::format("{}: the value is empty", spec.name));
@@ -116,9 +116,9 @@ Specs of_plan() {
   return {
       {what, 0, "--suite LIST", listed(suite_names()), names(&Options::suites), suite_names},
       {what, 0, "--preset NAME", presets_in_brief(), one_of_values(&Options::preset), preset_names},
-      {what, 0, "--case 'SENTENCE'", "one case, as reports name it, and what it is compared with",
+      {what, 0, "--case 'CASE_ID'", "one case, as reports name it, and what it is compared with",
        text(&Options::case_id)},
-      {what, chooses_cases, "--filter REGEX", "only cases whose sentence matches", read_filter},
+      {what, chooses_cases, "--filter REGEX", "only cases whose case ID matches", read_filter},
       {what, 0, "--dry-run", "print the cases and stop", flag(&Options::dry_run)},
       {axes, axis, "--direction LIST", listed(direction_names()), names(&Options::directions),
        direction_names},

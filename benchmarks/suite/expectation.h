@@ -9,7 +9,7 @@ namespace stbench {
 
 struct Expectation {
   std::string text;         ///< as it was given
-  harness::Pattern filter;  ///< on a case's sentence
+  harness::Pattern filter;  ///< on the case ID
   double gb_per_s = 0;
 };
 

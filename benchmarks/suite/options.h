@@ -32,7 +32,7 @@ struct Options {
 
   std::string preset = "standard";
   std::vector<std::string> workloads;  ///< their axes stand for those that were not given
-  std::string filter;                  ///< regular expression on a case's sentence
+  std::string filter;                  ///< regular expression on the case ID
   std::string case_id;                 ///< one case, with what it is judged against
   std::uint64_t seed = 1;
   std::optional<int> samples;
