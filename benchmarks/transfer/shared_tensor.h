@@ -12,7 +12,7 @@
 
 namespace stbench {
 
-/// What a peer needs to map a tensor behind this descriptor.
+/// The fields by which a peer maps a tensor behind this descriptor.
 inline nlohmann::ordered_json described(int fd, const at::Tensor& tensor) {
   return {{"fd", fd},
           {"shape", std::vector(tensor.sizes().begin(), tensor.sizes().end())},

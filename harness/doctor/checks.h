@@ -5,10 +5,10 @@
 
 namespace stbench::harness::doctor {
 
-/// Of the processors and who else uses them.
+/// Checks of the processors and of who else uses them.
 std::vector<Check> cpu_checks();
 std::vector<Check> memory_checks();
-/// Of the graphics processors. Without a driver all but the first two are `unknown`.
+/// Checks of the graphics processors. Without a driver all but the first two are `unknown`.
 std::vector<Check> gpu_checks();
 
 }  // namespace stbench::harness::doctor

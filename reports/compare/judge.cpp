@@ -129,12 +129,12 @@ class Judge {
   }
 
  private:
-  /// Of the row's shift.
+  /// The standard error of the row's shift.
   [[nodiscard]] double error_of(const Judged& row) const {
     return row.spread->deviation * std::sqrt(row.share() * (row.several() ? inflation_ : 1));
   }
 
-  /// Of the row's own spread, or of the best known; above 0 where any row has a spread.
+  /// The degrees of freedom of the row's own spread, or of the best known; above 0 where any row has a spread.
   [[nodiscard]] double own_freedom(const Judged& row) const {
     return row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
   }

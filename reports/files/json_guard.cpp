@@ -34,7 +34,7 @@ class Source : public std::streambuf {
     setg(begin, begin, begin + text.size());
   }
 
-  /// Of the character read last, both from 1.
+  /// The line and column of the character read last, both from 1.
   [[nodiscard]] std::string place() const {
     const std::string_view read(eback(), static_cast<std::size_t>(gptr() - eback()));
     const std::size_t column = read.size() - (read.rfind('\n') + 1);  // no line end: npos + 1 is 0

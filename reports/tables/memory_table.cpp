@@ -16,24 +16,25 @@ namespace stbench::reports {
 namespace {
 
 /// "The values are for holding a 10,000,000x128 float32 tensor", on Google Colab, give or take 0.30.
-struct SeedRow {
+struct SpeedTorchRow {
   std::string_view method, placement, cpu, gpu;
 };
-constexpr std::array<SeedRow, 6> kSeed = {{{"speedtorch", "pinned", "9.93", "0.06"},
-                                           {"cupy", "pinned", "9.93", "0.06"},
-                                           {"libtorch", "pinned", "6.59", "0.32"},
-                                           {"speedtorch", "device", "0.39", "9.61"},
-                                           {"cupy", "device", "0.39", "9.61"},
-                                           {"libtorch", "device", "1.82", "5.09"}}};
+constexpr std::array<SpeedTorchRow, 6> kSpeedTorch = {{{"speedtorch", "pinned", "9.93", "0.06"},
+                                                       {"cupy", "pinned", "9.93", "0.06"},
+                                                       {"libtorch", "pinned", "6.59", "0.32"},
+                                                       {"speedtorch", "device", "0.39", "9.61"},
+                                                       {"cupy", "device", "0.39", "9.61"},
+                                                       {"libtorch", "device", "1.82", "5.09"}}};
 constexpr std::string_view kMemoryLegend =
     "CPU, GPU: what is in use with the table, by its process and on the device. README: SpeedTorch's of 2019 "
     "for 10,000,000 × 128 float32. / asked: what the table added, over its bytes. before, peak, freed: its "
     "process (or device) without it, at the most, and after it.";
 
-const SeedRow* seed_of(const Identity& id) {
-  const auto* const row = std::ranges::find_if(
-      kSeed, [&](const SeedRow& seed) { return seed.method == id.method && seed.placement == id.placement; });
-  return row == kSeed.end() ? nullptr : row;
+const SpeedTorchRow* speedtorch_row_of(const Identity& id) {
+  const auto* const row = std::ranges::find_if(kSpeedTorch, [&](const SpeedTorchRow& one) {
+    return one.method == id.method && one.placement == id.placement;
+  });
+  return row == kSpeedTorch.end() ? nullptr : row;
 }
 
 /// GiB as SpeedTorch gave them: two decimals, three for small amounts.
@@ -57,11 +58,12 @@ std::string name_of(const Identity& id) {
 }
 
 std::vector<GridCell> row_cells(const Record& record) {
-  const SeedRow* const seed = seed_of(record.id);
-  const std::string seed_cpu(seed == nullptr ? "" : seed->cpu), seed_gpu(seed == nullptr ? "" : seed->gpu);
+  const SpeedTorchRow* const published = speedtorch_row_of(record.id);
+  const std::string speedtorch_cpu(published == nullptr ? "" : published->cpu),
+      speedtorch_gpu(published == nullptr ? "" : published->gpu);
   if (record.status == Status::waived) {
     std::vector<GridCell> cells{
-        {name_of(record.id)}, {"-"}, {seed_cpu, Paint::dim}, {"-"}, {seed_gpu, Paint::dim}};
+        {name_of(record.id)}, {"-"}, {speedtorch_cpu, Paint::dim}, {"-"}, {speedtorch_gpu, Paint::dim}};
     cells.resize(10);  // the others are empty
     return cells;
   }
@@ -73,9 +75,9 @@ std::vector<GridCell> row_cells(const Record& record) {
   }
   return {{name_of(record.id)},
           marked_cell(record, gib(record, "resident_bytes")),
-          {seed_cpu, Paint::dim},
+          {speedtorch_cpu, Paint::dim},
           {gib(record, "device_bytes")},
-          {seed_gpu, Paint::dim},
+          {speedtorch_gpu, Paint::dim},
           {overhead(record)},
           {gib(record, "baseline_bytes")},
           {gib(record, "peak_bytes")},
@@ -121,8 +123,9 @@ std::string table_of_shape(const Rows& rows, Style style) {
 }  // namespace
 
 std::string memory_tables(const Rows& rows, Style style) {
-  Rows shown = those(
-      rows, [](const Record& row) { return row.status != Status::waived || seed_of(row.id) != nullptr; });
+  Rows shown = those(rows, [](const Record& row) {
+    return row.status != Status::waived || speedtorch_row_of(row.id) != nullptr;
+  });
   std::ranges::stable_partition(shown, [](const Record* row) { return row->status != Status::waived; });
   const auto shape = [](const Record& row) { return std::tuple(row.id.dtype, row.id.rows, row.id.dim); };
   return sections(group_by(shown, shape), [&](const Rows& alike) { return table_of_shape(alike, style); });

@@ -89,9 +89,9 @@ class PlainTest(unittest.TestCase):
         shapes = [theme.LOOKS[name].shape for name in ("speedtorch", "index_select", "advanced", "staged", "hybrid")]
         self.assertEqual(len(set(shapes)), len(shapes))
 
-    def test_the_published_figures_are_those_of_the_seeds_table(self):
+    def test_the_published_figures_are_those_of_speedtorchs_table(self):
         published = json.loads((ROOT / "scripts/lib/charts/published.json").read_text())["transfer"]
-        code = (ROOT / "tests/reports/statistics/seed_ratios_test.cpp").read_text()
+        code = (ROOT / "tests/reports/statistics/speedtorch_ratios_test.cpp").read_text()
         rows = re.findall(r'\{"(to|from|sum)", "(\w+)", ([\d.]+), ([\d.]+),', code)
         self.assertEqual(len(rows), 6)
         by_name = {row["name"]: row for row in published["rows"]}

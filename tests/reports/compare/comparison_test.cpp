@@ -161,7 +161,7 @@ TEST(Comparison, TooFewSamplesSayHowManyItTakes) {
 }
 
 // The spread between processes is nothing here: what could be seen follows from the samples of the two runs.
-TEST(Comparison, WhatSingleRunsSeeFollowsFromTheirSamples) {
+TEST(Comparison, VisibleSlowdownOfSingleRunsFollowsFromTheirSamples) {
   SyntheticMachine noisy = quiet();
   noisy.drift = noisy.of_cell = noisy.of_row = 1e-5, noisy.noise = 0.3;
   Calibration none = spreads_of(synthetic_runs(noisy, 3, 10));

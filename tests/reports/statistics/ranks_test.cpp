@@ -19,7 +19,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// What tests/reports/statistics/make_rank_reference.py wrote down of SciPy.
+/// SciPy's statistics, as tests/reports/statistics/make_rank_reference.py wrote them down.
 const nlohmann::json& scipy() {
   static const auto reference =
       nlohmann::json::parse(read_file(stbench::test::source_folder() + "/tests/data/rank_statistics.json"));

@@ -49,7 +49,7 @@ TEST(MemoryTable, HasTheShapeAndTheGigabytesOfEachRow) {
   EXPECT_THAT(text, HasSubstr("libtorch(libtorch)"));
 }
 
-TEST(MemoryTable, HasTheFiguresOfTheSeedBesideItsKindsOfTensor) {
+TEST(MemoryTable, HasSpeedTorchsFiguresBesideItsKindsOfTensor) {
   auto device = held("device", "libtorch", "cuda:0");
   device.more.emplace_back("device_bytes", 5 * kGib);
   const auto text = table_of({held("pinned", "libtorch", "cuda:0"), device,

@@ -38,7 +38,7 @@ Record row(const Published& published, const std::string& method, double seconds
   return record;
 }
 
-TEST(SeedRatios, AllTwelveFollowFromSpeedTorchsSeconds) {
+TEST(SpeedTorchRatios, AllTwelveFollowFromSpeedTorchsSeconds) {
   for (const Published& published : kPublished) {
     // PyTorch's row stands as LibTorch's only method; then SpeedTorch's does, for the ratio from the other
     // side.
@@ -52,7 +52,7 @@ TEST(SeedRatios, AllTwelveFollowFromSpeedTorchsSeconds) {
   }
 }
 
-TEST(SeedRatios, OurTablesReproduceSpeedTorchs) {
+TEST(SpeedTorchRatios, OurTablesReproduceSpeedTorchs) {
   Report report;
   report.axes = {"cache", "callers", "index_home", "isa"};
   for (const Published& published : kPublished) {
