@@ -9,8 +9,8 @@
 
 namespace stbench::harness {
 
-/// On a terminal it overwrites one line; else it prints a line at most every 10 seconds. It prints nothing in
-/// the first two seconds. Thread-safe.
+/// On a terminal it overwrites one line; else it prints a line at most every 10 seconds. No progress
+/// line appears in the first two seconds. Thread-safe.
 class Progress {
  public:
   struct Target {

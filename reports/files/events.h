@@ -32,7 +32,8 @@ class EventLines {
 bool are_events(std::string_view text);
 
 /// Returns the report of the lines; `interrupted` if they have no end. A truncated last line is ignored.
-/// @param name of the file, for messages. @throws ReportError naming the line and what is wrong with it.
+/// @param name of the file, for messages. @throws ReportError naming the line, or the
+/// field (cases[3].rows), and what is wrong with it.
 Report from_events(std::string_view text, std::string_view name);
 
 }  // namespace stbench::reports

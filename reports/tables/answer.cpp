@@ -86,8 +86,8 @@ struct Gain {
   [[nodiscard]] bool decided() const { return steady && excludes_none(); }
 };
 
-/// Of paired rounds: the median of their ratios, and its 95 % interval. Else the ratio of the medians,
-/// between the ends of both medians' intervals.
+/// Returns the median of the ratios of paired rounds and its 95 % interval; without such rounds the ratio of
+/// the medians, between the ends of both medians' intervals.
 Gain gain_of(const Record& ours, const Record& theirs) {
   const bool steady = ours.status != Status::unstable && theirs.status != Status::unstable;
   if (const auto paired =
@@ -109,12 +109,18 @@ Rows ours_by_speed(const Rows& rows, std::string_view direction) {
   return ours;
 }
 
-/// True if no other placement may be the fastest.
-bool place_is_decided(const Rows& by_speed) {
-  if (by_speed.size() < 2) return true;
-  const auto is_beaten = [&](const Record* other) { return gain_of(*by_speed[0], *other).excludes_none(); };
-  return gain_of(*by_speed[0], *by_speed[1]).steady &&
-         std::all_of(by_speed.begin() + 1, by_speed.end(), is_beaten);
+/// Returns the first placement, after the fastest, that may be as fast; null if there is none.
+const Record* contender(const Rows& by_speed) {
+  const auto may_be_as_fast = [&](const Record* other) {
+    const Gain gain = gain_of(*by_speed[0], *other);
+    return !gain.steady || !gain.interval || gain.interval->low <= 1;
+  };
+  const auto found = std::find_if(by_speed.begin() + 1, by_speed.end(), may_be_as_fast);
+  return found == by_speed.end() ? nullptr : *found;
+}
+
+std::string speed_in_place(const Record& row) {
+  return fmt::format("{} in {}", speed_text(row), row.id.placement);
 }
 
 /// "in hugepage: to 20.5 GB/s (89% of the ceiling), from ...": the directions that are fastest in one
@@ -131,12 +137,13 @@ std::string place_sentence(const Rows& rows) {
   for (const std::string_view direction : kAnswered) {
     const Rows by_speed = ours_by_speed(rows, direction);
     if (by_speed.empty()) continue;
-    if (place_is_decided(by_speed)) {
-      best.push_back(by_speed[0]);
-    } else {
-      open.push_back(fmt::format("{} in {}, {} in {}", speed_text(*by_speed[0]), by_speed[0]->id.placement,
-                                 speed_text(*by_speed[1]), by_speed[1]->id.placement));
-    }
+    const Record& fastest = *by_speed[0];
+    if (const Record* other = contender(by_speed))
+      open.push_back(fmt::format("{}, {}", speed_in_place(fastest), speed_in_place(*other)));
+    else if (fastest.status == Status::unstable)
+      open.push_back(fmt::format("{}, unstable", speed_in_place(fastest)));
+    else
+      best.push_back(&fastest);
   }
   for (const Rows& place : group_by(best, [](const Record& row) { return row.id.placement; })) {
     places.push_back(place_text(place));
@@ -159,23 +166,25 @@ std::string gain_text(const Gain& gain) {
                      faster ? high : 1 / low);
 }
 
-/// What a kernel alone gains, and how much is due to the pages: LibTorch's best in our pages lies between.
-std::string parts_text(const Gain& all, const Record& ours, const Record* theirs_here) {
+/// The gains of the kernel and of the pages: LibTorch's best in our pages lies between.
+std::string parts_text(const Record& ours, const Record& theirs, const Record* theirs_here) {
   if (theirs_here == nullptr) return "; LibTorch in hugepage was not measured, so the pages may be all of it";
   const Gain kernel = gain_of(ours, *theirs_here);
   if (!kernel.decided())
     return kernel.interval ? fmt::format("; the kernel's part is not decided: {:.2f}× to {:.2f}×",
                                          kernel.interval->low, kernel.interval->high)
                            : "; the kernel's part is not decided";
-  return fmt::format(": {} is the kernel, {} the pages", ratio_text(kernel.middle),
-                     ratio_text(all.middle / kernel.middle));
+  const Gain pages = gain_of(*theirs_here, theirs);
+  return fmt::format(
+      ": {} is the kernel, {}", ratio_text(kernel.middle),
+      pages.decided() ? ratio_text(pages.middle) + " the pages" : "the pages' part is not decided");
 }
 
 /// @param theirs_here LibTorch's best in the placement of ours, or null
 std::string gain_text(const Record& ours, const Record& theirs, const Record* theirs_here) {
   const Gain gain = gain_of(ours, theirs);
   if (gain.decided())
-    return fmt::format("{} {}{}", ours.id.direction, gain_text(gain), parts_text(gain, ours, theirs_here));
+    return fmt::format("{} {}{}", ours.id.direction, gain_text(gain), parts_text(ours, theirs, theirs_here));
   if (!gain.interval) return fmt::format("{} is not decided", ours.id.direction);
   return fmt::format("{} is not decided, {:.2f}× to {:.2f}×{}", ours.id.direction, gain.interval->low,
                      gain.interval->high, gain.steady ? "" : " of unstable rows");

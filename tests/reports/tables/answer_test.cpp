@@ -103,6 +103,29 @@ TEST(Answer, DecidesNothingFromUnstableRows) {
   EXPECT_NE(text.find("Measure on a quiet machine or with more --samples."), std::string::npos) << text;
 }
 
+TEST(Answer, DecidesNothingFromASingleUnstableRow) {
+  Report report;
+  report.records = {measured("to", "hugepage", "speedtorch", 0.002)};
+  report.records[0].status = Status::unstable;
+  derive(report.records);
+  EXPECT_NE(answer_line(report).find("is not decided: to ~33.6 GB/s in hugepage, unstable"),
+            std::string::npos)
+      << answer_line(report);
+}
+
+/// The second is beaten; the third, whose interval is wide, may be as fast.
+TEST(Answer, NamesThePlacementThatMayBeAsFast) {
+  Report report;
+  report.records = {measured("to", "hugepage", "speedtorch", 0.001),
+                    measured("to", "pageable", "speedtorch", 0.002),
+                    measured("to", "mapped", "speedtorch", 0.003)};
+  for (Record& record : report.records) record.samples_s.clear();
+  report.records[2].ci_low_s = 0.0005;
+  derive(report.records);
+  EXPECT_NE(answer_line(report).find("in hugepage, to 22.4 GB/s in mapped"), std::string::npos)
+      << answer_line(report);
+}
+
 TEST(Answer, DecidesNothingWhereIntervalsOverlap) {
   Report report;
   report.records = {
