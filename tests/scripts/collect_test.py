@@ -78,7 +78,7 @@ class CollectTest(CheckoutTest):
         self.assertEqual(self.runs().count("memory"), 1)
 
     def test_stage_that_runs_out_of_time_is_resumed(self):
-        done = self.collect("--only", "suites", "--limit", "5", SLOW="transfer")
+        done = self.collect("--only", "suites", "--limit", "8", SLOW="transfer")
         self.assertEqual(done.returncode, 1)
         self.assertIn("stopped at its limit", self.status()["suite transfer"])
         self.assertEqual(self.status()["suite memory"], "left for the next call, no time")
