@@ -61,9 +61,14 @@ Table from_torch(const std::string& path, const std::string& placement, at::Devi
   return load_torch(path, options_of(placement, device, file));
 }
 
-void fill_uniform(Table& table, const c10::Scalar& low, const c10::Scalar& high,
-                  std::optional<std::uint64_t> seed) {
-  table.fill(Uniform{.low = low, .high = high, .seed = seed});
+using Number = std::variant<std::int64_t, double>;
+
+c10::Scalar scalar_of(const Number& number) {
+  return std::visit([](auto value) { return c10::Scalar(value); }, number);
+}
+
+void fill_uniform(Table& table, const Number& low, const Number& high, std::optional<std::uint64_t> seed) {
+  table.fill(Uniform{.low = scalar_of(low), .high = scalar_of(high), .seed = seed});
 }
 
 void fill_normal(Table& table, double mean, double std, std::optional<std::uint64_t> seed) {

@@ -135,8 +135,9 @@ class _Fused:
         for parameter in group["params"]:
             if parameter.grad is None:
                 continue
-            first = self._add_states(parameter, begins, name, group)
-            state = self.state[parameter]
+            # SGD without momentum has no states, and torch's then has no entry either.
+            state = self.state[parameter] if begins else {}
+            first = _add_states(state, parameter, begins, name, group)
             # torch's SGD does not count: only the first step, which sets the momentum, differs.
             number = int(state["step"]) + 1 if "step" in state else 1 if first else 2
             own = _of_eta(name, values, state)
@@ -152,19 +153,8 @@ class _Fused:
         if dense:
             _native.step_dense(name, values, *map(list, zip(*dense)))
             for parameter, *_ in dense:
-                _count(self.state[parameter], group)
-
-    def _add_states(self, parameter, begins, name, group):
-        """Creates the states that are missing, as torch's optimizer does at its first step. True if there were any."""
-        state = self.state[parameter]
-        if "step" not in state and name != "SGD":
-            state["step"] = 0 if name == "SparseAdam" else _scalar(0.0)
-        if name == "ASGD" and "eta" not in state:
-            state["eta"], state["mu"] = _scalar(float(group["lr"])), _scalar(1.0)
-        missing = [(table, value) for table, value in begins if state.get(table) is None]
-        for table, value in missing:
-            state[table] = _new_state(parameter, value)
-        return bool(missing)
+                if begins:
+                    _count(self.state[parameter], group)
 
     def _step_rows(self, parameter, name, values, tables, number):
         grad = parameter.grad
@@ -203,9 +193,9 @@ class _Fused:
             return
         groups = chain.from_iterable([group] * len(group["params"]) for group in self.param_groups)
         for parameter, group, (steps, tables) in zip(self._parameters(), groups, self._native.state()):
-            if steps == 0 and parameter not in self.state:
-                continue
             name = self._name(group)
+            if steps == 0 and parameter not in self.state or name == "SGD" and not tables:
+                continue
             state = {} if name == "SGD" else {"step": _scalar(float(steps))}
             state.update(tables)
             if name == "ASGD":
@@ -219,6 +209,18 @@ class _Fused:
             tables = [(name, table) for name, table in state.items() if name not in ("step", "eta", "mu") and table is not None]
             given.append((int(state["step"]) if "step" in state else int(bool(tables)), tables))
         self._flat().set_state(given)
+
+
+def _add_states(state, parameter, begins, name, group):
+    """Creates the states that are missing, as torch's optimizer does at its first step. True if there were any."""
+    if "step" not in state and name != "SGD":
+        state["step"] = 0 if name == "SparseAdam" else _scalar(0.0)
+    if name == "ASGD" and "eta" not in state:
+        state["eta"], state["mu"] = _scalar(float(group["lr"])), _scalar(1.0)
+    missing = [(table, value) for table, value in begins if state.get(table) is None]
+    for table, value in missing:
+        state[table] = _new_state(parameter, value)
+    return bool(missing)
 
 
 def _new_state(parameter, value):

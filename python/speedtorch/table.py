@@ -110,7 +110,8 @@ class Table:
     def numpy(self):
         """All rows as a NumPy array on the table's memory, on the host. Raises errors.PlacementError for "device"."""
         array = self._native.host_tensor().numpy()
-        array.flags.writeable = self._writable
+        if not self._writable:
+            array.flags.writeable = False
         return array
 
     def gather(self, index, out=None, *, device="cpu"):
