@@ -8,8 +8,6 @@ micro-batches are independent again. One pass per normalisation, from the last t
 by its m and v. In later passes they enter through the input x, as the derivative of by_m * sum(x) / n + by_v * sum((x - m)^2) / n.
 """
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode

@@ -1,11 +1,12 @@
 """The parts that `speedtorch.MicroBatches` is made of and that know nothing of passes: nested tensors, the state that a
 forward pass changes, the size of a micro-batch, sums of gradients, and the loss."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import gc
+import os
+import sys
+import warnings
 from collections.abc import Mapping
 
 import torch
@@ -39,6 +40,15 @@ class MissingCallWarning(InfinityBatchWarning):
 
 class ChangedWarning(InfinityBatchWarning):
     """Model, optimizer or criterion changed since the batch before, or were set twice."""
+
+
+def warn(category, text):
+    """Warns at the line of the program: the first that is neither in this package nor in torch."""
+    inside = tuple(os.path.dirname(path) + os.sep for path in (__file__, torch.__file__))
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def map_tensors(function, *values):

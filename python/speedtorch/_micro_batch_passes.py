@@ -1,16 +1,13 @@
 """Loss and gradients of a batch, one micro-batch at a time: in one pass for means and sums, else in two."""
 
-from __future__ import annotations
-
 import contextlib
-import warnings
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
-from ._batch_norm import BatchNormWatch, BatchStatistics, batch_norm_of_opaque
-from ._micro_batch_parts import (
+from speedtorch._batch_norm import BatchNormWatch, BatchStatistics, batch_norm_of_opaque
+from speedtorch._micro_batch_parts import (
     Batch,
     BatchNormWarning,
     CoupledCriterionWarning,
@@ -26,6 +23,7 @@ from ._micro_batch_parts import (
     retried,
     tensors_of,
     to_device,
+    warn,
 )
 
 REFUSED_BATCH_NORM = (
@@ -178,10 +176,9 @@ class Run:
         if seen and self.engine.batch_norm == "refuse":
             raise ValueError(REFUSED_BATCH_NORM)
         if seen:
-            warnings.warn(
-                "batch normalisation takes the statistics of each micro-batch, and its running statistics move once per micro-batch",
+            warn(
                 BatchNormWarning,
-                stacklevel=2,
+                "batch normalisation takes the statistics of each micro-batch, and its running statistics move once per micro-batch",
             )
 
     @torch.no_grad()
@@ -276,12 +273,11 @@ class CriterionCheck:
         is_mean = criterion.reduction() == "mean"
         parts = [loss * (weight / sum(self.weights) if is_mean else 1) for loss, weight in zip(self.losses, self.weights)]
         if abs(whole - sum(parts)) > 1e-3 * max(sum(map(abs, parts)), abs(whole)):
-            warnings.warn(
+            warn(
+                CoupledCriterionWarning,
                 f"the loss of two micro-batches is {whole:.6g} together and {sum(parts):.6g} as the sum of both: if the loss of a "
                 "sample depends on other samples, take reduction='coupled'; if a mean is not divided by the number of samples, "
                 "give divisor=",
-                CoupledCriterionWarning,
-                stacklevel=2,
             )
         return True
 

@@ -1,17 +1,14 @@
 """Training with batches that exceed the device's memory, with the gradients of the whole batch (docs/infinitybatch.md)."""
 
-from __future__ import annotations
-
 import collections
 import os
 import tempfile
-import warnings
 import zipfile
 from dataclasses import dataclass
 
 import torch
 
-from ._micro_batch_parts import (
+from speedtorch._micro_batch_parts import (
     Batch,
     BatchNormWarning,
     ChangedWarning,
@@ -26,9 +23,9 @@ from ._micro_batch_parts import (
     Snapshot,
     had_memory_for,
     retried,
-    to_device,
+    warn,
 )
-from ._micro_batch_passes import BatchResult, Engine
+from speedtorch._micro_batch_passes import BatchResult, Engine
 
 __all__ = [
     "BatchNormWarning",
@@ -64,10 +61,6 @@ class Monitor:
     def __init__(self):
         self.seen, self.batches, self.waiting, self.stepped = {}, 0, 0, False
 
-    @staticmethod
-    def warn(category, text):
-        warnings.warn(text, category, stacklevel=3)
-
     def inspect(self, model, optimizers, criterion):
         named = list(model.named_parameters())
         now = {
@@ -79,12 +72,12 @@ class Monitor:
             optimized = {id(p) for each in optimizers for group in each.param_groups for p in group["params"]}
             left_out = next((name for name, p in named if p.requires_grad and id(p) not in optimized), None)
             if left_out:
-                self.warn(ChangedWarning, f"parameter {left_out} requires a gradient, but no optimizer has it: it is not trained")
+                warn(ChangedWarning, f"parameter {left_out} requires a gradient, but no optimizer has it: it is not trained")
         if criterion:
             now["the criterion's reduction"] = criterion.reduction()
         for what, value in now.items():
             if self.seen.get(what, value) != value:
-                self.warn(ChangedWarning, f"{what} changed since the batch before: {self.change(self.seen[what], value, named)}")
+                warn(ChangedWarning, f"{what} changed since the batch before: {self.change(self.seen[what], value, named)}")
         self.seen.update(now)
 
     @staticmethod
@@ -96,29 +89,29 @@ class Monitor:
 
     def outputs_made(self):
         if self.waiting:
-            self.warn(MissingCallWarning, "outputs of a second batch were made before backward() of the first")
+            warn(MissingCallWarning, "outputs of a second batch were made before backward() of the first")
         self.waiting += 1
 
     def gradients_made(self):
         self.waiting = 0
         if self.stepped:
             text = "gradients are added to those that a step has used already: zero_grad() is missing after step()"
-            self.warn(MissingCallWarning, text)
+            warn(MissingCallWarning, text)
         elif self.batches:
             text = "gradients of a second batch are added to those of the first: step() is missing after backward()"
-            self.warn(MissingCallWarning, text)
+            warn(MissingCallWarning, text)
         self.batches += 1
 
     def stepping(self, has_gradients):
         if not has_gradients:
-            self.warn(MissingCallWarning, "a step without any gradient: backward() is missing before step()")
+            warn(MissingCallWarning, "a step without any gradient: backward() is missing before step()")
         elif self.stepped and not self.batches:
-            self.warn(MissingCallWarning, "a second step with the same gradients: backward() is missing before it")
+            warn(MissingCallWarning, "a second step with the same gradients: backward() is missing before it")
         self.stepped, self.batches, self.waiting = True, 0, 0
 
     def zeroing(self):
         if self.batches and not self.stepped:
-            self.warn(MissingCallWarning, "gradients are dropped that no step has used: step() is missing")
+            warn(MissingCallWarning, "gradients are dropped that no step has used: step() is missing")
         self.dropped()
 
     def dropped(self):
@@ -216,7 +209,7 @@ class MicroBatches:
 
     def _is_set(self, what, value):
         if value is not None:
-            warnings.warn(f"the {what} was set before; the first one stays", ChangedWarning, stacklevel=3)
+            warn(ChangedWarning, f"the {what} was set before; the first one stays")
         return value is not None
 
     @property

@@ -8,7 +8,7 @@ Where the original was wrong, these are right, and a DifferenceWarning says once
 the list. New programs better use `speedtorch.Table`, `speedtorch.nn`, `speedtorch.optim` and `speedtorch.MicroBatches`.
 """
 
-import warnings
+from speedtorch._micro_batch_parts import warn
 
 
 class DifferenceWarning(UserWarning):
@@ -22,4 +22,4 @@ def tell_once(text):
     """Warns with the text once in a process."""
     if text not in _told:
         _told.add(text)
-        warnings.warn(text, DifferenceWarning, stacklevel=3)
+        warn(DifferenceWarning, text)

@@ -5,6 +5,7 @@ import collections
 import torch
 
 from speedtorch import micro_batches
+from speedtorch._micro_batch_parts import to_device, warn
 from speedtorch.compat import tell_once
 from speedtorch.compat.infinitybatch import tools
 from speedtorch.micro_batches import InfinityBatchError, InfinityBatchWarning
@@ -111,7 +112,7 @@ class InfinityBatch(micro_batches.MicroBatches):
     def _batch_done(self, batch, result):
         keep = self.backward_device
         for container, value in ((self._inputs, batch.inputs), (self._outputs, result.outputs), (self._targets, result.targets)):
-            container.add(micro_batches.to_device(value, keep if container is not self._inputs else "cpu"))
+            container.add(to_device(value, "cpu" if container is self._inputs else keep))
         self._losses[-1].append((result.loss, result.samples))
 
     inputs = property(lambda self: self._inputs.epochs, doc="[epoch][batch] of the last batches, on the CPU.")
@@ -144,6 +145,6 @@ class InfinityBatch(micro_batches.MicroBatches):
 
     def checkdevices_(self):
         if self.model is not None and self.forward_device == self.backward_device:
-            micro_batches.warnings.warn("forward and backward devices are the same", InfinityBatchWarning, stacklevel=2)
+            warn(InfinityBatchWarning, "forward and backward devices are the same")
 
 

@@ -2,11 +2,8 @@
 
 import copy
 import functools
-import io
 import math
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -320,6 +317,17 @@ class BatchNorm(Case):
             mb.MicroBatches(scripted, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(*data())
         scripted.eval()
         mb.MicroBatches(scripted, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(*data())
+
+    def test_in_compiled_modules_too(self):
+        compiled = torch.compile(mlp(norm=lambda: nn.BatchNorm1d(10)), backend="eager")
+        for options, text in (({}, "statistics of its samples"), ({"batch_norm": "exact"}, "compiled or scripted")):
+            with self.assertRaisesRegex(ValueError, text):
+                mb.MicroBatches(compiled, criterion=nn.CrossEntropyLoss(), micro_batch=4, **options).backward(*data())
+        _, expected = plain(mlp(), nn.CrossEntropyLoss(), *data())
+        model = mlp()
+        compiled = torch.compile(model, backend="eager", dynamic=True)
+        mb.MicroBatches(compiled, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(*data())
+        self.assert_gradients(gradients(model), expected)
 
     def test_per_micro_batch_warns_and_leaves_no_sample_alone(self):
         counts = []
@@ -770,8 +778,9 @@ class Use(Case):
                 micro.epoch()
 
     def test_coupled_loss_declared_as_mean_is_detected(self):
-        with self.assertWarnsRegex(mb.CoupledCriterionWarning, "reduction='coupled'"):
+        with self.assertWarnsRegex(mb.CoupledCriterionWarning, "reduction='coupled'") as caught:
             mb.MicroBatches(mlp(), criterion=info_nce, micro_batch=4).backward(*data())
+        self.assertEqual(caught.filename, __file__)  # at the line of the program
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             mb.MicroBatches(mlp(), criterion=lambda o, t: F.cross_entropy(o, t), micro_batch=4).backward(*data())
