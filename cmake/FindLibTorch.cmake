@@ -60,7 +60,9 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_include_directories(LibTorch::cpu SYSTEM INTERFACE
     ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
   target_link_libraries(LibTorch::cpu INTERFACE ${LibTorch_CPU_LIBRARY} ${LibTorch_C10_LIBRARY})
-  target_link_options(LibTorch::cpu INTERFACE "-Wl,-rpath,${_libtorch_lib}")
+  # A RELOCATABLE target finds LibTorch by a path of its own.
+  target_link_options(LibTorch::cpu INTERFACE
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:RELOCATABLE>>>:-Wl,-rpath,${_libtorch_lib}>)
 
   # at::parallel_for is a template around an OpenMP pragma; compiled without OpenMP it is a plain loop on one thread.
   # The runtime must be LibTorch's own (the wheels contain it), or there are two thread pools. Only GNU's compiler can use

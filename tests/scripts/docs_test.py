@@ -76,11 +76,8 @@ class MarkdownTest(unittest.TestCase):
     def test_each_page_is_in_the_navigation_once(self):
         text = (ROOT / "scripts/lib/docs/mkdocs.yml").read_text()
         shown = re.findall(r"^ +- (\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
-        plugin = (ROOT / "scripts/lib/docs/plugin.py").read_text()
-        guides = re.findall(r'"(\S+\.md)"', re.search(r"^PYTHON_GUIDES = .*$", plugin, re.MULTILINE)[0])
         there = [pages.page_of(name) for name in pages.documents()]
-        self.assertEqual(sorted({*shown, *guides}), sorted({*there, *guides, "tests/emulated_gpu/README.md"}))
-        self.assertEqual(len(shown), len(set(shown)))
+        self.assertEqual(sorted(shown), sorted([*there, "tests/emulated_gpu/README.md"]))
 
     def test_links_are_changed_for_the_site_and_code_is_not(self):
         text = ("[a](../README.md#install) [b](ci.md) [c](../speedtorch/error.h) [d](../examples/gather_rows.cpp) [e](https://x.org/y)\n"
@@ -184,14 +181,12 @@ class SiteTest(unittest.TestCase):
 
     def test_what_is_left_out_is_named(self):
         for name, is_there, what in (("cpp", shutil.which("doxygen"), "no C++ reference: doxygen is missing (Debian: apt-get install doxygen)"),
-                                     ("python", list(ROOT.glob("python/*/__init__.py")), "no Python reference")):
+                                     ("python", True, "no Python reference")):
             self.assertEqual((self.folder / name).is_dir(), bool(is_there))
             self.assertEqual(f"the site has {what}" in self.messages, not is_there)
 
     def test_the_python_reference_has_what_the_package_exports(self):
         package = ROOT / "python/speedtorch/__init__.py"
-        if not package.exists():
-            self.skipTest("there is no Python package")
         text = (self.folder / "python/speedtorch.html").read_text()
         for name in re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", package.read_text(), re.DOTALL)[1]):
             has_page = (self.folder / f"python/speedtorch.{name}.html").exists()

@@ -7,7 +7,6 @@ from mkdocs.plugins import BasePlugin
 from mkdocs.structure.files import File
 
 ASSETS = ("iframe-worker.js", "site.css")
-PYTHON_GUIDES = ("python.md",)  # pages of docs/ that are above the Python reference
 
 
 class SitePlugin(BasePlugin):
@@ -28,8 +27,7 @@ class SitePlugin(BasePlugin):
 
     def filled(self, nav):
         """The navigation with the generated pages instead of the folders that stand for them. Empty parts are left out."""
-        guides = [name for name in PYTHON_GUIDES if (pages.ROOT / "docs" / name).exists()]
-        folders = {"cpp/": self.cpp.navigation, "python/": [*guides, *self.python]}
+        folders = {"cpp/": self.cpp.navigation, "python/": list(self.python)}
         result = []
         for entry in nav:
             if isinstance(entry, str):

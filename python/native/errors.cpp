@@ -1,0 +1,86 @@
+// Python's exceptions for the library's errors: each is a subclass of speedtorch.errors.Error and of the
+// built-in exception that fits.
+
+#include "speedtorch/error.h"
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <exception>
+
+#include "python/native/bindings.h"
+#include "speedtorch/contiguous/parameter_group.h"
+#include "speedtorch/files/npy.h"
+
+namespace speedtorch::python {
+namespace {
+
+struct Kind {
+  const char* name;
+  PyObject* built_in;
+  bool (*matches)(const std::exception&);
+  PyObject* type = nullptr;
+};
+
+template <class Type>
+bool is(const std::exception& error) {
+  return dynamic_cast<const Type*>(&error) != nullptr;
+}
+
+PyObject* base_type = nullptr;  // of errors without a kind
+
+// A derived class stands before its base.
+std::array<Kind, 11>& kinds() {
+  static std::array<Kind, 11> all{{
+      {"IndexError", PyExc_IndexError, &is<IndexError>},
+      {"ShapeError", PyExc_ValueError, &is<ShapeError>},
+      {"OptionError", PyExc_ValueError, &is<OptionError>},
+      {"OptimizerError", PyExc_ValueError, &is<OptimizerError>},
+      {"FillError", PyExc_ValueError, &is<FillError>},
+      {"DuplicateError", PyExc_ValueError, &is<DuplicateError>},
+      {"PlacementError", PyExc_ValueError, &is<PlacementError>},
+      {"NpyError", PyExc_ValueError, &is<NpyError>},
+      {"MemoryError", PyExc_MemoryError, &is<MemoryError>},
+      {"FileError", PyExc_OSError, &is<FileError>},
+      {"BufferError", PyExc_BufferError, &is<BufferError>},
+  }};
+  return all;
+}
+
+void raise(const std::exception& error) {
+  for (const auto& kind : kinds())
+    if (kind.matches(error)) return PyErr_SetString(kind.type, error.what());
+  PyErr_SetString(base_type, error.what());
+}
+
+/// Kept for the life of the process: the translator may run at any time.
+PyObject* new_type(pybind11::module_& module, const std::string& name, const pybind11::object& bases) {
+  PyObject* const type = PyErr_NewException(("speedtorch.errors." + name).c_str(), bases.ptr(), nullptr);
+  if (type == nullptr) throw pybind11::error_already_set();
+  module.attr("errors")[name.c_str()] = pybind11::reinterpret_borrow<pybind11::object>(type);
+  return type;
+}
+
+}  // namespace
+
+void bind_errors(pybind11::module_& module) {
+  module.attr("errors") = pybind11::dict();
+  base_type = new_type(module, "Error", pybind11::reinterpret_borrow<pybind11::object>(PyExc_Exception));
+  const auto base = pybind11::reinterpret_borrow<pybind11::object>(base_type);
+  for (auto& kind : kinds()) {
+    const auto built_in = pybind11::reinterpret_borrow<pybind11::object>(kind.built_in);
+    kind.type = new_type(module, kind.name, pybind11::make_tuple(base, built_in));
+  }
+  // Torch's own modules use the same translators, so torch.ops raises these exceptions too.
+  pybind11::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      raise(error);
+    } catch (const NpyError& error) {  // not an Error: the reader of .npy files stands alone
+      raise(error);
+    }
+  });
+}
+
+}  // namespace speedtorch::python

@@ -1,0 +1,151 @@
+#include <torch/csrc/utils/pybind.h>
+
+#include <optional>
+#include <variant>
+
+#include "python/native/bindings.h"
+#include "speedtorch/error.h"
+#include "speedtorch/system/pages.h"
+#include "speedtorch/tables/saved_tables.h"
+#include "speedtorch/tables/table.h"
+#include "speedtorch/tables/table_rows.h"
+
+namespace speedtorch::python {
+namespace {
+
+namespace py = pybind11;
+using Sizes = std::vector<std::int64_t>;
+using Released = py::call_guard<py::gil_scoped_release>;
+
+std::vector<std::string> placements() {
+  std::vector<std::string> names;
+  for (int k = 0; k <= static_cast<int>(Placement::device); ++k)
+    names.emplace_back(to_string(static_cast<Placement>(k)));
+  return names;
+}
+
+Placement placement_of(const std::string& name) {
+  std::string all;
+  for (int k = 0; k <= static_cast<int>(Placement::device); ++k) {
+    const auto placement = static_cast<Placement>(k);
+    if (to_string(placement) == name) return placement;
+    all += (k > 0 ? ", " : "") + std::string(to_string(placement));
+  }
+  throw OptionError("placement is '" + name + "'; choose " + all);
+}
+
+TableOptions options_of(const std::string& placement, at::Device device, std::string file) {
+  return {.placement = placement_of(placement), .device = device, .file = std::move(file)};
+}
+
+Table empty(const Sizes& sizes, at::ScalarType dtype, const std::string& placement, at::Device device,
+            const std::string& file) {
+  return Table::empty(sizes, dtype, options_of(placement, device, file));
+}
+
+Table from_array(const at::Tensor& array, const std::string& placement, at::Device device,
+                 const std::string& file) {
+  return Table::from_array(array, options_of(placement, device, file));
+}
+
+/// `copy` reads a `mapped` table from the file into another one, instead of mapping the file itself.
+Table from_npy(const std::string& path, const std::string& placement, at::Device device,
+               const std::string& file, bool writable) {
+  const auto options = options_of(placement, device, file);
+  if (!file.empty()) return Table::copied_from_file(path, options);
+  return Table::from_file(path, options, writable ? Access::read_write : Access::read_only);
+}
+
+Table from_torch(const std::string& path, const std::string& placement, at::Device device,
+                 const std::string& file) {
+  return load_torch(path, options_of(placement, device, file));
+}
+
+using Number = std::variant<std::int64_t, double>;
+
+c10::Scalar scalar_of(const Number& number) {
+  return std::visit([](auto value) { return c10::Scalar(value); }, number);
+}
+
+void fill_uniform(Table& table, const Number& low, const Number& high, std::optional<std::uint64_t> seed) {
+  table.fill(Uniform{.low = scalar_of(low), .high = scalar_of(high), .seed = seed});
+}
+
+void fill_normal(Table& table, double mean, double std, std::optional<std::uint64_t> seed) {
+  table.fill(Normal{.mean = mean, .std = std, .seed = seed});
+}
+
+/// Calls a function of Python with the whole tensor, on this thread.
+void fill_by(Table& table, const py::function& set) {
+  table.fill(Custom([&](at::Tensor& tensor) { set(tensor); }));
+}
+
+std::string pages_of(const Table& table) {
+  if (!table.memory()->on_host()) return {};
+  return pages_got(table.memory()->data(), table.bytes());
+}
+
+double resident_of(const Table& table) {
+  if (!table.memory()->on_host())
+    throw PlacementError("the table is in device memory; the host's memory alone can be resident");
+  return resident_fraction(table.memory()->data(), table.bytes());
+}
+
+void flush(const Table& table) {
+  if (const auto file = table.file()) file->flush();
+}
+
+}  // namespace
+
+void bind_tables(py::module_& module) {
+  module.def("placements", &placements);
+  py::class_<Table>(module, "Table")
+      .def_static("empty", &empty, Released())
+      .def_static("from_array", &from_array, Released())
+      .def_static("from_npy", &from_npy, Released())
+      .def_static("from_torch", &from_torch, Released())
+      .def(
+          "fill_zeros", [](Table& table) { table.fill(Zeros{}); }, Released())
+      .def("fill_uniform", &fill_uniform, Released())
+      .def("fill_normal", &fill_normal, Released())
+      .def("fill_by", &fill_by)
+      .def("set", &Table::set, Released())
+      .def("load_npy", &Table::load, Released())
+      .def("tensor", &Table::tensor)
+      .def("host_tensor", &Table::host_tensor)
+      .def("host_copy", &host_copy, Released())
+      .def("require_writable", &Table::require_writable)
+      .def(
+          "gather",
+          [](const Table& table, const at::Tensor& index, at::Device device) {
+            return gather_rows(table, index, device);
+          },
+          Released())
+      .def(
+          "gather_out",
+          [](const Table& table, const at::Tensor& index, at::Tensor out) { gather_rows(table, index, out); },
+          Released())
+      .def(
+          "scatter",
+          [](const Table& table, const at::Tensor& index, const at::Tensor& values,
+             const std::string& duplicates) {
+            scatter_rows(table, index, values, duplicates_of(duplicates));
+          },
+          Released())
+      .def(
+          "save_npy", [](const Table& table, const std::string& path) { save_npy(table, path); }, Released())
+      .def(
+          "save_torch", [](const Table& table, const std::string& path) { save_torch(table, path); },
+          Released())
+      .def("flush", &flush, Released())
+      .def("pages_got", &pages_of)
+      .def("resident_fraction", &resident_of)
+      .def_property_readonly("placement",
+                             [](const Table& table) { return std::string(to_string(table.placement())); })
+      .def_property_readonly("shape", [](const Table& table) { return table.sizes().vec(); })
+      .def_property_readonly("dtype", &Table::dtype)
+      .def_property_readonly("device", [](const Table& table) { return table.memory()->device(); })
+      .def_property_readonly("nbytes", &Table::bytes);
+}
+
+}  // namespace speedtorch::python

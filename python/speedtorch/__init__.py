@@ -1,0 +1,20 @@
+"""Tables in any kind of memory, fast row movement and fused optimizer steps for PyTorch.
+
+    table = speedtorch.Table.filled((1_000_000, 128), speedtorch.Uniform(-1, 1), placement="hugepage")
+    batch = table.gather(index)
+    table.scatter(index, batch)
+
+`speedtorch.optim` has torch's optimizers with fused steps, `speedtorch.nn.Embedding` an embedding over a table,
+`torch.ops.speedtorch` the operators for compiled code. docs/python.md describes them.
+"""
+
+import torch  # noqa: F401  first: the native module needs its libraries
+
+from speedtorch import _native, errors  # noqa: F401
+from speedtorch.contiguous import ContiguousParams
+from speedtorch.micro_batches import InfinityBatch, MicroBatches
+from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
+from speedtorch.table import Normal, Table, Uniform
+from speedtorch import nn, optim  # noqa: I001  after the tables that they use
+
+__all__ = ["ContiguousParams", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]

@@ -1,0 +1,251 @@
+"""Tables: rows of one shape and dtype, in a chosen kind of memory."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from speedtorch import _native
+
+PLACEMENTS = tuple(_native.placements())
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers in [low, high); integers for integer dtypes. Without a seed it is drawn from torch's default generator. The
+    same seed gives the same table for any placement and number of threads."""
+
+    low: float = 0.0
+    high: float = 1.0
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Normally distributed numbers, for floating dtypes. Seeds as in Uniform."""
+
+    mean: float = 0.0
+    std: float = 1.0
+    seed: int | None = None
+
+
+Path = str | os.PathLike[str]
+Fill = float | Uniform | Normal | Callable[[Tensor], Any] | Any
+
+
+def row_index(index: Any, rows: int) -> Tensor:
+    """Returns an index as a tensor that gather and scatter take: an int tensor as it is; a slice of a table with `rows` rows,
+    a mask (bool), a list or an array as int64."""
+    if isinstance(index, slice):
+        return torch.arange(*index.indices(rows))
+    if not isinstance(index, torch.Tensor):
+        index = torch.as_tensor(index)
+        if index.numel() == 0:
+            index = index.to(torch.int64)
+    if index.dtype == torch.bool:
+        if index.shape != (rows,):
+            raise _native.errors["ShapeError"](f"a mask of shape {tuple(index.shape)} for a table of {rows} rows; it needs one element per row")
+        return index.nonzero().squeeze(1)
+    return index
+
+
+class Table:
+    """A table in one placement. Make one with `empty`, `filled`, `from_array` or `from_file`.
+
+    These take `placement`, `device` and `file`:
+
+    - `placement`: "libtorch" (a tensor as torch allocates it), "pageable" (4 KiB pages), "hugepage" (2 MiB pages, where the
+      system has them), "mapped" (a file), "pinned" (host memory that a GPU reads and writes in place), "device" (the GPU's).
+    - `device`: the GPU of a "pinned" or "device" table; "cpu" means the current one.
+    - `file`: the new `.npy` file of a "mapped" table; it must not exist. Without it the file has no name and goes with the table.
+
+    Rows are read and written by number with `gather` and `scatter`. `tensor` and `numpy()` are views of the same memory, and
+    keep it alive. They raise errors.MemoryError if the memory is not available, errors.PlacementError without the GPU that
+    is needed, errors.FileError (an OSError) for files.
+    """
+
+    def __init__(self, native, *, path=None, writable=True):
+        self._native = native
+        self._path = path  # of a named mapped file: pickled by name
+        self._writable = writable
+
+    @classmethod
+    def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
+              device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
+        """Returns a table of `shape` ([rows, *row]) with unspecified contents; a named file has zeros."""
+        path = _absolute(file)
+        return cls(_native.Table.empty(list(shape), dtype, placement, torch.device(device), path or ""), path=path)
+
+    @classmethod
+    def filled(cls, shape: Sequence[int], fill: Fill = 0, dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
+               device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
+        """Returns a new table, filled as by fill()."""
+        table = cls.empty(shape, dtype, placement=placement, device=device, file=file)
+        try:
+            return table.fill(fill)
+        except BaseException:
+            if file is not None:
+                os.unlink(file)
+            raise
+
+    @classmethod
+    def from_array(cls, array: Any, *, placement: str = "hugepage", device: torch.device | str = "cpu",
+                   file: Path | None = None) -> "Table":
+        """Returns a copy of a tensor, a NumPy array or anything that `torch.as_tensor` takes."""
+        path = _absolute(file)
+        return cls(_native.Table.from_array(torch.as_tensor(array), placement, torch.device(device), path or ""), path=path)
+
+    @classmethod
+    def from_file(cls, path: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu",
+                  file: Path | None = None, writable: bool = False) -> "Table":
+        """Returns the array of a `.npy` file, or the tensor of a file of `torch.save` (`.pt`, `.pth`).
+
+        "mapped" maps a `.npy` file itself: nothing is read before its rows are used, and with `writable` writes go to the
+        file. With `file` it makes a mapped copy instead. Raises errors.NpyError (a ValueError) or errors.FileError.
+        """
+        source, new = _absolute(path), _absolute(file)
+        if source.endswith((".pt", ".pth")):
+            return cls(_native.Table.from_torch(source, placement, torch.device(device), new or ""), path=new)
+        native = _native.Table.from_npy(source, placement, torch.device(device), new or "", writable)
+        maps = placement == "mapped" and new is None
+        return cls(native, path=source if maps else new, writable=writable or not maps)
+
+    @property
+    def tensor(self) -> Tensor:
+        """All rows as a tensor on the table's memory: on "cpu", or on the GPU for "pinned" and "device"."""
+        return self._native.tensor()
+
+    def numpy(self) -> np.ndarray:
+        """All rows as a NumPy array on the table's memory, on the host. Raises errors.PlacementError for "device"."""
+        array = self._native.host_tensor().numpy()
+        if not self._writable:
+            array.flags.writeable = False
+        return array
+
+    def gather(self, index: Any, out: Tensor | None = None, *, device: torch.device | str = "cpu") -> Tensor:
+        """Returns the rows of an index as a new tensor on `device`, of shape [*index.shape, *shape[1:]], or writes them to `out`
+        (on any device) and returns it. The index is an int tensor of any shape, a slice, a list, an array or a mask.
+        Not differentiable. Raises errors.IndexError, errors.ShapeError."""
+        index = row_index(index, len(self))
+        if out is None:
+            return self._native.gather(index, torch.device(device))
+        self._native.gather_out(index, out)
+        return out
+
+    def scatter(self, index: Any, values: Tensor, duplicates: str = "last") -> None:
+        """Sets the rows of an index to `values`, from any device; `duplicates` as in speedtorch.scatter_rows()."""
+        self._native.scatter(row_index(index, len(self)), values, duplicates)
+
+    def fill(self, fill: Fill) -> "Table":
+        """Sets all elements and returns the table. `fill` is a number, Uniform, Normal, another array of the same shape and
+        dtype, or a function that gets the whole tensor and sets it in place (`torch.nn.init.xavier_uniform_`)."""
+        self._native.require_writable()
+        if isinstance(fill, Uniform):
+            self._native.fill_uniform(fill.low, fill.high, fill.seed)
+        elif isinstance(fill, Normal):
+            self._native.fill_normal(fill.mean, fill.std, fill.seed)
+        elif callable(fill):
+            with torch.no_grad():
+                self._native.fill_by(fill)
+        elif isinstance(fill, (int, float, complex)):
+            if fill == 0:
+                self._native.fill_zeros()
+            else:
+                self.tensor.fill_(fill)
+        else:
+            self._native.set(torch.as_tensor(fill))
+        return self
+
+    def load(self, path: Path) -> None:
+        """Reads the array of a `.npy` file of the same shape and dtype into the table."""
+        self._native.load_npy(os.fspath(path))
+
+    def save(self, path: Path) -> None:
+        """Writes a `.npy` file as `numpy.save` does, or, for `.pt` and `.pth`, a file that `torch.load` reads. It appears under
+        its name once it is whole and on the disk. Raises errors.FileError."""
+        path = os.fspath(path)
+        if path.endswith((".pt", ".pth")):
+            self._native.save_torch(path)
+        else:
+            self._native.save_npy(path)
+
+    def flush(self) -> None:
+        """Waits until the file of a named mapped table is on the disk; does nothing for other tables."""
+        self._native.flush()
+
+    def resident_fraction(self) -> float:
+        """The fraction (0 to 1) of the table's pages that are in memory."""
+        return self._native.resident_fraction()
+
+    @property
+    def pages_got(self) -> str:
+        """The pages that the system gave: "4KiB", "2MiB", "2MiB:87%"; empty for "device". Pages that were not yet touched have
+        no kind."""
+        return self._native.pages_got()
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size(self._native.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._native.dtype
+
+    @property
+    def placement(self) -> str:
+        return self._native.placement
+
+    @property
+    def device(self) -> torch.device:
+        """The device of `tensor`."""
+        return self._native.device
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._native.nbytes
+
+    @property
+    def file(self) -> str | None:
+        """The path of a named mapped table, else None."""
+        return self._path
+
+    def __len__(self) -> int:
+        return self._native.shape[0]
+
+    def __repr__(self) -> str:
+        where = f", device='{self.device}'" if self.device.type != "cpu" else ""
+        file = f", file='{os.path.basename(self._path)}'" if self._path else ""
+        return f"Table(shape={tuple(self.shape)}, dtype={self.dtype}, placement='{self.placement}'{where}{file})"
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __reduce__(self):
+        if self._path is not None:
+            return _mapped_again, (self._path, self._writable)
+        on = "cpu" if self.device.type == "cpu" else str(self.device)
+        return _copied_again, (self._native.host_copy(), self.placement, on)
+
+
+def _absolute(path):
+    return None if path is None else os.path.abspath(os.fspath(path))
+
+
+def _mapped_again(path, writable):
+    return Table.from_file(path, placement="mapped", writable=writable)
+
+
+def _copied_again(rows, placement, device):
+    return Table.from_array(rows, placement=placement, device=device)
