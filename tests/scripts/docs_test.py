@@ -191,6 +191,15 @@ class SiteTest(unittest.TestCase):
         for name in re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", package.read_text(), re.DOTALL)[1]):
             has_page = (self.folder / f"python/speedtorch.{name}.html").exists()
             self.assertTrue(has_page or f'id="speedtorch.{name}"' in text, name)
+        optimizers = (self.folder / "python/speedtorch.optim.html").read_text()
+        for name in re.findall(r"^class ([A-Z]\w+)\(", (ROOT / "python/speedtorch/optim.pyi").read_text(), re.MULTILINE):
+            self.assertIn(f'id="speedtorch.optim.{name}.step"', optimizers)
+        self.assertIn('<a href="../updates.html">docs/updates.md</a>', optimizers)
+
+    def test_snippets_in_two_languages_are_tabs(self):
+        for page in ("library", "placements", "files", "contiguous"):
+            text = (self.folder / f"{page}.html").read_text()
+            self.assertRegex(text, r">C\+\+</label><label [^>]*>Python</label>", page)
 
     @unittest.skipUnless(find(), NO_BROWSER)
     def test_it_works_from_disk(self):

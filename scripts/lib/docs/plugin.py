@@ -1,5 +1,8 @@
 """The plugin of mkdocs that adds the generated pages, and changes links and snippets of the others."""
 
+import posixpath
+import re
+
 import cpp_reference
 import pages
 import python_reference
@@ -52,3 +55,10 @@ class SitePlugin(BasePlugin):
         if path is None:
             return markdown
         return pages.with_tabs(pages.rewritten(path, markdown, self.cpp.headers))
+
+    def on_page_content(self, html, *, page, **_):
+        """Docstrings name pages of docs/ by their path; on the site these are links."""
+        if page.file.src_uri not in self.python:
+            return html
+        top = posixpath.relpath(".", posixpath.dirname(page.file.src_uri))
+        return re.sub(r"(?<![\w/\"])docs/([\w-]+)\.md", rf'<a href="{top}/\1.html">\g<0></a>', html)

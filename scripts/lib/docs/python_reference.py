@@ -23,7 +23,10 @@ def package_pages(init, folder):
     for module, file in modules.items():
         is_private = any(part.startswith("_") for part in module.split("."))
         if not is_private and module not in inner and ast.get_docstring(ast.parse(file.read_text())):
-            found[f"python/{module}.md"] = f"# {module}\n\n::: {module}\n    options: {{show_root_heading: false, heading_level: 2}}\n"
+            options = "show_root_heading: false, heading_level: 2"
+            if file.with_suffix(".pyi").exists():  # its classes are made when it is imported; the stub names them
+                options += ", show_if_no_docstring: true"
+            found[f"python/{module}.md"] = f"# {module}\n\n::: {module}\n    options: {{{options}}}\n"
     return found
 
 
