@@ -1,5 +1,9 @@
 """All parameters of a model in one buffer, their gradients in another, for any elementwise optimizer."""
 
+from collections.abc import Iterable, Iterator
+
+from torch import Tensor
+
 from speedtorch import _native
 
 
@@ -17,52 +21,52 @@ class ContiguousParams:
     `speedtorch.optim.Adam(model.parameters(), contiguous=True)` does all of it in one pass.
     """
 
-    def __init__(self, parameters):
+    def __init__(self, parameters: Iterable[Tensor]):
         self._native = _native.ContiguousParameters(list(parameters))
 
-    def contiguous(self):
+    def contiguous(self) -> list[Tensor]:
         """The buffers, flat, as leafs with gradients: one per dtype and device."""
         return self._native.contiguous()
 
-    def original(self):
+    def original(self) -> list[Tensor]:
         """The parameters, each once."""
         return self._native.original()
 
-    def buffer_is_valid(self):
+    def buffer_is_valid(self) -> bool:
         """True if every parameter and gradient lies where it was put."""
         return self._native.buffer_is_valid()
 
-    def assert_buffer_is_valid(self):
+    def assert_buffer_is_valid(self) -> None:
         """Raises errors.BufferError naming the first one that does not, and what moved it."""
         self._native.assert_buffer_is_valid()
 
-    def make_params_contiguous(self):
+    def make_params_contiguous(self) -> None:
         """Lays the parameters out again, after `module.to()` or whatever else moved them."""
         self._native.rebuild()
 
-    def prepare_step(self):
+    def prepare_step(self) -> None:
         """Call it before a step: brings gradients back that `zero_grad()` to none detached. Raises errors.BufferError if a
         parameter was moved."""
         self._native.prepare_step()
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Zeroes the gradients in the buffer."""
         self._native.zero_grad()
 
-    def clip_grad_norm(self, max_norm):
+    def clip_grad_norm(self, max_norm: float) -> float:
         """Scales all gradients to a joint 2-norm of at most `max_norm`, and returns the norm before."""
         return self._native.clip_grad_norm(max_norm)
 
-    def split(self, flat):
+    def split(self, flat: list[Tensor]) -> list[Tensor]:
         """Views of flat tensors, one per buffer, as one tensor per parameter: for states of an optimizer of contiguous()."""
         return self._native.split(flat)
 
-    def join(self, parts):
+    def join(self, parts: list[Tensor]) -> list[Tensor]:
         """The reverse of split(): copies."""
         return self._native.join(parts)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         return iter(self.original())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.original())

@@ -1,10 +1,13 @@
 """Modules over tables."""
 
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from speedtorch import optim
 from speedtorch.rows import gather_rows
-from speedtorch.table import Normal, Table
+from speedtorch.table import Fill, Normal, Path, Table
 
 
 class Embedding(torch.nn.Module):
@@ -26,8 +29,9 @@ class Embedding(torch.nn.Module):
     module is moved or cast.
     """
 
-    def __init__(self, num_embeddings, embedding_dim, *, fill=Normal(), dtype=torch.float32, placement="hugepage",
-                 device="cpu", file=None, sparse=True, optimizer=None, **options):
+    def __init__(self, num_embeddings: int, embedding_dim: int, *, fill: Fill = Normal(), dtype: torch.dtype = torch.float32,
+                 placement: str = "hugepage", device: torch.device | str = "cpu", file: Path | None = None, sparse: bool = True,
+                 optimizer: str | type[torch.optim.Optimizer] | None = None, **options: Any):
         super().__init__()
         if optimizer is None and options:
             raise TypeError(f"{', '.join(options)}: options without an optimizer")
@@ -54,17 +58,17 @@ class Embedding(torch.nn.Module):
         self.weight.data = self.table.tensor
         self.weight._speedtorch_placement = self.table.placement
 
-    def forward(self, index):
+    def forward(self, index: Tensor) -> Tensor:
         return gather_rows(self.weight, index, sparse_grad=self.sparse)
 
-    def step(self):
+    def step(self) -> None:
         """Steps the rows that were used since the last step. Raises TypeError without an optimizer of its own."""
         if self.optimizer is None:
             raise TypeError("this Embedding has no optimizer; name one in its constructor, or step its parameter with yours")
         self.optimizer.step()
         self.optimizer.zero_grad()
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         own = f", optimizer={type(self.optimizer).__name__}" if self.optimizer is not None else ""
         return f"{self.table.shape[0]}, {self.table.shape[1]}, dtype={self.table.dtype}, placement='{self.table.placement}'{own}"
 

@@ -1,6 +1,7 @@
 """Gather and scatter between tensors. The operators themselves are `torch.ops.speedtorch`."""
 
 import torch
+from torch import Tensor
 
 from speedtorch import _native
 
@@ -13,7 +14,7 @@ def _distinct_shapes(index, rows):
     return index.new_empty(count, dtype=torch.int64), torch.empty_like(index, dtype=torch.int64)
 
 
-def gather_rows(table, index, *, out=None, sparse_grad=False):
+def gather_rows(table: Tensor, index: Tensor, *, out: Tensor | None = None, sparse_grad: bool = False) -> Tensor:
     """Returns the rows `table[index]`, of shape [*index.shape, *table.shape[1:]].
 
     The table's rows are contiguous; `index` is int32 or int64 of any shape. On a GPU the call is queued on the current
@@ -35,7 +36,7 @@ def gather_rows(table, index, *, out=None, sparse_grad=False):
     return out
 
 
-def scatter_rows(table, index, values, duplicates="last"):
+def scatter_rows(table: Tensor, index: Tensor, values: Tensor, duplicates: str = "last") -> None:
     """Sets `table[index[i]] = values[i]` for each i, in place. `values` has the shape [*index.shape, *table.shape[1:]].
 
     `duplicates` says what a row gets that occurs several times: "last" (its last value), "accumulate" (the values are added
@@ -50,7 +51,7 @@ def scatter_rows(table, index, values, duplicates="last"):
         _native.scatter_rows(table, index, values, duplicates)
 
 
-def distinct_rows(index, rows):
+def distinct_rows(index: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     """Returns the distinct rows of an index, ascending, and the position of each index among them: two int64 tensors on the
     host, so that `distinct[positions]` is `index`. Raises errors.IndexError for an index outside of `rows` rows."""
     return _ops.distinct_rows(index, rows)

@@ -1,9 +1,13 @@
 """Tables: rows of one shape and dtype, in a chosen kind of memory."""
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from speedtorch import _native
 
@@ -29,7 +33,11 @@ class Normal:
     seed: int | None = None
 
 
-def row_index(index, rows):
+Path = str | os.PathLike[str]
+Fill = float | Uniform | Normal | Callable[[Tensor], Any] | Any
+
+
+def row_index(index: Any, rows: int) -> Tensor:
     """Returns an index as a tensor that gather and scatter take: an int tensor as it is; a slice of a table with `rows` rows,
     a mask (bool), a list or an array as int64."""
     if isinstance(index, slice):
@@ -66,13 +74,15 @@ class Table:
         self._writable = writable
 
     @classmethod
-    def empty(cls, shape, dtype=torch.float32, *, placement="hugepage", device="cpu", file=None):
+    def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
+              device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
         """Returns a table of `shape` ([rows, *row]) with unspecified contents; a named file has zeros."""
         path = _absolute(file)
         return cls(_native.Table.empty(list(shape), dtype, placement, torch.device(device), path or ""), path=path)
 
     @classmethod
-    def filled(cls, shape, fill=0, dtype=torch.float32, *, placement="hugepage", device="cpu", file=None):
+    def filled(cls, shape: Sequence[int], fill: Fill = 0, dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
+               device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
         """Returns a new table, filled as by fill()."""
         table = cls.empty(shape, dtype, placement=placement, device=device, file=file)
         try:
@@ -83,13 +93,15 @@ class Table:
             raise
 
     @classmethod
-    def from_array(cls, array, *, placement="hugepage", device="cpu", file=None):
+    def from_array(cls, array: Any, *, placement: str = "hugepage", device: torch.device | str = "cpu",
+                   file: Path | None = None) -> "Table":
         """Returns a copy of a tensor, a NumPy array or anything that `torch.as_tensor` takes."""
         path = _absolute(file)
         return cls(_native.Table.from_array(torch.as_tensor(array), placement, torch.device(device), path or ""), path=path)
 
     @classmethod
-    def from_file(cls, path, *, placement="hugepage", device="cpu", file=None, writable=False):
+    def from_file(cls, path: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu",
+                  file: Path | None = None, writable: bool = False) -> "Table":
         """Returns the array of a `.npy` file, or the tensor of a file of `torch.save` (`.pt`, `.pth`).
 
         "mapped" maps a `.npy` file itself: nothing is read before its rows are used, and with `writable` writes go to the
@@ -103,18 +115,18 @@ class Table:
         return cls(native, path=source if maps else new, writable=writable or not maps)
 
     @property
-    def tensor(self):
+    def tensor(self) -> Tensor:
         """All rows as a tensor on the table's memory: on "cpu", or on the GPU for "pinned" and "device"."""
         return self._native.tensor()
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray:
         """All rows as a NumPy array on the table's memory, on the host. Raises errors.PlacementError for "device"."""
         array = self._native.host_tensor().numpy()
         if not self._writable:
             array.flags.writeable = False
         return array
 
-    def gather(self, index, out=None, *, device="cpu"):
+    def gather(self, index: Any, out: Tensor | None = None, *, device: torch.device | str = "cpu") -> Tensor:
         """Returns the rows of an index as a new tensor on `device`, of shape [*index.shape, *shape[1:]], or writes them to `out`
         (on any device) and returns it. The index is an int tensor of any shape, a slice, a list, an array or a mask.
         Not differentiable. Raises errors.IndexError, errors.ShapeError."""
@@ -124,11 +136,11 @@ class Table:
         self._native.gather_out(index, out)
         return out
 
-    def scatter(self, index, values, duplicates="last"):
+    def scatter(self, index: Any, values: Tensor, duplicates: str = "last") -> None:
         """Sets the rows of an index to `values`, from any device; `duplicates` as in speedtorch.scatter_rows()."""
         self._native.scatter(row_index(index, len(self)), values, duplicates)
 
-    def fill(self, fill):
+    def fill(self, fill: Fill) -> "Table":
         """Sets all elements and returns the table. `fill` is a number, Uniform, Normal, another array of the same shape and
         dtype, or a function that gets the whole tensor and sets it in place (`torch.nn.init.xavier_uniform_`)."""
         self._native.require_writable()
@@ -148,11 +160,11 @@ class Table:
             self._native.set(torch.as_tensor(fill))
         return self
 
-    def load(self, path):
+    def load(self, path: Path) -> None:
         """Reads the array of a `.npy` file of the same shape and dtype into the table."""
         self._native.load_npy(os.fspath(path))
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Writes a `.npy` file as `numpy.save` does, or, for `.pt` and `.pth`, a file that `torch.load` reads. It appears under
         its name once it is whole and on the disk. Raises errors.FileError."""
         path = os.fspath(path)
@@ -161,51 +173,51 @@ class Table:
         else:
             self._native.save_npy(path)
 
-    def flush(self):
+    def flush(self) -> None:
         """Waits until the file of a named mapped table is on the disk; does nothing for other tables."""
         self._native.flush()
 
-    def resident_fraction(self):
+    def resident_fraction(self) -> float:
         """The fraction (0 to 1) of the table's pages that are in memory."""
         return self._native.resident_fraction()
 
     @property
-    def pages_got(self):
+    def pages_got(self) -> str:
         """The pages that the system gave: "4KiB", "2MiB", "2MiB:87%"; empty for "device". Pages that were not yet touched have
         no kind."""
         return self._native.pages_got()
 
     @property
-    def shape(self):
+    def shape(self) -> torch.Size:
         return torch.Size(self._native.shape)
 
     @property
-    def dtype(self):
+    def dtype(self) -> torch.dtype:
         return self._native.dtype
 
     @property
-    def placement(self):
+    def placement(self) -> str:
         return self._native.placement
 
     @property
-    def device(self):
+    def device(self) -> torch.device:
         """The device of `tensor`."""
         return self._native.device
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of all elements."""
         return self._native.nbytes
 
     @property
-    def file(self):
+    def file(self) -> str | None:
         """The path of a named mapped table, else None."""
         return self._path
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._native.shape[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         where = f", device='{self.device}'" if self.device.type != "cpu" else ""
         file = f", file='{os.path.basename(self._path)}'" if self._path else ""
         return f"Table(shape={tuple(self.shape)}, dtype={self.dtype}, placement='{self.placement}'{where}{file})"

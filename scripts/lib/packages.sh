@@ -26,6 +26,7 @@ comfort command git               git
 comfort command bible             bible-kjv
 tests   header  gtest/gtest.h     libgtest-dev
 tests   header  gmock/gmock.h     libgmock-dev
+tests   python  Python.h          python3-dev
 checks  command strace            strace
 checks  command valgrind          valgrind
 checks  command mpicxx            libopenmpi-dev
@@ -51,6 +52,7 @@ have_need() {
     command) command -v "$2" >/dev/null ;;
     browser) command -v chromium-headless-shell >/dev/null || command -v "$2" >/dev/null ;;
     header) have_header "$2" ;;
+    python) command -v python3 >/dev/null && [[ -e $(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/$2 ]] ;;
     fuzzer) compgen -G "/usr/lib/llvm-$2/lib/clang/*/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
     module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
   esac

@@ -89,7 +89,7 @@ require_space() {  # require_space GIGABYTES WHAT
 make_venv() {
   local folder=$1 lock=$2 modules
   rm -rf "$folder"
-  python3 -m venv ${VENV_FLAGS:+"$VENV_FLAGS"} "$folder" >&2 || fail "python3 -m venv $folder failed" \
+  "${VENV_PYTHON:-python3}" -m venv ${VENV_FLAGS:+"$VENV_FLAGS"} "$folder" >&2 || fail "python3 -m venv $folder failed" \
     'its message is above; on Debian the package python3-venv brings it'
   [[ -z ${VENV_PARENT_SITE:-} ]] || printf '%s\n' "$VENV_PARENT_SITE" >"$(venv_site "$folder")/parent.pth"
   mkdir -p "$CACHE/tmp"

@@ -106,6 +106,7 @@ def wrong_rooms(includes):
             up = ROOMS.index(there) > ROOMS.index(here)
             of_library = there.startswith("speedtorch")
             aside = (here == "reports" and of_library and other != UNFINISHED
+                     or here == "python" and not (of_library or there == here)
                      or here == "harness" and of_library and not other.startswith(LIBRARY_FILES_OF_HARNESS))
             if up or aside:
                 wrong.append((name, other))
@@ -135,7 +136,7 @@ class IncludesTest(unittest.TestCase):
         cls.includes = includes_of(ROOT)
 
     def test_reads_the_tree(self):
-        self.assertEqual(ROOMS, ["speedtorch/kernels", "speedtorch", "reports", "harness", "benchmarks"])
+        self.assertEqual(ROOMS, ["speedtorch/kernels", "speedtorch", "reports", "harness", "benchmarks", "python"])
         self.assertGreater(len(self.includes), 400)
         self.assertIn("benchmarks/suite/options.h", self.includes["benchmarks/suite/suite.h"])
 
@@ -154,10 +155,11 @@ class IncludesTest(unittest.TestCase):
         self.assertEqual(set(circles(merged(self.includes, unit))), PER_TARGET)
 
     def test_a_planted_circle_and_a_planted_include_up_are_found(self):
-        planted = {**self.includes, "reports/number.h": {"harness/errors.h"}, "reports/utf8.h": {"reports/style.h"},
+        planted = {**self.includes, "python/native/a.cpp": {"reports/utf8.h"}, "reports/number.h": {"harness/errors.h"}, "reports/utf8.h": {"reports/style.h"},
                    "reports/style.h": {"reports/utf8.h"}, "benchmarks/suite/paths.h": {"benchmarks/program/run.h"},
                    "benchmarks/memory/plan.h": {"benchmarks/optimizer/world.h"}}
         self.assertIn(("reports/number.h", "harness/errors.h"), wrong_rooms(planted))
+        self.assertIn(("python/native/a.cpp", "reports/utf8.h"), wrong_rooms(planted))
         self.assertEqual({("benchmarks/suite/paths.h", "benchmarks/program/run.h"),
                           ("benchmarks/memory/plan.h", "benchmarks/optimizer/world.h")} - set(wrong_in_benchmarks(planted)), set())
         self.assertTrue(any({"reports/style", "reports/utf8"} <= set(circle) for circle in circles(merged(planted, unit))))

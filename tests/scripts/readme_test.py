@@ -137,13 +137,14 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(left, [("README.md", "./test"), ("README.md", "scripts/charts"), ("charts.md", "scripts/charts"),
                                 ("charts.md", "cd"), ("install.md", "scripts/bundle"), ("install.md", "Torch_DIR=…/torch/share/cmake/Torch"),
                                 ("install.md", "cmake"), ("install.md", "cmake"), ("kernels.md", "STBENCH=./stbench"),
-                                ("kernels.md", "./stbench")])
+                                ("kernels.md", "./stbench"), ("python.md", "scripts/wheel")])
 
     def test_each_snippet_is_of_a_language_that_some_test_reads(self):
         found = [{**match.groupdict(), "page": page} for page in PAGES for match in SNIPPET.finditer(page.read_text())]
         for snippet in found:
             with self.subTest(page=snippet["page"].name, code=snippet["code"]):
-                self.assertIn(snippet["language"], ("sh", "cpp", "cmake", "yaml", "text"))
+                # python_docs_test.py runs those of Python.
+                self.assertIn(snippet["language"], ("sh", "cpp", "cmake", "yaml", "python", "text"))
         for page in PAGES:  # and none escapes the pattern
             fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(), re.MULTILINE)
             self.assertEqual(len(fences), 2 * sum(snippet["page"] == page for snippet in found), page.name)

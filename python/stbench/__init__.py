@@ -1,0 +1,9 @@
+"""Reports of the program `stbench` as tables of pandas.
+
+    cases = stbench.read_report("report.json")
+    cases[cases.status == "ok"].pivot_table("gb_per_s", "method", "placement")
+"""
+
+from stbench._report import read_report
+
+__all__ = ["read_report"]

@@ -1,0 +1,5 @@
+"""python -m stbench"""
+
+from stbench._program import main
+
+main()
