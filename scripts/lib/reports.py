@@ -29,7 +29,7 @@ OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s",
                              "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
                              "after_free_bytes", "cap_bytes", "micro_batch_samples"), "integer"),
-            **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "model",
+            **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "latency_curve", "model",
                              "micro_batch", "role"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
 SMALLEST, GREATEST = 1e-15, 1e15  # of measured values: beyond them figures and axes would overflow
@@ -121,7 +121,7 @@ def check_head(path, report):
 
     need(isinstance(report, dict), "it is no JSON object")
     for name, default in (("program", ""), ("argv", []), ("seed", 0), ("interrupted", False), ("warnings", []),
-                          ("axes", [])):
+                          ("axes", []), ("conclusion", None)):  # None: before schema 1.5
         report.setdefault(name, default)
     for name, kind, words in (("schema_version", str, "a text"), ("started_at", str, "a text"),
                               ("program", str, "a text"), ("environment", dict, "an object"),
@@ -137,8 +137,10 @@ def check_head(path, report):
     total = report["environment"].get("memory", {}).get("total_bytes")
     need(total is None or fits(total, "integer"),
          f"environment.memory.total_bytes is {shown(total)}; it must be {WANTED['integer']}")
-    for name in ("argv", "warnings", "axes"):
-        need(all(isinstance(one, str) for one in report[name]), f"{name} must contain only texts")
+    need(report["conclusion"] is None or isinstance(report["conclusion"], list),
+         f"conclusion is {shown(report['conclusion'])}; it must be an array")
+    for name in ("argv", "warnings", "axes", "conclusion"):
+        need(all(isinstance(one, str) for one in report[name] or ()), f"{name} must contain only texts")
 
 
 def shown(value):

@@ -201,7 +201,7 @@ def hostile():
                "samples_s": []} for text in HOSTILE]
     report["cases"] += waived
     report["axes"] = [*report["axes"], "later"]
-    report.update(warnings=list(HOSTILE), argv=list(HOSTILE), program=HOSTILE[0], started_at=HOSTILE[1])
+    report.update(warnings=list(HOSTILE), conclusion=list(HOSTILE), argv=list(HOSTILE), program=HOSTILE[0], started_at=HOSTILE[1])
     report["environment"]["cpu"].update(model=HOSTILE[2], caches=list(HOSTILE), **{text: text for text in HOSTILE[:-1]})
     report["environment"][HOSTILE[3]] = {HOSTILE[4]: {HOSTILE[5]: [HOSTILE[6]]}}
     other = other_machine(report, HOSTILE[1])

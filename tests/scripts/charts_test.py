@@ -165,20 +165,23 @@ class ChartsTest(unittest.TestCase):
                                    delta=6 * case["median_s"])
             self.assertAlmostEqual(float(row[5]), case["gb_per_s"], delta=0.006 * case["gb_per_s"])
             self.assertEqual(row[8], f"{case['verified_rows']:,}")
-        self.assertIn("<h1>Keep such a table in huge pages: speedtorch looks up", page)
+        self.assertIn("<h1>AMD EPYC, 2 cores, 2026-11-21</h1>", page)
 
-    def test_the_headline_decides_nothing_from_unstable_rows_or_overlapping_intervals(self):
+    def test_the_conclusion_is_the_reports_own(self):
         report = small(committed(), "hugepage", "libtorch")
-        self.assertRegex(self.page(report, left_out=5), "<h1>[^<]*looks up [^<]*× faster than LibTorch")
-        wide = copy.deepcopy(report)
-        for case in wide["cases"]:
-            case["ci_low_s"], case["ci_high_s"] = case["median_s"] / 100, case["median_s"] * 100
-        page = self.page(wide, left_out=5)
-        self.assertRegex(page, "<h1>[^<]*, not decided against LibTorch")
-        self.assertNotRegex(page, "<h1>[^<]*faster")
-        for case in report["cases"]:
-            case["status"], case["reason"] = "unstable", "the interval is wide"
-        self.assertIn("<h1>Not decided where to keep such a table", self.page(report, left_out=5))
+        self.assertIn("r0.json: written before reports held their conclusion", self.page(report))
+        report["conclusion"] = ["Keep it <here>.", "It gains 1.2×."]
+        page = self.page(report)
+        self.assertIn('<p class="conclusion">Keep it &lt;here&gt;.</p>\n<p class="conclusion">It gains 1.2×.</p>', page)
+        self.assertNotIn("written before", page)
+        other = {**report, "started_at": "2026-11-22T00:00:00Z", "conclusion": ["Keep it there."]}
+        page = self.page(report, other)  # two processes of one machine: each concludes by itself
+        for text in ("r0.json: Keep it &lt;here&gt;.", "r1.json: Keep it there."):
+            self.assertIn(text, page)
+        self.assertIn("A: Keep it there.", self.page(other_machine(other), report))
+        nothing = self.page({**report, "conclusion": []})
+        self.assertNotIn('class="conclusion"', nothing)
+        self.assertNotIn("written before", nothing)
 
     def test_processes_of_one_machine_are_put_together(self):
         one = small(committed(), "hugepage")

@@ -72,8 +72,9 @@ class ReportsTest(unittest.TestCase):
 
     def test_a_damaged_head_is_refused(self):
         for name, value in (("environment", []), ("cases", {}), ("warnings", "none"), ("warnings", [1]),
-                            ("started_at", 5), ("interrupted", "no"), ("axes", [None])):
-            before = self.report[name]
+                            ("started_at", 5), ("interrupted", "no"), ("axes", [None]),
+                            ("conclusion", "keep it"), ("conclusion", [5])):
+            before = self.report.get(name)
             self.refused(self.changed(lambda report: report.update({name: value})), name)
             self.report[name] = before
         self.refused(self.changed(lambda report: report["environment"].update(cpu="fast")), "environment.cpu", '"fast"')
