@@ -13,7 +13,7 @@ import torch  # noqa: F401  first: the native module needs its libraries
 from speedtorch import _native, errors  # noqa: F401
 from speedtorch.contiguous import ContiguousParams
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
-from speedtorch.table import Normal, Table, Uniform
+from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 
-__all__ = ["ContiguousParams", "Normal", "Table", "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+__all__ = ["ContiguousParams", "FileRows", "Normal", "Table", "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]

@@ -18,7 +18,7 @@ class Embedding(torch.nn.Module):
         embedding.step()
 
     `weight` has the shape [num_embeddings, embedding_dim]; forward() takes an int tensor of any shape and returns
-    [*index.shape, embedding_dim]. The gradient of `weight` is sparse, unless `sparse=False`, which torch.compile needs.
+    [*index.shape, embedding_dim]. The gradient of `weight` is sparse, unless `sparse=False`.
 
     With `optimizer`, a class of speedtorch.optim or its name, and its options, the embedding trains itself: step() steps the
     rows that were used since the last one. `weight` is then no parameter of the module, so that the model's optimizer leaves it

@@ -103,6 +103,7 @@ class _Fused:
         """Takes the state dict of this class or of torch's class of the same name."""
         super().load_state_dict(state_dict)
         self._rows.clear()
+        self._lr_before = []
         if self._contiguous:
             # From the dict itself: torch rounds states to the parameter's dtype, and masters must not be rounded.
             numbers = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
