@@ -99,10 +99,10 @@ const auto& accumulate_op() {
 
 /// The gradient of the table as torch's nn.Embedding(sparse=True) has it: not coalesced, without a copy.
 at::Tensor sparse_gradient(const at::Tensor& gradient, const at::Tensor& index, const c10::SymInt& rows) {
-  const auto row = gradient.sizes().slice(static_cast<std::size_t>(index.dim()));
-  return at::_sparse_coo_tensor_unsafe(index.reshape({1, -1}).to(at::kLong),
-                                       gradient.reshape(joined_sizes({index.numel()}, row)),
-                                       joined_sizes({rows.expect_int()}, row));
+  const auto row = gradient.sym_sizes().slice(static_cast<std::size_t>(index.dim()));
+  return at::_sparse_coo_tensor_unsafe_symint(index.reshape({1, -1}).to(at::kLong),
+                                              gradient.reshape_symint(sizes_of({index.sym_numel()}, row)),
+                                              sizes_of({rows}, row));
 }
 
 struct Gather : Function<Gather> {

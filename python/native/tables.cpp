@@ -1,3 +1,4 @@
+#include <ATen/ops/empty.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <optional>
@@ -5,6 +6,9 @@
 
 #include "python/native/bindings.h"
 #include "speedtorch/error.h"
+#include "speedtorch/files/file_rows.h"
+#include "speedtorch/files/mapped_file.h"
+#include "speedtorch/files/npy_elements.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
@@ -95,9 +99,66 @@ void flush(const Table& table) {
   if (const auto file = table.file()) file->flush();
 }
 
+/// Reads rows of a `.npy` file.
+class FileReader {
+ public:
+  FileReader(const std::string& path, const std::string& engine, int depth, bool copy_cached)
+      : file_(open_npy(path, Access::read_only)),
+        rows_(table_of(file_), {.engine = engine_of(engine), .depth = depth, .copy_cached = copy_cached}) {}
+
+  [[nodiscard]] at::Tensor gather(const at::Tensor& index) {
+    std::vector<std::int64_t> sizes = index.sizes().vec();
+    sizes.insert(sizes.end(), shape().begin() + 1, shape().end());
+    auto out = at::empty(sizes, dtype());
+    gather_out(index, out.view(flat(index.numel())));
+    return out;
+  }
+  void gather_out(const at::Tensor& index, at::Tensor out) { rows_.gather(index.contiguous(), out); }
+
+  [[nodiscard]] const Sizes& shape() const { return file_.array.shape; }
+  [[nodiscard]] at::ScalarType dtype() const { return dtype_of(file_.array.element); }
+  [[nodiscard]] std::string engine() const {
+    return rows_.engine() == FileEngine::io_uring ? "io_uring" : "advice";
+  }
+
+ private:
+  static FileEngine engine_of(const std::string& name) {
+    if (name == "automatic") return FileEngine::automatic;
+    if (name == "io_uring") return FileEngine::io_uring;
+    if (name == "advice") return FileEngine::advice;
+    throw OptionError("engine is '" + name + "'; choose automatic, io_uring, advice");
+  }
+  static FileTable table_of(const NpyFile& file) {
+    const auto& array = file.array;
+    if (array.shape.empty())
+      throw ShapeError("'" + file.name + "' holds a scalar; an array of rows is needed");
+    const auto rows = array.shape.front();
+    return {file.file.get(), array.data_offset, rows, rows > 0 ? array.bytes / rows : 0};
+  }
+  [[nodiscard]] Sizes flat(std::int64_t count) const {
+    Sizes sizes = shape();
+    sizes.front() = count;
+    return sizes;
+  }
+
+  NpyFile file_;
+  FileRows rows_;
+};
+
+void bind_file_rows(py::module_& module) {
+  py::class_<FileReader>(module, "FileRows")
+      .def(py::init<const std::string&, const std::string&, int, bool>(), Released())
+      .def("gather", &FileReader::gather, Released())
+      .def("gather_out", &FileReader::gather_out, Released())
+      .def_property_readonly("shape", &FileReader::shape)
+      .def_property_readonly("dtype", &FileReader::dtype)
+      .def_property_readonly("engine", &FileReader::engine);
+}
+
 }  // namespace
 
 void bind_tables(py::module_& module) {
+  bind_file_rows(module);
   module.def("placements", &placements);
   py::class_<Table>(module, "Table")
       .def_static("empty", &empty, Released())

@@ -10,11 +10,26 @@
 
 import torch  # noqa: F401  first: the native module needs its libraries
 
-from speedtorch import _native, errors  # noqa: F401
+try:
+    from speedtorch import _native  # noqa: F401
+except ImportError as error:
+    raise ImportError(f"this build of speedtorch does not load with torch {torch.__version__}; the wheel's metadata name its torch, "
+                      "and scripts/wheel builds it for another") from error
+from speedtorch import errors
 from speedtorch.contiguous import ContiguousParams
-from speedtorch.micro_batches import InfinityBatch, MicroBatches
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
-from speedtorch.table import Normal, Table, Uniform
+from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 
-__all__ = ["ContiguousParams", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows",
+           "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+
+
+def __getattr__(name):
+    """MicroBatches are imported when they are used: that takes as long as all else of this package."""
+    if name not in ("InfinityBatch", "MicroBatches", "compat", "micro_batches"):
+        raise AttributeError(f"module 'speedtorch' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module("speedtorch.compat" if name == "compat" else "speedtorch.micro_batches")
+    return module if name in ("compat", "micro_batches") else getattr(module, name)

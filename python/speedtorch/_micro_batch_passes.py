@@ -80,7 +80,7 @@ class Engine:
     def trainable(self):
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
-    def backward(self, batch, criterion, keep=False):
+    def backward(self, batch, criterion, keep=False) -> BatchResult:
         """Adds the gradients of the batch to `.grad`. If it throws, gradients, buffers and generators are as before."""
         run = Run(self, batch, True)
         sums = GradientSum({id(p): p for p in (*self.trainable(), *criterion.parameters())}.values())
@@ -178,7 +178,8 @@ class Run:
         if seen:
             warn(
                 BatchNormWarning,
-                "batch normalisation takes the statistics of each micro-batch, and its running statistics move once per micro-batch",
+                "batch normalisation takes the statistics of each micro-batch, and its running statistics move once per "
+                "micro-batch",
             )
 
     @torch.no_grad()
@@ -292,7 +293,8 @@ def one_pass(run, criterion, sums, keep):
         inputs, targets = run.fetch(first, count)
         outputs = run.forward(inputs)
         loss = criterion(outputs, targets)
-        weight = criterion.weight(targets, count) if is_mean else 1.0
+        # Of the batch's own targets: those on a GPU would have to be waited for.
+        weight = criterion.weight(batch.samples(first, count)[1], count) if is_mean else 1.0
         copy = map_tensors(torch.Tensor.detach, outputs) if keep else None
         if sums and weight:
             if not loss.requires_grad:
@@ -476,7 +478,11 @@ class Replay:
         for call in reversed(range(len(statistics.calls))):
             by = statistics.variables(call)
             sums = GradientSum(by)
-            self.repeat_from_the_start(lambda first, count, by=by, sums=sums: sums.add(self.differentiated(gradients, by, first, count)[0]))
+
+            def attempt(first, count, by=by, sums=sums):
+                sums.add(self.differentiated(gradients, by, first, count)[0])
+
+            self.repeat_from_the_start(attempt)
             statistics.set_adjoints(call, sums.take())
 
     def backward(self, gradients, sums, of_inputs=None):

@@ -4,6 +4,7 @@ import collections
 import os
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -107,6 +108,8 @@ class Monitor:
             warn(MissingCallWarning, "a step without any gradient: backward() is missing before step()")
         elif self.stepped and not self.batches:
             warn(MissingCallWarning, "a second step with the same gradients: backward() is missing before it")
+
+    def stepped_all(self):
         self.stepped, self.batches, self.waiting = True, 0, 0
 
     def zeroing(self):
@@ -178,9 +181,23 @@ class MicroBatches:
     one sample does not fit. Not thread-safe."""
 
     def __init__(
-        self, model=None, optimizer=None, criterion=None, dataloader=None, *, reduction=None, divisor=None, micro_batch=None,
-        first=8, largest=None, batch_norm="refuse", backward_device=None, check_criterion=True, keep_losses=10_000, progress=None,
-    ):  # fmt: skip
+        self,
+        model: torch.nn.Module | None = None,
+        optimizer: torch.optim.Optimizer | list | None = None,
+        criterion: Callable | None = None,
+        dataloader: Iterable | None = None,
+        *,
+        reduction: str | None = None,
+        divisor: Callable | None = None,
+        micro_batch: int | None = None,
+        first: int = 8,
+        largest: int | None = None,
+        batch_norm: str = "refuse",
+        backward_device: torch.device | str | None = None,
+        check_criterion: bool = True,
+        keep_losses: int = 10_000,
+        progress: bool | None = None,
+    ):
         self._engine_options = {"batch_norm": batch_norm, "check_criterion": check_criterion}
         self._sizes = MicroBatchSize(micro_batch, first, largest)
         Engine(torch.nn.Module(), **self._engine_options)  # refuses wrong options
@@ -213,7 +230,7 @@ class MicroBatches:
         return value is not None
 
     @property
-    def model(self):
+    def model(self) -> torch.nn.Module | None:
         return self._engine and self._engine.model
 
     @model.setter
@@ -260,16 +277,16 @@ class MicroBatches:
         self._dataloader, self._iterator, self._pending = dataloader, None, None
 
     @property
-    def losses(self):
+    def losses(self) -> collections.deque:
         """(loss, samples) of the last `keep_losses` batches since train() began."""
         return self._recent_losses
 
     @property
-    def forward_device(self):
+    def forward_device(self) -> torch.device:
         return self._needed_engine().device
 
     @property
-    def backward_device(self):
+    def backward_device(self) -> torch.device:
         return self._backward_device or self.forward_device
 
     @backward_device.setter
@@ -290,10 +307,10 @@ class MicroBatches:
 
     # Training.
 
-    def __call__(self, epochs):
+    def __call__(self, epochs: int) -> EpochResult | None:
         return self.train(epochs)
 
-    def train(self, epochs):
+    def train(self, epochs: int) -> EpochResult | None:
         """Trains for `epochs` epochs, of which the first may be an interrupted one. Returns the `EpochResult` of the last."""
         if not isinstance(epochs, int) or epochs < 0:
             raise ValueError(f"train({epochs!r}): take 0 epochs or more")
@@ -303,7 +320,7 @@ class MicroBatches:
             last = self.epoch()
         return last
 
-    def epoch(self):
+    def epoch(self) -> EpochResult:
         """Trains for one pass over the data. Returns its `EpochResult`.
 
         If anything throws, the batch leaves no gradient, statistics or random draws behind, and the next epoch() goes on
@@ -335,7 +352,7 @@ class MicroBatches:
             return item
         if isinstance(item, torch.Tensor):
             return item, None
-        raise TypeError(f"a batch of the data is a {type(item).__name__}; it must be a pair (inputs, targets), or a tensor of inputs")
+        raise TypeError(f"a batch of the data is a {type(item).__name__}; it must be a pair (inputs, targets), or a tensor")
 
     def _bar(self):
         return _Bar(self._progress, self._place, self._dataloader)
@@ -400,18 +417,18 @@ class MicroBatches:
             self._monitor.outputs_made()
         return engine.outputs(inputs)
 
-    def loss(self, outputs, targets):
+    def loss(self, outputs, targets) -> torch.Tensor:
         """The criterion's loss of these outputs; `backward()` without arguments differentiates it."""
         self._need("criterion")
         self._last_loss = self._criterion(outputs, targets)
         return self._last_loss
 
-    def backward(self, inputs=None, targets=None):
+    def backward(self, inputs=None, targets=None) -> BatchResult | None:
         """With a batch: its loss and gradients by the criterion, in one pass if that is a mean or a sum. Returns a
         `BatchResult`. Without: the gradients of the last `loss()`."""
         if inputs is None:
             if self._last_loss is None:
-                raise InfinityBatchError("there is no loss yet: call loss(outputs, targets) before backward(), or backward(inputs, targets)")
+                raise InfinityBatchError("there is no loss yet: call loss(outputs, targets) first, or backward(inputs, targets)")
             loss, self._last_loss = self._last_loss, None
             loss.backward()
             return None
@@ -419,7 +436,7 @@ class MicroBatches:
         self._monitor.inspect(self.model, self._optimizers, self._criterion)
         return self._engine.backward(Batch(inputs, targets), self._criterion)
 
-    def step(self):
+    def step(self) -> None:
         """Steps all optimizers. If one throws, parameters and states of all are as before; if memory runs out, tries once
         more. Raises OutOfMemory if that fails too."""
         self._need("optimizer")
@@ -429,6 +446,7 @@ class MicroBatches:
             self._optimizers[0].step()
         elif not self._stepped() and not self._stepped():
             raise OutOfMemory("the optimizer's step does not fit into memory; no parameter was changed")
+        self._monitor.stepped_all()
         self._place["step"] += 1
 
     def _stepped(self):
@@ -448,14 +466,14 @@ class MicroBatches:
                 before[0].restore()
         return done
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Drops the gradients of all optimizers' parameters."""
         self._need("optimizer")
         self._monitor.zeroing()
         for optimizer in self._optimizers:
             optimizer.zero_grad()
 
-    def eval(self, dataloader, metrics=None):
+    def eval(self, dataloader: Iterable, metrics: dict[str, Callable] | None = None) -> dict[str, float]:
         """Loss and metrics without gradients, in evaluation mode; restores the mode of each module.
 
         `metrics` has a function of (outputs, targets) of a batch per name. Returns a dict of `loss`, the metrics (all
@@ -483,7 +501,7 @@ class MicroBatches:
 
     # Interrupted training.
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Saves all that is needed to resume: parameters, buffers, states, generators, position, sizes. The file is the old
         one or the new one, whole. Raises InfinityBatchError between gradients and step of a batch."""
         self._need("model", "optimizer")
@@ -523,7 +541,7 @@ class MicroBatches:
         random.of_devices = [(torch.device(device), state.cpu()) for device, state in saved["devices"]]
         return random
 
-    def resume(self, path):
+    def resume(self, path: str | os.PathLike) -> None:
         """Continues from what save() wrote, also within an epoch: on the same machine and data bit for bit as without the
         interruption. Raises OSError that names the entry of a damaged file, ValueError for another model or other optimizers;
         then nothing was changed."""

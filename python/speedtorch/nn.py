@@ -18,7 +18,7 @@ class Embedding(torch.nn.Module):
         embedding.step()
 
     `weight` has the shape [num_embeddings, embedding_dim]; forward() takes an int tensor of any shape and returns
-    [*index.shape, embedding_dim]. The gradient of `weight` is sparse, unless `sparse=False`, which torch.compile needs.
+    [*index.shape, embedding_dim]. The gradient of `weight` is sparse, unless `sparse=False`.
 
     With `optimizer`, a class of speedtorch.optim or its name, and its options, the embedding trains itself: step() steps the
     rows that were used since the last one. `weight` is then no parameter of the module, so that the model's optimizer leaves it
@@ -39,7 +39,7 @@ class Embedding(torch.nn.Module):
         self.sparse = sparse
         self.optimizer = None
         weight = torch.nn.Parameter(self.table.tensor)
-        weight._speedtorch_placement = placement
+        optim.place_states(weight, placement)
         if optimizer is None:
             self.weight = weight
         else:
@@ -56,7 +56,7 @@ class Embedding(torch.nn.Module):
         """Of a copy, or from a pickle: the weight is the copied table's memory again."""
         super().__setstate__(state)
         self.weight.data = self.table.tensor
-        self.weight._speedtorch_placement = self.table.placement
+        optim.place_states(self.weight, self.table.placement)
 
     def forward(self, index: Tensor) -> Tensor:
         return gather_rows(self.weight, index, sparse_grad=self.sparse)

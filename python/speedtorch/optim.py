@@ -103,6 +103,7 @@ class _Fused:
         """Takes the state dict of this class or of torch's class of the same name."""
         super().load_state_dict(state_dict)
         self._rows.clear()
+        self._lr_before = []
         if self._contiguous:
             # From the dict itself: torch rounds states to the parameter's dtype, and masters must not be rounded.
             numbers = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
@@ -223,8 +224,12 @@ def _add_states(state, parameter, begins, name, group):
     return bool(missing)
 
 
+def place_states(parameter, placement):
+    """The optimizers create the states of this parameter in a placement, instead of torch's memory."""
+    parameter._speedtorch_placement = placement
+
+
 def _new_state(parameter, value):
-    """A table that is wanted in a placement has its states there too."""
     placement = getattr(parameter, "_speedtorch_placement", None)
     if placement is None:
         return torch.full_like(parameter, value, memory_format=torch.preserve_format)

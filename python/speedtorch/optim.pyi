@@ -4,6 +4,8 @@ from typing import Any
 import torch
 from torch.optim.optimizer import ParamsT
 
+def place_states(parameter: torch.Tensor, placement: str) -> None: ...
+
 class _Fused(torch.optim.Optimizer):
     # The arguments are those of torch's class of the same name, and `contiguous`.
     def __init__(self, params: ParamsT, *args: Any, contiguous: bool = False, **options: Any) -> None: ...

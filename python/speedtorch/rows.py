@@ -19,7 +19,7 @@ def gather_rows(table: Tensor, index: Tensor, *, out: Tensor | None = None, spar
 
     The table's rows are contiguous; `index` is int32 or int64 of any shape. On a GPU the call is queued on the current
     stream. Differentiable with respect to `table`; with `sparse_grad` its gradient is sparse, as that of
-    `torch.nn.Embedding(sparse=True)`, and cannot be compiled. With `out` the rows are written there, and it is returned;
+    `torch.nn.Embedding(sparse=True)`. With `out` the rows are written there, and it is returned;
     this is not differentiable.
 
     Raises errors.IndexError for an index outside of the table (on a GPU: NaN rows), errors.ShapeError (a ValueError),

@@ -116,7 +116,8 @@ class Table:
 
     @property
     def tensor(self) -> Tensor:
-        """All rows as a tensor on the table's memory: on "cpu", or on the GPU for "pinned" and "device"."""
+        """All rows as a tensor on the table's memory: on "cpu", or on the GPU for "pinned" and "device". Do not write to that
+        of a file that is mapped without `writable`: the process would end."""
         return self._native.tensor()
 
     def numpy(self) -> np.ndarray:
@@ -237,6 +238,47 @@ class Table:
             return _mapped_again, (self._path, self._writable)
         on = "cpu" if self.device.type == "cpu" else str(self.device)
         return _copied_again, (self._native.host_copy(), self.placement, on)
+
+
+class FileRows:
+    """Reads rows of a `.npy` file that may be larger than memory. A mapped table reads cold rows one at a time; this sorts the
+    rows of a batch, reads each once and keeps many reads in flight (docs/cold-reads.md). One thread at a time; not for use on
+    both sides of a fork().
+
+    `engine` is "automatic", "io_uring" or "advice"; `depth` the most reads in flight; without `copy_cached`, rows that are in
+    memory are read too. Raises errors.FileError, errors.NpyError.
+    """
+
+    def __init__(self, path: Path, *, engine: str = "automatic", depth: int = 256, copy_cached: bool = True):
+        self._native = _native.FileRows(os.fspath(path), engine, depth, copy_cached)
+
+    def gather(self, index: Any, out: Tensor | None = None) -> Tensor:
+        """Returns the rows of an index, of shape [*index.shape, *shape[1:]], or writes them to `out`, [n, *shape[1:]], and
+        returns it. Indices as in Table.gather(). Raises errors.IndexError, errors.FileError."""
+        index = row_index(index, len(self))
+        if out is None:
+            return self._native.gather(index)
+        self._native.gather_out(index, out)
+        return out
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size(self._native.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._native.dtype
+
+    @property
+    def engine(self) -> str:
+        """The engine in use: "io_uring" or "advice"."""
+        return self._native.engine
+
+    def __len__(self) -> int:
+        return self._native.shape[0]
+
+    def __repr__(self) -> str:
+        return f"FileRows(shape={tuple(self.shape)}, dtype={self.dtype}, engine='{self.engine}')"
 
 
 def _absolute(path):

@@ -4,6 +4,7 @@ import copy
 import functools
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -174,6 +175,24 @@ class Gradients(Case):
             passes = torch.cat(masks[: len(masks) // 2]), torch.cat(masks[len(masks) // 2 :])
             self.assertTrue(torch.equal(*passes))
             self.assertTrue(passes[0].any())
+
+    def test_buffer_that_the_forward_changes_is_the_same_in_both_passes(self):
+        class Fading(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = mlp()
+                self.register_buffer("scale", torch.ones((), dtype=torch.float64))
+
+            def forward(self, x):
+                self.scale = self.scale * 0.9  # another tensor each time
+                return self.inner(x) * self.scale
+
+        inputs, _ = data()
+        expected, ours = Fading(), Fading()
+        info_nce(torch.cat([expected(part) for part in inputs.split(5)])).backward()
+        mb.MicroBatches(ours, criterion=info_nce, reduction="coupled", micro_batch=5).backward(inputs)
+        self.assert_gradients(gradients(ours), gradients(expected))
+        self.assertEqual(ours.scale, expected.scale)  # changed once per micro-batch
 
     def test_error_in_float32_is_at_most_twice_the_plain_batchs(self):
         inputs, targets = data(512, torch.float32)
@@ -502,7 +521,7 @@ class OutOfMemory(Case):
 
         def step(at):
             model, options = make()
-            optimizers = [torch.optim.SGD(model[0].parameters(), 0.1), torch.optim.Adam(model[-1].parameters(), 0.1)]
+            optimizers = [torch.optim.SGD(model[0].parameters(), 0.1), torch.optim.Adam(model[1:].parameters(), 0.1)]
             torch.manual_seed(9)
             micro = mb.MicroBatches(model, optimizers, F.cross_entropy, [data(9)], micro_batch=fixed, first=4, **options)
             micro.epoch()  # so that there are states, and sizes
@@ -545,11 +564,27 @@ class OutOfMemory(Case):
                 self.most, self.peak = (4, self.peak) if torch.is_grad_enabled() else (100, 0)
                 return super().forward(inputs)
 
+        class Later(Capped):
+            calls = 0
+
+            def forward(self, inputs):
+                self.calls += torch.is_grad_enabled()
+                self.most = 4 if torch.is_grad_enabled() and self.calls > 1 else 100
+                return super().forward(inputs)
+
         model = Second(mlp(dropout=0.5), 100)
         micro = mb.MicroBatches(model, criterion=info_nce, reduction="coupled")
         result = micro.backward(*data())
         self.assertLessEqual(model.peak, 4)
         self.assertTrue(math.isfinite(result.loss))
+        # The same, after the first micro-batch of the second pass has given gradients.
+        model, expected = Later(mlp(dropout=0.5), 100), mlp(dropout=0.5)
+        torch.manual_seed(6)
+        mb.MicroBatches(model, criterion=info_nce, reduction="coupled").backward(*data())
+        self.assertEqual(model.calls, 3 + 5)  # 8, and 8 twice refused; then 4, 4, 4, 4, 1
+        torch.manual_seed(6)
+        mb.MicroBatches(expected, criterion=info_nce, reduction="coupled", micro_batch=4).backward(*data())
+        self.assert_gradients(gradients(model.inner), gradients(expected), 0)
         model = Second(mlp(dropout=0.5), 100)
         outputs = mb.MicroBatches(model).batch_(data()[0])
         with self.assertRaisesRegex(mb.OutOfMemory, "call batch_\\(\\) again"):
@@ -669,7 +704,9 @@ class Use(Case):
             micro.step()
         self.assert_same_state(model, before)
         self.assertEqual(len(a.state), 0)
-        micro.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the step that failed is none
+            micro.step()
         self.assertFalse(torch.equal(model[0].weight, before[0].weight))
 
     def test_errors_name_what_is_wrong(self):
@@ -828,6 +865,15 @@ class Use(Case):
         micro = mb.MicroBatches(mlp(), criterion=nn.CrossEntropyLoss(), micro_batch=4)
         micro.backward(*data())
         self.assertEqual(repr(micro), "MicroBatches(Sequential; 4 per gradients of [6] float64; epoch 0, batch 0)")
+
+
+class Imports(unittest.TestCase):
+    def test_they_are_imported_when_they_are_used(self):
+        code = "import sys, speedtorch; assert 'speedtorch.micro_batches' not in sys.modules; speedtorch.compat; "
+        code += "assert speedtorch.MicroBatches is speedtorch.micro_batches.MicroBatches is speedtorch.InfinityBatch"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'MicroBatch'"):
+            speedtorch.MicroBatch
 
 
 class Checkpoints(Case):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import speedtorch
-from speedtorch import Normal, Table, Uniform, errors
+from speedtorch import FileRows, Normal, Table, Uniform, errors
 from speedtorch.table import PLACEMENTS
 
 HOST = [placement for placement in PLACEMENTS if placement not in ("pinned", "device")]
@@ -118,6 +118,24 @@ class TableTest(unittest.TestCase):
             read_only.numpy()[0] = 1
         Table.from_file(file, placement="mapped", writable=True).scatter([0], torch.ones(1, 7))
         self.assertTrue((read_only.numpy()[0] == 1).all())
+
+    def test_rows_are_read_from_a_file(self):
+        file = self.folder / "cold.npy"
+        np.save(file, self.array.reshape(300, 7, 1))
+        for options in ({}, {"engine": "advice", "copy_cached": False}):
+            rows = FileRows(file, **options)
+            self.assertEqual((tuple(rows.shape), rows.dtype, len(rows)), ((300, 7, 1), torch.float32, 300))
+            self.assertIn(rows.engine, ("io_uring", "advice"))
+            index = np.array([[299, 7], [7, 0]])
+            np.testing.assert_array_equal(rows.gather(index), self.array[index][..., None])
+            out = torch.empty(3, 7, 1)
+            self.assertIs(rows.gather(slice(4, 7), out), out)
+            np.testing.assert_array_equal(out[..., 0], self.array[4:7])
+            with self.assertRaises(IndexError):
+                rows.gather([300])
+        self.assertEqual(repr(rows), "FileRows(shape=(300, 7, 1), dtype=torch.float32, engine='advice')")
+        with self.assertRaisesRegex(ValueError, "engine is 'fast'"):
+            FileRows(file, engine="fast")
 
     def test_is_pickled_by_its_file_or_with_its_rows(self):
         file = self.folder / "p.npy"

@@ -206,7 +206,7 @@ class _ModelFactory(_Saved, _Swapped):
 
     def _declare(self, model_variable, total_classes, embed_dimension, datatype):
         if not isinstance(getattr(model_variable, "weight", None), torch.Tensor):
-            raise TypeError(f"model_variable is a {type(model_variable).__name__} without a weight; give an nn.Embedding or the like")
+            raise TypeError(f"model_variable is a {type(model_variable).__name__} without a weight; give an nn.Embedding")
         self.model_variable, self.total_classes, self.embed_dimension = model_variable, total_classes, embed_dimension
         self.datatype = self._dtype = dtype_of(datatype)
         self._shape = (total_classes, embed_dimension)
@@ -378,7 +378,7 @@ class _OptimizerFactory(_Swapped):
     def _probed(self, group):
         """Names and initial values of the states that have one row per class: those after a step of an optimizer of this kind
         by a gradient of zeros on a parameter of zeros."""
-        parameter = torch.nn.Parameter(torch.zeros(2, self.embed_dimension, device=self.parameter.device, dtype=self.parameter.dtype))
+        parameter = torch.nn.Parameter(self.parameter.detach().new_zeros(2, self.embed_dimension))
         name = type(self.given_optimizer).__name__
         gradient = torch.zeros_like(parameter)
         parameter.grad = gradient.to_sparse(1) if "Sparse" in name else gradient
@@ -394,7 +394,8 @@ class _OptimizerFactory(_Swapped):
             if not isinstance(value, torch.Tensor) or value.dim() == 0:
                 continue
             if value.shape != parameter.shape:
-                raise ValueError(f"{name} is not supported: its state {key} is {tuple(value.shape)} for a parameter of {tuple(parameter.shape)}")
+                shapes = f"{tuple(value.shape)} for a parameter of {tuple(parameter.shape)}"
+                raise ValueError(f"{name} is not supported: its state {key} is {shapes}")
             initial[key] = value.flatten()[0].item()
         return initial
 
@@ -473,7 +474,8 @@ class OptimizerFactory(_OptimizerFactory):
 
 class PytorchOptimizerFactory(_OptimizerFactory):
     def __init__(
-        self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype=torch.float, deviceType="cuda", pinType=False
+        self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype=torch.float, deviceType="cuda",
+        pinType=False,
     ):  # fmt: skip
         self.deviceType, self.pinType = deviceType, pinType
         self._declare(given_optimizer, total_classes, embed_dimension, model, variable_name, dtype)

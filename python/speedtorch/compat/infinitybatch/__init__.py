@@ -128,7 +128,7 @@ class InfinityBatch(micro_batches.MicroBatches):
         if inputs is None:
             if self._given is None:
                 raise InfinityBatchError("batch_() without inputs is for loops over ib.dataloader; give the inputs of the batch")
-            tell_once("ib.batch_() takes the inputs of the batch that ib.dataloader gave last; infinitybatch refused the README's call")
+            tell_once("ib.batch_() takes the inputs of the batch that ib.dataloader gave last; infinitybatch refused this call")
             inputs = self._given
         return super().batch_(inputs)
 
