@@ -45,5 +45,6 @@ def exports(tree):
 
 
 def sources_of_names(tree):
-    """The modules M of `from M import NAME`: their names are used through the package."""
-    return {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    """The modules M of `from M import NAME`, also below `if TYPE_CHECKING`: their names are used through the package."""
+    nodes = [inner for node in tree.body for inner in (node.body if isinstance(node, ast.If) else [node])]
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
