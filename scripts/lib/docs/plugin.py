@@ -21,8 +21,9 @@ class SitePlugin(BasePlugin):
         self.python = python_reference.make(pages.ROOT / "python")
         own = {path: (pages.ROOT / path).read_text() for path in pages.documents()}
         self.generated = pages.generated_pages(own, self.cpp.headers)
-        others = [place for place in self.generated if place.endswith(".md") and not place.startswith(("source/", "index.md"))]
-        self.repository = {pages.page_of(path): path for path in own} | {place: place for place in others}
+        # The file of the repository that a page shows. Other Markdown files than `own` keep their path.
+        self.repository = {place: place for place in self.generated if not place.startswith("source/")}
+        self.repository |= {pages.page_of(path): path for path in own}
 
     def on_config(self, config):
         config.nav = self.filled(config.nav)
