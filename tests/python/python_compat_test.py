@@ -343,6 +343,7 @@ class Factories(Case):
         for arguments, text in (
             ((optimizer, CLASSES, DIM, model, "w_embeddings"), "no variable 'w_embeddings'; it has u_embeddings.weight, v_embeddings.weight"),
             ((optimizer, CLASSES, DIM, model, "v_embeddings"), "does not have the parameter 'v_embeddings'"),
+            ((speedtorch.optim.Adam(SkipGram().parameters(), contiguous=True), CLASSES, DIM, model, "u_embeddings"), "a contiguous optimizer"),
             ((torch.optim.LBFGS(model.parameters()), CLASSES, DIM, model, "u_embeddings"), "LBFGS is not supported"),
             ((torch.optim.Adafactor(model.parameters()), CLASSES, DIM, model, "u_embeddings"), "Adafactor is not supported: its state"),
         ):

@@ -368,6 +368,8 @@ class _OptimizerFactory(_Swapped):
         self.parameter = named.get(variable_name + ".weight", named.get(variable_name))
         if self.parameter is None:
             raise ValueError(f"the model has no variable {variable_name!r}; it has {', '.join(sorted(named))}")
+        if getattr(given_optimizer, "_contiguous", False):
+            raise ValueError("a contiguous optimizer has its states in buffers, where rows cannot be swapped; leave contiguous=True out")
         groups = [group for group in given_optimizer.param_groups if any(p is self.parameter for p in group["params"])]
         if not groups:
             raise ValueError(f"the optimizer does not have the parameter {variable_name!r}")
