@@ -172,6 +172,8 @@ def check_case(path, place, case):
     for name, kind in OPTIONAL.items():
         if case.setdefault(name, None) is not None and not fits(case[name], kind):
             refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}, or null")
+    if curve_of(case) is None:
+        refuse(f"{place}.latency_curve is {shown(case['latency_curve'])}; it must be SHARE:SECONDS with shares from 0 to 1")
     if case["status"] not in STATUSES:
         refuse(f"{place}.status is {shown(case['status'])}; it must be one of {', '.join(STATUSES)}")
     if case["role"] not in (None, *ROLES):
@@ -181,6 +183,17 @@ def check_case(path, place, case):
         refuse(f'{place}.median_s is null; a row that was measured needs a time; only reason "{EMULATED}" would be right'
                " without one")
     check_samples(refuse, place, case)
+
+
+def curve_of(case):
+    """[(share, seconds)] of the latencies; empty if the case has none, None if the text is none."""
+    try:
+        points = [(float(share), float(seconds)) for share, seconds in
+                  (point.split(":") for point in (case["latency_curve"] or "").split())]
+    except ValueError:
+        return None
+    holds = all(0 <= share <= 1 and fits(seconds, "real") for share, seconds in points)
+    return points if holds and points == sorted(points) else None
 
 
 def check_samples(refuse, place, case):

@@ -16,7 +16,7 @@ KEPT_BATCHES = 64  # of inputs, outputs and targets
 
 
 class Containers:
-    """[epoch][batch] lists that keep the last batches only."""
+    """Lists by `[epoch][batch]` that keep the last batches only."""
 
     def __init__(self):
         self.epochs, self.kept = [], collections.deque()
@@ -115,13 +115,13 @@ class InfinityBatch(micro_batches.MicroBatches):
             container.add(to_device(value, "cpu" if container is self._inputs else keep))
         self._losses[-1].append((result.loss, result.samples))
 
-    inputs = property(lambda self: self._inputs.epochs, doc="[epoch][batch] of the last batches, on the CPU.")
-    outputs = property(lambda self: self._outputs.epochs, doc="[epoch][batch] of the last batches, without graphs.")
-    targets = property(lambda self: self._targets.epochs, doc="[epoch][batch] of the last batches.")
+    inputs = property(lambda self: self._inputs.epochs, doc="`[epoch][batch]` of the last batches, on the CPU.")
+    outputs = property(lambda self: self._outputs.epochs, doc="`[epoch][batch]` of the last batches, without graphs.")
+    targets = property(lambda self: self._targets.epochs, doc="`[epoch][batch]` of the last batches.")
 
     @property
     def losses(self):
-        """[epoch][batch] of (loss, size of the batch), of all batches since train() began."""
+        """`[epoch][batch]` of (loss, size of the batch), of all batches since train() began."""
         return self._losses
 
     def batch_(self, inputs=None):
