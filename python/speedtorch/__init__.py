@@ -22,6 +22,8 @@ from speedtorch.contiguous import ContiguousParams
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
 from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
+if TYPE_CHECKING:  # __getattr__ imports them
+    from speedtorch.micro_batches import InfinityBatch, MicroBatches
 
 if TYPE_CHECKING:
     from speedtorch.micro_batches import InfinityBatch, MicroBatches

@@ -599,6 +599,7 @@ class MicroBatches:
 
 
 InfinityBatch = MicroBatches
+"""MicroBatches, under the name of the C++ class."""
 
 
 class _Bar:
