@@ -25,9 +25,6 @@ from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 if TYPE_CHECKING:  # __getattr__ imports them
     from speedtorch.micro_batches import InfinityBatch, MicroBatches
 
-if TYPE_CHECKING:
-    from speedtorch.micro_batches import InfinityBatch, MicroBatches
-
 __all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows",
            "errors", "gather_rows", "nn", "optim", "scatter_rows"]
 
