@@ -34,11 +34,24 @@ foreach(_libtorch_file torch/headeronly/version.h torch/csrc/api/include/torch/v
   endif()
 endforeach()
 
+# What to do if there is none, or another version. No semicolon: the text becomes a list.
+set(_libtorch_help "
+  Name LibTorch's folder that holds TorchConfig.cmake: -DTorch_DIR=DIR (now: \"${Torch_DIR}\").
+  A Python that has torch prints it:
+    python3 -c \"print(__import__('torch').utils.cmake_prefix_path + '/Torch')\"")
+if(LibTorch_FIND_VERSION_EXACT)
+  string(APPEND _libtorch_help "
+  The library was built with LibTorch ${LibTorch_FIND_VERSION} and needs this version. For another one, build and install
+  the library again.")
+endif()
+if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/../scripts/setup)
+  string(APPEND _libtorch_help "
+  Or let scripts/setup find or install one, and then run cmake -C build/setup.cmake --preset NAME.")
+endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "Name it with -DTorch_DIR=DIR, the folder that holds TorchConfig.cmake, or run scripts/setup and
-  then cmake -C build/setup.cmake --preset NAME")
+  REASON_FAILURE_MESSAGE "${_libtorch_help}")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   set(LibTorch_LIBRARY_DIR ${_libtorch_lib})

@@ -21,10 +21,7 @@ install(EXPORT speedtorch FILE speedtorchTargets.cmake NAMESPACE speedtorch:: DE
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/speedtorch DESTINATION ${headers}
   COMPONENT speedtorch FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE)
 
-set(LIBURING_IS_USED OFF)
-if(LIBURING_FOUND)
-  set(LIBURING_IS_USED ON)
-endif()
+get_property(speedtorch_needs GLOBAL PROPERTY speedtorch_needs)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/speedtorchConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/speedtorchConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/speedtorchConfigVersion.cmake

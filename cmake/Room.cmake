@@ -4,6 +4,7 @@ add_library(stbench_flags INTERFACE)
 # They do not reach projects that use the installed library.
 set(stbench_warnings -Wall -Wextra -Wsign-conversion -Wconversion -Wshadow -Wno-missing-field-initializers)
 target_include_directories(stbench_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+target_compile_features(stbench_flags INTERFACE cxx_std_20)
 target_compile_options(stbench_flags INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:${stbench_warnings}>>"
   $<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STBENCH_WARNINGS_AS_ERRORS}>>:-Werror>>)
@@ -93,6 +94,16 @@ function(stbench_write_batches target batch_size)
       list(APPEND ${kind} ${source})
     endif()
   endforeach()
+  # A heavy batch with room takes light files: it has parsed what they include.
+  foreach(plain "" _plain)
+    list(LENGTH heavy${plain} count)
+    math(EXPR room "(${batch_size} - ${count} % ${batch_size}) % ${batch_size}")
+    if(count GREATER 0)
+      list(SUBLIST light${plain} 0 ${room} files)
+      list(APPEND heavy${plain} ${files})
+      list(REMOVE_ITEM light${plain} ${files})
+    endif()
+  endforeach()
   foreach(kind heavy light heavy_plain light_plain)
     set(batch 0)
     while(${kind})
@@ -141,6 +152,35 @@ function(stbench_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_link_libraries(${name} PUBLIC stbench_flags ${ROOM_LIBRARIES})
+endfunction()
+
+# stbench_needs(ROOM NAME TARGET PACKAGE): links a library that no public header uses. Projects that use the installed library
+# need only what its programs load, such as libz.so.1 of the Debian package PACKAGE, and neither headers nor CMake's or
+# pkg-config's file. They find it as speedtorch::NAME (speedtorchConfig.cmake.in).
+function(stbench_needs room name target package)
+  target_link_libraries(${room} PUBLIC $<BUILD_INTERFACE:${target}> $<INSTALL_INTERFACE:speedtorch::${name}>)
+  get_property(known GLOBAL PROPERTY speedtorch_needs)
+  if(NOT "${known}" MATCHES "(^|;)${name}:")
+    stbench_loaded_name(loaded ${target})
+    set_property(GLOBAL APPEND PROPERTY speedtorch_needs "${name}:${loaded}:${package}")
+  endif()
+endfunction()
+
+# stbench_loaded_name(RESULT TARGET): the name under which programs load an imported library; the file's name if it is static.
+function(stbench_loaded_name result target)
+  get_target_property(file ${target} IMPORTED_LOCATION)
+  foreach(property IMPORTED_LOCATION_RELEASE INTERFACE_LINK_LIBRARIES)
+    if(NOT file)
+      get_target_property(file ${target} ${property})
+    endif()
+  endforeach()
+  execute_process(COMMAND ${CMAKE_READELF} -d ${file} OUTPUT_VARIABLE text ERROR_QUIET)
+  if(text MATCHES "SONAME[^\n]*\\[([^]\n]+)\\]")
+    set(name ${CMAKE_MATCH_1})
+  else()
+    get_filename_component(name ${file} NAME)
+  endif()
+  set(${result} ${name} PARENT_SCOPE)
 endfunction()
 
 # stbench_plain_code(TARGET [ONLY_SANITIZED]): compiles code that is not measured with little optimisation, in half the

@@ -300,6 +300,17 @@ class Sampling {
     return reports::median(times);
   }
 
+  /// Quantiles as "SHARE:SECONDS", closer together in the tail.
+  static std::string curve_of(const std::vector<double>& latencies) {
+    std::string curve;
+    for (const double share : {0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99,
+                               0.995, 0.999, 1.0}) {
+      curve +=
+          fmt::format("{}{:g}:{:.4g}", curve.empty() ? "" : " ", share, reports::quantile(latencies, share));
+    }
+    return curve;
+  }
+
   void add_latency(Entry& entry) const {
     using reports::Value;
     auto& more = entry.record.more;
@@ -313,6 +324,7 @@ class Sampling {
                       told ? Value(static_cast<std::int64_t>(entry.latencies.size())) : Value());
     const bool this_clock = told && !entry.one_case->self_timed;
     more.emplace_back("latency_clock_s", this_clock ? Value(clock_read_s_) : Value());
+    more.emplace_back("latency_curve", told ? Value(curve_of(entry.latencies)) : Value());
   }
 
   /// A cell ends as one, so that its cases keep the same number of samples, pair by pair.

@@ -18,6 +18,7 @@
 #include "reports/compare/comparison_files.h"
 #include "reports/compare/comparison_table.h"
 #include "reports/compare/conclusion.h"
+#include "reports/compare/side_text.h"
 #include "reports/error.h"
 #include "reports/files/emulated.h"
 #include "reports/files/file.h"
@@ -52,11 +53,12 @@ class Outputs {
         csv_(reports::claimed(options.csv)),
         json_(reports::claimed(options.json)) {}
 
+  /// @param about the reports, in sentences
   void write(const reports::Comparison& comparison, const Options& options,
-             const reports::Conclusion& conclusion) {
+             const reports::Conclusion& conclusion, const std::vector<std::string>& about) {
     const auto& rules = options.comparison.rules;
-    const reports::ComparisonView view{rules.effect, options.comparison.all, conclusion.text,
-                                       paint_of(conclusion.outcome)};
+    const reports::ComparisonView view{rules.effect,    options.comparison.all,       conclusion.word,
+                                       conclusion.text, paint_of(conclusion.outcome), about};
     if (markdown_) markdown_->write(comparison_markdown(comparison, view));
     if (csv_) csv_->write(comparison_csv(comparison));
     if (json_) json_->write(comparison_json(comparison, rules, conclusion));
@@ -104,6 +106,13 @@ std::string calibration_note(const reports::Calibration& calibration) {
       calibration.processes, calibration.started_at, alarms.pairs, alarms.alarmed_pairs);
 }
 
+/// Commits, dates and machine of a comparison.
+std::vector<std::string> about_sides(const Reports& base, const Reports& now) {
+  std::vector<std::string> about{reports::side_text("BASE", base), reports::side_text("NEW", now)};
+  if (auto machine = machine_text(now.front()); !machine.empty()) about.push_back(std::move(machine));
+  return about;
+}
+
 int compare_sides(const Reports& base, const Reports& now, const Options& options, Outputs& outputs) {
   const auto& comparing = options.comparison;
   if (const auto lines = obstacles(base, now, comparing.across); !lines.empty()) {
@@ -111,16 +120,22 @@ int compare_sides(const Reports& base, const Reports& now, const Options& option
     fmt::print(stderr, "--across machine,driver,build names what may differ\n");
     return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
   }
-  const auto calibration = reports::Baselines(comparing.baselines).calibration_for(now.front());
+  const reports::Baselines baselines(comparing.baselines);
+  const auto calibration = baselines.calibration_for(now.front());
   const auto spreads = calibration ? reports::CalibratedSpreads(*calibration) : reports::CalibratedSpreads();
   auto comparison = reports::compare(base, now, comparing.rules, &spreads);
-  if (calibration) comparison.notes.push_back(calibration_note(*calibration));
+  if (calibration) {
+    comparison.notes.push_back(calibration_note(*calibration));
+  } else {
+    for (const auto& other : baselines.foreign_calibrations(now.front()))
+      comparison.notes.push_back("Refused a calibration of another machine. " + other);
+  }
   if (!std::ranges::all_of(base, reports::names_its_machine) ||
       !std::ranges::all_of(now, reports::names_its_machine))
     comparison.notes.emplace_back(
         "A report does not say which machine and build it is of (a CSV does not): taken to be the same.");
   const auto conclusion = reports::conclude(comparison, comparing.rules, comparing.allow_missing);
-  outputs.write(comparison, options, conclusion);
+  outputs.write(comparison, options, conclusion, about_sides(base, now));
   return conclusion.exit_status;
 }
 

@@ -77,7 +77,7 @@ bool shows_tables(bool report_takes_stdout, bool file_takes_results) {
       "stdout is closed, so the results would be lost; leave it open, or name a file (--json FILE)");
 }
 
-std::string machine_line(const reports::Report& report) {
+std::string machine_text(const reports::Report& report) {
   const auto& environment = report.environment;
   const auto text = [&](const char* pointer) {
     const auto* value = find(environment, pointer);
@@ -91,11 +91,14 @@ std::string machine_line(const reports::Report& report) {
   const auto devices = number("/cuda/devices");
   const auto gpu =
       devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
-  const auto line =
-      fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, text("/cpu/model"),
-                  reports::cores_text(number("/cpu/cores_allowed")),
-                  reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
-  return reports::lines_of(line, 2);
+  return fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, text("/cpu/model"),
+                     reports::cores_text(number("/cpu/cores_allowed")),
+                     reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
+}
+
+std::string machine_line(const reports::Report& report) {
+  const auto text = machine_text(report);
+  return text.empty() ? text : reports::lines_of(text, 2);
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {

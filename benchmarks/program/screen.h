@@ -15,7 +15,10 @@ reports::Style style_for(const std::string& color);
 /// file takes the results. @throws UsageError if nothing takes them
 bool shows_tables(bool report_takes_stdout, bool file_takes_results);
 
-/// The program and the machine of a report in one line; empty for one without an environment (a CSV).
+/// The program and the machine of a report in one sentence; empty for one without an environment (a CSV).
+std::string machine_text(const reports::Report& report);
+
+/// The same as lines of the screen.
 std::string machine_line(const reports::Report& report);
 
 /// Tables, the answer, and how to run one row again.

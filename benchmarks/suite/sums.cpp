@@ -24,7 +24,7 @@ Record sum_of(const Record& to, const Record& from) {
   sum.verified_rows = std::min(to.verified_rows, from.verified_rows);
   sum.mismatches = to.mismatches + from.mismatches;
   sum.more = {{"repeat", std::monostate{}}, {"pages_got", std::monostate{}}, {"throttled", std::monostate{}}};
-  for (const char* latency : {"latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"})
+  for (const char* latency : {"latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s", "latency_curve"})
     sum.more.emplace_back(latency, std::monostate{});
   reports::set_role(sum, reports::role_of(to));
   return sum;

@@ -21,4 +21,15 @@ from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
 from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 
-__all__ = ["ContiguousParams", "FileRows", "Normal", "Table", "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows",
+           "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+
+
+def __getattr__(name):
+    """MicroBatches are imported when they are used: that takes as long as all else of this package."""
+    if name not in ("InfinityBatch", "MicroBatches", "compat", "micro_batches"):
+        raise AttributeError(f"module 'speedtorch' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module("speedtorch.compat" if name == "compat" else "speedtorch.micro_batches")
+    return module if name in ("compat", "micro_batches") else getattr(module, name)

@@ -49,11 +49,14 @@ std::string slug(const nlohmann::ordered_json& machine) {
   return text.empty() ? "machine" : text;
 }
 
-bool same_machine(const Calibration& calibration, const Report& report) {
+/// How the machine or its driver differs from the calibrated one; nothing if neither does.
+std::optional<std::string> another_machine(const Calibration& calibration, const Report& report) {
   Report machine;
   machine.environment = calibration.machine;
-  return std::ranges::all_of(differences(machine, report),
-                             [](const Difference& difference) { return difference.kind == "build"; });
+  for (const Difference& difference : differences(machine, report)) {
+    if (difference.kind != "build") return difference.text;
+  }
+  return std::nullopt;
 }
 
 std::vector<fs::path> sorted_entries(const std::string& folder) {
@@ -131,15 +134,31 @@ std::string Baselines::save(const Calibration& calibration) const {
   return path;
 }
 
-std::optional<Calibration> Baselines::calibration_for(const Report& report) const {
-  if (!names_its_machine(report)) return std::nullopt;
+std::vector<std::pair<std::string, Calibration>> Baselines::calibrations() const {
+  std::vector<std::pair<std::string, Calibration>> all;
   for (const fs::path& entry : sorted_entries(folder_)) {
     const std::string name = entry.filename().string();
     if (!name.starts_with(kCalibration) || entry.extension() != ".json") continue;
-    Calibration calibration = calibration_from_json(read_file(entry.string()), entry.string());
-    if (same_machine(calibration, report)) return calibration;
+    all.emplace_back(name, calibration_from_json(read_file(entry.string()), entry.string()));
+  }
+  return all;
+}
+
+std::optional<Calibration> Baselines::calibration_for(const Report& report) const {
+  if (!names_its_machine(report)) return std::nullopt;
+  for (auto& [name, calibration] : calibrations()) {
+    if (!another_machine(calibration, report)) return std::move(calibration);
   }
   return std::nullopt;
+}
+
+std::vector<std::string> Baselines::foreign_calibrations(const Report& report) const {
+  std::vector<std::string> foreign;
+  for (const auto& [name, calibration] : calibrations()) {
+    if (const auto other = another_machine(calibration, report))
+      foreign.push_back(fmt::format("{}: {}", name, *other));
+  }
+  return foreign;
 }
 
 }  // namespace stbench::reports

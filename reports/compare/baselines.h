@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/compare/calibration.h"
@@ -37,8 +38,13 @@ class Baselines {
   /// @throws ReportError if a calibration file cannot be read.
   [[nodiscard]] std::optional<Calibration> calibration_for(const Report& report) const;
 
+  /// The calibrations of other machines or drivers, which are refused: "FILE: cpu.model: A; B" each.
+  /// @throws as calibration_for()
+  [[nodiscard]] std::vector<std::string> foreign_calibrations(const Report& report) const;
+
  private:
   [[nodiscard]] std::vector<std::string> names() const;
+  [[nodiscard]] std::vector<std::pair<std::string, Calibration>> calibrations() const;
 
   std::string folder_;
 };

@@ -73,8 +73,12 @@ CaseTexts case_texts(const ComparedRows& rows) {
         column.name, [&](const ComparedCase& row) { return part_of(row, column); }, column.name == "method");
   }
   for (const std::string& axis : axes_of(rows)) {
-    add(
-        axis, [&](const ComparedCase& row) { return cell_of(row.id.axes, axis); }, false);
+    const Value* const standard = find(known_axes(), axis);
+    const auto unusual = [&](const ComparedCase& row) {
+      const Value value = cell_of(row.id.axes, axis);
+      return standard != nullptr && value == *standard ? Value() : value;
+    };
+    add(axis, unusual, false);
   }
   CaseTexts result;
   const auto joined = [](std::vector<std::string>& words) {
@@ -240,44 +244,99 @@ std::string comparison_table(const Comparison& comparison, const ComparisonView&
 
 namespace {
 
-/// Every character that Markdown or HTML could take for more than itself, as a number.
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+}
+
+/// Each character that Markdown or HTML could take for more than itself has a backslash. A mention is made
+/// after the backslashes are gone, so its sign becomes a word.
 std::string markdown_text(const std::string& text) {
   std::string safe;
   for (const char c : one_line(text)) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
                        static_cast<unsigned char>(c) >= 0x80 ||
-                       std::string_view(" .,:;=+-%/()").find(c) != std::string_view::npos;
-    safe += plain ? std::string(1, c) : fmt::format("&#{};", static_cast<int>(c));
+                       std::string_view(" .,:;=+-%/()'\"").find(c) != std::string_view::npos;
+    if (!plain) safe += '\\';
+    safe += c;
   }
-  for (auto at = safe.find("://"); at != std::string::npos; at = safe.find("://", at))
-    safe.replace(at, 1, "&#58;");
+  replace_all(safe, "\\@", "(at)");
+  replace_all(safe, "://", ":\\/\\/");
+  replace_all(safe, "www.", "www\\.");
   return safe;
 }
 
-std::string markdown_row(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = markdown_text(cell);
-  cells.resize(headings().size());
+/// A text as code, where nothing is markup. Only a table's bar needs its backslash there, too.
+std::string markdown_code(const std::string& text) {
+  std::string safe = one_line(text);
+  replace_all(safe, "`", "'");
+  replace_all(safe, "\\", "/");
+  replace_all(safe, "|", "\\|");
+  return safe.empty() ? safe : fmt::format("`{}`", safe);
+}
+
+std::vector<std::string> markdown_cells(const ComparedCase& compared, const std::string& text) {
+  const std::string part =
+      compared.part == Part::subject ? std::string() : fmt::format(" ({})", to_string(compared.part));
+  const std::string name = markdown_code(text) + part;
+  if (!compared.change) return {name, markdown_text(compared.note)};
+  return {name, percent(*compared.change), interval_text(compared), limit_text(compared),
+          needs_text(compared)};
+}
+
+std::string markdown_line(const std::vector<std::string>& cells) {
   return fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
+
+/// The rows of a verdict that have a change, or those that have none. A last column without any text is left
+/// out.
+std::string markdown_rows(const ComparedRows& rows, const CaseTexts& texts, bool with_change) {
+  std::vector<std::vector<std::string>> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]->change.has_value() == with_change) lines.push_back(markdown_cells(*rows[i], texts.texts[i]));
+  }
+  if (lines.empty()) return {};
+  std::vector<std::string> head = {"case", "why"}, rule = {"---", "---"};
+  if (with_change) {
+    head = {"case", "change", "95 % interval", "limit", "needs"}, rule = {"---", "--:", "--:", "--:", "--:"};
+  }
+  const bool is_short = std::ranges::all_of(lines, [](const auto& cells) { return cells.back().empty(); });
+  if (is_short) head.pop_back(), rule.pop_back();
+  std::string table = "\n" + markdown_line(head) + fmt::format("|{}|\n", fmt::join(rule, "|"));
+  for (auto& cells : lines) {
+    cells.resize(head.size());
+    table += markdown_line(cells);
+  }
+  return table;
+}
+
+constexpr std::string_view kMarkdownLegend =
+    "A change is the median of NEW over BASE, over all pairs of their processes: of the times over the "
+    "ceiling's "
+    "if the case has a ceiling, else of the times. A case is slower or faster from its limit on: the effect "
+    "asked "
+    "for, or what runs of the same thing differ by if that is more. Ceilings and controls never count as "
+    "slower.";
 
 }  // namespace
 
 std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view) {
-  const std::string conclusion =
-      view.conclusion.empty() ? std::string() : fmt::format("**{}**\n\n", markdown_text(view.conclusion));
-  std::string text = conclusion + markdown_text(summary(comparison, view)) + "\n";
+  std::string text;
+  if (!view.word.empty()) text += fmt::format("### {}\n\n", markdown_text(view.word));
+  if (!view.conclusion.empty()) text += markdown_text(view.conclusion) + "\n\n";
+  for (const std::string& line : view.about) text += fmt::format("- {}\n", markdown_text(line));
+  text += (view.about.empty() ? "" : "\n") + markdown_text(summary(comparison, view)) + "\n";
   for (const Verdict verdict : kOrder) {
     const auto [rows, left_out] = chosen(comparison, verdict, view);
     if (!rows.empty()) {
       const CaseTexts texts = case_texts(rows);
       text += fmt::format("\n#### {}\n\n", verdict_text(comparison, verdict));
-      if (!texts.common.empty()) text += markdown_text(texts.common) + "\n\n";
-      text += markdown_row(headings()) + "|---|--:|--:|--:|--:|--:|--:|\n";
-      for (std::size_t i = 0; i < rows.size(); ++i) text += markdown_row(cells(*rows[i], texts.texts[i]));
+      if (!texts.common.empty()) text += markdown_code(texts.common) + "\n";
+      text += markdown_rows(rows, texts, true) + markdown_rows(rows, texts, false);
     }
     if (left_out > 0) text += fmt::format("\n{}\n", left_out_text(verdict, left_out));
   }
-  text += fmt::format("\n{}\n", kVerdictLegend);
+  text += fmt::format("\n{}\n", kMarkdownLegend);
   for (const std::string& note : comparison.notes) text += fmt::format("\n{}\n", markdown_text(note));
   return text;
 }

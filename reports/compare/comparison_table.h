@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reports/compare/comparison.h"
 #include "reports/style.h"
@@ -9,16 +10,19 @@
 namespace stbench::reports {
 
 struct ComparisonView {
-  double effect = 0.02;       ///< for the summary
-  bool all = false;           ///< the rows that are the same, and all that are unresolved, too
-  std::string conclusion;     ///< stands first
-  Paint paint = Paint::none;  ///< of the conclusion
+  double effect = 0.02;                 ///< for the summary
+  bool all = false;                     ///< the rows that are the same, and all that are unresolved, too
+  std::string word;                     ///< of the conclusion; the heading of the Markdown
+  std::string conclusion;               ///< stands first
+  Paint paint = Paint::none;            ///< of the conclusion
+  std::vector<std::string> about = {};  ///< which reports were compared, in sentences; Markdown only
 };
 
 /// Lines of at most 100 columns: how many of each verdict, the rows by verdict (the worst first), the notes.
 std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style);
 
-/// The same as Markdown. Texts of a report are escaped: no table, link, mention or tag comes from them.
+/// The same as Markdown, with the change alone of each row's figures. Texts of a report are escaped, or stand
+/// as code: no table, link, mention or tag comes from them.
 std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view);
 
 }  // namespace stbench::reports

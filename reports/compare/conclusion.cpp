@@ -56,7 +56,7 @@ Conclusion about_slower(const Cases& slower, const Cases& missing) {
     text += fmt::format("{}Missing: {}, for one {}.", text.empty() ? "" : " ",
                         counted(missing.size(), "case", "cases"), name_of(missing.front()->id));
   }
-  return {Outcome::slower, 1, text};
+  return {Outcome::slower, 1, slower.empty() ? "Missing" : "Slower", text};
 }
 
 Conclusion about_state(const Comparison& comparison) {
@@ -70,7 +70,7 @@ Conclusion about_state(const Comparison& comparison) {
                         size_text(row.limit.value_or(0)));
   }
   return {
-      Outcome::inconclusive, 4,
+      Outcome::inconclusive, 4, "Inconclusive",
       fmt::format(
           "Inconclusive: the machine's state differs between the sides. {}, and no change of this project "
           "can move them. Measure both sides again, in turn on one machine.",
@@ -99,7 +99,7 @@ Conclusion about_blindness(const Cases& blind, const Cases& subjects, double mus
   const std::string seen = std::isinf(all)
                                ? std::string("some could not have shown any")
                                : fmt::format("only one of {} would have shown in each", size_text(all));
-  return {Outcome::inconclusive, 4,
+  return {Outcome::inconclusive, 4, "Inconclusive",
           fmt::format(
               "Inconclusive: a slowdown of {} could have gone unseen in {} of {}; {}. Measure again with {}, "
               "or fewer cases.",
@@ -108,9 +108,10 @@ Conclusion about_blindness(const Cases& blind, const Cases& subjects, double mus
 }
 
 Conclusion about_none(const Cases& subjects, const ComparisonRules& rules) {
-  if (subjects.empty()) return {Outcome::no_slowdown, 0, "No case of this project was compared by numbers."};
+  if (subjects.empty())
+    return {Outcome::no_slowdown, 0, "Nothing compared", "No case of this project was compared by numbers."};
   if (rules.must_see) {
-    return {Outcome::no_slowdown, 0,
+    return {Outcome::no_slowdown, 0, "No slowdown",
             fmt::format("No slowdown of {} or more: each of {} would have shown it.",
                         size_text(*rules.must_see), counted(subjects.size(), "case", "cases"))};
   }
@@ -118,7 +119,7 @@ Conclusion about_none(const Cases& subjects, const ComparisonRules& rules) {
   const std::string seen =
       std::isinf(all) ? std::string("any slowdown") : "a slowdown below " + size_text(all);
   return {
-      Outcome::no_slowdown, 0,
+      Outcome::no_slowdown, 0, "No slowdown found",
       fmt::format(
           "No slowdown was found, but {} could have gone unseen; --must-see 10% makes that exit status 4.",
           seen)};
@@ -133,7 +134,7 @@ Conclusion conclude(const Comparison& comparison, const ComparisonRules& rules, 
     });
   };
   if (const Cases wrong = with(Verdict::now_wrong, true); !wrong.empty()) {
-    return {Outcome::wrong, 2,
+    return {Outcome::wrong, 2, "Wrong",
             fmt::format("Wrong: {} in NEW, for one {}.", counted(wrong.size(), "result", "results"),
                         name_of(wrong.front()->id))};
   }

@@ -18,6 +18,8 @@ enum class Outcome {
 struct Conclusion {
   Outcome outcome = Outcome::no_slowdown;
   int exit_status = 0;  ///< 2, 1, 4 or 0, in the order of Outcome
+  std::string word;     ///< "Wrong", "Slower", "Missing", "Inconclusive", "No slowdown", "No slowdown found",
+                        ///< "Nothing compared"
   std::string text;     ///< one paragraph for people: what was found, by how much, and what to do
 };
 

@@ -21,11 +21,11 @@ std::string line_of(const Json& event) {
   return event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// The report's JSON without its cases.
+/// The report's JSON without its cases and the conclusion from them.
 Json frame_of(Report report) {
   report.records.clear();
   Json frame = Json::parse(to_json(report));
-  frame.erase("cases");
+  frame.erase("cases"), frame.erase("conclusion");
   return frame;
 }
 

@@ -15,6 +15,7 @@
 #include "reports/files/json_guard.h"
 #include "reports/number.h"
 #include "reports/style.h"
+#include "reports/tables/answer.h"
 #include "reports/utf8.h"
 
 namespace stbench::reports {
@@ -254,6 +255,7 @@ std::string to_json(const Report& report) {
       member("environment", indented(report.environment)),
       member("warnings", array_of(report.warnings, json_text)),
       member("axes", array_of(report.axes, json_text)),
+      member("conclusion", array_of(answer_sentences(report), json_text)),
       member("cases", cases_of(report)),
   };
   return fmt::format("{{\n  {}\n}}\n", fmt::join(members, ",\n  "));

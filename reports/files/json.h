@@ -2,7 +2,7 @@
 ///
 /// One object; a case has the names of the CSV and `samples_s`. Numbers are numbers with the digits of the
 /// CSV, null stands for what was not measured. A case is a few lines: identity, measures, further columns,
-/// samples.
+/// samples. The conclusion (tables/answer.h) is written, and not read: it follows from the cases.
 #pragma once
 
 #include <string>

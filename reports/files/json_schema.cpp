@@ -96,6 +96,7 @@ Json top_properties() {
             {"additionalProperties", {{"type", "object"}}}}},
           {"warnings", texts()},
           {"axes", texts()},
+          {"conclusion", texts()},
           {"cases", {{"type", "array"}, {"items", a_case()}}}};
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reports/columns.h"
@@ -224,14 +225,20 @@ std::string gain_sentence(const std::vector<Rows>& workloads) {
 
 }  // namespace
 
-std::string answer(const Report& report) {
+std::vector<std::string> answer_sentences(const Report& report) {
   const std::vector<Rows> workloads = workloads_of(report);
   if (workloads.empty()) return {};
-  const std::string place = place_sentence(workloads.front());
+  std::string place = place_sentence(workloads.front());
   std::string gain = gain_sentence(workloads);
   if ((place + gain).find("not decided") != std::string::npos)
     gain += " Measure on a quiet machine or with more --samples.";
-  return lines_of(place, 0) + lines_of(gain, 0);
+  return {std::move(place), std::move(gain)};
+}
+
+std::string answer(const Report& report) {
+  std::string text;
+  for (const std::string& sentence : answer_sentences(report)) text += lines_of(sentence, 0);
+  return text;
 }
 
 }  // namespace stbench::reports

@@ -6,7 +6,7 @@
 setup_is_current() {
   local script
   [[ -e $STATE && -e $SETUP_CMAKE ]] || return
-  for script in "$ROOT"/scripts/setup "$ROOT"/scripts/lib/{packages,python,charts,cuda,bundle}.sh; do
+  for script in "$ROOT"/scripts/setup "$ROOT"/scripts/lib/{packages,python,charts,docs,cuda,bundle}.sh; do
     [[ ! $script -nt $STATE ]] || return
   done
   # shellcheck source=/dev/null

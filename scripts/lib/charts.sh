@@ -13,10 +13,7 @@ except importlib.metadata.PackageNotFoundError:
     sys.exit(1)' "$WHEELS/charts.in") 2>/dev/null
 }
 
-charts_folder() {
-  printf '%s/charts-%s-%s' "$CACHE" "$(python3 -c 'import sys; print("py%d.%d" % sys.version_info[:2])')" \
-    "$(sha256sum <"$WHEELS/charts.txt" | cut -c 1-12)"
-}
+charts_folder() { locked_folder charts; }
 
 # The first Python that has the charts' packages; nothing if there is none.
 find_charts_python() {

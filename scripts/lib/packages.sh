@@ -33,6 +33,7 @@ checks  command mpicxx            libopenmpi-dev
 checks  command mpirun            openmpi-bin
 checks  command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 checks  command qemu-aarch64      qemu-user
+checks  command doxygen           doxygen
 checks  browser chromium          chromium-headless-shell
 long    command clang++-19        clang-19
 long    fuzzer  19                libclang-rt-19-dev

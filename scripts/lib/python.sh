@@ -102,6 +102,12 @@ make_venv() {
   touch "$folder/.complete"
 }
 
+# locked_folder NAME: the folder in the cache for an environment of python3 with exactly the wheels of NAME.txt.
+locked_folder() {
+  printf '%s/%s-%s-%s' "$CACHE" "$1" "$(python3 -c 'import sys; print("py%d.%d" % sys.version_info[:2])')" \
+    "$(sha256sum <"$WHEELS/$1.txt" | cut -c 1-12)"
+}
+
 venv_site() { "$1/bin/python3" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'; }
 
 use_cached_torch() {

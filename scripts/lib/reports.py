@@ -29,7 +29,7 @@ OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s",
                              "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
                              "after_free_bytes", "cap_bytes", "micro_batch_samples"), "integer"),
-            **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "model",
+            **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "latency_curve", "model",
                              "micro_batch", "role"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
 SMALLEST, GREATEST = 1e-15, 1e15  # of measured values: beyond them figures and axes would overflow
@@ -121,7 +121,7 @@ def check_head(path, report):
 
     need(isinstance(report, dict), "it is no JSON object")
     for name, default in (("program", ""), ("argv", []), ("seed", 0), ("interrupted", False), ("warnings", []),
-                          ("axes", [])):
+                          ("axes", []), ("conclusion", None)):  # None: before schema 1.5
         report.setdefault(name, default)
     for name, kind, words in (("schema_version", str, "a text"), ("started_at", str, "a text"),
                               ("program", str, "a text"), ("environment", dict, "an object"),
@@ -137,8 +137,10 @@ def check_head(path, report):
     total = report["environment"].get("memory", {}).get("total_bytes")
     need(total is None or fits(total, "integer"),
          f"environment.memory.total_bytes is {shown(total)}; it must be {WANTED['integer']}")
-    for name in ("argv", "warnings", "axes"):
-        need(all(isinstance(one, str) for one in report[name]), f"{name} must contain only texts")
+    need(report["conclusion"] is None or isinstance(report["conclusion"], list),
+         f"conclusion is {shown(report['conclusion'])}; it must be an array")
+    for name in ("argv", "warnings", "axes", "conclusion"):
+        need(all(isinstance(one, str) for one in report[name] or ()), f"{name} must contain only texts")
 
 
 def shown(value):
@@ -170,6 +172,8 @@ def check_case(path, place, case):
     for name, kind in OPTIONAL.items():
         if case.setdefault(name, None) is not None and not fits(case[name], kind):
             refuse(f"{place}.{name} is {shown(case[name])}; it must be {WANTED[kind]}, or null")
+    if curve_of(case) is None:
+        refuse(f"{place}.latency_curve is {shown(case['latency_curve'])}; it must be SHARE:SECONDS with shares from 0 to 1")
     if case["status"] not in STATUSES:
         refuse(f"{place}.status is {shown(case['status'])}; it must be one of {', '.join(STATUSES)}")
     if case["role"] not in (None, *ROLES):
@@ -179,6 +183,17 @@ def check_case(path, place, case):
         refuse(f'{place}.median_s is null; a row that was measured needs a time; only reason "{EMULATED}" would be right'
                " without one")
     check_samples(refuse, place, case)
+
+
+def curve_of(case):
+    """[(share, seconds)] of the latencies; empty if the case has none, None if the text is none."""
+    try:
+        points = [(float(share), float(seconds)) for share, seconds in
+                  (point.split(":") for point in (case["latency_curve"] or "").split())]
+    except ValueError:
+        return None
+    holds = all(0 <= share <= 1 and fits(seconds, "real") for share, seconds in points)
+    return points if holds and points == sorted(points) else None
 
 
 def check_samples(refuse, place, case):

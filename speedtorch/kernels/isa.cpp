@@ -31,7 +31,7 @@ constexpr Isa known[] = {
 #ifdef HWY_AVX3_ZEN4
     {HWY_AVX3_ZEN4, "avx512"},
 #endif
-    {HWY_AVX3, "avx512"},      {HWY_AVX2, "avx2"}, {HWY_SSE4, "sse4"},
+    {HWY_AVX3, "avx512"},      {HWY_AVX2, "avx2"},
 #ifdef HWY_SSE2
     {HWY_SSE2, "sse2"},
 #endif

@@ -7,7 +7,7 @@
 
 namespace speedtorch::kernels {
 
-/// The instruction sets of this processor, best first: of `avx512`, `avx2`, `sse4` and `baseline` (plain C++)
+/// The instruction sets of this processor, best first: of `avx512`, `avx2` and `baseline` (plain C++)
 /// on x86-64, of `sve2`, `sve`, `neon` and `baseline` on Arm.
 std::vector<std::string_view> supported_isas();
 

@@ -304,21 +304,26 @@ class Tuner {
     plan.gather.large_from = plan.scatter.large_from = large_from;
   }
 
-  /// The rows from which several threads are faster.
+  /// The rows from which several threads are faster. They gain more the more there is to move, so the
+  /// smallest size that gains decides. To look for the largest that does not let one busy moment of the
+  /// second core put 1 MiB here, and a 768 KiB gather then took 1.9 times as long as LibTorch's.
   void tune_thread_bytes() {
-    if (thread_count() < 2 || spent()) return;
+    if (thread_count() < 2) return;
     const auto& choice = tuning_.plan.gather.small[kernels::width_class(256)];
-    std::int64_t pays_from = std::int64_t{1} << 20;
-    for (std::int64_t bytes = pays_from / 2; bytes >= 64 << 10 && !spent(); bytes /= 2) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 20;
+    for (std::int64_t bytes = 64 << 10; bytes < kMost; bytes *= 2) {
+      if (spent()) return;
       Candidate alone{choice}, shared{choice};
       for (int round = 0; round < 20; ++round) {
         alone.best_s = std::min(alone.best_s, bench_.seconds_on(1, choice, 256, bytes));
         shared.best_s = std::min(shared.best_s, bench_.seconds_on(2, choice, 256, bytes));
       }
-      if (shared.best_s > kWorth * alone.best_s) break;
-      pays_from = bytes;
+      if (shared.best_s <= kWorth * alone.best_s) {
+        tuning_.plan.thread_bytes = bytes;
+        return;
+      }
     }
-    tuning_.plan.thread_bytes = pays_from;
+    tuning_.plan.thread_bytes = kMost;
   }
 
   /// The fastest way to copy a block, by its pages.

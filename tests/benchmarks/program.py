@@ -28,7 +28,7 @@ COLUMNS = IDENTITY + (
     "copy_fraction speedup verified_rows mismatches"
 ).split()
 AXES = ["cache", "callers", "index_home", "isa"]
-LATENCY = ["latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s"]
+LATENCY = ["latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s", "latency_curve"]
 PLAIN = ["role", "repeat", "pages_got", "throttled", *LATENCY, "group"]
 FIGURES = ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction", "speedup")
 MEASURED = ("ok", "unstable")

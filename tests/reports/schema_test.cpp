@@ -34,7 +34,7 @@ std::string schema_header() {
   return fmt::format(
       "{},cache,callers,index_home,isa,role,repeat,pages_got,throttled,latency_p50_s,latency_p99_s,latency_"
       "runs,"
-      "latency_clock_s,group\r\n",
+      "latency_clock_s,latency_curve,group\r\n",
       fmt::join(kSchemaColumns, ","));
 }
 

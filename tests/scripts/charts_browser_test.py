@@ -144,11 +144,13 @@ class BrowserTest(unittest.TestCase):
     @unittest.skipUnless(is_there(), MISSING)
     def test_overlaid_reports_and_memory_are_whole(self):
         one = small(committed(), "hugepage", "libtorch")
+        for case in one["cases"]:
+            case["latency_curve"] = "0:1e-06 0.5:2e-06 0.99:1e-05 1:0.0001"
         page = self.drawn({"one.json": one, "other.json": other_machine(one), "memory.json": memory_report()})
         for width in (1280, 390):
             self.browser.show(width, 900)
             self.browser.open(page)
-            self.assert_whole(7)
+            self.assert_whole(11)
 
     @unittest.skipUnless(is_there(), MISSING)
     def test_no_text_of_a_report_runs(self):
@@ -201,7 +203,7 @@ def hostile():
                "samples_s": []} for text in HOSTILE]
     report["cases"] += waived
     report["axes"] = [*report["axes"], "later"]
-    report.update(warnings=list(HOSTILE), argv=list(HOSTILE), program=HOSTILE[0], started_at=HOSTILE[1])
+    report.update(warnings=list(HOSTILE), conclusion=list(HOSTILE), argv=list(HOSTILE), program=HOSTILE[0], started_at=HOSTILE[1])
     report["environment"]["cpu"].update(model=HOSTILE[2], caches=list(HOSTILE), **{text: text for text in HOSTILE[:-1]})
     report["environment"][HOSTILE[3]] = {HOSTILE[4]: {HOSTILE[5]: [HOSTILE[6]]}}
     other = other_machine(report, HOSTILE[1])

@@ -10,7 +10,7 @@ import struct
 import sys
 import tempfile
 import unittest
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,12 +19,12 @@ from charts_program import (MISSING, RESULTS, ROOT, charts, committed, is_there,
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import reports  # noqa: E402
 from charts import scales, slices, theme, words  # noqa: E402
-from charts.machines import Machine  # noqa: E402
+from charts.machines import Machine, Measured  # noqa: E402
 
 
 def rows_of(page, heading):
     """The cells of each row of the first table below a heading."""
-    table = page[page.index(f">{heading}</h2>"):]
+    table = page[page.index(f">{escape(heading)}</h2>"):]
     table = table[table.index("<table>"):table.index("</table>")]
     return [[unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in table.split("<tr>")[2:]]
 
@@ -99,6 +99,10 @@ class PlainTest(unittest.TestCase):
             self.assertEqual(by_name[f"SpeedTorch({placement})"][direction], float(ours))
             self.assertEqual(by_name[f"Pytorch({placement})"][direction], float(theirs))
 
+    def test_ragged_rows_fill_no_whole_lines(self):
+        ragged = [slices.is_ragged(Measured({"dtype": "bytes", "dim": dim})) for dim in (16, 32, 64, 128, 160, 260, 656, 1152)]
+        self.assertEqual(ragged, [False, False, False, False, True, True, True, False])
+
     def test_a_slice_differs_in_one_thing_only(self):
         machine = Machine("one")
         machine.add("kernels-1.json", reports.read(RESULTS / "kernels-1.json"))
@@ -156,7 +160,7 @@ class ChartsTest(unittest.TestCase):
 
     def test_the_page_has_the_numbers_of_the_report(self):
         report = small(committed(), "hugepage", "libtorch")
-        page = self.page(report, left_out=5)
+        page = self.page(report, left_out=7)
         rows = rows_of(page, "Where the table lives, and who moves its rows")
         self.assertEqual(len(rows), len(report["cases"]))
         for case in report["cases"]:
@@ -165,20 +169,21 @@ class ChartsTest(unittest.TestCase):
                                    delta=6 * case["median_s"])
             self.assertAlmostEqual(float(row[5]), case["gb_per_s"], delta=0.006 * case["gb_per_s"])
             self.assertEqual(row[8], f"{case['verified_rows']:,}")
-        self.assertIn("<h1>Keep such a table in huge pages: speedtorch looks up", page)
+        self.assertIn("<h1>AMD EPYC, 2 cores, 2026-11-21</h1>", page)
 
-    def test_the_headline_decides_nothing_from_unstable_rows_or_overlapping_intervals(self):
-        report = small(committed(), "hugepage", "libtorch")
-        self.assertRegex(self.page(report, left_out=5), "<h1>[^<]*looks up [^<]*× faster than LibTorch")
-        wide = copy.deepcopy(report)
-        for case in wide["cases"]:
-            case["ci_low_s"], case["ci_high_s"] = case["median_s"] / 100, case["median_s"] * 100
-        page = self.page(wide, left_out=5)
-        self.assertRegex(page, "<h1>[^<]*, not decided against LibTorch")
-        self.assertNotRegex(page, "<h1>[^<]*faster")
-        for case in report["cases"]:
-            case["status"], case["reason"] = "unstable", "the interval is wide"
-        self.assertIn("<h1>Not decided where to keep such a table", self.page(report, left_out=5))
+    def test_the_conclusion_is_the_reports_own(self):
+        older = small(committed(), "hugepage")
+        report = {**older, "conclusion": ["Keep it <here>.", "It gains 1.2×."]}
+        page = self.page(report)
+        self.assertIn('<p class="conclusion">Keep it &lt;here&gt;.</p>\n<p class="conclusion">It gains 1.2×.</p>', page)
+        self.assertNotIn("written before", page)
+        other = {**report, "started_at": "2026-11-22T00:00:00Z", "conclusion": ["Keep it there."]}
+        page = self.page(report, other, other_machine(older))  # two processes of one machine: each concludes by itself
+        for text in ("A: r0.json: Keep it &lt;here&gt;.", "A: r1.json: Keep it there.", "r2.json: written before reports held"):
+            self.assertIn(text, page)
+        nothing = self.page({**report, "conclusion": []})
+        self.assertNotIn('class="conclusion"', nothing)
+        self.assertNotIn("written before", nothing)
 
     def test_processes_of_one_machine_are_put_together(self):
         one = small(committed(), "hugepage")
@@ -207,12 +212,61 @@ class ChartsTest(unittest.TestCase):
         self.assertIn("speedtorch B", self.page(one, other))
 
     def test_memory_is_drawn_beside_the_published_figures(self):
-        page = self.page(memory_report(), left_out=7)
+        page = self.page(memory_report(), left_out=9)
         for text in ("4.96 GiB", "1.600×", "Cupy PinnedCPU", "9.93 GiB", "device memory"):
             self.assertIn(text, page)
         rows = rows_of(page, "What a table costs in memory")
         self.assertEqual(len(rows), 5)
         self.assertIn("4.77 GiB", rows[0])
+
+    def test_figures_of_a_gpu_need_a_gpu_or_the_option(self):
+        cpu, memory = self.write("cpu.json", small(committed(), "hugepage")), memory_report()
+        memory["cases"] = [case for case in memory["cases"] if case["device"] == "cpu"]
+        self.assertNotIn("Cupy PinnedCPU", self.page(memory))
+        self.assertIn("Cupy PinnedCPU", self.page(memory, options=["--published"]))
+        for options in ([], ["--published"]):
+            done = charts(cpu, "--svg", self.folder, "--only", "published", *options)
+            self.assertEqual((done.returncode, (self.folder / "published.svg").exists()), (0, bool(options)), done.stderr)
+
+    def test_ratios_are_those_of_the_rounds(self):
+        report = small(committed(), "hugepage", "libtorch")
+        rows = rows_of(self.page(report), "Against LibTorch's best, round by round")
+        self.assertEqual([row[:4] for row in rows], [[direction, placement, "speedtorch", "r0.json"]
+                                                     for direction in ("to", "from") for placement in ("libtorch", "hugepage")])
+        for direction, placement, _, _, rounds, middle, least, most in rows:
+            cell = {case["method"]: case for case in report["cases"]
+                    if (case["direction"], case["placement"]) == (direction, placement)}
+            best = min((cell["index_select"], cell["advanced"]), key=lambda case: case["median_s"])
+            ratios = [b / a for a, b in zip(cell["speedtorch"]["samples_s"], best["samples_s"])]
+            self.assertEqual(int(rounds), len(ratios))
+            self.assertEqual([middle, least, most], [f"{words.significant(value)}×" for value in (
+                statistics.median(ratios), min(ratios), max(ratios))])
+
+    def test_ratios_of_other_rounds_are_none_and_doubtful_ones_marked(self):
+        report = small(committed(), "hugepage")
+        for case in report["cases"]:
+            case["status"] = "unstable" if case["method"] == "speedtorch" and case["direction"] == "to" else "ok"
+            if case["direction"] == "from":
+                case["group"] = 1000 if case["method"] == "speedtorch" else 1001
+        rows = rows_of(self.page(report), "Against LibTorch's best, round by round")
+        self.assertEqual([row[0] for row in rows], ["to"])
+        self.assertTrue(rows[0][5].startswith("~"))
+
+    def test_the_latency_is_a_distribution(self):
+        report = small(committed(), "hugepage")
+        self.assertNotIn('id="latency-distribution"', self.page(report))
+        for case in report["cases"]:
+            case["batch"], scale = 64, 2 if case["method"] == "advanced" else 1
+            if case["method"] not in ("copy", "stream"):
+                case["latency_curve"] = f"0:{scale}e-06 0.5:{2 * scale}e-06 0.9:{3 * scale}e-06 0.99:{scale}e-05 1:{scale}e-04"
+        page = self.page(report)
+        rows = rows_of(page, "Latency as a distribution")
+        self.assertEqual(len(rows), 6)
+        for row in rows:
+            slow, fast = (("2.00 µs", "4.00 µs", "6.00 µs", "20.0 µs", "200 µs", "200 µs"),
+                          ("1.00 µs", "2.00 µs", "3.00 µs", "10.0 µs", "100 µs", "100 µs"))
+            self.assertEqual(tuple(row[4:]), slow if row[2] == "advanced" else fast, row)
+        self.assertIn("99 % of the calls within 20.0 µs", page)
 
     def test_doubts_are_shown(self):
         report = small(committed(), "hugepage")
@@ -234,11 +288,39 @@ class ChartsTest(unittest.TestCase):
         self.assertEqual([path.name for path in (self.folder / "s").iterdir()], ["placements.svg"])
         root = ElementTree.parse(self.folder / "s/placements.svg").getroot()
         self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
-        self.assertIn("speedtorch", [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")])
+        texts = {line: element for element in root.iter("{http://www.w3.org/2000/svg}text") for line in element.itertext()}
+        revision = committed()["environment"]["build"]["git_revision"]
+        self.assertIn(f"AMD EPYC, 2 cores, 2026-11-21 · stbench 0.1.0 {revision[:12]}", texts)  # the picture stands alone
+        for tick in ("0", "10", "20", "30"):
+            self.assertEqual(texts[tick].get("text-anchor"), "middle", tick)  # below its line
+        self.assertIn("speedtorch", texts)
         png = (self.folder / "p/placements.png").read_bytes()
         self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
         width, height = struct.unpack(">II", png[16:24])
         self.assertTrue(800 < width < 2000 and 200 < height < 2000, (width, height))
+
+    def svg(self, report, name):
+        """The source of that figure."""
+        done = charts(self.write("r.json", report), "--svg", self.folder / "svg", "--only", name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return (self.folder / "svg" / f"{name}.svg").read_text()
+
+    def test_an_unstable_ceiling_is_dashed_and_its_interval_a_band(self):
+        report = small(committed(), "hugepage")
+        band = f'fill="{theme.CEILING}" opacity="{theme.BAND}"'
+        steady = self.svg(report, "placements")
+        self.assertEqual(('stroke-dasharray="3,2"' in steady, band in steady), (False, True))
+        for case in report["cases"]:
+            if case["method"] in ("copy", "stream"):
+                case.update(status="unstable", reason="wide", ci_low_s=None, ci_high_s=None)
+        doubtful = self.svg(report, "placements")
+        self.assertEqual(('stroke-dasharray="3,2"' in doubtful, band in doubtful), (True, False))
+
+    def test_row_widths_are_on_logarithmic_axes_ragged_ones_apart_and_the_ceiling_a_band(self):
+        drawing = self.svg(committed("kernels-1"), "row-width")
+        for text in (">speedtorch<", ">speedtorch ragged<", ">index_select ragged<", ">0.5<", ">1<", ">50<"):
+            self.assertTrue(text in drawing, text)
+        self.assertEqual(drawing.count('class="mark-area'), 4)  # one per panel
 
     def test_the_committed_charts_are_of_the_committed_reports(self):
         made = [self.folder / "charts.html", *(self.folder / "charts" / path.name

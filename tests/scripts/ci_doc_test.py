@@ -13,6 +13,10 @@ from program import ROOT, require_program
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 SMALL = "--placement hugepage --direction to --method speedtorch,copy --rows 2k --batch 300 --cores 1 --device cpu --samples 5"
 
+# Stands for gh: keeps what would be posted.
+COMMENTER = """#!/bin/sh
+[ "$1 $2 $3 $4" = "pr comment 7 --body-file" ] && cp "$5" posted.md
+"""
 # What stands for ./stbench: the same words with a small suite, and as few processes as can be.
 LAUNCHER = f"""#!/usr/bin/env bash
 arguments=("$@")
@@ -34,7 +38,8 @@ class CiPageTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         (self.folder / "stbench").write_text(LAUNCHER)
         (self.folder / "git").write_text("#!/bin/sh\nmkdir base && cp stbench base\n")  # stands for a checkout of the base
-        for name in ("stbench", "git"):
+        (self.folder / "gh").write_text(COMMENTER)
+        for name in ("stbench", "git", "gh"):
             (self.folder / name).chmod(0o755)
 
     def run_shell(self, code, **variables):
@@ -54,7 +59,8 @@ class CiPageTest(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?m)no slowdown of 10 %|^inconclusive" if done.returncode == 0 else "slower, or a case was lost")
         comparison = (self.folder / "comparison.md").read_text(encoding="utf-8")
-        self.assertRegex(comparison, r"^\*\*(No slowdown|Inconclusive|Slower|Missing)[^\n]*\*\*\n\n\d+ cases: ")
+        self.assertRegex(comparison, r"^### (No slowdown|Inconclusive|Slower|Missing)\n\n[^\n]+\.\n\n- BASE: [^\n]*2 processes\n"
+                                     r"- NEW: [^\n]*2 processes\n- stbench [^\n]*\n\n\d+ cases: ")
 
     def test_the_workflow_runs_its_commands(self):
         try:
@@ -64,14 +70,16 @@ class CiPageTest(unittest.TestCase):
         workflow = yaml.safe_load(snippet("yaml"))
         steps = workflow["jobs"]["speed"]["steps"]
         runs = {step["name"]: step["run"] for step in steps if "run" in step}
-        self.assertEqual(len(runs), 3)
-        summary = {"GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")}
-        for name in ("Calibrate once per machine", "Save the baseline", "Calibrate, where nobody has"):
-            done = self.run_shell(runs[name], **summary)
-            self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.run_shell(runs["Compare"], **summary)
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        self.assertIn(" cases: ", (self.folder / "summary.md").read_text(encoding="utf-8"))
+        self.assertEqual(list(runs), ["Check out the base", "Compare", "Comment"])
+        self.assertIn("compare --run base/stbench ./stbench", runs["Compare"])
+        self.assertEqual(workflow["permissions"]["pull-requests"], "write")
+        variables = {"GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"), "GITHUB_BASE_REF": "main", "NUMBER": "7"}
+        self.assertEqual(self.run_shell(runs["Check out the base"], **variables).returncode, 0)
+        self.assertIn(self.run_shell(runs["Compare"], **variables).returncode, (0, 1))
+        self.assertEqual(self.run_shell(runs["Comment"], **variables).returncode, 0)
+        posted = (self.folder / "posted.md").read_text(encoding="utf-8")
+        self.assertIn(" cases: ", posted)
+        self.assertEqual((self.folder / "summary.md").read_text(encoding="utf-8"), posted)
 
 
 if __name__ == "__main__":

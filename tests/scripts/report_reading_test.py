@@ -72,8 +72,9 @@ class ReportsTest(unittest.TestCase):
 
     def test_a_damaged_head_is_refused(self):
         for name, value in (("environment", []), ("cases", {}), ("warnings", "none"), ("warnings", [1]),
-                            ("started_at", 5), ("interrupted", "no"), ("axes", [None])):
-            before = self.report[name]
+                            ("started_at", 5), ("interrupted", "no"), ("axes", [None]),
+                            ("conclusion", "keep it"), ("conclusion", [5])):
+            before = self.report.get(name)
             self.refused(self.changed(lambda report: report.update({name: value})), name)
             self.report[name] = before
         self.refused(self.changed(lambda report: report["environment"].update(cpu="fast")), "environment.cpu", '"fast"')
@@ -83,7 +84,9 @@ class ReportsTest(unittest.TestCase):
     def test_a_damaged_case_is_named(self):
         for name, value in (("rows", -1), ("rows", 1.5), ("rows", True), ("rows", 2**63), ("method", 5),
                             ("median_s", "fast"), ("median_s", -1.0), ("median_s", 1e-300), ("median_s", 1e300), ("gb_per_s", "x"), ("status", "great"),
-                            ("samples_s", None), ("samples_s", ["a"]), ("resident_bytes", "many"), ("isa", 2)):
+                            ("samples_s", None), ("samples_s", ["a"]), ("resident_bytes", "many"), ("isa", 2),
+                            ("latency_curve", "fast"), ("latency_curve", "0:nan"), ("latency_curve", "2:0.1"),
+                            ("latency_curve", "0.5:0.1 0.1:0.2"), ("latency_curve", "0:1e-300")):
             before = self.report["cases"][3].get(name)
             self.refused(self.changed(lambda report: report["cases"][3].update({name: value})), f"cases[3].{name}"
                          if value is not None else "cases[3] has no samples_s")

@@ -4,12 +4,14 @@ import argparse
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import reports
 from charts import machines
 
-NAMES = ("placements", "row-width", "batch", "latency", "cores", "samples", "memory", "published")
+NAMES = ("placements", "ratios", "row-width", "batch", "latency", "latency-distribution", "cores", "samples", "memory",
+         "published")
 EXAMPLES = """
   scripts/charts t.json -o t.html                  open t.html in any browser
   scripts/charts base.json new.json -o both.html   several machines, builds or days, overlaid
@@ -37,6 +39,8 @@ def parse(arguments):
     parser.add_argument("--svg", metavar="DIR", type=Path, help="each figure as an SVG in this folder")
     parser.add_argument("--png", metavar="DIR", type=Path, help="each figure as a PNG in this folder")
     parser.add_argument("--each", action="store_true", help="each report by itself, none put together with others")
+    parser.add_argument("--published", action="store_true", help="the figures that SpeedTorch's README published in 2019, "
+                        "which are of a GPU, also where no GPU was measured")
     parser.add_argument("--only", metavar="NAME,...", help="of the pictures, these only: " + ", ".join(NAMES))
     options = parser.parse_args(arguments)
     if not (options.output or options.svg or options.png):
@@ -47,19 +51,21 @@ def parse(arguments):
     return options
 
 
-def kinds():
+def kinds(shows_published=False):
     """(title, make function) of each figure. Altair takes most of a second to load, so mistakes are reported before."""
-    from charts.figures import glance, memory, published, samples, sweeps
-    return (("Where the table lives", glance.make), ("Bandwidth by row width", sweeps.by_width),
-            ("Bandwidth by batch", sweeps.by_batch), ("Latency of small batches", sweeps.latency),
-            ("Core scaling", sweeps.by_cores), ("All samples", samples.make), ("Memory", memory.make),
-            ("Beside the published figures", published.make))
+    from charts.figures import glance, latencies, memory, published, ratios, samples, sweeps
+    return (("Where the table lives", glance.make), ("Against LibTorch's best", ratios.make),
+            ("Bandwidth by row width", sweeps.by_width), ("Bandwidth by batch", sweeps.by_batch),
+            ("Latency of small batches", latencies.by_batch), ("Latency as a distribution", latencies.distribution),
+            ("Core scaling", sweeps.by_cores), ("All samples", samples.make),
+            ("Memory", partial(memory.make, shows_published=shows_published)),
+            ("Beside the published figures", partial(published.make, shows_published=shows_published)))
 
 
-def figures_of(found):
+def figures_of(found, shows_published):
     """The figures, and (title, reason) of those left out."""
     made, missing = [], []
-    for title, make in kinds():
+    for title, make in kinds(shows_published or any(machine.has_gpu for machine in found)):
         figure, why = make(found)
         if figure:
             made.append(figure)
@@ -85,24 +91,24 @@ def write_whole(path, content):
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def write_pictures(options, figures):
+def write_pictures(options, figures, found):
     from charts import render
     for figure in figures:
         if options.only and figure.name not in options.only:
             continue
         if options.svg:
-            write_whole(options.svg / f"{figure.name}.svg", render.figure_svg(figure).encode())
+            write_whole(options.svg / f"{figure.name}.svg", render.figure_svg(figure, found).encode())
         if options.png:
-            write_whole(options.png / f"{figure.name}.png", render.figure_png(figure))
+            write_whole(options.png / f"{figure.name}.png", render.figure_png(figure, found))
 
 
 def run(arguments):
     options = parse(arguments)
     found = machines.gather(machines.load(options.reports), options.each)
-    figures, missing = figures_of(found)
+    figures, missing = figures_of(found, options.published)
     if not figures:
         raise UsageError(f"{options.reports[0]}: nothing to draw: " + missing[0][1])
-    write_pictures(options, figures)
+    write_pictures(options, figures, found)
     if options.output:
         from charts import page
         write_whole(options.output, page.write(found, figures, missing).encode())

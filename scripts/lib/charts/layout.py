@@ -63,6 +63,8 @@ class Line:
     look: theme.Look
     points: list
     dash: list = field(default_factory=lambda: [1, 0])
+    band: bool = False  # what is from low to high is an area, instead of whiskers
+    size: int = 0  # of its points; 0: by its look
 
 
 def layer(rows, mark, **encoding):
@@ -76,8 +78,9 @@ def line_panel(title, lines, x, y, words, width=WIDTH):
     enc_x = alt.X("x:Q", scale=scale_of(x, padding=10), axis=axis_of(x), title=x.title)
     enc_y = alt.Y("y:Q", scale=scale_of(y), axis=axis_of(y), title=y.title)
     layers = []
-    for line in sorted(lines, key=lambda line: line.look.width):
+    for line in sorted(lines, key=lambda line: (not line.band, line.look.width)):
         layers += line_layers(line, enc_x, enc_y)
+    lines = [line for line in lines if line.label]
     ends = [HEIGHT * (1 - y.part(line.points[-1].y)) for line in lines]
     for line, place in zip(lines, spread(ends, LABEL_GAP, 0, HEIGHT)):
         layers.append(text([{"t": shortened(line.label, LONGEST)}], line.look.colour, bold=line.look.width > 2,
@@ -91,20 +94,24 @@ def line_layers(line, enc_x, enc_y):
     whiskers = [row for row in rows if row["low"] is not None and row["high"] is not None]
     layers = [layer(rows, ("line", {"color": colour, "strokeWidth": line.look.width, "strokeDash": line.dash}),
                     x=enc_x, y=enc_y)]
-    if whiskers:
+    if line.band and len(whiskers) > 1:
+        layers.insert(0, layer(whiskers, ("area", {"color": colour, "opacity": theme.BAND, "line": False}), x=enc_x,
+                               y=on(enc_y, "low"), y2="high:Q"))
+    elif whiskers:
         layers.append(layer(whiskers, ("rule", {"color": colour, "strokeWidth": 1, "opacity": 0.7}), x=enc_x,
                             y=on(enc_y, "low"), y2="high:Q"))
     for hollow in (False, True):
         chosen = [row for row in rows if row["hollow"] is hollow]
         if chosen:
-            layers.append(points(chosen, line.look, hollow, enc_x, enc_y))
+            layers.append(points(chosen, line.look, hollow, enc_x, enc_y, line.size))
     return layers
 
 
-def points(rows, look, hollow, enc_x, enc_y):
+def points(rows, look, hollow, enc_x, enc_y, size=0):
     """Dots with a description; hollow if the number is doubtful."""
-    size = 44 if look.width > 2 else 30
-    mark = {"shape": look.shape, "size": size, "stroke": look.colour, "strokeWidth": 1.3, "aria": True,
+    size = size or (44 if look.width > 2 else 30)
+    shape = "circle" if hollow and look.shape == "stroke" else look.shape  # a stroke cannot be hollow
+    mark = {"shape": shape, "size": size, "stroke": look.colour, "strokeWidth": 1.3, "aria": True,
             "fill": theme.PAPER if hollow else look.colour, "opacity": 1}
     return layer(rows, ("point", mark), x=enc_x, y=enc_y, description="tip:N")
 
@@ -128,9 +135,12 @@ class Row:
     text: str = ""  # behind the bar
     tip: str = ""
     hollow: bool = False
-    dots: list = field(default_factory=list)  # [(value, tip)]
+    dots: list = field(default_factory=list)  # [(value, tip)], strokes
+    marks: list = field(default_factory=list)  # [(value, tip, hollow)], points
     rule: float = None  # a mark across this row, such as the ceiling
     rule_tip: str = ""
+    rule_dashed: bool = False  # if it is doubtful
+    band: tuple = None  # (low, high) of the rule
 
 
 def row_panel(title, rows, x, words, width=200, bars=True):
@@ -138,8 +148,8 @@ def row_panel(title, rows, x, words, width=200, bars=True):
     enc_x = alt.X("x:Q", scale=scale_of(x), axis=axis_of(x, grid=True, domain=False, ticks=False), title=x.title)
     enc_y = alt.Y("y:Q", scale=alt.Scale(domain=[len(rows), 0], nice=False), axis=None)
     data = [{"i": i, "y": i + 0.5, "row": row} for i, row in enumerate(rows)]
-    layers = [*bar_layers(data, enc_x, enc_y, bars), *dot_layers(data, enc_x, enc_y),
-              *name_layers(data, enc_y), *value_layers(data, enc_x, enc_y, width)]
+    layers = [*band_layers(data, enc_x, enc_y), *bar_layers(data, enc_x, enc_y, bars), *dot_layers(data, enc_x, enc_y),
+              *mark_layers(data, enc_x, enc_y), *name_layers(data, enc_y), *value_layers(data, enc_x, enc_y, width)]
     chart = alt.layer(*layers).properties(width=width, height=ROW * len(rows), title=title)
     return Picture(title, chart, words, max(min(LONGEST, len(row.label)) for row in rows),
                    max(len(row.text) for row in rows))
@@ -181,11 +191,32 @@ def bar_layers(data, enc_x, enc_y, bars):
 
 
 def rule_layers(data, enc_x, enc_y):
-    rules = [{"x": one["row"].rule, "top": one["i"], "bottom": one["i"] + 1, "tip": one["row"].rule_tip}
-             for one in data if one["row"].rule is not None]
-    mark = {"color": theme.CEILING, "strokeWidth": 2, "aria": True}
-    return [layer(rules, ("rule", mark), x=enc_x, y=on(enc_y, "top"), y2="bottom:Q", description="tip:N")] \
-        if rules else []
+    layers = []
+    for dashed in (False, True):
+        rules = [{"x": one["row"].rule, "top": one["i"], "bottom": one["i"] + 1, "tip": one["row"].rule_tip}
+                 for one in data if one["row"].rule is not None and one["row"].rule_dashed is dashed]
+        mark = {"color": theme.CEILING, "strokeWidth": 2, "strokeDash": [3, 2] if dashed else [1, 0], "aria": True}
+        if rules:
+            layers.append(layer(rules, ("rule", mark), x=enc_x, y=on(enc_y, "top"), y2="bottom:Q", description="tip:N"))
+    return layers
+
+
+def band_layers(data, enc_x, enc_y):
+    bands = [{"low": one["row"].band[0], "high": one["row"].band[1], "top": one["i"], "bottom": one["i"] + 1}
+             for one in data if one["row"].band]
+    return [layer(bands, ("rect", {"color": theme.CEILING, "opacity": theme.BAND}), x=on(enc_x, "low"), x2="high:Q",
+                  y=on(enc_y, "top"), y2="bottom:Q")] if bands else []
+
+
+def mark_layers(data, enc_x, enc_y):
+    layers = []
+    for (look, _), chosen in by_look(data, lambda row: row.marks):
+        for hollow in (False, True):
+            rows = [{"x": value, "y": one["y"], "tip": tip}
+                    for one in chosen for value, tip, is_hollow in one["row"].marks if is_hollow is hollow]
+            if rows:
+                layers.append(points(rows, look, hollow, enc_x, enc_y))
+    return layers
 
 
 def dot_layers(data, enc_x, enc_y):

@@ -19,6 +19,7 @@ class Measured:
 
     key: dict  # the columns of the identity and the axes
     cases: list = field(default_factory=list)
+    processes: list = field(default_factory=list)  # the file of each
 
     def __getattr__(self, name):
         if name in self.key:
@@ -45,6 +46,10 @@ class Measured:
     def is_unstable(self):
         """True if it holds in most of the processes."""
         return 2 * sum(case["status"] == "unstable" for case in self.cases) > len(self.cases)
+
+    def of_process(self, process):
+        """The case in the report of this file, or None."""
+        return dict(zip(self.processes, self.cases)).get(process)
 
     def middle(self, column):
         """The median over the processes; None if none of them has the column."""
@@ -90,15 +95,31 @@ class Machine:
     def add(self, name, report):
         self.names.append(name)
         self.reports.append(report)
+        process = clean(name, 60) if self.names.count(name) == 1 else f"{clean(name, 60)} ({self.names.count(name)})"
         for case in report["cases"]:
             if case["status"] in reports.MEASURED and has_figures(case):
                 key = {column: text_of(case.get(column)) for column in KEY}
                 key["further"] = further(case, report["axes"])
-                self.measured.setdefault(tuple(key.values()), Measured(key)).cases.append(case)
+                measured = self.measured.setdefault(tuple(key.values()), Measured(key))
+                measured.cases.append(case)
+                measured.processes.append(process)
 
     @property
     def cases(self):
         return list(self.measured.values())
+
+    @property
+    def has_gpu(self):
+        """True if a case is of a GPU."""
+        return any(case.device != "cpu" for case in self.cases)
+
+    @property
+    def caption(self):
+        """Machine, date, program and revision, for a picture that stands alone."""
+        report = self.reports[0]
+        revision = report["environment"].get("build", {}).get("git_revision")
+        version = [clean(report["program"], 60), *([clean(revision)[:12]] if isinstance(revision, str) else [])]
+        return " · ".join([f"{self.letter} {self.name}".strip(), " ".join(version)])
 
 
 def has_figures(case):

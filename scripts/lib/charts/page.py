@@ -60,19 +60,29 @@ class Page:
             "</html>", ""))
 
     def top(self):
-        names = "; ".join(f"{machine.letter} {machine.name}".strip() for machine in self.machines)
-        return f'<header class="top"><p>stbench · {escape(names)}</p>' \
+        programs = listed(dict.fromkeys(clean(report["program"], 60) for machine in self.machines
+                                        for report in machine.reports))
+        return f'<header class="top"><p>{escape(programs)}</p>' \
                '<button id="theme" type="button" hidden>Dark</button></header>'
 
     def headline(self):
-        first, *others = self.machines
-        parts = [f"<h1>{escape(self.sentence(first))}</h1>", paragraph(prose.headline_about(first), "about")]
-        if others:
-            parts += [items(map(self.sentence, others)), self.key()]
-        return "\n".join(parts)
+        names = listed(f"{machine.letter} {machine.name}".strip() for machine in self.machines)
+        parts = [f"<h1>{escape(names)}</h1>", *map(self.conclusion, self.machines)]
+        if older := [name for machine in self.machines for name in prose.without_conclusion(machine)]:
+            parts.append(paragraph(f"{listed(older)}: written before reports held their conclusion; stbench show "
+                                   "REPORT prints it.", "about"))
+        return "\n".join([*parts, self.key()] if len(self.machines) > 1 else parts)
 
-    def sentence(self, machine):
-        return (f"{machine.letter}: " if machine.letter else "") + prose.headline(machine)
+    @staticmethod
+    def conclusion(machine):
+        """Of each report, because each process concludes by itself."""
+        parts = []
+        for name, sentences in prose.conclusions(machine):
+            source = name if len(machine.reports) > 1 else ""
+            label = ": ".join(filter(None, [machine.letter, source]))
+            parts.append(paragraph((label + ": " if label else "") + sentences[0], "conclusion"))
+            parts += [paragraph(sentence, "conclusion") for sentence in sentences[1:]]
+        return "\n".join(parts)
 
     def key(self):
         """The letters and dashes of the machines."""

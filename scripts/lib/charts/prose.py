@@ -1,14 +1,9 @@
-"""The texts of the page: what to do on this machine, the caveats, how it was measured."""
+"""The texts of the page: the conclusions of the reports, the caveats, how it was measured."""
 
 from collections import Counter
 
-from charts.slices import main_shape, of_shape
-from charts.words import PAGES, clean, counted, listed, listed_case, percent, rank, rate, times
+from charts.words import clean, counted, listed_case
 
-VERBS = {"to": "looks up", "from": "writes back"}
-SIDES = {"to": "looking up", "from": "writing back"}
-ALIKE = 1.05  # between two placements no more than noise on a shared machine
-SIMPLEST = ("device", "pinned", "hugepage", "pageable", "libtorch", "mapped")
 LONGEST = 60  # lines of one list
 HOW = (
     "Every number comes from rows that were compared, bit by bit, with a reference copy, before the first and after "
@@ -23,92 +18,19 @@ HOW = (
 )
 
 
-def fastest(cases, wanted):
-    return min(filter(wanted, cases), key=lambda case: case.seconds, default=None)
-
-
-def rival(cases, ours):
-    """LibTorch's best in its own tensor, or else in our placement."""
-    for placement in ("libtorch", ours.placement):
-        theirs = fastest(cases, lambda case: case.role == "libtorch" and case.direction == ours.direction
-                         and case.placement == placement)  # noqa: B023
-        if theirs:
-            return theirs
-    return None
-
-
-def against(ours, theirs):
-    """How much faster, unless the intervals overlap or a row is unstable."""
-    if not theirs:
-        return ""
-    intervals = [case.interval() for case in (ours, theirs)]
-    known = all(end is not None for interval in intervals for end in interval)
-    apart = known and (intervals[0][1] < intervals[1][0] or intervals[1][1] < intervals[0][0])
-    if not apart or ours.is_unstable or theirs.is_unstable:
-        return ", not decided against LibTorch's best"
-    return f", {times(theirs.seconds / ours.seconds)} than LibTorch's best"
-
-
-def best_place(cases):
-    """{direction: our fastest case} in the placement where gather and scatter together take least, or in a simpler
-    placement that is as good."""
-    places = {}
-    for case in cases:
-        if case.role == "ours" and case.direction in VERBS:
-            there = places.setdefault((case.device, case.placement), {})
-            if case.direction not in there or case.seconds < there[case.direction].seconds:
-                there[case.direction] = case
-    whole = max(map(len, places.values()), default=0)
-    took = {place: sum(case.seconds for case in there.values()) for place, there in places.items()
-            if len(there) == whole}
-    near = [place for place in took if took[place] <= ALIKE * min(took.values())]
-    return places[min(near, key=lambda place: (rank(place[1], SIMPLEST), took[place]))] if near else {}
-
-
-def headline(machine):
-    """What to do with a table on this machine, in one sentence."""
-    wanted = main_shape(machine)
-    cases = of_shape(machine, wanted) if wanted else []
-    best = best_place(cases)
-    if not best:
-        return memory_headline(machine)
-    some = next(iter(best.values()))
-    if any(case.is_unstable for case in best.values()):
-        return "Not decided where to keep such a table: the fastest rows are unstable. Measure again on a quiet machine."
-    speeds = []
-    for direction in sorted(best, key=list(VERBS).index):
-        ours = best[direction]
-        speeds.append(f"{VERBS[direction]} {rate(ours.gb_per_s)}{against(ours, rival(cases, ours))}")
-    return f"Keep such a table in {PAGES.get(some.placement, some.placement)}: {some.method} {', and '.join(speeds)}."
-
-
-def memory_headline(machine):
-    found = [case for case in machine.cases if case.suite == "memory" and case.middle("overhead_ratio")]
-    if not found:
-        return "Nothing was measured here that says where a table should live."
-    worst = max(found, key=lambda case: case.middle("overhead_ratio"))
-    return f"A table costs at most {worst.middle('overhead_ratio'):.3f} times its bytes here " \
-           f"({worst.method} in {PAGES.get(worst.placement, worst.placement)})."
-
-
-def headline_about(machine):
-    """The table that the sentence is about, and the speeds as a share of the memory's ceiling."""
-    wanted = main_shape(machine)
-    if not wanted:
-        return ""
-    cases = of_shape(machine, wanted)
-    best = best_place(cases)
-    shares = [f"{percent(share)} of the ceiling {SIDES[direction]}" for direction, case in sorted(best.items())[::-1]
-              if (share := case.middle("copy_fraction")) is not None]
-    case = next(iter(best.values()), cases[0])
-    return f"A table of {case.rows:,} × {case.dim:,} {case.dtype}, {case.batch:,} rows a batch, {case.index_dtype} " \
-           f"{case.distribution} indices, on {counted(case.cores, 'core')}" \
-           + (f": {listed(shares)}" if shares else "") \
-           + (f"; medians over {len(case.cases)} processes." if len(case.cases) > 1 else ".")
-
-
 def named_reports(machine):
     return zip(machine.names, machine.reports)
+
+
+def conclusions(machine):
+    """[(file, sentences)] of the reports that have a conclusion: the program's own, and no other is drawn here."""
+    return [(clean(name, 60), [clean(sentence, 1000) for sentence in report["conclusion"]])
+            for name, report in named_reports(machine) if report["conclusion"]]
+
+
+def without_conclusion(machine):
+    """The files of reports that are older than the field."""
+    return [clean(name, 60) for name, report in named_reports(machine) if report["conclusion"] is None]
 
 
 def warnings_of(machine):

@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 # All that a drawing may hold: no links, no scripts, no styles, no pictures, no foreign markup.
 ELEMENTS = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "title"}
 ATTRIBUTES = {
-    "aria-hidden", "aria-label", "aria-roledescription", "class", "clip-path", "cx", "cy", "d", "display", "fill",
+    "aria-hidden", "aria-label", "aria-roledescription", "class", "clip-path", "cx", "cy", "d", "display", "dx", "dy", "fill",
     "fill-opacity", "font-family", "font-size", "font-style", "font-weight", "height", "id", "opacity",
     "pointer-events", "r", "role", "stroke", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap",
     "stroke-linejoin", "stroke-miterlimit", "stroke-opacity", "stroke-width", "text-anchor", "transform", "version",
@@ -73,21 +73,22 @@ def number_ids(root, number):
             element.set("clip-path", element.get("clip-path").replace("url(#", f"url(#c{number}-"))
 
 
-def whole(figure):
-    """All panels of a figure as one drawing, with its title."""
+def whole(figure, machines):
+    """All panels of a figure as one drawing, with its title and what it was measured on."""
     rows = [list(figure.pictures[i:i + figure.columns]) for i in range(0, len(figure.pictures), figure.columns)]
     chart = alt.vconcat(*(alt.hconcat(*(picture.chart for picture in row), spacing=24) for row in rows), spacing=30)
-    title = {"text": figure.title, "subtitle": figure.fixed, "fontSize": 15, "offset": 18, "subtitlePadding": 5}
+    about = [line for line in (figure.fixed, *(machine.caption for machine in machines)) if line]
+    title = {"text": figure.title, "subtitle": about, "fontSize": 15, "offset": 18, "subtitlePadding": 5}
     return chart.properties(title=title)
 
 
-def figure_svg(figure):
-    root = checked(vl_convert.vegalite_to_svg(spec_of(whole(figure), PADDING, "white")))
+def figure_svg(figure, machines):
+    root = checked(vl_convert.vegalite_to_svg(spec_of(whole(figure, machines), PADDING, "white")))
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def figure_png(figure):
-    return packed(vl_convert.vegalite_to_png(spec_of(whole(figure), PADDING, "white"), scale=SCALE))
+def figure_png(figure, machines):
+    return packed(vl_convert.vegalite_to_png(spec_of(whole(figure, machines), PADDING, "white"), scale=SCALE))
 
 
 def packed(png):

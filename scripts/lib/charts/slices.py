@@ -9,6 +9,7 @@ from charts.machines import AXES, KEY
 from charts.words import DIRECTIONS, PLACEMENTS, counted, rank
 
 PANEL = ("suite", "device", "direction", "placement")  # one panel each
+LINE = 64  # bytes of a cache line
 USUAL = {"index_dtype": "int64", "distribution": "unique", "cache": "warm", "callers": 1, "index_home": "ready",
          "isa": "best", "further": ""}
 
@@ -84,6 +85,11 @@ def panels_of(panels, fewest):
 def widest(cases):
     """If several tables have the same x, the largest, because caches affect it least."""
     return max(cases, key=lambda case: (case.rows, case.dtype))
+
+
+def is_ragged(case):
+    """True if rows fill neither whole cache lines nor a whole part of one."""
+    return bool(case.row_bytes % LINE and LINE % case.row_bytes)
 
 
 def panel_rank(key):

@@ -12,6 +12,7 @@ SMALL, TEXT = 10, 11  # sizes of letters, px
 
 INK, SOFT, GRID, PAPER = "#1f2430", "#5c6370", "#e4e7ec", "#fefefe"
 CEILING = "#6b7280"
+BAND = 0.2  # opacity of an area from low to high
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def config():
             "titlePadding": 8, "labelOverlap": "greedy", "labelSeparation": 8}
     return {"font": FONT, "background": "transparent", "view": {"stroke": None}, "axis": axis,
             "axisX": {"grid": False, "domain": True, "domainColor": SOFT, "ticks": True, "tickColor": SOFT,
-                      "tickSize": 4},
+                      "tickSize": 4, "labelFlush": False},
             "title": {"color": INK, "fontSize": 12, "fontWeight": "bold", "anchor": "start", "offset": 10,
                       "subtitleColor": SOFT, "subtitleFontSize": SMALL, "frame": "group"},
             "concat": {"spacing": 28}}

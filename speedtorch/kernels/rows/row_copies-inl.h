@@ -35,6 +35,10 @@ using ByteTag = hn::CappedTag<std::uint8_t, kLineBytes>;
 // Plain C++ has vectors of one byte; the compiler copies a line better.
 constexpr bool kHasVectors = HWY_TARGET != HWY_SCALAR;
 
+// Copies without a loop are worth their compilation where a line is at most four vectors, two loads and two
+// stores. SSE2 has four of each, and only processors from before 2013 run it.
+constexpr bool kUnrolls = HWY_ARCH_ARM || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2);
+
 HWY_INLINE std::uint8_t* bytes_of(std::byte* data) { return reinterpret_cast<std::uint8_t*>(data); }
 HWY_INLINE const std::uint8_t* bytes_of(const std::byte* data) {
   return reinterpret_cast<const std::uint8_t*>(data);

@@ -103,14 +103,14 @@ struct Range {
     if (width < 16) return with(PairCopy<8>{width});
     if (width < 32) return with(PairCopy<16>{width});
     if (width < 64) return with(PairCopy<32>{width});
-    if (width / kLine <= kUnrolledLines) return unrolled<1, false>(width);
+    if (has_own_copy(width)) return unrolled<1, false>(width);
     return with(LongCopy{width, {width, ends.move.line_step}});
   }
 
   void streaming() const {
     const auto width = static_cast<std::size_t>(ends.move.row_bytes);
     if (width < kLine) return cached();
-    if (!cuts_lines(ends.move.to, ends.move.to_stride) && width / kLine <= kUnrolledLines) {
+    if (!cuts_lines(ends.move.to, ends.move.to_stride) && has_own_copy(width)) {
       unrolled<1, true>(width);
     } else {
       with(RaggedStream{width, {width, ends.move.line_step}, ends.move.direction == Direction::scatter});
@@ -125,19 +125,23 @@ struct Range {
     return places % kLine != 0;
   }
 
+  /// Whether a row of at least a line has a copy without a loop.
+  static bool has_own_copy(std::size_t width) { return kUnrolls && width / kLine <= kUnrolledLines; }
+
   /// The copy of the width's whole lines, of kLines or more.
   template <std::size_t kLines, bool kStreaming>
   void unrolled(std::size_t width) const {
-    if (width / kLine == kLines) {
+    if constexpr (kUnrolls && kLines <= kUnrolledLines) {
+      if (width / kLine != kLines) return unrolled<kLines + 1, kStreaming>(width);
       const bool gather = ends.move.direction == Direction::gather;
       const bool straddle = gather ? cuts_lines(ends.move.from, ends.move.from_stride)
                                    : cuts_lines(ends.move.to, ends.move.to_stride);
-      if constexpr (kStreaming)
-        return with(LinesStream<kLines>{straddle});
-      else
-        return with(LinesCopy<kLines>{width, straddle});
+      if constexpr (kStreaming) {
+        with(LinesStream<kLines>{straddle});
+      } else {
+        with(LinesCopy<kLines>{width, straddle});
+      }
     }
-    if constexpr (kLines < kUnrolledLines) unrolled<kLines + 1, kStreaming>(width);
   }
 };
 

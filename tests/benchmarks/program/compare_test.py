@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -110,7 +111,11 @@ class CompareTest(ProgramTest):
         rows = read_csv(self.folder / "c.csv")
         self.assertEqual([case["verdict"] for case in cases], [row["verdict"] for row in rows])
         self.assertEqual([case["change"] for case in cases], [float(row["change"]) for row in rows])
-        self.assertIn("| case | BASE | NEW |", (self.folder / "c.md").read_text(encoding="utf-8"))
+        text = (self.folder / "c.md").read_text(encoding="utf-8")
+        self.assertRegex(text, r"^### Slower\n\nSlower: 2 cases, [^\n]*\n\n- BASE: revision [0-9a-f]{12}[^\n]*, 20\d\d-[^\n]*Z, "
+                               r"5 processes\n- NEW: revision [^\n]*\n- stbench [^\n]* allowed, ")
+        self.assertIn("| case | change |", text)
+        self.assertNotIn("cache=warm", text)
         alone = self.compare("--json", "-", *sides, status=1)
         self.assertEqual(json.loads(alone.stdout)["verdicts"]["slower"], 2)
 
@@ -131,6 +136,14 @@ class CompareTest(ProgramTest):
         done = self.compare("baselines/main/1.json", "baselines/main/2.json", status=0)
         self.assertIn("Calibrated on this machine by 4 processes", done.stdout)
         self.assertNotIn("Single runs, and nothing tells", done.stdout)
+        calibration = self.folder / "baselines" / names[0]
+        other = read_json(calibration)
+        other["machine"]["cpu"]["model"] = "Another 9000"
+        calibration.write_text(json.dumps(other))
+        done = self.compare("baselines/main/1.json", "baselines/main/2.json", status=0)
+        self.assertRegex(" ".join(done.stdout.split()), r"Refused a calibration of another machine\. calibration-\S+: cpu\.model: "
+                                                        "Another 9000; ")
+        self.assertNotIn("Calibrated on this machine", done.stdout)
 
     def test_a_run_is_compared_with_a_baseline_in_one_go(self):
         done = self.run_program(*TINY, "--samples", "11", "--save-baseline", "main", "--json", "first.json")
@@ -277,7 +290,7 @@ class HostileReportTest(ProgramTest):
         done = self.run_program("compare", "good.json", "x.json", "--csv", "c.csv", "--markdown", "c.md", "--all")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertNotIn("\u001b", done.stdout)
-        self.assertNotIn("<b>", (self.folder / "c.md").read_text(encoding="utf-8"))
+        self.assertNotIn("<b>", re.sub("`[^`]*`", "", (self.folder / "c.md").read_text(encoding="utf-8")))
 
     def test_csv(self):
         good = self.folder / "good.csv"

@@ -117,6 +117,11 @@ class ReportContentTest(ProgramTest):
         for name in IDENTITY + ["status", "samples", "payload_bytes", "verified_rows"]:
             self.assertEqual(frame[name].tolist(), cases[name].tolist(), name)
 
+    def test_the_conclusion_is_that_of_the_terminal(self):
+        report, _, done = self.measure(*SMALL)
+        self.assertEqual(len(report["conclusion"]), 2)
+        self.assertIn(" ".join(report["conclusion"]), " ".join(done.stdout.split()))
+
     def test_values_are_of_the_schema(self):
         report, _, _ = self.measure(*SMALL, "--index-dtype", "int64,int32")
         self.assertRegex(report["schema_version"], r"^1\.\d+$")

@@ -110,6 +110,13 @@ TEST_F(BaselinesTest, ACalibrationIsFoundByItsMachineOnly) {
   EXPECT_EQ(baselines_.calibration_for(of_machine("A"))->processes, 4U);
   EXPECT_EQ(baselines_.calibration_for(of_machine("B"))->processes, 5U);
   EXPECT_FALSE(baselines_.calibration_for(of_machine("C")));
+  EXPECT_THAT(
+      baselines_.foreign_calibrations(of_machine("C")),
+      testing::UnorderedElementsAre(
+          testing::AllOf(testing::StartsWith("calibration-a-2-"), testing::EndsWith(": cpu.model: A; C")),
+          testing::AllOf(testing::StartsWith("calibration-b-2-"), testing::EndsWith(": cpu.model: B; C"))));
+  EXPECT_EQ(baselines_.foreign_calibrations(of_machine("A")).size(), 1U);
+  EXPECT_TRUE(baselines_.foreign_calibrations({}).empty());  // a CSV names no machine
   EXPECT_FALSE(baselines_.calibration_for({}));
 }
 

@@ -9,6 +9,7 @@
 
 #include "reports/compare/comparison_files.h"
 #include "reports/compare/comparison_table.h"
+#include "reports/compare/side_text.h"
 #include "reports/files/csv_reader.h"
 #include "reports/style.h"
 #include "tests/reports/synthetic_runs.h"
@@ -17,7 +18,8 @@ namespace stbench::reports {
 namespace {
 
 constexpr const char* kHostile =
-    "=cmd|'/C calc'!A0 | <script>alert(1)</script> @someone [x](http://y) `z` \x1b[2J\xC2\x9B\n# h";
+    "=cmd|'/C calc'!A0 | <script>alert(1)</script> @someone [x](http://y) www.z `z` &lt; \x1b[2J\xC2\x9B\n# "
+    "h";
 
 Comparison hostile() {
   Comparison comparison;
@@ -74,22 +76,87 @@ TEST(ComparisonTable, NothingInAReportMovesTheCursor) {
   }
 }
 
-TEST(ComparisonMarkdown, IsATableForPeople) {
-  const auto text = comparison_markdown(planted(), {});
-  EXPECT_THAT(text, testing::StartsWith("48 cases: 1 slower"));
-  EXPECT_THAT(text, testing::HasSubstr("| case | BASE | NEW |"));
+TEST(ComparisonMarkdown, BeginsWithTheVerdictAndSaysWhatWasCompared) {
+  const auto text = comparison_markdown(
+      planted(),
+      {.word = "Slower", .conclusion = "Slower: 1 case.", .about = {"BASE: revision ab12", "AMD EPYC"}});
+  EXPECT_THAT(text,
+              testing::StartsWith("### Slower\n\nSlower: 1 case.\n\n- BASE: revision ab12\n- AMD EPYC\n\n"
+                                  "48 cases: 1 slower"));
 }
 
-// Text is text: no cell ends early, no tag, link, mention, code, heading or formula begins.
-TEST(ComparisonMarkdown, NothingInAReportIsMoreThanText) {
-  for (const auto& line : lines_of(comparison_markdown(hostile(), {}))) {
-    if (line.find("cmd") == std::string::npos) continue;
-    for (const char* const bad : {"<", ">", "@", "`", "[", "]", "://", "\\", "!"}) {
-      EXPECT_EQ(line.find(bad), std::string::npos) << bad << " in " << line;
-    }
-    if (!line.starts_with("|")) continue;
-    EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 8) << line;
+// BASE and NEW are means over the processes, and their quotient is not the change.
+TEST(ComparisonMarkdown, HasTheChangeAsItsOnlyStatistic) {
+  const auto text = comparison_markdown(planted(), {});
+  EXPECT_THAT(text, testing::HasSubstr("| case | change | 95 % interval | limit |\n|---|--:|--:|--:|\n"));
+  EXPECT_THAT(text, testing::ContainsRegex(
+                        "\\| `[^`|]*speedtorch[^`|]*` \\| \\+[0-9.]+% \\| [^|]* to [^|]*\\| ±[^|]*\\|"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("BASE |")));
+}
+
+TEST(ComparisonTable, NamesAnAxisOnlyWhereItIsNotAtItsDefault) {
+  Comparison comparison = planted();
+  for (ComparedCase& compared : comparison.cases)
+    compared.id.axes = {{"cache", "warm"}, {"callers", std::int64_t{2}}};
+  comparison.cases[0].id.axes[0].second = "cold";
+  const auto text = comparison_markdown(comparison, {.all = true});
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("warm")));
+  EXPECT_THAT(text, testing::HasSubstr("cache=cold"));
+  EXPECT_THAT(text, testing::HasSubstr("callers=2"));
+}
+
+/// Without code and without escaped characters: the rest is markup.
+std::string markup_of(const std::string& line) {
+  std::string rest;
+  bool is_code = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '`') is_code = !is_code;
+    if (line[i] == '\\' && (!is_code || line[i + 1] == '|'))
+      ++i;
+    else if (!is_code && line[i] != '`')
+      rest += line[i];
   }
+  EXPECT_FALSE(is_code) << line;
+  return rest;
+}
+
+// Text is text: no cell ends early, no tag, link, mention, code, heading or entity begins.
+TEST(ComparisonMarkdown, NothingInAReportIsMoreThanText) {
+  const auto text =
+      comparison_markdown(hostile(), {.word = kHostile, .conclusion = kHostile, .about = {kHostile}});
+  std::size_t hostile_lines = 0;
+  for (const auto& line : lines_of(text)) {
+    if (line.find("cmd") == std::string::npos) continue;
+    ++hostile_lines;
+    const std::string markup = markup_of(line);
+    for (const char* const bad : {"<", ">", "@", "[", "]", "://", "&", "!", "www."}) {
+      EXPECT_EQ(markup.find(bad), std::string::npos) << bad << " in " << line;
+    }
+    const auto bars = std::count(markup.begin(), markup.end(), '|');
+    EXPECT_EQ(bars, line.starts_with("|") ? 3 : 0) << line;
+  }
+  EXPECT_EQ(hostile_lines, 7U);
+}
+
+TEST(ComparisonMarkdown, HasNoEntities) {
+  Comparison comparison = hostile();
+  comparison.cases[0].note = "a_b | c";
+  const auto text = comparison_markdown(comparison, {});
+  EXPECT_EQ(text.find("&#"), std::string::npos);
+  EXPECT_THAT(text, testing::HasSubstr("a\\_b \\| c"));
+}
+
+TEST(SideText, NamesRevisionsDateAndProcesses) {
+  Report report;
+  report.environment = {{"build", {{"git_revision", "0123456789abcdef"}, {"git_dirty", true}}}};
+  report.started_at = "2026-11-24T07:40:11Z";
+  Report other = report;
+  other.environment["build"] = {{"git_revision", "fedcba9876543210"}, {"git_dirty", false}};
+  EXPECT_EQ(side_text("NEW", std::vector{report}),
+            "NEW: revision 0123456789ab (changed), 2026-11-24T07:40:11Z, 1 process");
+  EXPECT_EQ(side_text("BASE", std::vector{report, other, report}),
+            "BASE: revision 0123456789ab (changed) and fedcba987654, 2026-11-24T07:40:11Z, 3 processes");
+  EXPECT_EQ(side_text("BASE", std::vector{Report()}), "BASE: 1 process");
 }
 
 TEST(ComparisonCsv, CellsThatASpreadsheetWouldRunAreGuarded) {

@@ -58,6 +58,19 @@ TEST(Conclusion, CeilingsAndControlsAreNeverSlower) {
   EXPECT_EQ(status(of({kSame, row(Part::ceiling, Verdict::unresolved, 0, 0.9)}), {.must_see = 0.1}), 0);
 }
 
+TEST(Conclusion, HasAWord) {
+  const ComparedCase wrong = row(Part::subject, Verdict::now_wrong, 0, 0.05);
+  const ComparedCase missing = row(Part::subject, Verdict::missing, 0, 0.05);
+  EXPECT_EQ(conclude(of({wrong}), {}, false).word, "Wrong");
+  EXPECT_EQ(conclude(of({kSlower, missing}), {}, false).word, "Slower");
+  EXPECT_EQ(conclude(of({missing}), {}, false).word, "Missing");
+  EXPECT_EQ(conclude(of({kMoved}), {}, false).word, "Inconclusive");
+  EXPECT_EQ(conclude(of({kBlind}), {.must_see = 0.1}, false).word, "Inconclusive");
+  EXPECT_EQ(conclude(of({kSame}), {.must_see = 0.1}, false).word, "No slowdown");
+  EXPECT_EQ(conclude(of({kSame}), {}, false).word, "No slowdown found");
+  EXPECT_EQ(conclude(of({}), {}, false).word, "Nothing compared");
+}
+
 TEST(Conclusion, SaysHowMuchCouldHaveBeenSeenAndWhatToDo) {
   const auto blind = conclude(of({kBlind, kSame}), {.must_see = 0.1}, false);
   EXPECT_THAT(blind.text, AllOf(HasSubstr("a slowdown of 10% could have gone unseen in 1 of 2 cases"),

@@ -47,6 +47,8 @@ TEST(Events, EventsOfAWholeRunEqualItsReport) {
   EXPECT_EQ(to_json(from_events(text, "e")), to_json(report));
 }
 
+TEST(Events, HaveNoConclusionOfNoCases) { EXPECT_EQ(count(lines_of(sample()), "conclusion"), 0U); }
+
 TEST(Events, HaveOneLineACaseAndOneMoreWhereItChanged) {
   Report report = sample();
   ASSERT_GE(report.records.size(), 2U);

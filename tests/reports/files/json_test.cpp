@@ -11,6 +11,8 @@
 
 #include "reports/error.h"
 #include "reports/files/csv.h"
+#include "reports/style.h"
+#include "reports/tables/answer.h"
 #include "tests/reports/random_report.h"
 #include "tests/reports/sample_report.h"
 
@@ -70,11 +72,28 @@ TEST(Json, SaysTheSameAsTheCsv) {
 
 TEST(Json, EmptyReportIsAnObject) {
   const auto document = nlohmann::json::parse(to_json(Report()));
-  EXPECT_EQ(document["schema_version"], "1.4");
+  EXPECT_EQ(document["schema_version"], "1.5");
   EXPECT_EQ(document["interrupted"], false);
   EXPECT_EQ(document["environment"], nlohmann::json::object());
   EXPECT_TRUE(document["cases"].is_array() && document["cases"].empty());
   EXPECT_TRUE(from_json(to_json(Report()), "t.json").records.empty());
+}
+
+TEST(Json, HasTheConclusionThatTheTerminalShows) {
+  const Report report = sample_report();
+  const auto document = nlohmann::json::parse(to_json(report));
+  std::string text;
+  for (const auto& sentence : document["conclusion"])
+    text += reports::lines_of(sentence.get<std::string>(), 0);
+  EXPECT_EQ(text, answer(report));
+  EXPECT_EQ(text.find("Keep such a table"), 0U);
+  EXPECT_EQ(nlohmann::json::parse(to_json(Report()))["conclusion"], nlohmann::json::array());
+}
+
+/// The cases decide, not the field: whoever edits a case gets the conclusion of the edited cases.
+TEST(Json, TheConclusionIsNotRead) {
+  const std::string text = changed([](auto& document) { document["conclusion"] = {"Keep it in a drawer."}; });
+  EXPECT_EQ(to_json(from_json(text, "t.json")).find("drawer"), std::string::npos);
 }
 
 TEST(Json, NonFiniteNumbersAreNull) {

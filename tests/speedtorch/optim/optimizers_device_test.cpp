@@ -33,7 +33,7 @@ class OptimizersDevice : public test::NeedsGpu, public testing::WithParamInterfa
 
 void expect_same(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
   const auto isa = kernels::isa_in_use();
-  if (isa == "sse4" || isa == "baseline")
+  if (isa == "baseline")
     EXPECT_TRUE(at::allclose(found.cpu(), wanted, 1e-6, 1e-6)) << what;
   else
     EXPECT_TRUE(at::equal(found.cpu(), wanted)) << what;

@@ -1,6 +1,6 @@
 """The main table of each report at a glance: the speed of each method, by placement."""
 
-from charts import layout, scales, theme
+from charts import layout, scales
 from charts.figures.figure import Figure, Table, looks_of, mark, named, tip
 from charts.slices import main_shape, method_rank, of_shape, panel_rank
 from charts.words import PAGES, PLACEMENTS, counted, percent, rank, shape, significant, span
@@ -12,6 +12,12 @@ def chosen(machines):
     if wanted is None:
         return []
     return [(machine, cases) for machine in machines if (cases := of_shape(machine, wanted))]
+
+
+def fixed_of(found):
+    """What all of the chosen cases have in common."""
+    case = found[0][1][0]
+    return f"{shape(case)}, {case.index_dtype} {case.distribution} indices, {counted(case.cores, 'core')}"
 
 
 def grouped(found):
@@ -26,9 +32,18 @@ def grouped(found):
 
 
 def ceiling_of(cases, letter):
-    speeds = [case.gb_per_s for machine, case in cases
-              if machine.letter == letter and case.role == "ceiling"]
-    return max(speeds, default=None)
+    """The faster ceiling, or None."""
+    found = [case for machine, case in cases if machine.letter == letter and case.role == "ceiling"]
+    return max(found, key=lambda case: case.gb_per_s, default=None)
+
+
+def ceiling_marks(ceiling, placement):
+    """Of a row: the mark across it, and its interval as a band."""
+    if ceiling is None:
+        return {}
+    band = ceiling.speeds()
+    return {"rule": ceiling.gb_per_s, "rule_dashed": ceiling.is_unstable, "band": None if None in band else band,
+            "rule_tip": tip(ceiling, "", f", the ceiling in {placement}")}
 
 
 def rows_of(placements, looks):
@@ -38,13 +53,12 @@ def rows_of(placements, looks):
         movers = [(machine, case) for machine, case in cases if case.role != "ceiling"]
         for machine, case in sorted(movers, key=lambda one: (method_rank(one[1]), one[0].letter)):
             low, high = case.speeds()
-            share, ceiling = case.middle("copy_fraction"), ceiling_of(cases, machine.letter)
+            share = case.middle("copy_fraction")
             words = mark(case) + significant(case.gb_per_s) + (f" · {percent(share)}" if share is not None else "")
             rows.append(layout.Row(named(case.method, machine.letter), look=looks[case.method], value=case.gb_per_s,
                                    low=low, high=high, text=words, tip=tip(case, machine.letter, f" in {placement}"),
-                                   hollow=case.is_unstable, rule=ceiling,
-                                   rule_tip=f"the ceiling in {placement}: {significant(ceiling)} GB/s"
-                                   if ceiling else ""))
+                                   hollow=case.is_unstable,
+                                   **ceiling_marks(ceiling_of(cases, machine.letter), placement)))
     return rows
 
 
@@ -91,9 +105,8 @@ def make(machines):
         rows = rows_of(placements, looks)
         title = direction.replace("_", " ") + ("" if device == "cpu" else f" · {device}")
         pictures.append(layout.row_panel(title, rows, axis, alt_text(title, rows)))
-    case = found[0][1][0]
     lead = "Bars: payload a second, the percentage is the share of the ceiling, which is the grey mark. " \
-           "Whiskers: the 95 % interval, or the range over several processes. Hollow or ~: unstable."
-    fixed = f"{shape(case)}, {case.index_dtype} {case.distribution} indices, {counted(case.cores, 'core')}"
+           "Whiskers and the grey band: the 95 % interval, or the range over several processes. Hollow, dashed or ~: " \
+           "unstable."
     return Figure("placements", "Where the table lives, and who moves its rows", lead, pictures, table_of(groups),
-                  fixed), ""
+                  fixed_of(found)), ""

@@ -81,13 +81,13 @@ def table_of(found):
                  rows)
 
 
-def make(machines):
+def make(machines, shows_published):
     found = chosen(machines)
     looks, drawn = looks_of(machines), []
     for column, title, side in ((HOST, "host memory", "host"), (DEVICE, "device memory", "device")):
         rows = rows_of(found, column, looks)
         if any(row.value for row in rows):
-            drawn.append((title, rows + published_rows(found, side)))
+            drawn.append((title, rows + (published_rows(found, side) if shows_published else [])))
     if not drawn:
         return None, "no report is of the memory suite"
     highest = max(value for _, rows in drawn for row in rows for value in (row.value, row.high, row.rule) if value)

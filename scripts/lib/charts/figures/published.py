@@ -64,7 +64,9 @@ def table_of(drawn):
     return Table(["direction", "who", "where", "time", "GB/s", "against the fastest published"], rows)
 
 
-def make(machines):
+def make(machines, shows_published):
+    if not shows_published:
+        return None, "they are of a GPU, and no GPU was measured; --published draws them all the same"
     drawn = [(direction, found) for direction in DIRECTIONS if (found := ours(machines, direction))]
     if not drawn:
         return None, "no report has the table of SpeedTorch's README (1,000,000 × 128 float32, batch 131,072)"

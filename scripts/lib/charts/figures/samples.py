@@ -63,5 +63,5 @@ def make(machines):
         words = "; ".join(f"{row.label} median {significant(row.value)} {unit}, {len(row.dots)} samples"
                           for row in rows if row.look)
         pictures.append(layout.row_panel(title, rows, axis, f"{title}: {words}.", bars=False))
-    lead = "Each stroke is one timed run; the long bar is their median."
+    lead = "Each stroke is one timed run; the long bar is their median. Hollow or ~: unstable."
     return Figure("samples", "All samples", lead, pictures, table_of(groups), ""), ""

@@ -1,15 +1,16 @@
-"""Speed by row width, batch and cores, and the latency of small batches."""
+"""Speed by row width, batch and cores."""
 
-from charts import layout, scales, theme
+from dataclasses import replace
+
+from charts import layout, scales
 from charts.figures.figure import Figure, Table, dash_of, looks_of, mark, named, tip
-from charts.slices import slices
+from charts.slices import is_ragged, slices
 from charts.words import binary, counted, percent, rate, significant, span
 
 NARROW = 120  # px: the plots over few numbers of cores
-MICRO = 1e-6
 MOST = 2  # further figures of a kind; the reports have the rest
-INTERVALS = "Whiskers: the 95 % interval, or over several processes of one machine the range of their medians; " \
-            "the ceiling's are in the table. Hollow: unstable."
+INTERVALS = "Whiskers, and the band of the ceiling: the 95 % interval, or over several processes of one machine the " \
+            "range of their medians. Hollow: unstable."
 
 
 def ceilings_joined(panel):
@@ -33,22 +34,30 @@ def faster(lists, x):
     return [best[at] for at in sorted(best)]
 
 
-def lines_of(panel, machines, looks, x, at):
+def parted(lines, part_of):
+    """{(letter, name): cases}: the lines with the cases of each part by themselves, the part after the name."""
+    parts = {}
+    for (letter, method), cases in lines.items():
+        for case in cases:
+            parts.setdefault((letter, method, part_of(case)), []).append(case)
+    return parts
+
+
+def lines_of(panel, machines, looks, x, at, part_of=lambda case: ""):
     lines, ceilings = ceilings_joined(panel)
-    whole = [(letter, "ceiling", faster(lists, x)) for letter, lists in ceilings.items()]
-    whole += [(letter, method, cases) for (letter, method), cases in lines.items()]
+    whole = {(letter, "ceiling", ""): faster(lists, x) for letter, lists in ceilings.items()}
     made = []
-    for letter, name, cases in whole:
+    for (letter, name, part), cases in {**whole, **parted(lines, part_of)}.items():
+        is_ceiling = name == "ceiling"
         points = []
         for case in cases:
             low, high = case.speeds()
-            head = f", {at(getattr(case, x))}" + (", the ceiling" if name == "ceiling" else "")
-            if name == "ceiling":  # its spread would hide the others': the processes' ceilings differ most
-                low = high = None
+            head = f", {at(getattr(case, x))}" + (", the ceiling" if is_ceiling else "")
             points.append(layout.Point(getattr(case, x), case.gb_per_s, low, high, tip(case, letter, head),
                                        case.is_unstable))
-        look = looks["copy"] if name == "ceiling" else looks[name]
-        made.append(layout.Line(named(name, letter), look, points, dash_of(machines, letter)))
+        look = looks["copy"] if is_ceiling else looks[name]
+        made.append(layout.Line(named(f"{name} {part}".strip(), letter), replace(look, width=1) if part else look, points,
+                                dash_of(machines, letter), band=is_ceiling))
     return made
 
 
@@ -75,23 +84,21 @@ def table_of(one, x, heading, at):
     return Table(headings, rows)
 
 
-def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis, width=layout.WIDTH):
+def speed_figure(one, machines, looks, x, heading, at, x_axis, y_axis, width=layout.WIDTH, part_of=lambda case: ""):
     pictures = []
     for panel in one.panels:
-        lines = lines_of(panel, machines, looks, x, at)
+        lines = lines_of(panel, machines, looks, x, at, part_of)
         words = alt_text(f"GB/s, {panel.title}", lines, at, rate)
         pictures.append(layout.line_panel(panel.title, lines, x_axis, y_axis, words, width))
     return pictures, table_of(one, x, heading, at)
 
 
 def fastest(one):
-    return max(case.gb_per_s if case.role == "ceiling" else max(case.gb_per_s, case.speeds()[1] or 0)
-               for case in one.cases)
+    return max(max(case.gb_per_s, case.speeds()[1] or 0) for case in one.cases)
 
 
 def slowest(one):
-    return min(case.gb_per_s if case.role == "ceiling" else min(case.gb_per_s, case.speeds()[0] or case.gb_per_s)
-               for case in one.cases)
+    return min(min(case.gb_per_s, case.speeds()[0] or case.gb_per_s) for case in one.cases)
 
 
 def ends(one, x):
@@ -115,12 +122,14 @@ def drawn(found, draw, why):
 def by_width(machines):
     looks = looks_of(machines)
     lead = "Scattered rows against the same bytes in one piece: the grey line is the faster contiguous copy, " \
-           f"measured in the same rounds. {INTERVALS}"
+           "measured in the same rounds. Thin: ragged rows, which share cache lines with others. Both axes are " \
+           f"logarithmic. {INTERVALS}"
 
     def draw(one):
         x_axis = scales.powers_of_two("bytes a row", *ends(one, "row_bytes"))
-        y_axis = scales.linear("GB/s of payload", fastest(one))
-        pictures, table = speed_figure(one, machines, looks, "row_bytes", "row", "{:,} B rows".format, x_axis, y_axis)
+        y_axis = scales.logarithmic("GB/s of payload", slowest(one), fastest(one))
+        pictures, table = speed_figure(one, machines, looks, "row_bytes", "row", "{:,} B rows".format, x_axis, y_axis,
+                                       part_of=lambda case: "ragged" if is_ragged(case) else "")
         return Figure("row-width", "Bandwidth by row width", lead, pictures, table, one.words())
 
     return drawn(slices(machines, "row_bytes", ("rows", "dim", "dtype"), fewest=3), draw,
@@ -139,55 +148,6 @@ def by_batch(machines):
         return Figure("batch", "Bandwidth by batch", lead, pictures, table, one.words())
 
     return drawn(slices(machines, "batch", ("rows",), fewest=3), draw, "no report has three batches of one thing")
-
-
-def latency_points(cases, letter, unit):
-    points = []
-    for case in cases:
-        p50, p99 = case.middle("latency_p50_s"), case.middle("latency_p99_s")
-        if p50:
-            words = f"{named(case.method, letter)}, {case.batch:,} rows: median {span(p50)}"
-            words += f", 99 % within {span(p99)}" if p99 else ""
-            points.append(layout.Point(case.batch, p50 / unit, p50 / unit if p99 else None, p99 and p99 / unit, words,
-                                       case.is_unstable))
-    return points
-
-
-def latency_lines(panel, machines, looks, unit):
-    lines = []
-    for (letter, method), cases in panel.lines.items():
-        found = latency_points(cases, letter, unit)
-        if len(found) >= 3 and cases[0].role != "ceiling":
-            lines.append(layout.Line(named(method, letter), looks[method], found, dash_of(machines, letter)))
-    return lines
-
-
-def latency_panels(one, machines, looks, unit=MICRO):
-    found = [(panel, latency_lines(panel, machines, looks, unit)) for panel in one.panels]
-    return [(panel, lines) for panel, lines in found if lines]
-
-
-def latency(machines):
-    looks = looks_of(machines)
-    lead = "One call at a time, each timed by itself, dispatch included: the dot is the median, the whisker goes up " \
-           "to what 99 % of the calls stay within."
-    at, value = "{:,} rows".format, lambda us: span(us * MICRO)
-
-    def draw(one):
-        panels = latency_panels(one, machines, looks)
-        points = [point for _, lines in panels for line in lines for point in line.points]
-        x_axis = scales.powers_of_two("rows a batch", min(p.x for p in points), max(p.x for p in points), kind="count")
-        y_axis = scales.logarithmic("µs a call", min(p.y for p in points), max(max(p.y, p.high or 0) for p in points))
-        pictures = [layout.line_panel(panel.title, lines, x_axis, y_axis,
-                                      alt_text(f"Latency, {panel.title}", lines, at, value)) for panel, lines in panels]
-        rows = [[at(point.x), panel.key[2], panel.key[3], line.label, value(point.y),
-                 "" if point.high is None else value(point.high)]
-                for panel, lines in panels for line in lines for point in line.points]
-        return Figure("latency", "Latency of small batches", lead, pictures,
-                      Table(["batch", "direction", "placement", "who", "median", "99 %"], rows), one.words())
-
-    found = [one for one in slices(machines, "batch", ("rows",), fewest=3) if latency_panels(one, machines, looks)]
-    return drawn(found, draw, "no report has the latency of three small batches")
 
 
 def by_cores(machines):

@@ -113,7 +113,7 @@ void step_as_device(const AnyUpdate<T>& update, const StepTables<T>& tables, Ste
 
 template <class T>
 void check_every_update(std::int64_t columns) {
-  if (isa_in_use() == "sse4" || isa_in_use() == "baseline")
+  if (isa_in_use() == "baseline")
     GTEST_SKIP() << "the host's step does not fuse here";
   const auto& index = repeating_index();
   const auto grad = gradients<T>(index.size(), columns);
@@ -189,7 +189,7 @@ TEST(CudaStepLane, RowsOfAnyNumberOfCopiesAreSummed) {
 }
 
 TEST(CudaStepLane, UpTo127CopiesAreSummedAsOnTheHost) {
-  if (isa_in_use() == "sse4" || isa_in_use() == "baseline")
+  if (isa_in_use() == "baseline")
     GTEST_SKIP() << "the host's step does not fuse here";
   const auto index = hot_index({127, 5, 100, 64, 1, 126});
   const auto grad = gradients<float>(index.size(), 5);
@@ -221,7 +221,7 @@ TEST(CudaStepLane, ManyBadIndicesAreLeftOut) {
 }
 
 TEST(CudaStepLane, AllElementsAreSteppedOnceAsOnTheHost) {
-  if (isa_in_use() == "sse4" || isa_in_use() == "baseline")
+  if (isa_in_use() == "baseline")
     GTEST_SKIP() << "the host's step does not fuse here";
   const auto grad = gradients<float>(kRows, 5);
   for (const auto& options : every_update()) {

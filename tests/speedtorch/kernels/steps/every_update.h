@@ -23,7 +23,7 @@ struct PlainMath {
 };
 
 /// Whether the passes of an instruction set fuse a product and a sum.
-inline bool fuses(std::string_view isa) { return isa != "sse4" && isa != "sse2" && isa != "baseline"; }
+inline bool fuses(std::string_view isa) { return isa != "sse2" && isa != "baseline"; }
 
 inline std::vector<UpdateOptions> every_update() {
   return {AdamOptions{.weight_decay = 0.1},

@@ -1,0 +1,384 @@
+"""The parts that `speedtorch.MicroBatches` is made of and that know nothing of passes: nested tensors, the state that a
+forward pass changes, the size of a micro-batch, sums of gradients, and the loss."""
+
+import dataclasses
+import functools
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class InfinityBatchError(RuntimeError):
+    """A call that is impossible in this state, such as a step without an optimizer."""
+
+
+class OutOfMemory(InfinityBatchError, MemoryError):
+    """One sample, or a micro-batch of fixed size, does not fit into memory. No gradient was changed."""
+
+
+class InfinityBatchWarning(UserWarning):
+    """The base of all warnings of `MicroBatches`. `warnings.filterwarnings` says what becomes of each."""
+
+
+class BatchNormWarning(InfinityBatchWarning):
+    """Each micro-batch uses its own statistics."""
+
+
+class CoupledCriterionWarning(InfinityBatchWarning):
+    """The losses of micro-batches do not add up to the loss of the batch."""
+
+
+class MissingCallWarning(InfinityBatchWarning):
+    """A training loop left out `backward`, `step` or `zero_grad`."""
+
+
+class ChangedWarning(InfinityBatchWarning):
+    """Model, optimizer or criterion changed since the batch before, or were set twice."""
+
+
+def warn(category, text):
+    """Warns at the line of the program: the first that is neither in this package nor in torch."""
+    inside = tuple(os.path.dirname(path) + os.sep for path in (__file__, torch.__file__))
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+def map_tensors(function, *values):
+    """Applies `function` to the tensors of equally nested tuples, lists and mappings.
+
+    Raises TypeError for a leaf that is neither a tensor nor None, a number or a truth value: it cannot be split."""
+    first = values[0]
+    if isinstance(first, torch.Tensor):
+        return function(*values)
+    if isinstance(first, Mapping):
+        made = {key: map_tensors(function, *(value[key] for value in values)) for key in first}
+        return made if type(first) is dict else type(first)(made)
+    if isinstance(first, (tuple, list)):
+        made = [map_tensors(function, *parts) for parts in zip(*values)]
+        return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
+    if dataclasses.is_dataclass(first):
+        names = [field.name for field in dataclasses.fields(first)]
+        parts = {name: map_tensors(function, *(getattr(value, name) for value in values)) for name in names}
+        return dataclasses.replace(first, **parts)
+    if first is None or isinstance(first, (bool, int, float)):
+        return first
+    raise TypeError(f"a {type(first).__name__} cannot be split into micro-batches; give tensors, or tuples, lists or dicts of them")
+
+
+def tensors_of(value):
+    found = []
+    map_tensors(found.append, value)
+    return found
+
+
+def concatenated(pieces):
+    """One batch of its micro-batches. Raises ValueError for a tensor without a dimension of samples."""
+
+    def joined(*tensors):
+        if tensors[0].dim() == 0:
+            raise ValueError("an output of the model is one number; outputs that are put together need one row per sample")
+        return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+
+    return map_tensors(joined, *pieces)
+
+
+def to_device(value, device):
+    return map_tensors(lambda tensor: tensor.to(device, non_blocking=True), value)
+
+
+class Batch:
+    """Inputs and targets whose tensors have the same number of samples, their first dimension."""
+
+    def __init__(self, inputs, targets=None):
+        self.inputs, self.targets = inputs, targets
+        tensors = tensors_of((inputs, targets))
+        if not tensors:
+            raise TypeError("the batch has no tensor")
+        for tensor in tensors:
+            if tensor.dim() == 0 or tensor.size(0) != tensors[0].size(0):
+                raise ValueError(
+                    f"a batch has tensors of shapes {tuple(tensors[0].shape)} and {tuple(tensor.shape)}; "
+                    "the first dimension of each must be the number of samples"
+                )
+        self.size = tensors[0].size(0)
+        if self.size == 0:
+            raise ValueError("the batch has no samples")
+
+    def samples(self, first, count):
+        return tuple(map_tensors(lambda tensor: tensor.narrow(0, first, count), part) for part in (self.inputs, self.targets))
+
+    def shape(self):
+        """Shape and dtype of one sample, in words."""
+        return ", ".join(f"{list(t.shape[1:])} {str(t.dtype).removeprefix('torch.')}" for t in tensors_of(self.inputs))
+
+
+class RandomState:
+    """The state of torch's default generators, on the CPU and on these devices."""
+
+    def __init__(self, devices=()):
+        self.cpu = torch.get_rng_state()
+        self.of_devices = [(device, torch.cuda.get_rng_state(device)) for device in devices if device.type == "cuda"]
+
+    def restore(self):
+        torch.set_rng_state(self.cpu)
+        for device, state in self.of_devices:
+            torch.cuda.set_rng_state(state, device)
+
+    def __eq__(self, other):
+        mine, others = ([s.cpu, *(state for _, state in s.of_devices)] for s in (self, other))
+        return all(map(torch.equal, mine, others))
+
+
+class Snapshot:
+    """What a forward pass changes besides its outputs: random generators, and buffers of modules in training mode."""
+
+    def __init__(self, model, devices):
+        self.random = RandomState(devices)
+        self.buffers = [
+            (module, name, buffer, buffer.clone())
+            for module in model.modules()
+            if module.training
+            for name, buffer in module.named_buffers(recurse=False)
+        ]
+
+    def restore(self):
+        self.random.restore()
+        self.restore_buffers()
+
+    @torch.no_grad()
+    def restore_buffers(self):
+        for module, name, buffer, value in self.buffers:
+            if getattr(module, name) is not buffer:
+                setattr(module, name, buffer)
+            buffer.copy_(value)  # not by its version: batch_norm moves running statistics without counting it up
+
+
+MEMORY_WORDS = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "out of memory",
+                "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED")  # fmt: skip
+
+
+def is_out_of_memory(error):
+    """True for torch's and Python's errors of this kind (this library's are Python's), and for those that only their text
+    tells: of torch's CPU allocator, cuBLAS and cuDNN."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in MEMORY_WORDS)
+
+
+def had_memory_for(work):
+    """Runs `work`. Returns false if memory ran out; then nothing that `work` held is alive and torch's cache is empty."""
+    try:
+        work()
+        return True
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    return False
+
+
+def retried(what, work):
+    """The result of `work`, which runs once more if memory runs out."""
+    found = []
+    if had_memory_for(lambda: found.append(work())) or had_memory_for(lambda: found.append(work())):
+        return found[0]
+    raise OutOfMemory(f"{what} does not fit into memory; no gradient was changed")
+
+
+class MicroBatchSize:
+    """One size per key (the shape of a sample, and whether gradients are computed), found by trial. It doubles while that
+    works. When memory runs out it halves, and then grows half-way once, so it ends within a quarter of what fits."""
+
+    def __init__(self, fixed=None, first=8, largest=None, grow_again_after=1024):
+        for name, value in (("micro_batch", fixed), ("first", first), ("largest", largest), ("grow_again_after", grow_again_after)):
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ValueError(f"{name} is {value!r}; take a whole number of samples, 1 or more")
+        self.fixed, self.first, self.largest, self.grow_again_after = fixed, first, largest, grow_again_after
+        self.entries = {}
+
+    def bounded(self, samples):
+        return self.fixed or max(1, min(samples, self.largest or samples))
+
+    def entry(self, key):
+        new = {"size": self.bounded(self.first), "good": 0, "bad": 0, "since_bad": 0, "bad_had_worked": False, "tried_again": False}
+        return self.entries.setdefault(key, new)
+
+    def of(self, key):
+        return self.bounded(self.entry(key)["size"])
+
+    @staticmethod
+    def next_up(now):
+        """Twice the size, or half-way to the size that failed; the same if that is too near to be worth a trial."""
+        if not now["bad"]:
+            return 2 * now["size"]
+        following = min(2 * now["size"], (now["size"] + now["bad"]) // 2)
+        return now["size"] if following - now["size"] < max(1, now["size"] // 4) else following
+
+    def worked(self, key, samples):
+        now = self.entry(key)
+        now.update(good=max(now["good"], samples), tried_again=False, since_bad=now["since_bad"] + 1)
+        if now["bad_had_worked"] and now["since_bad"] > self.grow_again_after:
+            now["bad"] = 0
+        if samples >= now["size"] and not self.fixed:  # fewer: the remainder of a batch
+            now["size"] = max(now["size"], self.bounded(self.next_up(now)))
+
+    def settled(self, key):
+        """True if the size works and no larger one would be tried."""
+        now = self.entry(key)
+        return not self.fixed and now["size"] <= now["good"] and self.bounded(self.next_up(now)) <= now["size"]
+
+    def ran_out(self, key, samples):
+        """Returns what to do: "again" with the same size, "smaller", or "give up"."""
+        now = self.entry(key)
+        had_worked = samples <= now["good"]
+        if (had_worked or self.fixed) and not now["tried_again"]:  # another process may have used the memory for a moment
+            now["tried_again"] = True
+            return "again"
+        now["tried_again"] = False
+        if self.fixed or samples <= 1:
+            return "give up"
+        now.update(bad=samples, bad_had_worked=had_worked, since_bad=0)
+        now["size"] = now["good"] if now["good"] < samples <= 2 * now["good"] else samples // 2
+        now["good"] = min(now["good"], now["size"])
+        return "smaller"
+
+
+class GradientSum:
+    """The gradients of a batch, apart from the parameters' `.grad` until `publish`. Each function allocates before it
+    changes anything, so what it throws leaves the sums as they were."""
+
+    BLOCK = 32  # micro-batches that are added up before their sum is added to the total: fewer roundings
+
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+        self.clear()
+
+    def clear(self):
+        """Each sum is None, or a tensor and whether no one else has it: autograd may return the same tensor twice."""
+        self.sums, self.total, self.in_sums = [None] * len(self.parameters), [None] * len(self.parameters), 0
+
+    @staticmethod
+    @torch.no_grad()
+    def add_all(into, more):
+        def added(a, b):
+            if a is None or b is None:
+                return a or b
+            in_place = a[1] and a[0].layout == b[0].layout == torch.strided
+            return None if in_place else (a[0] + b[0], True)
+
+        for i, made in enumerate([added(a, b) for a, b in zip(into, more)]):
+            if made is None and into[i] is not None:
+                into[i][0].add_(more[i][0])
+            else:
+                into[i] = made
+
+    def add(self, gradients):
+        """Adds one gradient per parameter; None: none."""
+        if self.in_sums == self.BLOCK:
+            self.fold()
+        self.add_all(self.sums, [None if gradient is None else (gradient, False) for gradient in gradients])
+        self.in_sums += 1
+
+    def fold(self):
+        self.add_all(self.total, self.sums)
+        self.sums, self.in_sums = [None] * len(self.parameters), 0
+
+    def take(self):
+        """Returns the sums, None where no micro-batch had a gradient, and clears them."""
+        self.fold()
+        total = [slot and slot[0] for slot in self.total]
+        self.clear()
+        return total
+
+    @torch.no_grad()
+    def publish(self):
+        """Adds the sums to the parameters' gradients."""
+        self.fold()
+        ready = [self.gradient(*both) for both in zip(self.parameters, self.total)]
+        for parameter, gradient in zip(self.parameters, ready):
+            parameter.grad = gradient
+        self.clear()
+
+    @staticmethod
+    def gradient(parameter, slot):
+        if slot is None:
+            return parameter.grad
+        gradient, owned = slot
+        if parameter.grad is not None:
+            return parameter.grad + gradient
+        if owned or gradient.layout != torch.strided:
+            return gradient
+        return torch.empty_like(parameter, dtype=gradient.dtype).copy_(gradient)
+
+
+MEAN_OF_CLASSES = (F.cross_entropy, F.nll_loss)
+NAMES_OF_MEAN = ("mean", "batchmean", "elementwise_mean")
+
+
+class Criterion:
+    """A loss, and how the loss of a batch follows from those of its parts: `mean` (weighted by samples, or by the weights of
+    their classes), `sum`, or `coupled`, if the loss of a sample depends on other samples."""
+
+    def __init__(self, function, reduction=None, divisor=None):
+        """`divisor(targets)` is the number that a mean over these samples is divided by, if it is not their count."""
+        if not callable(function):
+            raise TypeError(f"the criterion is a {type(function).__name__}; it must be callable, as criterion(outputs, targets)")
+        if reduction not in (None, "mean", "sum", "coupled"):
+            raise ValueError(f"reduction is {reduction!r}; take 'mean', 'sum' or 'coupled'")
+        self.function, self.stated, self.divisor = function, reduction, divisor
+        self.reduction()
+
+    def options(self):
+        """Keyword arguments of a partial of torch's functions."""
+        return self.function.keywords if isinstance(self.function, functools.partial) else {}
+
+    def reduction(self, targets=None):
+        if self.stated:
+            return self.stated
+        name = self.options().get("reduction", getattr(self.function, "reduction", "mean"))
+        if name not in ("sum", *NAMES_OF_MEAN):
+            raise ValueError(f"the criterion's reduction is {name!r}, which gives one loss per sample; take 'mean' or 'sum'")
+        if self.weighs_samples(targets):
+            return "coupled"
+        return "sum" if name == "sum" else "mean"
+
+    def weighs_samples(self, targets):
+        """True for a binary cross entropy with one weight per sample: only the whole batch has the right ones."""
+        weight = getattr(self.function, "weight", None) if isinstance(self.function, (nn.BCELoss, nn.BCEWithLogitsLoss)) else None
+        if weight is None or not isinstance(targets, torch.Tensor):
+            return False
+        return weight.dim() == targets.dim() and weight.size(0) != 1
+
+    def weight(self, targets, samples):
+        """The divisor of the mean over these samples."""
+        if self.divisor:
+            return float(self.divisor(targets))
+        of_classes = isinstance(self.function, (nn.CrossEntropyLoss, nn.NLLLoss))
+        options = vars(self.function) | self.function._buffers if of_classes else self.options()
+        if not of_classes and self.function not in MEAN_OF_CLASSES and getattr(self.function, "func", None) not in MEAN_OF_CLASSES:
+            return float(samples)
+        if targets.is_floating_point():  # probabilities of classes
+            return float(samples)
+        counted = targets[targets != options.get("ignore_index", -100)]
+        weights = options.get("weight")
+        return float(counted.numel() if weights is None else weights.to(counted.device)[counted].sum(dtype=torch.float64))
+
+    def parameters(self):
+        return [p for p in self.function.parameters() if p.requires_grad] if isinstance(self.function, nn.Module) else []
+
+    def __call__(self, outputs, targets):
+        loss = self.function(outputs) if targets is None else self.function(outputs, targets)
+        if not isinstance(loss, torch.Tensor) or loss.dim():
+            got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
+            raise ValueError(f"the criterion gave {got}; a loss is one number without dimensions; take its mean() or sum()")
+        return loss
