@@ -8,6 +8,8 @@
 `torch.ops.speedtorch` the operators for compiled code. docs/python.md describes them.
 """
 
+from typing import TYPE_CHECKING
+
 import torch  # noqa: F401  first: the native module needs its libraries
 
 try:
@@ -20,6 +22,8 @@ from speedtorch.contiguous import ContiguousParams
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
 from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
+if TYPE_CHECKING:  # __getattr__ imports them
+    from speedtorch.micro_batches import InfinityBatch, MicroBatches
 
 __all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows",
            "errors", "gather_rows", "nn", "optim", "scatter_rows"]

@@ -586,6 +586,7 @@ class MicroBatches:
 
 
 InfinityBatch = MicroBatches
+"""MicroBatches, under the name of the C++ class."""
 
 
 class _Bar:

@@ -113,7 +113,8 @@ class MarkdownTest(unittest.TestCase):
 
     def test_python_pages_follow_the_packages(self):
         self.assertEqual(python_reference.make(self.folder / "none"), {})
-        for name, text in (("a/__init__.py", '"""A."""\nfrom a.inner import f\nfrom a import nn\n__all__ = ["f", "nn"]\n'),
+        for name, text in (("a/__init__.py", '"""A."""\nfrom a.inner import f\nfrom a import nn\nif TYPE_CHECKING:\n    from a.late import g\n'
+                            '__all__ = ["f", "g", "nn"]\n'), ("a/late.py", '"""L."""\ndef g(): pass\n'),
                            ("a/inner.py", '"""I."""\ndef f(): pass\ndef helper(): pass\n'), ("a/nn.py", '"""N."""\nclass E: pass\n'),
                            ("a/_own.py", '"""O."""\ndef g(): pass\n'), ("a/deep/__init__.py", '"""D."""\ndef h(): pass\n'),
                            ("native/x.py", "")):
@@ -121,7 +122,7 @@ class MarkdownTest(unittest.TestCase):
             (self.folder / name).write_text(text)
         found = python_reference.make(self.folder)
         self.assertEqual(list(found), ["python/a.md", "python/a.deep.md", "python/a.nn.md"])
-        self.assertEqual(found["python/a.md"], "# a\n\nA.\n\n::: a.f\n\n")
+        self.assertEqual(found["python/a.md"], "# a\n\nA.\n\n::: a.f\n\n::: a.g\n\n")
 
     def test_a_folder_with_other_files_is_not_emptied(self):
         if not site_python():
@@ -191,6 +192,15 @@ class SiteTest(unittest.TestCase):
         for name in re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", package.read_text(), re.DOTALL)[1]):
             has_page = (self.folder / f"python/speedtorch.{name}.html").exists()
             self.assertTrue(has_page or f'id="speedtorch.{name}"' in text, name)
+        optimizers = (self.folder / "python/speedtorch.optim.html").read_text()
+        for name in re.findall(r"^class ([A-Z]\w+)\(", (ROOT / "python/speedtorch/optim.pyi").read_text(), re.MULTILINE):
+            self.assertIn(f'id="speedtorch.optim.{name}.step"', optimizers)
+        self.assertIn('<a href="../updates.html">docs/updates.md</a>', optimizers)
+
+    def test_snippets_in_two_languages_are_tabs(self):
+        for page in ("library", "placements", "files", "contiguous"):
+            text = (self.folder / f"{page}.html").read_text()
+            self.assertRegex(text, r">C\+\+</label><label [^>]*>Python</label>", page)
 
     @unittest.skipUnless(find(), NO_BROWSER)
     def test_it_works_from_disk(self):

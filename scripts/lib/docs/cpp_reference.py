@@ -63,6 +63,12 @@ def page_of(folder):
     return f"cpp/{folder}.md"
 
 
+def rank(folder):
+    """The place of a folder, or of the one that it is in, among the pages; others come last."""
+    known = [place for place, one in enumerate(ORDER) if folder == one or folder.startswith(f"{one}/")]
+    return known[-1] if len(known) > 1 or folder == ORDER[0] else len(ORDER)
+
+
 def text_of(element):
     """All text of an element that may be absent, with single spaces."""
     return " ".join("".join(element.itertext()).split()) if element is not None else ""
@@ -202,8 +208,7 @@ class Writer:
         by_folder = defaultdict(list)
         for header in sorted(self.headers.files):
             by_folder[posixpath.dirname(header)].append(header)
-        order = sorted(by_folder, key=lambda folder: (next((i for i, one in reversed([*enumerate(ORDER)])
-                                                            if f"{folder}/".startswith(f"{one}/")), 99), folder))
+        order = sorted(by_folder, key=lambda folder: (rank(folder), folder))
         result = Reference(headers=self.places, navigation=["cpp/index.md"])
         for folder in order:
             result.pages[page_of(folder)] = self.folder(folder, by_folder[folder])

@@ -21,7 +21,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
-        self.anchors |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
+        self.anchors |= {attributes.get("id"), attributes.get("name") if tag == "a" else None}
         address = attributes.get(ADDRESSES.get(tag, ""))
         if address is not None:
             (self.links if tag == "a" else self.loaded).append(address)
@@ -52,7 +52,7 @@ def fault(file, address, is_loaded, known, folder):
     if not target.is_file():
         return "no such file"
     anchor = unquote(parts.fragment)
-    if anchor and target in known and anchor not in known[target].anchors and anchor != "__top":
+    if anchor and target in known and anchor not in known[target].anchors:
         return "no such anchor"
     return ""
 

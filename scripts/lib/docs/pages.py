@@ -151,8 +151,8 @@ def is_code(path):
 
 
 def generated_pages(own, headers):
-    """All pages and files that the pages `own` ({path: Markdown}) need, through any number of links: {place: text or Path}.
-    A name of `own` is a Markdown file of the repository; those in docs/ are not returned."""
+    """What mkdocs does not find in docs/ itself: {place on the site: text, or the file to copy}. It begins with the Markdown files
+    `own` ({path: text}) and the headers, and follows their links."""
     found, waiting = {}, [*own, *headers]
     while waiting:
         path = waiting.pop()

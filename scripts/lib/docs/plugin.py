@@ -1,5 +1,8 @@
 """The plugin of mkdocs that adds the generated pages, and changes links and snippets of the others."""
 
+import posixpath
+import re
+
 import cpp_reference
 import pages
 import python_reference
@@ -18,8 +21,9 @@ class SitePlugin(BasePlugin):
         self.python = python_reference.make(pages.ROOT / "python")
         own = {path: (pages.ROOT / path).read_text() for path in pages.documents()}
         self.generated = pages.generated_pages(own, self.cpp.headers)
-        others = [place for place in self.generated if place.endswith(".md") and not place.startswith(("source/", "index.md"))]
-        self.repository = {pages.page_of(path): path for path in own} | {place: place for place in others}
+        # The file of the repository that a page shows. Other Markdown files than `own` keep their path.
+        self.repository = {place: place for place in self.generated if not place.startswith("source/")}
+        self.repository |= {pages.page_of(path): path for path in own}
 
     def on_config(self, config):
         config.nav = self.filled(config.nav)
@@ -52,3 +56,10 @@ class SitePlugin(BasePlugin):
         if path is None:
             return markdown
         return pages.with_tabs(pages.rewritten(path, markdown, self.cpp.headers))
+
+    def on_page_content(self, html, *, page, **_):
+        """Docstrings name pages of docs/ by their path; on the site these are links."""
+        if page.file.src_uri not in self.python:
+            return html
+        top = posixpath.relpath(".", posixpath.dirname(page.file.src_uri))
+        return re.sub(r"(?<![\w/\"])docs/([\w-]+)\.md", rf'<a href="{top}/\1.html">\g<0></a>', html)

@@ -23,7 +23,10 @@ def package_pages(init, folder):
     for module, file in modules.items():
         is_private = any(part.startswith("_") for part in module.split("."))
         if not is_private and module not in inner and ast.get_docstring(ast.parse(file.read_text())):
-            found[f"python/{module}.md"] = f"# {module}\n\n::: {module}\n    options: {{show_root_heading: false, heading_level: 2}}\n"
+            options = "show_root_heading: false, heading_level: 2"
+            if file.with_suffix(".pyi").exists():  # its classes are made when it is imported; the stub names them
+                options += ", show_if_no_docstring: true"
+            found[f"python/{module}.md"] = f"# {module}\n\n::: {module}\n    options: {{{options}}}\n"
     return found
 
 
@@ -42,5 +45,6 @@ def exports(tree):
 
 
 def sources_of_names(tree):
-    """The modules M of `from M import NAME`: their names are used through the package."""
-    return {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    """The modules M of `from M import NAME`, also below `if TYPE_CHECKING`: their names are used through the package."""
+    nodes = [inner for node in tree.body for inner in (node.body if isinstance(node, ast.If) else [node])]
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
