@@ -17,6 +17,7 @@ CASES = [
     ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
     ("Adam", {}),
     ("Adam", {"lr": 0.01, "betas": (0.4, 0.99), "weight_decay": 0.02, "amsgrad": True}),
+    ("Adam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
     ("AdamW", {"lr": 0.01}),
     ("AdamW", {"weight_decay": 0.05, "amsgrad": True}),
     ("SparseAdam", {"lr": 0.02}),

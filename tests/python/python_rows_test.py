@@ -116,6 +116,11 @@ class RowsTest(unittest.TestCase):
             self.assertIsInstance(caught.exception, errors.Error)
             with self.assertRaises(ValueError):
                 gather(table, torch.tensor([0.5]))
+        for count in (1, 40):  # Python's lock is released for many rows only
+            with self.assertRaisesRegex(IndexError, "index 60 at position 0"):
+                speedtorch.gather_rows(table, torch.full((count,), 60), out=torch.empty(count, 6))
+        with self.assertRaisesRegex(TypeError, "takes tensors"):
+            speedtorch.gather_rows(table, [1], out=torch.empty(1, 6))
         with self.assertRaisesRegex(ValueError, "no optimizer is called 'Sgd'"):
             ops.sparse_step_(table, [], torch.tensor([0]), torch.zeros(1, 6), "Sgd", [0.1], 1)
 

@@ -149,6 +149,11 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(finish.platform_tag([])[:16], "manylinux_2_34_x")
         self.assertEqual(finish.torch_range("2.11.0"), "torch<2.12,>=2.11")
 
+    def test_the_script_names_what_it_does_not_know(self):
+        done = subprocess.run([ROOT / "scripts/wheel", "--pyton", "python3"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("unknown option: --pyton", done.stderr)
+
     def test_the_console_script_is_the_launcher(self):
         from stbench import _program
 
