@@ -6,7 +6,7 @@ namespace stbench::closed_axes {
 
 using Names = std::vector<std::string>;
 
-Names directions() { return {"to", "from", "sum", "round_trip", "both"}; }
+Names directions() { return {"to", "from", "sum", "round_trip", "both", "consume"}; }
 
 Names placements() { return {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"}; }
 

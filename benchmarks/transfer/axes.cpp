@@ -100,6 +100,17 @@ Block kernels_on_small_batches() {
   return block;
 }
 
+/// What a model pays: outputs of 64 KiB to 256 MiB, and a pass that reads them.
+Block kernels_and_a_reader() {
+  auto block = of_kernels();
+  block.directions = {"consume"};
+  block.row_bytes = {512}, block.index_dtypes = {"int64"};
+  block.batches = {128, 512, 2048, 8192, 32768, 131072, 524288};
+  block.methods = {"speedtorch", "index_select"};
+  block.seconds = 40, block.group_seconds = 3;
+  return block;
+}
+
 Block kernels_over_cores() {
   auto block = kernels_at_512();
   block.index_dtypes = {"int64"};
@@ -200,7 +211,8 @@ const std::vector<Preset>& presets() {
        "Judged by scripts/goals: 13 row widths of a table of 5 GB, and small batches with their latency. "
        "Below ten minutes.",
        {kernels_at_512(), kernels_at_each_width(), kernels_on_one_core(), kernels_over_cores(),
-        kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(), kernels_bidirectional()},
+        kernels_and_a_reader(), kernels_on_small_batches(), kernels_on_a_gpu(), kernels_on_few_sms(),
+        kernels_bidirectional()},
        /*by_placement=*/true},
       {"files",
        "Judged by scripts/goals: warm and cold rows of 64 B, 512 B and 4 KiB from mapped tables. About five "
@@ -270,7 +282,8 @@ std::vector<PresetInfo> preset_list() {
 
 Names directions_of(const Options& options) {
   if (contains(options.directions, "step"))
-    throw UsageError("--suite transfer has no --direction step; use to, from, sum, round_trip or both");
+    throw UsageError(
+        "--suite transfer has no --direction step; use to, from, sum, round_trip, both or consume");
   return given_or(options.directions, of_all_blocks(preset_of(options), &Block::directions));
 }
 

@@ -11,11 +11,12 @@
 namespace stbench {
 namespace {
 
-constexpr std::array<std::pair<const char*, Direction>, 4> named_directions{
+constexpr std::array<std::pair<const char*, Direction>, 5> named_directions{
     {{"to", Direction::to},
      {"from", Direction::from},
      {"round_trip", Direction::round_trip},
-     {"both", Direction::both}}};
+     {"both", Direction::both},
+     {"consume", Direction::consume}}};
 
 const char* cache_name(Cache cache) { return cache == Cache::cold ? "cold" : "warm"; }
 

@@ -8,6 +8,7 @@
 #include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/concurrent.h"
 #include "benchmarks/transfer/method.h"
+#include "benchmarks/transfer/reading_pass.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -109,9 +110,10 @@ class CaseRunner {
   }
 
  private:
-  void run_on(Operands& operands, int set) const {
+  void run_on(Operands& operands, int set) {
     if (case_.writes()) method_.from(operands, set);
     if (case_.reads()) method_.to(operands, set);
+    if (case_.consumes()) sum_ = sum_of_words(operands.result());
   }
 
   double concurrent_seconds(int first, int rounds) {
@@ -139,8 +141,16 @@ class CaseRunner {
     const auto generation = case_.writes() ? generations_.now(set) : 0;
     Check check;
     if (case_.reads()) check = fixture_->check_model(method_.pattern, set, generation, method_.equality);
+    if (case_.consumes()) merge(check, check_sum());
     if (case_.writes()) merge(check, fixture_->verifier.check_named(method_.pattern, set, generation));
     return check;
+  }
+
+  /// The pass of `consume` read what the method delivered.
+  [[nodiscard]] Check check_sum() const {
+    const auto& read = fixture_->operands.result();
+    if (sum_ == plain_sum_of_words(read)) return {};
+    return {.rows = 0, .mismatches = 1, .first = "the sum of the rows that were read is not theirs"};
   }
 
   /// Rows that were not named differ. Another case's samples may have written them, whose own check comes
@@ -161,6 +171,7 @@ class CaseRunner {
   std::unique_ptr<Bidirectional> bidirectional_;   ///< null for other directions
   std::unique_ptr<ConcurrentCallers> concurrent_;  ///< null for one caller
   Generations generations_;
+  std::uint64_t sum_ = 0;  ///< of what the pass of `consume` read last
 };
 
 }  // namespace

@@ -260,7 +260,7 @@ class TransferPlanner {
     const auto wanted = given_or(options_.directions, block.directions);
     const bool sum = contains(wanted, "sum");
     std::vector<Direction> measured;
-    for (const std::string name : {"to", "from", "round_trip", "both"}) {
+    for (const std::string name : {"to", "from", "round_trip", "both", "consume"}) {
       const auto direction = direction_of(name);
       const bool for_sum = sum && (direction == Direction::to || direction == Direction::from);
       if (for_sum || contains(wanted, name)) measured.push_back(direction);
@@ -308,8 +308,8 @@ class TransferPlanner {
     std::vector<TransferCase> cases;
     for (const auto& method : methods()) {
       cell.method = &method;
-      const bool supported =
-          method.supports(cell) && direction_supported(cell) && !(method.open && cell.bidirectional());
+      const bool supported = method.supports(cell) && direction_supported(cell) &&
+                             !(method.open && (cell.bidirectional() || cell.consumes()));
       if (!has_method(block, method) || !supported || !planned_.insert(cell).second) continue;
       if (const auto reason = skip_reason(cell); !reason.empty()) {
         waive(cell, reason);

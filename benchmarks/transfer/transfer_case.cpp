@@ -40,12 +40,16 @@ bool rows_cross_the_link(const TransferCase& one) {
   return one.on_gpu() && one.placement == Placement::pinned;
 }
 
-bool direction_supported(const TransferCase& one) { return !one.bidirectional() || rows_cross_the_link(one); }
+bool direction_supported(const TransferCase& one) {
+  if (one.consumes()) return !one.on_gpu();
+  return !one.bidirectional() || rows_cross_the_link(one);
+}
 
 std::string direction_skip_reason(const TransferCase& one) {
   const bool both = one.bidirectional(), several = one.callers > 1;
   if (both && several) return "--direction both has one caller; use --callers 1";
   if (both && one.batch < 2) return "each half of a batch needs a row; use --batch 2 or more";
+  if (one.consumes() && several) return "--direction consume has one caller; use --callers 1";
   const bool distinct =
       one.distribution == "unique" || (one.distribution == "sequential" && one.rows_moved() <= one.rows);
   if (both && !distinct)

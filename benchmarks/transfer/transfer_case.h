@@ -17,8 +17,9 @@ namespace stbench {
 
 struct Method;
 
-/// Table rows into the model tensor, back, one after the other, or half of the batch each way at a time.
-enum class Direction { to, from, round_trip, both };
+/// Table rows into the model tensor, back, one after the other, half of the batch each way at a time, or into
+/// the model tensor and then read there.
+enum class Direction { to, from, round_trip, both, consume };
 /// The state of the caches before each sample.
 enum class Cache { warm, cold };
 
@@ -42,8 +43,9 @@ struct TransferCase {
   [[nodiscard]] bool is_cold() const { return cache == Cache::cold; }
   /// Rows of the table are read, or written.
   [[nodiscard]] bool reads() const { return direction != Direction::from; }
-  [[nodiscard]] bool writes() const { return direction != Direction::to; }
+  [[nodiscard]] bool writes() const { return direction != Direction::to && !consumes(); }
   [[nodiscard]] bool bidirectional() const { return direction == Direction::both; }
+  [[nodiscard]] bool consumes() const { return direction == Direction::consume; }
   [[nodiscard]] RowShape shape() const { return row_shape(dtype, rows, dim); }
   /// Rows that all callers move together; the largest number if they do not fit 63 bits.
   [[nodiscard]] std::int64_t rows_moved() const;
@@ -62,7 +64,8 @@ bool rows_move_on_a_gpu(const TransferCase& one);
 /// A GPU reads and writes rows of pinned memory, over the link.
 bool rows_cross_the_link(const TransferCase& one);
 
-/// True if operations of the case's direction exist: bidirectional ones are over the link to a GPU only.
+/// True if operations of the case's direction exist: bidirectional ones are over the link to a GPU only, and
+/// the pass of `consume` reads host memory.
 bool direction_supported(const TransferCase& one);
 /// Why the direction cannot be measured with such batches, with the cure; empty if it can.
 std::string direction_skip_reason(const TransferCase& one);

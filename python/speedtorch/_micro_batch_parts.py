@@ -304,18 +304,20 @@ class GradientSum:
     def publish(self):
         """Adds the sums to the parameters' gradients."""
         self.fold()
-        ready = [self.gradient(*both) for both in zip(self.parameters, self.total)]
-        for parameter, gradient in zip(self.parameters, ready):
-            parameter.grad = gradient
+        changed = [(parameter, *slot) for parameter, slot in zip(self.parameters, self.total) if slot]
+        ready = [self.new_gradient(*each) for each in changed]
+        for (parameter, gradient, _), new in zip(changed, ready):
+            if new is None:
+                parameter.grad.add_(gradient)
+            else:
+                parameter.grad = new
         self.clear()
 
     @staticmethod
-    def gradient(parameter, slot):
-        if slot is None:
-            return parameter.grad
-        gradient, owned = slot
+    def new_gradient(parameter, gradient, owned):
+        """None if `.grad` can be added to in place, which allocates nothing and leaves it where it is."""
         if parameter.grad is not None:
-            return parameter.grad + gradient
+            return None if parameter.grad.layout == gradient.layout == torch.strided else parameter.grad + gradient
         if owned or gradient.layout != torch.strided:
             return gradient
         return torch.empty_like(parameter, dtype=gradient.dtype).copy_(gradient)

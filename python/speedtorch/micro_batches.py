@@ -1,6 +1,7 @@
 """Training with batches that exceed the device's memory, with the gradients of the whole batch (docs/infinitybatch.md)."""
 
 import collections
+import copy
 import os
 import tempfile
 import zipfile
@@ -121,9 +122,15 @@ class Monitor:
         self.stepped, self.batches = False, 0
 
 
+def is_contiguous(optimizer):
+    """True for those of speedtorch.optim whose states are not in `state`, but in buffers."""
+    return getattr(optimizer, "_contiguous", False)
+
+
 def allocates_nothing(optimizer):
-    """True for an optimizer that says so, and for torch's SGD where it only adds in place."""
-    if getattr(optimizer, "allocates_nothing", False):
+    """True for an optimizer that says so, for contiguous ones of speedtorch.optim, and for torch's SGD where it only adds in
+    place."""
+    if getattr(optimizer, "allocates_nothing", False) or is_contiguous(optimizer):
         return True
     plain = type(optimizer) is torch.optim.SGD and all(
         not (g["momentum"] or g["weight_decay"] or g["maximize"] or g["differentiable"]) for g in optimizer.param_groups
@@ -139,13 +146,19 @@ class Before:
         def copied(value):
             return (value, value.detach().to("cpu", copy=True)) if isinstance(value, torch.Tensor) else (value, None)
 
-        self.states = [(each, {p: {k: copied(v) for k, v in s.items()} for p, s in each.state.items()}) for each in optimizers]
+        def states(optimizer):
+            return {p: {name: copied(value) for name, value in state.items()} for p, state in optimizer.state.items()}
+
+        self.flat = [(each, copy.deepcopy(each.state_dict())) for each in optimizers if is_contiguous(each)]
+        self.states = [(each, states(each)) for each in optimizers if not is_contiguous(each)]
         self.parameters = [copied(p) for each in optimizers for group in each.param_groups for p in group["params"]]
 
     @torch.no_grad()
     def restore(self):
         for tensor, value in self.parameters:
             tensor.copy_(value)
+        for optimizer, state in self.flat:
+            optimizer.load_state_dict(state)
         for optimizer, states in self.states:
             optimizer.state.clear()
             for parameter, state in states.items():

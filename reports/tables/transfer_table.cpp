@@ -18,13 +18,14 @@
 namespace stbench::reports {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kDirections = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kDirections = {{
     {"to", "table rows into the model tensor"},
     {"from", "the model tensor back into table rows"},
     {"sum", "to and from, their medians added"},
     {"round_trip", "fresh values from the model tensor into table rows, then to it again"},
     {"step", "a step of the optimizer"},
     {"both", "half of the rows to and the other half from, at once"},
+    {"consume", "table rows into the model tensor, and one pass that reads them there"},
 }};
 
 std::size_t direction_rank(const Record& record) {

@@ -207,6 +207,18 @@ class Factories(Case):
             for a, b in zip(found, train_rows(OPTIMIZERS[name], batches(12, repeats=True))):
                 self.assert_close(a, b, 5e-6)
 
+    def test_repeated_rows_of_a_frozen_weight_and_of_another_one(self):
+        embedding = nn.Embedding(1, DIM)
+        embedding.weight.requires_grad_(False)
+        switcher = SpeedTorch.ModelFactory(embedding, CLASSES, DIM)
+        switcher.zerosInit()
+        switcher.beforeForwardPass([3, 3])  # nothing to train
+        for _ in range(2):
+            embedding.weight = nn.Parameter(torch.zeros(1, DIM))
+            switcher.beforeForwardPass([3, 4, 3])
+            (embedding.weight * torch.tensor([[1.0], [2.0], [3.0]])).sum().backward()
+            self.assertEqual(embedding.weight.grad[:, 0].tolist(), [4, 2, 4])
+
     def test_inits(self):
         torch.manual_seed(1)
         for family in ("cuda", "torch", "file"):
@@ -343,6 +355,7 @@ class Factories(Case):
         for arguments, text in (
             ((optimizer, CLASSES, DIM, model, "w_embeddings"), "no variable 'w_embeddings'; it has u_embeddings.weight, v_embeddings.weight"),
             ((optimizer, CLASSES, DIM, model, "v_embeddings"), "does not have the parameter 'v_embeddings'"),
+            ((speedtorch.optim.Adam(SkipGram().parameters(), contiguous=True), CLASSES, DIM, model, "u_embeddings"), "a contiguous optimizer"),
             ((torch.optim.LBFGS(model.parameters()), CLASSES, DIM, model, "u_embeddings"), "LBFGS is not supported"),
             ((torch.optim.Adafactor(model.parameters()), CLASSES, DIM, model, "u_embeddings"), "Adafactor is not supported: its state"),
         ):

@@ -709,6 +709,37 @@ class Use(Case):
             micro.step()
         self.assertFalse(torch.equal(model[0].weight, before[0].weight))
 
+    def test_our_own_optimizers(self):
+        for name in ("Adam", "SGD", "RMSprop"):
+            make = getattr(speedtorch.optim, name)
+            for contiguous in (False, True):
+                with self.subTest(optimizer=name, contiguous=contiguous):
+                    expected = self.reference(2, self.loader(), getattr(torch.optim, name))
+                    model = mlp()
+                    optimizer = make(model.parameters(), 0.05, contiguous=contiguous)
+                    mb.MicroBatches(model, optimizer, nn.CrossEntropyLoss(), self.loader(), micro_batch=6)(2)
+                    self.assert_near(model, expected)
+
+    def test_contiguous_states_are_taken_back_with_those_of_others(self):
+        model, others = mlp(), mlp()
+        pair = nn.ModuleList([model, others])
+        a = speedtorch.optim.Adam(model.parameters(), 0.1, contiguous=True)
+        b = torch.optim.Adam(others.parameters(), 0.1)
+        pair.forward = lambda x: model(x) + others(x)
+        micro = mb.MicroBatches(pair, [a, b], nn.CrossEntropyLoss(), [data()])
+        micro.epoch()
+        before, states = copy.deepcopy(pair.state_dict()), copy.deepcopy(a.state_dict()["state"])
+        micro.backward(*data())
+        with mock.patch.object(b, "step", side_effect=RuntimeError("broken")), self.assertRaisesRegex(RuntimeError, "broken"):
+            micro.step()
+        for name, value in pair.state_dict().items():
+            self.assertTrue(torch.equal(value, before[name]), name)
+        for number, state in states.items():
+            for name, value in state.items():
+                self.assertTrue(torch.equal(value, a.state_dict()["state"][number][name]), name)
+        micro.step()
+        self.assertEqual(a.state_dict()["state"][0]["step"], 2)
+
     def test_errors_name_what_is_wrong(self):
         model = mlp()
         micro = mb.MicroBatches()

@@ -210,7 +210,7 @@ class _ModelFactory(_Saved, _Swapped):
         self.model_variable, self.total_classes, self.embed_dimension = model_variable, total_classes, embed_dimension
         self.datatype = self._dtype = dtype_of(datatype)
         self._shape = (total_classes, embed_dimension)
-        self._repeats = self._hook = None
+        self._repeats = self._hooked = None
         self._shapes, self._version = (), None
 
     def _init(self, fill):
@@ -276,8 +276,9 @@ class _ModelFactory(_Saved, _Swapped):
             "a batch names rows more than once: their gradients are summed, as in the whole table; SpeedTorch trained each "
             "copy by itself and kept one"
         )
-        if self._hook is None:
-            self._hook = weight.register_hook(self._joined)
+        if self._hooked is not weight and weight.requires_grad:
+            weight.register_hook(self._joined)
+            self._hooked = weight
 
     def _joined(self, gradient):
         if self._repeats is None:
@@ -297,7 +298,10 @@ class _ModelFactory(_Saved, _Swapped):
 
 
 class ModelFactory(_ModelFactory):
-    """Keeps all rows of a weight in a table and swaps those of a batch into the model."""
+    """Keeps all rows of a weight in a table `[total_classes, embed_dimension]` and swaps those of a batch into the model.
+
+    `model_variable` is a module with a `weight`, such as an nn.Embedding of any number of rows: between beforeForwardPass() and
+    afterOptimizerStep() its weight has one row per index. Make the table by an init method or a load method first."""
 
     def __init__(self, model_variable, total_classes, embed_dimension, datatype="float32", CPUPinn=False):
         self._declare(model_variable, total_classes, embed_dimension, datatype)
@@ -322,11 +326,15 @@ class PytorchModelFactory(_ModelFactory):
 
 
 class GPUPytorchModelFactory(PytorchModelFactory):
+    """PytorchModelFactory whose table is on the GPU."""
+
     def __init__(self, model_variable, total_classes, embed_dimension, datatype=torch.float):
         super().__init__(model_variable, total_classes, embed_dimension, datatype)
 
 
 class CPUPytorchModelFactory(PytorchModelFactory):
+    """PytorchModelFactory whose table is in pinned memory."""
+
     def __init__(self, model_variable, total_classes, embed_dimension, datatype=torch.float):
         super().__init__(model_variable, total_classes, embed_dimension, datatype, "cpu", True)
 
@@ -368,6 +376,8 @@ class _OptimizerFactory(_Swapped):
         self.parameter = named.get(variable_name + ".weight", named.get(variable_name))
         if self.parameter is None:
             raise ValueError(f"the model has no variable {variable_name!r}; it has {', '.join(sorted(named))}")
+        if getattr(given_optimizer, "_contiguous", False):
+            raise ValueError("a contiguous optimizer has its states in buffers, where rows cannot be swapped; leave contiguous=True out")
         groups = [group for group in given_optimizer.param_groups if any(p is self.parameter for p in group["params"])]
         if not groups:
             raise ValueError(f"the optimizer does not have the parameter {variable_name!r}")
@@ -464,6 +474,11 @@ class _OptimizerFactory(_Swapped):
 
 
 class OptimizerFactory(_OptimizerFactory):
+    """Keeps an optimizer's states of all rows in tables `[total_classes, embed_dimension]`, one per state, and swaps those of a
+    batch into the optimizer. `variable_name` is the module's name in the model ("u_embeddings") or the parameter's. Raises
+    ValueError for an unknown name, a parameter that the optimizer does not have, or an optimizer whose states do not have one
+    row per class."""
+
     def __init__(self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype="float32", CPUPinn=False):
         self.CPUPinn = CPUPinn
         self._declare(given_optimizer, total_classes, embed_dimension, model, variable_name, dtype)
@@ -473,6 +488,8 @@ class OptimizerFactory(_OptimizerFactory):
 
 
 class PytorchOptimizerFactory(_OptimizerFactory):
+    """OptimizerFactory whose tables are tensors of torch's on a device."""
+
     def __init__(
         self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype=torch.float, deviceType="cuda",
         pinType=False,
@@ -485,16 +502,22 @@ class PytorchOptimizerFactory(_OptimizerFactory):
 
 
 class GPUPytorchOptimizerFactory(PytorchOptimizerFactory):
+    """PytorchOptimizerFactory whose tables are on the GPU."""
+
     def __init__(self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype=torch.float):
         super().__init__(given_optimizer, total_classes, embed_dimension, model, variable_name, dtype)
 
 
 class CPUPytorchOptimizerFactory(PytorchOptimizerFactory):
+    """PytorchOptimizerFactory whose tables are in pinned memory."""
+
     def __init__(self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype=torch.float):
         super().__init__(given_optimizer, total_classes, embed_dimension, model, variable_name, dtype, "cpu", True)
 
 
 class OptimizerFactoryMM(_OptimizerFactory):
+    """OptimizerFactory whose tables are mapped files, `<variable_name><number>.memmap.cpy.npy`."""
+
     def __init__(self, given_optimizer, total_classes, embed_dimension, model, variable_name, dtype="float32", CPUPinn=False):
         self.CPUPinn = CPUPinn
         self._declare(given_optimizer, total_classes, embed_dimension, model, variable_name, dtype)
@@ -543,6 +566,8 @@ class COM(_Saved):
 
 
 class PytorchCOM(COM):
+    """COM by the name of torch's family."""
+
     def __init__(self, total_classes, datatype=torch.int32):
         super().__init__(total_classes, datatype)
 

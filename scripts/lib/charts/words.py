@@ -8,7 +8,7 @@ from reports import shortened
 
 PAGES = {"libtorch": "a LibTorch tensor", "pageable": "4 KiB pages", "hugepage": "huge pages",
          "mapped": "a mapped file", "pinned": "pinned memory", "device": "device memory"}
-DIRECTIONS = ("to", "from", "sum", "round_trip")
+DIRECTIONS = ("to", "from", "sum", "round_trip", "consume")
 PLACEMENTS = tuple(PAGES)
 
 

@@ -243,6 +243,13 @@ class AxesTest(ProgramTest):
         self.assertGreaterEqual(to, timed)
         self.assertLess(to, 1.5 * timed, "the rest are checks, warm-up and the search for the repeat")
 
+    def test_consumed_rows_move_once(self):
+        cases = self.all_measured("--row-bytes", "3,64", "--direction", "to,consume")
+        both = [{(case["method"], case["dim"]): case["payload_bytes"] for case in cases if case["direction"] == direction}
+                for direction in ("to", "consume")]
+        self.assertEqual(*both)
+        self.assertEqual({method for method, _ in both[0]}, {"speedtorch", "index_select", "advanced", "copy", "stream"})
+
     def test_report_names_the_instruction_sets_of_the_kernels(self):
         report, _, _ = self.measure(*SMALL, *ONE, "--direction", "to", "--method", "speedtorch")
         cpu = report["environment"]["cpu"]

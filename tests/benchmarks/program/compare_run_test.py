@@ -4,9 +4,10 @@ import copy
 import json
 import shlex
 import signal
+import subprocess
 import unittest
 
-from program import HOST, PLANTED, PROGRAM, ROOT, ProgramTest, read_json
+from program import HOST, PLANTED, PROGRAM, ROOT, ProgramTest, environment, read_json
 
 REPORT = ROOT / "tests" / "data" / "report-1.0.json"
 CASES = ("--suite", "transfer", "--placement", "hugepage", "--direction", "to", "--rows", "20k", "--batch", "10k", "--cores",
@@ -76,6 +77,17 @@ class CompareRunTest(ProgramTest):
         late = self.program("n", f'STBENCH_PLANTED_LATE=0.10 exec {shlex.quote(PLANTED)} "$@"')
         self.compare(PLANTED, late, "--processes", "3", "--must-see", "10%", measure=(*CASES, "--method", "late,copy"),
                      status=(1, 4))
+
+    def test_compare_real_counts_the_exit_statuses(self):
+        self.pretender("b"), self.pretender("n", slower=1.1)
+        measure = 'echo $side >>turns; for last; do :; done; cp "$side $(($(grep -c $side turns) % 5 + 1)).json" "$last"'
+        program = self.program("p", f'if [ "$1" = compare ]; then exec {shlex.quote(PROGRAM)} "$@"; fi\n'
+                                    f'side=b; if [ "$STBENCH_PLANTED_LATE" = 0.10 ]; then side=n; fi; {measure}')
+        for late, text in (({}, "exit status 0: 2 of 2\n"), ({"STBENCH_PLANTED_LATE": "0.10"}, "exit status 1: 2 of 2\n")):
+            done = subprocess.run([ROOT / "scripts/compare-real", "--in-turn", "2", *TINY], cwd=self.folder, text=True,
+                                  env=environment(STBENCH_PROGRAM=str(program), **late), capture_output=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.split("\n", 2)[2], text, done.stdout)
 
     def test_a_side_that_fails_is_named_with_its_command_and_status(self):
         report = self.pretender("b")

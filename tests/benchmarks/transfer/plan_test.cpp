@@ -126,6 +126,24 @@ TEST(Plan, BidirectionalTransfersNeedTwoDistinctRows) {
   EXPECT_EQ(direction_skip_reason(one), "");
 }
 
+TEST(Plan, RowsAreConsumedOnTheHostByOneCaller) {
+  auto options = on_host();
+  options.directions = {"consume"}, options.placements = {"pageable"};
+  const auto planned = plan(options);
+  EXPECT_EQ(values(planned, &reports::Identity::direction), (std::set<std::string>{"consume"}));
+  EXPECT_EQ(values(planned, &reports::Identity::device), (std::set<std::string>{"cpu"}));
+  TransferCase one;
+  one.direction = Direction::consume, one.rows = 100, one.batch = 2, one.distribution = "uniform";
+  EXPECT_TRUE(direction_supported(one));
+  EXPECT_TRUE(one.reads());
+  EXPECT_FALSE(one.writes());
+  EXPECT_EQ(direction_skip_reason(one), "");
+  one.callers = 2;
+  EXPECT_THAT(direction_skip_reason(one), HasSubstr("--callers 1"));
+  one.device = c10::Device("cuda:0");
+  EXPECT_FALSE(direction_supported(one));
+}
+
 TEST(Plan, AxesMultiply) {
   auto options = on_host();
   options.directions = {"to"}, options.placements = {"libtorch"}, options.methods = {"speedtorch"},

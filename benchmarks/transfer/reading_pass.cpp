@@ -1,0 +1,53 @@
+#include "benchmarks/transfer/reading_pass.h"
+
+#include <ATen/Parallel.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace stbench {
+namespace {
+
+constexpr std::int64_t kWord = sizeof(std::uint64_t);
+/// Words for which a second thread is woken, as by LibTorch's own sums.
+constexpr std::int64_t kGrain = 32768;
+
+std::uint64_t sum_of(const std::byte* from, std::int64_t words) {
+  std::uint64_t sum = 0, word = 0;
+  for (std::int64_t i = 0; i < words; ++i) {
+    std::memcpy(&word, from + i * kWord, kWord);
+    sum += word;
+  }
+  return sum;
+}
+
+std::uint64_t sum_of_rest(const std::byte* from, std::int64_t bytes) {
+  std::uint64_t sum = 0;
+  for (std::int64_t i = bytes / kWord * kWord; i < bytes; ++i) sum += static_cast<std::uint64_t>(from[i]);
+  return sum;
+}
+
+}  // namespace
+
+std::uint64_t sum_of_words(const at::Tensor& rows) {
+  const auto* from = static_cast<const std::byte*>(rows.const_data_ptr());
+  const auto bytes = static_cast<std::int64_t>(rows.nbytes());
+  std::atomic<std::uint64_t> sum{sum_of_rest(from, bytes)};
+  at::parallel_for(0, bytes / kWord, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    sum.fetch_add(sum_of(from + begin * kWord, end - begin), std::memory_order_relaxed);
+  });
+  return sum;
+}
+
+std::uint64_t plain_sum_of_words(const at::Tensor& rows) {
+  const auto* from = static_cast<const std::byte*>(rows.const_data_ptr());
+  const auto bytes = static_cast<std::int64_t>(rows.nbytes());
+  std::uint64_t sum = 0;
+  for (std::int64_t i = 0; i < bytes; ++i) {
+    const bool whole = i / kWord < bytes / kWord;
+    sum += static_cast<std::uint64_t>(from[i]) << (whole ? 8 * (i % kWord) : 0);
+  }
+  return sum;
+}
+
+}  // namespace stbench
