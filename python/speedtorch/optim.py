@@ -16,7 +16,7 @@ from itertools import chain
 
 import torch
 
-from speedtorch import _native
+from speedtorch import _native, errors
 from speedtorch.table import Table
 
 # Torch's tuples are several options of the library.
@@ -42,7 +42,7 @@ class _Fused:
     def __init__(self, params, *args, contiguous=False, **options):
         for option in _OTHER_LOOPS:
             if options.get(option):
-                raise _native.errors["OptionError"](f"{option}={options[option]} chooses another loop of torch's; this optimizer has one")
+                raise errors.OptionError(f"{option}={options[option]} chooses another loop of torch's; this optimizer has one")
         self._contiguous = contiguous
         self._start()
         super().__init__(params, *args, **options)
@@ -120,7 +120,7 @@ class _Fused:
 
     def _name(self, group):
         """The library's name for the arithmetic of a group."""
-        kind = next(kind for kind in type(self).__mro__ if kind.__module__ == __name__ and kind.__name__ in _native.optimizer_names())
+        kind = next(kind for kind in type(self).__mro__ if kind.__module__ == __name__ and kind.__name__ in __all__)
         return "AdamW" if group.get("decoupled_weight_decay") else kind.__name__
 
     def _parameters(self):
@@ -160,7 +160,7 @@ class _Fused:
     def _step_rows(self, parameter, name, values, tables, number):
         grad = parameter.grad
         if grad.sparse_dim() != 1:
-            raise _native.errors["ShapeError"]("a sparse gradient needs to be sparse in its first dimension and in no other")
+            raise errors.ShapeError("a sparse gradient needs to be sparse in its first dimension and in no other")
         rows = self._rows.get(parameter)
         if rows is None or not rows.steps(parameter, name, tables):
             rows = self._rows[parameter] = _native.RowSteps(parameter, name, values, tables)

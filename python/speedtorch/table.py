@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from speedtorch import _native
+from speedtorch import _native, errors
 
 PLACEMENTS = tuple(_native.placements())
 
@@ -48,7 +48,8 @@ def row_index(index: Any, rows: int) -> Tensor:
             index = index.to(torch.int64)
     if index.dtype == torch.bool:
         if index.shape != (rows,):
-            raise _native.errors["ShapeError"](f"a mask of shape {tuple(index.shape)} for a table of {rows} rows; it needs one element per row")
+            raise errors.ShapeError(f"a mask of shape {tuple(index.shape)} for a table of {rows} rows; "
+                                    "it needs one element per row")
         return index.nonzero().squeeze(1)
     return index
 

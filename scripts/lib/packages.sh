@@ -26,7 +26,7 @@ comfort command git               git
 comfort command bible             bible-kjv
 tests   header  gtest/gtest.h     libgtest-dev
 tests   header  gmock/gmock.h     libgmock-dev
-tests   python  Python.h          python3-dev
+checks  python  Python.h          python3-dev
 checks  command strace            strace
 checks  command valgrind          valgrind
 checks  command mpicxx            libopenmpi-dev
