@@ -260,7 +260,7 @@ TEST(Plan, GivenAxesReplaceThoseOfEachBlock) {
       EXPECT_EQ(id.cores, 2);
     }
   }
-  EXPECT_EQ(planned.groups.size(), 2U * 2 * 2);  // placements, directions, index dtypes
+  EXPECT_EQ(planned.groups.size(), 2U * (2 * 2 + 1));  // placements; both ways by index dtypes, and consume
 }
 
 /// The groups that have a case of this method.
