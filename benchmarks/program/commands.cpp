@@ -24,7 +24,7 @@ const std::vector<CommandSpec>& commands() {
        parse_show,
        false,
        true,
-       {"--columns", "--sort", "--filter", "--color"}},
+       {"--columns", "--sort", "--filter", "--markdown", "--color"}},
       {"compare", "compare BASE NEW", "what is slower, faster; BASE1 BASE2 -- NEW1 NEW2; --run: programs",
        parse_compare, false, true, option_names(option_rule::of_compare)},
       {"doctor",

@@ -32,7 +32,8 @@ const std::vector<CommandSpec>& commands();
 /// The command of that name, or null.
 const CommandSpec* command_named(std::string_view name);
 
-/// `show REPORT [--columns LIST] [--sort [-]COLUMN] [--filter REGEX] [--color WHEN]` (show_command.cpp)
+/// `show REPORT [--columns LIST] [--sort [-]COLUMN] [--filter REGEX] [--markdown FILE] [--color WHEN]`
+/// (show_command.cpp)
 Execute parse_show(const std::vector<std::string>& words);
 /// `compare BASE NEW`, `compare BASE... -- NEW...`, or `compare --run BASE NEW -- OPTIONS`
 /// (compare_command.cpp)

@@ -62,8 +62,10 @@ class Outputs {
     if (markdown_) markdown_->write(comparison_markdown(comparison, view));
     if (csv_) csv_->write(comparison_csv(comparison));
     if (json_) json_->write(comparison_json(comparison, rules, conclusion));
+    const auto style = style_for(options.color);
     if (shows_table_)
-      reports::write_standard_output(comparison_table(comparison, view, style_for(options.color)));
+      reports::write_standard_output(options.quiet ? reports::lines_of(conclusion.text, 0, view.paint, style)
+                                                   : comparison_table(comparison, view, style));
   }
 
  private:
@@ -189,8 +191,8 @@ int compare_programs(const std::array<std::string, 2>& programs, const std::vect
     return obstacles(runs.reports[0], runs.reports[1], options.comparison.across).empty();
   };
   return unless_unknown_schema([&] {
-    const auto runs =
-        run_in_turn(programs, measuring, options.processes.value_or(processes_per_side), comparable);
+    const auto runs = run_in_turn(programs, measuring, options.processes.value_or(processes_per_side),
+                                  comparable, options.quiet);
     if (runs.exit_status != 0) return runs.exit_status;
     if (!folder.empty()) {
       reports::Baselines(folder).save("base", runs.reports[0]);
@@ -243,11 +245,13 @@ int run_with_baseline(const Options& options) {
   ReportSink sink(own);
   auto comparing = options;
   comparing.csv.clear(), comparing.json.clear();  // of a run these are its own report's
+  if (options.baseline.empty())
+    comparing.comparison.markdown.clear();  // and so is this, without a comparison
   Outputs outputs(comparing);
   const RowPlanOfBaseline plan_of_base(base);  // the code is compared, not the plan
   const int processes = options.processes.value_or(1);
   const auto runs = run_processes(
-      options, processes, processes == 1 && !sink.takes_stdout() && options.comparison.markdown != "-");
+      options, processes, processes == 1 && !sink.takes_stdout() && comparing.comparison.markdown != "-");
   if (runs.reports.empty()) return runs.exit_status;
   if (const auto unwritten = sink.write(runs.reports.back()); !unwritten.empty())
     throw reports::ReportError(unwritten);

@@ -159,6 +159,12 @@ Specs of_run() {
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.timeout_s = harness::parse_seconds(given, spec.name);
        }},
+      {effort, 0, "--time-budget S", "the whole run ends in time: fewer rounds, then fewer cells",
+       [](Options& options, const std::string& given, const OptionSpec& spec) {
+         options.time_budget_s = harness::parse_seconds(given, spec.name);
+         if (options.time_budget_s <= 0)
+           throw UsageError(fmt::format("{} {}: use a time above 0, as in 60s", spec.name, given));
+       }},
       {effort, of_suites, "--verify first|every", "check before the first and after the last sample, or each",
        one_of_values(&Options::verify), values({"first", "every"})},
       {effort, rare, "--seed N", "of fill, indices and order (1)",
@@ -175,6 +181,9 @@ Specs of_run() {
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.expectations.push_back(parse_expectation(given, spec.name));
        }},
+      {output, not_measured | of_compare, "--markdown FILE", "the tables, or the comparison, as Markdown",
+       comparison_text(&ComparisonOptions::markdown)},
+      {output, of_compare, "--quiet", "only the conclusion and errors", flag(&Options::quiet)},
       {output, of_compare, "--color auto|always|never", "colour on the screen",
        one_of_values(&Options::color), values({"auto", "always", "never"})},
   };
@@ -202,8 +211,6 @@ Specs of_comparisons() {
       {group, of_comparison, "--allow-missing", "do not fail on lost or failed cases",
        comparison_flag(&C::allow_missing)},
       {group, of_comparison, "--all", "print unchanged rows, too", comparison_flag(&C::all)},
-      {group, of_comparison, "--markdown FILE",
-       "the comparison for a pull request; --csv, --json for programs", comparison_text(&C::markdown)},
       {group, not_measured, "--baseline NAME", "run, and compare with a saved baseline",
        text(&Options::baseline)},
       {group, not_measured, "--save-baseline NAME", "run, and keep the reports as a baseline",

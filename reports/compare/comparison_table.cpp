@@ -181,6 +181,9 @@ std::pair<ComparedRows, std::size_t> chosen(const Comparison& comparison, Verdic
   return {rows, left_out};
 }
 
+/// The order in which a narrow screen loses the columns (grid.h): the case and its change stay.
+constexpr std::array kDropped = {0, 2, 1, 0, 3, 4, 5};
+
 std::vector<std::string> headings() {
   return {"case", "BASE", "NEW", "change", "95 % interval", "limit", "needs"};
 }
@@ -226,7 +229,7 @@ std::string comparison_table(const Comparison& comparison, const ComparisonView&
       if (!texts.common.empty()) text += paragraph(texts.common, 2, Paint::dim, style);
       std::vector<Heading> columns;
       for (const std::string& name : headings())
-        columns.push_back({name, columns.empty() ? Align::left : Align::right});
+        columns.push_back({name, columns.empty() ? Align::left : Align::right, kDropped.at(columns.size())});
       Grid grid(std::move(columns));
       for (std::size_t i = 0; i < rows.size(); ++i) {
         std::vector<GridCell> row;
