@@ -27,6 +27,8 @@ const std::vector<CommandSpec>& commands() {
        {"--columns", "--sort", "--filter", "--markdown", "--color"}},
       {"compare", "compare BASE NEW", "what is slower, faster; BASE1 BASE2 -- NEW1 NEW2; --run: programs",
        parse_compare, false, true, option_names(option_rule::of_compare)},
+      {"history", "history REPORT...", "each case over many reports: what changed, what creeps",
+       parse_history, false, true, option_names(option_rule::of_history)},
       {"doctor",
        "doctor",
        "what on this machine would spoil a number",

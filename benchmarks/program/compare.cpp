@@ -18,6 +18,8 @@
 #include "reports/compare/comparison_files.h"
 #include "reports/compare/comparison_table.h"
 #include "reports/compare/conclusion.h"
+#include "reports/compare/history.h"
+#include "reports/compare/history_table.h"
 #include "reports/compare/side_text.h"
 #include "reports/error.h"
 #include "reports/files/emulated.h"
@@ -115,13 +117,16 @@ std::vector<std::string> about_sides(const Reports& base, const Reports& now) {
   return about;
 }
 
+int refuse_comparison(const std::vector<std::string>& obstacles, const Reports& now) {
+  fmt::print(stderr, "stbench: not comparable:\n{}\n", fmt::join(obstacles, "\n"));
+  fmt::print(stderr, "--across machine,driver,build names what may differ\n");
+  return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
+}
+
 int compare_sides(const Reports& base, const Reports& now, const Options& options, Outputs& outputs) {
   const auto& comparing = options.comparison;
-  if (const auto lines = obstacles(base, now, comparing.across); !lines.empty()) {
-    fmt::print(stderr, "stbench: not comparable:\n{}\n", fmt::join(lines, "\n"));
-    fmt::print(stderr, "--across machine,driver,build names what may differ\n");
-    return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
-  }
+  if (const auto lines = obstacles(base, now, comparing.across); !lines.empty())
+    return refuse_comparison(lines, now);
   const reports::Baselines baselines(comparing.baselines);
   const auto calibration = baselines.calibration_for(now.front());
   const auto spreads = calibration ? reports::CalibratedSpreads(*calibration) : reports::CalibratedSpreads();
@@ -176,6 +181,31 @@ int compare(const std::vector<std::string>& base, const std::vector<std::string>
   return unless_unknown_schema([&] {
     const auto old_side = read_side(base), new_side = read_side(now);
     return compare_sides(old_side, new_side, options, outputs);
+  });
+}
+
+int show_history(const std::vector<std::string>& words, const Options& options) {
+  const auto& rules = options.comparison.rules;
+  const auto csv = reports::claimed(options.csv);
+  const bool shows_table = shows_tables(options.csv == "-", csv != nullptr);
+  return unless_unknown_schema([&] {
+    auto reports = read_side(words);
+    reports::sort_by_start(reports);
+    if (const auto lines = obstacles(reports, {}, options.comparison.across); !lines.empty())
+      return refuse_comparison(lines, reports);
+    const auto history = reports::history(reports, rules);
+    const auto conclusion = reports::conclude(history, rules, options.comparison.allow_missing);
+    if (csv) {
+      const auto table = reports::otava_table(history, reports, case_id_of);
+      csv->write(table.csv);
+      for (const auto& name : table.left_out)
+        fmt::print(stderr, "not in {}, because a report has no value of it: {}\n", options.csv, name);
+    }
+    const auto style = style_for(options.color);
+    auto text = reports::lines_of(conclusion.text, 0, paint_of(conclusion.outcome), style);
+    if (!options.quiet) text += reports::history_table(history, reports, style);
+    if (shows_table) reports::write_standard_output(text);
+    return conclusion.exit_status;
   });
 }
 

@@ -11,7 +11,7 @@
 namespace stbench::reports {
 namespace {
 
-constexpr std::size_t kShortest = 3;
+constexpr std::size_t kFewestForATrend = 3;
 
 double theil_sen(std::span<const double> series) {
   std::vector<double> slopes;
@@ -54,7 +54,7 @@ double inflation(std::size_t length, double memory) {
 }  // namespace
 
 Trend trend_of(std::span<const double> series, double memory) {
-  if (series.size() < kShortest) return {};
+  if (series.size() < kFewestForATrend) return {};
   const double variance = independent_variance(series) * inflation(series.size(), memory);
   const double sum = kendall_sum(series);
   const double distance = std::max(0.0, std::abs(sum) - 1);  // the sums are two apart
