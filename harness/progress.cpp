@@ -66,8 +66,15 @@ void Progress::set_total(double seconds_estimate) {
   total_s_ = seconds_estimate;
 }
 
+void Progress::silence() {
+  const std::lock_guard lock(mutex_);
+  erase();
+  silent_ = true;
+}
+
 void Progress::step(std::string_view what, double done_fraction) {
   const std::lock_guard lock(mutex_);
+  if (silent_) return;
   const double now = target_.now_s();
   const double every = target_.in_place ? kInPlaceEvery_s : kPlainEvery_s;
   if (now - start_s_ < kQuietStart_s || now - last_shown_s_ < every) return;
@@ -83,6 +90,7 @@ void Progress::step(std::string_view what, double done_fraction) {
 
 void Progress::note(std::string_view text) {
   const std::lock_guard lock(mutex_);
+  if (silent_) return;
   const std::string shown = shown_;
   erase();
   print(fmt::format("{}{}", text, text.ends_with('\n') ? "" : "\n"));

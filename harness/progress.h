@@ -34,6 +34,12 @@ class Progress {
   /// @param what is being done, @param done_fraction of the whole run, from 0 to 1
   void step(std::string_view what, double done_fraction);
 
+  /// Prints nothing from now on.
+  void silence();
+
+  /// True if a line is overwritten in place: the target is a terminal.
+  [[nodiscard]] bool is_in_place() const { return target_.in_place; }
+
   /// Prints a message as lines of its own, above the progress line.
   void note(std::string_view text);
 
@@ -49,6 +55,7 @@ class Progress {
   double start_s_;
   double last_shown_s_;
   double total_s_ = 0;
+  bool silent_ = false;
   std::string shown_;  ///< the line on the terminal, or empty
   std::mutex mutex_;
 };

@@ -16,8 +16,9 @@ Watchdog::Watchdog(std::chrono::duration<double> limit, std::function<void(std::
   if (limit_.count() > 0) thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
-void Watchdog::arm(std::string what) {
-  set(Armed{std::move(what), Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_)});
+void Watchdog::arm(std::string what, Clock::time_point latest) {
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_);
+  set(Armed{std::move(what), std::min(end, latest)});
 }
 
 void Watchdog::disarm() { set(std::nullopt); }

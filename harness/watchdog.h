@@ -22,8 +22,8 @@ class Watchdog {
   /// @param on_timeout called once for each armed thing that passed its limit; it throws nothing
   Watchdog(std::chrono::duration<double> limit, std::function<void(std::string what)> on_timeout);
 
-  /// Starts the limit of `what`, replacing the armed one.
-  void arm(std::string what);
+  /// Starts the limit of `what`, replacing the armed one. @param latest the end of any limit
+  void arm(std::string what, Clock::time_point latest = Clock::time_point::max());
 
   /// Stops it. Waits for a callback that has begun (unless called from it), so none runs after the return.
   void disarm();

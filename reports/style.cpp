@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -41,7 +42,11 @@ std::size_t break_point(std::string_view text, std::size_t width) {
 }  // namespace
 
 std::string painted(std::string_view text, Paint paint, Style style) {
-  if (style == Style::plain || paint == Paint::none || text.empty()) return std::string(text);
+  if (style.markdown) {
+    const std::string safe = escaped_markdown(text);
+    return paint == Paint::bold && !safe.empty() ? fmt::format("**{}**", safe) : safe;
+  }
+  if (!style.coloured || paint == Paint::none || text.empty()) return std::string(text);
   return fmt::format("{}{}\033[0m", escape_of(paint), text);
 }
 
@@ -72,6 +77,24 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+std::string escaped_markdown(std::string_view text) {
+  constexpr std::string_view kHarmless = " .,:;=+-%/()'\"";
+  std::string safe;
+  for (const char c : one_line(text)) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                       static_cast<unsigned char>(c) >= 0x80 || kHarmless.find(c) != std::string_view::npos;
+    if (c == '@')
+      safe += "(at)";  // a backslash would still make a mention
+    else
+      safe += plain ? std::string(1, c) : fmt::format("\\{}", c);
+  }
+  for (auto at = safe.find("://"); at != std::string::npos; at = safe.find("://", at))
+    safe.replace(at, 3, ":\\/\\/");
+  for (auto at = safe.find("www."); at != std::string::npos; at = safe.find("www.", at))
+    safe.replace(at, 4, "www\\.");
+  return safe;
+}
+
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   std::vector<std::string> lines;
   while (lines.empty() || !text.empty()) {
@@ -85,8 +108,13 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
 }
 
 std::string lines_of(std::string_view text, std::size_t indent, Paint paint, Style style) {
+  const std::string whole = one_line(text);
+  if (style.markdown) {
+    const std::string paragraph = trimmed(whole.substr(std::min(whole.find_first_not_of(' '), whole.size())));
+    return painted(paragraph, paint, style) + "\n\n";
+  }
   std::string lines;
-  for (const std::string& line : wrapped(one_line(text), kScreenWidth, indent))
+  for (const std::string& line : wrapped(whole, style.width, indent))
     lines += painted(line, paint, style) + "\n";
   return lines;
 }

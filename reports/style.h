@@ -1,4 +1,4 @@
-/// Text for a terminal: colour when asked, widths in columns, numbers as people read them.
+/// Text for a terminal or for Markdown: colour when asked, widths in columns, numbers as people read them.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,23 @@
 
 namespace stbench::reports {
 
-/// True if escape codes may be written. Colour never changes the layout.
-enum class Style { plain, colour };
-
 enum class Paint { none, bold, dim, good, bad, doubtful };
 
-/// Lines are at most so wide.
+/// Columns of a line where no terminal says how wide it is.
 inline constexpr std::size_t kScreenWidth = 100;
 
+/// How text is laid out.
+struct Style {
+  bool coloured = false;             ///< escape codes may be written; they never change the layout
+  std::size_t width = kScreenWidth;  ///< columns of a line, at most
+  bool markdown = false;             ///< Markdown: one line per paragraph, tables of any width, no colour
+
+  static const Style plain, colour;
+};
+inline const Style Style::plain{};
+inline const Style Style::colour{true};
+
+/// The text as it is shown: in colour, or in Markdown escaped and with bold text in bold.
 std::string painted(std::string_view text, Paint paint, Style style);
 
 /// Columns that UTF-8 text takes: its code points, one each.
@@ -27,9 +36,13 @@ std::string shortened(std::string_view text, std::size_t width);
 std::string one_line(std::string_view text);
 /// Without the blanks at its end.
 std::string trimmed(std::string text);
+/// The text with a backslash before each character that Markdown or HTML could take for more than itself. No
+/// table, link, mention or tag comes from it.
+std::string escaped_markdown(std::string_view text);
 /// Lines of at most `width` columns, broken at blanks where that is possible, each but the first indented.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent);
-/// The text as painted lines of the screen, each but the first indented, each with its end.
+/// The text as painted lines of the screen, each but the first indented, each with its end. In Markdown, a
+/// paragraph.
 std::string lines_of(std::string_view text, std::size_t indent, Paint paint = Paint::none,
                      Style style = Style::plain);
 

@@ -75,7 +75,7 @@ const RegisterSuite registration{{
     .methods = [] { return method_infos(allocators()); },
     .times_cases = false,
     .waives_strange_peers = true,
-    .tables = {reports::memory_tables, /*waived_too=*/true},
+    .tables = {reports::memory_tables, /*waived_too=*/true, reports::finished_memory_rows},
     .plan = plan,
 }};
 

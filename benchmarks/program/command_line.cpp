@@ -106,6 +106,11 @@ void check_processes(const Given& given, const Options& options, std::string_vie
     if (spec->name == "--baselines" && !kept)
       throw UsageError("--baselines goes with compare, calibrate, --baseline or --save-baseline");
   }
+  if (several && options.baseline.empty() && is_given(given, "--markdown"))
+    throw UsageError("--markdown is of one process, or of a comparison: it goes with --baseline");
+  if (options.samples && options.time_budget_s > 0)
+    throw UsageError(
+        "--samples and --time-budget exclude each other: one fixes the rounds, the other cuts them");
   if (command == "calibrate" && !options.baseline.empty())
     throw UsageError("calibrate takes no --baseline: it compares its own processes with each other");
   if (command == "calibrate" && options.processes.value_or(3) < 3)

@@ -32,11 +32,14 @@ const std::vector<CommandSpec>& commands();
 /// The command of that name, or null.
 const CommandSpec* command_named(std::string_view name);
 
-/// `show REPORT [--columns LIST] [--sort [-]COLUMN] [--filter REGEX] [--color WHEN]` (show_command.cpp)
+/// `show REPORT [--columns LIST] [--sort [-]COLUMN] [--filter REGEX] [--markdown FILE] [--color WHEN]`
+/// (show_command.cpp)
 Execute parse_show(const std::vector<std::string>& words);
 /// `compare BASE NEW`, `compare BASE... -- NEW...`, or `compare --run BASE NEW -- OPTIONS`
 /// (compare_command.cpp)
 Execute parse_compare(const std::vector<std::string>& words);
+/// `history REPORT...` (history_command.cpp)
+Execute parse_history(const std::vector<std::string>& words);
 /// `doctor [--text|--json] [--strict]` (doctor_command.cpp)
 Execute parse_doctor(const std::vector<std::string>& words);
 /// `tune` (tune_command.cpp)

@@ -18,6 +18,8 @@
 #include "reports/compare/comparison_files.h"
 #include "reports/compare/comparison_table.h"
 #include "reports/compare/conclusion.h"
+#include "reports/compare/history.h"
+#include "reports/compare/history_table.h"
 #include "reports/compare/side_text.h"
 #include "reports/error.h"
 #include "reports/files/emulated.h"
@@ -62,8 +64,10 @@ class Outputs {
     if (markdown_) markdown_->write(comparison_markdown(comparison, view));
     if (csv_) csv_->write(comparison_csv(comparison));
     if (json_) json_->write(comparison_json(comparison, rules, conclusion));
+    const auto style = style_for(options.color);
     if (shows_table_)
-      reports::write_standard_output(comparison_table(comparison, view, style_for(options.color)));
+      reports::write_standard_output(options.quiet ? reports::lines_of(conclusion.text, 0, view.paint, style)
+                                                   : comparison_table(comparison, view, style));
   }
 
  private:
@@ -113,13 +117,16 @@ std::vector<std::string> about_sides(const Reports& base, const Reports& now) {
   return about;
 }
 
+int refuse_comparison(const std::vector<std::string>& obstacles, const Reports& now) {
+  fmt::print(stderr, "stbench: not comparable:\n{}\n", fmt::join(obstacles, "\n"));
+  fmt::print(stderr, "--across machine,driver,build names what may differ\n");
+  return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
+}
+
 int compare_sides(const Reports& base, const Reports& now, const Options& options, Outputs& outputs) {
   const auto& comparing = options.comparison;
-  if (const auto lines = obstacles(base, now, comparing.across); !lines.empty()) {
-    fmt::print(stderr, "stbench: not comparable:\n{}\n", fmt::join(lines, "\n"));
-    fmt::print(stderr, "--across machine,driver,build names what may differ\n");
-    return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
-  }
+  if (const auto lines = obstacles(base, now, comparing.across); !lines.empty())
+    return refuse_comparison(lines, now);
   const reports::Baselines baselines(comparing.baselines);
   const auto calibration = baselines.calibration_for(now.front());
   const auto spreads = calibration ? reports::CalibratedSpreads(*calibration) : reports::CalibratedSpreads();
@@ -177,6 +184,31 @@ int compare(const std::vector<std::string>& base, const std::vector<std::string>
   });
 }
 
+int show_history(const std::vector<std::string>& words, const Options& options) {
+  const auto& rules = options.comparison.rules;
+  const auto csv = reports::claimed(options.csv);
+  const bool shows_table = shows_tables(options.csv == "-", csv != nullptr);
+  return unless_unknown_schema([&] {
+    auto reports = read_side(words);
+    reports::sort_by_start(reports);
+    if (const auto lines = obstacles(reports, {}, options.comparison.across); !lines.empty())
+      return refuse_comparison(lines, reports);
+    const auto history = reports::history(reports, rules);
+    const auto conclusion = reports::conclude(history, rules, options.comparison.allow_missing);
+    if (csv) {
+      const auto table = reports::otava_table(history, reports, case_id_of);
+      csv->write(table.csv);
+      for (const auto& name : table.left_out)
+        fmt::print(stderr, "not in {}, because a report has no value of it: {}\n", options.csv, name);
+    }
+    const auto style = style_for(options.color);
+    auto text = reports::lines_of(conclusion.text, 0, paint_of(conclusion.outcome), style);
+    if (!options.quiet) text += reports::history_table(history, reports, style);
+    if (shows_table) reports::write_standard_output(text);
+    return conclusion.exit_status;
+  });
+}
+
 int compare_programs(const std::array<std::string, 2>& programs, const std::vector<std::string>& measuring,
                      const Options& options) {
   constexpr int processes_per_side = 5;
@@ -189,8 +221,8 @@ int compare_programs(const std::array<std::string, 2>& programs, const std::vect
     return obstacles(runs.reports[0], runs.reports[1], options.comparison.across).empty();
   };
   return unless_unknown_schema([&] {
-    const auto runs =
-        run_in_turn(programs, measuring, options.processes.value_or(processes_per_side), comparable);
+    const auto runs = run_in_turn(programs, measuring, options.processes.value_or(processes_per_side),
+                                  comparable, options.quiet);
     if (runs.exit_status != 0) return runs.exit_status;
     if (!folder.empty()) {
       reports::Baselines(folder).save("base", runs.reports[0]);
@@ -243,11 +275,13 @@ int run_with_baseline(const Options& options) {
   ReportSink sink(own);
   auto comparing = options;
   comparing.csv.clear(), comparing.json.clear();  // of a run these are its own report's
+  if (options.baseline.empty())
+    comparing.comparison.markdown.clear();  // and so is this, without a comparison
   Outputs outputs(comparing);
   const RowPlanOfBaseline plan_of_base(base);  // the code is compared, not the plan
   const int processes = options.processes.value_or(1);
   const auto runs = run_processes(
-      options, processes, processes == 1 && !sink.takes_stdout() && options.comparison.markdown != "-");
+      options, processes, processes == 1 && !sink.takes_stdout() && comparing.comparison.markdown != "-");
   if (runs.reports.empty()) return runs.exit_status;
   if (const auto unwritten = sink.write(runs.reports.back()); !unwritten.empty())
     throw reports::ReportError(unwritten);

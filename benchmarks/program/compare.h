@@ -30,4 +30,10 @@ int calibrate(const Options& options);
 /// @returns the exit status of the comparison where there is one, else of the run.
 int run_with_baseline(const Options& options);
 
+/// `stbench history`: each case over many reports, the oldest first.
+/// @param words files of reports, or folders of them
+/// @returns the exit status: as of compare() for the latest report against the others; 1 if a case drifts to
+/// slower, too
+int show_history(const std::vector<std::string>& words, const Options& options);
+
 }  // namespace stbench

@@ -31,7 +31,7 @@ std::string text_of(const nlohmann::ordered_json& object, const char* name) {
 }
 
 /// Program, machine and software in a few lines, as a report has them: no names of hosts, users or folders.
-std::string versions() {
+std::string versions(reports::Style style) {
   reports::Report report;
   report.program = program_name;
   report.environment = harness::environment(harness::read_machine(), environment_sources());
@@ -44,9 +44,10 @@ std::string versions() {
                                   (build["git_dirty"] == true ? ", changed" : "")
                             : "unknown";
   return fmt::format("{}  built by {} {}, {}, revision {}\n  {}, {}, {}\n  driver {}; {}{}{}\n\n",
-                     machine_line(report), text_of(build, "compiler"), text_of(build, "compiler_version"),
-                     text_of(build, "build_type"), revision, text_of(environment["os"], "distribution"),
-                     text_of(environment["os"], "kernel"), text_of(environment["os"], "architecture"),
+                     machine_line(report, style), text_of(build, "compiler"),
+                     text_of(build, "compiler_version"), text_of(build, "build_type"), revision,
+                     text_of(environment["os"], "distribution"), text_of(environment["os"], "kernel"),
+                     text_of(environment["os"], "architecture"),
                      text_of(environment["gpu"], "driver_version"), text_of(environment["cuda"], "found"),
                      environment["cuda"]["available"] == true ? "" : "; missing ",
                      environment["cuda"]["available"] == true ? "" : text_of(environment["cuda"], "missing"));
@@ -54,8 +55,10 @@ std::string versions() {
 
 int examine(const DoctorOptions& options) {
   const auto findings = harness::doctor::examine(harness::doctor::read_sources());
-  const auto text = options.json ? harness::doctor::to_json(findings).dump(2) + "\n"
-                                 : (options.text ? versions() : "") + harness::doctor::to_text(findings);
+  const auto style = style_for("never");
+  const auto text = options.json
+                        ? harness::doctor::to_json(findings).dump(2) + "\n"
+                        : (options.text ? versions(style) : "") + harness::doctor::to_text(findings, style);
   reports::write_standard_output(text);
   const bool spoilt =
       std::ranges::any_of(findings, [](const Finding& one) { return one.verdict == Verdict::spoils; });

@@ -159,13 +159,20 @@ Specs of_run() {
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.timeout_s = harness::parse_seconds(given, spec.name);
        }},
+      {effort, 0, "--time-budget S", "the whole run ends in time: fewer rounds, then fewer cells",
+       [](Options& options, const std::string& given, const OptionSpec& spec) {
+         options.time_budget_s = harness::parse_seconds(given, spec.name);
+         if (options.time_budget_s <= 0)
+           throw UsageError(fmt::format("{} {}: use a time above 0, as in 60s", spec.name, given));
+       }},
       {effort, of_suites, "--verify first|every", "check before the first and after the last sample, or each",
        one_of_values(&Options::verify), values({"first", "every"})},
       {effort, rare, "--seed N", "of fill, indices and order (1)",
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.seed = static_cast<std::uint64_t>(harness::parse_count(given, spec.name));
        }},
-      {output, one_process | not_measured | of_compare, "--csv FILE", "reports", text(&Options::csv)},
+      {output, one_process | not_measured | of_compare | of_history, "--csv FILE", "reports",
+       text(&Options::csv)},
       {output, one_process | not_measured | of_compare | joined, "--json FILE",
        "- is stdout, and then nothing else goes there", text(&Options::json)},
       {output, one_process | rare, "--events FILE", "cases as they finish", text(&Options::events)},
@@ -175,7 +182,10 @@ Specs of_run() {
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.expectations.push_back(parse_expectation(given, spec.name));
        }},
-      {output, of_compare, "--color auto|always|never", "colour on the screen",
+      {output, not_measured | of_compare | rare, "--markdown FILE",
+       "the tables, or the comparison, as Markdown", comparison_text(&ComparisonOptions::markdown)},
+      {output, of_compare | of_history, "--quiet", "only the conclusion and errors", flag(&Options::quiet)},
+      {output, of_compare | of_history, "--color auto|always|never", "colour on the screen",
        one_of_values(&Options::color), values({"auto", "always", "never"})},
   };
 }
@@ -192,18 +202,16 @@ Specs of_comparisons() {
        comparison_flag(&C::run)},
       {group, not_measured | of_compare | compare_only | rare, "--keep DIR",
        "with --run, keep the reports as DIR/base and DIR/new", comparison_text(&C::keep)},
-      {group, of_comparison, "--effect SHARE", "smallest change that counts (2%)", read_effect},
+      {group, of_comparison | of_history, "--effect SHARE", "smallest change that counts (2%)", read_effect},
       {group, of_comparison, "--must-see SHARE", "exit status 4 if a slowdown of that size could go unseen",
        read_must_see},
-      {group, of_comparison, "--metric NAME", "auto, time, or a column of which less is better (auto)",
-       read_metric},
-      {group, of_comparison, "--across LIST", "what may differ: machine, driver, build", read_across,
-       values({"machine", "driver", "build"})},
-      {group, of_comparison, "--allow-missing", "do not fail on lost or failed cases",
+      {group, of_comparison | of_history, "--metric NAME",
+       "auto, time, or a column of which less is better (auto)", read_metric},
+      {group, of_comparison | of_history, "--across LIST", "what may differ: machine, driver, build",
+       read_across, values({"machine", "driver", "build"})},
+      {group, of_comparison | of_history, "--allow-missing", "do not fail on lost or failed cases",
        comparison_flag(&C::allow_missing)},
       {group, of_comparison, "--all", "print unchanged rows, too", comparison_flag(&C::all)},
-      {group, of_comparison, "--markdown FILE",
-       "the comparison for a pull request; --csv, --json for programs", comparison_text(&C::markdown)},
       {group, not_measured, "--baseline NAME", "run, and compare with a saved baseline",
        text(&Options::baseline)},
       {group, not_measured, "--save-baseline NAME", "run, and keep the reports as a baseline",

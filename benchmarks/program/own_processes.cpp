@@ -166,7 +166,7 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
   OwnRuns runs;
   for (int i = 0; i < processes; ++i) {
     const auto report = folder.file(fmt::format("{}.json", i + 1));
-    if (processes > 1) fmt::print(stderr, "process {} of {}\n", i + 1, processes);
+    if (processes > 1 && !options.quiet) fmt::print(stderr, "process {} of {}\n", i + 1, processes);
     const int status = measure(this_program, measuring_options(options), report, show, runs.reports);
     const bool reported = runs.reports.size() > static_cast<std::size_t>(i);
     if (is_of_signal(status) && harness::interrupted_by() == 0) {
@@ -183,7 +183,7 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
 }
 
 RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& words, int processes,
-                       const std::function<bool(const RunsInTurn&)>& goes_on) {
+                       const std::function<bool(const RunsInTurn&)>& goes_on, bool quiet) {
   constexpr std::array names{"BASE", "NEW"};
   const ReportsFolder folder;
   const harness::InterruptGuard interrupts;
@@ -192,7 +192,7 @@ RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& 
     const auto side = static_cast<std::size_t>(i % 2 + i / 2) % 2;
     auto& reports = runs.reports[side];
     const auto count = reports.size() + 1;
-    fmt::print(stderr, "{}, process {} of {}\n", names[side], count, processes);
+    if (!quiet) fmt::print(stderr, "{}, process {} of {}\n", names[side], count, processes);
     const auto file = folder.file(fmt::format("{}-{}.json", names[side], count));
     const int status =
         named(names[side], [&] { return measure(programs[side], words, file, false, reports); });

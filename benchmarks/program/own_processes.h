@@ -49,10 +49,12 @@ struct RunsInTurn {
 /// @param programs files to execute, BASE's and NEW's
 /// @param words options of a run, which both programs know
 /// @param processes of each side
+/// @param quiet says nothing of each process
 /// @param goes_on is asked after the first process of each side; no ends the runs
 /// @throws reports::ReportError naming the side, and the command and its exit status if a process ends
 /// without a report or finds a wrong result; reports::SchemaError for a report of an unknown schema
 RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const std::vector<std::string>& words,
-                       int processes, const std::function<bool(const RunsInTurn&)>& goes_on);
+                       int processes, const std::function<bool(const RunsInTurn&)>& goes_on,
+                       bool quiet = false);
 
 }  // namespace stbench

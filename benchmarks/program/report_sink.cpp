@@ -13,23 +13,29 @@
 namespace stbench {
 namespace {
 
+/// The path of the tables as Markdown; empty if there is none, or if it is of the comparison.
+std::string markdown_path(const Options& options) {
+  return options.baseline.empty() ? options.comparison.markdown : std::string();
+}
+
 /// True if the results are in a file at the end, whatever becomes of stdout.
 bool names_file(const Options& options) {
   return !(options.csv.empty() && options.json.empty() && options.benchmark_out.empty() &&
-           options.events.empty() && options.save_baseline.empty());
+           options.events.empty() && options.save_baseline.empty() && options.comparison.markdown.empty());
 }
 
 }  // namespace
 
 ReportSink::ReportSink(const Options& options)
     : takes_stdout_(options.csv == "-" || options.json == "-" || options.benchmark_out == "-" ||
-                    options.events == "-" || options.trace == "-"),
+                    options.events == "-" || options.trace == "-" || markdown_path(options) == "-"),
       shows_tables_(stbench::shows_tables(takes_stdout_, names_file(options))),
       google_benchmark_format_(options.benchmark_out_format),
       csv_(reports::claimed(options.csv)),
       json_(reports::claimed(options.json)),
       google_benchmark_(reports::claimed(options.benchmark_out)),
-      trace_file_(reports::claimed(options.trace)) {
+      trace_file_(reports::claimed(options.trace)),
+      markdown_(reports::claimed(markdown_path(options))) {
   if (!options.events.empty()) events_ = std::make_unique<EventFile>(options.events);
   if (trace_file_) trace_ = std::make_unique<harness::Trace>();
 }
@@ -51,6 +57,7 @@ std::string ReportSink::write(const reports::Report& report, const std::string& 
   if (json_) attempt([&] { json_->write(reports::to_json(report)); });
   if (google_benchmark_)
     attempt([&] { google_benchmark_->write(google_benchmark_text(report, google_benchmark_format_)); });
+  if (markdown_) attempt([&] { markdown_->write(markdown_of(report)); });
   if (events_) attempt([&] { events_->end(report); });
   if (trace_) {
     // Its spans are of the process, whatever the GPU is.

@@ -34,7 +34,7 @@ class ReportSink {
  private:
   bool takes_stdout_, shows_tables_;
   std::string google_benchmark_format_;
-  std::unique_ptr<reports::ReportFile> csv_, json_, google_benchmark_, trace_file_;
+  std::unique_ptr<reports::ReportFile> csv_, json_, google_benchmark_, trace_file_, markdown_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<harness::Trace> trace_;
 };

@@ -10,12 +10,14 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/libtorch_environment.h"
 #include "benchmarks/program/report_sink.h"
 #include "benchmarks/program/row_plan.h"
 #include "benchmarks/program/screen.h"
+#include "benchmarks/program/time_budget.h"
 #include "benchmarks/program/version.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/clock_watch.h"
@@ -36,6 +38,7 @@
 #include "reports/standard_output.h"
 #include "reports/statistics/statistics.h"
 #include "reports/style.h"
+#include "reports/tables/answer.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/kernels/isa.h"
 
@@ -128,7 +131,8 @@ class Run {
         machine_(machine),
         sink_(options),
         report_(empty_report(options, machine)),
-        clocks_(environment_sources(), machine.allowed_cpus) {
+        clocks_(environment_sources(), machine.allowed_cpus),
+        budget_(options.time_budget_s, seconds_since_start()) {
     plans_ = plans_of(options, machine);
     for (const auto& plan : plans_) {
       report_.environment.update(plan.environment);
@@ -138,15 +142,16 @@ class Run {
 
   int execute() {
     harness::require_threads(threads_of(options_, machine_));
-    if (sink_.shows_tables()) reports::write_standard_output(machine_line(report_));
+    const auto style = style_for(options_.color);
+    if (options_.quiet) progress_.silence();
+    if (sink_.shows_tables() && !options_.quiet) reports::write_standard_output(machine_line(report_, style));
     report_.environment["row_plan"] = row_plan_environment();
     const harness::InterruptGuard interrupts;
     sink_.progress(report_);
     measure_all();
     progress_.clear();
     finish(report_);
-    const auto unwritten = sink_.write(
-        report_, sink_.shows_tables() ? screen_text(report_, style_for(options_.color)) : std::string());
+    const auto unwritten = sink_.write(report_, shown_text(report_));
     for (const auto& line : unmet(options_.expectations, report_)) fmt::print(stderr, "stbench: {}\n", line);
     if (!unwritten.empty()) throw reports::ReportError(unwritten);
     return exit_status(report_, options_.expectations, harness::interrupted_by());
@@ -154,14 +159,20 @@ class Run {
 
  private:
   void measure_all() {
-    watchdog_.emplace(std::chrono::duration<double>(options_.timeout_s),
-                      [this](const std::string& phase) { give_up(phase); });
+    const bool unlimited = options_.timeout_s == 0 && budget_.is_set();  // the budget is a limit, too
+    watchdog_.emplace(
+        std::chrono::duration<double>(unlimited ? std::numeric_limits<double>::max() : options_.timeout_s),
+        [this](const std::string& phase) { give_up(phase); });
     double seconds = 0;
     std::size_t groups = 0;
     for (const auto& plan : plans_) {
       for (const auto& group : plan.groups) seconds += group->seconds, ++groups;
     }
-    progress_.set_total(options_.samples ? 0 : seconds);
+    budget_.plan(seconds);
+    progress_.set_total(options_.samples   ? 0
+                        : budget_.is_set() ? std::min(seconds, options_.time_budget_s)
+                                           : seconds);
+    shows_each_group_ = groups > 1 && progress_.is_in_place() && sink_.shows_tables();
     std::size_t done = 0;
     double saved = 0;  // what quiet groups did not need of their time; noisy ones after them may have it
     for (auto& plan : plans_) {
@@ -170,9 +181,8 @@ class Run {
         if (harness::interrupted_by() != 0) break;
         const auto begin = Clock::now();
         const double share = 1.0 / static_cast<double>(groups);
-        const double lent = saved / static_cast<double>(groups - done);
-        group->seconds += lent;
-        measure_group(*group, static_cast<double>(done) * share, share);
+        const double lent = budget_.is_set() ? 0 : saved / static_cast<double>(groups - done);
+        measure_within_budget(*group, group->seconds + lent, static_cast<double>(done) * share, share);
         settle(plan);
         const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
         saved = std::max(0.0, saved - lent + group->seconds - taken);
@@ -193,6 +203,48 @@ class Run {
     sink_.progress(report_);
   }
 
+  /// What is printed at the end.
+  [[nodiscard]] std::string shown_text(const Report& report) const {
+    if (!sink_.shows_tables()) return {};
+    const auto style = style_for(options_.color);
+    return options_.quiet ? reports::answer(report, style) : screen_text(report, style);
+  }
+
+  /// Measures the group in the time that is left for it, if any.
+  void measure_within_budget(Group& group, double wanted_s, double before, double share) {
+    const auto seconds = budget_.begin_group(wanted_s);
+    if (seconds) {
+      group.seconds = *seconds;
+      measure_group(group, before, share);
+      budget_.end_group();
+    }
+    if (!budget_.is_set() || harness::interrupted_by() != 0) return;
+    const std::lock_guard lock(mutex_);
+    add_left_out(report_, group);
+  }
+
+  /// Adds the group's cases that the report lacks, which the time budget left out, and notes the group.
+  void add_left_out(Report& report, const Group& group) {
+    bool any = false;
+    for (const auto& id : group.cases) {
+      if (std::ranges::find(report.records, id, &Record::id) != report.records.end()) continue;
+      report.records.push_back(reports::unmeasured(id, Status::waived, budget_.reason()));
+      add_role(report.records.back());
+      any = true;
+    }
+    if (any) reports::add_once(left_out_, group.title);
+  }
+
+  /// Prints the rows of a group that was just measured, above the progress; the tables come at the end, with
+  /// the last checks behind them.
+  void show_group(const Group& group, std::vector<Record> records) {
+    const auto style = style_for(options_.color, STDERR_FILENO);
+    reports::derive(records);
+    progress_.note(fmt::format(
+        "{}\n{}", reports::painted(group.title, reports::Paint::bold, style),
+        tables_of(records.front().id.suite).finished(reports::pointers_to(std::as_const(records)), style)));
+  }
+
   void measure_group(Group& group, double before, double share) {
     const harness::Span span("group", group.title);
     progress_.step(group.title, before);
@@ -203,7 +255,8 @@ class Run {
     } catch (const std::exception& error) {
       records = failed(group, error.what());
     }
-    add(records);
+    records = add(std::move(records));
+    if (shows_each_group_ && !records.empty()) show_group(group, std::move(records));
   }
 
   /// What a group gets of this run.
@@ -230,7 +283,9 @@ class Run {
     void progress(std::string_view what, double fraction) override {
       run_.progress_.step(fmt::format("{}, {}", group_.title, what), before_ + fraction * share_);
     }
-    [[nodiscard]] bool stop() const override { return harness::interrupted_by() != 0; }
+    [[nodiscard]] bool stop() const override {
+      return harness::interrupted_by() != 0 || run_.budget_.is_over();
+    }
 
    private:
     Run& run_;
@@ -269,7 +324,7 @@ class Run {
       const std::lock_guard lock(mutex_);
       current_ = id;
     }
-    watchdog_->arm(std::string(phase));
+    watchdog_->arm(std::string(phase), budget_.deadline());
   }
 
   static std::vector<Record> failed(const Group& group, const std::string& reason) {
@@ -290,6 +345,10 @@ class Run {
       rules.latency_runs = harness::fewest_latencies;
       rules.seconds = std::numeric_limits<double>::infinity();
     }
+    if (budget_.is_set()) {
+      rules.floor = TimeBudget::fewest_rounds;
+      rules.latency_seconds = std::min(rules.latency_seconds, group.seconds);
+    }
     return rules;
   }
 
@@ -307,18 +366,21 @@ class Run {
     return hooks;
   }
 
-  void add(std::vector<Record> records) {
+  /// @returns the records as they were added
+  std::vector<Record> add(std::vector<Record> records) {
     if (speedtorch::cuda_status().emulated)
       for (auto& record : records)
         if (is_on_gpu(record.id)) reports::forget_times(record);
     std::ranges::for_each(records, add_role);
     const std::lock_guard lock(mutex_);
     report_.records.insert(report_.records.end(), records.begin(), records.end());
+    return records;
   }
 
   /// Derived records and figures; the same for a whole run and for one that is cut short.
   void finish(Report& report) const {
     report.interrupted = harness::interrupted_by() != 0;
+    for (auto& sentence : budget_.cuts(left_out_)) report.warnings.push_back(std::move(sentence));
     for (const auto& name : options_.suites) suite_named(name).derive(report.records, options_);
     reports::derive(report.records);
   }
@@ -327,17 +389,26 @@ class Run {
   void give_up(const std::string& phase) {
     const std::lock_guard lock(mutex_);
     auto report = report_;
-    auto record = reports::unmeasured(
-        current_, Status::failed,
-        fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase));
-    add_role(record);
-    report.records.push_back(record);
+    const bool in_budget = !budget_.is_spent();
+    if (in_budget) {
+      report.records.push_back(reports::unmeasured(
+          current_, Status::failed,
+          fmt::format("no end after {:g} s ({}); --timeout sets the limit", options_.timeout_s, phase)));
+      add_role(report.records.back());
+    } else {
+      for (const auto& plan : plans_)
+        for (const auto& group : plan.groups) add_left_out(report, *group);
+    }
     report.warnings.emplace_back(
         "the run broke off: tables above 1 GiB did not get their last check as a whole");
-    finish(report);
     progress_.clear();
-    std::fprintf(stderr, "stbench: %s: %s\n", case_id_of(record.id).c_str(), record.reason.c_str());
-    if (const auto unwritten = sink_.write(report); !unwritten.empty())
+    if (in_budget) {
+      const auto& record = report.records.back();
+      std::fprintf(stderr, "stbench: %s: %s\n", case_id_of(record.id).c_str(), record.reason.c_str());
+    }
+    finish(report);
+    if (const auto unwritten = sink_.write(report, in_budget ? std::string() : shown_text(report));
+        !unwritten.empty())
       std::fprintf(stderr, "stbench: %s\n", unwritten.c_str());
     std::fflush(nullptr);
     std::_Exit(exit_status(report, options_.expectations, harness::interrupted_by()));
@@ -354,6 +425,9 @@ class Run {
   harness::ClockWatch clocks_;
   std::int64_t groups_ = 0;
   std::vector<Plan> plans_;
+  TimeBudget budget_;
+  std::vector<std::string> left_out_;  ///< titles of groups that the time budget left out
+  bool shows_each_group_ = false;
   harness::Progress progress_;
   std::optional<harness::Watchdog> watchdog_;  ///< made when measuring begins
 };
@@ -396,7 +470,10 @@ std::string axis_text(const AxisInfo& axis) {
 
 int list_suites() {
   std::string text;
-  for (const auto& suite : suites()) {
+  auto all = reports::pointers_to(suites());
+  std::ranges::stable_partition(all, [](const Suite* suite) { return suite->leads; });
+  for (const auto* const one : all) {
+    const auto& suite = *one;
     text += fmt::format("{}: {}\n", suite.name, suite.summary);
     for (const auto& axis : suite.describe()) text += axis_text(axis);
     text += suite.more();

@@ -1,11 +1,16 @@
 #include "benchmarks/program/screen.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "benchmarks/suite/suite.h"
 #include "harness/errors.h"
@@ -21,9 +26,16 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-bool is_terminal() {
-  const char* terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+/// The columns that the environment or the terminal tells of.
+std::size_t screen_width(int descriptor) {
+  constexpr int narrowest = 40, widest = 160;
+  const char* const text = std::getenv("COLUMNS");
+  winsize size{};
+  int columns = text == nullptr ? 0 : std::atoi(text);
+  if (columns <= 0 && ::isatty(descriptor) != 0 && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0)
+    columns = size.ws_col;
+  if (columns <= 0) return reports::kScreenWidth;
+  return static_cast<std::size_t>(std::clamp(columns, narrowest, widest));
 }
 
 /// What a JSON pointer names, or null.
@@ -45,7 +57,7 @@ const reports::Record* held_table(const reports::Report& report) {
 
 /// The fastest row of ours (of any, where there is none), as --case takes it: a line break between its words
 /// does no harm. Where nothing was timed, a table that was held.
-std::string rerun_hint(const reports::Report& report) {
+std::string rerun_hint(const reports::Report& report, reports::Style style) {
   const reports::Record* best = nullptr;
   const auto rank = [](const reports::Record& record) {
     return std::pair(record.id.method != "speedtorch", *record.median_s);
@@ -58,15 +70,44 @@ std::string rerun_hint(const reports::Report& report) {
   if (best == nullptr) return {};
   const bool usual = report.seed == Options{}.seed || report.program.empty();  // a CSV does not say
   const auto seed = usual ? "" : fmt::format(" --seed {}", report.seed);
-  return reports::lines_of(fmt::format("One row again: stbench --case '{}'{}", case_id_of(best->id), seed),
-                           2);
+  if (style.markdown)
+    return fmt::format("One row again:\n\n```sh\nstbench --case '{}'{}\n```\n",
+                       reports::one_line(case_id_of(best->id)), seed);
+  return reports::lines_of(fmt::format("One row again: stbench --case '{}'{}", case_id_of(best->id), seed), 2,
+                           reports::Paint::none, style);
+}
+
+/// One line with the findings of `stbench doctor` that spoil numbers; empty if there is none.
+std::string spoiling_line(const reports::Report& report, reports::Style style) {
+  const auto* const findings = find(report.environment, "/doctor/findings");
+  std::vector<std::string> found;
+  if (findings != nullptr && findings->is_array()) {
+    for (const auto& one : *findings) {
+      if (one.value("verdict", "") != "spoils") continue;
+      const auto text = one.value("found", "");  // its first clause says enough for one line
+      found.push_back(fmt::format("{}: {}", one.value("check", ""), text.substr(0, text.find(','))));
+    }
+  }
+  if (found.empty()) return {};
+  constexpr std::string_view cure = " (stbench doctor)";
+  auto line = style;
+  if (line.markdown) line.width = std::numeric_limits<std::size_t>::max();
+  const auto text = reports::one_line(fmt::format("Spoils numbers here: {}", fmt::join(found, "; ")));
+  const auto room = line.width - cure.size();
+  return "\n" + reports::lines_of(fmt::format("{}{}", reports::shortened(text, room), cure), 2,
+                                  reports::Paint::doubtful, style);
 }
 
 }  // namespace
 
-reports::Style style_for(const std::string& color) {
-  const bool on = color == "always" || (color == "auto" && is_terminal() && !is_set("NO_COLOR"));
-  return on ? reports::Style::colour : reports::Style::plain;
+bool is_terminal(int descriptor) {
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(descriptor) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+reports::Style style_for(const std::string& color, int descriptor) {
+  const bool on = color == "always" || (color == "auto" && is_terminal(descriptor) && !is_set("NO_COLOR"));
+  return {on, screen_width(descriptor), false};
 }
 
 bool shows_tables(bool report_takes_stdout, bool file_takes_results) {
@@ -96,15 +137,24 @@ std::string machine_text(const reports::Report& report) {
                      reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
 }
 
-std::string machine_line(const reports::Report& report) {
+std::string machine_line(const reports::Report& report, reports::Style style) {
   const auto text = machine_text(report);
-  return text.empty() ? text : reports::lines_of(text, 2);
+  return text.empty() ? text : reports::lines_of(text, 2, reports::Paint::none, style);
+}
+
+std::string markdown_of(const reports::Report& report) {
+  const reports::Style style{false, reports::kScreenWidth, true};
+  auto text = machine_line(report, style) + screen_text(report, style);
+  for (auto at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at))
+    text.erase(at, 1);
+  return text;
 }
 
 std::string screen_text(const reports::Report& report, reports::Style style) {
   std::string text = "\n" + reports::render_tables(report, style, tables_of);
-  if (const auto answer = reports::answer(report); !answer.empty()) text += "\n" + answer;
-  if (const auto hint = rerun_hint(report); !hint.empty()) text += "\n" + hint;
+  text += spoiling_line(report, style);
+  if (const auto answer = reports::answer(report, style); !answer.empty()) text += "\n" + answer;
+  if (const auto hint = rerun_hint(report, style); !hint.empty()) text += "\n" + hint;
   return text;
 }
 

@@ -1,4 +1,5 @@
-/// `stbench show REPORT`: a saved report as the run printed it, or some of its rows and columns as a list.
+/// `stbench show REPORT`: a saved report as the run printed it, or as Markdown, or some of its rows and
+/// columns as a list.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,7 +21,7 @@ namespace stbench {
 namespace {
 
 struct ShowOptions {
-  std::string report, color = "auto", columns, sort, filter;
+  std::string report, color = "auto", columns, sort, filter, markdown;
 };
 
 /// The names of a comma list, each a column of the report.
@@ -53,9 +54,13 @@ void require_valid(const ShowOptions& options) {
 int print(const ShowOptions& options) {
   auto report = reports::read_report(options.report);
   if (!options.filter.empty()) keep_matching(report, options.filter);
+  if (!options.markdown.empty()) {
+    reports::claimed(options.markdown)->write(markdown_of(report));
+    return 0;
+  }
   const auto style = style_for(options.color);
   if (options.columns.empty() && options.sort.empty()) {
-    reports::write_standard_output(machine_line(report) + screen_text(report, style));
+    reports::write_standard_output(machine_line(report, style) + screen_text(report, style));
     return 0;
   }
   if (!options.sort.empty()) {
@@ -81,6 +86,7 @@ Execute parse_show(const std::vector<std::string>& words) {
   app.add_option("--columns", options.columns);
   app.add_option("--sort", options.sort);
   app.add_option("--filter", options.filter);
+  app.add_option("--markdown", options.markdown);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
@@ -88,13 +94,15 @@ Execute parse_show(const std::vector<std::string>& words) {
   }
   if (const auto extras = app.remaining(); !extras.empty()) {
     const bool option = extras.front().starts_with("-");
-    throw UsageError(
-        fmt::format("show takes no {}'{}'{}; it takes a report, --columns, --sort, --filter, --color",
-                    option ? "" : "second report ", extras.front(), option ? ": it measures nothing" : ""));
+    throw UsageError(fmt::format(
+        "show takes no {}'{}'{}; it takes a report, --columns, --sort, --filter, --markdown, --color",
+        option ? "" : "second report ", extras.front(), option ? ": it measures nothing" : ""));
   }
   if (options.report.empty())
     throw UsageError(
         "show needs a report: stbench show REPORT (a file written by --json, --csv or --events)");
+  if (!options.markdown.empty() && !(options.columns.empty() && options.sort.empty()))
+    throw UsageError("show: --markdown writes the tables; leave out --columns and --sort");
   require_valid(options);
   return [options] { return print(options); };
 }

@@ -15,7 +15,7 @@ struct ComparisonOptions {
   bool run = false;                     ///< the sides are programs that measure, not reports
   std::string keep;                     ///< the folder for their reports
   bool all = false;                     ///< rows that are the same too
-  std::string markdown;                 ///< path; "-" is stdout
+  std::string markdown;                 ///< path of what is compared, or of a run's tables; "-" is stdout
   std::string baselines = "baselines";  ///< the folder
 };
 

@@ -24,6 +24,7 @@ inline constexpr unsigned of_compare = 32;     ///< the command compare takes it
 inline constexpr unsigned repeatable = 64;     ///< may be given several times
 inline constexpr unsigned rare = 128;          ///< not on the one screen of -h
 inline constexpr unsigned compare_only = 512;  ///< of the command compare and no other
+inline constexpr unsigned of_history = 1024;   ///< the command history takes it, too
 inline constexpr unsigned joined = 256;        ///< stands on the line of the option before it
 }  // namespace option_rule
 

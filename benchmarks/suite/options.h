@@ -38,6 +38,7 @@ struct Options {
   std::optional<int> samples;
   int warmup = 1;
   double timeout_s = 120;        ///< for one step of one case; 0 = none
+  double time_budget_s = 0;      ///< for the whole run; 0 = any
   std::string verify = "first";  ///< or "every": which samples are checked
   bool dry_run = false;
 
@@ -45,6 +46,7 @@ struct Options {
   std::string events, trace;  ///< the same: cases as they finish, and what was done when
   std::vector<Expectation> expectations;
   std::string color = "auto";
+  bool quiet = false;  ///< only the conclusion and errors
   std::string benchmark_out, benchmark_out_format = "json";
   std::vector<std::string> argv;  ///< as given, paths as base names
 

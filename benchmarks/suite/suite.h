@@ -131,6 +131,7 @@ std::vector<AxisInfo> with_methods(std::vector<AxisInfo> axes, std::ptrdiff_t at
 struct Suite {
   std::string name;
   std::string summary;
+  bool leads = false;  ///< `list` begins with it
   harness::CaseKind kind = harness::CaseKind::moves;
   harness::AxisDefaults axes;  ///< further axes of the identity, with their defaults
   /// Its axes. It takes the options of their names, and refuses other options of suites.

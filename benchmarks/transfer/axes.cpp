@@ -205,7 +205,7 @@ Block small_table(std::int64_t rows) {
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all{
-      {"quick", "libtorch and hugepage tables, all cores: a minute.", {quick()}},
+      {"quick", "libtorch and hugepage tables, all cores: at most half a minute.", {quick()}},
       {"standard", "Every placement and direction, on one core and on all: five minutes.", {standard()}},
       {"kernels",
        "Judged by scripts/goals: 13 row widths of a table of 5 GB, and small batches with their latency. "

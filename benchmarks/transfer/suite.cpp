@@ -1,5 +1,6 @@
 /// The transfer suite: how fast rows move between a table in any placement and a LibTorch tensor.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -40,6 +41,21 @@ void add_new(Plan& plan, TransferPlan& more) {
   for (const auto& warning : more.warnings) add_once(plan.warnings, warning);
 }
 
+/// What --method left out that rows are compared with; empty if nothing.
+std::string without_yardsticks(const Options& options, const std::vector<TransferCase>& measured) {
+  if (options.methods.empty() || measured.empty()) return {};
+  const auto lacks = [&](harness::Role role) {
+    return std::ranges::none_of(measured, [&](const TransferCase& one) { return one.method->role == role; });
+  };
+  std::vector<std::string> lacking;
+  if (lacks(harness::Role::ceiling))
+    lacking.emplace_back("the ceilings (copy, stream), so no row has its share of one");
+  if (lacks(harness::Role::libtorch))
+    lacking.emplace_back("LibTorch's methods (index_select, ...), so no row is compared with them");
+  if (lacking.empty()) return {};
+  return fmt::format("--method leaves out {}", fmt::join(lacking, ", and "));
+}
+
 Plan plan(const Options& given, const harness::Machine& machine) {
   const auto options = options_for_case(given);
   const auto run = std::make_shared<TransferRun>(options.seed, machine);
@@ -63,6 +79,8 @@ Plan plan(const Options& given, const harness::Machine& machine) {
     if (!one.scale.empty())
       result.warnings.push_back(fmt::format("workload {}: {}", one.workload, one.scale));
   }
+  if (const auto lacking = without_yardsticks(options, measured); !lacking.empty())
+    result.warnings.push_back(lacking);
   if (auto peers = Peers::of_this_run().versions(); !peers.empty())
     result.environment["peers"] = std::move(peers);
   if (auto files = files_environment(measured); !files.empty())
@@ -116,6 +134,7 @@ const RegisterOption workload_option{
 const RegisterSuite registration{{
     .name = "transfer",
     .summary = "rows of a table into a LibTorch tensor and back",
+    .leads = true,
     .axes = transfer_axes::further(),
     .describe = describe,
     .methods = [] { return method_infos(methods()); },

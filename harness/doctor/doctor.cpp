@@ -11,7 +11,9 @@
 namespace stbench::harness::doctor {
 namespace {
 
-using reports::lines_of;
+std::string lines_of(const std::string& text, std::size_t indent, reports::Style style) {
+  return reports::lines_of(text, indent, reports::Paint::none, style);
+}
 
 constexpr std::array<std::string_view, 4> kVerdicts = {"fine", "note", "spoils", "unknown"};
 
@@ -24,12 +26,12 @@ std::vector<const Finding*> with_verdict(const std::vector<Finding>& findings, V
                         [&](const Finding& one) { return one.verdict == verdict; });
 }
 
-std::string in_full(const std::vector<const Finding*>& findings) {
+std::string in_full(const std::vector<const Finding*>& findings, reports::Style style) {
   std::string text;
   for (const auto* one : findings) {
-    text += lines_of(fmt::format("  {}: {}", one->check, one->found), 4);
-    text += lines_of(fmt::format("    rows: {}", one->rows), 6);
-    if (!one->cure.empty()) text += lines_of(fmt::format("    cure: {}", one->cure), 6);
+    text += lines_of(fmt::format("  {}: {}", one->check, one->found), 4, style);
+    text += lines_of(fmt::format("    rows: {}", one->rows), 6, style);
+    if (!one->cure.empty()) text += lines_of(fmt::format("    cure: {}", one->cure), 6, style);
   }
   return text;
 }
@@ -38,20 +40,20 @@ std::string section(std::string_view title, const std::string& body) {
   return body.empty() ? "" : fmt::format("{}:\n{}", title, body);
 }
 
-std::string unknown_lines(const std::vector<const Finding*>& findings) {
+std::string unknown_lines(const std::vector<const Finding*>& findings, reports::Style style) {
   std::string text;
   for (const auto& same : reports::group_by(findings, [](const Finding& one) { return one.found; })) {
     std::vector<std::string> names;
     for (const auto* one : same) names.push_back(one->check);
-    text += lines_of(fmt::format("  {}: {}", fmt::join(names, ", "), same.front()->found), 4);
+    text += lines_of(fmt::format("  {}: {}", fmt::join(names, ", "), same.front()->found), 4, style);
   }
   return text;
 }
 
-std::string fine_lines(const std::vector<const Finding*>& findings) {
+std::string fine_lines(const std::vector<const Finding*>& findings, reports::Style style) {
   std::vector<std::string> names;
   for (const auto* one : findings) names.push_back(one->check);
-  return names.empty() ? "" : lines_of(fmt::format("  {}", fmt::join(names, ", ")), 2);
+  return names.empty() ? "" : lines_of(fmt::format("  {}", fmt::join(names, ", ")), 2, style);
 }
 
 std::optional<Gpus> read_gpus(const std::string& library, std::string& why_not) {
@@ -120,11 +122,11 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings) {
   return {{"findings", std::move(all)}};
 }
 
-std::string to_text(const std::vector<Finding>& findings) {
-  return section("Spoils numbers", in_full(with_verdict(findings, Verdict::spoils))) +
-         section("Worth knowing", in_full(with_verdict(findings, Verdict::note))) +
-         section("Not known", unknown_lines(with_verdict(findings, Verdict::unknown))) +
-         section("Fine", fine_lines(with_verdict(findings, Verdict::fine)));
+std::string to_text(const std::vector<Finding>& findings, reports::Style style) {
+  return section("Spoils numbers", in_full(with_verdict(findings, Verdict::spoils), style)) +
+         section("Worth knowing", in_full(with_verdict(findings, Verdict::note), style)) +
+         section("Not known", unknown_lines(with_verdict(findings, Verdict::unknown), style)) +
+         section("Fine", fine_lines(with_verdict(findings, Verdict::fine), style));
 }
 
 }  // namespace stbench::harness::doctor

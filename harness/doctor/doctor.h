@@ -7,6 +7,7 @@
 
 #include "harness/doctor/finding.h"
 #include "harness/environment.h"
+#include "reports/style.h"
 
 namespace stbench::harness::doctor {
 
@@ -24,7 +25,7 @@ std::vector<Finding> examine(const Sources& sources);
 nlohmann::ordered_json to_json(const std::vector<Finding>& findings);
 
 /// For people: what spoils, then what to know, then what is not known (checks of the same reason in one
-/// line), and how many are fine. Lines of at most 100 columns.
-std::string to_text(const std::vector<Finding>& findings);
+/// line), and how many are fine.
+std::string to_text(const std::vector<Finding>& findings, reports::Style style = reports::Style::plain);
 
 }  // namespace stbench::harness::doctor

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "reports/columns.h"
+#include "reports/compare/compared_texts.h"
 #include "reports/group.h"
 #include "reports/statistics/statistics.h"
 #include "reports/tables/grid.h"
@@ -18,12 +18,9 @@
 namespace stbench::reports {
 namespace {
 
-using ComparedRows = std::vector<const ComparedCase*>;
-
 constexpr std::array kOrder = {Verdict::now_wrong, Verdict::slower,     Verdict::missing, Verdict::faster,
                                Verdict::added,     Verdict::unresolved, Verdict::same};
 constexpr std::size_t kFewUnresolved = 10;
-constexpr std::string_view kNoNumber = "-";
 
 ComparedRows rows_of(const Comparison& comparison, Verdict verdict) {
   ComparedRows rows = those(pointers_to(comparison.cases),
@@ -34,93 +31,11 @@ ComparedRows rows_of(const Comparison& comparison, Verdict verdict) {
   return rows;
 }
 
-// ---- what is the same in all rows is said once
-
-Value part_of(const ComparedCase& compared, const Column& column) {
-  Record record;
-  record.id = compared.id;
-  return column.get(record);
-}
-
-/// Texts speak for themselves; "8" would need its name. Rows are followed by their width: "1000000 ×128".
-std::string part_text(std::string_view name, const Value& value) {
-  const std::string text = cell_text(value);
-  if (name == "dim") return "×" + text;
-  if (name == "rows") return text;
-  const bool speaks = name == "suite" || name == "direction" || name == "placement" || name == "method" ||
-                      name == "device" || name == "dtype" || name == "distribution";
-  return text.empty() ? std::string() : speaks ? text : fmt::format("{}={}", name, text);
-}
-
-struct CaseTexts {
-  std::string common;              ///< of all rows
-  std::vector<std::string> texts;  ///< of each row, what is not common
-};
-
-CaseTexts case_texts(const ComparedRows& rows) {
-  std::vector<std::string> common;
-  std::vector<std::vector<std::string>> own(rows.size());
-  const auto add = [&](std::string_view name, auto get, bool always) {
-    const bool same = !always && std::ranges::all_of(rows, [&](const ComparedCase* row) {
-      return get(*row) == get(*rows.front());
-    });
-    if (same && !rows.empty()) common.push_back(part_text(name, get(*rows.front())));
-    if (same) return;
-    for (std::size_t i = 0; i < rows.size(); ++i) own[i].push_back(part_text(name, get(*rows[i])));
-  };
-  for (const Column& column : identity_columns()) {
-    add(
-        column.name, [&](const ComparedCase& row) { return part_of(row, column); }, column.name == "method");
-  }
-  for (const std::string& axis : axes_of(rows)) {
-    const Value* const standard = find(known_axes(), axis);
-    const auto unusual = [&](const ComparedCase& row) {
-      const Value value = cell_of(row.id.axes, axis);
-      return standard != nullptr && value == *standard ? Value() : value;
-    };
-    add(axis, unusual, false);
-  }
-  CaseTexts result;
-  const auto joined = [](std::vector<std::string>& words) {
-    std::erase(words, "");
-    return one_line(fmt::format("{}", fmt::join(words, " ")));
-  };
-  result.common = joined(common);
-  for (auto& words : own) result.texts.push_back(joined(words));
-  return result;
-}
-
 // ---- cells
-
-/// From twice as slow on, a factor says more than per cent.
-std::string factor_or_percent(double size) {
-  return size >= 1 ? fmt::format("{}×", significant(1 + size, 2)) : fmt::format("{:.1f}%", 100 * size);
-}
-
-std::string percent(double change) {
-  if (std::abs(change) < 0.0005) return "0.0%";
-  return change >= 1 ? factor_or_percent(change) : fmt::format("{:+.1f}%", 100 * change);
-}
-
-/// Seconds, or where the row is compared with the ceiling its share of that.
-std::string value_text(const ComparedCase& compared, const std::optional<double>& value) {
-  if (!value) return std::string(kNoNumber);
-  if (compared.metric == "ceiling") return fmt::format("{}%", significant(100 / *value, 3));
-  if (compared.metric != "time" && !compared.metric.ends_with("_s")) return significant(*value, 4);
-  const auto [scale, unit] = *value >= 1      ? std::pair(1.0, "s")
-                             : *value >= 1e-3 ? std::pair(1e3, "ms")
-                                              : std::pair(1e6, "us");
-  return fmt::format("{} {}", significant(*value * scale, 4), unit);
-}
 
 std::string interval_text(const ComparedCase& compared) {
   if (!compared.low || !compared.high) return std::string(kNoNumber);
   return fmt::format("{} to {}", percent(*compared.low), percent(*compared.high));
-}
-
-std::string limit_text(const ComparedCase& compared) {
-  if (!compared.limit) return std::string(kNoNumber);
-  return (*compared.limit < 1 ? "±" : "") + factor_or_percent(*compared.limit);
 }
 
 std::string needs_text(const ComparedCase& compared) {
@@ -181,6 +96,9 @@ std::pair<ComparedRows, std::size_t> chosen(const Comparison& comparison, Verdic
   return {rows, left_out};
 }
 
+/// The order in which a narrow screen loses the columns (grid.h): the case and its change stay.
+constexpr std::array kDropped = {0, 2, 1, 0, 3, 4, 5};
+
 std::vector<std::string> headings() {
   return {"case", "BASE", "NEW", "change", "95 % interval", "limit", "needs"};
 }
@@ -226,7 +144,7 @@ std::string comparison_table(const Comparison& comparison, const ComparisonView&
       if (!texts.common.empty()) text += paragraph(texts.common, 2, Paint::dim, style);
       std::vector<Heading> columns;
       for (const std::string& name : headings())
-        columns.push_back({name, columns.empty() ? Align::left : Align::right});
+        columns.push_back({name, columns.empty() ? Align::left : Align::right, kDropped.at(columns.size())});
       Grid grid(std::move(columns));
       for (std::size_t i = 0; i < rows.size(); ++i) {
         std::vector<GridCell> row;
@@ -249,23 +167,6 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
     text.replace(at, what.size(), with);
 }
 
-/// Each character that Markdown or HTML could take for more than itself has a backslash. A mention is made
-/// after the backslashes are gone, so its sign becomes a word.
-std::string markdown_text(const std::string& text) {
-  std::string safe;
-  for (const char c : one_line(text)) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                       static_cast<unsigned char>(c) >= 0x80 ||
-                       std::string_view(" .,:;=+-%/()'\"").find(c) != std::string_view::npos;
-    if (!plain) safe += '\\';
-    safe += c;
-  }
-  replace_all(safe, "\\@", "(at)");
-  replace_all(safe, "://", ":\\/\\/");
-  replace_all(safe, "www.", "www\\.");
-  return safe;
-}
-
 /// A text as code, where nothing is markup. Only a table's bar needs its backslash there, too.
 std::string markdown_code(const std::string& text) {
   std::string safe = one_line(text);
@@ -279,7 +180,7 @@ std::vector<std::string> markdown_cells(const ComparedCase& compared, const std:
   const std::string part =
       compared.part == Part::subject ? std::string() : fmt::format(" ({})", to_string(compared.part));
   const std::string name = markdown_code(text) + part;
-  if (!compared.change) return {name, markdown_text(compared.note)};
+  if (!compared.change) return {name, escaped_markdown(compared.note)};
   return {name, percent(*compared.change), interval_text(compared), limit_text(compared),
           needs_text(compared)};
 }
@@ -322,10 +223,10 @@ constexpr std::string_view kMarkdownLegend =
 
 std::string comparison_markdown(const Comparison& comparison, const ComparisonView& view) {
   std::string text;
-  if (!view.word.empty()) text += fmt::format("### {}\n\n", markdown_text(view.word));
-  if (!view.conclusion.empty()) text += markdown_text(view.conclusion) + "\n\n";
-  for (const std::string& line : view.about) text += fmt::format("- {}\n", markdown_text(line));
-  text += (view.about.empty() ? "" : "\n") + markdown_text(summary(comparison, view)) + "\n";
+  if (!view.word.empty()) text += fmt::format("### {}\n\n", escaped_markdown(view.word));
+  if (!view.conclusion.empty()) text += escaped_markdown(view.conclusion) + "\n\n";
+  for (const std::string& line : view.about) text += fmt::format("- {}\n", escaped_markdown(line));
+  text += (view.about.empty() ? "" : "\n") + escaped_markdown(summary(comparison, view)) + "\n";
   for (const Verdict verdict : kOrder) {
     const auto [rows, left_out] = chosen(comparison, verdict, view);
     if (!rows.empty()) {
@@ -337,7 +238,7 @@ std::string comparison_markdown(const Comparison& comparison, const ComparisonVi
     if (left_out > 0) text += fmt::format("\n{}\n", left_out_text(verdict, left_out));
   }
   text += fmt::format("\n{}\n", kMarkdownLegend);
-  for (const std::string& note : comparison.notes) text += fmt::format("\n{}\n", markdown_text(note));
+  for (const std::string& note : comparison.notes) text += fmt::format("\n{}\n", escaped_markdown(note));
   return text;
 }
 

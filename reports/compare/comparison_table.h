@@ -18,7 +18,7 @@ struct ComparisonView {
   std::vector<std::string> about = {};  ///< which reports were compared, in sentences; Markdown only
 };
 
-/// Lines of at most 100 columns: how many of each verdict, the rows by verdict (the worst first), the notes.
+/// How many of each verdict, the rows by verdict (the worst first), the notes.
 std::string comparison_table(const Comparison& comparison, const ComparisonView& view, Style style);
 
 /// The same as Markdown, with the change alone of each row's figures. Texts of a report are escaped, or stand

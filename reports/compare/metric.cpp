@@ -117,16 +117,17 @@ std::vector<Measured> times(const SideOfOne& side, const SideOfOne* ceiling, boo
     if (!has_usable_time(side[i])) continue;
     all.push_back(ceiling == nullptr ? time_of(*side[i], samples)
                                      : against_ceiling(*side[i], *(*ceiling)[i], samples));
+    all.back().report = i;
   }
   return all;
 }
 
 std::vector<Measured> column_values(const SideOfOne& side, const std::string& column) {
   std::vector<Measured> all;
-  for (const Record* record : side) {
-    if (record == nullptr || !has_numbers(record->status)) continue;
-    const auto number = number_of(cell_of(*record, column));
-    if (number && usable(*number)) all.push_back({std::log(*number), {}, std::nullopt});
+  for (std::size_t i = 0; i < side.size(); ++i) {
+    if (side[i] == nullptr || !has_numbers(side[i]->status)) continue;
+    const auto number = number_of(cell_of(*side[i], column));
+    if (number && usable(*number)) all.push_back({std::log(*number), {}, std::nullopt, i});
   }
   return all;
 }

@@ -18,6 +18,7 @@ struct Measured {
   double value = 0;                  ///< of the median
   std::vector<double> samples;       ///< empty where the report has none
   std::optional<Interval> interval;  ///< 95 % of the value, where the report says
+  std::size_t report = 0;            ///< its place among those of the side
 };
 
 /// The role of a row in a comparison.

@@ -237,9 +237,10 @@ std::vector<std::string> answer_sentences(const Report& report) {
   return {std::move(place), std::move(gain)};
 }
 
-std::string answer(const Report& report) {
+std::string answer(const Report& report, Style style) {
   std::string text;
-  for (const std::string& sentence : answer_sentences(report)) text += lines_of(sentence, 0);
+  for (const std::string& sentence : answer_sentences(report))
+    text += lines_of(sentence, 0, Paint::none, style);
   return text;
 }
 

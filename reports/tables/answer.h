@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reports/record.h"
+#include "reports/style.h"
 
 namespace stbench::reports {
 
@@ -17,7 +18,7 @@ namespace stbench::reports {
 /// there is one. Empty where a report has no measured transfer by `speedtorch`.
 std::vector<std::string> answer_sentences(const Report& report);
 
-/// The same, each sentence on lines of at most 100 columns.
-std::string answer(const Report& report);
+/// The same, each sentence on lines of its own.
+std::string answer(const Report& report, Style style = Style::plain);
 
 }  // namespace stbench::reports

@@ -69,7 +69,7 @@ void sort_by(Report& report, const std::string& column, bool down, const CaseIdO
 std::string listing(const Report& report, const std::vector<std::string>& columns, Style style,
                     const CaseIdOf& case_id_of) {
   std::vector<Heading> headings;
-  for (const auto& name : columns) headings.push_back({name});
+  for (const auto& name : columns) headings.push_back({name, Align::right, need::asked});
   std::vector<std::vector<GridCell>> rows;
   for (const Record& record : report.records) {
     auto& row = rows.emplace_back();
@@ -79,8 +79,9 @@ std::string listing(const Report& report, const std::vector<std::string>& column
       row.push_back({cell(value)});
     }
   }
-  Grid grid(std::move(headings), 0, std::numeric_limits<std::size_t>::max());
+  Grid grid(std::move(headings), 0);
   for (auto& row : rows) grid.add(std::move(row));
+  style.width = std::numeric_limits<std::size_t>::max();
   return grid.render(style);
 }
 

@@ -25,12 +25,19 @@ constexpr std::array<SpeedTorchRow, 6> kSpeedTorch = {{{"speedtorch", "pinned", 
                                                        {"speedtorch", "device", "0.39", "9.61"},
                                                        {"cupy", "device", "0.39", "9.61"},
                                                        {"libtorch", "device", "1.82", "5.09"}}};
-constexpr std::string_view kMemoryLegend =
-    "CPU, GPU: what is in use with the table, by its process and on the device. README: SpeedTorch's of 2019 "
-    "for 10,000,000 × 128 float32. / asked: what the table added, over its bytes. before, peak, freed: its "
-    "process (or device) without it, at the most, and after it.";
+constexpr std::string_view kPublished = " README: SpeedTorch's of 2019 for 10,000,000 × 128 float32.";
 
+std::string legend(bool published) {
+  return fmt::format(
+      "CPU, GPU: what is in use with the table, by its process and on the device.{} / asked: what the table "
+      "added, over its bytes. before, peak, freed: its process (or device) without it, at the most, and "
+      "after it.",
+      published ? kPublished : "");
+}
+
+/// Null for tables of other shapes than the published one.
 const SpeedTorchRow* speedtorch_row_of(const Identity& id) {
+  if (id.rows != 10'000'000 || id.dim != 128 || id.dtype != "float32") return nullptr;
   const auto* const row = std::ranges::find_if(kSpeedTorch, [&](const SpeedTorchRow& one) {
     return one.method == id.method && one.placement == id.placement;
   });
@@ -103,24 +110,33 @@ const Record& speaker(const Rows& rows) {
   return measured == rows.end() ? *rows.front() : **measured;
 }
 
-std::string table_of_shape(const Rows& rows, Style style) {
+bool is_published(const Record* row) { return speedtorch_row_of(row->id) != nullptr; }
+
+std::string grid_of(const Rows& rows, Style style) {
   Grid grid({{"who", Align::left},
              {"CPU"},
              {"README"},
              {"GPU"},
              {"README"},
-             {"/ asked"},
-             {"before"},
-             {"peak"},
-             {"freed"},
-             {"page tables"}});
+             {"/ asked", Align::right, 1},
+             {"before", Align::right, 4},
+             {"peak", Align::right, 2},
+             {"freed", Align::right, 3},
+             {"page tables", Align::right, 5}});
   for (const Record* row : rows) grid.add(row_cells(*row));
+  return grid.render(style);
+}
+
+std::string table_of_shape(const Rows& rows, Style style) {
   return painted("memory: what holding a table costs", Paint::bold, style) + "\n" +
-         paragraph(shape_text(speaker(rows)), 2, Paint::none, style) + grid.render(style) +
-         paragraph(kMemoryLegend, 2, Paint::dim, style) + reason_lines(rows, style);
+         paragraph(shape_text(speaker(rows)), 2, Paint::none, style) + grid_of(rows, style) +
+         paragraph(legend(std::ranges::any_of(rows, is_published)), 2, Paint::dim, style) +
+         reason_lines(rows, style);
 }
 
 }  // namespace
+
+std::string finished_memory_rows(const Rows& rows, Style style) { return grid_of(rows, style); }
 
 std::string memory_tables(const Rows& rows, Style style) {
   Rows shown = those(rows, [](const Record& row) {

@@ -15,4 +15,7 @@ namespace stbench::reports {
 /// figure for them.
 std::string memory_tables(const std::vector<const Record*>& rows, Style style);
 
+/// The rows of cases that were just measured, as one table without a title.
+std::string finished_memory_rows(const std::vector<const Record*>& rows, Style style);
+
 }  // namespace stbench::reports

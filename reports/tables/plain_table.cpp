@@ -99,13 +99,13 @@ struct Choice {
   std::vector<std::string> left_out;
 };
 
-Choice fitting(std::vector<Strip> strips) {
+Choice fitting(std::vector<Strip> strips, Style style) {
   constexpr std::size_t kGap = 2;
   Choice choice;
   std::size_t used = 0;
   for (Strip& candidate : strips) {
     const std::size_t width = candidate.width() + kGap;
-    if (used + width <= kScreenWidth || choice.shown.empty()) {
+    if (used + width <= style.width || style.markdown || choice.shown.empty()) {
       used += width;
       choice.shown.push_back(std::move(candidate));
     } else {
@@ -144,9 +144,9 @@ std::string plain_table(const Rows& rows, Style style) {
   for (Strip& measure : measure_strips(rows)) {
     if (!measure.is_empty()) varying.push_back(std::move(measure));
   }
-  const Choice choice = fitting(std::move(varying));
+  const Choice choice = fitting(std::move(varying), style);
   std::string text =
-      painted(trimmed(shortened(one_line(rows.front()->id.suite), kScreenWidth)), Paint::bold, style) + "\n";
+      painted(trimmed(shortened(one_line(rows.front()->id.suite), style.width)), Paint::bold, style) + "\n";
   if (!same.empty()) text += paragraph(fmt::format("{}", fmt::join(same, ", ")), 2, Paint::none, style);
   text += grid_of(choice.shown, rows.size(), style);
   if (!choice.left_out.empty()) {

@@ -24,7 +24,12 @@ GridCell number_cell(const Record& row, std::string_view name, int digits) {
 /// Held-out losses of rows that were trained, beside those of who knows nothing and of who knows the
 /// frequencies.
 std::string learning_table(const Rows& rows, Style style) {
-  Grid grid({{"who", Align::left}, {"steps/s"}, {"words/s"}, {"loss"}, {"all zero"}, {"unigram"}});
+  Grid grid({{"who", Align::left},
+             {"steps/s"},
+             {"words/s"},
+             {"loss"},
+             {"all zero", Align::right, 2},
+             {"unigram", Align::right, 1}});
   for (const Record* row : rows)
     grid.add({{who(row->id)},
               number_cell(*row, "steps_per_s", 4),

@@ -1,6 +1,7 @@
 #include "reports/tables/sweep_tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -80,6 +81,20 @@ std::string width_workload(const Rows& rows) {
                      further_axes_text(id));
 }
 
+/// Of a method's column: a narrow screen loses the ceilings first, then peers, then LibTorch's.
+Heading method_heading(const std::string& name, const Rows& rows) {
+  const Record& row = **std::ranges::find(
+      rows, name, [](const Record* r) -> auto& { return r->id.method; });
+  const int dropped = name == kOurs ? need::always : is_ceiling(row) ? 3 : is_libtorch(row) ? 1 : 2;
+  return {name, Align::right, dropped};
+}
+
+std::string left_out_lines(const Grid& grid, Style style) {
+  const auto names = grid.left_out(style);
+  if (names.empty()) return {};
+  return paragraph(fmt::format("no room for {}", fmt::join(names, ", ")), 4, Paint::dim, style);
+}
+
 GridCell without_number(const Record& row) {
   return {row.status == Status::wrong ? "WRONG" : std::string(to_string(row.status)), Paint::bad};
 }
@@ -94,7 +109,7 @@ std::string width_table(const Rows& rows, Style style) {
   const auto names = methods_of(rows);
   std::vector<Heading> headings = {{"row bytes"}};
   for (const auto& name : names) {
-    headings.push_back({name});
+    headings.push_back(method_heading(name, rows));
     if (name == kOurs) headings.insert(headings.end(), {{"of ceiling"}, {"against LibTorch", Align::left}});
   }
   Grid grid(std::move(headings));
@@ -111,7 +126,7 @@ std::string width_table(const Rows& rows, Style style) {
     grid.add(std::move(cells));
   }
   return heading("GB/s " + title(rows), style) + paragraph(width_workload(rows), 2, Paint::none, style) +
-         grid.render(style) + reason_lines(rows, style);
+         grid.render(style) + left_out_lines(grid, style) + reason_lines(rows, style);
 }
 
 GridCell latency_ratio(const Rows& cell) {
@@ -141,7 +156,7 @@ std::int64_t row_bytes(const Record& row) {
 std::string latency_table(const Rows& rows, Style style) {
   const auto names = methods_of(rows);
   std::vector<Heading> headings = {{"row bytes"}, {"batch"}};
-  for (const auto& name : names) headings.push_back({name});
+  for (const auto& name : names) headings.push_back(method_heading(name, rows));
   headings.push_back({"against LibTorch", Align::left});
   Grid grid(std::move(headings));
   const auto shape = [](const Record& row) { return std::pair(row.id.dim, row.id.batch); };
@@ -151,7 +166,7 @@ std::string latency_table(const Rows& rows, Style style) {
     cells.push_back(latency_ratio(cell));
     grid.add(std::move(cells));
   }
-  return heading("us " + title(rows), style) + grid.render(style);
+  return heading("us " + title(rows), style) + grid.render(style) + left_out_lines(grid, style);
 }
 
 /// How many single operations the latencies are of, and what is in each.
@@ -189,8 +204,8 @@ std::string trip_table(const Rows& rows, Style style) {
              {"a second"},
              {"median us"},
              {"99 % us"},
-             {"against LibTorch", Align::left},
-             {"against copy", Align::left}});
+             {"against LibTorch", Align::left, 1},
+             {"against copy", Align::left, 2}});
   for (const Rows& size : group_by(sorted(rows), [](const Record& row) { return trip_size(row); })) {
     grid.add({{trip_size(*size.front()), Paint::dim}});
     for (const Record* row : size) grid.add(trip_cells(*row));

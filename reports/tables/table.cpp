@@ -10,12 +10,16 @@
 namespace stbench::reports {
 namespace {
 
-std::string closing_lines(const Report& report) {
+std::string closing_lines(const Report& report, Style style) {
   std::string text;
   for (const std::string& warning : report.warnings) {
-    text += paragraph("warning: " + warning, 2, Paint::doubtful, Style::plain);
+    Style plain = style;
+    plain.coloured = false;
+    text += paragraph("warning: " + warning, 2, Paint::doubtful, plain);
   }
-  if (report.interrupted) text += "Interrupted: only the cases that were finished by then are here.\n";
+  if (report.interrupted)
+    text +=
+        lines_of("Interrupted: only the cases that were finished by then are here.", 2, Paint::none, style);
   return text;
 }
 
@@ -30,7 +34,7 @@ std::string render_tables(const Report& report, Style style, const TablesOf& tab
   for (const Rows& rows : group_by(shown, suite_of))
     texts.push_back(tables_of(suite_of(*rows.front())).tables(rows, style));
   texts.push_back(waived_lines(report, style));
-  texts.push_back(closing_lines(report));
+  texts.push_back(closing_lines(report, style));
   return sections(texts, std::identity{});
 }
 

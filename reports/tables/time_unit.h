@@ -14,11 +14,11 @@ struct TimeUnit {
   std::string_view name;
   double seconds = 1;
 
-  /// Four significant digits, without the unit.
+  /// Four significant digits, without the unit; from 10,000 on, all digits of the whole number in groups.
   [[nodiscard]] std::string text(double time_s) const;
 };
 
-/// s, ms or us: the largest in which the rows' longest median is at least 1.
+/// s, ms, us or ns: the largest in which the rows' shortest median is at least 1.
 TimeUnit time_unit(const std::vector<const Record*>& rows);
 
 }  // namespace stbench::reports

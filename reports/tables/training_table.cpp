@@ -87,12 +87,12 @@ std::string table_of_model(const Rows& rows, Style style) {
   const TimeUnit unit = time_unit(rows);
   const auto plain = plain_speed(rows);
   Grid grid({{"who", Align::left},
-             {"at once"},
+             {"at once", Align::right, 2},
              {std::string(unit.name)},
              {"samples/s"},
              {"of plain's"},
-             {"peak memory"},
-             {"difference, of plain's"}});
+             {"peak memory", Align::right, 1},
+             {"difference, of plain's", Align::right, 3}});
   const auto key = [](const Record& row) { return std::pair(row.id.batch, axis(row, "micro_batch")); };
   for (const Rows& block : group_by(rows, key)) {
     grid.add({{block_title(*block.front()), Paint::dim}});

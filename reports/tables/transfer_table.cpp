@@ -71,6 +71,10 @@ std::string instead_of_time(const Record& record) {
   return record.status == Status::failed ? "failed" : "no time";
 }
 
+std::string time_cell(const std::optional<double>& time_s, const TimeUnit& unit) {
+  return time_s ? unit.text(*time_s) : "";
+}
+
 std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit) {
   if (!has_numbers(record.status) || !record.median_s) {
     return {{who(record.id)}, {instead_of_time(record), Paint::bad}};
@@ -81,11 +85,20 @@ std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit) {
           {record.gb_per_s ? significant(*record.gb_per_s, 3) : ""},
           {share(record.copy_fraction)},
           against_libtorch(record),
-          {grouped(record.verified_rows)}};
+          {grouped(record.verified_rows)},
+          {time_cell(record.p05_s, unit)},
+          {time_cell(record.p95_s, unit)},
+          {record.samples > 0 ? grouped(record.samples) : ""}};
 }
 
 /// Where each placement first appears in the plan.
 using PlacementOrder = std::vector<std::string>;
+
+PlacementOrder order_of(const Rows& rows) {
+  PlacementOrder order;
+  for (const Record* row : rows) add_once(order, row->id.placement);
+  return order;
+}
 
 Rows sorted_rows(Rows rows, const PlacementOrder& order) {
   const auto key = [&](const Record* row) {
@@ -101,15 +114,23 @@ bool is_worth_a_note(const Record& row) {
   return row.id.direction != "sum" || row.status != Status::unstable;
 }
 
+/// An empty grid of these columns; narrow screens lose the verified rows first.
+Grid grid_of(const TimeUnit& unit) {
+  return Grid({{"who", Align::left},
+               {std::string(unit.name)},
+               {"±", Align::right, 2},
+               {"GB/s"},
+               {"of ceiling", Align::right, 3},
+               {"against LibTorch", Align::left, 1},
+               {"verified rows", Align::right, need::little},
+               {"p05", Align::right, need::wide},
+               {"p95", Align::right, need::wide},
+               {"samples", Align::right, need::wide}});
+}
+
 std::string one_table(const Rows& rows, const PlacementOrder& order, Style style) {
   const TimeUnit unit = time_unit(rows);
-  Grid grid({{"who", Align::left},
-             {std::string(unit.name)},
-             {"±"},
-             {"GB/s"},
-             {"of ceiling"},
-             {"against LibTorch", Align::left},
-             {"verified rows"}});
+  Grid grid = grid_of(unit);
   auto blocks = group_by(rows, [](const Record& row) { return row.id.cores; });
   std::ranges::sort(blocks, {}, [](const Rows& block) { return block.front()->id.cores; });
   for (const Rows& block : blocks) {
@@ -147,9 +168,15 @@ std::string workload_text(const Record& record) {
                      id.distribution, id.index_dtype, further_axes_text(id));
 }
 
+std::string finished_rows(const Rows& rows, Style style) {
+  const TimeUnit unit = time_unit(rows);
+  Grid grid = grid_of(unit);
+  for (const Record* row : sorted_rows(rows, order_of(rows))) grid.add(row_cells(*row, unit));
+  return grid.render(style);
+}
+
 std::string transfer_tables(const Rows& rows, Style style) {
-  PlacementOrder order;
-  for (const Record* row : rows) add_once(order, row->id.placement);
+  const PlacementOrder order = order_of(rows);
   return sections(
       group_without(rows, {"direction", "placement", "method", "cores"}), [&](const Rows& workload) {
         auto tables = group_by(workload, [](const Record& row) { return row.id.direction; });

@@ -37,7 +37,7 @@ MEASURED = ("ok", "unstable")
 def environment(**changes):
     """The caller's environment without what changes the program's behaviour; None removes a variable."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "KMP_"))}
-    for name in ("NO_COLOR", "TMPDIR"):
+    for name in ("NO_COLOR", "TMPDIR", "COLUMNS"):
         kept.pop(name, None)
     # Set, so that the program need not start itself a second time.
     kept.update({"GOMP_SPINCOUNT": "5000", "TERM": "xterm"})
@@ -84,8 +84,9 @@ def read_json(path):
 
 
 def below_machine(stdout):
-    """What a run prints below the machine, whose long name may take two lines: what `show` prints of a CSV."""
-    return stdout[stdout.index("\n\n") + 1:]
+    """What a run prints below the machine, whose long name may take two lines, and without what spoils numbers there: what
+    `show` prints of a CSV."""
+    return re.sub("\nSpoils numbers here: .*\n", "", stdout[stdout.index("\n\n") + 1:])
 
 
 def read_csv(path):

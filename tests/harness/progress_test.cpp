@@ -54,6 +54,17 @@ TEST_F(ProgressTest, IsWrittenOverOnATerminal) {
   EXPECT_EQ(written(), "\r\x1b[K[ 25 %] about 12 s left: one\r\x1b[K[ 50 %] about 8 s left: two\r\x1b[K");
 }
 
+TEST_F(ProgressTest, SilenceTakesTheLineAwayAndPrintsNoMore) {
+  Progress& progress = start(true);
+  now_ = 104;
+  progress.step("one", 0.25);
+  progress.silence();
+  now_ = 108;
+  progress.step("two", 0.5);
+  progress.note("three");
+  EXPECT_EQ(written(), "\r\x1b[K[ 25 %] about 12 s left: one\r\x1b[K");
+}
+
 TEST_F(ProgressTest, IsALineEveryTenSecondsElsewhere) {
   Progress& progress = start(false);
   for (int second = 1; second <= 25; ++second) {

@@ -31,6 +31,15 @@ class Collected {
   std::vector<std::string> all_;
 };
 
+TEST(Watchdog, EndsALimitAtTheLatestTime) {
+  Collected collected;
+  Watchdog dog(1h, std::ref(collected));
+  dog.arm("late", Watchdog::Clock::now() + 5ms);
+  EXPECT_THAT(collected.wait_for(1), ElementsAre("late"));
+  dog.arm("past", Watchdog::Clock::now() - 1s);
+  EXPECT_THAT(collected.wait_for(2), ElementsAre("late", "past"));
+}
+
 TEST(Watchdog, CallsOnceForEachThatTookTooLong) {
   Collected collected;
   Watchdog dog(5ms, std::ref(collected));

@@ -48,6 +48,17 @@ TEST(Style, WrapsAtBlanksAndIndents) {
   }
 }
 
+TEST(Style, MarkdownTakesNoTextForMarkup) {
+  EXPECT_EQ(escaped_markdown("1.5× (67.1 MB), 'a'"), "1.5× (67.1 MB), 'a'");
+  EXPECT_EQ(escaped_markdown("a|b *c* _d_ `e` <i> [f](g) #h"),
+            "a\\|b \\*c\\* \\_d\\_ \\`e\\` \\<i\\> \\[f\\](g) \\#h");
+  EXPECT_EQ(escaped_markdown("@me http://x www.y"), "(at)me http:\\/\\/x www\\.y");
+  const Style markdown{false, 10, true};
+  EXPECT_EQ(painted("a b", Paint::bold, markdown), "**a b**");
+  EXPECT_EQ(painted("a", Paint::bad, markdown), "a");
+  EXPECT_EQ(lines_of("  one two three four", 4, Paint::none, markdown), "one two three four\n\n");
+}
+
 TEST(Style, GroupsThousands) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");

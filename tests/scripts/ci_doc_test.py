@@ -22,6 +22,7 @@ LAUNCHER = f"""#!/usr/bin/env bash
 arguments=("$@")
 for i in "${{!arguments[@]}}"; do [[ ${{arguments[i]}} != --processes ]] || arguments[i + 1]=2; done
 [[ $1 != calibrate ]] || arguments+=(--processes 3)
+[[ $1 != history ]] || exec "$STBENCH_PROGRAM" "$@"
 [[ $1 != compare ]] || exec "$STBENCH_PROGRAM" compare --processes 2 "${{@:2}}"  # starts this one with the options of a run
 exec "$STBENCH_PROGRAM" "${{arguments[@]}}" {SMALL}
 """
@@ -61,6 +62,15 @@ class CiPageTest(unittest.TestCase):
         comparison = (self.folder / "comparison.md").read_text(encoding="utf-8")
         self.assertRegex(comparison, r"^### (No slowdown|Inconclusive|Slower|Missing)\n\n[^\n]+\.\n\n- BASE: [^\n]*2 processes\n"
                                      r"- NEW: [^\n]*2 processes\n- stbench [^\n]*\n\n\d+ cases: ")
+
+    def test_the_history_grows(self):
+        code = snippet("sh", "stbench history").replace("%H%M%S", "%H%M%S%N")
+        for merge in range(3):
+            done = self.run_shell(code, RUNNER_CLASS="tiny")
+            self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+            self.assertEqual("reports, " in done.stdout, merge > 0)
+        self.assertIn("3 reports, ", done.stdout)
+        self.assertTrue((self.folder / "otava.csv").read_text(encoding="utf-8").startswith("time,commit,"))
 
     def test_the_workflow_runs_its_commands(self):
         try:

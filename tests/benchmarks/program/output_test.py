@@ -1,6 +1,7 @@
 """What goes where: results on stdout, messages on stderr, colour on terminals only; help, version, Google Benchmark."""
 
 import csv
+import fcntl
 import io
 import json
 import math
@@ -8,7 +9,9 @@ import os
 import pty
 import re
 import shlex
+import struct
 import subprocess
+import termios
 import unittest
 
 from program import COLUMNS, HOST, PROGRAM, ROOT, SMALL, ProgramTest, environment, messages, read_json, run
@@ -30,17 +33,19 @@ VALUES = {
     "--metric": "time", "--across": "build", "--markdown": "a.md",
 }
 ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
-         "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
+         "--time-budget": "60s", "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
 STEPS = {"--optimizer": ("optimizer", "Adam"), "--text": ("embedding", __file__), "--negatives": ("embedding", "3"),
          "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5"),
          "--model": ("infinitybatch", "mlp"), "--micro-batch": ("infinitybatch", "fixed")}
-FLAGS = {"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all"}
+FLAGS = {"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all",
+         "--quiet"}
 
 
-def on_terminal(*arguments, **variables):
-    """What the program writes to a terminal as its stdout."""
+def on_terminal(*arguments, columns=0, messages_too=False, **variables):
+    """What the program writes to a terminal as its stdout; with messages_too, also as its stderr."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([PROGRAM, *arguments], stdout=slave, stderr=subprocess.DEVNULL,
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM, *arguments], stdout=slave, stderr=slave if messages_too else subprocess.DEVNULL,
                                env=environment(**variables))
     os.close(slave)
     written = b""
@@ -57,9 +62,9 @@ def on_terminal(*arguments, **variables):
 
 
 class OutputTest(ProgramTest):
-    def check_width(self, text):
+    def check_width(self, text, width=WIDTH):
         for line in text.splitlines():
-            self.assertLessEqual(len(ESCAPE.sub("", line)), WIDTH, line)
+            self.assertLessEqual(len(ESCAPE.sub("", line)), width, line)
 
     def test_json_alone_on_stdout(self):
         done = run(*QUICK, "--json", "-")
@@ -119,6 +124,92 @@ class OutputTest(ProgramTest):
         self.assertNotIn("\x1b", on_terminal(*show, "--color", "never")[1])
         self.assertIn("\x1b[", on_terminal(*show, "--color", "always", NO_COLOR="1")[1])
 
+    def test_tables_fit_the_terminal(self):
+        self.run_program(*QUICK, "--json", "r.json")
+        show = ("show", str(self.folder / "r.json"))
+        for columns, shown, left_out in ((80, "against LibTorch", "verified rows"), (120, "samples", "  who  ms\n")):
+            _, text = on_terminal(*show, columns=columns)
+            self.check_width(text, columns)
+            self.assertIn(shown, text)
+            self.assertNotIn(left_out, text)
+        for variables, terminal in (({"COLUMNS": "80"}, 120), ({"COLUMNS": "no number"}, 80)):
+            self.assertNotIn("verified rows", on_terminal(*show, columns=terminal, **variables)[1])
+        piped = run(*show).stdout
+        self.assertIn("verified rows", piped)
+        self.assertNotIn("p95", piped)
+        self.assertNotIn("verified rows", run(*show, COLUMNS="80").stdout)
+        self.check_width(run("doctor", COLUMNS="80").stdout, 80)
+
+    def test_a_terminal_sees_each_cell_when_it_is_measured(self):
+        two_cells = (*QUICK, "--method", "speedtorch,index_select,copy", "--direction", "to,from", "--color", "never")
+        status, text = on_terminal(*two_cells, columns=120, messages_too=True)
+        self.assertEqual(status, 0, text)
+        before, tables = text.split("\r\nto: table rows into the model tensor")
+        for title in ("to float32 3k×128, 1 core\r\n", "from float32 3k×128, 1 core\r\n"):
+            self.assertIn(title, before)
+        for row in ("speedtorch(libtorch)", "index_select(hugepage)"):
+            self.assertEqual((before.count(row), tables.count(row) >= 2), (2, True), text)
+        self.assertNotIn("3k×128, 1 core\r\n", tables)
+        self.assertEqual(messages(run(*two_cells).stderr), "")
+
+    def test_quiet_prints_the_conclusion_alone(self):
+        done = run(*QUICK, "--quiet")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\A(Keep such a table|Where to keep such a table) \(")
+        self.assertNotIn("One row again", done.stdout)
+        self.assertNotIn("who  ", done.stdout)
+        self.assertLess(len(done.stdout.splitlines()), 9)
+        failed = run(*QUICK, "--quiet", "--expect", "to>=1e9")
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("are expected", failed.stderr)
+
+    def test_markdown_has_the_tables(self):
+        self.run_program(*QUICK, "--json", "r.json", "--markdown", "r.md")
+        text = (self.folder / "r.md").read_text(encoding="utf-8")
+        self.assertRegex(text, r"\n\n\| who \| \w+ \| GB/s \| of ceiling \| against LibTorch \| verified rows \|.*\n\|---\|--:")
+        self.assertNotIn("\n\n\n", text)
+        self.assertIn("eep such a table (", text)
+        self.assertEqual(self.run_program("show", "r.json", "--markdown", "-").stdout, text)
+        self.assertEqual(self.run_program(*QUICK, "--markdown", "-").stdout.count("| who |"), text.count("| who |"))
+        for wrong, why in ((("show", "r.json", "--markdown", "-", "--sort", "rows"), "leave out --columns and --sort"),
+                           ((*QUICK, "--markdown", "r.md", "--processes", "2"), "goes with --baseline")):
+            done = self.run_program(*wrong)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(why, done.stderr)
+
+    def test_what_spoils_numbers_is_one_line_under_the_tables(self):
+        self.run_program(*QUICK, "--json", "r.json")
+        report = read_json(self.folder / "r.json")
+        for findings, line in (([], None), ([("note", "a", "b")], None),
+                               ([("spoils", "load", "3 threads busy, 1 here"), ("note", "a", "b"), ("spoils", "swap", "full")],
+                                "Spoils numbers here: load: 3 threads busy; swap: full (stbench doctor)\n"),
+                               ([("spoils", "load", "x" * 200)], "... (stbench doctor)\n")):
+            report["environment"]["doctor"] = {"findings": [
+                {"check": check, "verdict": verdict, "found": found, "rows": "all", "cure": "none"} for verdict, check, found in findings]}
+            (self.folder / "r.json").write_text(json.dumps(report))
+            shown = self.run_program("show", "r.json").stdout
+            self.assertEqual(shown.count("Spoils numbers here"), 1 if line else 0)
+            self.assertIn(line or "", shown)
+            self.check_width(shown)
+
+    def test_methods_without_what_they_are_compared_with_say_so(self):
+        for method, said in (("speedtorch", "warning: --method leaves out the ceilings (copy, stream), so no row has its share "
+                              "of one, and LibTorch's methods (index_select, ...), so no row is compared with them"),
+                             ("speedtorch,index_select", "warning: --method leaves out the ceilings (copy, stream), so no row has its share of one"),
+                             ("speedtorch,index_select,copy", "")):
+            shown = run(*QUICK, "--method", method).stdout
+            self.assertIn(said, " ".join(shown.split()))
+            self.assertEqual("leaves out" in shown, bool(said))
+            self.assertEqual("of ceiling" in shown, "copy" in method)
+
+    def test_the_preset_quick_has_one_duration(self):
+        self.assertIn("at most about 30 s", run("--suite", "transfer", "--preset", "quick", *HOST, "--dry-run").stderr)
+        for text in (run("--help").stdout, (ROOT / "README.md").read_text(encoding="utf-8"), (ROOT / "docs/ci.md").read_text(encoding="utf-8")):
+            self.assertIn("at most half a minute", " ".join(text.split()))
+
+    def test_list_begins_with_transfer(self):
+        self.assertTrue(run("list").stdout.startswith("transfer: "))
+
     def test_short_help_is_one_screen(self):
         done = run("-h")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -156,7 +247,7 @@ class OutputTest(ProgramTest):
         joined = self.run_program(*(f"{name}={value}" for name, value in VALUES.items()), "--benchmark_list_tests")
         self.assertEqual((joined.returncode, joined.stdout), (0, done.stdout), joined.stderr)
         for name, value in ALONE.items():
-            suite = () if name == "--case" else SMALL
+            suite = {"--case": (), "--time-budget": ("--suite", "transfer")}.get(name, SMALL)
             self.assertEqual(run(*suite, name, value, "--dry-run").returncode, 0, name)
         for name, (suite, value) in STEPS.items():
             self.assertEqual(run("--suite", suite, name, value, *HOST, "--dry-run").returncode, 0, name)

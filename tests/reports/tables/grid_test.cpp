@@ -4,6 +4,7 @@
 
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/reports/sample_report.h"
 
@@ -36,6 +37,37 @@ TEST(Grid, CutsTheWidestColumnToTheScreen) {
   std::istringstream lines(grid.render(Style::plain));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), kScreenWidth) << line;
   EXPECT_NE(grid.render(Style::plain).find("12345"), std::string::npos) << "the narrow column stays whole";
+}
+
+std::string at_width(const Grid& grid, std::size_t width) { return grid.render({false, width, false}); }
+
+TEST(Grid, DropsTheLeastNeededColumnsThatDoNotFit) {
+  Grid grid({{"who", Align::left}, {"ms"}, {"spare", Align::right, 1}, {"sparest", Align::right, 2}});
+  grid.add({{"a"}, {"1"}, {"2"}, {"3"}});
+  EXPECT_EQ(at_width(grid, 25), "  who  ms  spare  sparest\n  a     1      2        3\n");
+  EXPECT_EQ(at_width(grid, 24), "  who  ms  spare\n  a     1      2\n");
+  EXPECT_EQ(at_width(grid, 15), "  who  ms\n  a     1\n");
+  EXPECT_EQ(at_width(grid, 3), at_width(grid, 15)) << "the others stay, whatever the width";
+  EXPECT_EQ(grid.left_out({false, 15, false}), (std::vector<std::string>{"spare", "sparest"}));
+  EXPECT_TRUE(grid.left_out({false, 25, false}).empty());
+}
+
+TEST(Grid, ShowsNoEmptyColumnUnlessItWasAskedFor) {
+  Grid grid({{"who", Align::left}, {"none"}, {"ms"}, {"asked", Align::right, need::asked}});
+  grid.add({{"a"}, {""}, {"1"}, {""}});
+  grid.add({{"b"}, {"failed"}});
+  EXPECT_EQ(at_width(grid, 40), "  who  ms  asked\n  a     1\n  b    failed\n");
+  EXPECT_EQ(grid.render({false, 40, true}),
+            "\n| who | none | ms | asked |\n|---|--:|--:|--:|\n| a |  | 1 |  |\n| b | failed |  |  |\n\n")
+      << "Markdown has a column for each cell of a short row";
+}
+
+TEST(Grid, HasMoreColumnsOnAWideScreenOnly) {
+  Grid grid({{"who", Align::left}, {"p95", Align::right, need::wide}});
+  grid.add({{"a"}, {"1"}});
+  EXPECT_EQ(at_width(grid, kScreenWidth), "  who\n  a\n");
+  EXPECT_EQ(at_width(grid, kScreenWidth + 1), "  who  p95\n  a      1\n");
+  EXPECT_TRUE(grid.left_out({false, kScreenWidth, false}).empty());
 }
 
 TEST(Grid, ColourMovesNothing) {

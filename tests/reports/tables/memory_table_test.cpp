@@ -60,6 +60,20 @@ TEST(MemoryTable, HasSpeedTorchsFiguresBesideItsKindsOfTensor) {
   EXPECT_THAT(text, HasSubstr("Not measured here:\n"));
 }
 
+TEST(MemoryTable, HasNoFiguresOfTenMillionRowsBesideOthers) {
+  for (const std::int64_t rows : {200'000, 10'000'000}) {
+    auto own = held("pageable", "speedtorch");
+    auto waived = without_number(held("pinned", "speedtorch", "cuda:0"), Status::waived, "no GPU");
+    own.id.rows = waived.id.rows = rows;
+    const auto text = table_of({own, waived});
+    const bool published = rows == 10'000'000;
+    for (const char* part : {"README", "9.93", "README: SpeedTorch's of", "speedtorch(pinned)"}) {
+      EXPECT_EQ(text.find(part) != std::string::npos, published) << part << "\n" << text;
+    }
+    EXPECT_THAT(text, HasSubstr("Not measured here:\n"));
+  }
+}
+
 TEST(MemoryTable, NamesWhatWasTouchedOnlyInPart) {
   auto part = held("mapped", "speedtorch");
   part.id.axes = {{"touched", 0.25}};

@@ -4,10 +4,13 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "reports/group.h"
 #include "reports/statistics/statistics.h"
 #include "reports/tables/answer.h"
+#include "reports/tables/time_unit.h"
 #include "tests/reports/random_report.h"
 #include "tests/reports/sample_report.h"
 #include "tests/reports/suites.h"
@@ -33,10 +36,13 @@ std::size_t line_with(const std::vector<std::string>& lines, const std::string& 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 void expect_screen(const Report& report) {
-  const std::string plain = render_tables(report, Style::plain, tables_of) + answer(report);
-  for (const std::string& line : lines_of(plain)) {
-    EXPECT_LE(display_width(line), kScreenWidth) << line;
-    EXPECT_FALSE(line.ends_with(' ')) << '"' << line << '"';
+  for (const std::size_t width : {40U, 60U, 80U, 100U, 120U, 160U}) {
+    const Style style{false, width, false};
+    for (const std::string& line :
+         lines_of(render_tables(report, style, tables_of) + answer(report, style))) {
+      EXPECT_LE(display_width(line), width) << line;
+      EXPECT_FALSE(line.ends_with(' ')) << '"' << line << '"';
+    }
   }
   EXPECT_EQ(without_colour(render_tables(report, Style::colour, tables_of)),
             render_tables(report, Style::plain, tables_of));
@@ -101,11 +107,65 @@ TEST(Table, EachTableHasOneTimeUnit) {
   report.records = {measured("to", "hugepage", "speedtorch", 2.0), measured("to", "hugepage", "copy", 0.5),
                     measured("from", "hugepage", "speedtorch", 2e-6)};
   const auto lines = lines_of(render_tables(report, Style::plain, tables_of));
-  EXPECT_TRUE(has(lines[line_with(lines, "who")], " s  "));
-  EXPECT_TRUE(has(lines[line_with(lines, "copy(hugepage)")], "0.5000"));
+  EXPECT_TRUE(has(lines[line_with(lines, "who")], " ms  ")) << "the unit suits the fastest row";
+  EXPECT_TRUE(has(lines[line_with(lines, "copy(hugepage)")], "500.0"));
+  EXPECT_TRUE(has(lines[line_with(lines, "speedtorch(hugepage)")], " 2000  "));
   const std::size_t from = line_with(lines, "from: ");
   EXPECT_TRUE(has(lines[line_with(lines, "who", from)], " us  "));
   EXPECT_TRUE(has(lines[line_with(lines, "speedtorch(hugepage)", from)], "2.000"));
+}
+
+TEST(Table, TheUnitOfATableSuitsItsFastestRow) {
+  const auto unit_of = [](std::vector<double> times) {
+    Report report;
+    for (const double time : times) {
+      report.records.push_back(measured("to", "hugepage", "method", time));
+      report.records.back().id.method += std::to_string(report.records.size());
+    }
+    return time_unit(pointers_to(std::as_const(report.records)));
+  };
+  EXPECT_EQ(unit_of({3.5, 1}).name, "s");
+  EXPECT_EQ(unit_of({30, 0.9}).name, "ms");
+  EXPECT_EQ(unit_of({1e-3, 1e-6}).name, "us");
+  EXPECT_EQ(unit_of({1e-3, 0.9e-6}).name, "ns");
+  EXPECT_EQ(unit_of({1e-12}).name, "ns");
+  EXPECT_EQ(unit_of({}).name, "us");
+  EXPECT_EQ(unit_of({30, 0.9}).text(30), "30,000");
+  EXPECT_EQ(unit_of({30, 0.9}).text(0.9), "900.0");
+}
+
+TEST(Table, NarrowScreensLoseTheVerifiedRowsFirstAndWideOnesShowMore) {
+  const auto headings = [](std::size_t width) {
+    const auto lines = lines_of(render_tables(sample_report(), {false, width, false}, tables_of));
+    return lines[line_with(lines, "  who ")];
+  };
+  EXPECT_TRUE(headings(100).ends_with("  against LibTorch  verified rows"));
+  EXPECT_TRUE(headings(80).ends_with("  GB/s  of ceiling  against LibTorch")) << headings(80);
+  EXPECT_TRUE(headings(62).ends_with("  ±  GB/s  against LibTorch")) << headings(62);
+  EXPECT_TRUE(headings(56).ends_with("  ms  GB/s  against LibTorch")) << headings(56);
+  EXPECT_TRUE(headings(40).ends_with("  ms  GB/s")) << headings(40);
+  EXPECT_TRUE(headings(120).ends_with("  verified rows    p05    p95  samples")) << headings(120);
+}
+
+TEST(Table, AsMarkdownIsTheSameTable) {
+  Report report = sample_report();
+  report.warnings = {"<b>a|b</b> of @someone"};
+  const std::string text = render_tables(report, {false, kScreenWidth, true}, tables_of);
+  for (const std::string line :
+       {"\n**to: table rows into the model tensor (cpu)**\n\n131,072 of 1,000,000 × 128 float32 rows (67.1 "
+        "MB), "
+        "unique int64 indices\n\n\n| who | ms | ± | GB/s | of ceiling | against LibTorch | verified rows | "
+        "p05 |",
+        "\n|---|--:|--:|--:|--:|---|--:|--:|--:|--:|\n| 1 core | ",
+        "\n| speedtorch(hugepage) | 2.000 | ±4.0% | 33.6 | 62% | 1.2× faster | 131,072 | ",
+        "\n| advanced(libtorch) | WRONG: 12 of 131,072 rows differ |  |",
+        "\nWRONG advanced(libtorch) 2 cores: row 7 holds row 8\n\n",
+        "\nwarning: \\<b\\>a\\|b\\</b\\> of (at)someone\n\n"}) {
+    EXPECT_TRUE(has("\n" + text, line)) << line << "\nis not in\n" << text;
+  }
+  for (const std::string& line : lines_of(text)) {
+    EXPECT_EQ(line.starts_with("|"), line.ends_with("|")) << line;
+  }
 }
 
 TEST(Table, OtherWorkloadsAreNamedAndApart) {
