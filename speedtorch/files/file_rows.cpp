@@ -84,7 +84,11 @@ void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t
     throw ShapeError("the index must be a contiguous int32 or int64 tensor");
   const bool fits = out.is_contiguous() && out.dim() > 0 && out.size(0) == index.numel() &&
                     static_cast<std::int64_t>(out.nbytes()) == index.numel() * row_bytes;
-  if (fits) return;
+  if (fits) {
+    const auto bytes = static_cast<std::int64_t>(out.nbytes());
+    return check_index_apart(index, {static_cast<const std::byte*>(out.const_data_ptr()), 1, bytes, bytes},
+                             "the index and out");
+  }
   throw ShapeError("out is " + layout_of(out) + "; " + std::to_string(index.numel()) +
                    " contiguous rows of " + std::to_string(row_bytes) + " bytes are needed");
 }

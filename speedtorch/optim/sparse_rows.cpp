@@ -203,6 +203,18 @@ void SparseRows::prepare(const UpdateOptions& options) {
   run_ = std::make_unique<Steps>(options, table_, states_);
 }
 
+/// @throws ShapeError if a step writes to the memory of `read`
+void SparseRows::check_apart(const at::Tensor& read, const char* name) const {
+  const auto bytes = block_of(read);
+  const auto check = [&](const at::Tensor& written, const char* kind, const std::string& its_name = {}) {
+    if (overlap(block_of(written), bytes))
+      throw ShapeError(kind + its_name + " and " + name + " overlap; each needs its own memory");
+  };
+  check(table_, "the table");
+  for (std::size_t k = 0; k < states_.size(); ++k) check(states_[k], "the state ", names_[k]);
+  if (row_steps_.defined()) check(row_steps_, "row_steps");
+}
+
 void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
   require_defined(index, "the index");
   require_defined(grad, "grad");
@@ -222,9 +234,8 @@ void SparseRows::step(const at::Tensor& index, const at::Tensor& grad) {
                      shape_of(grad) +
                      " do not fit: grad needs one contiguous row of the table's shape and dtype per index");
   }
-  check_no_overlap(table_, grad, "the table and grad");
-  for (std::size_t k = 0; k < states_.size(); ++k)
-    check_no_overlap(states_[k], grad, "the state " + names_[k] + " and grad");
+  check_apart(grad, "grad");
+  check_apart(index, "the index");
   run_->run(index, grad, row_steps_, steps_ + 1);
   ++steps_;
   bump_version(table_);

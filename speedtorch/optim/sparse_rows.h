@@ -74,6 +74,7 @@ class SparseRows {
 
   void make_states(const UpdateOptions& options, const TableOptions& home, StepCount count);
   void prepare(const UpdateOptions& options);
+  void check_apart(const at::Tensor& read, const char* name) const;
 
   at::Tensor table_;
   std::vector<at::Tensor> states_;

@@ -128,6 +128,7 @@ void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tens
   const auto from = rows_of(values, "values");
   const auto to = writable_rows_of(table, "the table");
   check_no_overlap(from, to, "values and the table");
+  check_index_apart(index, to, "the index and the table");
   const auto found = found_in(index, table.size(0));
   if (duplicates == Duplicates::reject) require_distinct(found);
   if (duplicates != Duplicates::accumulate && found.unique() == index.numel())
@@ -163,6 +164,7 @@ at::ScalarType summed_as(at::ScalarType dtype) {
 void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
                     Duplicates duplicates) {
   check_operands(table, index, values, "values");
+  check_index_apart(index, writable_rows_of(table, "the table"), "the index and the table");
   const auto on_host = index.cpu();
   if (duplicates == Duplicates::accumulate) {
     // An index out of range would make index_put_ end the whole CUDA context.

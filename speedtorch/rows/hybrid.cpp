@@ -144,6 +144,8 @@ class HybridGather::Impl {
   void gather(const at::Tensor& index, const at::Tensor& host_index, at::Tensor& out) {
     check_hybrid_operands(table_, batch_, index, host_index, out);
     const auto bytes = index.numel() * row_bytes_;
+    if (overlap(bytes_of(index), bytes_of(out)) || overlap(bytes_of(host_index), bytes_of(out)))
+      throw ShapeError("the index and out of a hybrid gather overlap; the destination needs its own memory");
     if (overlap(bytes_of(table_), bytes_of(out)))
       throw ShapeError("out of a hybrid gather lies in the table; it needs its own memory");
     gather(index, host_index, out, is_given_ ? share : hybrid_share_of(rates, share, measured_bytes_, bytes));

@@ -40,6 +40,13 @@ inline void check_no_overlap(const kernels::ConstRows& from, const kernels::Cons
   if (overlap(from, to)) refuse_overlap(names);
 }
 
+/// `names` is for messages. @throws ShapeError if the contiguous index lies in rows that are written: the
+/// kernels check it before they write and then read it again
+inline void check_index_apart(const at::Tensor& index, const kernels::ConstRows& written, const char* names) {
+  const auto bytes = static_cast<std::int64_t>(index.nbytes());
+  check_no_overlap({static_cast<const std::byte*>(index.const_data_ptr()), 1, bytes, bytes}, written, names);
+}
+
 /// `rows` as a tensor with as many rows as `index` has numbers: itself, or a view if it has the index's shape
 /// before the row's.
 at::Tensor flat_rows(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& table);

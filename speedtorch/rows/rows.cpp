@@ -59,6 +59,7 @@ void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& o
   const auto from = rows_of(table, "the table");
   const auto to = writable_rows_of(out, "out");
   check_no_overlap(from, to, "out and the table");
+  check_index_apart(index, to, "the index and out");
   if (table.is_cuda())
     gather_on_gpu(table, from, index, to, options);
   else
@@ -79,6 +80,7 @@ void scatter_rows(at::Tensor& table, const at::Tensor& index, const at::Tensor& 
   const auto from = rows_of(values, "values");
   const auto to = writable_rows_of(table, "the table");
   check_no_overlap(from, to, "values and the table");
+  check_index_apart(index, to, "the index and the table");
   if (table.is_cuda())
     scatter_on_gpu(from, index, to, table, options);
   else

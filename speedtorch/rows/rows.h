@@ -16,7 +16,7 @@ using kernels::CopyWay;
 ///   between rows is free.
 /// - `index` is int32 or int64, contiguous, with n elements in any shape.
 /// - `out` has n rows of the table's dtype and row shape, or, contiguous, the index's shape before the row's.
-///   It must not overlap the table or itself (as an expanded tensor does). Its version counter is bumped.
+///   It must not overlap the table, the index or itself (as an expanded tensor does). Its version counter is bumped.
 ///
 /// CPU tensors use the host kernels on LibTorch's threads. CUDA tensors, including the zero-copy alias of
 /// pinned memory, use the CUDA kernels on the current stream. These calls return before they are done,

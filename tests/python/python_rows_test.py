@@ -99,6 +99,25 @@ class RowsTest(unittest.TestCase):
         with self.assertRaisesRegex(errors.Error, "requires a gradient"):
             speedtorch.gather_rows(table.requires_grad_(), index, out=out)
 
+    def test_an_index_in_the_destination_is_refused(self):
+        # A write would change the index after its check, and the next row go anywhere in memory.
+        table = torch.zeros(4, 4, dtype=torch.long)
+        table[0, 1] = 1
+        before = table.clone()
+        values = torch.full((2, 4), 1 << 40)
+        for scatter in (speedtorch.scatter_rows, ops.scatter_rows_):
+            for duplicates in ("none", "reject", "last", "accumulate"):
+                with self.assertRaisesRegex(errors.ShapeError, "the index and the table overlap"):
+                    scatter(table, table[0, :2], values, duplicates)
+        self.assertTrue(torch.equal(table, before))
+        out = torch.zeros(2, 4, dtype=torch.long)
+        with self.assertRaisesRegex(errors.ShapeError, "the index and out overlap"):
+            speedtorch.gather_rows(table, out[0, :2], out=out)
+        states = [torch.zeros(4, 6), torch.zeros(4, 6)]
+        with self.assertRaisesRegex(errors.ShapeError, "the state exp_avg and the index overlap"):
+            ops.sparse_step_(torch.zeros(4, 6), states, states[0].view(torch.int32)[0, :2], torch.ones(2, 6), "SparseAdam",
+                             [0.1, 0.9, 0.999, 1e-8, 0], 1)
+
     def test_distinct_rows_are_those_of_unique(self):
         _, index = operands()
         rows, positions = speedtorch.distinct_rows(index, 50)

@@ -363,6 +363,9 @@ TEST(FileRowsTest, RefusesOperandsThatDoNotFit) {
     EXPECT_THROW(rows.gather(index, out), ShapeError);
   auto out = poisoned(2, 32);
   EXPECT_THROW(rows.gather(index.to(at::kFloat), out), ShapeError);
+  const auto inside = out.view(at::kLong)[1].slice(0, 0, 2);
+  EXPECT_THAT([&] { rows.gather(inside, out); },
+              ThrowsMessage<ShapeError>(HasSubstr("the index and out overlap")));
   EXPECT_THROW(rows.gather(at::arange(4, at::kLong).slice(0, 0, 4, 2), out), ShapeError);
   EXPECT_TRUE(at::equal(out, poisoned(2, 32)));
 }

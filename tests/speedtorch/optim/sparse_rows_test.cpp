@@ -175,6 +175,12 @@ TEST(SparseRows, MismatchedArgumentsAreRefused) {
   EXPECT_EQ(step(at::arange(4), rows.table()), "the table and grad overlap; each needs its own memory");
   EXPECT_EQ(step(at::arange(4), rows.states().at(1).table),
             "the state exp_avg_sq and grad overlap; each needs its own memory");
+  const auto indexed_by = [&](const at::Tensor& written) {
+    return step(written.view(at::kInt).flatten().slice(0, 0, 4), at::ones({4, 3}));
+  };
+  EXPECT_EQ(indexed_by(rows.table()), "the table and the index overlap; each needs its own memory");
+  EXPECT_EQ(indexed_by(rows.states().at(0).table),
+            "the state exp_avg and the index overlap; each needs its own memory");
   EXPECT_THAT(refusal<IndexError>([&] {
                 rows.step(at::tensor({0, 4}), at::ones({2, 3}));
               }),

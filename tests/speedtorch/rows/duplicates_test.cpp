@@ -144,6 +144,12 @@ TEST(Duplicates, BadIndicesAndShapesWriteNothing) {
         ThrowsMessage<ShapeError>(HasSubstr("the rows of the table (Float [10, 2]) overlap")));
     auto inside = table.slice(0, 0, 3);
     EXPECT_THROW(scatter_rows(table, at::tensor({1, 2, 1}, at::kLong), inside, duplicates), ShapeError);
+    const auto index_inside = table.view(at::kInt)[0];
+    EXPECT_THAT(
+        [&] {
+          scatter_rows(table, index_inside, at::ones({2, 2}), duplicates);
+        },
+        ThrowsMessage<ShapeError>(HasSubstr("the index and the table overlap")));
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));
     scatter_rows(table, at::empty({0}, at::kLong), at::ones({0, 2}), duplicates);
     EXPECT_TRUE(at::equal(table, at::zeros({10, 2})));

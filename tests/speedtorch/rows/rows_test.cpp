@@ -155,6 +155,28 @@ TEST(Rows, RefuseToWriteOverWhatIsRead) {
   EXPECT_TRUE(at::equal(table, before));
 }
 
+/// Otherwise a write changes numbers that were checked before, and the next row goes anywhere in memory.
+TEST(Rows, RefuseToWriteOverTheIndex) {
+  auto table = at::arange(16).view({4, 4}).remainder(4);
+  const auto before = table.clone();
+  const auto values = at::full({2, 4}, std::int64_t{1} << 40, at::kLong);
+  const auto inside = table[0].slice(0, 0, 2);
+  EXPECT_THAT([&] { scatter_rows(table, inside, values); },
+              ThrowsMessage<ShapeError>(HasSubstr("the index and the table overlap")));
+  auto out = at::arange(8).view({2, 4});
+  const auto of_out = out[0].slice(0, 1, 3);
+  EXPECT_THAT([&] { gather_rows(table, of_out, out); },
+              ThrowsMessage<ShapeError>(HasSubstr("the index and out overlap")));
+  EXPECT_TRUE(at::equal(table, before));
+  EXPECT_TRUE(at::equal(out, at::arange(8).view({2, 4})));
+  gather_rows(table, inside, out);  // an index in memory that is only read
+  EXPECT_TRUE(at::equal(out, rows_one_by_one(before, before[0].slice(0, 0, 2))));
+  const auto beside = table.slice(1, 0, 1).slice(0, 0, 1).flatten();
+  auto columns = table.slice(1, 1, 4);
+  scatter_rows(columns, beside, values.slice(0, 0, 1).slice(1, 0, 3));  // the columns beside the index
+  EXPECT_EQ(columns[0].min().item<std::int64_t>(), std::int64_t{1} << 40);
+}
+
 TEST(Rows, RefuseOutputRowsThatOverlap) {
   const auto table = at::arange(12, at::kFloat).view({4, 3});
   auto expanded = at::zeros({1, 3}).expand({2, 3});
