@@ -28,8 +28,8 @@ class Embedding(torch.nn.Module):
 
     With `optimizer`, a class of speedtorch.optim or its name, and its options, the embedding trains itself: step() steps the
     rows that were used since the last one. `weight` is then no parameter of the module, so that the model's optimizer leaves it
-    alone. Only the embedding's own requires_grad_() and zero_grad() reach it, not those of a model around it. The state dict has
-    the optimizer's options as `optimizer.lr` and so on, and its states as `optimizer.state.exp_avg` and so on: tensors all. Its
+    alone. Only the embedding's own requires_grad_() and zero_grad() reach it, not those of a model around it. The state dict
+    holds tensors only: the optimizer's options are `optimizer.lr` and so on, its states `optimizer.state.exp_avg` and so on. The
     states are in the table's placement. Without `optimizer`, `weight` is a parameter for any optimizer.
 
     `fill`, `placement`, `device` and `file` are those of Table.filled(). The table stays in its placement and dtype when the
@@ -221,8 +221,8 @@ def _optimizer_class(optimizer, options):
 
 
 def _flat(state_dict):
-    """The state dict of an optimizer of one parameter as tensors: options by their names, states as `state.<name>`. Options
-    that are no numbers are left out, and those that choose a loop of torch's."""
+    """Returns the state dict of an optimizer of one parameter as tensors: options by their names, states as `state.<name>`.
+    Leaves out options that are no numbers, and those that choose a loop of torch's."""
     (group,) = state_dict["param_groups"]
     flat = {name: _option(value) for name, value in group.items() if name not in ("params", *optim._OTHER_LOOPS)}
     for states in state_dict["state"].values():
