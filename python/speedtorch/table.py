@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,21 @@ from torch import Tensor
 from speedtorch import _native, errors
 
 PLACEMENTS = tuple(_native.placements())
+_OF_A_GPU = ("pinned", "device")
 
 
 @dataclass(frozen=True)
 class Uniform:
     """Numbers in [low, high); integers for integer dtypes. Without a seed it is drawn from torch's default generator. The
-    same seed gives the same table for any placement and number of threads."""
+    same seed gives the same table for any placement and number of threads. Raises errors.OptionError for a seed outside of 0
+    to 2**64 - 1."""
 
     low: float = 0.0
     high: float = 1.0
     seed: int | None = None
+
+    def __post_init__(self):
+        _check_seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,9 @@ class Normal:
     mean: float = 0.0
     std: float = 1.0
     seed: int | None = None
+
+    def __post_init__(self):
+        _check_seed(self.seed)
 
 
 Path = str | os.PathLike[str]
@@ -61,7 +70,8 @@ class Table:
 
     - `placement`: "libtorch" (a tensor as torch allocates it), "pageable" (4 KiB pages), "hugepage" (2 MiB pages, where the
       system has them), "mapped" (a file), "pinned" (host memory that a GPU reads and writes in place), "device" (the GPU's).
-    - `device`: the GPU of a "pinned" or "device" table; "cpu" means the current one.
+    - `device`: the GPU of a "pinned" or "device" table; "cpu" means the current one. errors.PlacementError for a GPU and
+      another placement.
     - `file`: the new `.npy` file of a "mapped" table; it must not exist. Without it the file has no name and goes with the table.
 
     Rows are read and written by number with `gather` and `scatter`. `tensor` and `numpy()` are views of the same memory, and
@@ -78,8 +88,10 @@ class Table:
     def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
               device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
         """Returns a table of `shape` ([rows, *row]) with unspecified contents; a named file has zeros."""
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtype is {dtype!r}; give a torch.dtype, such as torch.float32")
         path = _absolute(file)
-        return cls(_native.Table.empty(list(shape), dtype, placement, torch.device(device), path or ""), path=path)
+        return cls(_native.Table.empty(list(shape), dtype, placement, _device(device, placement), path or ""), path=path)
 
     @classmethod
     def filled(cls, shape: Sequence[int], fill: Fill = 0, dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
@@ -98,7 +110,7 @@ class Table:
                    file: Path | None = None) -> "Table":
         """Returns a copy of a tensor, a NumPy array or anything that `torch.as_tensor` takes."""
         path = _absolute(file)
-        return cls(_native.Table.from_array(torch.as_tensor(array), placement, torch.device(device), path or ""), path=path)
+        return cls(_native.Table.from_array(torch.as_tensor(array), placement, _device(device, placement), path or ""), path=path)
 
     @classmethod
     def from_file(cls, path: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu",
@@ -106,13 +118,19 @@ class Table:
         """Returns the array of a `.npy` file, or the tensor of a file of `torch.save` (`.pt`, `.pth`).
 
         "mapped" maps a `.npy` file itself: nothing is read before its rows are used, and with `writable` writes go to the
-        file. With `file` it makes a mapped copy instead. Raises errors.NpyError (a ValueError) or errors.FileError.
+        file. With `file` it makes a mapped copy instead. Raises errors.NpyError (a ValueError), errors.FileError, or
+        errors.OptionError for `writable` with a table that is a copy.
         """
-        source, new = _absolute(path), _absolute(file)
-        if source.endswith((".pt", ".pth")):
-            return cls(_native.Table.from_torch(source, placement, torch.device(device), new or ""), path=new)
-        native = _native.Table.from_npy(source, placement, torch.device(device), new or "", writable)
-        maps = placement == "mapped" and new is None
+        source, new, on = _absolute(path), _absolute(file), _device(device, placement)
+        of_torch = source.endswith((".pt", ".pth"))
+        maps = placement == "mapped" and new is None and not of_torch
+        if writable and not maps:
+            raise _native.errors["OptionError"](
+                "writable=True lets writes go to a .npy file that is mapped itself; this table is a copy, which is writable anyway"
+            )
+        if of_torch:
+            return cls(_native.Table.from_torch(source, placement, on, new or ""), path=new)
+        native = _native.Table.from_npy(source, placement, on, new or "", writable)
         return cls(native, path=source if maps else new, writable=writable or not maps)
 
     @property
@@ -122,37 +140,51 @@ class Table:
         return self._native.tensor()
 
     def numpy(self) -> np.ndarray:
-        """All rows as a NumPy array on the table's memory, on the host. Raises errors.PlacementError for "device"."""
-        array = self._native.host_tensor().numpy()
+        """All rows as a NumPy array on the table's memory, on the host. Raises errors.PlacementError for "device", TypeError for
+        a dtype that NumPy lacks (bfloat16)."""
+        try:
+            array = self._native.host_tensor().numpy()
+        except TypeError:
+            raise TypeError(f"NumPy has no {self.dtype}; take Table.tensor, or its .float() for a copy") from None
         if not self._writable:
             array.flags.writeable = False
         return array
 
-    def gather(self, index: Any, out: Tensor | None = None, *, device: torch.device | str = "cpu") -> Tensor:
-        """Returns the rows of an index as a new tensor on `device`, of shape [*index.shape, *shape[1:]], or writes them to `out`
-        (on any device) and returns it. The index is an int tensor of any shape, a slice, a list, an array or a mask.
-        Not differentiable. Raises errors.IndexError, errors.ShapeError."""
+    def gather(self, index: Any, out: Tensor | None = None, *, device: torch.device | str | None = None) -> Tensor:
+        """Returns the rows of an index as a new tensor on `device` (None: the CPU), of shape [*index.shape, *shape[1:]], or
+        writes them to `out` (on any device) and returns it. The index is an int tensor of any shape, a slice, a list, an array
+        or a mask. Not differentiable. Raises errors.IndexError, errors.ShapeError, errors.OptionError for both `out` and
+        `device`."""
         index = row_index(index, len(self))
         if out is None:
-            return self._native.gather(index, torch.device(device))
+            return self._native.gather(index, torch.device(device or "cpu"))
+        if device is not None:
+            raise _native.errors["OptionError"](f"device={device} is for a new tensor, and the rows go to `out` on {out.device}; give one of both")
         self._native.gather_out(index, out)
         return out
 
-    def scatter(self, index: Any, values: Tensor, duplicates: str = "last") -> None:
-        """Sets the rows of an index to `values`, from any device; `duplicates` as in speedtorch.scatter_rows()."""
+    def scatter(self, index: Any, values: Any, duplicates: str = "last") -> None:
+        """Sets the rows of an index to `values`, of shape [*index.shape, *shape[1:]]: a tensor on any device or an array, of the
+        table's dtype, or nested lists of numbers. `duplicates` as in speedtorch.scatter_rows(). Raises errors.IndexError,
+        errors.ShapeError."""
+        if not isinstance(values, torch.Tensor):
+            values = torch.as_tensor(values, dtype=None if isinstance(values, np.ndarray) else self.dtype)
         self._native.scatter(row_index(index, len(self)), values, duplicates)
 
     def fill(self, fill: Fill) -> "Table":
-        """Sets all elements and returns the table. `fill` is a number, Uniform, Normal, another array of the same shape and
-        dtype, or a function that gets the whole tensor and sets it in place (`torch.nn.init.xavier_uniform_`)."""
+        """Sets all elements and returns the table. `fill` is a number, Uniform(), Normal(), another array of the same shape and
+        dtype, or a function that gets the whole tensor and sets it in place (`torch.nn.init.xavier_uniform_`). Raises TypeError
+        for a class, and for a function that returns other memory instead."""
         self._native.require_writable()
+        if isinstance(fill, type):
+            raise TypeError(f"the fill is the class {fill.__name__}; give an instance of Uniform or Normal, such as Normal()")
         if isinstance(fill, Uniform):
             self._native.fill_uniform(fill.low, fill.high, fill.seed)
         elif isinstance(fill, Normal):
             self._native.fill_normal(fill.mean, fill.std, fill.seed)
         elif callable(fill):
             with torch.no_grad():
-                self._native.fill_by(fill)
+                self._native.fill_by(lambda tensor: _check_in_place(tensor, fill(tensor)))
         elif isinstance(fill, (int, float, complex)):
             if fill == 0:
                 self._native.fill_zeros()
@@ -234,11 +266,15 @@ class Table:
     def __dlpack_device__(self):
         return self.tensor.__dlpack_device__()
 
+    def __deepcopy__(self, memo):
+        """Returns a table with memory of its own; that of a named mapped table is a file without a name."""
+        copy = memo[id(self)] = Table.from_array(self.tensor, placement=self.placement, device=self.device)
+        return copy
+
     def __reduce__(self):
         if self._path is not None:
             return _mapped_again, (self._path, self._writable)
-        on = "cpu" if self.device.type == "cpu" else str(self.device)
-        return _copied_again, (self._native.host_copy(), self.placement, on)
+        return _copied_again, (self._native.host_copy(), self.placement, str(self.device))
 
 
 class FileRows:
@@ -282,6 +318,30 @@ class FileRows:
         return f"FileRows(shape={tuple(self.shape)}, dtype={self.dtype}, engine='{self.engine}')"
 
 
+def _check_seed(seed):
+    if seed is not None and not 0 <= seed < 1 << 64:
+        raise _native.errors["OptionError"](f"seed is {seed}; a seed is an integer from 0 to 2**64 - 1")
+
+
+def _device(device, placement):
+    """Returns torch's device. Raises errors.PlacementError for a GPU and a placement of the host."""
+    device = torch.device(device)
+    if device.type != "cpu" and placement in PLACEMENTS and placement not in _OF_A_GPU:
+        raise _native.errors["PlacementError"](f"device is {device}, and a {placement} table has none; choose the placement pinned or device")
+    return device
+
+
+def _check_in_place(tensor, result):
+    """Raises TypeError if a fill function returned an array that is not on the memory of the tensor that it got."""
+    if isinstance(result, np.ndarray):
+        elsewhere = not tensor.is_cpu or not np.may_share_memory(tensor.view(-1).view(torch.uint8).numpy(), result)
+    else:
+        elsewhere = isinstance(result, torch.Tensor) and (
+            result.untyped_storage().data_ptr() != tensor.untyped_storage().data_ptr())
+    if elsewhere:
+        raise TypeError(f"the fill function returned another {type(result).__name__}; it must set the tensor that it gets, in place")
+
+
 def _absolute(path):
     return None if path is None else os.path.abspath(os.fspath(path))
 
@@ -292,3 +352,20 @@ def _mapped_again(path, writable):
 
 def _copied_again(rows, placement, device):
     return Table.from_array(rows, placement=placement, device=device)
+
+
+def _from_bytes(content, shape, dtype, placement, device):
+    rows = torch.from_numpy(content).view(dtype).view(shape)
+    return Table.from_array(rows, placement=placement, device=device)
+
+
+def _reduce_for_process(table):
+    """Pickles a table for another process. A tensor would go by the descriptor of its shared memory, which closes with the
+    temporary copy before a spawned process opens it; so the rows go as bytes."""
+    if table.file is not None:
+        return table.__reduce__()
+    content = table._native.host_copy().view(-1).view(torch.uint8).numpy()
+    return _from_bytes, (content, tuple(table.shape), table.dtype, table.placement, str(table.device))
+
+
+ForkingPickler.register(Table, _reduce_for_process)

@@ -22,6 +22,17 @@ def sum_in_child(table, answers):
     answers.put(float(table.gather([1, 2]).sum()))
 
 
+class RowsOfTable(torch.utils.data.Dataset):
+    def __init__(self, table):
+        self.table = table
+
+    def __len__(self):
+        return len(self.table)
+
+    def __getitem__(self, row):
+        return self.table.gather([row])[0]
+
+
 class TableTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -84,6 +95,26 @@ class TableTest(unittest.TestCase):
         with self.assertRaises(KeyError):
             Table.filled((3, 2), fails, placement="mapped", file=self.folder / "none.npy")
         self.assertFalse((self.folder / "none.npy").exists())
+
+    def test_fills_that_fill_nothing_are_refused(self):
+        for placement in HOST:
+            table = Table.filled((4, 2), 3, placement=placement)
+            for fill in (Normal, Uniform, float, lambda t: torch.rand(4, 2), lambda t: t.clone(), lambda t: np.ones((4, 2), np.float32)):
+                with self.assertRaises(TypeError):
+                    table.fill(fill)
+            self.assertTrue((table.numpy() == 3).all())
+            for fill in (lambda t: t.fill_(5), lambda t: t[1:].fill_(5)[0], lambda t: np.copyto(t.numpy(), 5), lambda t: t.numpy()[:1]):
+                table.fill(fill)
+            self.assertTrue((table.numpy()[1:] == 5).all())
+        file = self.folder / "class.npy"
+        with self.assertRaisesRegex(TypeError, "class Normal; give an instance"):
+            Table.filled((4, 2), Normal, placement="mapped", file=file)
+        self.assertFalse(file.exists())
+        for kind in (Uniform, Normal):
+            for seed in (-3, 1 << 64):
+                with self.assertRaisesRegex(errors.OptionError, f"seed is {seed}"):
+                    kind(seed=seed)
+        Table.filled((2, 2), Uniform(seed=(1 << 64) - 1))
 
     def test_files_are_numpys_and_torchs(self):
         table = Table.from_array(self.array)
@@ -157,6 +188,30 @@ class TableTest(unittest.TestCase):
         self.assertAlmostEqual(answers.get(timeout=120), float(named.numpy()[[1, 2]].sum()), places=4)
         child.join()
 
+    def test_goes_to_a_spawned_process_without_a_name(self):
+        tables = [Table.from_array(self.array[:3], placement=placement) for placement in HOST]
+        tables.append(Table.filled((2, 3), 1.5, torch.bfloat16))
+        loader = torch.utils.data.DataLoader(torch.utils.data.ConcatDataset([RowsOfTable(table) for table in tables]),
+                                             num_workers=1, multiprocessing_context="spawn", batch_size=None)
+        rows = list(loader)
+        np.testing.assert_array_equal(torch.stack(rows[:12]), np.tile(self.array[:3], (4, 1)))
+        self.assertTrue(torch.equal(torch.stack(rows[12:]), torch.full((2, 3), 1.5, dtype=torch.bfloat16)))
+        for shape in ((0, 3), (3, 0)):
+            empty = pickle.loads(multiprocessing.reduction.ForkingPickler.dumps(Table.empty(shape, torch.bool)))
+            self.assertEqual((tuple(empty.shape), empty.dtype), (shape, torch.bool))
+
+    def test_deep_copies_share_nothing(self):
+        file = self.folder / "original.npy"
+        Table.from_array(self.array, placement="mapped", file=file)
+        for writable in (True, False):
+            table = Table.from_file(file, placement="mapped", writable=writable)
+            both = copy.deepcopy([table, table])
+            self.assertIs(both[0], both[1])
+            self.assertEqual((both[0].placement, both[0].file), ("mapped", None))
+            both[0].fill(0)
+            np.testing.assert_array_equal(table.numpy(), self.array)
+            np.testing.assert_array_equal(np.load(file), self.array)
+
     def test_says_what_it_is(self):
         table = Table.empty((10, 3), torch.float16, placement="mapped", file=self.folder / "x.npy")
         self.assertEqual(repr(table), "Table(shape=(10, 3), dtype=torch.float16, placement='mapped', file='x.npy')")
@@ -176,6 +231,37 @@ class TableTest(unittest.TestCase):
         if not torch.cuda.is_available():
             with self.assertRaises(errors.PlacementError):
                 Table.empty((3, 3), placement="device")
+
+    def test_refuses_arguments_that_have_no_effect(self):
+        np.save(self.folder / "a.npy", self.array)
+        torch.save(torch.from_numpy(self.array), self.folder / "a.pt")
+        for placement in HOST:
+            for make in (lambda **on: Table.empty((3, 3), **on), lambda **on: Table.filled((3, 3), **on),
+                         lambda **on: Table.from_array(self.array, **on), lambda **on: Table.from_file(self.folder / "a.npy", **on)):
+                with self.assertRaisesRegex(errors.PlacementError, f"device is cuda:7, and a {placement} table has none"):
+                    make(placement=placement, device="cuda:7")
+        table = Table.from_array(self.array)
+        with self.assertRaisesRegex(errors.OptionError, "device=cuda .*give one of both"):
+            table.gather([1], torch.empty(1, 7), device="cuda")
+        for name, options in (("a.npy", {"placement": "hugepage"}), ("a.npy", {"placement": "mapped", "file": self.folder / "b.npy"}),
+                              ("a.pt", {"placement": "mapped"})):
+            with self.assertRaisesRegex(errors.OptionError, "this table is a copy"):
+                Table.from_file(self.folder / name, writable=True, **options)
+        self.assertFalse((self.folder / "b.npy").exists())
+
+    def test_scatters_arrays_and_lists(self):
+        table = Table.from_array(self.array[:, :2].copy())
+        table.scatter([1], np.array([[1, 2]], np.float32))
+        table.scatter([2, 3], [[3, 4], [5, 6]])
+        np.testing.assert_array_equal(table.numpy()[1:4], [[1, 2], [3, 4], [5, 6]])
+        with self.assertRaises(errors.ShapeError):
+            table.scatter([1], np.array([[1, 2]]))
+        with self.assertRaises(errors.ShapeError):
+            table.scatter([1], 3)
+        with self.assertRaisesRegex(TypeError, "dtype is 'float32'; give a torch.dtype"):
+            Table.empty((2, 2), "float32")
+        with self.assertRaisesRegex(TypeError, "NumPy has no torch.bfloat16"):
+            Table.empty((2, 2), torch.bfloat16).numpy()
 
 
 if __name__ == "__main__":
