@@ -18,6 +18,10 @@ POSITIONS = {
     torch.native_batch_norm: ("input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"),
 }
 DEFAULTS = {"weight": None, "bias": None, "training": False, "momentum": 0.1, "eps": 1e-5}
+POSITIONS_OF_INSTANCES = {
+    F.instance_norm: ("input", "running_mean", "running_var", "weight", "bias", "use_input_stats"),
+    torch.instance_norm: ("input", "weight", "bias", "running_mean", "running_var", "use_input_stats"),
+}
 
 
 def call_in_training_mode(function, args, kwargs):
@@ -28,30 +32,47 @@ def call_in_training_mode(function, args, kwargs):
     return call if call["training"] else None
 
 
-def batch_norm_of_opaque(model):
-    """None if a function mode sees all operations of the model. If parts are compiled or scripted: whether the model has a
-    batch normalisation in training mode, used or not."""
+def moves_instance_statistics(function, args, kwargs):
+    """True for an instance normalisation that moves running statistics."""
+    if function not in POSITIONS_OF_INSTANCES:
+        return False
+    call = dict(zip(POSITIONS_OF_INSTANCES[function], args)) | (kwargs or {})
+    return call.get("running_mean") is not None and call.get("use_input_stats", True)
+
+
+def norms_of_opaque(model):
+    """None if a function mode sees all operations of the model. If parts are compiled or scripted: the kinds of the model's
+    normalisations that depend on the batch, used or not, as in NormWatch."""
 
     def is_opaque(module):
         return isinstance(module, torch.jit.ScriptModule) or type(module).__name__ == "OptimizedModule" or bool(
             getattr(module, "_compiled_call_impl", None)
         )
 
-    def normalises(module):
-        return module.training and "BatchNorm" in getattr(module, "original_name", type(module).__name__)
+    def kind(module):
+        name = getattr(module, "original_name", type(module).__name__)
+        if "InstanceNorm" in name and getattr(module, "running_mean", None) is not None:
+            return "instance"
+        return "batch" if "BatchNorm" in name else None
 
     if not any(map(is_opaque, model.modules())):
         return None
-    return any(map(normalises, model.modules()))
+    return {kind(module) for module in model.modules() if module.training} - {None}
 
 
-class BatchNormWatch(TorchFunctionMode):
-    """While it is entered, `seen` becomes true if a batch normalisation takes statistics of its samples."""
+class NormWatch(TorchFunctionMode):
+    """While it is entered, `seen` receives "batch" if a batch normalisation takes statistics of its samples, and "instance" if
+    an instance normalisation moves running statistics."""
 
-    seen = False
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.seen = self.seen or call_in_training_mode(function, args, kwargs) is not None
+        if call_in_training_mode(function, args, kwargs) is not None:
+            self.seen.add("batch")
+        if moves_instance_statistics(function, args, kwargs):
+            self.seen.add("instance")
         return function(*args, **(kwargs or {}))
 
 

@@ -1,6 +1,7 @@
-"""The parts that `speedtorch.MicroBatches` is made of and that know nothing of passes: nested tensors, the state that a
-forward pass changes, the size of a micro-batch, sums of gradients, and the loss."""
+"""Parts of `speedtorch.MicroBatches` that are independent of passes: nested tensors, the state that a forward pass changes, the
+size of a micro-batch, sums of gradients, and the loss."""
 
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -138,7 +139,7 @@ class RandomState:
 
 
 class Snapshot:
-    """What a forward pass changes besides its outputs: random generators, and buffers of modules in training mode."""
+    """The state that a forward pass changes: random generators, and buffers of modules in training mode."""
 
     def __init__(self, model, devices):
         self.random = RandomState(devices)
@@ -159,6 +160,40 @@ class Snapshot:
             if getattr(module, name) is not buffer:
                 setattr(module, name, buffer)
             buffer.copy_(value)  # not by its version: batch_norm moves running statistics without counting it up
+
+
+class Marks:
+    """Notes about named tensors, by which `changed()` finds the first one that was changed in place or whose data moved.
+    Like torch, it does not see writes that torch does not count, such as those through NumPy."""
+
+    def __init__(self, named):
+        self.noted = [(name, tensor, self.mark(tensor)) for name, tensor in named]
+
+    @staticmethod
+    def mark(tensor):
+        has_data = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout == torch.strided
+        return None if tensor.is_inference() else tensor._version, tensor.data_ptr() if has_data else None
+
+    def changed(self):
+        """The name of the first one, or None."""
+        return next((name for name, tensor, mark in self.noted if self.mark(tensor) != mark), None)
+
+
+def modes_of(model):
+    return [(module, module.training) for module in model.modules()]
+
+
+@contextlib.contextmanager
+def modes_kept(model, modes=()):
+    """Sets `modes` of modules. At the end each module of the model is in training or evaluation mode as before."""
+    before = modes_of(model)
+    try:
+        for module, mode in modes:
+            module.training = mode
+        yield
+    finally:
+        for module, mode in before:
+            module.training = mode
 
 
 MEMORY_WORDS = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "out of memory",
@@ -201,7 +236,7 @@ class MicroBatchSize:
 
     def __init__(self, fixed=None, first=8, largest=None, grow_again_after=1024):
         for name, value in (("micro_batch", fixed), ("first", first), ("largest", largest), ("grow_again_after", grow_again_after)):
-            if value is not None and (not isinstance(value, int) or value < 1):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise ValueError(f"{name} is {value!r}; take a whole number of samples, 1 or more")
         self.fixed, self.first, self.largest, self.grow_again_after = fixed, first, largest, grow_again_after
         self.entries = {}
@@ -283,7 +318,7 @@ class GradientSum:
                 into[i] = made
 
     def add(self, gradients):
-        """Adds one gradient per parameter; None: none."""
+        """Adds one gradient per parameter, or None for a parameter without one."""
         if self.in_sums == self.BLOCK:
             self.fold()
         self.add_all(self.sums, [None if gradient is None else (gradient, False) for gradient in gradients])
@@ -335,10 +370,17 @@ class Criterion:
         """`divisor(targets)` is the number that a mean over these samples is divided by, if it is not their count."""
         if not callable(function):
             raise TypeError(f"the criterion is a {type(function).__name__}; it must be callable, as criterion(outputs, targets)")
+        self.check_options(reduction, divisor)
+        self.function, self.stated, self.divisor = function, reduction, divisor
+        if self.reduction() != "mean" and divisor:
+            raise ValueError(f"divisor is for means, and the criterion's reduction is {self.reduction()!r}; leave divisor out")
+
+    @staticmethod
+    def check_options(reduction, divisor):
         if reduction not in (None, "mean", "sum", "coupled"):
             raise ValueError(f"reduction is {reduction!r}; take 'mean', 'sum' or 'coupled'")
-        self.function, self.stated, self.divisor = function, reduction, divisor
-        self.reduction()
+        if divisor is not None and not callable(divisor):
+            raise TypeError(f"divisor is a {type(divisor).__name__}; it must be callable, as divisor(targets)")
 
     def options(self):
         """Keyword arguments of a partial of torch's functions."""
@@ -369,6 +411,9 @@ class Criterion:
         options = vars(self.function) | self.function._buffers if of_classes else self.options()
         if not of_classes and self.function not in MEAN_OF_CLASSES and getattr(self.function, "func", None) not in MEAN_OF_CLASSES:
             return float(samples)
+        if not isinstance(targets, torch.Tensor):
+            kind = type(targets).__name__
+            raise TypeError(f"the targets are a {kind}; this criterion needs a tensor of classes: give (inputs, targets)")
         if targets.is_floating_point():  # probabilities of classes
             return float(samples)
         counted = targets[targets != options.get("ignore_index", -100)]

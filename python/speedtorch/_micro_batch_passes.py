@@ -1,18 +1,20 @@
 """Loss and gradients of a batch, one micro-batch at a time: in one pass for means and sums, else in two."""
 
 import contextlib
+import math
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
-from speedtorch._batch_norm import BatchNormWatch, BatchStatistics, batch_norm_of_opaque
+from speedtorch._batch_norm import BatchStatistics, NormWatch, norms_of_opaque
 from speedtorch._micro_batch_parts import (
     Batch,
     BatchNormWarning,
     CoupledCriterionWarning,
     GradientSum,
     InfinityBatchError,
+    Marks,
     MicroBatchSize,
     OutOfMemory,
     RandomState,
@@ -20,22 +22,32 @@ from speedtorch._micro_batch_parts import (
     concatenated,
     had_memory_for,
     map_tensors,
+    modes_kept,
+    modes_of,
     retried,
     tensors_of,
     to_device,
     warn,
 )
+from speedtorch.nn import Embedding
 
-REFUSED_BATCH_NORM = (
-    "the model's batch normalisation takes statistics of its samples, and those of a micro-batch differ from the batch's. Use "
-    "group or layer normalisation; put the modules into evaluation mode; or take batch_norm='per_micro_batch' (each micro-batch "
-    "has its own statistics) or batch_norm='exact' (the batch's statistics, for two more passes per normalisation)"
-)
+REFUSED_NORMS = {
+    "batch": "the model's batch normalisation takes statistics of its samples, and those of a micro-batch differ from the "
+    "batch's. Use group or layer normalisation; put the modules into evaluation mode; or take batch_norm='per_micro_batch' (each "
+    "micro-batch has its own statistics) or batch_norm='exact' (the batch's statistics, for two more passes per normalisation)",
+    "instance": "the running statistics of the model's instance normalisation would move once per micro-batch and so differ from "
+    "the batch's. Use track_running_stats=False; put the modules into evaluation mode; or take batch_norm='per_micro_batch', "
+    "which accepts that",
+}
+ACCEPTED_NORMS = {
+    "batch": "batch normalisation takes the statistics of each micro-batch, and its running statistics move once per micro-batch",
+    "instance": "the running statistics of instance normalisation move once per micro-batch",
+}
 
 
 @dataclass
 class BatchResult:
-    """What a batch gave: its loss, and how it was cut. `outputs` and `targets` only if they were to be kept."""
+    """The loss of a batch, and how the batch was cut. `outputs` and `targets` are None unless they were to be kept."""
 
     loss: float = float("nan")
     samples: int = 0
@@ -51,7 +63,7 @@ class _TooLarge(Exception):
 
 
 class Engine:
-    """A model, and what was learned about the micro-batches that fit."""
+    """A model, and the sizes of micro-batches that fit."""
 
     def __init__(self, model, *, sizes=None, output_device=None, batch_norm="refuse", check_criterion=True):
         if isinstance(model, (nn.parallel.DistributedDataParallel, nn.DataParallel)):
@@ -69,7 +81,7 @@ class Engine:
 
     @property
     def device(self):
-        """Of the first trainable parameter, or of the first, or the CPU."""
+        """The device of the first trainable parameter, else of the first parameter, else the CPU."""
         parameters = list(self.model.parameters())
         trainable = [parameter for parameter in parameters if parameter.requires_grad]
         return (trainable or parameters or [torch.empty(0)])[0].device
@@ -78,6 +90,13 @@ class Engine:
         return {tensor.device for tensor in (*self.model.parameters(), *self.model.buffers())}
 
     def trainable(self):
+        """The parameters that get gradients. Raises ValueError for an embedding that trains itself: its weight is no parameter."""
+        for name, module in self.model.named_modules():
+            if isinstance(module, Embedding) and module.optimizer is not None and module.weight.requires_grad:
+                raise ValueError(
+                    f"the embedding {name or 'itself'!r} has its own optimizer, which micro-batches do not step; construct it "
+                    "without optimizer= and give its weight to an optimizer of MicroBatches"
+                )
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def backward(self, batch, criterion, keep=False) -> BatchResult:
@@ -161,45 +180,43 @@ class Run:
         """Outputs of a micro-batch. The first one of each batch is watched for batch normalisation."""
         if self.batch_norm_checked:
             return to_device(self.call_model(inputs), self.output_device)
-        seen = batch_norm_of_opaque(self.engine.model)
+        seen = norms_of_opaque(self.engine.model)
         if seen is None:
-            with BatchNormWatch() as watch:
+            with NormWatch() as watch:
                 outputs = self.call_model(inputs)
-            self.judge_batch_norm(watch.seen)
+            self.judge_norms(watch.seen)
         else:
-            self.judge_batch_norm(seen)
+            self.judge_norms(seen)
             outputs = self.call_model(inputs)
         self.batch_norm_checked = True
         return to_device(outputs, self.output_device)
 
-    def judge_batch_norm(self, seen):
-        if seen and self.engine.batch_norm == "refuse":
-            raise ValueError(REFUSED_BATCH_NORM)
-        if seen:
-            warn(
-                BatchNormWarning,
-                "batch normalisation takes the statistics of each micro-batch, and its running statistics move once per "
-                "micro-batch",
-            )
+    def judge_norms(self, seen):
+        for kind in sorted(seen):
+            if self.engine.batch_norm == "refuse" or self.engine.batch_norm == "exact" and kind == "instance":
+                raise ValueError(REFUSED_NORMS[kind])
+            warn(BatchNormWarning, ACCEPTED_NORMS[kind])
 
     @torch.no_grad()
     def normalises_by_statistics(self):
-        """Whether exact batch normalisation is wanted and needed: tries it with as few samples as may be."""
+        """True if exact batch normalisation is wanted and the model, run on the fewest samples, needs it."""
         if self.engine.batch_norm != "exact":
             return False
-        if batch_norm_of_opaque(self.engine.model) is not None:
+        if norms_of_opaque(self.engine.model) is not None:
             raise ValueError("batch_norm='exact' does not see into a compiled or scripted module; give the module itself")
 
         def tried():
             before = self.snapshot()
             try:
-                with BatchNormWatch() as watch:
+                with NormWatch() as watch:
                     self.call_model(self.fetch(0, min(self.least, self.batch.size))[0])
             finally:
                 before.restore()
             return watch.seen
 
-        return retried("a micro-batch as small as may be", tried)
+        seen = retried("the smallest micro-batch", tried)
+        self.judge_norms(seen - {"batch"})
+        return "batch" in seen
 
     def most_of(self, left):
         """The largest micro-batch that may be tried now; no rest of one sample if two are needed."""
@@ -240,7 +257,8 @@ class Run:
         self.result.refusals += 1
         answer = sizes.ran_out(self.key, count)
         if answer == "give up" or (answer == "smaller" and self.most_of(self.batch.size - first) >= count):
-            raise OutOfMemory(f"a micro-batch of {count} samples of {self.key} does not fit into memory; no gradient was changed")
+            samples = "1 sample" if count == 1 else f"{count} samples"
+            raise OutOfMemory(f"a micro-batch of {samples} does not fit into memory ({self.key} each); no gradient was changed")
         return False
 
     def each(self, attempt):
@@ -256,14 +274,14 @@ def have_samples(outputs, count):
 
 
 class CriterionCheck:
-    """Whether the losses of the first two micro-batches add up to the loss of both."""
+    """Compares the sum of the first two micro-batches' losses with the loss of both."""
 
     def __init__(self):
         self.losses, self.weights, self.outputs, self.targets = [], [], [], []
 
     @torch.no_grad()
     def add(self, criterion, outputs, targets, loss, weight):
-        """Warns if they do not. Returns whether it was the second."""
+        """Takes a micro-batch; with the second, warns of a difference and returns true."""
         self.losses.append(loss.item())
         self.weights.append(weight)
         self.outputs.append(map_tensors(torch.Tensor.detach, outputs))
@@ -273,14 +291,29 @@ class CriterionCheck:
         whole = criterion(concatenated(self.outputs), concatenated(self.targets)).item()
         is_mean = criterion.reduction() == "mean"
         parts = [loss * (weight / sum(self.weights) if is_mean else 1) for loss, weight in zip(self.losses, self.weights)]
-        if abs(whole - sum(parts)) > 1e-3 * max(sum(map(abs, parts)), abs(whole)):
+        total = sum(parts)
+        equal = whole == total or math.isnan(whole) and math.isnan(total)
+        if not equal and not abs(whole - total) <= 1e-3 * max(sum(map(abs, parts)), abs(whole)):
             warn(
                 CoupledCriterionWarning,
-                f"the loss of two micro-batches is {whole:.6g} together and {sum(parts):.6g} as the sum of both: if the loss of a "
+                f"the loss of two micro-batches is {whole:.6g} together and {total:.6g} as the sum of both: if the loss of a "
                 "sample depends on other samples, take reduction='coupled'; if a mean is not divided by the number of samples, "
                 "give divisor=",
             )
         return True
+
+
+def summed(losses):
+    """The loss of a batch: the sum of its micro-batches' losses, each times its factor."""
+    values = [(loss.item(), factor) for loss, factor in losses]
+    nans = sum(math.isnan(value) for value, _ in values)
+    if 0 < nans < len(values):
+        warn(
+            CoupledCriterionWarning,
+            f"the loss of {nans} of {len(values)} micro-batches is NaN: if a mean ignores some targets, and so divides by 0 where "
+            "it ignores all, give divisor=",
+        )
+    return sum(value * factor for value, factor in values)
 
 
 def one_pass(run, criterion, sums, keep):
@@ -295,25 +328,26 @@ def one_pass(run, criterion, sums, keep):
         loss = criterion(outputs, targets)
         # Of the batch's own targets: those on a GPU would have to be waited for.
         weight = criterion.weight(batch.samples(first, count)[1], count) if is_mean else 1.0
+        factor = weight / total if total else 1.0  # a mean over no target is NaN, as in the whole batch
         copy = map_tensors(torch.Tensor.detach, outputs) if keep else None
-        if sums and weight:
+        if sums and factor:
             if not loss.requires_grad:
                 raise InfinityBatchError("the loss does not depend on any trainable parameter")
             torch.clear_autocast_cache()  # may hold casts without a graph, of a pass without gradients
-            seed = torch.full_like(loss, weight / total)
+            seed = torch.full_like(loss, factor)
             sums.add(torch.autograd.grad(loss, sums.parameters, seed, allow_unused=True))
         # From here on nothing needs memory, except for the check, which may be left out.
-        if weight:
-            losses.append((loss.detach(), weight / total))
+        if factor:
+            losses.append((loss.detach(), factor))
         if keep:
             kept.append((copy, targets))
-        if sums and not engine.criterion_checked and count < batch.size and have_samples(outputs, count):
+        if sums and weight and not engine.criterion_checked and count < batch.size and have_samples(outputs, count):
             ends = []
             if not had_memory_for(lambda: ends.append(check.add(criterion, outputs, targets, loss, weight))) or ends[0]:
                 engine.criterion_checked = True
 
     run.each(attempt)
-    run.result.loss = sum(loss.item() * factor for loss, factor in losses) if losses else float("nan")
+    run.result.loss = summed(losses)
     if keep:
         run.result.outputs, run.result.targets = retried("the outputs of the batch", lambda: concatenated(kept))
 
@@ -351,15 +385,17 @@ def two_passes(run, by_statistics, criterion, sums, keep):
 
 
 class Replay:
-    """The first pass of two, and what it takes to repeat it: its micro-batches and their random draws."""
+    """The first pass of two, with its micro-batches and their random draws, so that it can be repeated."""
 
     def __init__(self, run, by_statistics):
-        self.run = run
+        self.run, self.modes = run, modes_of(run.engine.model)
+        self.given = Marks(("an input", tensor) for tensor in tensors_of(run.batch.inputs))
         self.before = retried("the state of the model's buffers", run.snapshot)
         try:
             while True:
                 try:
                     self.make(by_statistics)
+                    self.used = Marks(constants_of(run.engine.model))
                     return
                 except _TooLarge:
                     self.before.restore()
@@ -420,13 +456,14 @@ class Replay:
                     break
 
     def repeat_from_the_start(self, attempt):
-        """The same with the buffers of the beginning. Then buffers and generators are as before the call."""
-        now = retried("the state of the model's buffers", self.run.snapshot)
-        self.before.restore_buffers()
-        try:
-            self.repeat(attempt)
-        finally:
-            now.restore()
+        """The same with the modes and buffers of the beginning. Then these and the generators are as before the call."""
+        with modes_kept(self.run.engine.model, self.modes):
+            now = retried("the state of the model's buffers", self.run.snapshot)
+            self.before.restore_buffers()
+            try:
+                self.repeat(attempt)
+            finally:
+                now.restore()
 
     def measure(self):
         """Finds the statistics of the batch, one normalisation after another. The first pass runs the whole model, so its
@@ -486,7 +523,14 @@ class Replay:
             statistics.set_adjoints(call, sums.take())
 
     def backward(self, gradients, sums, of_inputs=None):
-        """The second pass: adds to `sums`; `of_inputs` receives the gradients of the inputs, a list per micro-batch."""
+        """The second pass: adds to `sums`; `of_inputs` receives the gradients of the inputs, a list per micro-batch.
+
+        Raises InfinityBatchError if what the first pass read has changed: the second would differ."""
+        changed = self.given.changed() or self.used.changed()
+        if changed:
+            raise InfinityBatchError(
+                f"{changed} was changed in the forward pass or after it; the backward pass runs the model again and needs it unchanged"
+            )
         kind, dtype, enabled = self.run.autocast
         with torch.enable_grad(), torch.autocast(kind, dtype, enabled=enabled) if enabled else contextlib.nullcontext():
             if self.statistics:
@@ -500,6 +544,15 @@ class Replay:
                     of_inputs.append(by_inputs)
 
             self.repeat_from_the_start(attempt)
+
+
+def constants_of(model):
+    """Tensors that a forward pass only reads, each after its description: parameters, and buffers of modules in evaluation mode."""
+    for name, parameter in model.named_parameters():
+        yield f"parameter {name}", parameter
+    for prefix, module in model.named_modules():
+        for name, buffer in module.named_buffers(recurse=False) if not module.training else ():
+            yield f"buffer {prefix + '.' * bool(prefix) + name}", buffer
 
 
 class _Recompute(torch.autograd.Function):

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
+import torch
 from torch import Tensor
 
 from speedtorch import _native
 
 
 class ContiguousParams:
-    """Moves parameters into one buffer per dtype and device. They stay the model's own tensors. docs/contiguous.md has the pitfalls.
+    """Moves parameters into one buffer per dtype and device. They stay the model's own tensors.
 
         parameters = speedtorch.ContiguousParams(model.parameters())
         optimizer = torch.optim.Adam(parameters.contiguous())
@@ -17,15 +18,20 @@ class ContiguousParams:
         optimizer.step()
         parameters.zero_grad()
 
-    Raises errors.BufferError for parameters that cannot be moved, with their number and the reason.
+    Raises errors.BufferError for parameters that cannot be moved, with their number and the reason, and TypeError for anything
+    but tensors.
     `speedtorch.optim.Adam(model.parameters(), contiguous=True)` does all of it in one pass.
     """
 
     def __init__(self, parameters: Iterable[Tensor]):
-        self._native = _native.ContiguousParameters(list(parameters))
+        given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+        for number, parameter in enumerate(given):
+            if not isinstance(parameter, Tensor):
+                raise TypeError(f"parameter {number} is a {type(parameter).__name__}; give tensors, as model.parameters() does")
+        self._native = _native.ContiguousParameters(given)
 
     def contiguous(self) -> list[Tensor]:
-        """The buffers, flat, as leafs with gradients: one per dtype and device."""
+        """The flat buffers, one per dtype and device. Each is a leaf and has a gradient."""
         return self._native.contiguous()
 
     def original(self) -> list[Tensor]:
@@ -41,7 +47,7 @@ class ContiguousParams:
         self._native.assert_buffer_is_valid()
 
     def make_params_contiguous(self) -> None:
-        """Lays the parameters out again, after `module.to()` or whatever else moved them."""
+        """Lays the parameters out again, after `module.to()` or anything else that moved them."""
         self._native.rebuild()
 
     def prepare_step(self) -> None:

@@ -1,4 +1,4 @@
-"""Training with batches that exceed the device's memory, with the gradients of the whole batch (docs/infinitybatch.md)."""
+"""Training with batches that exceed the device's memory, with the gradients of the whole batch."""
 
 import collections
 import copy
@@ -24,6 +24,7 @@ from speedtorch._micro_batch_parts import (
     RandomState,
     Snapshot,
     had_memory_for,
+    modes_kept,
     retried,
     warn,
 )
@@ -46,7 +47,7 @@ __all__ = [
 
 @dataclass
 class EpochResult:
-    """What an epoch gave. The loss is the mean of the batches' losses, weighted by samples."""
+    """Totals of an epoch. The loss is the mean of the batches' losses, weighted by samples."""
 
     epoch: int = 0
     loss: float = 0.0
@@ -214,6 +215,7 @@ class MicroBatches:
         self._engine_options = {"batch_norm": batch_norm, "check_criterion": check_criterion}
         self._sizes = MicroBatchSize(micro_batch, first, largest)
         Engine(torch.nn.Module(), **self._engine_options)  # refuses wrong options
+        Criterion.check_options(reduction, divisor)
         self._criterion_options = {"reduction": reduction, "divisor": divisor}
         self._backward_device = None if backward_device is None else torch.device(backward_device)
         self._engine = self._optimizers = self._criterion = self._dataloader = None
@@ -235,7 +237,7 @@ class MicroBatches:
         sizes = ", ".join(f"{entry['size']} per {key}" for key, entry in self._sizes.entries.items()) or "no size tried"
         return f"{type(self).__name__}({model}; {sizes}; epoch {self._place['epoch']}, batch {self._place['batch']})"
 
-    # What is trained. A second assignment is ignored with a warning.
+    # Model, optimizer and criterion. A second assignment is ignored with a warning.
 
     def _is_set(self, what, value):
         if value is not None:
@@ -266,6 +268,8 @@ class MicroBatches:
         if self._is_set("optimizer", self._optimizers):
             return
         optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+        if not optimizers:
+            raise ValueError("the list of optimizers is empty; give one or more")
         for each in optimizers:
             if not hasattr(each, "param_groups") or not callable(getattr(each, "step", None)):
                 raise TypeError(f"the optimizer is a {type(each).__name__}; it must be a torch.optim.Optimizer, or a list of them")
@@ -493,10 +497,9 @@ class MicroBatches:
         weighted by samples) and `samples`."""
         engine, metrics = self._needed_engine(), metrics or {}
         self._need("criterion")
-        modes = [(module, module.training) for module in engine.model.modules()]
         sums = dict.fromkeys(["loss", *metrics], 0.0)
         samples = 0
-        try:
+        with modes_kept(engine.model):
             engine.model.eval()
             for item in dataloader:
                 batch = Batch(*self._pair(item))
@@ -505,9 +508,6 @@ class MicroBatches:
                 sums["loss"] += result.loss * batch.size
                 for name, metric in metrics.items():
                     sums[name] += float(metric(result.outputs, result.targets)) * batch.size
-        finally:
-            for module, mode in modes:
-                module.training = mode
         if not samples:
             raise InfinityBatchError("the data to evaluate with gave no batch")
         return {name: value / samples for name, value in sums.items()} | {"samples": samples}
@@ -588,6 +588,8 @@ class MicroBatches:
             name = sorted(mine.keys() ^ saved.keys())[0]
             raise ValueError(f"the checkpoint is of another model: only one of both has {name}")
         for name, tensor in mine.items():
+            if not isinstance(tensor, torch.Tensor):
+                continue  # the state that a module adds itself
             if tensor.shape != saved[name].shape or tensor.dtype != saved[name].dtype:
                 raise ValueError(
                     f"the checkpoint is of another model: {name} is {tuple(saved[name].shape)} {saved[name].dtype} there and "

@@ -453,6 +453,36 @@ class Gadget(Case):
         del mapped
         np.testing.assert_array_equal(np.load("saved.npy")[5], [1, 1])
 
+    def test_what_numpy_reads_and_indexes(self):
+        values = np.arange(12.0).reshape(6, 2)
+        np.save("fortran.npy", np.asfortranarray(values))
+        gadget = SpeedTorch.DataGadget("fortran.npy")
+        np.testing.assert_array_equal(gadget.getNumpyVersion(), values)
+        for index in (slice(None, None, -1), slice(4, 1, -2), slice(1, 4, -1), slice(-2, None, -3)):
+            np.testing.assert_array_equal(gadget.getData(index).cpu(), values[index])
+        values[::-2] = [[1, 2], [3, 4], [5, 6]]
+        gadget.insertData(np.array([[1.0, 2], [3, 4], [5, 6]]), slice(None, None, -2))
+        np.testing.assert_array_equal(gadget.getNumpyVersion(), values)
+        with self.assertRaisesRegex(OSError, "absent.npy"):
+            SpeedTorch.DataGadget("absent.npy").gadgetInit()
+
+    def test_counts_of_unsigned_numbers(self):
+        for dtype in ("uint8", "uint16", "uint32", "uint64", "int64"):
+            with self.subTest(dtype=dtype), warnings.catch_warnings():
+                warnings.simplefilter("error", compat.DifferenceWarning)  # no file is converted
+                com = SpeedTorch.COM(2, dtype)
+                com._home = lambda: {"placement": "libtorch"}  # noqa: B023
+                com.comInit()
+                com.addPairs([0] * 200, [1] * 200)
+                com.saveCupy("counts")
+                saved = np.load("counts.npy")
+                self.assertEqual(saved.dtype, np.dtype(dtype))
+                np.testing.assert_array_equal(saved, [[0, 200], [0, 0]])
+                com.comInit()
+                com.loadCupy("counts.npy")
+                np.testing.assert_array_equal(com.getNumpyVersion(), saved)
+                self.assertEqual(com.getNumpyVersion().dtype, saved.dtype)
+
     def test_counts(self):
         first, second = np.random.RandomState(3).randint(0, 9, (2, 500))
         expected = np.zeros((9, 9), "uint32")
@@ -471,6 +501,14 @@ class Gadget(Case):
 
 
 class Contiguous(Case):
+    def test_what_is_no_tensor_is_refused_by_name(self):
+        model = nn.Linear(2, 2)
+        for kind in (ContiguousParams, speedtorch.ContiguousParams):
+            with self.assertRaisesRegex(TypeError, "parameter 0 is a tuple; give tensors, as model.parameters"):
+                kind(model.named_parameters())
+            alone = nn.Parameter(torch.ones(3))
+            self.assertIs(kind(alone).original()[0], alone)
+
     def readme_loop(self, parameters, model, optimizer, data, check):
         for x in data:
             loss = model(x).sum()
@@ -720,6 +758,13 @@ class Infinity(Case):
         b.layers[0].bias.data[1] += 1e-3
         self.assertFalse(tools.is_equal_network(a, b))
         self.assertFalse(tools.is_equal_network(a, a.layers))
+        words = [speedtorch.nn.Embedding(3, 2, fill=1.0, optimizer="Adam", lr=0.1) for _ in range(2)]
+        self.assertTrue(tools.is_equal_network(*words))  # whose states hold dicts and numbers
+        for embedding, rows in zip(words, ([0], [1])):
+            embedding(torch.tensor(rows)).sum().backward()
+            embedding.optimizer.step()
+            embedding.table.fill(1.0)
+        self.assertFalse(tools.is_equal_network(*words))
         one = torch.ones(2, 2, requires_grad=True)
         self.assertTrue(tools.is_equal_with_error(one, one + 1e-8))
         self.assertFalse(tools.is_equal_with_error(one, one + 1e-6))

@@ -1,5 +1,6 @@
 """speedtorch.MicroBatches: gradients and steps equal those of the whole batch, whatever the sizes and whenever memory runs out."""
 
+import contextlib
 import copy
 import functools
 import math
@@ -107,6 +108,17 @@ class Gradients(Case):
         own = lambda outputs, targets: ((outputs[:, 0] - 1).square() * (targets != 2)).sum() / (targets != 2).sum()  # noqa: E731
         self.compare(mlp(), own, inputs, targets, divisor=lambda targets: (targets != 2).sum())
 
+    def test_micro_batches_without_any_target(self):
+        inputs, targets = data()
+        targets[:12] = -100  # the first two micro-batches of each size but 16, and 100
+        self.compare(mlp(), nn.CrossEntropyLoss(), inputs, targets)
+        for size in (4, 100):
+            ours, targets = mlp(), torch.full((SAMPLES,), -100)
+            loss = mb.MicroBatches(ours, criterion=nn.CrossEntropyLoss(), micro_batch=size).backward(inputs, targets).loss
+            expected_loss, expected = plain(mlp(), nn.CrossEntropyLoss(), inputs, targets)
+            self.assertTrue(math.isnan(loss) and math.isnan(expected_loss))
+            self.assert_gradients(gradients(ours), expected)  # zeros
+
     def test_classes_per_pixel(self):
         torch.manual_seed(1)
         model = nn.Conv2d(2, 3, 3).double()
@@ -138,6 +150,55 @@ class Gradients(Case):
             self.assert_gradients(gradients(ours), expected)
             with torch.no_grad():
                 self.assertFalse(micro.batch_(inputs).requires_grad)
+
+    def test_change_between_outputs_and_backward(self):
+        """What the second pass needs has changed: refused by name. Another mode is none: the second pass has the first one's."""
+        for change, text in (
+            (lambda model, inputs: inputs.zero_(), "an input was changed"),
+            (lambda model, inputs: model[0].weight.data.add_(1), "nothing that torch counts"),
+            (lambda model, inputs: model[4].bias.add_(1), "parameter 4.bias was changed"),
+            (lambda model, inputs: setattr(model[4].bias, "data", torch.ones(4).double()), "parameter 4.bias was changed"),
+            (lambda model, inputs: model[1].running_mean.add_(1), "buffer 1.running_mean was changed"),
+        ):
+            model, inputs = mlp(norm=lambda: nn.BatchNorm1d(10).eval()), data()[0].clone()
+            outputs = mb.MicroBatches(model, micro_batch=4).batch_(inputs)
+            with torch.no_grad():
+                change(model, inputs)
+            with self.subTest(text=text):
+                if "nothing" in text:  # as torch itself
+                    outputs.sum().backward()
+                    continue
+                with self.assertRaisesRegex(mb.InfinityBatchError, text):
+                    outputs.sum().backward()
+                self.assertTrue(all(p.grad is None for p in model.parameters()))
+        for optimizer in (torch.optim.SGD, speedtorch.optim.SGD, functools.partial(speedtorch.optim.SGD, contiguous=True)):
+            model = mlp()
+            optimizer = optimizer(model.parameters(), 0.1)
+            model(data()[0]).sum().backward()
+            outputs = mb.MicroBatches(model, micro_batch=4).batch_(data()[0])
+            optimizer.step()
+            with self.assertRaisesRegex(mb.InfinityBatchError, "parameter 0.weight was changed"):
+                outputs.sum().backward()
+
+        model = nn.Sequential(nn.Dropout(0.5, inplace=True), *mlp())
+        for options in ({}, {"reduction": "coupled"}):  # in one pass it does no harm
+            micro = mb.MicroBatches(model, criterion=F.cross_entropy, micro_batch=4, **options)
+            with self.assertRaisesRegex(mb.InfinityBatchError, "an input was changed") if options else contextlib.nullcontext():
+                micro.backward(data()[0].clone(), data()[1])
+
+    def test_mode_of_the_forward_pass_holds_in_the_second(self):
+        found = []
+        for later in (True, False):
+            torch.manual_seed(8)
+            model = mlp(dropout=0.5, norm=lambda: nn.BatchNorm1d(10))
+            model[1].eval()
+            outputs = mb.MicroBatches(model, micro_batch=4).batch_(data()[0])
+            model.train(later)
+            outputs.square().sum().backward()
+            self.assertEqual({module.training for module in model.modules()}, {later})
+            self.assertEqual(model[1].num_batches_tracked, 0)
+            found.append(gradients(model))
+        self.assert_gradients(*found)
 
     def test_gradients_of_inputs_and_of_unused_ones(self):
         class Two(nn.Module):
@@ -330,6 +391,32 @@ class BatchNorm(Case):
             model = mlp(norm=lambda: norm(10))  # noqa: B023
             mb.MicroBatches(model, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(*data())
 
+    def test_running_statistics_of_instances(self):
+        def model(**options):
+            torch.manual_seed(2)
+            return nn.Sequential(nn.Conv2d(2, 3, 3), nn.InstanceNorm2d(3, **options), nn.Flatten(), nn.Linear(27, 4)).double()
+
+        images, targets = self.images()
+        for norm in ("refuse", "exact"):
+            with self.assertRaisesRegex(ValueError, "instance normalisation.*track_running_stats=False"):
+                tracked = model(track_running_stats=True)
+                mb.MicroBatches(tracked, criterion=nn.CrossEntropyLoss(), batch_norm=norm, micro_batch=4).backward(images, targets)
+            self.assertTrue(torch.equal(tracked[1].running_mean, torch.zeros(3).double()))
+        scripted = torch.jit.script(model(track_running_stats=True))
+        with self.assertRaisesRegex(ValueError, "instance normalisation"):
+            mb.MicroBatches(scripted, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(images, targets)
+        accepted = mb.MicroBatches(tracked, criterion=nn.CrossEntropyLoss(), batch_norm="per_micro_batch", micro_batch=4)
+        with self.assertWarnsRegex(mb.BatchNormWarning, "running statistics of instance normalisation"):
+            accepted.backward(images, targets)
+        for options in ({}, {"track_running_stats": True}):
+            silent = model(**options)
+            silent[1].train(not options)
+            expected = plain(silent, nn.CrossEntropyLoss(), images, targets)[1]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                mb.MicroBatches(silent, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(images, targets)
+            self.assert_gradients(gradients(silent), expected)
+
     def test_in_scripted_modules_too(self):
         scripted = torch.jit.script(mlp(norm=lambda: nn.BatchNorm1d(10)))
         with self.assertRaisesRegex(ValueError, "statistics of its samples"):
@@ -509,7 +596,7 @@ class OutOfMemory(Case):
         before, random = copy.deepcopy(model), torch.get_rng_state()
         for options in ({}, {"reduction": "coupled"}, {"micro_batch": 4}):
             micro = mb.MicroBatches(model, criterion=F.cross_entropy, **options)
-            with self.assertRaisesRegex(mb.OutOfMemory, r"micro-batch of [14] samples of gradients of \[6\] float64"):
+            with self.assertRaisesRegex(mb.OutOfMemory, r"(1 sample|4 samples) does not fit .* \(gradients of \[6\] float64 each\)"):
                 micro.backward(*data())
             self.assertIsInstance(mb.OutOfMemory("x"), MemoryError)
             self.assert_same_state(model, before)
@@ -740,6 +827,64 @@ class Use(Case):
         micro.step()
         self.assertEqual(a.state_dict()["state"][0]["step"], 2)
 
+    def test_contiguous_step_is_tried_again_with_its_states(self):
+        """A second optimizer runs out of memory once: the first one's step is taken back and done once."""
+
+        class Once(torch.optim.Adam):
+            fails = False
+
+            def step(self):
+                fails, self.fails = self.fails, False
+                if fails:
+                    raise MemoryError("once")
+                super().step()
+
+        def trained(fails):
+            pair = nn.ModuleList([mlp(), mlp()])
+            pair.forward = lambda x: pair[0](x) + pair[1](x)
+            a = speedtorch.optim.Adam(pair[0].parameters(), 0.1, contiguous=True)
+            b = Once(pair[1].parameters(), 0.1)
+            micro = mb.MicroBatches(pair, [a, b], nn.CrossEntropyLoss(), [data()], micro_batch=6)
+            micro.epoch()
+            b.fails = fails
+            micro.epoch()
+            self.assertFalse(b.fails)
+            return pair, a.state_dict()["state"]
+
+        (ours, states), (expected, wanted) = trained(True), trained(False)
+        self.assert_same_state(ours, expected)
+        self.assertEqual(states[0]["step"], 2)
+        for number, state in wanted.items():
+            for name, value in state.items():
+                self.assertTrue(torch.equal(value, states[number][name]), name)
+
+    def test_embedding_over_a_table(self):
+        """With its own optimizer it is refused by name; as the error says, another optimizer trains its weight."""
+
+        def model(**options):
+            torch.manual_seed(2)
+            words = speedtorch.nn.Embedding(9, 4, fill=1.0, dtype=torch.float64, placement="hugepage", **options)
+            return nn.Sequential(words, nn.Linear(4, 4).double())
+
+        index, targets = torch.arange(SAMPLES) % 5, torch.arange(SAMPLES) % 4
+        own = model(optimizer="SGD", lr=0.1)
+        with self.assertRaisesRegex(ValueError, "embedding '0' has its own optimizer.*without optimizer="):
+            mb.MicroBatches(own, criterion=nn.CrossEntropyLoss(), micro_batch=4).backward(index, targets)
+        with self.assertRaisesRegex(ValueError, "embedding '0' has its own optimizer"):
+            mb.MicroBatches(own, micro_batch=4).batch_(index)
+        self.assertIsNone(own[1].weight.grad)
+        trained, expected = model(), model()
+        optimizers = [speedtorch.optim.SparseAdam(trained[0].parameters(), 0.1), torch.optim.SGD(trained[1].parameters(), 0.1)]
+        mb.MicroBatches(trained, optimizers, nn.CrossEntropyLoss(), [(index, targets)], micro_batch=4)(3)
+        references = [torch.optim.SparseAdam(expected[0].parameters(), 0.1), torch.optim.SGD(expected[1].parameters(), 0.1)]
+        for _ in range(3):
+            F.cross_entropy(expected(index), targets).backward()
+            for optimizer in references:
+                optimizer.step()
+                optimizer.zero_grad()
+        self.assert_near(trained, expected)
+        self.assertTrue(torch.equal(trained[0].table.tensor[5:], torch.ones(4, 4).double()))
+
     def test_errors_name_what_is_wrong(self):
         model = mlp()
         micro = mb.MicroBatches()
@@ -757,7 +902,10 @@ class Use(Case):
             (lambda: mb.MicroBatches(micro_batch=0), "micro_batch is 0; take a whole number"),
             (lambda: mb.MicroBatches(first=-1), "first is -1"),
             (lambda: mb.MicroBatches(criterion=per_sample), "reduction is 'none'"),
-            (lambda: mb.MicroBatches(criterion=F.mse_loss, reduction="max"), "reduction is 'max'; take 'mean'"),
+            (lambda: mb.MicroBatches(reduction="max"), "reduction is 'max'; take 'mean'"),
+            (lambda: mb.MicroBatches(micro_batch=True), "micro_batch is True"),
+            (lambda: mb.MicroBatches(optimizer=[]), "list of optimizers is empty"),
+            (lambda: mb.MicroBatches(criterion=nn.MSELoss(reduction="sum"), divisor=len), "divisor is for means, and .* is 'sum'"),
             (lambda: micro.train(-1), r"train\(-1\): take 0"),
             (lambda: mb.MicroBatches(model, criterion=lambda o, t: o.sum(1)).backward(*data()), r"tensor of shape \(8,\)"),
             (lambda: mb.MicroBatches(model, micro_batch=1, criterion=lambda o, t: o.sum(1)).backward(*data()), r"shape \(1,\)"),
@@ -770,6 +918,8 @@ class Use(Case):
             (lambda: mb.MicroBatches(model=3), "the model is a int"),
             (lambda: mb.MicroBatches(optimizer=3), "the optimizer is a int"),
             (lambda: mb.MicroBatches(criterion=3), "the criterion is a int"),
+            (lambda: mb.MicroBatches(divisor=3), "divisor is a int; it must be callable"),
+            (lambda: mb.MicroBatches(model, criterion=nn.CrossEntropyLoss()).backward(data()[0]), r"needs a tensor of classes"),
             (lambda: mb.MicroBatches(nn.DataParallel(model)), "DataParallel.*model.module"),
             (lambda: mb.MicroBatches(model, criterion=F.mse_loss).backward(["a"], data()[1]), "a str cannot be split"),
         ):
@@ -852,6 +1002,14 @@ class Use(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             mb.MicroBatches(mlp(), criterion=lambda o, t: F.cross_entropy(o, t), micro_batch=4).backward(*data())
+
+    def test_ignored_targets_of_an_unknown_mean_are_detected(self):
+        own = lambda o, t: F.cross_entropy(o, t)  # noqa: E731
+        for first, text in ((0, "together and nan as the sum of both.*divisor="), (8, "NaN.*divisor="), (1, "give divisor=")):
+            inputs, targets = data()
+            targets[first : first + 4] = -100
+            with self.subTest(first=first), self.assertWarnsRegex(mb.CoupledCriterionWarning, text):
+                mb.MicroBatches(mlp(), criterion=own, micro_batch=4).backward(inputs, targets)
 
     def test_dataclasses_and_dicts_of_outputs(self):
         import dataclasses
@@ -937,6 +1095,20 @@ class Checkpoints(Case):
             last = resumed.train(2)
             self.assert_same_state(resumed.model, expected.model)
             self.assertEqual((last.epoch, last.batches, last.samples), (2, 6, 60))
+
+    def test_state_that_is_no_tensor(self):
+        def micro():
+            words = speedtorch.nn.Embedding(9, 6, fill=1.0, optimizer="SGD", lr=0.1)
+            model = nn.Sequential(words, nn.Linear(6, 4))
+            return mb.MicroBatches(model, torch.optim.SGD(model[1].parameters(), 0.1))
+
+        saved, resumed = micro(), micro()
+        saved.model[0](torch.arange(4)).sum().backward()
+        saved.model[0].step()
+        saved.save(self.path)
+        resumed.resume(self.path)
+        self.assertTrue(torch.equal(resumed.model[0].weight, saved.model[0].weight))
+        self.assertFalse(torch.equal(resumed.model[0].weight, torch.ones(9, 6)))
 
     def test_damage_is_named(self):
         micro = self.micro()

@@ -25,6 +25,9 @@ def dtype_of(given):
     return getattr(torch, name)
 
 
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
 def home(pinned, device="cuda"):
     """The options of a Table that lies where SpeedTorch would put it."""
     if torch.device(device).type == "cpu" and not pinned:
@@ -54,6 +57,14 @@ def row_numbers(given, rows):
         at = wrong.flatten().nonzero()[0].item()
         raise IndexError(f"index {index.flatten()[at].item()} at position {at} is outside of {rows} rows ({-rows} to {rows - 1})")
     return torch.where(index < 0, index + rows, index)
+
+
+def _is_fortran(file):
+    """True for a `.npy` file in Fortran order, which np.load() reads and Table.from_file() refuses."""
+    try:
+        return not np.load(file, mmap_mode="r").flags.c_contiguous
+    except (OSError, ValueError, EOFError, AttributeError):
+        return False  # from_file() says what is wrong
 
 
 class _Saved:
@@ -122,10 +133,12 @@ class DataGadget(_Saved):
 
     def gadgetInit(self):
         """Reads the data. The other methods do it if it was not called."""
-        if isinstance(self.fileName, (str, os.PathLike)):
-            self.table = Table.from_file(self.fileName, **self._home())
-        else:
+        if not isinstance(self.fileName, (str, os.PathLike)):
             self.table = Table.from_array(self.fileName, **self._home())
+        elif _is_fortran(self.fileName):
+            self.table = Table.from_array(np.ascontiguousarray(np.load(self.fileName)), **self._home())
+        else:
+            self.table = Table.from_file(self.fileName, **self._home())
 
     def _ready(self):
         if self.table is None:
@@ -133,7 +146,9 @@ class DataGadget(_Saved):
         return self.table
 
     def _indexed(self, indexes):
-        """Row numbers, or None for slices and for what indexes more than rows."""
+        """Row numbers, or None for slices that torch takes and for indices of more than rows."""
+        if isinstance(indexes, slice) and (indexes.step or 1) < 0:
+            return torch.from_numpy(np.arange(*indexes.indices(len(self.table))))
         if isinstance(indexes, (slice, tuple)) or indexes is None or indexes is Ellipsis:
             return None
         index = as_index(indexes)
@@ -176,7 +191,7 @@ class DataGadget(_Saved):
 
 
 class _Swapped:
-    """What factories have in common: the rows of a batch."""
+    """The rows of a batch, for all factories."""
 
     _open = None  # the rows of the last beforeForwardPass(), until they are written back
 
@@ -557,12 +572,26 @@ class COM(_Saved):
         if len(first) != len(second):
             raise ValueError(f"{len(first)} first classes and {len(second)} second ones; take pairs")
         cells = self._ready().tensor.view(-1)
+        cells = cells.view(_SIGNED.get(cells.dtype, cells.dtype))  # torch adds no unsigned numbers; the bits are the same
         places = (first * self.total_classes + second).to(cells.device)
         cells.index_add_(0, places, torch.ones(len(places), dtype=cells.dtype, device=cells.device))
 
+    def _is_uint32(self):
+        """True if the table holds uint32 as int32: torch adds no unsigned numbers."""
+        return self._dtype == torch.int32 and self.datatype != torch.int32 and np.dtype(self.datatype) == np.uint32
+
     def getNumpyVersion(self):
         array = super().getNumpyVersion()
-        return array.view(np.uint32) if np.dtype(array.dtype) == np.int32 and self.datatype == "uint32" else array
+        return array.view(np.uint32) if self._is_uint32() else array
+
+    def saveCupy(self, saveFileName):
+        if self._is_uint32():
+            np.save(saveFileName, self._ready().tensor.cpu().numpy().view(np.uint32))
+        else:
+            super().saveCupy(saveFileName)
+
+    def _take(self, values, name):
+        super()._take(values.view(torch.int32) if values.dtype == torch.uint32 and self._is_uint32() else values, name)
 
 
 class PytorchCOM(COM):

@@ -4,8 +4,8 @@
     from speedtorch.compat.contiguous_params import ContiguousParams       # was: from contiguous_params import ...
     from speedtorch.compat import infinitybatch                            # was: import infinitybatch
 
-Where the original was wrong, these are right, and a DifferenceWarning says once what differs. docs/python-ancestors.md has
-the list. New programs better use `speedtorch.Table`, `speedtorch.nn`, `speedtorch.optim` and `speedtorch.MicroBatches`.
+Where the original was wrong, these are right, and a DifferenceWarning says once what differs. New programs better use
+`speedtorch.Table`, `speedtorch.nn`, `speedtorch.optim` and `speedtorch.MicroBatches`.
 """
 
 from speedtorch._micro_batch_parts import warn

@@ -22,7 +22,7 @@ class CudaMemorySnapShot:
 
     @property
     def free_cache(self):
-        """What torch's allocator has reserved and no tensor uses."""
+        """Bytes that torch's allocator has reserved and no tensor uses."""
         return self.reserved - self.allocated
 
     def __repr__(self):
@@ -62,10 +62,20 @@ def determinize(seed=None, be_deterministic=True):
     numpy.random.seed(seed)
 
 
+def _is_equal(one, another):
+    """Compares tensors, numbers, and dicts and lists of them. Devices may differ."""
+    if isinstance(one, torch.Tensor) and isinstance(another, torch.Tensor):
+        return torch.equal(one.cpu(), another.cpu())
+    if isinstance(one, dict) and isinstance(another, dict):
+        return one.keys() == another.keys() and all(_is_equal(value, another[name]) for name, value in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(another, (list, tuple)):
+        return len(one) == len(another) and all(map(_is_equal, one, another))
+    return type(one) is type(another) and one == another
+
+
 def is_equal_network(one, another):
-    """True if both have the same names, and each parameter and buffer the same shape and values, on whatever device."""
-    mine, others = one.state_dict(), another.state_dict()
-    return mine.keys() == others.keys() and all(torch.equal(value.cpu(), others[name].cpu()) for name, value in mine.items())
+    """True if both state dicts have the same names, and each parameter and buffer the same shape and values. Devices may differ."""
+    return _is_equal(one.state_dict(), another.state_dict())
 
 
 def is_equal_with_error(one, another, detach=True):
