@@ -1,3 +1,4 @@
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <optional>
@@ -5,6 +6,7 @@
 #include "python/native/bindings.h"
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/contiguous/parameters.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch::python {
 namespace {
@@ -21,7 +23,25 @@ ContiguousOptimizer new_optimizer(const std::string& name, const std::vector<Gro
   return {groups, *groups.at(0).options};
 }
 
+/// One value per parameter: true if it has a gradient that the next step takes. A gradient that is not zero
+/// although nothing counted as a write was written without one (through `.data`, numpy or a raw pointer), and
+/// is taken. Attaches detached gradients. @throws BufferError if a parameter was moved
+std::vector<bool> used(ContiguousOptimizer& optimizer) {
+  const at::NoGradGuard unrecorded;
+  auto& parameters = optimizer.parameters();
+  parameters.prepare_step();
+  std::vector<bool> all(parameters.size());
+  for (std::size_t k = 0; k < parameters.places().size(); ++k) {
+    const auto number = parameters.places()[k].parameter;
+    const auto& gradient = parameters.original()[number].grad();
+    if (!parameters.used(k) && gradient.any().item<bool>()) bump_version(gradient);
+    all[number] = parameters.used(k);
+  }
+  return all;
+}
+
 bool step(ContiguousOptimizer& optimizer, std::optional<double> max_norm, bool zero_grad) {
+  used(optimizer);
   return optimizer.step({.max_norm = max_norm, .zero_grad = zero_grad});
 }
 
@@ -62,6 +82,7 @@ void bind_contiguous(py::module_& module) {
   py::class_<ContiguousOptimizer>(module, "ContiguousOptimizer")
       .def(py::init(&new_optimizer))
       .def("step", &step, Released())
+      .def("used", &used, Released())
       .def("zero_grad", &ContiguousOptimizer::zero_grad, Released())
       .def("rebuild", &ContiguousOptimizer::rebuild, Released())
       .def("set_options",

@@ -2,13 +2,17 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/logical_or.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <memory>
+#include <tuple>
 #include <variant>
 
 #include "python/native/bindings.h"
 #include "speedtorch/error.h"
+#include "speedtorch/kernels/error.h"
 #include "speedtorch/kernels/steps/sparse_step.h"
 #include "speedtorch/optim/device_step.h"
 #include "speedtorch/optim/sparse_rows.h"
@@ -28,6 +32,14 @@ at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   auto out = at::empty_like(like);
   out.copy_(tensor);
   return out;
+}
+
+/// torch's SGD keeps a sparse momentum for sparse gradients. @throws ShapeError
+void check_state_layout(const at::Tensor& state, const std::string& name) {
+  if (state.layout() == at::kStrided) return;
+  throw ShapeError("the state " + name +
+                   " is a sparse tensor, which torch's SGD makes of sparse gradients; " +
+                   "a dense one is needed: replace it by its to_dense() in the state dict");
 }
 
 void check_operand(const at::Tensor& parameter, const at::Tensor& other, const std::string& name) {
@@ -95,20 +107,43 @@ void check_dense(const UpdateOptions& options, const at::Tensor& parameter, cons
     throw OptimizerError("the optimizer has " + std::to_string(names.size()) + " states of a parameter; " +
                          std::to_string(states.size()) + " were given");
   }
-  for (std::size_t k = 0; k < states.size(); ++k)
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    check_state_layout(states[k], names[k]);
     check_operand(parameter, states[k], "the state " + names[k]);
+  }
 }
 
-/// Steps parameters of one group. Checks all before it writes any.
-void step_dense(const std::string& name, const Values& values, const std::vector<at::Tensor>& parameters,
-                const std::vector<at::Tensor>& grads, const std::vector<std::vector<at::Tensor>>& states,
-                const std::vector<std::int64_t>& steps) {
+/// Parameters that step alike: the optimizer's name and the values of its options; then of each parameter
+/// itself, its gradient, its states and the number of this step (from 1).
+using Alike = std::tuple<std::string, Values, std::vector<at::Tensor>, std::vector<at::Tensor>,
+                         std::vector<std::vector<at::Tensor>>, std::vector<std::int64_t>>;
+
+/// @throws ShapeError, PlacementError, OptimizerError or OptionError for a step that cannot be done
+void check_all(const std::vector<Alike>& all) {
+  for (const auto& [name, values, parameters, grads, states, steps] : all) {
+    const auto options = options_of(name, values);
+    for (std::size_t k = 0; k < parameters.size(); ++k)
+      check_dense(options, parameters[k], grads[k], states[k]);
+  }
+}
+
+/// Steps the parameters of all groups. Checks all before it writes any.
+void step_dense(const std::vector<Alike>& all) {
   const at::NoGradGuard unrecorded;
-  const auto options = options_of(name, values);
-  for (std::size_t k = 0; k < parameters.size(); ++k)
-    check_dense(options, parameters[k], grads[k], states[k]);
-  for (std::size_t k = 0; k < parameters.size(); ++k)
-    step_parameter(options, parameters[k], grads[k], states[k], steps[k]);
+  check_all(all);
+  for (const auto& [name, values, parameters, grads, states, steps] : all) {
+    const auto options = options_of(name, values);
+    for (std::size_t k = 0; k < parameters.size(); ++k)
+      step_parameter(options, parameters[k], grads[k], states[k], steps[k]);
+  }
+}
+
+/// The states, if all are dense. @throws ShapeError
+std::vector<at::Tensor> dense_states(const UpdateOptions& options, std::vector<at::Tensor> states) {
+  const auto names = state_names(options);
+  for (std::size_t k = 0; k < std::min(names.size(), states.size()); ++k)
+    check_state_layout(states[k], names[k]);
+  return states;
 }
 
 /// The fused step of one table's rows; it keeps its buffers between steps.
@@ -116,9 +151,11 @@ class RowSteps {
  public:
   RowSteps(const at::Tensor& table, const std::string& name, const Values& values,
            std::vector<at::Tensor> states)
-      : name_(name), rows_(table.detach(), options_of(name, values), std::move(states)) {}
+      : name_(name),
+        rows_(table.detach(), options_of(name, values),
+              dense_states(options_of(name, values), std::move(states))) {}
 
-  /// True if it steps these tensors, so that it need not be made anew.
+  /// True if it steps these tensors, so that another one is not needed.
   [[nodiscard]] bool steps(const at::Tensor& table, const std::string& name,
                            const std::vector<at::Tensor>& states) const {
     const auto same = [](const at::Tensor& a, const at::Tensor& b) {
@@ -130,6 +167,16 @@ class RowSteps {
     for (std::size_t k = 0; k < own.size(); ++k)
       if (!same(own[k].table, states[k])) return false;
     return true;
+  }
+
+  /// step() checks this too, but then other parameters of the optimizer may have stepped.
+  /// @throws IndexError for an index that names no row
+  void check(const at::Tensor& index) const {
+    const auto rows = rows_.table().size(0);
+    const auto wrong = at::logical_or(index.lt(0), index.ge(rows)).nonzero();
+    if (wrong.size(0) == 0) return;
+    const auto position = wrong[0].item<std::int64_t>();
+    throw IndexError(position, index[position].item<std::int64_t>(), rows);
   }
 
   void step(const at::Tensor& index, const at::Tensor& grad, const Values& values, std::int64_t step) {
@@ -157,10 +204,12 @@ void bind_steps(py::module_& module) {
   module.def("optimizer_names", &optimizer_names);
   module.def("option_names", &option_names);
   module.def("state_begins", &states_of);
+  module.def("check_dense", &check_all, Released());
   module.def("step_dense", &step_dense, Released());
   py::class_<RowSteps>(module, "RowSteps")
       .def(py::init<const at::Tensor&, const std::string&, const Values&, std::vector<at::Tensor>>())
       .def("steps", &RowSteps::steps)
+      .def("check", &RowSteps::check, Released())
       .def("step", &RowSteps::step, Released());
 }
 

@@ -278,6 +278,162 @@ class OptimTest(unittest.TestCase):
         optimizer.rebuild()
         optimizer.step()
 
+    def test_asgd_keeps_the_step_size_of_the_step_before(self):
+        for flat in (False, True):
+            with self.subTest(contiguous=flat):
+                twins = Twins("ASGD", {"lr": 0.1, "lambd": 0.01, "t0": 2}, contiguous=flat)
+                for number in range(9):
+                    twins.step(unused=(None, 1, 1, 3)[number % 4])
+                    for optimizer in (twins.our, twins.their):
+                        for group in optimizer.param_groups:
+                            group["lr"] *= 0.6
+                    if number == 4:  # the loaded step sizes are not those of the loaded rates
+                        twins.our.load_state_dict(self.through_a_file(twins.their.state_dict()))
+                        twins.their.load_state_dict(self.through_a_file(twins.their.state_dict()))
+                    self.same(twins)
+                    self.same_states(twins.our.state_dict(), twins.their.state_dict())
+
+    def test_a_refused_step_changes_nothing(self):
+        def fresh(**more):
+            params = [torch.nn.Parameter(one) for one in (torch.ones(4, 2), torch.ones(4, 2), torch.ones(2).half())]
+            groups = [{"params": params[:2]}, {"params": params[2:]}]
+            return params, optim.SGD(groups, lr=0.1, momentum=0.9, dampening=0.5, **more)
+
+        def refused(params, optimizer, error, **options):
+            before = [one.detach().clone() for one in params]
+            gradients = [None if one.grad is None else one.grad.to_dense().clone() for one in params if one.dtype != torch.half]
+            for _ in range(2):
+                with self.assertRaises(error):
+                    optimizer.step(**options)
+            self.assertTrue(all(map(torch.equal, before, params)))
+            self.assertFalse(optimizer.state_dict()["state"])
+            for one, was in zip(params, gradients):
+                self.assertTrue(was is None or torch.equal(one.grad.to_dense(), was))
+
+        for sparse in (False, True):
+            for options in ({}, {"max_norm": 0.5}):
+                params, optimizer = fresh()
+                for one in params:
+                    one.grad = torch.ones_like(one)
+                if sparse:
+                    params[0].grad = torch.sparse_coo_tensor([[1, 1]], torch.ones(2, 2), (4, 2), check_invariants=True)
+                refused(params, optimizer, errors.ShapeError, **options)
+                # Goes on as if no step had been tried.
+                params[2].grad = None
+                optimizer.step()
+                if not sparse:
+                    torch.testing.assert_close(params[0].detach(), torch.full((4, 2), 0.9))
+                    torch.testing.assert_close(optimizer.state[params[0]]["momentum_buffer"], torch.ones(4, 2))
+        params, optimizer = fresh()
+        params[0].grad = torch.sparse_coo_tensor([[1]], torch.ones(1, 2), (4, 2), check_invariants=True)
+        params[1].grad = torch.sparse_coo_tensor([[7]], torch.ones(1, 2), (4, 2), check_invariants=False)
+        refused(params[:1], optimizer, IndexError)
+        params[1].grad = torch.ones(4, 2)
+        refused(params, optimizer, errors.OptionError, max_norm=-1.0)
+        params, optimizer = fresh(contiguous=True)
+        params[0].grad = torch.ones(4, 2)
+        with self.assertRaises(errors.OptionError):
+            optimizer.step(max_norm=-1.0)
+        self.assertTrue(torch.equal(params[0].detach(), torch.ones(4, 2)))
+
+    def test_clips_sparse_gradients(self):
+        for limit in (0.5, 100.0):
+            table, dense = torch.nn.Parameter(torch.ones(5, 2)), torch.nn.Parameter(torch.ones(3))
+            references = [torch.nn.Parameter(one.detach().clone()) for one in (table, dense)]
+            values = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+            table.grad = torch.sparse_coo_tensor([[4, 1, 4]], values, (5, 2), check_invariants=True)
+            dense.grad = torch.tensor([1.0, -2.0, 3.0])
+            references[0].grad, references[1].grad = table.grad.to_dense(), dense.grad.clone()
+            torch.nn.utils.clip_grad_norm_(references, limit)
+            torch.optim.SGD(references, lr=0.1).step()
+            optim.SGD([table, dense], lr=0.1).step(max_norm=limit)
+            torch.testing.assert_close(table.detach(), references[0].detach())
+            torch.testing.assert_close(dense.detach(), references[1].detach())
+            torch.testing.assert_close(table.grad.to_dense(), references[0].grad)
+
+    def test_a_state_dict_of_other_states_loads(self):
+        kinds = [("Adam", {"amsgrad": True}), ("RMSprop", {"momentum": 0.9, "centered": True}), ("SGD", {"momentum": 0.9})]
+        for name, options in kinds:
+            for flat in (False, True):
+                for to, of in ((options, {}), ({}, options)):
+                    with self.subTest(name, contiguous=flat, options=of):
+                        twins = Twins(name, {"lr": 0.01, **of})
+                        for _ in range(2):
+                            twins.step()
+                        ours = [torch.nn.Parameter(one.detach().clone()) for one in twins.theirs]
+                        our = getattr(optim, name)(groups(ours), contiguous=flat, lr=0.01, **to)
+                        for one in ours:  # so that it has states of its own already
+                            one.grad = torch.zeros_like(one)
+                        our.step()
+                        for one, value in zip(ours, twins.theirs):
+                            one.data.copy_(value.data)
+                        our.load_state_dict(self.through_a_file(twins.their.state_dict()))
+                        twins.ours, twins.our = ours, our
+                        our.zero_grad()
+                        for number in range(3):
+                            twins.step(unused=1 if number == 0 else None)
+                        self.same(twins)
+                        self.same_states(our.state_dict(), twins.their.state_dict())
+
+    def test_contiguous_groups_may_change(self):
+        twins = Twins("SGD", {"lr": 0.1}, contiguous=True)
+        twins.step()
+        for optimizer in (twins.our, twins.their):
+            for group in optimizer.param_groups:
+                group["momentum"] = 0.9
+        for _ in range(2):
+            twins.step()
+        self.same(twins)
+        for optimizer in (twins.our, twins.their):
+            optimizer.param_groups.pop()
+        for _ in range(2):
+            twins.step(unused=0)
+        self.same(twins)
+        used, unused, added = (torch.nn.Parameter(torch.ones(3)) for _ in range(3))
+        optimizer = optim.AdamW([used, unused], contiguous=True)
+        optimizer.zero_grad()
+        used.sum().backward()
+        optimizer.add_param_group({"params": [added]})  # an unused gradient stays unused in the next buffer
+        optimizer.step()
+        self.assertLess(float(used.detach().max()), 1)
+        self.assertTrue(torch.equal(unused.detach(), torch.ones(3)))
+        with self.assertRaisesRegex(errors.OptionError, "group 1 has other states"):
+            optim.Adam([{"params": twins.ours[:1]}, {"params": twins.ours[1:], "amsgrad": True}], contiguous=True)
+
+    def test_takes_gradients_that_were_written_past_their_versions(self):
+        for write in (lambda grad: grad.data.fill_(1.0), lambda grad: grad.detach().numpy().fill(1.0)):
+            written, unused = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+            optimizer = optim.AdamW([written, unused], lr=0.1, contiguous=True)
+            optimizer.zero_grad()
+            write(written.grad)
+            optimizer.step()
+            self.assertLess(float(written.detach().max()), 0.95)
+            self.assertTrue(torch.equal(unused.detach(), torch.ones(3)))
+
+    def test_a_sparse_momentum_of_torchs_is_named(self):
+        table = torch.nn.Parameter(torch.ones(6, 2))
+        theirs = torch.optim.SGD([table], lr=0.1, momentum=0.9)
+        table.grad = torch.sparse_coo_tensor([[1]], torch.ones(1, 2), (6, 2), check_invariants=True)
+        theirs.step()
+        saved = theirs.state_dict()
+        ours = optim.SGD([table], lr=0.1, momentum=0.9)
+        ours.load_state_dict(saved)
+        for grad in (table.grad, table.grad.to_dense()):
+            table.grad = grad
+            with self.assertRaisesRegex(errors.ShapeError, r"momentum_buffer is a sparse tensor.*to_dense\(\)"):
+                ours.step()
+        saved["state"][0]["momentum_buffer"] = saved["state"][0]["momentum_buffer"].to_dense()
+        ours.load_state_dict(saved)
+        ours.step()
+
+    def test_groups_have_no_options_of_the_whole(self):
+        weight = torch.nn.Parameter(torch.ones(3))
+        for option in ("fused", "foreach", "capturable", "differentiable", "contiguous"):
+            with self.assertRaisesRegex(errors.OptionError, option):
+                optim.Adam([{"params": [weight], option: True}])
+        with self.assertRaisesRegex(errors.OptionError, "fused"):
+            optim.Adam([torch.nn.Parameter(torch.ones(3))]).add_param_group({"params": [weight], "fused": True})
+
     def test_refuses_what_it_does_not_do(self):
         weight = torch.nn.Parameter(torch.ones(3))
         with self.assertRaisesRegex(ValueError, "fused=True chooses another loop"):
