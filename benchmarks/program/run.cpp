@@ -203,7 +203,7 @@ class Run {
     sink_.progress(report_);
   }
 
-  /// What is printed at the end.
+  /// The tables and notes that are printed at the end.
   [[nodiscard]] std::string shown_text(const Report& report) const {
     if (!sink_.shows_tables()) return {};
     const auto style = style_for(options_.color);

@@ -100,7 +100,7 @@ Block kernels_on_small_batches() {
   return block;
 }
 
-/// What a model pays: outputs of 64 KiB to 256 MiB, and a pass that reads them.
+/// Outputs of 64 KiB to 256 MiB and a pass that reads them: a model pays for both.
 Block kernels_and_a_reader() {
   auto block = of_kernels();
   block.directions = {"consume"};

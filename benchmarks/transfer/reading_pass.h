@@ -1,4 +1,4 @@
-/// What direction `consume` adds to a gather: one pass that reads the gathered rows, as a model does at
+/// The pass that direction `consume` adds to a gather: it reads the gathered rows once, as a model does at
 /// least.
 #pragma once
 

@@ -326,7 +326,7 @@ def one_pass(run, criterion, sums, keep):
         inputs, targets = run.fetch(first, count)
         outputs = run.forward(inputs)
         loss = criterion(outputs, targets)
-        # Of the batch's own targets: those on a GPU would have to be waited for.
+        # The batch's own targets are counted: those on a GPU would have to be waited for.
         weight = criterion.weight(batch.samples(first, count)[1], count) if is_mean else 1.0
         factor = weight / total if total else 1.0  # a mean over no target is NaN, as in the whole batch
         copy = map_tensors(torch.Tensor.detach, outputs) if keep else None

@@ -152,7 +152,8 @@ class _Fused:
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                # Of a copy: a refused step creates no state. SGD without momentum has none, and torch's then has no entry either.
+                # The check is of a copy: a refused step creates no state. SGD without momentum has none, and torch's then has no
+                # entry either.
                 state = dict(self.state.get(parameter, ())) if begins else {}
                 first = _add_states(state, parameter, begins, name, group)
                 states.append((parameter, state, group))

@@ -63,7 +63,24 @@ def row_index(index: Any, rows: int) -> Tensor:
     return index
 
 
-class Table:
+class _NativeRows:
+    """The shape and dtype of rows that the native object holds or reads."""
+
+    _native: Any
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size(self._native.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._native.dtype
+
+    def __len__(self) -> int:
+        return self._native.shape[0]
+
+
+class Table(_NativeRows):
     """A table in one placement. Make one with `empty`, `filled`, `from_array` or `from_file`.
 
     These take `placement`, `device` and `file`:
@@ -222,14 +239,6 @@ class Table:
         return self._native.pages_got()
 
     @property
-    def shape(self) -> torch.Size:
-        return torch.Size(self._native.shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._native.dtype
-
-    @property
     def placement(self) -> str:
         return self._native.placement
 
@@ -247,9 +256,6 @@ class Table:
     def file(self) -> str | None:
         """The path of a named mapped table, else None."""
         return self._path
-
-    def __len__(self) -> int:
-        return self._native.shape[0]
 
     def __repr__(self) -> str:
         where = f", device='{self.device}'" if self.device.type != "cpu" else ""
@@ -277,7 +283,7 @@ class Table:
         return _copied_again, (self._native.host_copy(), self.placement, str(self.device))
 
 
-class FileRows:
+class FileRows(_NativeRows):
     """Reads rows of a `.npy` file that may be larger than memory. A mapped table reads cold rows one at a time; this sorts the
     rows of a batch, reads each once and keeps many reads in flight (docs/cold-reads.md). One thread at a time; not for use on
     both sides of a fork().
@@ -299,20 +305,9 @@ class FileRows:
         return out
 
     @property
-    def shape(self) -> torch.Size:
-        return torch.Size(self._native.shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._native.dtype
-
-    @property
     def engine(self) -> str:
         """The engine in use: "io_uring" or "advice"."""
         return self._native.engine
-
-    def __len__(self) -> int:
-        return self._native.shape[0]
 
     def __repr__(self) -> str:
         return f"FileRows(shape={tuple(self.shape)}, dtype={self.dtype}, engine='{self.engine}')"
