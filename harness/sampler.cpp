@@ -208,11 +208,23 @@ class Sampling {
   /// How many runs make a sample long enough for the clock. Doubled until it is, since the first run is often
   /// slower.
   int repeats_for(Entry& entry) {
-    const double enough = clock_steps * rules_.clock_step_s;
     int repeat = 1;
-    while (entry.one_case->repeatable && repeat < most_repeats && time_once(entry, repeat) * repeat < enough)
-      repeat *= 2;
+    while (entry.one_case->repeatable && repeat < most_repeats && !long_enough(entry, repeat)) repeat *= 2;
     return repeat;
+  }
+
+  /// Whether `repeat` runs take as long as the clock needs, in each of three samples: in one of them the
+  /// scheduler can give the core to another process for milliseconds. A sample that is longer than such a
+  /// break shows it alone.
+  bool long_enough(Entry& entry, int repeat) {
+    const double enough = clock_steps * rules_.clock_step_s;
+    constexpr double longer_than_a_break = 1000;
+    for (int look = 0; look < 3; ++look) {
+      const double seconds = time_once(entry, repeat) * repeat;
+      if (seconds < enough) return false;
+      if (seconds > longer_than_a_break * enough) return true;
+    }
+    return true;
   }
 
   bool stopping() {

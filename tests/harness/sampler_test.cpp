@@ -207,8 +207,18 @@ TEST_F(SamplerTest, AClockOfItsOwnGivesTheTimeAndRepeatsInsideOneRequest) {
   const auto records = measure_with({peer});
   EXPECT_EQ(std::get<std::int64_t>(records[0].more.front().second), 16);
   EXPECT_NEAR(*records[0].median_s, 0.1, 1e-12);
-  EXPECT_EQ(requests[16], 1 + records[0].samples);  // the one that showed that it is enough, and the samples
+  EXPECT_EQ(requests[16], 3 + records[0].samples);  // the three that showed that it is enough, and the samples
   EXPECT_EQ(checked, 2);                            // before the first and after the last sample
+}
+
+TEST_F(SamplerTest, ABreakInOneLookDoesNotMakeAShortOperationLong) {
+  rules_.clock_step_s = 1e-3;  // a sample must last a second
+  BenchmarkCase peer(
+      identity("peer"), Role::peer, [](int) {}, good);
+  int looks = 0;
+  peer.self_timed = [&](int, int repeat) { return repeat * 0.1 + (++looks == 1 ? 20 : 0); };
+  const auto records = measure_with({peer});
+  EXPECT_EQ(std::get<std::int64_t>(records[0].more.front().second), 16);
 }
 
 TEST_F(SamplerTest, TheFirstMismatchTakesAllNumbersAway) {

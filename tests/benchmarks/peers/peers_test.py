@@ -323,7 +323,6 @@ class PeersTest(ProgramTest):
     def test_short_operations_are_repeated_inside_the_peer(self):
         for case in self.check_peer("numpy", "--batch", "1", "--direction", "to"):
             self.assertGreater(case["repeat"], 1)
-            self.assertLess(case["min_s"], 5e-3)
 
     def test_peers_take_part_in_huge_pages_where_the_kernel_shares_them(self):
         self.require("numpy")
