@@ -2,9 +2,24 @@
 
 import csv
 import json
+import os
+import re
+import subprocess
+import sys
 import unittest
+from pathlib import Path
 
 from program import HOST, SMALL, ProgramTest, read_json, run
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def otava_configuration(case):
+    """The `otava.yaml` that docs/compare.md shows, for this case."""
+    page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
+    shown = re.search(r"^    tests:\n(?:    .*\n)+", page, re.MULTILINE)[0]
+    return re.sub(r"\bcolumn: .*", lambda _: f"column: {case}", re.sub(r"^    ", "", shown, flags=re.MULTILINE))
 
 
 class HistoryTest(ProgramTest):
@@ -14,8 +29,9 @@ class HistoryTest(ProgramTest):
         self.report = read_json(self.folder / "one.json")
         (self.folder / "history").mkdir()
 
-    def write(self, count, creep=1.0, **changes):
-        """Reports of the same samples with a little noise, one a day; speedtorch's rows in huge pages creep."""
+    def write(self, count, creep=1.0, since=None, **changes):
+        """Reports of the same samples with a little noise, one a day. Speedtorch's rows in huge pages get slower by the factor
+        `creep` in each report, or once, in the report number `since`."""
         names = []
         for i in range(count):
             report = json.loads(json.dumps(self.report))
@@ -23,7 +39,9 @@ class HistoryTest(ProgramTest):
             report["environment"]["build"]["git_revision"] = f"{i:07x}"
             for k, case in enumerate(report["cases"]):
                 noise = 1 + 0.004 * ((i * 7 + k * 3) % 5 - 2)
-                slower = creep**i if (case["method"], case["placement"]) == ("speedtorch", "hugepage") else 1
+                slower = 1
+                if (case["method"], case["placement"]) == ("speedtorch", "hugepage"):
+                    slower = creep**i if since is None else creep if i >= since else 1
                 case["samples_s"] = [sample * noise * slower for sample in case["samples_s"]]
                 for name in ("median_s", "min_s", "p05_s", "p95_s"):
                     case[name] = case[name] and case[name] * noise * slower
@@ -67,6 +85,30 @@ class HistoryTest(ProgramTest):
         self.assertEqual(rows[1][1], "0000001")
         self.assertTrue(all(float(cell) > 0 for row in rows for cell in row[2:]))
         self.assertEqual(self.run_program("history", "history", "--csv", "-").stdout.splitlines()[0].split(",")[:2], ["time", "commit"])
+
+    def test_otava_finds_the_report_of_a_step(self):
+        """Its wheels come from PyPI, into an environment of their own; by `./test --long` only."""
+        python = self.folder / "otava/bin/python"
+        subprocess.run([sys.executable, "-m", "venv", "otava"], cwd=self.folder, check=True)
+        installed = subprocess.run([python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r",
+                                    ROOT / "scripts/lib/wheels/otava.txt"], capture_output=True, text=True)
+        if "Failed to establish a new connection" in installed.stderr:
+            self.skipTest("no network: Apache Otava cannot be installed")
+        self.assertEqual(installed.returncode, 0, installed.stderr)
+        self.write(20, creep=1.1, since=12)
+        self.run_program("history", "history", "--csv", "otava.csv", "--quiet")
+        with open(self.folder / "otava.csv", newline="", encoding="utf-8") as file:
+            header = next(csv.reader(file))
+        stepped, = (name for name in header if "hugepage -> speedtorch" in name)
+        steady, = (name for name in header if "libtorch -> speedtorch" in name)
+        for case, days in (stepped, ["2026-03-13"]), (steady, []):
+            (self.folder / "otava.yaml").write_text(otava_configuration(case), encoding="utf-8")
+            said = subprocess.run([python.with_name("otava"), "analyze", "stbench", "--since", "2026-01-01"], cwd=self.folder,
+                                  capture_output=True, text=True, env={**os.environ, "OTAVA_CONFIG": "otava.yaml"})
+            self.assertEqual(said.returncode, 0, said.stderr)
+            # The change stands between two lines of dots, above the first report that has it.
+            changes = re.findall(r"^ *·+ *\n.*%.*\n *·+ *\n(2026-\d\d-\d\d)", said.stdout, re.MULTILINE)
+            self.assertEqual(changes, days, said.stdout + said.stderr)
 
     def test_another_machine_is_refused_unless_told(self):
         names = self.write(3)
