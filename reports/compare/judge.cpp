@@ -86,12 +86,13 @@ class Quantiles {
 /// However well the spread is known, the law is not the normal one: processes are now and then far off, and
 /// rows share a part of their luck. Student's with few degrees of freedom stands for that, the fewer the
 /// fewer runs a side has: without it 3 % of pairs of single runs with long tails raised an alarm, and 2 % of
-/// five against five that drift together (tests/reports/compare/audit_test.cpp).
+/// five against five that drift together; with 7 degrees for single runs still 1.5 %
+/// (tests/reports/compare/audit_test.cpp).
 double standard_errors(const Spread& spread, double own_freedom, const Judged& row, std::size_t rows,
                        double level, Quantiles& quantiles) {
-  constexpr double kOfSingleRuns = 6, kOfEachRun = 1;
+  constexpr double kOfAll = 4, kOfEachRun = 1.4;
   const auto runs = static_cast<double>(std::min(row.measured->base.size(), row.measured->now.size()));
-  const double freedom = std::min(spread.freedom, kOfSingleRuns + kOfEachRun * runs);
+  const double freedom = std::min(spread.freedom, kOfAll + kOfEachRun * runs);
   const double alone = quantiles.student(level / static_cast<double>(rows), freedom);
   return std::max(alone, quantiles.student(level, own_freedom));
 }
