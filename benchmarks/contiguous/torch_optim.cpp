@@ -67,7 +67,7 @@ class FlatStep final : public ListStepper {
   LibtorchOptimizer optimizer_;
 };
 
-std::string refusal(const reports::Identity& id) {
+std::string libtorch_refusal(const reports::Identity& id) {
   return libtorch_lacks(axis<std::string>(id, "optimizer"));
 }
 
@@ -75,14 +75,14 @@ const RegisterStepMethod per_tensor("contiguous", {
                                                       .name = "torch_optim",
                                                       .summary = "LibTorch: torch::optim, tensor by tensor",
                                                       .role = harness::Role::libtorch,
-                                                      .skip_reason = refusal,
+                                                      .skip_reason = libtorch_refusal,
                                                       .open = step_in<ContiguousFixture, TorchOptimStep>,
                                                   });
 const RegisterStepMethod flat("contiguous", {
                                                 .name = "flat",
                                                 .summary = "LibTorch: torch::optim on one flat tensor",
                                                 .role = harness::Role::libtorch,
-                                                .skip_reason = refusal,
+                                                .skip_reason = libtorch_refusal,
                                                 .open = step_in<ContiguousFixture, FlatStep>,
                                             });
 

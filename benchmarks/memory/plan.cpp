@@ -26,7 +26,7 @@ using reports::Status;
 using Names = std::vector<std::string>;
 
 /// SpeedTorch's table.
-constexpr std::int64_t standard_rows = 10'000'000, quick_rows = 1'000'000, standard_dim = 128;
+constexpr std::int64_t memory_rows = 10'000'000, quick_rows = 1'000'000, memory_dim = 128;
 /// A standard table leaves the rest of the free memory to others.
 constexpr double most_of_memory = 0.8;
 /// A further case touches only this part of a mapped file, whose resident part follows what was touched.
@@ -114,7 +114,7 @@ class Planner {
     const bool bytes = !options_.row_bytes.empty();
     std::vector<Identity> all{{.suite = "memory", .direction = "in", .axes = memory_axes()}};
     cross(all, bytes ? Names{"bytes"} : given_or(options_.dtypes, {"float32"}), &Identity::dtype);
-    cross(all, bytes ? options_.row_bytes : given_or(options_.dims, {standard_dim}), &Identity::dim);
+    cross(all, bytes ? options_.row_bytes : given_or(options_.dims, {memory_dim}), &Identity::dim);
     cross(
         all,
         [&](const Identity& shape) {
@@ -126,7 +126,7 @@ class Planner {
 
   /// The preset's rows, halved until the memory has room for them.
   std::int64_t rows_that_fit(Identity shape) {
-    shape.rows = options_.preset == "quick" ? quick_rows : standard_rows;
+    shape.rows = options_.preset == "quick" ? quick_rows : memory_rows;
     const auto wanted = shape.rows;
     const auto room =
         static_cast<std::int64_t>(static_cast<double>(machine_.memory_available) * most_of_memory);

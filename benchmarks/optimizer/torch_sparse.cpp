@@ -82,7 +82,7 @@ class TorchSparseStep final : public RowStepper {
   std::vector<SharedTensor> index_;
 };
 
-std::string refusal(const reports::Identity& id) {
+std::string peer_refusal(const reports::Identity& id) {
   constexpr std::array known{"SparseAdam", "Adagrad", "SGD"};
   if (std::ranges::find(known, optimizer_of(id)) == known.end())
     return fmt::format("Python torch's {} takes no sparse gradients", optimizer_of(id));
@@ -100,7 +100,7 @@ const RegisterStepMethod registration("optimizer",
                                                 return placement_of(id.placement) ==
                                                        speedtorch::Placement::libtorch;
                                               },
-                                          .skip_reason = refusal,
+                                          .skip_reason = peer_refusal,
                                           .open = step_in<OptimizerFixture, TorchSparseStep>,
                                       });
 

@@ -40,7 +40,7 @@ std::string direction_text(double change) {
   return change >= 0 ? size_text(change) + " slower" : size_text(std::expm1(-std::log1p(change))) + " faster";
 }
 
-std::string name_of(const Identity& id) {
+std::string case_text(const Identity& id) {
   return fmt::format("{} {} {} ×{}", id.method, id.direction, id.placement, id.dim);
 }
 
@@ -49,12 +49,12 @@ Conclusion about_slower(const Cases& slower, const Cases& missing) {
   if (!slower.empty()) {
     const ComparedCase& row = worst(slower);
     text = fmt::format("Slower: {}, {} is {} (limit {}).", counted(slower.size(), "case", "cases"),
-                       slower.size() == 1 ? name_of(row.id) : "the worst, " + name_of(row.id) + ",",
+                       slower.size() == 1 ? case_text(row.id) : "the worst, " + case_text(row.id) + ",",
                        direction_text(*row.change), size_text(row.limit.value_or(0)));
   }
   if (!missing.empty()) {
     text += fmt::format("{}Missing: {}, for one {}.", text.empty() ? "" : " ",
-                        counted(missing.size(), "case", "cases"), name_of(missing.front()->id));
+                        counted(missing.size(), "case", "cases"), case_text(missing.front()->id));
   }
   return {Outcome::slower, 1, slower.empty() ? "Missing" : "Slower", text};
 }
@@ -66,8 +66,8 @@ Conclusion about_state(const Comparison& comparison) {
                                   direction_text(controls.change), size_text(controls.limit));
   if (!controls.moved) {
     const ComparedCase& row = worst(cases_where(comparison, is_moved_control));
-    moved = fmt::format("A control moved: {} is {} (limit {})", name_of(row.id), direction_text(*row.change),
-                        size_text(row.limit.value_or(0)));
+    moved = fmt::format("A control moved: {} is {} (limit {})", case_text(row.id),
+                        direction_text(*row.change), size_text(row.limit.value_or(0)));
   }
   return {
       Outcome::inconclusive, 4, "Inconclusive",
@@ -136,7 +136,7 @@ Conclusion conclude(const Comparison& comparison, const ComparisonRules& rules, 
   if (const Cases wrong = with(Verdict::now_wrong, true); !wrong.empty()) {
     return {Outcome::wrong, 2, "Wrong",
             fmt::format("Wrong: {} in NEW, for one {}.", counted(wrong.size(), "result", "results"),
-                        name_of(wrong.front()->id))};
+                        case_text(wrong.front()->id))};
   }
   const Cases missing = allow_missing ? Cases{} : with(Verdict::missing, true);
   const Cases slower = with(Verdict::slower, false);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kLongestHeader = 64 * 1024;
-constexpr std::size_t kMostDimensions = 64;  // NumPy's own limit
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -104,7 +103,7 @@ class Dictionary {
     bool comma = true;
     while (!take(')')) {
       if (!comma) fail("has a shape without commas");
-      if (shape.size() == kMostDimensions) fail("has more than 64 dimensions");
+      if (shape.size() == kMostNpyDimensions) fail("has more than 64 dimensions");
       shape.push_back(read_extent());
       comma = take(',');
     }

@@ -27,6 +27,8 @@ struct NpyHeader {
   [[nodiscard]] std::int64_t elements() const;
 };
 
+inline constexpr std::size_t kMostNpyDimensions = 64;  ///< NumPy's own limit
+
 /// True if the bytes start as a `.npy` file does.
 bool is_npy(std::span<const std::byte> file);
 

@@ -6,8 +6,6 @@
 namespace speedtorch {
 namespace {
 
-constexpr std::size_t kMostDimensions = 64;  // NumPy's own limit
-
 struct Type {
   NpyElement element;
   std::string_view descr;
@@ -88,7 +86,7 @@ std::int64_t bytes_of(NpyElement element) { return type_of(element).bytes; }
 std::string_view descr_of(NpyElement element) { return type_of(element).descr; }
 
 std::int64_t npy_bytes(NpyElement element, std::span<const std::int64_t> shape) {
-  if (shape.size() > kMostDimensions)
+  if (shape.size() > kMostNpyDimensions)
     throw NpyError("a .npy file has at most 64 dimensions, not " + std::to_string(shape.size()));
   if (std::ranges::any_of(shape, [](auto extent) { return extent < 0; }))
     throw NpyError("a .npy file cannot have the shape " + text_of(shape));
