@@ -1,6 +1,9 @@
 /// The library's typed errors, beside those of the kernels (IndexError, ShapeError, CudaError).
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "speedtorch/kernels/error.h"
 
 namespace speedtorch {
@@ -60,8 +63,18 @@ struct NameError : Error {
 
 /// A file cannot be opened, created, mapped or flushed, or it has changed. The message names it without its
 /// folder.
-struct FileError : Error {
-  using Error::Error;
+class FileError : public Error {
+ public:
+  explicit FileError(const std::string& what, int code = 0, std::string path = {})
+      : Error(what), code_(code), path_(std::move(path)) {}
+
+  [[nodiscard]] int code() const { return code_; }  ///< the system's error number (errno); 0 without one
+  /// The path as it was given; empty if only the open file is known.
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  int code_;
+  std::string path_;
 };
 
 /// Autograd cannot record this write or movement, and would compute wrong gradients.
@@ -80,7 +93,7 @@ class DuplicateError : public Error {
  public:
   DuplicateError(std::int64_t row, std::int64_t first, std::int64_t second)
       : Error("row " + std::to_string(row) + " is named at positions " + std::to_string(first) + " and " +
-              std::to_string(second) + "; each row may be named once (Duplicates::reject)"),
+              std::to_string(second) + "; each row may be named once"),
         row_(row),
         first_(first),
         second_(second) {}

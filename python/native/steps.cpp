@@ -14,6 +14,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/error.h"
 #include "speedtorch/kernels/steps/sparse_step.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/optim/device_step.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/optim/state.h"
@@ -62,6 +63,7 @@ void check_parameter(const at::Tensor& parameter) {
     throw PlacementError("a parameter is on " + parameter.device().str() +
                          "; a step works on cpu and on cuda");
   check_in_memory(parameter, "a parameter");
+  check_writable(parameter, "a parameter");
 }
 
 template <class T>
@@ -110,6 +112,7 @@ void check_dense(const UpdateOptions& options, const at::Tensor& parameter, cons
   for (std::size_t k = 0; k < states.size(); ++k) {
     check_state_layout(states[k], names[k]);
     check_operand(parameter, states[k], "the state " + names[k]);
+    if (is_read_only(states[k])) refuse_read_only("the state " + names[k]);
   }
 }
 

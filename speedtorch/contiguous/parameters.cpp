@@ -239,7 +239,7 @@ void ContiguousParameters::refuse_moved_data() const {
       text << " was " << was.sizes() << " with strides " << was.strides() << " and is " << parameter.sizes()
            << " with strides " << parameter.strides();
     else
-      text << " has its data elsewhere: torch::load(), set_data() or an assignment to .data moved it";
+      text << " has its data elsewhere: an assignment to .data or a load moved it";
     throw BufferError(text.str() + "; rebuild() takes the parameters as they are now");
   }
   for (std::size_t k = 0; k < parameters_.size(); ++k) {

@@ -24,13 +24,13 @@ constexpr const char* kMaster = "master";
 void check_same_optimizer(const UpdateOptions& options, const UpdateOptions& first, std::size_t group) {
   if (std::holds_alternative<SparseAdamOptions>(options)) {
     throw OptionError(
-        "SparseAdam updates the rows that an index names; use SparseRows for that, and Adam for whole "
-        "parameters");
+        "SparseAdam updates the rows that an index names; whole parameters take Adam, and a table of rows "
+        "its own SparseAdam outside of the buffer");
   }
   if (options.index() == first.index() && state_names(options) == state_names(first)) return;
   throw OptionError("group " + std::to_string(group) +
                     " has another optimizer than the first group, or other states (amsgrad, momentum, "
-                    "centered); give it its own ContiguousOptimizer");
+                    "centered); give it its own optimizer");
 }
 
 std::vector<UpdateOptions> options_of(const std::vector<ParameterGroup>& groups,

@@ -59,8 +59,9 @@ class Archive {
         why_(std::move(why)),
         file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat found {};
-    if (file_.get() < 0 || ::fstat(file_.get(), &found) != 0) refuse_file(name_, "cannot be read");
-    if (!S_ISREG(found.st_mode)) throw FileError("'" + name_ + "' is not a regular file");
+    if (file_.get() < 0 || ::fstat(file_.get(), &found) != 0) refuse_file(name_, "cannot be read", path);
+    if (!S_ISREG(found.st_mode))
+      throw FileError("'" + name_ + "' is not a regular file", S_ISDIR(found.st_mode) ? EISDIR : 0, path);
     size_ = static_cast<std::uint64_t>(found.st_size);
   }
 

@@ -12,6 +12,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tensors.h"
@@ -77,6 +78,7 @@ void check_table(const FileTable& table, const FileRowsOptions& options) {
 void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes) {
   check_untracked(out, "out");
   check_in_memory(out, "out");
+  check_writable(out, "out");
   if (!index.device().is_cpu() || !out.device().is_cpu())
     throw PlacementError("rows of a file go to tensors on cpu; the index is on " + index.device().str() +
                          ", out on " + out.device().str());

@@ -27,30 +27,34 @@ auto naming(const std::string& name, Work work) {
   }
 }
 
-Descriptor open_file(const std::string& path, const std::string& name, Access access) {
+Descriptor open_file(const std::string& path, Access access) {
   const int mode = access == Access::read_only ? O_RDONLY : O_RDWR;
   // Without O_NONBLOCK, opening a pipe waits for its other end.
   Descriptor file(::open(path.c_str(), mode | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (file.get() < 0)
-    refuse_file(name, access == Access::read_only ? "cannot be opened" : "cannot be opened for writing");
+    refuse_file(base_name(path),
+                access == Access::read_only ? "cannot be opened" : "cannot be opened for writing", path);
   return file;
 }
 
 /// Returns the size of a regular file. Clears O_NONBLOCK, because io_uring fails on files that have it.
-std::int64_t size_of(int fd, const std::string& name) {
+std::int64_t size_of(int fd, const std::string& path) {
+  const auto name = base_name(path);
   struct stat found {};
-  if (::fstat(fd, &found) != 0) refuse_file(name, "cannot be examined");
+  if (::fstat(fd, &found) != 0) refuse_file(name, "cannot be examined", path);
   if (!S_ISREG(found.st_mode))
-    throw FileError("'" + name + "' is " + (S_ISDIR(found.st_mode) ? "a folder" : "not a regular file"));
-  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) refuse_file(name, "cannot be examined");
+    throw FileError("'" + name + "' is " + (S_ISDIR(found.st_mode) ? "a folder" : "not a regular file"),
+                    S_ISDIR(found.st_mode) ? EISDIR : 0, path);
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0)
+    refuse_file(name, "cannot be examined", path);
   return found.st_size;
 }
 
-std::vector<std::byte> read_beginning(int fd, const std::string& name, std::int64_t file_bytes) {
+std::vector<std::byte> read_beginning(int fd, const std::string& path, std::int64_t file_bytes) {
   std::vector<std::byte> beginning(static_cast<std::size_t>(std::min(file_bytes, kNpyHeaderBytes)));
   const auto [count, error] = read_bytes(fd, 0, beginning.data(), std::ssize(beginning));
   errno = error;
-  if (error != 0) refuse_file(name, "cannot be read");
+  if (error != 0) refuse_file(base_name(path), "cannot be read", path);
   beginning.resize(static_cast<std::size_t>(count));  // fewer if the file has shrunk meanwhile
   return beginning;
 }
@@ -59,9 +63,9 @@ std::vector<std::byte> read_beginning(int fd, const std::string& name, std::int6
 
 NpyFile open_npy(const std::string& path, Access access) {
   const std::string name = base_name(path);
-  auto file = open_file(path, name, access);
-  const auto size = size_of(file.get(), name);
-  const auto beginning = read_beginning(file.get(), name, size);
+  auto file = open_file(path, access);
+  const auto size = size_of(file.get(), path);
+  const auto beginning = read_beginning(file.get(), path, size);
   auto array = naming(name, [&] { return npy_array(beginning, size); });
   return {name, std::move(file), std::move(array)};
 }

@@ -42,7 +42,8 @@ NpyFile open_npy(const std::string& path, Access access);
 /// If the file is shrunk while it is mapped, touching the bytes behind its new end ends the process (SIGBUS).
 /// check(), and each operation marked "checked", detects this before it touches the file; a file that shrinks
 /// between the check and the end of the operation goes undetected. The library installs no signal handler. Do
-/// not write to the tensor of a `read_only` file: the process would end (SIGSEGV).
+/// not write to the tensor of a `read_only` file: this library refuses it, but LibTorch's own functions end
+/// the process (SIGSEGV).
 class MappedFile final : public Memory {
  public:
   /// Gets the array of a file that has no name yet, all zeros. Its exceptions end create().
@@ -68,6 +69,7 @@ class MappedFile final : public Memory {
 
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data() + data_offset_; }
+  [[nodiscard]] bool writable() const override { return access_ == Access::read_write; }
 
   /// All elements, in the file's shape and dtype. The file stays mapped as long as the tensor lives. Checked.
   [[nodiscard]] at::Tensor array() const;

@@ -68,6 +68,7 @@ class RegisteredFile final : public Memory {
   [[nodiscard]] Placement placement() const override { return Placement::pinned; }
   [[nodiscard]] std::byte* data() const override { return file_->data(); }
   [[nodiscard]] at::Device device() const override { return device_; }
+  [[nodiscard]] bool writable() const override { return false; }
 
  private:
   std::shared_ptr<Memory> file_;

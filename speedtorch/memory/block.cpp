@@ -14,7 +14,15 @@ std::string sizes_text(at::IntArrayRef sizes) {
   return text.empty() ? "scalar" : text;
 }
 
+using Owner = std::shared_ptr<const Memory>;
+
 }  // namespace
+
+void release_read_only(void* owner) { delete static_cast<Owner*>(owner); }
+
+void refuse_read_only(const std::string& name) {
+  throw FileError(name + " is in a file that is open read_only and cannot be written; open it for writing");
+}
 
 at::Tensor Memory::view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const {
   const auto needed = c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype));
@@ -31,8 +39,16 @@ at::Tensor Memory::view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device 
 }
 
 at::Tensor Memory::new_view(at::IntArrayRef sizes, at::ScalarType dtype, at::Device on) const {
+  const auto options = at::TensorOptions().dtype(dtype).device(on);
+  if (!writable()) {
+    return at::for_blob(data(), sizes)
+        .context(new Owner(shared_from_this()), &release_read_only)
+        .options(options)
+        .target_device(on)
+        .make_tensor();
+  }
   return at::from_blob(
-      data(), sizes, [owner = shared_from_this()](void*) {}, at::TensorOptions().dtype(dtype).device(on), on);
+      data(), sizes, [owner = shared_from_this()](void*) {}, options, on);
 }
 
 at::Tensor Memory::host_tensor(at::IntArrayRef sizes, at::ScalarType dtype) const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "speedtorch/placement.h"
 
@@ -34,6 +35,8 @@ class Memory : public std::enable_shared_from_this<Memory> {
   [[nodiscard]] virtual int shared_fd() const { return -1; }
   /// The descriptor of the file behind `mapped` memory, which starts at the file's first byte; -1 for others.
   [[nodiscard]] virtual int file_fd() const { return -1; }
+  /// False if a write would end the process (SIGSEGV). is_read_only() then recognises the tensors.
+  [[nodiscard]] virtual bool writable() const { return true; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   /// True if the CPU can access `data()`.
   [[nodiscard]] bool on_host() const { return placement() != Placement::device; }
@@ -62,5 +65,21 @@ class Memory : public std::enable_shared_from_this<Memory> {
   /// may create one.
   c10::VariableVersion version_{0};
 };
+
+/// Frees what a tensor on read-only memory holds of it.
+void release_read_only(void* owner);
+
+/// True for a tensor on Memory that is not writable(), or a view of one. LibTorch has no such tensors, so it
+/// is told by the function that frees the storage.
+inline bool is_read_only(const at::Tensor& tensor) {
+  return tensor.has_storage() && tensor.storage().data_ptr().get_deleter() == &release_read_only;
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_read_only(const std::string& name);
+
+/// For operands that are written. @throws FileError naming `name` for memory that is not writable()
+inline void check_writable(const at::Tensor& tensor, const char* name) {
+  if (is_read_only(tensor)) refuse_read_only(name);
+}
 
 }  // namespace speedtorch

@@ -15,6 +15,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/steps/sparse_step.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/optim/device_step.h"
 #include "speedtorch/optim/option_fields.h"
 #include "speedtorch/tensors.h"
@@ -64,6 +65,7 @@ void check_parameter(const at::Tensor& parameter, const std::string& name) {
                          " works on cpu tensors and on cuda tensors");
   }
   check_in_memory(parameter, "a parameter");
+  check_writable(parameter, "a parameter");
   const bool floating = parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kDouble;
   if (!floating || parameter.layout() != at::kStrided)
     throw ShapeError("a parameter is " + shape_of(parameter) + "; " + name + " works on float32 and float64");

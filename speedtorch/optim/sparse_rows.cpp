@@ -7,6 +7,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/steps/sparse_step.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/optim/device_step.h"
 #include "speedtorch/optim/state_tables.h"
 #include "speedtorch/rows/row_operands.h"
@@ -35,6 +36,7 @@ void check_table(const at::Tensor& table) {
                          "; SparseRows works on cpu tensors and on cuda tensors");
   }
   check_in_memory(table, "the table");
+  check_writable(table, "the table");
   const bool floating = table.scalar_type() == at::kFloat || table.scalar_type() == at::kDouble;
   if (floating && table.layout() == at::kStrided && table.dim() > 0 && table.is_contiguous()) return;
   throw ShapeError("the table is " + layout_of(table) +
@@ -54,6 +56,7 @@ void check_no_overlap(const at::Tensor& a, const at::Tensor& b, const std::strin
 void check_state(const at::Tensor& state, const std::string& name, const at::Tensor& table) {
   check_beside(table, state, "the state " + name);
   if (is_lazy(state)) refuse_lazy(state, "the state " + name);
+  if (is_read_only(state)) refuse_read_only("the state " + name);
   if (state.scalar_type() == table.scalar_type() && state.sizes() == table.sizes() && state.is_contiguous())
     return;
   throw ShapeError("the state " + name + " is " + layout_of(state) + ", the table " + shape_of(table) +
@@ -71,6 +74,7 @@ void check_row_steps(const at::Tensor& steps, const at::Tensor& table) {
   check_counts(table);
   check_beside(table, steps, "row_steps");
   check_in_memory(steps, "row_steps");
+  check_writable(steps, "row_steps");
   const bool counts = steps.scalar_type() == at::kInt || steps.scalar_type() == at::kLong;
   if (counts && steps.dim() == 1 && steps.size(0) == table.size(0) && steps.is_contiguous()) return;
   throw ShapeError("row_steps is " + layout_of(steps) + ", the table " + shape_of(table) +

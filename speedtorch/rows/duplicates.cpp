@@ -189,7 +189,7 @@ void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& va
   if (table.requires_grad() && at::GradMode::is_enabled())
     throw AutogradError(
         "the table requires a gradient, and a scatter into it is not recorded; switch gradients "
-        "off (torch::NoGradGuard)");
+        "off (torch.no_grad() or torch::NoGradGuard)");
   if (table.dim() == 0) throw ShapeError("the table is a scalar; it needs rows");
   check_in_memory(table, "the table");
   const auto numbers = index.numbers(table.size(0), table.device());

@@ -4,6 +4,7 @@
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch {
@@ -38,9 +39,8 @@ bool row_is_contiguous(const at::Tensor& tensor) {
 
 void refuse_tracked(const char* name) {
   throw AutogradError(std::string(name) +
-                      " requires a gradient, and this movement is not recorded: gather by "
-                      "gather_rows(table, index) (speedtorch/rows/gather.h), or switch gradients off "
-                      "(torch::NoGradGuard)");
+                      " requires a gradient, and this movement is not recorded: gather into a new "
+                      "tensor, or switch gradients off (torch.no_grad() or torch::NoGradGuard)");
 }
 
 void refuse_overlap(const char* names) {
@@ -62,6 +62,7 @@ kernels::Rows rows_of(const at::Tensor& tensor, const char* name) {
 }
 
 kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name) {
+  check_writable(tensor, name);
   const auto rows = rows_of(tensor, name);
   if (rows.rows > 1 && rows.stride_bytes < rows.row_bytes) refuse_shared_rows(tensor, name);
   return rows;

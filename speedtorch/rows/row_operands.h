@@ -14,7 +14,8 @@ namespace speedtorch {
 /// that are only read
 kernels::Rows rows_of(const at::Tensor& tensor, const char* name);
 
-/// The rows of a tensor that is written. @throws ShapeError also if its rows overlap
+/// The rows of a tensor that is written. @throws ShapeError also if its rows overlap; FileError if it is in a
+/// file that is open read-only
 kernels::Rows writable_rows_of(const at::Tensor& tensor, const char* name);
 
 /// @throws ShapeError naming all three, unless `rows` has a row of the table's shape and dtype per index;

@@ -4,6 +4,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/node_rows.h"
 #include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/rows/cuda_index_errors.h"
 #include "speedtorch/rows/gpu_rows.h"
 #include "speedtorch/rows/row_operands.h"
@@ -107,6 +108,7 @@ void check_index_errors(at::Device device) {
 void stream_copy(const at::Tensor& from, at::Tensor& to, CopyWay way) {
   if (is_lazy(from)) return stream_copy(resolved(from), to, way);
   check_in_memory(to, "the target of a copy");
+  check_writable(to, "the target of a copy");
   if (from.nbytes() != to.nbytes() || !from.is_contiguous() || !to.is_contiguous()) {
     throw ShapeError("cannot copy " + shape_of(from) + " to " + shape_of(to) +
                      ": both must be contiguous and of the same bytes");

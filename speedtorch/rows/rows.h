@@ -16,7 +16,8 @@ using kernels::CopyWay;
 ///   between rows is free.
 /// - `index` is int32 or int64, contiguous, with n elements in any shape.
 /// - `out` has n rows of the table's dtype and row shape, or, contiguous, the index's shape before the row's.
-///   It must not overlap the table, the index or itself (as an expanded tensor does). Its version counter is bumped.
+///   It must not overlap the table, the index or itself (as an expanded tensor does). Its version counter is
+///   bumped.
 ///
 /// CPU tensors use the host kernels on LibTorch's threads. CUDA tensors, including the zero-copy alias of
 /// pinned memory, use the CUDA kernels on the current stream. These calls return before they are done,
@@ -30,7 +31,7 @@ using kernels::CopyWay;
 /// @throws ShapeError naming both shapes, or for an overlap or a bad workspace; PlacementError if the tensors
 /// are on different devices, or on one that is neither the CPU nor, in a build with CUDA, a GPU;
 /// AutogradError if the table or `out` requires a gradient while gradients are on; LazyTensorError for a lazy
-/// `out`
+/// `out`; FileError if it is in a file that is open read-only
 void gather_rows(const at::Tensor& table, const at::Tensor& index, at::Tensor& out,
                  const RowsOptions& options = {});
 

@@ -14,9 +14,9 @@
 
 namespace speedtorch {
 
-void refuse_file(const std::string& name, const std::string& what) {
-  const std::string answer = std::strerror(errno);
-  throw FileError("'" + name + "' " + what + ": " + answer);
+void refuse_file(const std::string& name, const std::string& what, const std::string& path) {
+  const int code = errno;
+  throw FileError("'" + name + "' " + what + ": " + std::strerror(code), code, path);
 }
 
 namespace {
@@ -26,7 +26,7 @@ const std::string& require_free_name(const std::string& path) {
   errno = 0;
   if (::lstat(path.c_str(), &taken) == 0) errno = EEXIST;
   if (base_name(path).empty()) errno = ENOENT;
-  if (errno != ENOENT || base_name(path).empty()) refuse_file(base_name(path), "cannot be created");
+  if (errno != ENOENT || base_name(path).empty()) refuse_file(base_name(path), "cannot be created", path);
   return path;
 }
 
@@ -34,9 +34,10 @@ const std::string& require_free_name(const std::string& path) {
 std::string require_replaceable(const std::string& path) {
   struct stat old {};
   if (::stat(path.c_str(), &old) != 0) {
-    if (errno == ELOOP) refuse_file(base_name(path), "cannot be replaced");
+    if (errno == ELOOP) refuse_file(base_name(path), "cannot be replaced", path);
   } else if (!S_ISREG(old.st_mode)) {
-    throw FileError("'" + base_name(path) + "' is not a regular file and cannot be replaced");
+    throw FileError("'" + base_name(path) + "' is not a regular file and cannot be replaced",
+                    S_ISDIR(old.st_mode) ? EISDIR : 0, path);
   }
   return resolve_links(path);
 }
@@ -49,20 +50,22 @@ void remove_leftovers_and_warn(const std::string& path) {
 }
 
 NewFile::NewFile(const std::string& path, Temporary temporary, OverAny)
-    : name_(base_name(path)), folder_path_(parent_folder(path)), file_(path, temporary) {
+    : path_(path), folder_path_(parent_folder(path)), file_(path, temporary) {
   errno = file_.error();
-  if (errno != 0) refuse_file(name_, "cannot be created");
+  if (errno != 0) refuse("cannot be created");
   remove_leftovers_and_warn(path);
 }
 
 NewFile::NewFile(const std::string& path, Temporary temporary)
     : NewFile(require_free_name(path), temporary, OverAny{}) {}
 
+void NewFile::refuse(const std::string& what) const { refuse_file(base_name(path_), what, path_); }
+
 void NewFile::check_free(std::int64_t bytes) const {
   for (const auto& limit : disk_limits(folder_path_)) {
     if (limit.free < bytes) {
-      throw FileError("'" + name_ + "' cannot be created: it needs " + std::to_string(bytes) + " bytes, " +
-                      std::to_string(limit.free) + " are free; the limit is " + limit.name);
+      throw FileError("'" + base_name(path_) + "' cannot be created: it needs " + std::to_string(bytes) +
+                      " bytes, " + std::to_string(limit.free) + " are free; the limit is " + limit.name);
     }
   }
 }
@@ -71,13 +74,13 @@ void NewFile::resize(std::int64_t bytes, Space space) const {
   check_free(bytes);
   const SizeSignalBlocked blocked;  // another thread may lower the limit meanwhile
   if (::ftruncate(file_.get(), bytes) != 0)
-    refuse_file(name_, "cannot be created " + std::to_string(bytes) + " bytes long");
+    refuse("cannot be created " + std::to_string(bytes) + " bytes long");
   if (space == Space::sparse || bytes == 0) return;
   int error = EINTR;
   while (error == EINTR) error = ::posix_fallocate(file_.get(), 0, bytes);
   if (error == 0) return;
   errno = error;
-  refuse_file(name_, "cannot reserve " + std::to_string(bytes) + " bytes of its disk");
+  refuse("cannot reserve " + std::to_string(bytes) + " bytes of its disk");
 }
 
 void NewFile::write(std::string_view bytes, std::int64_t offset) const {
@@ -85,7 +88,7 @@ void NewFile::write(std::string_view bytes, std::int64_t offset) const {
   while (!bytes.empty()) {
     const auto written = ::pwrite(file_.get(), bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) refuse_file(name_, "cannot be written");
+    if (written <= 0) refuse("cannot be written");
     bytes.remove_prefix(static_cast<std::size_t>(written));
     offset += written;
   }
@@ -93,16 +96,16 @@ void NewFile::write(std::string_view bytes, std::int64_t offset) const {
 
 Descriptor NewFile::duplicate() const {
   Descriptor another(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
-  if (another.get() < 0) refuse_file(name_, "cannot be opened again");
+  if (another.get() < 0) refuse("cannot be opened again");
   return another;
 }
 
 void NewFile::publish_by(int (UnfinishedFile::*way)(), const char* refusal) {
-  if (::fsync(file_.get()) != 0) refuse_file(name_, "cannot be flushed to its disk");
+  if (::fsync(file_.get()) != 0) refuse("cannot be flushed to its disk");
   errno = (file_.*way)();
-  if (errno != 0) refuse_file(name_, refusal);
+  if (errno != 0) refuse(refusal);
   errno = file_.sync_folder();
-  if (errno != 0) refuse_file(name_, "cannot be made durable in its folder");
+  if (errno != 0) refuse("cannot be made durable in its folder");
 }
 
 void NewFile::publish() { publish_by(&UnfinishedFile::publish, "cannot be given its name"); }

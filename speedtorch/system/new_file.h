@@ -11,8 +11,8 @@
 
 namespace speedtorch {
 
-/// @throws FileError always: "'<name>' <what>: <the system's message for errno>"
-[[noreturn]] void refuse_file(const std::string& name, const std::string& what);
+/// @throws FileError always, with errno and `path`: "'<name>' <what>: <the system's message for errno>"
+[[noreturn]] void refuse_file(const std::string& name, const std::string& what, const std::string& path = {});
 
 /// Removes the leftovers of killed processes that were writing `path`. A warning (TORCH_WARN) names each.
 void remove_leftovers_and_warn(const std::string& path);
@@ -41,7 +41,9 @@ class NewFile {
   void check_free(std::int64_t bytes) const;
   void publish_by(int (UnfinishedFile::*way)(), const char* refusal);
 
-  std::string name_;
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  std::string path_;
   std::string folder_path_;
   UnfinishedFile file_;
 };

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "speedtorch/error.h"
+#include "speedtorch/memory/block.h"
 #include "speedtorch/tables/philox.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
@@ -311,6 +312,7 @@ void fill_staged(at::Tensor& tensor, const Work& work, std::int64_t first) {
 
 void fill(at::Tensor& tensor, const Fill& with, std::int64_t first) {
   check_in_memory(tensor, "what is filled");
+  check_writable(tensor, "what is filled");
   if (!tensor.is_contiguous()) throw ShapeError("only a contiguous tensor can be filled in place");
   if (first < 0) throw ShapeError("position " + std::to_string(first) + " is before the table");
   if (tensor.numel() == 0) return;

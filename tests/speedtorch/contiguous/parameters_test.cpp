@@ -787,7 +787,7 @@ TEST(ContiguousOptimizer, TrainingContinuesAfterCastAndLoad) {
   auto same = ours.ptr();
   torch::load(same, file);
   EXPECT_THAT(refusal([&] { optimizer.step(); }),
-              AllOf(HasSubstr("first has its data elsewhere: torch::load()"), HasSubstr("rebuild()")));
+              AllOf(HasSubstr("first has its data elsewhere: an assignment"), HasSubstr("rebuild()")));
   optimizer.rebuild();
   EXPECT_EQ(most_ulps(ours->parameters(), begin, begin), 0);
   optimizer.zero_grad();
@@ -968,7 +968,7 @@ TEST(CheckElementwise, RefusesOptimizersThatLookAtShapes) {
     return [adam] { adam->step(); };
   }));
   EXPECT_THAT(refusal([] { ContiguousOptimizer(Tensors{}, SparseAdamOptions{}); }),
-              HasSubstr("use SparseRows for that"));
+              HasSubstr("SparseAdam updates the rows that an index names; whole parameters take Adam"));
 }
 
 TEST(ContiguousOptimizer, RoundsParametersOfHalfPrecisionFromTheirMasters) {
