@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 
 #include <array>
+#include <cerrno>
 #include <exception>
 
 #include "python/native/bindings.h"
@@ -30,8 +31,8 @@ bool is(const std::exception& error) {
 PyObject* base_type = nullptr;  // of errors without a kind
 
 // A derived class stands before its base.
-std::array<Kind, 11>& kinds() {
-  static std::array<Kind, 11> all{{
+std::array<Kind, 17>& kinds() {
+  static std::array<Kind, 17> all{{
       {"IndexError", PyExc_IndexError, &is<IndexError>},
       {"ShapeError", PyExc_ValueError, &is<ShapeError>},
       {"OptionError", PyExc_ValueError, &is<OptionError>},
@@ -43,13 +44,52 @@ std::array<Kind, 11>& kinds() {
       {"MemoryError", PyExc_MemoryError, &is<MemoryError>},
       {"FileError", PyExc_OSError, &is<FileError>},
       {"BufferError", PyExc_BufferError, &is<BufferError>},
+      {"LazyTensorError", PyExc_ValueError, &is<LazyTensorError>},
+      {"IsaError", PyExc_ValueError, &is<IsaError>},
+      {"RowPlanError", PyExc_ValueError, &is<RowPlanError>},
+      {"AutogradError", PyExc_RuntimeError, &is<AutogradError>},
+      {"CudaError", PyExc_RuntimeError, &is<CudaError>},
+      {"ThreadError", PyExc_RuntimeError, &is<ThreadError>},
   }};
   return all;
 }
 
+/// The kinds of FileError that Python has classes for, by the system's error number.
+struct FileKind {
+  int code;
+  const char* name;
+  PyObject* built_in;
+  PyObject* type = nullptr;
+};
+
+std::array<FileKind, 5>& file_kinds() {
+  static std::array<FileKind, 5> all{{
+      {ENOENT, "FileNotFoundError", PyExc_FileNotFoundError},
+      {EEXIST, "FileExistsError", PyExc_FileExistsError},
+      {EISDIR, "IsADirectoryError", PyExc_IsADirectoryError},
+      {EACCES, "PermissionError", PyExc_PermissionError},
+      {EPERM, "PermissionError", PyExc_PermissionError},
+  }};
+  return all;
+}
+
+/// Raises it with errno and filename.
+void raise_file(PyObject* type, const FileError& error) {
+  for (const auto& kind : file_kinds())
+    if (kind.code == error.code()) type = kind.type;
+  if (error.code() == 0) return PyErr_SetString(type, error.what());
+  const auto arguments = error.path().empty()
+                             ? pybind11::make_tuple(error.code(), error.what())
+                             : pybind11::make_tuple(error.code(), error.what(), error.path());
+  PyErr_SetObject(type, arguments.ptr());
+}
+
 void raise(const std::exception& error) {
-  for (const auto& kind : kinds())
-    if (kind.matches(error)) return PyErr_SetString(kind.type, error.what());
+  for (const auto& kind : kinds()) {
+    if (!kind.matches(error)) continue;
+    if (const auto* file = dynamic_cast<const FileError*>(&error)) return raise_file(kind.type, *file);
+    return PyErr_SetString(kind.type, error.what());
+  }
   PyErr_SetString(base_type, error.what());
 }
 
@@ -70,6 +110,14 @@ void bind_errors(pybind11::module_& module) {
   for (auto& kind : kinds()) {
     const auto built_in = pybind11::reinterpret_borrow<pybind11::object>(kind.built_in);
     kind.type = new_type(module, kind.name, pybind11::make_tuple(base, built_in));
+  }
+  const auto errors = pybind11::cast<pybind11::dict>(module.attr("errors"));
+  for (auto& kind : file_kinds()) {
+    const auto built_in = pybind11::reinterpret_borrow<pybind11::object>(kind.built_in);
+    if (errors.contains(kind.name))
+      kind.type = errors[kind.name].ptr();
+    else
+      kind.type = new_type(module, kind.name, pybind11::make_tuple(errors["FileError"], built_in));
   }
   // Torch's own modules use the same translators, so torch.ops raises these exceptions too.
   pybind11::register_exception_translator([](std::exception_ptr thrown) {

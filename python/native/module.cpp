@@ -36,28 +36,33 @@ PyObject* gather_rows_out(PyObject* /*module*/, PyObject* const* arguments, Py_s
 
 }  // namespace
 
+at::Tensor tensor_of(pybind11::handle argument, const std::string& name) {
+  if (THPVariable_Check(argument.ptr())) return THPVariable_Unpack(argument.ptr());
+  throw pybind11::type_error(name + " is a " + Py_TYPE(argument.ptr())->tp_name +
+                             "; a torch.Tensor is needed");
+}
+
 /// Calls of the operators that skip the parsing of torch.ops. They go through the dispatcher, so that
 /// autograd and tensors of other kinds work.
 void bind_rows(pybind11::module_& module) {
   namespace py = pybind11;
-  using released = py::call_guard<py::gil_scoped_release>;
-  module.def(
-      "gather_rows",
-      [](const at::Tensor& table, const at::Tensor& index, bool sparse_grad) {
-        return gather_op().call(table, index, sparse_grad);
-      },
-      released());
+  module.def("gather_rows", [](const py::object& table, const py::object& index, bool sparse_grad) {
+    const auto from = tensor_of(table, "the table"), numbers = tensor_of(index, "the index");
+    const py::gil_scoped_release released;
+    return gather_op().call(from, numbers, sparse_grad);
+  });
   static PyMethodDef fast[] = {
       {"gather_rows_out", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&gather_rows_out)),
        METH_FASTCALL, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   if (PyModule_AddFunctions(module.ptr(), fast) != 0) throw py::error_already_set();
-  module.def(
-      "scatter_rows",
-      [](at::Tensor table, const at::Tensor& index, const at::Tensor& values, const std::string& duplicates) {
-        scatter_op().call(table, index, values, duplicates);
-      },
-      released());
+  module.def("scatter_rows", [](const py::object& table, const py::object& index, const py::object& values,
+                                const std::string& duplicates) {
+    auto to = tensor_of(table, "the table");
+    const auto numbers = tensor_of(index, "the index"), rows = tensor_of(values, "values");
+    const py::gil_scoped_release released;
+    scatter_op().call(to, numbers, rows, duplicates);
+  });
   module.def("duplicate_policies", &duplicate_policies);
 }
 

@@ -2,7 +2,8 @@
 // data (Meta, which torch.compile traces with), and derivatives.
 //
 // Operators that write to an operand bump its version counter themselves, and the library refuses writes that
-// autograd would have to record. So their Autograd kernels fall through.
+// autograd would have to record. So their Autograd kernels only refuse tangents, which the library does not
+// see.
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -34,8 +35,9 @@ at::Tensor gather(const at::Tensor& table, const at::Tensor& index, bool /*spars
   return speedtorch::gather_rows(table, RowIndex(index));
 }
 
-void gather_out(const at::Tensor& table, const at::Tensor& index, at::Tensor& out) {
+at::Tensor& gather_out(const at::Tensor& table, const at::Tensor& index, at::Tensor& out) {
   speedtorch::gather_rows(table, index, out);
+  return out;
 }
 
 void scatter(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
@@ -83,7 +85,7 @@ at::Tensor accumulate_meta(const at::Tensor& values, const at::Tensor& index, c1
   return at::empty_symint(sizes_of({rows}, row), values.options());
 }
 
-void gather_out_meta(const at::Tensor&, const at::Tensor&, at::Tensor&) {}
+at::Tensor& gather_out_meta(const at::Tensor&, const at::Tensor&, at::Tensor& out) { return out; }
 void scatter_meta(at::Tensor&, const at::Tensor&, const at::Tensor&, c10::string_view) {}
 void sparse_step_meta(at::Tensor&, at::TensorList, const at::Tensor&, const at::Tensor&, c10::string_view,
                       at::ArrayRef<double>, std::int64_t) {}
@@ -124,7 +126,22 @@ struct Gather : Function<Gather> {
   }
 };
 
+/// The derivative of a tensor in the direction of forward-mode differentiation; undefined if it has none.
+const at::Tensor& tangent_of(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0); }
+
+/// Applies a linear function to the value of `operand` and to its tangent.
+template <class Linear>
+at::Tensor with_tangent(const at::Tensor& operand, const at::Tensor& tangent, Linear linear) {
+  auto result = linear(operand._fw_primal(/*level=*/0));
+  result._set_fw_grad(linear(tangent.contiguous()), /*level=*/0, /*is_inplace_op=*/false);
+  return result;
+}
+
 at::Tensor gather_autograd(const at::Tensor& table, const at::Tensor& index, bool sparse_grad) {
+  if (const auto& tangent = tangent_of(table); tangent.defined()) {
+    return with_tangent(table, tangent,
+                        [&](const at::Tensor& rows) { return gather_op().call(rows, index, sparse_grad); });
+  }
   if (table.requires_grad() && at::GradMode::is_enabled()) return Gather::apply(table, index, sparse_grad);
   const at::AutoDispatchBelowADInplaceOrView below;
   return gather_op().call(table, index, sparse_grad);
@@ -144,9 +161,49 @@ struct Accumulate : Function<Accumulate> {
 };
 
 at::Tensor accumulate_autograd(const at::Tensor& values, const at::Tensor& index, c10::SymInt rows) {
+  if (const auto& tangent = tangent_of(values); tangent.defined()) {
+    return with_tangent(values, tangent,
+                        [&](const at::Tensor& added) { return accumulate_op().call(added, index, rows); });
+  }
   if (values.requires_grad() && at::GradMode::is_enabled()) return Accumulate::apply(values, index, rows);
   const at::AutoDispatchBelowADInplaceOrView below;
   return accumulate_op().call(values, index, std::move(rows));
+}
+
+// Writes. After their checks they go on to the kernels of the device.
+
+/// @throws AutogradError
+void refuse_tangent(const at::Tensor& tensor, const char* name) {
+  if (!tangent_of(tensor).defined()) return;
+  throw AutogradError(std::string(name) +
+                      " has a tangent of forward-mode differentiation, which this write would lose; gather "
+                      "into a new tensor, or pass the value alone (torch.autograd.forward_ad.unpack_dual)");
+}
+
+at::Tensor& gather_out_autograd(c10::DispatchKeySet keys, const at::Tensor& table, const at::Tensor& index,
+                                at::Tensor& out) {
+  refuse_tangent(table, "the table");
+  refuse_tangent(out, "out");
+  return gather_out_op().redispatch(keys & c10::after_autograd_keyset, table, index, out);
+}
+
+void scatter_autograd(c10::DispatchKeySet keys, at::Tensor& table, const at::Tensor& index,
+                      const at::Tensor& values, c10::string_view duplicates) {
+  refuse_tangent(table, "the table");
+  refuse_tangent(values, "values");
+  scatter_op().redispatch(keys & c10::after_autograd_keyset, table, index, values, duplicates);
+}
+
+void sparse_step_autograd(c10::DispatchKeySet keys, at::Tensor& table, at::TensorList states,
+                          const at::Tensor& index, const at::Tensor& grad, c10::string_view name,
+                          at::ArrayRef<double> options, std::int64_t step) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("speedtorch::sparse_step_", "")
+                             .typed<void(at::Tensor&, at::TensorList, const at::Tensor&, const at::Tensor&,
+                                         c10::string_view, at::ArrayRef<double>, std::int64_t)>();
+  refuse_tangent(table, "the table");
+  refuse_tangent(grad, "grad");
+  op.redispatch(keys & c10::after_autograd_keyset, table, states, index, grad, name, options, step);
 }
 
 void add_kernels(torch::Library& library) {
@@ -163,7 +220,7 @@ TORCH_LIBRARY(speedtorch, library) {
   library.set_python_module("speedtorch.rows");
   const std::vector<at::Tag> traced{at::Tag::pt2_compliant_tag};
   library.def("gather_rows(Tensor table, Tensor index, *, bool sparse_grad=False) -> Tensor", traced);
-  library.def("gather_rows.out(Tensor table, Tensor index, *, Tensor(a!) out) -> ()", traced);
+  library.def("gather_rows.out(Tensor table, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", traced);
   library.def("scatter_rows_(Tensor(a!) table, Tensor index, Tensor values, str duplicates=\"last\") -> ()",
               traced);
   library.def(
@@ -189,8 +246,10 @@ TORCH_LIBRARY_IMPL(speedtorch, Meta, library) {
 TORCH_LIBRARY_IMPL(speedtorch, Autograd, library) {
   library.impl("gather_rows", &gather_autograd);
   library.impl("_accumulate_rows", &accumulate_autograd);
-  for (const char* name : {"gather_rows.out", "scatter_rows_", "sparse_step_", "distinct_rows"})
-    library.impl(name, torch::CppFunction::makeFallthrough());
+  library.impl("gather_rows.out", &gather_out_autograd);
+  library.impl("scatter_rows_", &scatter_autograd);
+  library.impl("sparse_step_", &sparse_step_autograd);
+  library.impl("distinct_rows", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-"""The package's exceptions. Each is an `Error` and one of Python's own: `IndexError`, `MemoryError`, `OSError` (`FileError`),
-`BufferError`, or `ValueError` (all others with a name). `torch.ops.speedtorch` raises them too."""
+"""The package's exceptions. Each is an `Error` and one of Python's own: see `__mro__`, or the table in docs/python.md. A
+`FileError` has `errno` and `filename` if a call of the system failed. `torch.ops.speedtorch` raises them too."""
 
 from speedtorch import _native
 

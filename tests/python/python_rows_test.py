@@ -4,6 +4,7 @@ import multiprocessing
 import unittest
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils.data import DataLoader, Dataset
 
 import speedtorch
@@ -42,6 +43,7 @@ class RowsTest(unittest.TestCase):
                     out = torch.empty(20, 6, dtype=dtype)
                     self.assertIs(speedtorch.gather_rows(table, index, out=out), out)
                     self.assertTrue(torch.equal(out, table[index.long()].view(20, 6)))
+                    self.assertIs(ops.gather_rows.out(table, index, out=out), out)
                     self.assertTrue(torch.equal(ops.gather_rows(table, index), table[index.long()]))
 
     def test_gradients_are_those_of_indexing(self):
@@ -54,6 +56,56 @@ class RowsTest(unittest.TestCase):
             self.assertTrue(torch.equal(found, expected))
         self.assertTrue(torch.autograd.gradcheck(lambda t: speedtorch.gather_rows(t, index[0]), [table]))
         self.assertTrue(torch.autograd.gradgradcheck(lambda t: speedtorch.gather_rows(t, index[0]) ** 2, [table]))
+
+    def test_forward_mode_is_that_of_indexing(self):
+        table, index = operands(dtype=torch.float64)
+        tangent = torch.randn_like(table)
+        for gather in (speedtorch.gather_rows, ops.gather_rows):
+            rows, moved = torch.func.jvp(lambda t: gather(t, index).sin(), (table,), (tangent,))
+            expected = torch.func.jvp(lambda t: t[index].sin(), (table,), (tangent,))
+            self.assertTrue(torch.equal(rows, expected[0]))
+            self.assertTrue(torch.equal(moved, expected[1]))
+            with forward_ad.dual_level():
+                dual = gather(forward_ad.make_dual(table, tangent), index)
+                self.assertTrue(torch.equal(forward_ad.unpack_dual(dual).tangent, tangent[index]))
+        rows = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+        few = torch.tensor([1, 3, 1])
+        for function, operand in (
+            (lambda t: speedtorch.gather_rows(t, few) ** 2, rows),
+            (lambda t: speedtorch.gather_rows(t, few, sparse_grad=True).sin(), rows.detach()),
+            (lambda v: ops._accumulate_rows(v, few, 4) ** 2, rows[:3].detach().requires_grad_()),
+        ):
+            check = dict(check_forward_ad=True, check_backward_ad=operand.requires_grad)
+            if not operand.requires_grad:
+                operand = operand.clone().requires_grad_()
+            self.assertTrue(torch.autograd.gradcheck(function, [operand], **check))
+
+    def test_a_write_that_would_lose_a_tangent_is_refused(self):
+        table, index = operands()
+        values, out = torch.ones(4, 5, 6), torch.zeros(4, 5, 6)
+        states = [torch.zeros_like(table), torch.zeros_like(table)]
+        step = ("SparseAdam", [0.1, 0.9, 0.999, 1e-8, 0], 1)
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(table, torch.ones_like(table))
+            moved = forward_ad.make_dual(values, torch.ones_like(values))
+            for name, write in (
+                ("the table", lambda: speedtorch.gather_rows(dual, index, out=out)),
+                ("out", lambda: ops.gather_rows.out(table, index, out=moved)),
+                ("the table", lambda: speedtorch.scatter_rows(dual, index, values)),
+                ("values", lambda: speedtorch.scatter_rows(table, index, moved)),
+                ("grad", lambda: ops.sparse_step_(table, states, index[0], moved[0], *step)),
+            ):
+                with self.assertRaisesRegex(errors.AutogradError, f"^{name} has a tangent of forward-mode differentiation"):
+                    write()
+
+        def scattered(rows):
+            speedtorch.scatter_rows(table, index, rows)
+            return table
+
+        with self.assertRaisesRegex(errors.AutogradError, "values has a tangent"):
+            torch.func.jvp(scattered, (values,), (values,))
+        self.assertTrue(torch.equal(table, operands()[0]))
+        self.assertFalse(out.any())
 
     def test_a_sparse_gradient_is_that_of_a_sparse_embedding(self):
         table, index = operands()
