@@ -1,7 +1,6 @@
 /// The parts of the extension module speedtorch._native, each in a file of its own.
 #pragma once
 
-#include <ATen/core/Tensor.h>
 #include <pybind11/pybind11.h>
 
 #include <string>
@@ -18,9 +17,6 @@ void bind_rows(pybind11::module_& module);
 void bind_tables(pybind11::module_& module);
 void bind_steps(pybind11::module_& module);
 void bind_contiguous(pybind11::module_& module);
-
-/// The tensor that an argument is. @throws pybind11::type_error naming the argument and its type
-at::Tensor tensor_of(pybind11::handle argument, const std::string& name);
 
 /// The optimizers' names: torch's.
 std::vector<std::string> optimizer_names();

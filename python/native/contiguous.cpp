@@ -62,12 +62,7 @@ void set_state(ContiguousOptimizer& optimizer, const std::vector<StateOfOne>& gi
 void bind_parameters(py::module_& module) {
   using Parameters = ContiguousParameters;
   py::class_<Parameters>(module, "ContiguousParameters")
-      .def(py::init([](const py::list& given) {
-        std::vector<at::Tensor> parameters;
-        for (const auto& one : given)
-          parameters.push_back(tensor_of(one, "parameter " + std::to_string(parameters.size())));
-        return Parameters(std::move(parameters));
-      }))
+      .def(py::init([](std::vector<at::Tensor> parameters) { return Parameters(std::move(parameters)); }))
       .def("contiguous", &Parameters::contiguous)
       .def("original", &Parameters::original)
       .def("buffer_is_valid", &Parameters::buffer_is_valid)

@@ -1,6 +1,5 @@
 #include <torch/csrc/autograd/python_variable.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "python/native/bindings.h"
@@ -9,6 +8,13 @@
 namespace speedtorch::python {
 namespace {
 
+/// The tensor that an argument is. @throws pybind11::type_error naming the argument and its type
+const at::Tensor& tensor_of(pybind11::handle argument, const std::string& name) {
+  if (THPVariable_Check(argument.ptr())) return THPVariable_Unpack(argument.ptr());
+  throw pybind11::type_error(name + " is a " + Py_TYPE(argument.ptr())->tp_name +
+                             "; a torch.Tensor is needed");
+}
+
 /// So many rows are moved sooner than Python's lock is released and taken again.
 constexpr std::int64_t kFewRows = 16;
 
@@ -16,14 +22,14 @@ constexpr std::int64_t kFewRows = 16;
 /// of three tensors.
 PyObject* gather_rows_out(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   constexpr Py_ssize_t kOperands = 3;
-  if (count != kOperands || !std::all_of(arguments, arguments + count, &THPVariable_Check)) {
-    PyErr_SetString(PyExc_TypeError, "gather_rows() takes tensors: the table, the index and out");
+  if (count != kOperands) {
+    PyErr_SetString(PyExc_TypeError, "gather_rows_out() takes the table, the index and out");
     return nullptr;
   }
-  const auto& table = THPVariable_Unpack(arguments[0]);
-  const auto& index = THPVariable_Unpack(arguments[1]);
-  auto out = THPVariable_Unpack(arguments[2]);
   try {
+    const auto& table = tensor_of(arguments[0], "the table");
+    const auto& index = tensor_of(arguments[1], "the index");
+    auto out = tensor_of(arguments[2], "out");
     std::optional<pybind11::gil_scoped_release> released;
     if (index.numel() > kFewRows) released.emplace();
     gather_out_op().call(table, index, out);
@@ -35,12 +41,6 @@ PyObject* gather_rows_out(PyObject* /*module*/, PyObject* const* arguments, Py_s
 }
 
 }  // namespace
-
-at::Tensor tensor_of(pybind11::handle argument, const std::string& name) {
-  if (THPVariable_Check(argument.ptr())) return THPVariable_Unpack(argument.ptr());
-  throw pybind11::type_error(name + " is a " + Py_TYPE(argument.ptr())->tp_name +
-                             "; a torch.Tensor is needed");
-}
 
 /// Calls of the operators that skip the parsing of torch.ops. They go through the dispatcher, so that
 /// autograd and tensors of other kinds work.

@@ -35,9 +35,8 @@ at::Tensor gather(const at::Tensor& table, const at::Tensor& index, bool /*spars
   return speedtorch::gather_rows(table, RowIndex(index));
 }
 
-at::Tensor& gather_out(const at::Tensor& table, const at::Tensor& index, at::Tensor& out) {
+void gather_out(const at::Tensor& table, const at::Tensor& index, at::Tensor& out) {
   speedtorch::gather_rows(table, index, out);
-  return out;
 }
 
 void scatter(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
@@ -85,7 +84,7 @@ at::Tensor accumulate_meta(const at::Tensor& values, const at::Tensor& index, c1
   return at::empty_symint(sizes_of({rows}, row), values.options());
 }
 
-at::Tensor& gather_out_meta(const at::Tensor&, const at::Tensor&, at::Tensor& out) { return out; }
+void gather_out_meta(const at::Tensor&, const at::Tensor&, at::Tensor&) {}
 void scatter_meta(at::Tensor&, const at::Tensor&, const at::Tensor&, c10::string_view) {}
 void sparse_step_meta(at::Tensor&, at::TensorList, const at::Tensor&, const at::Tensor&, c10::string_view,
                       at::ArrayRef<double>, std::int64_t) {}
@@ -180,11 +179,11 @@ void refuse_tangent(const at::Tensor& tensor, const char* name) {
                       "into a new tensor, or pass the value alone (torch.autograd.forward_ad.unpack_dual)");
 }
 
-at::Tensor& gather_out_autograd(c10::DispatchKeySet keys, const at::Tensor& table, const at::Tensor& index,
-                                at::Tensor& out) {
+void gather_out_autograd(c10::DispatchKeySet keys, const at::Tensor& table, const at::Tensor& index,
+                         at::Tensor& out) {
   refuse_tangent(table, "the table");
   refuse_tangent(out, "out");
-  return gather_out_op().redispatch(keys & c10::after_autograd_keyset, table, index, out);
+  gather_out_op().redispatch(keys & c10::after_autograd_keyset, table, index, out);
 }
 
 void scatter_autograd(c10::DispatchKeySet keys, at::Tensor& table, const at::Tensor& index,
@@ -220,7 +219,8 @@ TORCH_LIBRARY(speedtorch, library) {
   library.set_python_module("speedtorch.rows");
   const std::vector<at::Tag> traced{at::Tag::pt2_compliant_tag};
   library.def("gather_rows(Tensor table, Tensor index, *, bool sparse_grad=False) -> Tensor", traced);
-  library.def("gather_rows.out(Tensor table, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", traced);
+  // It returns nothing, because torch.compile refuses custom operators that return an operand.
+  library.def("gather_rows.out(Tensor table, Tensor index, *, Tensor(a!) out) -> ()", traced);
   library.def("scatter_rows_(Tensor(a!) table, Tensor index, Tensor values, str duplicates=\"last\") -> ()",
               traced);
   library.def(

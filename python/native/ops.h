@@ -6,7 +6,7 @@
 namespace speedtorch::python {
 
 using GatherRows = at::Tensor(const at::Tensor& table, const at::Tensor& index, bool sparse_grad);
-using GatherRowsOut = at::Tensor&(const at::Tensor& table, const at::Tensor& index, at::Tensor& out);
+using GatherRowsOut = void(const at::Tensor& table, const at::Tensor& index, at::Tensor& out);
 using ScatterRows = void(at::Tensor& table, const at::Tensor& index, const at::Tensor& values,
                          c10::string_view duplicates);
 using GatherOp = c10::TypedOperatorHandle<GatherRows>;

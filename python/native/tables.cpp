@@ -1,5 +1,4 @@
 #include <ATen/ops/empty.h>
-#include <torch/csrc/Dtype.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <optional>
@@ -43,18 +42,9 @@ TableOptions options_of(const std::string& placement, at::Device device, std::st
   return {.placement = placement_of(placement), .device = device, .file = std::move(file)};
 }
 
-/// @throws pybind11::type_error
-at::ScalarType dtype_of_argument(const py::object& dtype) {
-  if (THPDtype_Check(dtype.ptr())) return reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type;
-  throw py::type_error("dtype is " + std::string(py::repr(dtype)) +
-                       "; a torch.dtype such as torch.float32 is needed");
-}
-
-Table empty(const Sizes& sizes, const py::object& dtype, const std::string& placement, at::Device device,
+Table empty(const Sizes& sizes, at::ScalarType dtype, const std::string& placement, at::Device device,
             const std::string& file) {
-  const auto element = dtype_of_argument(dtype);
-  const py::gil_scoped_release released;
-  return Table::empty(sizes, element, options_of(placement, device, file));
+  return Table::empty(sizes, dtype, options_of(placement, device, file));
 }
 
 Table from_array(const at::Tensor& array, const std::string& placement, at::Device device,
@@ -81,43 +71,12 @@ c10::Scalar scalar_of(const Number& number) {
   return std::visit([](auto value) { return c10::Scalar(value); }, number);
 }
 
-/// @throws OptionError for a number out of range; pybind11::type_error for what is no integer
-std::optional<std::uint64_t> seed_of(const py::object& seed) {
-  if (seed.is_none()) return std::nullopt;
-  const auto given = std::string(py::repr(seed));
-  if (PyIndex_Check(seed.ptr()) == 0) throw py::type_error("seed is " + given + "; an int or None is needed");
-  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(seed.ptr()));
-  if (!number) throw py::error_already_set();
-  const auto value = PyLong_AsUnsignedLongLong(number.ptr());
-  if (PyErr_Occurred() == nullptr) return value;
-  PyErr_Clear();
-  throw OptionError("seed is " + given + "; a number from 0 to 2^64 - 1 is needed");
+void fill_uniform(Table& table, const Number& low, const Number& high, std::optional<std::uint64_t> seed) {
+  table.fill(Uniform{.low = scalar_of(low), .high = scalar_of(high), .seed = seed});
 }
 
-void fill_uniform(Table& table, const Number& low, const Number& high, const py::object& seed) {
-  const Uniform fill{.low = scalar_of(low), .high = scalar_of(high), .seed = seed_of(seed)};
-  const py::gil_scoped_release released;
-  table.fill(fill);
-}
-
-void fill_normal(Table& table, double mean, double std, const py::object& seed) {
-  const Normal fill{.mean = mean, .std = std, .seed = seed_of(seed)};
-  const py::gil_scoped_release released;
-  table.fill(fill);
-}
-
-void gather_into(const Table& table, const py::object& index, const py::object& out) {
-  const auto numbers = tensor_of(index, "the index");
-  auto rows = tensor_of(out, "out");
-  const py::gil_scoped_release released;
-  gather_rows(table, numbers, rows);
-}
-
-void scatter_into(const Table& table, const py::object& index, const py::object& values,
-                  const std::string& duplicates) {
-  const auto numbers = tensor_of(index, "the index"), rows = tensor_of(values, "values");
-  const py::gil_scoped_release released;
-  scatter_rows(table, numbers, rows, duplicates_of(duplicates));
+void fill_normal(Table& table, double mean, double std, std::optional<std::uint64_t> seed) {
+  table.fill(Normal{.mean = mean, .std = std, .seed = seed});
 }
 
 /// Calls a function of Python with the whole tensor, on this thread.
@@ -155,11 +114,6 @@ class FileReader {
     return out;
   }
   void gather_out(const at::Tensor& index, at::Tensor out) { rows_.gather(index.contiguous(), out); }
-  void gather_into(const at::Tensor& index, const py::object& out) {
-    const auto rows = tensor_of(out, "out");
-    const py::gil_scoped_release released;
-    gather_out(index, rows);
-  }
 
   [[nodiscard]] const Sizes& shape() const { return file_.array.shape; }
   [[nodiscard]] at::ScalarType dtype() const { return dtype_of(file_.array.element); }
@@ -195,7 +149,7 @@ void bind_file_rows(py::module_& module) {
   py::class_<FileReader>(module, "FileRows")
       .def(py::init<const std::string&, const std::string&, int, bool>(), Released())
       .def("gather", &FileReader::gather, Released())
-      .def("gather_out", &FileReader::gather_into)
+      .def("gather_out", &FileReader::gather_out, Released())
       .def_property_readonly("shape", &FileReader::shape)
       .def_property_readonly("dtype", &FileReader::dtype)
       .def_property_readonly("engine", &FileReader::engine);
@@ -207,14 +161,14 @@ void bind_tables(py::module_& module) {
   bind_file_rows(module);
   module.def("placements", &placements);
   py::class_<Table>(module, "Table")
-      .def_static("empty", &empty)
+      .def_static("empty", &empty, Released())
       .def_static("from_array", &from_array, Released())
       .def_static("from_npy", &from_npy, Released())
       .def_static("from_torch", &from_torch, Released())
       .def(
           "fill_zeros", [](Table& table) { table.fill(Zeros{}); }, Released())
-      .def("fill_uniform", &fill_uniform)
-      .def("fill_normal", &fill_normal)
+      .def("fill_uniform", &fill_uniform, Released())
+      .def("fill_normal", &fill_normal, Released())
       .def("fill_by", &fill_by)
       .def("set", &Table::set, Released())
       .def("load_npy", &Table::load, Released())
@@ -228,8 +182,17 @@ void bind_tables(py::module_& module) {
             return gather_rows(table, index, device);
           },
           Released())
-      .def("gather_out", &gather_into)
-      .def("scatter", &scatter_into)
+      .def(
+          "gather_out",
+          [](const Table& table, const at::Tensor& index, at::Tensor out) { gather_rows(table, index, out); },
+          Released())
+      .def(
+          "scatter",
+          [](const Table& table, const at::Tensor& index, const at::Tensor& values,
+             const std::string& duplicates) {
+            scatter_rows(table, index, values, duplicates_of(duplicates));
+          },
+          Released())
       .def(
           "save_npy", [](const Table& table, const std::string& path) { save_npy(table, path); }, Released())
       .def(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from speedtorch import _native, optim
+from speedtorch import errors, optim
 from speedtorch.rows import gather_rows
 from speedtorch.table import Fill, Normal, Path, Table
 
@@ -132,7 +132,7 @@ class Embedding(torch.nn.Module):
     def _require_weight_in_table(self):
         """A weight from elsewhere, as torch.func.functional_call() gives one, is no concern of the table."""
         if self._weight[0].data_ptr() != self._address:
-            raise _native.errors["BufferError"](
+            raise errors.BufferError(
                 "the weight of an Embedding has left its table, so that training would not reach the table. An optimizer with "
                 "contiguous=True, ContiguousParams, share_memory_(), an assigned weight.data and sending the weight to another "
                 "process move it; use none of them, and send a clone"
@@ -142,7 +142,7 @@ class Embedding(torch.nn.Module):
         """Nothing moves or casts a table. share_memory() of a model comes here, too: a tensor shows it."""
         probe = fn(torch.empty(1, device="cpu"))
         if probe.is_cpu and probe.is_shared():
-            raise _native.errors["PlacementError"](
+            raise errors.PlacementError(
                 "the table of an Embedding cannot move to shared memory; torch.nn.Embedding can"
             )
         return self
@@ -210,10 +210,10 @@ def _optimizer_class(optimizer, options):
             raise TypeError(f"{', '.join(options)}: unknown arguments; options of an optimizer need the argument `optimizer`")
         return None
     if options.get("contiguous"):
-        raise _native.errors["OptionError"]("contiguous=True would move the weight of an Embedding out of its table; leave it out")
+        raise errors.OptionError("contiguous=True would move the weight of an Embedding out of its table; leave it out")
     if isinstance(optimizer, str):
         if optimizer not in optim.__all__:
-            raise _native.errors["OptimizerError"](f"no optimizer is called '{optimizer}'; there are: {', '.join(optim.__all__)}")
+            raise errors.OptimizerError(f"no optimizer is called '{optimizer}'; there are: {', '.join(optim.__all__)}")
         return getattr(optim, optimizer)
     if not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
         raise TypeError(f"optimizer is {optimizer!r}; give a class of speedtorch.optim or its name")

@@ -1,5 +1,6 @@
 """Tables: rows of one shape and dtype, in a chosen kind of memory."""
 
+import operator
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ class Table(_NativeRows):
         of_torch = source.endswith((".pt", ".pth"))
         maps = placement == "mapped" and new is None and not of_torch
         if writable and not maps:
-            raise _native.errors["OptionError"](
+            raise errors.OptionError(
                 "writable=True lets writes go to a .npy file that is mapped itself; this table is a copy, which is writable anyway"
             )
         if of_torch:
@@ -152,8 +153,8 @@ class Table(_NativeRows):
 
     @property
     def tensor(self) -> Tensor:
-        """All rows as a tensor on the table's memory: on "cpu", or on the GPU for "pinned" and "device". Do not write to that
-        of a file that is mapped without `writable`: the process would end."""
+        """All rows as a tensor on the table's memory: on "cpu", or on the GPU for "pinned" and "device". If a file is
+        mapped without `writable`, speedtorch refuses writes to it (errors.FileError), but torch's own end the process."""
         return self._native.tensor()
 
     def numpy(self) -> np.ndarray:
@@ -175,8 +176,9 @@ class Table(_NativeRows):
         index = row_index(index, len(self))
         if out is None:
             return self._native.gather(index, torch.device(device or "cpu"))
+        _check_tensor(out)
         if device is not None:
-            raise _native.errors["OptionError"](f"device={device} is for a new tensor, and the rows go to `out` on {out.device}; give one of both")
+            raise errors.OptionError(f"device={device} is for a new tensor, and the rows go to `out` on {out.device}; give one of both")
         self._native.gather_out(index, out)
         return out
 
@@ -301,6 +303,7 @@ class FileRows(_NativeRows):
         index = row_index(index, len(self))
         if out is None:
             return self._native.gather(index)
+        _check_tensor(out)
         self._native.gather_out(index, out)
         return out
 
@@ -313,16 +316,25 @@ class FileRows(_NativeRows):
         return f"FileRows(shape={tuple(self.shape)}, dtype={self.dtype}, engine='{self.engine}')"
 
 
+def _check_tensor(out):
+    if not isinstance(out, torch.Tensor):
+        raise TypeError(f"out is a {type(out).__name__}; a torch.Tensor is needed")
+
+
 def _check_seed(seed):
-    if seed is not None and not 0 <= seed < 1 << 64:
-        raise _native.errors["OptionError"](f"seed is {seed}; a seed is an integer from 0 to 2**64 - 1")
+    if seed is None:
+        return
+    if not hasattr(seed, "__index__"):
+        raise TypeError(f"seed is {seed!r}; an int or None is needed")
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise errors.OptionError(f"seed is {seed}; a seed is an integer from 0 to 2**64 - 1")
 
 
 def _device(device, placement):
     """Returns torch's device. Raises errors.PlacementError for a GPU and a placement of the host."""
     device = torch.device(device)
     if device.type != "cpu" and placement in PLACEMENTS and placement not in _OF_A_GPU:
-        raise _native.errors["PlacementError"](f"device is {device}, and a {placement} table has none; choose the placement pinned or device")
+        raise errors.PlacementError(f"device is {device}, and a {placement} table has none; choose the placement pinned or device")
     return device
 
 
