@@ -23,7 +23,7 @@ using reports::Status;
 constexpr double clock_steps = 1000;  // a sample this many clock steps long is read to 0.1 %
 constexpr int most_repeats = 1 << 20;
 constexpr double above_ceiling =
-    1.02;  // faster than a plain copy by more than this is residue or wrong accounting
+    1.02;  // faster than the fastest known copy by more than this is residue or wrong accounting
 
 // This file is compiled twice, so that the loop has no spans unless they are recorded: with
 // STBENCH_WITH_SPANS it is measure_with_spans(). A third time, for the test that counts instructions, without
