@@ -23,7 +23,7 @@ using reports::Status;
 constexpr double clock_steps = 1000;  // a sample this many clock steps long is read to 0.1 %
 constexpr int most_repeats = 1 << 20;
 constexpr double above_ceiling =
-    1.02;  // faster than a plain copy by more than this is residue or wrong accounting
+    1.02;  // faster than the fastest known copy by more than this is residue or wrong accounting
 
 // This file is compiled twice, so that the loop has no spans unless they are recorded: with
 // STBENCH_WITH_SPANS it is measure_with_spans(). A third time, for the test that counts instructions, without
@@ -135,10 +135,11 @@ class Sampling {
     });
   }
 
-  /// Poison, run, compare.
+  /// Vary, poison, run, compare.
   void check(Entry& entry) {
     auto& one_case = *entry.one_case;
     const int set = entry.next_set;
+    if (rules_.verify != Verify::first) one_case.vary(set);
     one_case.poison(set);
     one_case.prepare(set);
     one_case.run(set);
@@ -165,7 +166,9 @@ class Sampling {
 
   /// Seconds of one operation, as the mean of `repeat` of them over rotating sets.
   double time_once(Entry& entry, int repeat) {
-    if (rules_.verify_every) entry.one_case->poison((entry.next_set + repeat - 1) % index_sets);
+    const int last_set = (entry.next_set + repeat - 1) % index_sets;  // the one that is compared
+    if (rules_.verify != Verify::first) entry.one_case->vary(last_set);
+    if (rules_.verify == Verify::every) entry.one_case->poison(last_set);
     return time_prepared(entry, repeat);
   }
 
@@ -245,12 +248,20 @@ class Sampling {
         const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
         count_throttled(*entry, throttled_before);
-        if (entry->one_case->quick_check) judge(*entry, entry->one_case->quick_check(last_set));
-        if (rules_.verify_every && entry->running) compare(*entry, last_set);
+        check_sample(*entry, last_set);
       });
     }
     ++rounds_;
     report_progress();
+  }
+
+  /// The result of the sample that was just timed.
+  void check_sample(Entry& entry, int last_set) {
+    const auto& one_case = *entry.one_case;
+    if (one_case.quick_check) judge(entry, one_case.quick_check(last_set));
+    if (!entry.running) return;
+    if (rules_.verify == Verify::every) return compare(entry, last_set);
+    if (rules_.verify == Verify::sampled && one_case.spot_check) judge(entry, one_case.spot_check(last_set));
   }
 
   [[nodiscard]] std::optional<std::int64_t> throttle_count(const Entry& entry) const {

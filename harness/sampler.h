@@ -1,5 +1,5 @@
-/// Takes the samples in seeded, interleaved rounds over all cases of a group. Results are checked before the
-/// first and after the last sample; each cell has its own stop rule.
+/// Takes the samples in seeded, interleaved rounds over all cases of a group. Results are checked whole
+/// before the first and after the last sample, and in part after each; each cell has its own stop rule.
 ///
 /// Rounds cancel the drift of the machine's speed: equal cases measured in turn differ by up to 40 %.
 #pragma once
@@ -16,6 +16,13 @@ namespace stbench::harness {
 
 constexpr int index_sets = 8;  ///< sets rotate, so that the same rows are not hot
 
+/// The samples whose results are checked. The first and the last run of a case are checked in every row.
+enum class Verify {
+  first,    ///< no sample: the operands stay as they are from sample to sample
+  sampled,  ///< of each sample some rows, drawn after it ran; before it, operands change
+  every,    ///< of each sample all rows; before it, operands change and results are poisoned
+};
+
 /// The stop rule and its limits.
 struct SamplingRules {
   int warmup = 1;  ///< untimed runs before the first sample, the first of them verified
@@ -24,10 +31,10 @@ struct SamplingRules {
   double half_width =
       0.10;             ///< a cell is done when every case's interval is within this fraction of its median
   double seconds = 30;  ///< time for the group; it ends with the first round past this and the floor
-  bool verify_every = false;  ///< check each sample instead of the first and last run
-  double clock_step_s = 0;    ///< a sample below 1000 of these is the mean of back-to-back runs
-  std::uint64_t seed = 0;     ///< of the order within the rounds
-  int latency_runs = 2000;    ///< single runs of a case whose latency is asked for, at the most
+  Verify verify = Verify::sampled;
+  double clock_step_s = 0;  ///< a sample below 1000 of these is the mean of back-to-back runs
+  std::uint64_t seed = 0;   ///< of the order within the rounds
+  int latency_runs = 2000;  ///< single runs of a case whose latency is asked for, at the most
   double latency_seconds =
       1;  ///< for all of them in a group; a case with fewer than fewest_latencies has none
 };

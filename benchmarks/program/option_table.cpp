@@ -165,8 +165,9 @@ Specs of_run() {
          if (options.time_budget_s <= 0)
            throw UsageError(fmt::format("{} {}: use a time above 0, as in 60s", spec.name, given));
        }},
-      {effort, of_suites, "--verify first|every", "check before the first and after the last sample, or each",
-       one_of_values(&Options::verify), values({"first", "every"})},
+      {effort, of_suites, "--verify first|sampled|every",
+       "check the first and last run, some of each sample, all",
+       one_of_values(&Options::verify), values({"first", "sampled", "every"})},
       {effort, rare, "--seed N", "of fill, indices and order (1)",
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.seed = static_cast<std::uint64_t>(harness::parse_count(given, spec.name));

@@ -337,7 +337,9 @@ class Run {
     harness::SamplingRules rules;
     rules.warmup = options_.warmup;
     rules.seconds = group.seconds;
-    rules.verify_every = options_.verify == "every";
+    rules.verify = options_.verify == "every"   ? harness::Verify::every
+                   : options_.verify == "first" ? harness::Verify::first
+                                                : harness::Verify::sampled;
     rules.clock_step_s = machine_.clock_step_s;
     rules.seed = options_.seed;
     if (options_.samples) {

@@ -39,7 +39,7 @@ struct Options {
   int warmup = 1;
   double timeout_s = 120;        ///< for one step of one case; 0 = none
   double time_budget_s = 0;      ///< for the whole run; 0 = any
-  std::string verify = "first";  ///< or "every": which samples are checked
+  std::string verify = "sampled";  ///< "first", "sampled" or "every": which samples are checked
   bool dry_run = false;
 
   std::string csv, json;      ///< report paths; "-" is stdout

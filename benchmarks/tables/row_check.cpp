@@ -219,7 +219,7 @@ void poison(at::Tensor& tensor) {
   });
 }
 
-harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, std::uint64_t seed,
+harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, const SeedOf& seed_of,
                           const char* what, Equality equality) {
   const auto count = std::ssize(rows);
   if (result.dim() == 0 || result.size(0) != count ||
@@ -229,9 +229,14 @@ harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_
   }
   const auto host = result.cpu().contiguous();
   return compare(
-      rows, row_bytes, [&](std::int64_t) { return seed; }, what,
-      [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; },
+      rows, row_bytes, seed_of, what, [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; },
       mismatch_of(equality, result.scalar_type()));
+}
+
+harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, std::uint64_t seed,
+                          const char* what, Equality equality) {
+  return check_rows(
+      result, rows, row_bytes, [seed](std::int64_t) { return seed; }, what, equality);
 }
 
 void merge(harness::Check& check, const harness::Check& more) {

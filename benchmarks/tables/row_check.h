@@ -51,8 +51,12 @@ void poison(at::Tensor& tensor);
 /// and -0 equals 0).
 enum class Equality { bits, numbers };
 
-/// Compares row i of `result` (any device) with row `rows[i]` of the seed's fill. A result that is not
+/// Compares row i of `result` (any device) with row `rows[i]` of the fill of its seed. A result that is not
 /// `rows.size()` rows of `row_bytes` bytes is wrong in every row. `numbers` is for floating dtypes only.
+harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
+                          std::int64_t row_bytes, const SeedOf& seed_of, const char* what,
+                          Equality equality = Equality::bits);
+/// The same with one seed for all rows.
 harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
                           std::int64_t row_bytes, std::uint64_t seed, const char* what,
                           Equality equality = Equality::bits);

@@ -63,6 +63,11 @@ class CaseRunner {
     }
   }
 
+  void vary(int set) {
+    // A process beside this one has mapped the first destination.
+    if (!bidirectional_) fixture_->vary(case_, method_.pattern, set, static_cast<bool>(out_of_process_));
+  }
+
   void poison(int set) {
     if (bidirectional_) return bidirectional_->poison(set);
     if (case_.reads()) fixture_->poison_model();
@@ -91,6 +96,12 @@ class CaseRunner {
       merge(check, others);
     }
     return check;
+  }
+
+  /// Some rows of the last operation.
+  Check spot_check(int set) {
+    if (bidirectional_) return {};
+    return fixture_->check_spots(case_, method_.pattern, set, generation(set), method_.equality);
   }
 
   /// True if the operations run in another process or in threads that start together, whose clock counts.
@@ -138,13 +149,14 @@ class CaseRunner {
 
   Check verify_named(int set) {
     if (bidirectional_) return bidirectional_->verify(set);
-    const auto generation = case_.writes() ? generations_.now(set) : 0;
     Check check;
-    if (case_.reads()) check = fixture_->check_model(method_.pattern, set, generation, method_.equality);
+    if (case_.reads()) check = fixture_->check_model(method_.pattern, set, generation(set), method_.equality);
     if (case_.consumes()) merge(check, check_sum());
-    if (case_.writes()) merge(check, fixture_->verifier.check_named(method_.pattern, set, generation));
+    if (case_.writes()) merge(check, fixture_->verifier.check_named(method_.pattern, set, generation(set)));
     return check;
   }
+
+  [[nodiscard]] std::uint64_t generation(int set) const { return case_.writes() ? generations_.now(set) : 0; }
 
   /// The pass of `consume` read what the method delivered.
   [[nodiscard]] Check check_sum() const {
@@ -192,6 +204,8 @@ BenchmarkCase runnable_case(const TransferCase& one, const std::shared_ptr<Trans
     });
   };
   runnable.poison = [runner](int set) { plainly([&] { runner->poison(set); }); };
+  runnable.vary = [runner](int set) { plainly([&] { runner->vary(set); }); };
+  runnable.spot_check = [runner](int set) { return plainly([&] { return runner->spot_check(set); }); };
   runnable.finish = [runner] { runner->finish(); };
   if (runner->self_timed())
     runnable.self_timed = [runner](int first, int repeat) { return runner->seconds(first, repeat); };

@@ -1,13 +1,40 @@
 #include "benchmarks/transfer/fixture.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 namespace stbench {
+namespace {
+
+/// Of so many rows of a batch one is changed before a sample, 16 at the most: changing a row brings it into
+/// the caches, and the sample should find few there.
+constexpr std::int64_t rows_a_change = 256;
+constexpr std::int64_t most_changes = 16;
+
+/// The destination changes after so many samples on the average. If each sample draws its own, it finds less
+/// of it in the caches: outputs of 256 KiB then took 1.15 times as long, and other methods less time.
+constexpr std::int64_t samples_a_destination = 16;
+
+/// Rows and bytes that are compared after a sample, beside the changed rows: 0.1 ms.
+constexpr std::int64_t most_spots = 240;
+constexpr std::int64_t bytes_of_spots = std::int64_t{256} << 10;
+
+/// The purpose of these random numbers (harness/random.h).
+constexpr std::uint64_t spots = 0x5b07;
+
+void draw(std::vector<std::int64_t>& positions, std::int64_t count, std::int64_t batch,
+          harness::Random& random) {
+  for (std::int64_t k = 0; k < count; ++k) positions.push_back(random.below(batch));
+}
+
+}  // namespace
 
 TransferFixture::TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
                                  std::shared_ptr<const IndexSets> indices, std::uint64_t seed)
-    : operands(cell, std::move(memory), *indices), verifier(operands, cell.shape(), indices, seed) {
+    : operands(cell, std::move(memory), *indices),
+      verifier(operands, cell.shape(), indices, seed),
+      random_(harness::key_of(seed, spots, 0)) {
   const auto count = cell.bidirectional() ? 2 : cell.callers;
   const auto batch = operands.count();
   for (std::int64_t k = 0; count > 1 && k < count; ++k) {
@@ -29,6 +56,58 @@ void TransferFixture::poison_model() {
 void TransferFixture::prepare_values(Pattern pattern, int set, std::uint64_t generation) {
   forget_results();
   verifier.prepare_values(pattern, set, generation);
+}
+
+void TransferFixture::use_destination(int number) {
+  operands.use_destination(number);
+  for (auto& slice : slices) slice->use_destination(number);
+}
+
+void TransferFixture::vary(const TransferCase& one, Pattern pattern, int set, bool first_destination) {
+  if (operands.destinations() > 1) {
+    if (--until_next_destination_ <= 0) {
+      destination_ = (destination_ + 1) % operands.destinations();
+      until_next_destination_ = 1 + random_.below(2 * samples_a_destination - 1);
+    }
+    use_destination(first_destination ? 0 : destination_);
+  }
+  varied_.clear();
+  draw(varied_, std::clamp<std::int64_t>(operands.count() / rows_a_change, 1, most_changes), operands.count(),
+       random_);
+  if (one.writes()) {
+    verifier.poison_positions(pattern, set, varied_);
+  } else if (one.placement != speedtorch::Placement::mapped) {
+    // A changed page of a file would be written to the disk while the sample runs.
+    verifier.change_rows(pattern, set, varied_);
+  }
+}
+
+harness::Check TransferFixture::check_spots(const TransferCase& one, Pattern pattern, int set,
+                                            std::uint64_t generation, Equality equality) {
+  auto positions = varied_;
+  const auto row_bytes = one.shape().row_bytes();
+  draw(positions, std::clamp<std::int64_t>(bytes_of_spots / row_bytes, 1, most_spots), operands.count(),
+       random_);
+  harness::Check check;
+  if (one.reads()) check = check_model_at(pattern, set, generation, equality, positions);
+  if (one.writes()) merge(check, verifier.check_named_at(pattern, set, generation, positions));
+  return check;
+}
+
+harness::Check TransferFixture::check_model_at(Pattern pattern, int set, std::uint64_t generation,
+                                               Equality equality,
+                                               const std::vector<std::int64_t>& positions) {
+  if (slices.empty()) return verifier.check_model_at(operands, pattern, set, generation, equality, positions);
+  harness::Check check;
+  for (const auto& slice : slices) {
+    std::vector<std::int64_t> own;
+    for (const auto position : positions) {
+      const auto in_slice = position - slice->first();
+      if (in_slice >= 0 && in_slice < slice->count()) own.push_back(in_slice);
+    }
+    if (!own.empty()) merge(check, verifier.check_model_at(*slice, pattern, set, generation, equality, own));
+  }
+  return check;
 }
 
 harness::Check TransferFixture::check_model(Pattern pattern, int set, std::uint64_t generation,

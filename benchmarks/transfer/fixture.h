@@ -8,6 +8,7 @@
 
 #include "benchmarks/transfer/operands.h"
 #include "benchmarks/transfer/table_verifier.h"
+#include "harness/random.h"
 
 namespace stbench {
 
@@ -25,11 +26,28 @@ struct TransferFixture {
   [[nodiscard]] harness::Check check_model(Pattern pattern, int set, std::uint64_t generation,
                                            Equality equality = Equality::bits) const;
 
+  /// Before an operation on the set: another destination, unless only the first can be used, and positions
+  /// whose rows are changed in the table: to new values where the case only reads, poisoned where it writes.
+  void vary(const TransferCase& one, Pattern pattern, int set, bool first_destination);
+  /// After an operation on the set: the positions of vary(), and others drawn now.
+  [[nodiscard]] harness::Check check_spots(const TransferCase& one, Pattern pattern, int set,
+                                           std::uint64_t generation, Equality equality);
+
   Operands operands;
   TableVerifier verifier;
   /// For concurrent operations (`--callers`, direction `both`): one each, with a consecutive slice of the
   /// batch. Empty otherwise.
   std::vector<std::unique_ptr<Operands>> slices;
+
+ private:
+  void use_destination(int number);
+  [[nodiscard]] harness::Check check_model_at(Pattern pattern, int set, std::uint64_t generation,
+                                              Equality equality, const std::vector<std::int64_t>& positions);
+
+  harness::Random random_;
+  int destination_ = 0;
+  std::int64_t until_next_destination_ = 0;  ///< samples
+  std::vector<std::int64_t> varied_;         ///< positions of the batch
 };
 
 }  // namespace stbench

@@ -19,6 +19,14 @@ using speedtorch::Placement;
 /// them. A sample of one run (1000 clock steps, some 30 us) is reached well below it.
 constexpr std::int64_t keep_all_values = std::int64_t{4} << 20;
 
+/// Up to this many bytes a case has a second destination.
+constexpr std::int64_t most_of_two_destinations = std::int64_t{64} << 20;
+
+/// A bidirectional operation has none, because its halves are slices of one tensor that are made once.
+int destinations_of(const TransferCase& one, std::int64_t payload) {
+  return one.reads() && !one.bidirectional() && payload <= most_of_two_destinations ? 2 : 1;
+}
+
 /// The model tensor and the values get the placement's kind of page too; those of a mapped table get 4 KiB
 /// pages.
 Placement page_kind(Placement placement) {
@@ -42,7 +50,8 @@ std::int64_t Operands::working_bytes(const TransferCase& one) {
   // Indices on both sides and the contiguous ones, the write log of two patterns, the rows of a check, and
   // two of a slice.
   const auto indices = batch * (harness::index_sets * std::int64_t{5 * 8 + 2 * 16} + 6 * 8);
-  return 3 * payload + values + indices;  // model, a tensor of LibTorch's own, its copy for the checks
+  // The model tensors, a tensor of LibTorch's own, its copy for the checks.
+  return (2 + destinations_of(one, payload)) * payload + values + indices;
 }
 
 Operands::Operands(const TransferCase& one, std::shared_ptr<speedtorch::Memory> memory,
@@ -55,7 +64,7 @@ Operands::Operands(const TransferCase& one, std::shared_ptr<speedtorch::Memory> 
   const std::array<std::int64_t, 2> sizes{shape.rows, shape.row_elements};
   table_ = memory_->tensor(sizes, shape.dtype);
   if (memory_->on_host()) host_table_ = memory_->host_tensor(sizes, shape.dtype);
-  place_buffers(shape, whole_batch_, one.writes());
+  place_buffers(shape, one);
   place_indices(indices, one.index_dtype);
   place_pieces();
 }
@@ -71,6 +80,7 @@ Operands::Operands(Operands& whole, std::int64_t first, std::int64_t count)
       model_(slice(whole.model_, first, count)),
       bounce_(slice(whole.bounce_, first, count)),
       staging_(slice(whole.staging_, first, count)) {
+  for (const auto& model : whole.models_) models_.push_back(slice(model, first, count));
   for (const auto& values : whole.values_) values_.push_back(slice(values, first, count));
   for (std::size_t set = 0; set < index_.size(); ++set) {
     index_[set] = slice(whole.index_[set], first, count);
@@ -114,9 +124,12 @@ int Operands::shared_fd(const at::Tensor& tensor) const {
 
 /// A cell that only reads gets no values: touching half a gigabyte of pages for each wide one took longer
 /// than its samples.
-void Operands::place_buffers(const RowShape& shape, std::int64_t batch, bool writes) {
-  const std::array<std::int64_t, 2> sizes{batch, shape.row_elements};
-  model_ = allocate(model_device_, sizes, shape.dtype);
+void Operands::place_buffers(const RowShape& shape, const TransferCase& one) {
+  const std::array<std::int64_t, 2> sizes{whole_batch_, shape.row_elements};
+  const auto writes = one.writes();
+  models_.resize(static_cast<std::size_t>(destinations_of(one, whole_batch_ * shape.row_bytes())));
+  for (auto& model : models_) model = allocate(model_device_, sizes, shape.dtype);
+  model_ = models_.front();
   values_.resize(payload_bytes() <= keep_all_values ? 2 * harness::index_sets : 1);
   for (auto& values : values_) {
     if (writes) values = allocate(model_device_, sizes, shape.dtype);
@@ -149,6 +162,18 @@ void Operands::place_pieces() {
       pieces_[at(set)].push_back({piece, memory_->on_host() ? host_table_.narrow(0, from, length) : piece,
                                   model_.narrow(0, done, length), slice(values, done, length),
                                   slice(staging_, done, length)});
+      done += length;
+    }
+  }
+}
+
+void Operands::use_destination(int number) {
+  model_ = models_.at(at(number));
+  for (auto& pieces : pieces_) {
+    std::int64_t done = 0;
+    for (auto& piece : pieces) {
+      const auto length = piece.table.size(0);
+      piece.model = model_.narrow(0, done, length);
       done += length;
     }
   }

@@ -54,7 +54,8 @@ class Operands {
   /// memory.
   at::Tensor& table() { return table_; }
   at::Tensor& host_table() { return host_table_; }
-  /// [batch, dim] on the model's device: what `to` writes.
+  /// [batch, dim] on the model's device: what `to` writes. Samples rotate over destinations(), so it is not
+  /// the same tensor in each.
   at::Tensor& model() { return model_; }
   /// [batch, dim] on the model's device: what `from` reads.
   at::Tensor& values(int set) { return values(Pattern::indexed, set); }
@@ -107,6 +108,12 @@ class Operands {
   [[nodiscard]] std::int64_t payload_bytes() const { return static_cast<std::int64_t>(model_.nbytes()); }
   [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
 
+  /// The number of tensors that model() may be. Two, if the case reads the table and its output has 64 MiB at
+  /// most; larger ones would take too much of the memory.
+  [[nodiscard]] int destinations() const { return static_cast<int>(models_.size()); }
+  /// Makes model() the tensor `number`, outside the timed window.
+  void use_destination(int number);
+
   // For the verifier.
   /// The tensor that the last operation delivered, else the model tensor.
   [[nodiscard]] const at::Tensor& result() const { return delivered_.defined() ? delivered_ : model_; }
@@ -127,7 +134,7 @@ class Operands {
   static std::size_t at(int set) { return static_cast<std::size_t>(set); }
   at::Tensor allocate(at::Device device, at::IntArrayRef sizes, at::ScalarType dtype);
   void place_indices(const IndexSets& indices, at::ScalarType dtype);
-  void place_buffers(const RowShape& shape, std::int64_t batch, bool writes);
+  void place_buffers(const RowShape& shape, const TransferCase& one);
   void place_pieces();
 
   std::int64_t whole_batch_, first_ = 0;  ///< of a slice: the batch that it is a part of, and where
@@ -136,6 +143,7 @@ class Operands {
   at::Device model_device_;
   bool same_device_;
   at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
+  std::vector<at::Tensor> models_;  ///< model_ is one of them
   std::vector<at::Tensor> values_;  ///< one a set and pattern if they are small, else one for all
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;

@@ -234,15 +234,15 @@ class TransferPlanner {
 
   /// The rows of a table of so many bytes, or of what the memory has room for.
   std::int64_t rows_within(std::int64_t wanted, const TransferCase& shape) {
-    const auto width = shape.shape().row_bytes();
-    if (width < 1) return 1;  // check() says what is wrong
+    const auto row_bytes = shape.shape().row_bytes();
+    if (row_bytes < 1) return 1;  // check() says what is wrong
     const auto bytes = fit_.bytes_within(wanted, shape);
     if (bytes < wanted && plan_.warnings.empty()) {
       plan_.warnings.push_back(
           fmt::format("tables have {} instead of {}: that is what the memory has room for",
                       harness::human_bytes(bytes), harness::human_bytes(wanted)));
     }
-    return bytes / width;
+    return bytes / row_bytes;
   }
 
   /// @throws UsageError for a shape that cannot be, before anything is allocated

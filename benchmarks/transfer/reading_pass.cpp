@@ -3,7 +3,8 @@
 #include <ATen/Parallel.h>
 
 #include <atomic>
-#include <cstring>
+
+#include "speedtorch/rows/word_sum.h"
 
 namespace stbench {
 namespace {
@@ -12,29 +13,16 @@ constexpr std::int64_t kWord = sizeof(std::uint64_t);
 /// Words for which a second thread is woken: LibTorch's own sums wake one for 32,768 float32 numbers.
 constexpr std::int64_t kGrain = 16384;
 
-std::uint64_t sum_of(const std::byte* from, std::int64_t words) {
-  std::uint64_t sum = 0, word = 0;
-  for (std::int64_t i = 0; i < words; ++i) {
-    std::memcpy(&word, from + i * kWord, kWord);
-    sum += word;
-  }
-  return sum;
-}
-
-std::uint64_t sum_of_rest(const std::byte* from, std::int64_t bytes) {
-  std::uint64_t sum = 0;
-  for (std::int64_t i = bytes / kWord * kWord; i < bytes; ++i) sum += static_cast<std::uint64_t>(from[i]);
-  return sum;
-}
-
 }  // namespace
 
 std::uint64_t sum_of_words(const at::Tensor& rows) {
   const auto* from = static_cast<const std::byte*>(rows.const_data_ptr());
   const auto bytes = static_cast<std::int64_t>(rows.nbytes());
-  std::atomic<std::uint64_t> sum{sum_of_rest(from, bytes)};
-  at::parallel_for(0, bytes / kWord, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    sum.fetch_add(sum_of(from + begin * kWord, end - begin), std::memory_order_relaxed);
+  const auto words = bytes / kWord;
+  std::atomic<std::uint64_t> sum{speedtorch::word_sum(from + words * kWord, bytes % kWord)};
+  at::parallel_for(0, words, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    sum.fetch_add(speedtorch::word_sum(from + begin * kWord, (end - begin) * kWord),
+                  std::memory_order_relaxed);
   });
   return sum;
 }

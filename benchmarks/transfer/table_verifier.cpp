@@ -1,5 +1,8 @@
 #include "benchmarks/transfer/table_verifier.h"
 
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -12,6 +15,17 @@ namespace stbench {
 namespace {
 
 constexpr std::int64_t sampled_rows = 100'000;
+
+/// Generations from here on are of rows that change_rows() changed.
+constexpr std::uint64_t first_change = std::uint64_t{1} << 40;
+
+/// The rows at these positions.
+std::vector<std::int64_t> rows_at(std::span<const std::int64_t> rows,
+                                  std::span<const std::int64_t> positions) {
+  std::vector<std::int64_t> found;
+  for (const auto position : positions) found.push_back(rows[static_cast<std::size_t>(position)]);
+  return found;
+}
 
 /// Set s is the s-th piece of so many consecutive rows, from the table's start again at its end.
 std::shared_ptr<const IndexSets> contiguous_sets(std::int64_t rows, std::int64_t batch) {
@@ -73,6 +87,37 @@ void TableVerifier::poison_rows(const Operands& slice, Pattern pattern, int set)
   bytes_.poison(rows_of(slice, pattern, set));
 }
 
+void TableVerifier::poison_positions(Pattern pattern, int set, std::span<const std::int64_t> positions) {
+  bytes_.poison(rows_at(rows_of(pattern, set), positions));
+}
+
+void TableVerifier::change_rows(Pattern pattern, int set, std::span<const std::int64_t> positions) {
+  if (!changed_.empty()) merge(unexplained_, restore_changed());
+  changed_ = rows_at(rows_of(pattern, set), positions);
+  std::ranges::sort(changed_);
+  ++changes_;
+  bytes_.write_fill(changed_, read_seeds(0));
+}
+
+/// The seeds of what a reader of the table finds.
+SeedOf TableVerifier::read_seeds(std::uint64_t generation) const {
+  const auto usual = seed_of(generation), changed = seed_of(first_change + changes_);
+  if (changed_.empty()) return [usual](std::int64_t) { return usual; };
+  return [this, usual, changed](std::int64_t row) {
+    return std::ranges::binary_search(changed_, row) ? changed : usual;
+  };
+}
+
+/// The changed rows get their fill again. @returns what differed from the change, which nobody was to write
+/// to
+harness::Check TableVerifier::restore_changed() {
+  auto check = bytes_.check(changed_, read_seeds(0), "table");
+  bytes_.write_fill(changed_, [this](std::int64_t) { return seed_; });
+  changed_.clear();
+  check.rows = 0;  // looked at on the way
+  return check;
+}
+
 harness::Check TableVerifier::check_model(const Operands& slice, Pattern pattern, int set,
                                           std::uint64_t generation, Equality equality) const {
   const auto& result = slice.result();
@@ -81,7 +126,31 @@ harness::Check TableVerifier::check_model(const Operands& slice, Pattern pattern
     return {std::ssize(rows), std::ssize(rows),
             std::string("the result is of dtype ") + c10::toString(result.scalar_type())};
   }
-  return check_rows(result, rows, shape_.row_bytes(), seed_of(generation), "model tensor", equality);
+  return check_rows(result, rows, shape_.row_bytes(), read_seeds(generation), "model tensor", equality);
+}
+
+harness::Check TableVerifier::check_model_at(const Operands& slice, Pattern pattern, int set,
+                                             std::uint64_t generation, Equality equality,
+                                             std::span<const std::int64_t> positions) const {
+  const auto& result = slice.result();
+  const auto rows = rows_of(slice, pattern, set);
+  const bool as_expected =
+      result.scalar_type() == shape_.dtype && result.dim() > 0 && result.size(0) == std::ssize(rows) &&
+      static_cast<std::int64_t>(result.nbytes()) == std::ssize(rows) * shape_.row_bytes();
+  if (!as_expected) return check_model(slice, pattern, set, generation, equality);  // says what it is instead
+  auto* numbers = const_cast<std::int64_t*>(positions.data());  // from_blob's signature; only read
+  const auto some = at::from_blob(numbers, {std::ssize(positions)}, at::kLong).to(result.device());
+  return check_rows(result.index_select(0, some), rows_at(rows, positions), shape_.row_bytes(),
+                    read_seeds(generation), "model tensor after a sample", equality);
+}
+
+harness::Check TableVerifier::check_named_at(Pattern pattern, int set, std::uint64_t generation,
+                                             std::span<const std::int64_t> positions) {
+  auto check = bytes_.check(
+      rows_at(rows_of(pattern, set), positions), [seed = seed_of(generation)](std::int64_t) { return seed; },
+      "table after a sample");
+  if (check.mismatches > 0) repair(pattern, set);
+  return check;
 }
 
 harness::Check TableVerifier::check_named(Pattern pattern, int set, std::uint64_t generation) {
@@ -150,6 +219,7 @@ harness::Check TableVerifier::check_whole(bool trusted) {
 }
 
 harness::Check TableVerifier::close(bool trusted, bool whole) {
+  if (!changed_.empty()) merge(unexplained_, restore_changed());
   harness::Check check;
   if (whole || !trusted) {
     check = check_whole(trusted);

@@ -28,10 +28,24 @@ class TableVerifier {
   /// Overwrites the rows of the set that these operands, all or a slice, write.
   void poison_rows(const Operands& slice, Pattern pattern, int set);
 
+  /// Overwrites the rows of the set at these positions of the batch.
+  void poison_positions(Pattern pattern, int set, std::span<const std::int64_t> positions);
+  /// Gives the rows of the set at these positions new values, and those that the call before had changed
+  /// their fill again. For directions that only read.
+  void change_rows(Pattern pattern, int set, std::span<const std::int64_t> positions);
+
   /// After `to`: the result of these operands, all or a slice, holds the table's rows of a generation.
   [[nodiscard]] harness::Check check_model(const Operands& slice, Pattern pattern, int set,
                                            std::uint64_t generation,
                                            Equality equality = Equality::bits) const;
+  /// The same of some positions of the slice, which are counted from its first.
+  [[nodiscard]] harness::Check check_model_at(const Operands& slice, Pattern pattern, int set,
+                                              std::uint64_t generation, Equality equality,
+                                              std::span<const std::int64_t> positions) const;
+  /// After `from`: the rows of the set at these positions of the batch hold the generation's values. If one
+  /// differs, all rows of the set are repaired.
+  harness::Check check_named_at(Pattern pattern, int set, std::uint64_t generation,
+                                std::span<const std::int64_t> positions);
   /// After `from`: the rows of the set hold the generation's values. Rows that differ are repaired.
   harness::Check check_named(Pattern pattern, int set, std::uint64_t generation);
   /// The neighbours of the set's rows and a sample of the others hold what was last written to them. Rows
@@ -52,6 +66,8 @@ class TableVerifier {
   [[nodiscard]] std::span<const std::int64_t> rows_of(const Operands& slice, Pattern pattern, int set) const;
   [[nodiscard]] const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
   [[nodiscard]] std::uint64_t seed_of(std::uint64_t generation) const;
+  [[nodiscard]] SeedOf read_seeds(std::uint64_t generation) const;
+  harness::Check restore_changed();
   [[nodiscard]] std::vector<std::int64_t> others_than(std::vector<std::int64_t> rows) const;
   [[nodiscard]] SeedOf last_written();
   harness::Check check_whole(bool trusted);
@@ -71,7 +87,9 @@ class TableVerifier {
   RowBytes bytes_;
   std::shared_ptr<const IndexSets> indexed_, contiguous_;
   WriteLog log_;
-  std::vector<Held> held_;  ///< by Operands::values_slot()
+  std::vector<Held> held_;             ///< by Operands::values_slot()
+  std::vector<std::int64_t> changed_;  ///< rows that change_rows() changed last, ascending
+  std::uint64_t changes_ = 0;
   harness::Check unexplained_;
 };
 

@@ -31,8 +31,8 @@ enum class Direction { gather, scatter };
 /// How a contiguous block is copied past the cache. Which is the fastest differs by processor and page size.
 enum class CopyWay {
   plain,  ///< line after line
-  ahead,  ///< likewise, with lines further on prefetched into the second-level cache
-  pages,  ///< a line of each of four pages in turn
+  ahead,  ///< likewise, with the line 2 KiB further on prefetched into the second-level cache
+  pages,  ///< four lines of each of eight pages in turn, with those of the next eight pages prefetched
 };
 
 /// Checks that `count` rows can move: both sides have rows of one width, `out` (`values`) has exactly `count`

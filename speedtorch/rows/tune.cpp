@@ -9,14 +9,17 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <random>
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/rows/word_sum.h"
 #include "speedtorch/system/unfinished.h"
 #include "speedtorch/threads.h"
 
@@ -146,13 +149,7 @@ class Bench {
   }
 
   void read(const std::byte* from, std::int64_t bytes) {
-    std::uint64_t sum = 0, word = 0;
-    std::int64_t at = 0;
-    for (; at + 8 <= bytes; at += 8) {
-      std::memcpy(&word, from + at, 8);
-      sum += word;
-    }
-    read_.fetch_add(sum, std::memory_order_relaxed);
+    read_.fetch_add(word_sum(from, bytes), std::memory_order_relaxed);
   }
 
   const std::int64_t kThreads = thread_count();
@@ -304,26 +301,13 @@ class Tuner {
     plan.gather.large_from = plan.scatter.large_from = large_from;
   }
 
-  /// The rows from which several threads are faster. They gain more the more there is to move, so the
-  /// smallest size that gains decides. To look for the largest that does not let one busy moment of the
-  /// second core put 1 MiB here, and a 768 KiB gather then took 1.9 times as long as LibTorch's.
   void tune_thread_bytes() {
     if (thread_count() < 2) return;
     const auto& choice = tuning_.plan.gather.small[kernels::width_class(256)];
-    constexpr std::int64_t kMost = std::int64_t{1} << 20;
-    for (std::int64_t bytes = 64 << 10; bytes < kMost; bytes *= 2) {
-      if (spent()) return;
-      Candidate alone{choice}, shared{choice};
-      for (int round = 0; round < 20; ++round) {
-        alone.best_s = std::min(alone.best_s, bench_.seconds_on(1, choice, 256, bytes));
-        shared.best_s = std::min(shared.best_s, bench_.seconds_on(2, choice, 256, bytes));
-      }
-      if (shared.best_s <= kWorth * alone.best_s) {
-        tuning_.plan.thread_bytes = bytes;
-        return;
-      }
-    }
-    tuning_.plan.thread_bytes = kMost;
+    const auto found = fewest_bytes_to_share(
+        [&](int threads, std::int64_t bytes) { return bench_.seconds_on(threads, choice, 256, bytes); },
+        [this] { return spent(); });
+    if (found) tuning_.plan.thread_bytes = *found;
   }
 
   /// The fastest way to copy a block, by its pages.
@@ -383,6 +367,25 @@ void store(Tuning& tuning) {
 }
 
 }  // namespace
+
+/// Threads gain more the more there is to move, so the smallest size that gains decides. To look for the
+/// largest that does not let one busy moment of the second core put 1 MiB here, and a 768 KiB gather then
+/// took 1.9 times as long as LibTorch's.
+std::optional<std::int64_t> fewest_bytes_to_share(
+    const std::function<double(int threads, std::int64_t bytes)>& seconds,
+    const std::function<bool()>& spent) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  for (std::int64_t bytes = 64 << 10; bytes < kMost; bytes *= 2) {
+    if (spent()) return std::nullopt;
+    double alone = std::numeric_limits<double>::infinity(), shared = alone;
+    for (int round = 0; round < 20; ++round) {
+      alone = std::min(alone, seconds(1, bytes));
+      shared = std::min(shared, seconds(2, bytes));
+    }
+    if (shared <= kWorth * alone) return bytes;
+  }
+  return kMost;
+}
 
 Tuning tune(const TuneOptions& options) {
   auto tuning = Tuner(options.seconds).done();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,5 +42,14 @@ struct Tuning {
 /// Not while rows move on other threads: both would be measured wrong.
 /// @throws MemoryError where that memory cannot be had
 Tuning tune(const TuneOptions& options = {});
+
+/// The size of rows, in bytes, from which a second thread pays: the smallest of 64 to 512 KiB by powers of
+/// two at which two threads take 3 % less time than one, else 1 MiB. Each time is the least of 20. For tune()
+/// and its test.
+/// @param seconds measures a gather of so many bytes on so many threads
+/// @param spent true ends the search, which then returns nothing
+std::optional<std::int64_t> fewest_bytes_to_share(
+    const std::function<double(int threads, std::int64_t bytes)>& seconds,
+    const std::function<bool()>& spent);
 
 }  // namespace speedtorch

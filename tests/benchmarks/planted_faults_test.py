@@ -73,6 +73,23 @@ class PlantedFaultsTest(ProgramTest):
                                 "--dtype", "float32,int8", "--dim", "5", status=1, table=table, samples=9)
         self.check_caught(cases, faults)
 
+    def test_answers_of_earlier_samples_are_caught(self):
+        # Twenty samples use each of the eight index sets again. The runs that are checked whole have nothing to
+        # compare a replay with, so without checked samples it passes.
+        methods = [*HONEST, "replays", "captures"]
+        cases, _ = self.planted(methods, "--direction", "to,from,round_trip,consume", samples=20, status=1)
+        self.check_caught(cases, ["replays", "captures"])
+        self.assertEqual({case["direction"] for case in cases if case["method"] == "replays"},
+                         {"to", "from", "round_trip", "consume"})
+        reason = next(case["reason"] for case in cases if case["method"] == "replays" and case["direction"] == "to")
+        self.assertIn("after a sample", reason)
+        unchecked, _ = self.planted(methods, "--direction", "to", "--verify", "first", samples=20, status=0)
+        self.check_caught(unchecked, [])
+
+    def test_answers_of_earlier_samples_of_several_callers_are_caught(self):
+        cases, _ = self.planted([*HONEST, "captures"], "--direction", "to", "--callers", "2", samples=20, status=1)
+        self.check_caught(cases, ["captures"])
+
     def test_faults_of_concurrency_are_caught(self):
         # A buffer that all share is right for one; of two, one finds the other's rows.
         for callers, faults in ((1, []), (2, ["shared_buffer", "every_second_caller"]), (3, ["shared_buffer"])):

@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include "benchmarks/transfer/method.h"
 #include "speedtorch/rows/rows.h"
@@ -146,6 +148,44 @@ class OneBehind {
 
 const RegisterMethod stale_buffer{planted(
     "stale_buffer", [one_behind = std::make_shared<OneBehind>()](const Move& move) { (*one_behind)(move); })};
+
+/// Keeps what it moved of each index set, and does not look at the source again. Of what it wrote to the
+/// table it assumes that it is still there.
+class Replay {
+ public:
+  void operator()(const Move& move) {
+    auto& rows = seen_[{move.to, move.table.data_ptr(), move.row_bytes(), move.index}];
+    if (rows.empty()) {
+      move.copy_all();
+      for (std::size_t i = 0; i < move.rows(); ++i)
+        rows.insert(rows.end(), move.source(i), move.source(i) + move.row_bytes());
+    } else if (move.to) {
+      std::memcpy(move.dense_row(0), rows.data(), rows.size());
+    }
+  }
+
+ private:
+  using Key = std::tuple<bool, const void*, std::size_t, std::vector<std::int64_t>>;
+  std::map<Key, std::vector<std::byte>> seen_;
+};
+
+const RegisterMethod replays{
+    planted("replays", [replay = std::make_shared<Replay>()](const Move& move) { (*replay)(move); })};
+
+/// Writes to the tensor that it was given first, as a recorded sequence of commands does.
+const RegisterMethod captures{[] {
+  struct First {
+    at::Tensor model;
+  };
+  auto method = planted("captures", [](const Move& move) { move.copy_all(); });
+  method.supports = [](const TransferCase& one) { return !one.on_gpu() && one.direction == Direction::to; };
+  method.to = [](Operands& operands, int set) {
+    auto move = to_move(operands, set);
+    move.dense = operands.kept<First>([&] { return First{operands.model()}; }).model;
+    move.copy_all();
+  };
+  return method;
+}()};
 
 /// Hands the work to a thread that does it later, and does not wait.
 const RegisterMethod missing_synchronise{planted("missing_synchronise", [](const Move& move) {

@@ -9,9 +9,9 @@ namespace {
 
 /// The plain loop over a mapped file: every cold row is a page fault.
 void copy_from_mapping(Operands& operands, int set) {
-  constexpr std::int64_t grain = 64;  // rows
+  constexpr std::int64_t rows_a_part = 64;
   const auto rows = operands.rows(set);
-  speedtorch::parallel_for(rows.count, grain, [&](std::int64_t begin, std::int64_t end) {
+  speedtorch::parallel_for(rows.count, rows_a_part, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i)
       std::memcpy(rows.model_row(i), rows.table + rows.offset_at(i), rows.bytes());
   });

@@ -5,7 +5,7 @@
 namespace stbench {
 namespace {
 
-/// The fastest copy for the table's pages. A copy without software prefetch takes 1.2 to 1.4 times as long on an
+/// The fastest copy for the table's pages. A copy without software prefetch takes 1.3 to 1.5 times as long on an
 /// Intel Xeon, so it would be no ceiling. The report's environment names the way.
 speedtorch::CopyWay fastest_way(const Operands& operands) {
   const auto& plan = speedtorch::kernels::plan_in_use();

@@ -237,24 +237,32 @@ HWY_INLINE void stream_whole_lines(std::byte* to, const std::byte* from, std::si
   for (; at < bytes; at += kLine) Line::stream(to + at, from + at);
 }
 
-/// The same with each line prefetched two pages before it is copied: the processor's own prefetcher ends at a
-/// page's end.
+/// The same with each line prefetched 2 KiB before it is copied. On a Xeon 2 KiB are 2 to 3 % faster than 4
+/// to 16 KiB in huge pages.
 HWY_INLINE void stream_ahead(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kAhead = 8192;
+  constexpr std::size_t kAhead = 2048;
   for (std::size_t at = 0; at < bytes; at += kLine) {
     prefetch_line<PrefetchTo::l2>(from + at + kAhead);  // past the block's end it does nothing
     Line::stream(to + at, from + at);
   }
 }
 
-/// The same of as many whole groups of pages as there are, a line of each page of a group in turn, so that
-/// the processor's prefetcher follows several at once. @returns the bytes that were copied
+/// The same of as many whole groups of pages as there are, four lines of each page of a group in turn, so
+/// that the processor's prefetcher follows several at once, and the same lines of the next group prefetched.
+/// On a Xeon eight pages are 4 % faster than four, four lines 1 to 4 % faster than one, and the prefetch
+/// brings 2 %.
+/// @returns the bytes that were copied
 HWY_INLINE std::size_t stream_pages(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kPage = 4096, kPages = 4;
+  constexpr std::size_t kPage = 4096, kGroup = 8 * kPage, kPiece = 4 * kLine;
   std::size_t group = 0;
-  for (; group + kPages * kPage <= bytes; group += kPages * kPage) {
-    for (std::size_t at = group; at < group + kPage; at += kLine) {
-      for (std::size_t k = 0; k < kPages; ++k) Line::stream(to + at + k * kPage, from + at + k * kPage);
+  for (; group + kGroup <= bytes; group += kGroup) {
+    for (std::size_t at = group; at < group + kPage; at += kPiece) {
+      for (std::size_t piece = at; piece < at + kGroup; piece += kPage) {
+        for (std::size_t k = piece; k < piece + kPiece; k += kLine) {
+          prefetch_line<PrefetchTo::l2>(from + k + kGroup);  // past the block's end it does nothing
+          Line::stream(to + k, from + k);
+        }
+      }
     }
   }
   return group;

@@ -66,7 +66,7 @@ MISTAKES = [
     (["--case", CASE, "--peers", "numpy"], ["--case", "--peers"]),
     ([*BASE, "--preset", "fast"], ["--preset", "'fast'", "quick", "standard", "kernels", "files", "full", "small", "steps", "batches"]),
     ([*BASE, "--isa", "avx9"], ["--isa", "'avx9'", "best", "baseline"]),
-    ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, every"]),
+    ([*BASE, "--verify", "never"], ["--verify", "'never'", "first, sampled, every"]),
     ([*BASE, "--color", "sometimes"], ["--color", "'sometimes'", "always"]),
     ([*BASE, "--filter", "("], ["--filter", "'('"]),
     ([*BASE, "--filter", "nothing like it"], ["'nothing like it'", "matches no case"]),

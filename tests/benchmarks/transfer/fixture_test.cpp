@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "harness/fill.h"
 
@@ -94,6 +95,88 @@ TEST_F(TransferFixtureTest, RowsOfBytesUseTheWidestIntegersThatDivideThem) {
   EXPECT_EQ(cell(std::nullopt, 1, 129, 1).shape().dtype, at::kByte);
   for (const std::int64_t width : {512, 516, 90, 129})
     EXPECT_EQ(cell(std::nullopt, 1, width, 1).shape().row_bytes(), width);
+}
+
+/// A gather of all rows of a set, seen by the checks after it.
+struct Gathered {
+  harness::Check spots, whole;
+};
+
+TEST_F(TransferFixtureTest, VariedRowsMakeEarlierAnswersWrongAndAreRestored) {
+  auto one = cell(at::kFloat, 3000, 8, 900);
+  one.direction = Direction::to;
+  const auto fixture = fixture_of(one);
+  auto& operands = fixture->operands;
+  const auto checks = [&] {
+    return Gathered{fixture->check_spots(one, Pattern::indexed, 2, 0, Equality::bits),
+                    fixture->check_model(Pattern::indexed, 2, 0)};
+  };
+  const auto gather = [&] {
+    at::index_select_out(operands.model(), operands.table(), 0, operands.index(2));
+    return operands.model().clone();
+  };
+  fixture->vary(one, Pattern::indexed, 2, false);
+  const auto first = gather();
+  EXPECT_EQ(checks().spots.mismatches, 0);
+  EXPECT_EQ(checks().whole.mismatches, 0);
+  for (int use = 0; use < 5; ++use) {
+    fixture->vary(one, Pattern::indexed, 2, false);
+    operands.model().copy_(first);
+    const auto replayed = checks();
+    EXPECT_GE(replayed.spots.mismatches, 3) << "three rows changed, and three were changed back";
+    EXPECT_GE(replayed.whole.mismatches, 3);
+    EXPECT_LE(replayed.whole.mismatches, 6);
+    gather();
+    EXPECT_EQ(checks().spots.mismatches, 0);
+    EXPECT_EQ(checks().whole.mismatches, 0);
+  }
+  const auto close = fixture->verifier.close(true, true);
+  EXPECT_EQ(close.mismatches, 0) << close.first;
+}
+
+TEST_F(TransferFixtureTest, WriteToAVariedRowIsFoundWhenItIsRestored) {
+  auto one = cell(at::kFloat, 3000, 8, 10);
+  one.direction = Direction::to;
+  const auto fixture = fixture_of(one);
+  fixture->vary(one, Pattern::indexed, 2, false);
+  fixture->verifier.poison_rows(fixture->operands, Pattern::indexed, 2);
+  EXPECT_GT(fixture->verifier.close(true, false).mismatches, 0);
+}
+
+TEST_F(TransferFixtureTest, RowsThatAScatterSkipsAreFoundAmongThoseVaried) {
+  const auto one = cell(at::kFloat, 3000, 8, 900);
+  const auto fixture = fixture_of(one);
+  fixture->prepare_values(Pattern::indexed, 2, 1);
+  scatter_values(*fixture, 2);
+  const auto of_table = [&] { return fixture->verifier.check_named(Pattern::indexed, 2, 1).mismatches; };
+  fixture->vary(one, Pattern::indexed, 2, false);
+  EXPECT_GT(fixture->check_spots(one, Pattern::indexed, 2, 1, Equality::bits).mismatches, 0);
+  EXPECT_EQ(of_table(), 0) << "what differed was repaired";
+}
+
+TEST_F(TransferFixtureTest, SamplesRotateOverTwoDestinationsUnlessTheOutputIsLarge) {
+  auto one = cell(at::kFloat, 4000, 8, 100);
+  one.direction = Direction::to;
+  const auto fixture = fixture_of(one);
+  auto& operands = fixture->operands;
+  std::set<void*> seen;
+  for (int use = 0; use < 40; ++use) {
+    fixture->vary(one, Pattern::contiguous, 3, false);
+    seen.insert(operands.model().data_ptr());
+    EXPECT_EQ(operands.pieces(3).front().model.data_ptr(), operands.model().data_ptr());
+  }
+  EXPECT_EQ(seen.size(), 2U);
+  fixture->vary(one, Pattern::indexed, 3, true);
+  EXPECT_TRUE(seen.contains(operands.model().data_ptr()));
+
+  auto small = one, large = one, writing = one;
+  small.batch = 1 << 20, large.batch = (4 << 20) + 1, writing.direction = Direction::from;
+  const auto of_a_row = [](const TransferCase& of) {
+    return static_cast<double>(Operands::working_bytes(of)) / static_cast<double>(of.batch);
+  };
+  EXPECT_NEAR(of_a_row(small) - of_a_row(large), 32, 1e-3) << "an output of 32 bytes a row more";
+  writing.batch = 1 << 20;
+  EXPECT_NEAR(of_a_row(small) - of_a_row(writing), 32, 1e-3);
 }
 
 TEST_F(TransferFixtureTest, ScatterIsCheckedInNamedNeighbouringAndSampledRows) {

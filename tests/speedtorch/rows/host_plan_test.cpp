@@ -194,6 +194,44 @@ TEST_F(HostPlanTest, TuningIsUsedAndStored) {
   }
 }
 
+/// The choice of threads by made-up times of so many KiB on one and on two threads.
+std::optional<std::int64_t> shared_from(const std::function<double(int threads, std::int64_t kib)>& seconds,
+                                        int sizes_until_spent = 100) {
+  const auto of_bytes = [&](int threads, std::int64_t bytes) { return seconds(threads, bytes >> 10); };
+  int asked = 0;
+  const auto spent = [&] { return ++asked > sizes_until_spent; };
+  const auto bytes = fewest_bytes_to_share(of_bytes, spent);
+  return bytes ? std::optional(*bytes >> 10) : std::nullopt;
+}
+
+TEST(FewestBytesToShare, IsTheSmallestSizeAtWhichTwoThreadsAreFaster) {
+  // Waking a thread takes as long as moving 100 KiB, so two gain from 200 KiB on.
+  const auto waking = [](int threads, std::int64_t kib) {
+    return static_cast<double>(threads == 1 ? kib : kib / 2 + 100);
+  };
+  EXPECT_EQ(shared_from(waking), 256);
+  EXPECT_EQ(shared_from([](int threads, std::int64_t) { return threads == 1 ? 2.0 : 1.0; }), 64);
+  EXPECT_EQ(shared_from([](int threads, std::int64_t) { return threads == 1 ? 1.0 : 0.98; }), 1024)
+      << "2 % faster is not worth a thread";
+  EXPECT_EQ(shared_from([](int, std::int64_t) { return 1.0; }), 1024);
+}
+
+TEST(FewestBytesToShare, IgnoresMomentsInWhichTheSecondCoreIsBusy) {
+  int runs = 0;
+  const auto busy = [&](int threads, std::int64_t kib) {
+    // The second core is free in one run of ten, and never at 512 KiB.
+    const bool free = ++runs % 10 == 0 && kib < 512;
+    return threads == 1 ? 1.0 : free ? 0.5 : 3.0;
+  };
+  EXPECT_EQ(shared_from(busy), 64);
+}
+
+TEST(FewestBytesToShare, ChoosesNothingWithoutTime) {
+  const auto never = [](int, std::int64_t) { return 1.0; };
+  EXPECT_EQ(shared_from(never, 0), std::nullopt);
+  EXPECT_EQ(shared_from(never, 2), std::nullopt) << "two of four sizes";
+}
+
 TEST_F(HostPlanTest, WithoutTimeNothingIsChanged) {
   const auto tuning = tune({.seconds = 0, .store = false});
   EXPECT_FALSE(tuning.complete);

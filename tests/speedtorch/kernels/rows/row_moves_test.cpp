@@ -170,7 +170,7 @@ TEST_P(RowMoves, LinesAreStreamedWhole) {
 }
 
 TEST_P(RowMoves, PagesInTurnAreStreamedWhole) {
-  constexpr std::int64_t kGroup = 4 * 64;  // lines of four pages
+  constexpr std::int64_t kGroup = 8 * 64;  // lines of eight pages
   for (const std::int64_t lines : {kGroup - 1, kGroup, kGroup + 1, 2 * kGroup + 65, 3 * kGroup})
     expect_streamed(17, lines, 3 * kGroup + 1);
 }
