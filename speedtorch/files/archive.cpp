@@ -59,9 +59,8 @@ class Archive {
         why_(std::move(why)),
         file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat found {};
-    if (file_.get() < 0 || ::fstat(file_.get(), &found) != 0) refuse_file(name_, "cannot be read", path);
-    if (!S_ISREG(found.st_mode))
-      throw FileError("'" + name_ + "' is not a regular file", S_ISDIR(found.st_mode) ? EISDIR : 0, path);
+    if (file_.get() < 0 || ::fstat(file_.get(), &found) != 0) refuse_path(path, "cannot be read");
+    if (!S_ISREG(found.st_mode)) refuse_irregular(path, found.st_mode, "is not a regular file");
     size_ = static_cast<std::uint64_t>(found.st_size);
   }
 

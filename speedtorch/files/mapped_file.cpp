@@ -32,21 +32,17 @@ Descriptor open_file(const std::string& path, Access access) {
   // Without O_NONBLOCK, opening a pipe waits for its other end.
   Descriptor file(::open(path.c_str(), mode | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (file.get() < 0)
-    refuse_file(base_name(path),
-                access == Access::read_only ? "cannot be opened" : "cannot be opened for writing", path);
+    refuse_path(path, access == Access::read_only ? "cannot be opened" : "cannot be opened for writing");
   return file;
 }
 
 /// Returns the size of a regular file. Clears O_NONBLOCK, because io_uring fails on files that have it.
 std::int64_t size_of(int fd, const std::string& path) {
-  const auto name = base_name(path);
   struct stat found {};
-  if (::fstat(fd, &found) != 0) refuse_file(name, "cannot be examined", path);
+  if (::fstat(fd, &found) != 0) refuse_path(path, "cannot be examined");
   if (!S_ISREG(found.st_mode))
-    throw FileError("'" + name + "' is " + (S_ISDIR(found.st_mode) ? "a folder" : "not a regular file"),
-                    S_ISDIR(found.st_mode) ? EISDIR : 0, path);
-  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0)
-    refuse_file(name, "cannot be examined", path);
+    refuse_irregular(path, found.st_mode, S_ISDIR(found.st_mode) ? "is a folder" : "is not a regular file");
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) refuse_path(path, "cannot be examined");
   return found.st_size;
 }
 
@@ -54,7 +50,7 @@ std::vector<std::byte> read_beginning(int fd, const std::string& path, std::int6
   std::vector<std::byte> beginning(static_cast<std::size_t>(std::min(file_bytes, kNpyHeaderBytes)));
   const auto [count, error] = read_bytes(fd, 0, beginning.data(), std::ssize(beginning));
   errno = error;
-  if (error != 0) refuse_file(base_name(path), "cannot be read", path);
+  if (error != 0) refuse_path(path, "cannot be read");
   beginning.resize(static_cast<std::size_t>(count));  // fewer if the file has shrunk meanwhile
   return beginning;
 }

@@ -14,9 +14,24 @@
 
 namespace speedtorch {
 
-void refuse_file(const std::string& name, const std::string& what, const std::string& path) {
+namespace {
+
+[[noreturn]] void refuse_with_errno(const std::string& name, const std::string& what,
+                                    const std::string& path) {
   const int code = errno;
   throw FileError("'" + name + "' " + what + ": " + std::strerror(code), code, path);
+}
+
+}  // namespace
+
+void refuse_file(const std::string& name, const std::string& what) { refuse_with_errno(name, what, {}); }
+
+void refuse_path(const std::string& path, const std::string& what) {
+  refuse_with_errno(base_name(path), what, path);
+}
+
+void refuse_irregular(const std::string& path, mode_t mode, const std::string& what) {
+  throw FileError("'" + base_name(path) + "' " + what, S_ISDIR(mode) ? EISDIR : 0, path);
 }
 
 namespace {
@@ -26,7 +41,7 @@ const std::string& require_free_name(const std::string& path) {
   errno = 0;
   if (::lstat(path.c_str(), &taken) == 0) errno = EEXIST;
   if (base_name(path).empty()) errno = ENOENT;
-  if (errno != ENOENT || base_name(path).empty()) refuse_file(base_name(path), "cannot be created", path);
+  if (errno != ENOENT || base_name(path).empty()) refuse_path(path, "cannot be created");
   return path;
 }
 
@@ -34,10 +49,9 @@ const std::string& require_free_name(const std::string& path) {
 std::string require_replaceable(const std::string& path) {
   struct stat old {};
   if (::stat(path.c_str(), &old) != 0) {
-    if (errno == ELOOP) refuse_file(base_name(path), "cannot be replaced", path);
+    if (errno == ELOOP) refuse_path(path, "cannot be replaced");
   } else if (!S_ISREG(old.st_mode)) {
-    throw FileError("'" + base_name(path) + "' is not a regular file and cannot be replaced",
-                    S_ISDIR(old.st_mode) ? EISDIR : 0, path);
+    refuse_irregular(path, old.st_mode, "is not a regular file and cannot be replaced");
   }
   return resolve_links(path);
 }
@@ -59,7 +73,7 @@ NewFile::NewFile(const std::string& path, Temporary temporary, OverAny)
 NewFile::NewFile(const std::string& path, Temporary temporary)
     : NewFile(require_free_name(path), temporary, OverAny{}) {}
 
-void NewFile::refuse(const std::string& what) const { refuse_file(base_name(path_), what, path_); }
+void NewFile::refuse(const std::string& what) const { refuse_path(path_, what); }
 
 void NewFile::check_free(std::int64_t bytes) const {
   for (const auto& limit : disk_limits(folder_path_)) {

@@ -1,6 +1,8 @@
 /// A file that appears under its name once it is whole, or never.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,8 +13,13 @@
 
 namespace speedtorch {
 
-/// @throws FileError always, with errno and `path`: "'<name>' <what>: <the system's message for errno>"
-[[noreturn]] void refuse_file(const std::string& name, const std::string& what, const std::string& path = {});
+/// @throws FileError always, with errno: "'<name>' <what>: <the system's message for errno>"
+[[noreturn]] void refuse_file(const std::string& name, const std::string& what);
+/// The same for a known path, which the error has too. The message names its last part.
+[[noreturn]] void refuse_path(const std::string& path, const std::string& what);
+/// For a path at which there is no regular file. The error's number is EISDIR for a folder, else 0.
+/// @param mode of stat() @throws FileError always: "'<name>' <what>"
+[[noreturn]] void refuse_irregular(const std::string& path, mode_t mode, const std::string& what);
 
 /// Removes the leftovers of killed processes that were writing `path`. A warning (TORCH_WARN) names each.
 void remove_leftovers_and_warn(const std::string& path);

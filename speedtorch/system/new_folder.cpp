@@ -16,7 +16,7 @@ std::string require_free(std::string path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return path;
   errno = EEXIST;
-  refuse_file(base_name(path), "cannot be created", path);
+  refuse_path(path, "cannot be created");
 }
 
 /// Waits until the names in a folder are on the disk.
@@ -30,7 +30,7 @@ void sync_folder(const std::string& folder, const std::string& name) {
 
 NewFolder::NewFolder(const std::string& path) : path_(require_free(path)), folder_(path_) {
   errno = folder_.error();
-  if (errno != 0) refuse_file(base_name(path_), "cannot be created", path_);
+  if (errno != 0) refuse_path(path_, "cannot be created");
   remove_leftovers_and_warn(path_);
 }
 
@@ -38,7 +38,7 @@ void NewFolder::publish() {
   const auto name = base_name(path_);
   sync_folder(path(), name);
   errno = folder_.publish();
-  if (errno != 0) refuse_file(name, "cannot be given its name", path_);
+  if (errno != 0) refuse_path(path_, "cannot be given its name");
   sync_folder(parent_folder(path_), name);
 }
 
