@@ -7,8 +7,8 @@
 namespace stbench {
 namespace {
 
-/// Of so many rows of a batch one is changed before a sample, 16 at the most: changing a row brings it into
-/// the caches, and the sample should find few there.
+/// The rows of a batch for each row that is changed before a sample, and the most that are changed. A changed
+/// row is in the caches, and the sample should find few there.
 constexpr std::int64_t rows_a_change = 256;
 constexpr std::int64_t most_changes = 16;
 

@@ -412,7 +412,7 @@ TEST_F(SamplerTest, LatenciesAreThoseOfSingleRunsEachTimedByItself) {
   EXPECT_NEAR(column(records[0], "latency_p99_s"), 18e-3, 1e-12);
   EXPECT_EQ(column(records[0], "latency_clock_s"), 0);
   EXPECT_NEAR(*records[0].median_s, 2e-3, 1e-4);
-  // Of the 400 runs 6 % were slow.
+  // 6 % of the 400 runs were slow.
   EXPECT_EQ(
       std::get<std::string>(*reports::find(records[0].more, "latency_curve")),
       "0:0.001 0.01:0.001 0.05:0.001 0.1:0.001 0.2:0.001 0.3:0.001 0.4:0.001 0.5:0.001 0.6:0.001 0.7:0.001 "

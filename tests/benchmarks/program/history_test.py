@@ -7,12 +7,8 @@ import re
 import subprocess
 import sys
 import unittest
-from pathlib import Path
 
-from program import HOST, SMALL, ProgramTest, read_json, run
-
-
-ROOT = Path(__file__).resolve().parents[3]
+from program import HOST, ROOT, SMALL, ProgramTest, read_json, run
 
 
 def otava_configuration(case):
