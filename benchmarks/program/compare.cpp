@@ -12,6 +12,7 @@
 #include "benchmarks/program/report_sink.h"
 #include "benchmarks/program/row_plan.h"
 #include "benchmarks/program/screen.h"
+#include "benchmarks/suite/suite.h"
 #include "harness/errors.h"
 #include "reports/compare/baselines.h"
 #include "reports/compare/comparable.h"
