@@ -9,9 +9,9 @@ namespace speedtorch::python {
 namespace {
 
 /// The tensor that an argument is. @throws pybind11::type_error naming the argument and its type
-const at::Tensor& tensor_of(pybind11::handle argument, const std::string& name) {
+const at::Tensor& tensor_of(pybind11::handle argument, const char* name) {
   if (THPVariable_Check(argument.ptr())) return THPVariable_Unpack(argument.ptr());
-  throw pybind11::type_error(name + " is a " + Py_TYPE(argument.ptr())->tp_name +
+  throw pybind11::type_error(std::string(name) + " is a " + Py_TYPE(argument.ptr())->tp_name +
                              "; a torch.Tensor is needed");
 }
 

@@ -13,6 +13,7 @@ of the same name. They take its arguments, and its state dicts load into them an
 A step that is refused has changed nothing.
 """
 
+from functools import cache
 from itertools import chain
 from operator import is_
 
@@ -26,12 +27,16 @@ _PARTS = {"betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"), "step_si
 _OTHER_LOOPS = ("foreach", "fused", "capturable", "differentiable")
 
 
+@cache
+def _places(name):
+    """Of each option, in the library's order: its name in torch's groups, and its place there if that is a tuple."""
+    places = {part: (option, place) for option, parts in _PARTS.items() for place, part in enumerate(parts)}
+    return [places.get(option, (option, None)) for option in _native.option_names(name)]
+
+
 def _values(name, group):
     """The values of a group's options, in the library's order."""
-    fields = dict(group)
-    for option, parts in _PARTS.items():
-        fields.update(zip(parts, group.get(option, ())))
-    return [float(fields[option]) for option in _native.option_names(name)]
+    return [float(group[option] if place is None else group[option][place]) for option, place in _places(name)]
 
 
 def _refuse_other_loops(options):
@@ -59,6 +64,7 @@ class _Fused:
         self._rows = {}  # the fused step of each parameter with sparse gradients
         self._native = None  # the contiguous optimizer
         self._laid_out = None  # what _layout() was for it, and its parameters
+        self._set = None  # what _options() was when its options were set
         self._apart = False  # True if each parameter is a group of its own there
         self._etas = {}  # ASGD's state of each parameter that is not in the buffers: (step count, step size, weight of the mean)
 
@@ -116,7 +122,7 @@ class _Fused:
             # From the dict itself: torch rounds states to the parameter's dtype, and masters must not be rounded.
             numbers = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
             states = [state_dict["state"].get(number, {}) for number in dict.fromkeys(numbers)]
-            if self._native is not None and self._fits():
+            if self._native is not None and self._fits(self._options()):
                 self._push(self._native, states)
             else:
                 self._forget_layout()
@@ -133,8 +139,7 @@ class _Fused:
 
     def _name(self, group):
         """The library's name for the arithmetic of a group."""
-        kind = next(kind for kind in type(self).__mro__ if kind.__module__ == __name__ and kind.__name__ in __all__)
-        return "AdamW" if group.get("decoupled_weight_decay") else kind.__name__
+        return "AdamW" if group.get("decoupled_weight_decay") else self._kind
 
     def _parameters(self):
         return list(chain.from_iterable(group["params"] for group in self.param_groups))
@@ -193,9 +198,9 @@ class _Fused:
 
     # All parameters in one buffer.
 
-    def _flat(self):
-        """The contiguous optimizer of the groups as they are now."""
-        if self._native is not None and not self._fits():
+    def _flat(self, options=None):
+        """The contiguous optimizer of the groups as they are now. `options` is what _options() returns, if it is known."""
+        if self._native is not None and not self._fits(options or self._options()):
             self._pull()
             self._forget_layout()
         if self._native is None:
@@ -206,18 +211,21 @@ class _Fused:
         """The parameters, each once: as the contiguous optimizer numbers them."""
         return list(dict.fromkeys(self._parameters()))
 
-    def _layout(self):
-        """What a layout depends on: the arithmetic of each group with its states, and the number of its parameters."""
+    def _options(self):
+        """Of each group: its arithmetic, the values of its options, and the number of its parameters."""
         names = [self._name(group) for group in self.param_groups]
-        states = [_native.state_begins(name, _values(name, group)) for name, group in zip(names, self.param_groups)]
-        return [
-            (name, [table for table, _ in begins], len(group["params"]))
-            for name, begins, group in zip(names, states, self.param_groups)
-        ]
+        return [(name, _values(name, group), len(group["params"])) for name, group in zip(names, self.param_groups)]
 
-    def _fits(self):
+    @staticmethod
+    def _layout(options):
+        """What a layout depends on: the arithmetic of each group with its states, and the number of its parameters."""
+        return [(name, [table for table, _ in _native.state_begins(name, values)], count) for name, values, count in options]
+
+    def _fits(self, options):
         """False after a group was added, removed or got other parameters, or options that need other states."""
-        return self._layout() == self._laid_out[0] and all(map(is_, self._parameters(), self._laid_out[1]))
+        layout, parameters = self._laid_out
+        # Most steps have the options of the step before, and the states need no look.
+        return (options == self._set or self._layout(options) == layout) and all(map(is_, self._parameters(), parameters))
 
     def _forget_layout(self):
         """Gives up the buffers, before others are laid out. Those take each gradient as new, so unused ones become None."""
@@ -238,7 +246,8 @@ class _Fused:
 
     def _lay_out(self, states):
         """Moves the parameters to new buffers, and the given states, one dict per parameter."""
-        layout = self._layout()
+        options = self._options()
+        layout = self._layout(options)
         for number, (name, tables, _) in enumerate(layout):
             if (name, tables) != layout[0][:2]:
                 raise errors.OptionError(
@@ -249,10 +258,11 @@ class _Fused:
         groups = [(list(parameters), _values(name, group)) for parameters, group in self._parts()]
         native = _native.ContiguousOptimizer(name, groups)
         self._push(native, states)
-        self._native, self._laid_out = native, (layout, self._parameters())
+        self._native, self._laid_out, self._set = native, (layout, self._parameters()), options
 
     def _step_flat(self, max_norm, zero_grad):
-        native = self._flat()
+        options = self._options()
+        native = self._flat(options)
         name = self._laid_out[0][0][0]
         begun = self._begin_etas(native) if name == "ASGD" else {}
         # The step sizes in a group differ after a step in which one parameter had no gradient, or after a load.
@@ -262,10 +272,12 @@ class _Fused:
             self._pull()
             self._forget_layout()
             self._apart = True
-            native = self._flat()
-        for number, (parameters, group) in enumerate(self._parts()):
-            eta = next((begun[one][1] for one in parameters if one in begun), None) if begun else None
-            native.set_options(number, name, _of_eta(name, _values(name, group), eta))
+            native = self._flat(options)
+        if begun or options != self._set:
+            for number, (parameters, group) in enumerate(self._parts()):
+                eta = next((begun[one][1] for one in parameters if one in begun), None)
+                native.set_options(number, name, _of_eta(name, _values(name, group), eta))
+            self._set = None if begun else options
         native.step(max_norm, zero_grad)
         for parameters, group in self._parts() if begun else ():
             ended = {}  # by step count, which most parameters of a group have in common
@@ -373,7 +385,7 @@ def _count(state, group):
 def _fused(name):
     torchs = getattr(torch.optim, name)
     text = f"torch.optim.{name} with a fused step: same arguments, and `contiguous` for one pass over all parameters."
-    return type(name, (_Fused, torchs), {"__module__": __name__, "__doc__": text})
+    return type(name, (_Fused, torchs), {"__module__": __name__, "__doc__": text, "_kind": name})
 
 
 __all__ = _native.optimizer_names()

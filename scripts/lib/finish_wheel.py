@@ -1,4 +1,5 @@
-"""Writes into a wheel what is known after its build: the torch that it needs, and the oldest Linux that it runs on.
+"""Writes into a wheel what is known after its build: the torch that it needs, and the oldest Linux that it runs on. Refuses one
+without the licence.
 
 usage: finish_wheel.py WHEEL FOLDER TORCH_VERSION
 
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+LICENSE = Path(__file__).resolve().parents[2] / "LICENSE"
 # manylinux's versions of glibc, and the newest libstdc++ of each (PEP 600, auditwheel's policies).
 LIBSTDCXX = {(2, 34): (3, 4, 29), (2, 35): (3, 4, 30), (2, 39): (3, 4, 33)}
 
@@ -47,6 +49,13 @@ def replace(file, pattern, text):
     file.write_text(changed, encoding="utf-8")
 
 
+def require_license(about):
+    """Ends the program unless a wheel's folder *.dist-info has the licence, where PEP 639 wants it."""
+    copy = about / "licenses/LICENSE"
+    if not copy.is_file() or copy.read_bytes() != LICENSE.read_bytes():
+        sys.exit(f"finish_wheel.py: {about.name}/licenses/LICENSE is not the text of LICENSE; see license-files in pyproject.toml")
+
+
 def call(*arguments):
     subprocess.run([sys.executable, "-m", "wheel", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
 
@@ -56,6 +65,7 @@ def main(wheel, folder, built_with):
         call("unpack", "--dest", place, wheel)
         tree, = Path(place).iterdir()
         about, = tree.glob("*.dist-info")
+        require_license(about)
         binaries = [file for file in tree.rglob("*") if file.is_file() and file.open("rb").read(4) == b"\x7fELF"]
         replace(about / "METADATA", r"^Requires-Dist: torch.*$", f"Requires-Dist: {torch_range(built_with)}")
         replace(about / "WHEEL", r"^(Tag: [^-]+-[^-]+)-.*$", rf"\1-{platform_tag(binaries)}")

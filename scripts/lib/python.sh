@@ -108,6 +108,33 @@ locked_folder() {
     "$(sha256sum <"$WHEELS/$1.txt" | cut -c 1-12)"
 }
 
+# Environments of single scripts. They are not part of LibTorch's, so that a set-up without them stays the same. Arguments of
+# the three functions: FOLDER, the NAME of the lock file, WHAT needs it, its size in MEGABYTES, and MODULEs to import.
+
+make_tools() {
+  require_packages venv
+  mkdir -p "$CACHE"
+  say "$3: installing the wheels of scripts/lib/wheels/$2.in into $1 (once; about $4 MB)"
+  make_venv "$1" "$WHEELS/$2.txt" "${@:5}"
+}
+
+# require_tools FOLDER NAME WHAT MEGABYTES MODULE...: makes the environment if it is not there.
+require_tools() {
+  [[ ! -e $1/.complete ]] || return 0
+  [[ -z ${BUNDLE_DIR:-} ]] || fail "$3: the Python packages of scripts/lib/wheels/$2.in are needed, and a bundle has none" \
+    'do this on a machine with network; the result can be copied'
+  take_lock "$CACHE/.lock" 8 'setting up'
+  [[ -e $1/.complete ]] || make_tools "$@"
+  exec 8>&-
+}
+
+# offer_tools FOLDER NAME WHAT MEGABYTES MODULE...: for the tests, by a set-up, which has the lock. Without the environment
+# its tests are skipped and say so.
+offer_tools() {
+  [[ -z $BUNDLE_DIR && ! -e $1/.complete ]] || return 0
+  (make_tools "$@") || say "$3: continuing without; the tests will be skipped"
+}
+
 venv_site() { "$1/bin/python3" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'; }
 
 use_cached_torch() {

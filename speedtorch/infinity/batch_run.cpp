@@ -72,7 +72,13 @@ Tensors BatchRun::forward(const Tensors& inputs) {
   Tensors outputs = run_model(inputs);
   context_.expect_batch_norm = watch.saw_batch_norm();
   batch_norm_checked_ = true;
-  if (!watch.saw_batch_norm() || !watch.saw_batch_statistics()) return outputs;
+  judge_batch_norm(watch);
+  judge_instance_norm(watch);
+  return outputs;
+}
+
+void BatchRun::judge_batch_norm(const LayerWatch& watch) {
+  if (!watch.saw_batch_statistics()) return;
   if (options().batch_norm == BatchNorm::refuse)
     throw InfinityBatchError(
         "the model's batch normalisation takes statistics of its samples, and those of a micro-batch differ "
@@ -82,7 +88,16 @@ Tensors BatchRun::forward(const Tensors& inputs) {
   warn(Warning::batch_norm,
        "batch normalisation takes the statistics of each micro-batch, and its running "
        "statistics move once per micro-batch");
-  return outputs;
+}
+
+void BatchRun::judge_instance_norm(const LayerWatch& watch) {
+  if (!watch.moved_instance_statistics()) return;
+  if (options().batch_norm != BatchNorm::per_micro_batch)
+    throw InfinityBatchError(
+        "the running statistics of the model's instance normalisation would move once per micro-batch and so "
+        "differ from the batch's. Use track_running_stats(false); put the modules into evaluation mode; or "
+        "set BatchNorm::per_micro_batch, which accepts this");
+  warn(Warning::batch_norm, "the running statistics of instance normalisation move once per micro-batch");
 }
 
 /// Lets the size grow after a micro-batch that worked, within the budget if there is one.

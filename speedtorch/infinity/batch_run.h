@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/micro_batch_context.h"
 
 namespace speedtorch::infinity {
@@ -29,8 +30,11 @@ class BatchRun {
   /// Samples [first, first + count): inputs on device(), targets on output_device().
   [[nodiscard]] Samples fetch(std::int64_t first, std::int64_t count);
   /// The model's outputs, on output_device().
-  /// @throws InfinityBatchError for batch normalisation, if options().batch_norm refuses it
+  /// @throws InfinityBatchError for a normalisation that options().batch_norm refuses
   [[nodiscard]] Tensors forward(const Tensors& inputs);
+  /// @throws InfinityBatchError if an instance normalisation moved running statistics, unless
+  /// options().batch_norm is per_micro_batch; then warns
+  void judge_instance_norm(const LayerWatch& watch);
 
   /// Runs `attempt` on consecutive micro-batches until all samples are done.
   /// @throws OutOfMemory if one sample does not fit
@@ -55,6 +59,7 @@ class BatchRun {
 
  private:
   [[nodiscard]] Tensors run_model(const Tensors& inputs) const;
+  void judge_batch_norm(const LayerWatch& watch);
   [[nodiscard]] std::int64_t next_of(std::int64_t left) const;
   bool run_with_rollback(const std::function<void()>& work, std::int64_t& bytes_taken);
   void worked(std::int64_t count, std::int64_t bytes_taken);

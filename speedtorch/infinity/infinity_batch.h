@@ -114,7 +114,9 @@ class InfinityBatch {
   infinity::EpochRecord epoch();
 
   /// Outputs of a batch of any size, for a custom loss. The `backward()` of that loss computes the model's
-  /// gradients micro-batch by micro-batch. Under at::NoGradGuard the outputs have no backward pass.
+  /// gradients micro-batch by micro-batch. It runs the model again, in the modes of this call, and throws
+  /// InfinityBatchError if an input or a parameter was changed since. Under at::NoGradGuard the outputs have
+  /// no backward pass.
   at::Tensor batch(const at::Tensor& inputs);
   infinity::Tensors batch(const infinity::Tensors& inputs);
   /// Loss and gradients of a batch, by the criterion. If the criterion is a mean or a sum, takes one pass,

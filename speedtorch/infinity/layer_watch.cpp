@@ -17,6 +17,7 @@ struct LayerWatch::State {
   bool sees_arguments = true;
   bool batch_norm = false;
   bool batch_statistics = false;
+  bool instance_statistics = false;  ///< that moved
   int depth = 0;
   int instance_norm = 0;  ///< the depth at which one runs; 0: none
   std::string layer;      ///< of the running outermost operation
@@ -27,6 +28,7 @@ struct LayerWatch::State {
   void begin(const at::RecordFunction& function);
   void end();
   void find_layer(const c10::IValue& value);
+  void require_arguments() const;
 };
 
 namespace {
@@ -39,6 +41,15 @@ int training_argument(std::string_view operation) {
   if (operation == "aten::batch_norm" || operation == "aten::native_batch_norm") return 5;
   if (operation == "aten::_batch_norm_impl_index" || operation == "aten::cudnn_batch_norm") return 5;
   return -1;
+}
+
+/// @param inputs of aten::instance_norm
+bool moves_statistics(c10::ArrayRef<const c10::IValue> inputs) {
+  constexpr std::size_t kRunningMean = 3;
+  constexpr std::size_t kUseInputStats = 5;
+  if (inputs.size() <= kUseInputStats) return false;
+  const c10::IValue& mean = inputs[kRunningMean];
+  return mean.isTensor() && mean.toTensor().defined() && inputs[kUseInputStats].toBool();
 }
 
 }  // namespace
@@ -61,6 +72,8 @@ void LayerWatch::State::begin(const at::RecordFunction& function) {
   batch_norm = batch_norm || training >= 0;
   if (!sees_arguments) return;
   const auto inputs = function.inputs();
+  if (operation == "aten::instance_norm")
+    instance_statistics = instance_statistics || moves_statistics(inputs);
   if (training >= 0 && instance_norm == 0 && inputs.size() > static_cast<std::size_t>(training)) {
     const c10::IValue& value = inputs[static_cast<std::size_t>(training)];
     batch_statistics = batch_statistics || (value.isBool() && value.toBool());
@@ -104,9 +117,18 @@ LayerWatch::~LayerWatch() {
 
 bool LayerWatch::saw_batch_norm() const { return state_->batch_norm; }
 
+void LayerWatch::State::require_arguments() const {
+  if (!sees_arguments) throw std::logic_error("a watch that sees names knows of no statistics");
+}
+
 bool LayerWatch::saw_batch_statistics() const {
-  if (!state_->sees_arguments) throw std::logic_error("a watch that sees names knows of no statistics");
+  state_->require_arguments();
   return state_->batch_statistics;
+}
+
+bool LayerWatch::moved_instance_statistics() const {
+  state_->require_arguments();
+  return state_->instance_statistics;
 }
 
 const std::map<std::string, double>& LayerWatch::seconds() const { return state_->seconds; }

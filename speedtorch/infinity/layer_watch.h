@@ -26,6 +26,8 @@ class LayerWatch {
   /// True if a batch normalisation took its statistics from its samples. @throws std::logic_error for a watch
   /// that sees names only
   [[nodiscard]] bool saw_batch_statistics() const;
+  /// True if an instance normalisation moved running statistics. @throws std::logic_error as above
+  [[nodiscard]] bool moved_instance_statistics() const;
   /// Seconds per layer ("0", "encoder.linear").
   [[nodiscard]] const std::map<std::string, double>& seconds() const;
 

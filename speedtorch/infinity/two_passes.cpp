@@ -6,10 +6,12 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/infinity/layer_watch.h"
+#include "speedtorch/infinity/marks.h"
 #include "speedtorch/infinity/replay.h"
 
 namespace speedtorch::infinity {
@@ -35,15 +37,49 @@ void keep_outputs(BatchResult& result, const Replay& replay) {
   result.targets = replay.targets();
 }
 
+Marks marks_of_inputs(const Tensors& inputs) {
+  std::vector<NamedTensor> named;
+  for (const at::Tensor& input : inputs) named.push_back({"input " + std::to_string(named.size()), input});
+  return Marks(std::move(named));
+}
+
+/// Marks of what a second pass reads as it is then. While any module trains, the second pass sets all buffers
+/// to their values of the first, so they may change in between.
+Marks marks_of_model(const Model& model) {
+  auto named = model.named_parameters();
+  for (NamedTensor& parameter : named) parameter.name.insert(0, "parameter ");
+  if (!model.any_training())
+    for (NamedTensor& buffer : model.named_buffers())
+      named.push_back({"buffer " + buffer.name, std::move(buffer.tensor)});
+  return Marks(std::move(named));
+}
+
+/// Sets the modes of modules (training or evaluation), and sets them back at the end of the scope.
+class ModesOfScope {
+ public:
+  ModesOfScope(const Model& model, const Model::Modes& modes) : before_(model.modes()) {
+    Model::set_modes(modes);
+  }
+  ~ModesOfScope() { Model::set_modes(before_); }
+  ModesOfScope(const ModesOfScope&) = delete;
+  ModesOfScope& operator=(const ModesOfScope&) = delete;
+
+ private:
+  Model::Modes before_;
+};
+
 /// The autograd node behind differentiable_outputs(): runs the second pass when the outputs' gradients come.
 class Recompute final : public torch::autograd::Node {
  public:
-  Recompute(std::shared_ptr<MicroBatchContext> context, Batch batch, Replay replay, Tensors parameters,
+  Recompute(std::shared_ptr<MicroBatchContext> context, Batch batch, Marks given, Replay replay,
             const Tensors& inputs)
       : context_(std::move(context)),
         batch_(std::move(batch)),
+        given_(std::move(given)),
+        used_(marks_of_model(context_->model)),
+        modes_(context_->model.modes()),
         replay_(std::move(replay)),
-        parameters_(std::move(parameters)) {
+        parameters_(context_->model.trainable()) {
     Tensors by = parameters_;
     by.insert(by.end(), inputs.begin(), inputs.end());
     set_next_edges(torch::autograd::collect_next_edges(by));
@@ -53,6 +89,8 @@ class Recompute final : public torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     if (at::GradMode::is_enabled())
       throw InfinityBatchError("gradients of gradients (create_graph) do not go through micro-batches");
+    require_unchanged();
+    const ModesOfScope modes(context_->model, modes_);
     BatchRun run(*context_, batch_, true);
     GradientSum sum(parameters_);
     std::vector<Tensors> of_inputs;
@@ -74,8 +112,20 @@ class Recompute final : public torch::autograd::Node {
   std::string name() const override { return "InfinityBatchBackward"; }
 
  private:
+  /// @throws InfinityBatchError
+  void require_unchanged() const {
+    for (const Marks* marks : {&given_, &used_})
+      if (const std::string changed = marks->changed(); !changed.empty())
+        throw InfinityBatchError(changed +
+                                 " was changed in batch() or after it; the backward pass runs the model "
+                                 "again and needs it unchanged");
+  }
+
   std::shared_ptr<MicroBatchContext> context_;
   Batch batch_;
+  Marks given_;         ///< of the inputs, before the first pass
+  Marks used_;          ///< of the model, after it
+  Model::Modes modes_;  ///< of the first pass
   Replay replay_;
   Tensors parameters_;
 };
@@ -97,6 +147,7 @@ bool normalises_by_batch_statistics(BatchRun& run) {
       throw;
     }
     undo.restore();
+    run.judge_instance_norm(watch);
     found = watch.saw_batch_statistics();
   });
   return found;
@@ -140,6 +191,7 @@ void evaluate_all_outputs(BatchRun& run, bool by_batch_statistics, const Criteri
 Tensors differentiable_outputs(const std::shared_ptr<MicroBatchContext>& context, const Tensors& inputs) {
   const bool with_gradients = at::GradMode::is_enabled();
   BatchRun run(*context, Batch(inputs), with_gradients);
+  Marks given = marks_of_inputs(inputs);
   const bool by_batch_statistics = normalises_by_batch_statistics(run);
   Replay replay = Replay::first_pass(run, by_batch_statistics);
   Tensors made = replay.outputs();
@@ -147,8 +199,8 @@ Tensors differentiable_outputs(const std::shared_ptr<MicroBatchContext>& context
   Tensors differentiable_inputs;
   for (const at::Tensor& input : inputs)
     if (input.requires_grad()) differentiable_inputs.push_back(input);
-  const auto node = std::make_shared<Recompute>(context, run.batch(), std::move(replay),
-                                                run.model().trainable(), differentiable_inputs);
+  const auto node = std::make_shared<Recompute>(context, run.batch(), std::move(given), std::move(replay),
+                                                differentiable_inputs);
   for (at::Tensor& output : made) {
     output = output.variable_data();  // a tensor of its own, because a model may return one of its inputs
     if (output.is_floating_point())

@@ -140,6 +140,18 @@ class WheelTest(unittest.TestCase):
             self.assertGreater(len(wanted), 20)
             self.assertEqual(wanted - given, set())
 
+    def test_a_wheel_without_the_licence_is_refused(self):
+        finish = module_of(ROOT / "scripts/lib/finish_wheel.py")
+        about = self.folder / "stbench-1.0.dist-info"
+        (about / "licenses").mkdir(parents=True)
+        with self.assertRaisesRegex(SystemExit, "stbench-1.0.dist-info/licenses/LICENSE is not the text of LICENSE"):
+            finish.require_license(about)
+        shutil.copy(ROOT / "LICENSE", about / "licenses")
+        finish.require_license(about)
+        (about / "licenses/LICENSE").write_text("another")
+        with self.assertRaises(SystemExit):
+            finish.require_license(about)
+
     def test_the_tag_is_that_of_the_newest_symbol(self):
         finish = module_of(ROOT / "scripts/lib/finish_wheel.py")
         found = re.fullmatch(r"(?:manylinux_(\d+)_(\d+)|linux)_\w+", finish.platform_tag(self.binaries))

@@ -198,7 +198,7 @@ class SiteTest(unittest.TestCase):
         self.assertIn('<a href="../cold-reads.html">docs/cold-reads.md</a>', (self.folder / "python/speedtorch.html").read_text())
 
     def test_snippets_in_two_languages_are_tabs(self):
-        for page in ("library", "placements", "files", "contiguous"):
+        for page in ("library", "placements", "files", "contiguous", "optimizers", "updates", "infinitybatch"):
             text = (self.folder / f"{page}.html").read_text()
             self.assertRegex(text, r">C\+\+</label><label [^>]*>Python</label>", page)
 

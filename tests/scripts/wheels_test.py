@@ -79,6 +79,23 @@ class WheelsTest(unittest.TestCase):
         self.assertRegex(done.stderr, "DO NOT MATCH THE HASHES(.|\n)*pip could not install the wheels of .*lock.txt")
         self.assertFalse((self.folder / "changed/.complete").exists())
 
+    def test_tools_are_made_once_and_not_of_a_bundle(self):
+        made = ('require_packages() { :; }; make_venv() { echo "made $1 of ${2##*/} by $VENV_PYTHON with ${*:3}"; mkdir -p "$1"; '
+                'touch "$1/.complete"; }; ')
+        arguments = (self.folder / "tools", "wheel", "the wheel", "30", "one", "two")
+        bundle = self.call(f"{made} BUNDLE_DIR=/bundle; require_tools", *arguments)
+        self.assertEqual((bundle.returncode, bundle.stdout), (2, ""))
+        self.assertRegex(bundle.stderr, "the wheel: the Python packages of scripts/lib/wheels/wheel.in are needed")
+        offered = self.call(f"{made} BUNDLE_DIR=/bundle; offer_tools", *arguments)
+        self.assertEqual((offered.returncode, offered.stdout), (0, ""))
+        for expected in (f"made {self.folder / 'tools'} of wheel.txt by python9 with one two\n", ""):
+            done = self.call(f"{made} BUNDLE_DIR=''; VENV_PYTHON=python9 require_tools", *arguments)
+            self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+            self.assertEqual("about 30 MB" in done.stderr, bool(expected))
+        failing = self.call(f"{made} make_venv() {{ fail 'no network'; }}; BUNDLE_DIR=''; offer_tools", self.folder / "others", *arguments[1:])
+        self.assertEqual(failing.returncode, 0)
+        self.assertRegex(failing.stderr, "no network(.|\n)*the wheel: continuing without; the tests will be skipped")
+
     def test_packages_that_are_there_are_left_out_of_a_lock(self):
         done = self.call("without_packages", WHEELS / "tests.txt", "numpy", "pandas")
         whole = locked((WHEELS / "tests.txt").read_text())

@@ -411,6 +411,78 @@ TEST(ABufferThatTheForwardChanges, IsTheSameInBothPasses) {
   EXPECT_EQ(count.item<double>(), 2);
 }
 
+/// The second pass runs the model again. After a change of what it reads, its gradients would not be those of
+/// the outputs.
+TEST(OutputsOfABatch, RefuseTheBackwardPassAfterAChange) {
+  const auto refusal_after = [](auto change) {
+    const at::Tensor inputs = examples(20).inputs;
+    auto net = mlp();
+    net->eval();
+    net->register_buffer("scale", at::ones({1}));
+    InfinityBatch ib(quiet(8));
+    ib.set_model(net);
+    const at::Tensor outputs = ib.batch(inputs);
+    {
+      const at::NoGradGuard no_grad;
+      change(net, inputs);
+    }
+    try {
+      outputs.sum().backward();
+    } catch (const infinity::InfinityBatchError& error) {
+      EXPECT_FALSE(net->parameters()[0].grad().defined());
+      return std::string(error.what());
+    }
+    EXPECT_TRUE(net->parameters()[0].grad().defined());
+    return std::string("none");
+  };
+  EXPECT_EQ(refusal_after([](auto&, const at::Tensor&) {}), "none");
+  EXPECT_THAT(refusal_after([](auto&, const at::Tensor& inputs) { inputs.zero_(); }),
+              HasSubstr("input 0 was changed in batch() or after it"));
+  EXPECT_THAT(refusal_after([](auto& net, const at::Tensor&) { net->parameters()[3].add_(1); }),
+              HasSubstr("parameter 3.bias was changed"));
+  EXPECT_THAT(refusal_after([](auto& net, const at::Tensor&) {
+                at::Tensor weight = net->parameters()[0];
+                weight.set_data(weight.clone());
+              }),
+              HasSubstr("parameter 0.weight was changed"));
+  EXPECT_THAT(refusal_after([](auto& net, const at::Tensor&) { net->buffers()[0].add_(1); }),
+              HasSubstr("buffer scale was changed"));
+}
+
+TEST(OutputsOfABatch, HaveTheirBackwardPassInTheirModes) {
+  const Examples data = examples(20);
+  const auto gradients = [&](bool evaluate_in_between) {
+    auto net = mlp(at::kDouble, 0.5);
+    InfinityBatch ib(quiet(8));
+    ib.set_model(net);
+    torch::manual_seed(3);
+    const at::Tensor outputs = ib.batch(data.inputs);
+    if (evaluate_in_between) net->eval();
+    outputs.sum().backward();
+    for (const auto& module : net->modules()) EXPECT_EQ(module->is_training(), !evaluate_in_between);
+    return gradients_of(net);
+  };
+  EXPECT_TRUE(bitwise_equal(gradients(true), gradients(false)));
+}
+
+/// Outputs of two batches may wait for their gradients at the same time, and one of them may be asked twice.
+TEST(OutputsOfABatch, MayWaitTogether) {
+  const at::Tensor a = examples(20, at::kDouble, 5).inputs;
+  const at::Tensor b = examples(12, at::kDouble, 6).inputs;
+  auto net = mlp();
+  InfinityBatch ib(quiet(8));
+  ib.set_model(net);
+  const at::Tensor of_a = ib.batch(a);
+  const at::Tensor of_b = ib.batch(b);
+  of_b.square().sum().backward({}, /*retain_graph=*/true);
+  of_a.sum().backward();
+  of_b.square().sum().backward();
+  const Tensors ours = gradients_of(net);
+  net->zero_grad();
+  (net->forward(a).sum() + 2 * net->forward(b).square().sum()).backward();
+  EXPECT_LE(distance(ours, gradients_of(net)), 1e-12);
+}
+
 TEST(Gradients, UnusedInputGetsZeroGradient) {
   auto net = mlp();
   at::Tensor used = examples(20).inputs.requires_grad_();

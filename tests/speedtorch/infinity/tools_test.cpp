@@ -11,6 +11,7 @@
 #include <torch/data/transforms/stack.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/instancenorm.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -199,6 +200,53 @@ TEST(BatchNorm, PerMicroBatchWarnsAndUsesEachMicroBatchsStatistics) {
 
   // The second pass keeps the running statistics of the first.
   ib.batch(data.inputs).sum().backward();
+  for (std::int64_t first = 0; first < 20; first += 5) by_hand->forward(data.inputs.narrow(0, first, 5));
+  EXPECT_TRUE(infinity::close(net->buffers()[0], by_hand->buffers()[0], 1e-12));
+}
+
+torch::nn::Sequential normalised_by_instances() {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(
+      torch::nn::Linear(6, 6), torch::nn::Unflatten(torch::nn::UnflattenOptions(1, {2, 3})),
+      torch::nn::InstanceNorm1d(torch::nn::InstanceNorm1dOptions(2).track_running_stats(true)),
+      torch::nn::Flatten(), torch::nn::Linear(6, 4));
+  net->to(test_device(), at::kDouble);
+  return net;
+}
+
+/// They would move once per micro-batch, by the means of its samples.
+TEST(InstanceNorm, RunningStatisticsAreRefusedUnlessAccepted) {
+  const Examples data = examples(20);
+  const auto refused = testing::ThrowsMessage<infinity::InfinityBatchError>(
+      HasSubstr("running statistics of the model's instance normalisation would move once per micro-batch"));
+  for (const auto policy : {infinity::BatchNorm::refuse, infinity::BatchNorm::exact}) {
+    auto net = normalised_by_instances();
+    auto options = quiet(5);
+    options.batch_norm = policy;
+    InfinityBatch ib(options);
+    ib.set_model(net);
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    EXPECT_THAT([&] { ib.backward({data.inputs, data.classes}); }, refused);
+    EXPECT_THAT([&] { ib.batch(data.inputs); }, refused);
+    EXPECT_EQ(net->buffers()[0].abs().sum().item<double>(), 0);
+
+    net->eval();  // running statistics are read, and do not move
+    ib.backward({data.inputs, data.classes});
+    const auto ours = gradients_of(net);
+    net->zero_grad();
+    torch::nn::CrossEntropyLoss()(net->forward(data.inputs), data.classes).backward();
+    EXPECT_LE(distance(ours, gradients_of(net)), 1e-12);
+  }
+  auto net = normalised_by_instances();
+  Heard heard;
+  auto options = heard.options(5);
+  options.batch_norm = infinity::BatchNorm::per_micro_batch;
+  InfinityBatch ib(options);
+  ib.set_model(net);
+  ib.set_criterion(torch::nn::CrossEntropyLoss());
+  ib.backward({data.inputs, data.classes});
+  EXPECT_THAT(heard.texts, ElementsAre(HasSubstr("instance normalisation move once per micro-batch")));
+  auto by_hand = normalised_by_instances();
   for (std::int64_t first = 0; first < 20; first += 5) by_hand->forward(data.inputs.narrow(0, first, 5));
   EXPECT_TRUE(infinity::close(net->buffers()[0], by_hand->buffers()[0], 1e-12));
 }
