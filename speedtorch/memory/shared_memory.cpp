@@ -35,6 +35,7 @@ class SharedMemory final : public Memory {
         placement_(placement),
         file_(std::move(file)),
         offset_(offset),
+        writable_((protection & PROT_WRITE) != 0),
         mapping_(kind_of(placement), offset + bytes, PROT_NONE) {
     if (::mmap(mapping_.data(), static_cast<std::size_t>(offset + bytes), protection, MAP_SHARED | MAP_FIXED,
                file_.get(), 0) == MAP_FAILED)
@@ -44,6 +45,7 @@ class SharedMemory final : public Memory {
   [[nodiscard]] Placement placement() const override { return placement_; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data() + offset_; }
   [[nodiscard]] int shared_fd() const override { return file_.get(); }
+  [[nodiscard]] bool writable() const override { return writable_; }
   void check() const override {
     if (placement_ != Placement::mapped) return;  // the size of unnamed memory stays
     struct stat now {};
@@ -56,6 +58,7 @@ class SharedMemory final : public Memory {
   Placement placement_;
   Descriptor file_;
   std::int64_t offset_;
+  bool writable_;
   AlignedMapping mapping_;
 };
 

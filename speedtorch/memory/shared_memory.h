@@ -19,7 +19,7 @@ std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes,
 
 /// Maps `bytes` > 0 bytes from byte `offset` of a file that another process shares. `pageable` and `hugepage`
 /// advise their kind of page; `mapped` is a file on a disk. Its check() finds a file that has shrunk.
-/// @param writable false: a write ends the process
+/// @param writable false: the library refuses writes, and others end the process
 /// @throws LimitError, MemoryError if the address space is too small or the file may not be mapped so;
 /// FileError if the file is shorter
 std::shared_ptr<Memory> map_shared(Placement placement, Descriptor file, std::int64_t offset,

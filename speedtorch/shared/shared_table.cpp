@@ -39,6 +39,7 @@ class SharedRows final : public Memory {
   [[nodiscard]] Placement placement() const override { return beneath_->placement(); }
   [[nodiscard]] std::byte* data() const override { return beneath_->data(); }
   [[nodiscard]] int shared_fd() const override { return fd_; }
+  [[nodiscard]] bool writable() const override { return beneath_->writable(); }
   void check() const override { beneath_->check(); }
   void require_writable() const override {
     if (const auto why = refusal_(); !why.empty()) throw AccessError(why);

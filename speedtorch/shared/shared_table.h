@@ -74,8 +74,9 @@ class SharedTable {
   static SharedTable attach(const std::string& name, const AttachOptions& options = {});
 
   /// The rows, for gather_rows() (speedtorch/tables/table_rows.h) and all that reads tables. A function that
-  /// writes refuses it (AccessError) unless this process is the holder and the only writer. A write to the
-  /// tensor of a table that is attached `read_only` ends the process.
+  /// writes refuses it (AccessError) unless this process is the holder and the only writer. The tensor
+  /// of a table that is attached `read_only` is refused too (FileError); LibTorch's own writes end the
+  /// process.
   [[nodiscard]] const Table& table() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] Writers writers() const;

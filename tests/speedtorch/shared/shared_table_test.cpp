@@ -197,6 +197,8 @@ TEST(SharedTable, UnderLocksNothingElseWrites) {
       refusal<AccessError>([&] { reader.scatter(index, all_rows_by(1, 1)); }),
       "the shared table '" + named("only") + "' of process " + std::to_string(::getpid()) +
           " is attached read_only; attach it read_write, which its holder permits by Writers::row_locks");
+  auto tensor = reader.table().tensor();
+  EXPECT_THROW(scatter_rows(tensor, index, all_rows_by(1, 1), Duplicates::last), FileError);
   EXPECT_THROW(static_cast<void>(reader.finish_rows()), AccessError);
   EXPECT_TRUE(held.table().tensor().equal(all_rows_by(0, kRows)));
 }
