@@ -61,6 +61,17 @@ struct NameError : Error {
   using Error::Error;
 };
 
+/// This process may not use a shared table so: the table is another user's, is attached `read_only`, or is
+/// written by its holder alone.
+struct AccessError : Error {
+  using Error::Error;
+};
+
+/// Another process that shares the table ended, does not answer in time, or has another version.
+struct SharingError : Error {
+  using Error::Error;
+};
+
 /// A file cannot be opened, created, mapped or flushed, or it has changed. The message names it without its
 /// folder.
 class FileError : public Error {

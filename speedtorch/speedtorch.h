@@ -18,6 +18,7 @@
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/rows.h"
 #include "speedtorch/rows/tune.h"
+#include "speedtorch/shared/shared_table.h"
 #include "speedtorch/tables/co_occurrence.h"
 #include "speedtorch/tables/data_gadget.h"
 #include "speedtorch/tables/fills.h"

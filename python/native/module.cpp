@@ -73,6 +73,7 @@ PYBIND11_MODULE(_native, module) {
   speedtorch::python::bind_errors(module);
   speedtorch::python::bind_rows(module);
   speedtorch::python::bind_tables(module);
+  speedtorch::python::bind_shared(module);
   speedtorch::python::bind_steps(module);
   speedtorch::python::bind_contiguous(module);
 }

@@ -64,6 +64,13 @@ def row_index(index: Any, rows: int) -> Tensor:
     return index
 
 
+def row_values(values: Any, dtype: torch.dtype) -> Tensor:
+    """Returns values for a scatter as a tensor; nested lists get the table's dtype."""
+    if isinstance(values, torch.Tensor):
+        return values
+    return torch.as_tensor(values, dtype=None if isinstance(values, np.ndarray) else dtype)
+
+
 class _NativeRows:
     """The shape and dtype of rows that the native object holds or reads."""
 
@@ -81,75 +88,10 @@ class _NativeRows:
         return self._native.shape[0]
 
 
-class Table(_NativeRows):
-    """A table in one placement. Make one with `empty`, `filled`, `from_array` or `from_file`.
+class _HeldRows(_NativeRows):
+    """Rows that the native table holds in memory, to read."""
 
-    These take `placement`, `device` and `file`:
-
-    - `placement`: "libtorch" (a tensor as torch allocates it), "pageable" (4 KiB pages), "hugepage" (2 MiB pages, where the
-      system has them), "mapped" (a file), "pinned" (host memory that a GPU reads and writes in place), "device" (the GPU's).
-    - `device`: the GPU of a "pinned" or "device" table; "cpu" means the current one. errors.PlacementError for a GPU and
-      another placement.
-    - `file`: the new `.npy` file of a "mapped" table; it must not exist. Without it the file has no name and goes with the table.
-
-    Rows are read and written by number with `gather` and `scatter`. `tensor` and `numpy()` are views of the same memory, and
-    keep it alive. They raise errors.MemoryError if the memory is not available, errors.PlacementError without the GPU that
-    is needed, errors.FileError (an OSError) for files.
-    """
-
-    def __init__(self, native, *, path=None, writable=True):
-        self._native = native
-        self._path = path  # of a named mapped file: pickled by name
-        self._writable = writable
-
-    @classmethod
-    def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
-              device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
-        """Returns a table of `shape` ([rows, *row]) with unspecified contents; a named file has zeros."""
-        if not isinstance(dtype, torch.dtype):
-            raise TypeError(f"dtype is {dtype!r}; give a torch.dtype, such as torch.float32")
-        path = _absolute(file)
-        return cls(_native.Table.empty(list(shape), dtype, placement, _device(device, placement), path or ""), path=path)
-
-    @classmethod
-    def filled(cls, shape: Sequence[int], fill: Fill = 0, dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
-               device: torch.device | str = "cpu", file: Path | None = None) -> "Table":
-        """Returns a new table, filled as by fill()."""
-        table = cls.empty(shape, dtype, placement=placement, device=device, file=file)
-        try:
-            return table.fill(fill)
-        except BaseException:
-            if file is not None:
-                os.unlink(file)
-            raise
-
-    @classmethod
-    def from_array(cls, array: Any, *, placement: str = "hugepage", device: torch.device | str = "cpu",
-                   file: Path | None = None) -> "Table":
-        """Returns a copy of a tensor, a NumPy array or anything that `torch.as_tensor` takes."""
-        path = _absolute(file)
-        return cls(_native.Table.from_array(torch.as_tensor(array), placement, _device(device, placement), path or ""), path=path)
-
-    @classmethod
-    def from_file(cls, path: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu",
-                  file: Path | None = None, writable: bool = False) -> "Table":
-        """Returns the array of a `.npy` file, or the tensor of a file of `torch.save` (`.pt`, `.pth`).
-
-        "mapped" maps a `.npy` file itself: nothing is read before its rows are used, and with `writable` writes go to the
-        file. With `file` it makes a mapped copy instead. Raises errors.NpyError (a ValueError), errors.FileError, or
-        errors.OptionError for `writable` with a table that is a copy.
-        """
-        source, new, on = _absolute(path), _absolute(file), _device(device, placement)
-        of_torch = source.endswith((".pt", ".pth"))
-        maps = placement == "mapped" and new is None and not of_torch
-        if writable and not maps:
-            raise errors.OptionError(
-                "writable=True lets writes go to a .npy file that is mapped itself; this table is a copy, which is writable anyway"
-            )
-        if of_torch:
-            return cls(_native.Table.from_torch(source, placement, on, new or ""), path=new)
-        native = _native.Table.from_npy(source, placement, on, new or "", writable)
-        return cls(native, path=source if maps else new, writable=writable or not maps)
+    _writable: bool
 
     @property
     def tensor(self) -> Tensor:
@@ -182,13 +124,121 @@ class Table(_NativeRows):
         self._native.gather_out(index, out)
         return out
 
+    def save(self, path: Path) -> None:
+        """Writes a `.npy` file as `numpy.save` does, or, for `.pt` and `.pth`, a file that `torch.load` reads. It appears under
+        its name once it is whole and on the disk. Raises errors.FileError."""
+        path = os.fspath(path)
+        if path.endswith((".pt", ".pth")):
+            self._native.save_torch(path)
+        else:
+            self._native.save_npy(path)
+
+    def resident_fraction(self) -> float:
+        """The fraction (0 to 1) of the table's pages that are in memory."""
+        return self._native.resident_fraction()
+
+    @property
+    def pages_got(self) -> str:
+        """The pages that the system gave: "4KiB", "2MiB", "2MiB:87%"; empty for "device". Pages that were not yet touched have
+        no kind."""
+        return self._native.pages_got()
+
+    @property
+    def placement(self) -> str:
+        return self._native.placement
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._native.nbytes
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+class Table(_HeldRows):
+    """A table in one placement. Make one with `empty`, `filled`, `from_array` or `from_file`.
+
+    These take `placement`, `device`, `file` and `shared`:
+
+    - `placement`: "libtorch" (a tensor as torch allocates it), "pageable" (4 KiB pages), "hugepage" (2 MiB pages, where the
+      system has them), "mapped" (a file), "pinned" (host memory that a GPU reads and writes in place), "device" (the GPU's).
+    - `device`: the GPU of a "pinned" or "device" table; "cpu" means the current one. errors.PlacementError for a GPU and
+      another placement.
+    - `file`: the new `.npy` file of a "mapped" table; it must not exist. Without it the file has no name and goes with the table.
+    - `shared`: "pageable" and "hugepage" tables lie in memory that SharedTable.hold() can hand to other processes.
+
+    Rows are read and written by number with `gather` and `scatter`. `tensor` and `numpy()` are views of the same memory, and
+    keep it alive. They raise errors.MemoryError if the memory is not available, errors.PlacementError without the GPU that
+    is needed, errors.FileError (an OSError) for files.
+    """
+
+    def __init__(self, native, *, path=None, writable=True):
+        self._native = native
+        self._path = path  # of a named mapped file: pickled by name
+        self._writable = writable
+
+    @classmethod
+    def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
+              device: torch.device | str = "cpu", file: Path | None = None, shared: bool = False) -> "Table":
+        """Returns a table of `shape` ([rows, *row]) with unspecified contents; a named file has zeros."""
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtype is {dtype!r}; give a torch.dtype, such as torch.float32")
+        path = _absolute(file)
+        return cls(_native.Table.empty(list(shape), dtype, placement, _device(device, placement), path or "", shared), path=path)
+
+    @classmethod
+    def filled(cls, shape: Sequence[int], fill: Fill = 0, dtype: torch.dtype = torch.float32, *, placement: str = "hugepage",
+               device: torch.device | str = "cpu", file: Path | None = None, shared: bool = False) -> "Table":
+        """Returns a new table, filled as by fill()."""
+        table = cls.empty(shape, dtype, placement=placement, device=device, file=file, shared=shared)
+        try:
+            return table.fill(fill)
+        except BaseException:
+            if file is not None:
+                os.unlink(file)
+            raise
+
+    @classmethod
+    def from_array(cls, array: Any, *, placement: str = "hugepage", device: torch.device | str = "cpu",
+                   file: Path | None = None, shared: bool = False) -> "Table":
+        """Returns a copy of a tensor, a NumPy array or anything that `torch.as_tensor` takes."""
+        path = _absolute(file)
+        return cls(_native.Table.from_array(torch.as_tensor(array), placement, _device(device, placement), path or "", shared), path=path)
+
+    @classmethod
+    def from_file(cls, path: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu",
+                  file: Path | None = None, shared: bool = False, writable: bool = False) -> "Table":
+        """Returns the array of a `.npy` file, or the tensor of a file of `torch.save` (`.pt`, `.pth`).
+
+        "mapped" maps a `.npy` file itself: nothing is read before its rows are used, and with `writable` writes go to the
+        file. With `file` it makes a mapped copy instead. Raises errors.NpyError (a ValueError), errors.FileError, or
+        errors.OptionError for `writable` with a table that is a copy.
+        """
+        source, new, on = _absolute(path), _absolute(file), _device(device, placement)
+        of_torch = source.endswith((".pt", ".pth"))
+        maps = placement == "mapped" and new is None and not of_torch
+        if writable and not maps:
+            raise errors.OptionError(
+                "writable=True lets writes go to a .npy file that is mapped itself; this table is a copy, which is writable anyway"
+            )
+        if of_torch:
+            return cls(_native.Table.from_torch(source, placement, on, new or "", shared), path=new)
+        native = _native.Table.from_npy(source, placement, on, new or "", shared, writable)
+        return cls(native, path=source if maps else new, writable=writable or not maps)
+
     def scatter(self, index: Any, values: Any, duplicates: str = "last") -> None:
         """Sets the rows of an index to `values`, of shape [*index.shape, *shape[1:]]: a tensor on any device or an array, of the
         table's dtype, or nested lists of numbers. `duplicates` as in speedtorch.scatter_rows(). Raises errors.IndexError,
         errors.ShapeError."""
-        if not isinstance(values, torch.Tensor):
-            values = torch.as_tensor(values, dtype=None if isinstance(values, np.ndarray) else self.dtype)
-        self._native.scatter(row_index(index, len(self)), values, duplicates)
+        self._native.scatter(row_index(index, len(self)), row_values(values, self.dtype), duplicates)
 
     def fill(self, fill: Fill) -> "Table":
         """Sets all elements and returns the table. `fill` is a number, Uniform(), Normal(), another array of the same shape and
@@ -217,42 +267,14 @@ class Table(_NativeRows):
         """Reads the array of a `.npy` file of the same shape and dtype into the table."""
         self._native.load_npy(os.fspath(path))
 
-    def save(self, path: Path) -> None:
-        """Writes a `.npy` file as `numpy.save` does, or, for `.pt` and `.pth`, a file that `torch.load` reads. It appears under
-        its name once it is whole and on the disk. Raises errors.FileError."""
-        path = os.fspath(path)
-        if path.endswith((".pt", ".pth")):
-            self._native.save_torch(path)
-        else:
-            self._native.save_npy(path)
-
     def flush(self) -> None:
         """Waits until the file of a named mapped table is on the disk; does nothing for other tables."""
         self._native.flush()
-
-    def resident_fraction(self) -> float:
-        """The fraction (0 to 1) of the table's pages that are in memory."""
-        return self._native.resident_fraction()
-
-    @property
-    def pages_got(self) -> str:
-        """The pages that the system gave: "4KiB", "2MiB", "2MiB:87%"; empty for "device". Pages that were not yet touched have
-        no kind."""
-        return self._native.pages_got()
-
-    @property
-    def placement(self) -> str:
-        return self._native.placement
 
     @property
     def device(self) -> torch.device:
         """The device of `tensor`."""
         return self._native.device
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self._native.nbytes
 
     @property
     def file(self) -> str | None:
@@ -263,16 +285,6 @@ class Table(_NativeRows):
         where = f", device='{self.device}'" if self.device.type != "cpu" else ""
         file = f", file='{os.path.basename(self._path)}'" if self._path else ""
         return f"Table(shape={tuple(self.shape)}, dtype={self.dtype}, placement='{self.placement}'{where}{file})"
-
-    def __array__(self, dtype=None, copy=None):
-        array = self.numpy()
-        return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
-
-    def __dlpack__(self, **options):
-        return self.tensor.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.tensor.__dlpack_device__()
 
     def __deepcopy__(self, memo):
         """Returns a table with memory of its own; that of a named mapped table is a file without a name."""

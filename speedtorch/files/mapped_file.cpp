@@ -117,6 +117,11 @@ void MappedFile::check() const {
                   " bytes and has " + std::to_string(now.st_size));
 }
 
+void MappedFile::require_writable() const {
+  if (access_ == Access::read_only)
+    throw FileError("'" + name_ + "' is open read_only and cannot be written; open it read_write");
+}
+
 void MappedFile::flush() {
   check();
   sync(0, mapped_bytes());

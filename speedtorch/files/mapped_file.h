@@ -87,7 +87,8 @@ class MappedFile final : public Memory {
   void flush(std::int64_t first_row, std::int64_t rows);
 
   /// @throws FileError with both sizes, if the file is now shorter than when it was mapped
-  void check() const;
+  void check() const override;
+  void require_writable() const override;
 
   /// Registers the mapping with CUDA, read-only, if the driver can and the file fits into memory. Otherwise
   /// the result says why not. Checked. Not yet run on a GPU.

@@ -38,6 +38,12 @@ class Memory : public std::enable_shared_from_this<Memory> {
   /// False if a write would end the process (SIGSEGV). is_read_only() then recognises the tensors.
   [[nodiscard]] virtual bool writable() const { return true; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  /// @throws FileError if the file behind the memory has shrunk: touching the bytes behind its end would end
+  /// the process
+  virtual void check() const {}
+  /// @throws FileError for a file that is open `read_only`, AccessError for the memory of another process's
+  /// table that this process may not write; a write would end the process
+  virtual void require_writable() const {}
   /// True if the CPU can access `data()`.
   [[nodiscard]] bool on_host() const { return placement() != Placement::device; }
 

@@ -1,7 +1,10 @@
 #include "speedtorch/memory/shared_memory.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <utility>
 
 #include "speedtorch/error.h"
 #include "speedtorch/memory/cuda_memory.h"
@@ -13,37 +16,49 @@ namespace speedtorch {
 namespace {
 
 /// Creates an unnamed file of `bytes` bytes in memory.
-int open_memory(const std::string& kind, std::int64_t bytes) {
+Descriptor open_memory(const std::string& kind, std::int64_t bytes) {
   require_file_size(kind + " memory", bytes);
   require_memory(kind + " memory", bytes, MemoryUse::shared);
-  const int fd = ::memfd_create("stbench", MFD_CLOEXEC);
-  if (fd < 0) refuse_memory(kind, bytes, "memfd_create");
-  return fd;
+  Descriptor file(::memfd_create("stbench", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid()) refuse_memory(kind, bytes, "memfd_create");
+  if (::ftruncate(file.get(), bytes) != 0) refuse_memory(kind, bytes, "ftruncate");
+  return file;
 }
 
-/// A memfd, mapped at a multiple of 2 MiB, which huge pages need.
+std::string kind_of(Placement placement) { return "shared " + std::string(to_string(placement)); }
+
+/// Bytes of a file, mapped at a multiple of 2 MiB, which huge pages need.
 class SharedMemory final : public Memory {
  public:
-  SharedMemory(Placement placement, std::int64_t bytes)
+  SharedMemory(Placement placement, Descriptor file, std::int64_t offset, std::int64_t bytes, int protection)
       : Memory(bytes),
         placement_(placement),
-        file_(open_memory(kind(), bytes)),
-        mapping_(kind(), bytes, PROT_NONE) {
-    if (::ftruncate(file_.get(), bytes) != 0) refuse_memory(kind(), bytes, "ftruncate");
-    if (::mmap(data(), static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+        file_(std::move(file)),
+        offset_(offset),
+        writable_((protection & PROT_WRITE) != 0),
+        mapping_(kind_of(placement), offset + bytes, PROT_NONE) {
+    if (::mmap(mapping_.data(), static_cast<std::size_t>(offset + bytes), protection, MAP_SHARED | MAP_FIXED,
                file_.get(), 0) == MAP_FAILED)
-      refuse_memory(kind(), bytes, "mmap");
-    advise_pages(placement, data(), bytes);
+      refuse_memory(kind_of(placement), bytes, "mmap");
+    if (placement != Placement::mapped) advise_pages(placement, data(), bytes);
   }
   [[nodiscard]] Placement placement() const override { return placement_; }
-  [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data() + offset_; }
   [[nodiscard]] int shared_fd() const override { return file_.get(); }
+  [[nodiscard]] bool writable() const override { return writable_; }
+  void check() const override {
+    if (placement_ != Placement::mapped) return;  // the size of unnamed memory stays
+    struct stat now {};
+    if (::fstat(file_.get(), &now) == 0 && now.st_size >= offset_ + bytes()) return;
+    throw FileError("the file of a shared table was shrunk: " + std::to_string(offset_ + bytes()) +
+                    " bytes are mapped, and it has " + std::to_string(now.st_size));
+  }
 
  private:
-  [[nodiscard]] std::string kind() const { return "shared " + std::string(to_string(placement_)); }
-
   Placement placement_;
   Descriptor file_;
+  std::int64_t offset_;
+  bool writable_;
   AlignedMapping mapping_;
 };
 
@@ -51,12 +66,24 @@ class SharedMemory final : public Memory {
 
 std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes, at::Device device) {
   require_bytes(bytes);
-  if (placement == Placement::pageable || placement == Placement::hugepage)
-    return std::make_shared<SharedMemory>(placement, bytes);
-  if (placement == Placement::pinned)
-    return pin(std::make_shared<SharedMemory>(Placement::hugepage, bytes), device);
+  const auto in_memory = [bytes](Placement pages) {
+    return std::make_shared<SharedMemory>(pages, open_memory(kind_of(pages), bytes), 0, bytes,
+                                          PROT_READ | PROT_WRITE);
+  };
+  if (placement == Placement::pageable || placement == Placement::hugepage) return in_memory(placement);
+  if (placement == Placement::pinned) return pin(in_memory(Placement::hugepage), device);
   throw PlacementError("shared memory can be pageable, hugepage or pinned, not " +
                        std::string(to_string(placement)));
+}
+
+std::shared_ptr<Memory> map_shared(Placement placement, Descriptor file, std::int64_t offset,
+                                   std::int64_t bytes, bool writable) {
+  require_bytes(bytes);
+  require_memory(kind_of(placement) + " memory", offset + bytes, MemoryUse::file);
+  auto memory = std::make_shared<SharedMemory>(placement, std::move(file), offset, bytes,
+                                               writable ? PROT_READ | PROT_WRITE : PROT_READ);
+  memory->check();
+  return memory;
 }
 
 std::string huge_shared_pages_refusal(const std::string& setting) {

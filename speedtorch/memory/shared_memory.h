@@ -5,6 +5,7 @@
 #include <string>
 
 #include "speedtorch/memory/block.h"
+#include "speedtorch/system/descriptor.h"
 
 namespace speedtorch {
 
@@ -15,6 +16,14 @@ namespace speedtorch {
 /// placements
 std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes,
                                         at::Device device = at::kCPU);
+
+/// Maps `bytes` > 0 bytes from byte `offset` of a file that another process shares. `pageable` and `hugepage`
+/// advise their kind of page; `mapped` is a file on a disk. Its check() finds a file that has shrunk.
+/// @param writable false: the library refuses writes, and others end the process
+/// @throws LimitError, MemoryError if the address space is too small or the file may not be mapped so;
+/// FileError if the file is shorter
+std::shared_ptr<Memory> map_shared(Placement placement, Descriptor file, std::int64_t offset,
+                                   std::int64_t bytes, bool writable);
 
 /// Why shared memory gets no huge pages here, with the cure; empty if it can. On most machines the setting is
 /// `never`, whatever the one for private memory says.

@@ -74,9 +74,11 @@ using SumOf = std::conditional_t<
 /// Adds a block of columns at a time, so that the sums stay in the first-level cache whatever the row's
 /// width.
 template <class T>
-void add_to_row(T* row, std::int64_t columns, const std::byte* values, std::int64_t stride,
+void add_to_row(std::byte* bytes, std::int64_t row_bytes, const std::byte* values, std::int64_t stride,
                 std::span<const std::int64_t> named) {
   using Sum = SumOf<T>;
+  T* const row = reinterpret_cast<T*>(bytes);
+  const auto columns = row_bytes / static_cast<std::int64_t>(sizeof(T));
   constexpr std::int64_t block = 256;
   std::array<Sum, block> sums;
   for (std::int64_t from = 0; from < columns; from += block) {
@@ -98,14 +100,7 @@ void add_to_row(T* row, std::int64_t columns, const std::byte* values, std::int6
   }
 }
 
-template <class T>
-void add_all(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table) {
-  const auto columns = table.row_bytes / static_cast<std::int64_t>(sizeof(T));
-  each_row(found, table.row_bytes, [&](std::int64_t row, std::span<const std::int64_t> named) {
-    add_to_row(reinterpret_cast<T*>(table.data + row * table.stride_bytes), columns, values.data,
-               values.stride_bytes, named);
-  });
-}
+using AddToRow = decltype(&add_to_row<float>);
 
 /// @throws ShapeError
 void require_sums(at::ScalarType dtype) {
@@ -115,28 +110,64 @@ void require_sums(at::ScalarType dtype) {
   throw ShapeError(std::string("rows of ") + c10::toString(dtype) + " cannot be added");
 }
 
-void add_rows(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table,
-              at::ScalarType dtype) {
-  AT_DISPATCH_V2(dtype, "scatter_rows", AT_WRAP([&] { add_all<scalar_t>(values, found, table); }),
+/// The function that adds to a row of this dtype.
+AddToRow adder_of(at::ScalarType dtype) {
+  AddToRow add = nullptr;
+  AT_DISPATCH_V2(dtype, "scatter_rows", AT_WRAP([&] { add = &add_to_row<scalar_t>; }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
                  at::kBFloat16, at::kBool);
+  return add;
 }
+
+void add_rows(kernels::ConstRows values, const DuplicateRows& found, kernels::Rows table,
+              at::ScalarType dtype) {
+  const auto add = adder_of(dtype);
+  each_row(found, table.row_bytes, [&](std::int64_t row, std::span<const std::int64_t> named) {
+    add(table.data + row * table.stride_bytes, table.row_bytes, values.data, values.stride_bytes, named);
+  });
+}
+
+/// Rows of the host, checked.
+struct HostRows {
+  HostRows(const at::Tensor& values, const at::Tensor& index, at::Tensor& table, Duplicates duplicates)
+      : from((check_operands(table, index, values, "values"), rows_of(values, "values"))),
+        to(writable_rows_of(table, "the table")) {
+    check_no_overlap(from, to, "values and the table");
+    check_index_apart(index, to, "the index and the table");
+    found = found_in(index, table.size(0));
+    if (duplicates == Duplicates::reject) require_distinct(found);
+  }
+  kernels::ConstRows from;
+  kernels::Rows to;
+  DuplicateRows found;
+};
 
 void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
                      Duplicates duplicates) {
-  check_operands(table, index, values, "values");
-  const auto from = rows_of(values, "values");
-  const auto to = writable_rows_of(table, "the table");
-  check_no_overlap(from, to, "values and the table");
-  check_index_apart(index, to, "the index and the table");
-  const auto found = found_in(index, table.size(0));
-  if (duplicates == Duplicates::reject) require_distinct(found);
+  const HostRows rows(values, index, table, duplicates);
+  const auto& [from, to, found] = rows;
   if (duplicates != Duplicates::accumulate && found.unique() == index.numel())
     return scatter_rows(table, index, values);
   if (duplicates == Duplicates::accumulate)
     add_rows(from, found, to, table.scalar_type());
   else
     write_last(from, found, to);
+  bump_version(table);
+}
+
+void scatter_by(RowWriter write, const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
+                Duplicates duplicates) {
+  const HostRows rows(values, index, table, duplicates);
+  const auto add = duplicates == Duplicates::accumulate ? adder_of(table.scalar_type()) : nullptr;
+  const auto &from = rows.from, to = kernels::ConstRows(rows.to);
+  each_row(rows.found, to.row_bytes, [&](std::int64_t row, std::span<const std::int64_t> named) {
+    const auto* const begin =
+        add != nullptr ? to.data + row * to.stride_bytes : from.data + named.back() * from.stride_bytes;
+    write(row, [&](std::byte* value) {
+      std::memcpy(value, begin, static_cast<std::size_t>(to.row_bytes));
+      if (add != nullptr) add(value, to.row_bytes, from.data, from.stride_bytes, named);
+    });
+  });
   bump_version(table);
 }
 
@@ -183,9 +214,13 @@ void scatter_on_gpu(const at::Tensor& values, const at::Tensor& index, at::Tenso
   scatter_rows(table, copied(found.rows()).to(table.device()), last);
 }
 
-}  // namespace
+/// The operands of a scatter as the kernels take them.
+struct Scatter {
+  at::Tensor numbers, values;
+};
 
-void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
+Scatter checked(const at::Tensor& table, const RowIndex& index, const at::Tensor& values,
+                Duplicates duplicates) {
   if (table.requires_grad() && at::GradMode::is_enabled())
     throw AutogradError(
         "the table requires a gradient, and a scatter into it is not recorded; switch gradients "
@@ -194,9 +229,22 @@ void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& va
   check_in_memory(table, "the table");
   const auto numbers = index.numbers(table.size(0), table.device());
   const auto given = resolved(values);
-  const auto flat = given.dim() == table.dim() ? given : flat_rows(given, numbers, table);
-  if (duplicates == Duplicates::none) return scatter_rows(table, numbers, flat);
   if (duplicates == Duplicates::accumulate) require_sums(table.scalar_type());
+  return {numbers, given.dim() == table.dim() ? given : flat_rows(given, numbers, table)};
+}
+
+}  // namespace
+
+void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates,
+                  RowWriter write) {
+  const auto [numbers, flat] = checked(table, index, values, duplicates);
+  if (!table.device().is_cpu()) throw PlacementError("rows that a caller writes are on the CPU");
+  scatter_by(write, flat, numbers, table, duplicates);
+}
+
+void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
+  const auto [numbers, flat] = checked(table, index, values, duplicates);
+  if (duplicates == Duplicates::none) return scatter_rows(table, numbers, flat);
   if (table.device().is_cpu()) return scatter_on_host(flat, numbers, table, duplicates);
   scatter_on_gpu(flat, numbers, table, duplicates);
 }

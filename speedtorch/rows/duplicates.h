@@ -3,8 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 
+#include "speedtorch/kernels/parallel.h"
 #include "speedtorch/rows/row_index.h"
 
 namespace speedtorch {
@@ -29,6 +31,17 @@ enum class Duplicates {
 /// @throws DuplicateError naming the row whose second occurrence comes first, and its first two positions;
 /// ShapeError for elements that cannot be added; as scatter_rows()
 void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
+
+/// Writes one row of a table: calls `set` once, with memory for the row's new value. `set` may read the row
+/// in the table, which must not change before the new value is there.
+using RowWriter =
+    kernels::FunctionRef<void(std::int64_t row, kernels::FunctionRef<void(std::byte* value)> set)>;
+
+/// Does the same for a table on the CPU, but each distinct row is written by `write`, on several threads at
+/// once. For rows that other processes write too. `none` is as `last`.
+/// @throws as above; what `write` throws, and then part of the rows are written
+void scatter_rows(at::Tensor& table, const RowIndex& index, const at::Tensor& values, Duplicates duplicates,
+                  RowWriter write);
 
 /// The distinct rows of an index.
 struct DistinctRows {

@@ -24,6 +24,8 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   [[nodiscard]] int get() const { return fd_; }
+  /// Returns it, and closes it no more.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   [[nodiscard]] bool valid() const { return fd_ >= 0; }
 
  private:

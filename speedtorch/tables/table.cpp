@@ -8,6 +8,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/files/npy_elements.h"
+#include "speedtorch/memory/shared_memory.h"
 #include "speedtorch/system/parallel_read.h"
 #include "speedtorch/tensors.h"
 
@@ -38,6 +39,12 @@ at::Tensor settable(const Table& table) {
 
 using Set = std::function<void(at::Tensor&)>;
 
+std::shared_ptr<Memory> memory_of(const TableOptions& options, std::int64_t bytes) {
+  const bool in_file = options.placement == Placement::mapped;  // whose descriptor can be shared anyway
+  if (options.shared && !in_file) return allocate_shared(options.placement, bytes, options.device);
+  return allocate(options.placement, bytes, options.device);
+}
+
 Table make(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& options, const Set& set) {
   const auto bytes = bytes_of(sizes, dtype);
   if (!options.file.empty()) {
@@ -46,7 +53,7 @@ Table make(at::IntArrayRef sizes, at::ScalarType dtype, const TableOptions& opti
                        std::string(to_string(options.placement)));
     return {MappedFile::create(options.file, sizes, dtype, set, options.space), sizes, dtype};
   }
-  Table table(allocate(options.placement, std::max<std::int64_t>(1, bytes), options.device), sizes, dtype);
+  Table table(memory_of(options, std::max<std::int64_t>(1, bytes)), sizes, dtype);
   if (set) {
     auto elements = settable(table);
     set(elements);
@@ -146,18 +153,13 @@ void Table::load(const std::string& path) {
 }
 
 at::Tensor Table::tensor() const {
-  if (const auto mapped = file()) mapped->check();
+  memory_->check();
   return memory_->tensor(sizes_, dtype_);
 }
 
 at::Tensor Table::host_tensor() const {
-  if (const auto mapped = file()) mapped->check();
+  memory_->check();
   return memory_->host_tensor(sizes_, dtype_);
-}
-
-void Table::require_writable() const {
-  if (const auto mapped = file(); mapped && mapped->access() == Access::read_only)
-    throw FileError("'" + mapped->name() + "' is open read_only and cannot be written; open it read_write");
 }
 
 void Table::fill(const Fill& with) {

@@ -65,9 +65,9 @@ class Table {
   /// Reads the array of a `.npy` file straight into place.
   /// @throws ShapeError naming both if shape or dtype differ; NpyError; FileError, also as require_writable()
   void load(const std::string& path);
-  /// @throws FileError for the `mapped` table of a file that is open `read_only`; a write to it would end the
-  /// process
-  void require_writable() const;
+  /// @throws FileError for the `mapped` table of a file that is open `read_only`, AccessError for a table
+  /// that another process shares and that this one may not write; a write would end the process
+  void require_writable() const { memory_->require_writable(); }
 
   [[nodiscard]] std::int64_t rows() const { return sizes_.front(); }
   [[nodiscard]] at::IntArrayRef sizes() const { return sizes_; }

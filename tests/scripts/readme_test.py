@@ -256,7 +256,8 @@ class ReadmeTest(unittest.TestCase):
                     whole.setdefault(snippet["page"].stem, []).append(program)
         self.assertEqual(whole, {"README": ["gather_rows"], "infinitybatch": ["infinity_batch"],
                                  "library": ["duplicates", "data_gadget", "model_factory", "co_occurrence", "memory_plan", "train_by_plan"],
-                                 "optimizers": ["optimizer_factory"], "placements": ["make_tables"]})
+                                 "optimizers": ["optimizer_factory"], "placements": ["make_tables"],
+                                 "scale": ["shared_table"]})
         consumer = (ROOT / "tests/consumer/CMakeLists.txt").read_text()
         self.assertTrue(snippets("cmake"))
         for snippet in snippets("cmake"):

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <thread>
 #include <vector>
 
@@ -197,6 +199,28 @@ TEST(Duplicates, DistinctRowsAreThoseOfUnique) {
   EXPECT_EQ(distinct_rows(at::empty({0, 3}, at::kLong), 5).positions.sizes(), at::IntArrayRef({0, 3}));
   EXPECT_TRUE(at::equal(distinct_rows(RowRange{2, 5}, 5).rows, at::arange(2, 5)));
   EXPECT_THROW(distinct_rows(at::tensor({5}, at::kLong), 5), IndexError);
+}
+
+TEST(Duplicates, ACallerMayWriteTheRowsItself) {
+  const auto index = at::randint(0, 40, {150}, at::kInt);
+  const auto start = at::randn({40, 9}), values = at::randn({150, 9});
+  for (const auto duplicates : {Duplicates::none, Duplicates::last, Duplicates::accumulate}) {
+    auto table = start.clone();
+    std::vector<int> writes(40);
+    scatter_rows(table, index, values, duplicates, [&](std::int64_t row, const auto& set) {
+      std::array<float, 9> value{};
+      set(reinterpret_cast<std::byte*>(value.data()));
+      std::copy(value.begin(), value.end(), table.mutable_data_ptr<float>() + row * 9);
+      ++writes[static_cast<std::size_t>(row)];
+    });
+    const auto as = duplicates == Duplicates::none ? Duplicates::last : duplicates;
+    EXPECT_TRUE(at::equal(table, one_by_one(start, values, index, as)));
+    EXPECT_THAT(writes, testing::Each(testing::Le(1)));
+  }
+  auto table = start.clone();
+  const auto refuse = [](std::int64_t, const auto&) { throw OptionError("not this row"); };
+  EXPECT_THROW(scatter_rows(table, index, values, Duplicates::last, refuse), OptionError);
+  EXPECT_THROW(scatter_rows(table, index, values, Duplicates::reject, refuse), DuplicateError);
 }
 
 TEST(Duplicates, EightThreadsMayScatterIntoTheirOwnTables) {
