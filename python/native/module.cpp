@@ -75,4 +75,5 @@ PYBIND11_MODULE(_native, module) {
   speedtorch::python::bind_tables(module);
   speedtorch::python::bind_steps(module);
   speedtorch::python::bind_contiguous(module);
+  speedtorch::python::bind_sharded(module);
 }

@@ -20,13 +20,14 @@ except ImportError as error:
 from speedtorch import errors
 from speedtorch.contiguous import ContiguousParams
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
+from speedtorch.sharded import ShardedTable
 from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 if TYPE_CHECKING:  # __getattr__ imports them
     from speedtorch.micro_batches import InfinityBatch, MicroBatches
 
-__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "Table", "Uniform", "distinct_rows",
-           "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "ShardedTable", "Table", "Uniform",
+           "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
 
 
 def __getattr__(name):
