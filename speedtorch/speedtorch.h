@@ -20,6 +20,7 @@
 #include "speedtorch/rows/tune.h"
 #include "speedtorch/sharded/rank_group.h"
 #include "speedtorch/sharded/row_owners.h"
+#include "speedtorch/sharded/sharded_files.h"
 #include "speedtorch/sharded/sharded_table.h"
 #include "speedtorch/tables/co_occurrence.h"
 #include "speedtorch/tables/data_gadget.h"

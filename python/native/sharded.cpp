@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "python/native/bindings.h"
+#include "speedtorch/sharded/sharded_files.h"
 
 namespace speedtorch::python {
 namespace {
@@ -53,6 +54,14 @@ void bind_sharded(py::module_& module) {
                                             options_of(sharding, placement, chunk_bytes));
           },
           Released())
+      .def_static(
+          "load",
+          [](const Group& group, const std::string& folder, const std::string& sharding,
+             const std::string& placement, std::int64_t chunk_bytes) {
+            return load_sharded(RankGroup(group), folder, options_of(sharding, placement, chunk_bytes));
+          },
+          Released())
+      .def("save", &save_sharded, Released())
       .def(
           "gather", [](ShardedTable& table, const at::Tensor& index) { return table.gather(index); },
           Released())

@@ -1,5 +1,6 @@
 """Tables whose rows are spread over the processes of a torch.distributed group."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from speedtorch import _native, errors
-from speedtorch.table import Table, _NativeRows, row_index
+from speedtorch.table import Path, Table, _NativeRows, row_index
 
 _CHUNK_BYTES = 4 << 20
 
@@ -47,6 +48,18 @@ class ShardedTable(_NativeRows):
                    chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
         """Returns the rows of an array that each rank has; each rank keeps its own."""
         return cls(_native.ShardedTable.from_array(_group_of(group), torch.as_tensor(array), sharding, placement, chunk_bytes))
+
+    @classmethod
+    def load(cls, folder: Path, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
+             chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+        """Returns the table of a folder that any number of ranks saved, with any sharding. Raises errors.FileError on the rank that
+        cannot read it, errors.RankError on the others."""
+        return cls(_native.ShardedTable.load(_group_of(group), os.fspath(folder), sharding, placement, chunk_bytes))
+
+    def save(self, folder: Path) -> None:
+        """Writes a folder that all ranks reach: one `.npy` file per rank and `manifest.json`. It appears under its name once it is
+        whole, and never replaces another. Raises errors.FileError on the rank that cannot write, errors.RankError on the others."""
+        self._native.save(os.fspath(folder))
 
     def gather(self, index: Any, *, out: Tensor | None = None) -> Tensor:
         """Returns the rows of `index`, a tensor, list or array of row numbers, from all ranks: [*index, *row], on the CPU. Each

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -47,6 +48,13 @@ constexpr Launcher kLaunchers[] = {
     {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
+
+constexpr std::string_view kTimeout = ", time-out ";
+
+/// The end of a group's name.
+std::string timeout_text(std::chrono::milliseconds timeout) {
+  return std::string(kTimeout) + std::to_string(timeout.count()) + " ms)";
+}
 
 /// The first line of what LibTorch or Gloo says, without its stack.
 std::string first_line(const std::exception& error) {
@@ -152,8 +160,7 @@ RankGroup::RankGroup(int rank, int size, const GroupOptions& wishes) {
   const auto interface = interface_of(options);
   const auto name = "rank " + std::to_string(rank) + " of " + std::to_string(size) + " (gloo on " +
                     (interface.empty() ? "the address of this host's name" : interface) + ", rank 0 at " +
-                    options.address + ":" + std::to_string(options.port) + ", time-out " +
-                    std::to_string(options.timeout.count()) + " ms)";
+                    options.address + ":" + std::to_string(options.port) + timeout_text(options.timeout);
   if (options.address.empty()) {
     throw GroupError(name + " has no address of rank 0; set GroupOptions::address or MASTER_ADDR");
   }
@@ -183,6 +190,12 @@ RankGroup RankGroup::from_environment(const GroupOptions& options) {
 int RankGroup::rank() const { return impl_->rank(); }
 int RankGroup::size() const { return impl_->size(); }
 const std::string& RankGroup::name() const { return impl_->name; }
+
+void RankGroup::set_timeout(std::chrono::milliseconds timeout) {
+  impl_->backend->setTimeout(timeout);
+  const auto told = impl_->name.find(kTimeout);
+  if (told != std::string::npos) impl_->name.replace(told, std::string::npos, timeout_text(timeout));
+}
 
 RankGroup::Transfer RankGroup::start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
                                      std::vector<std::int64_t> from) const {

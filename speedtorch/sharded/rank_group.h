@@ -56,6 +56,9 @@ class RankGroup {
   /// For messages: "rank 1 of 4 (gloo on 127.0.0.1, rank 0 at 127.0.0.1:29500, time-out 5000 ms)".
   [[nodiscard]] const std::string& name() const;
 
+  /// Sets the longest wait for another rank from the next operation on.
+  void set_timeout(std::chrono::milliseconds timeout);
+
   /// An exchange on its way.
   class Transfer {
    public:
@@ -73,7 +76,7 @@ class RankGroup {
   Transfer start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
                  std::vector<std::int64_t> from) const;
 
-  /// Sends `row[r]` to each rank r and returns what each rank sent here.
+  /// Sends the r-th `per_rank` numbers to rank r. Returns what each rank sent here, those of rank 0 first.
   [[nodiscard]] std::vector<std::int64_t> exchange(std::span<const std::int64_t> numbers, int per_rank) const;
 
   /// Returns the text of each rank, in their order.

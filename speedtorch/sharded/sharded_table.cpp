@@ -16,6 +16,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/gather.h"
+#include "speedtorch/sharded/agreement.h"
 #include "speedtorch/sharded/row_route.h"
 #include "speedtorch/tables/table_rows.h"
 #include "speedtorch/tensors.h"
@@ -62,45 +63,6 @@ void place_rows(const std::byte* from, std::span<const std::int64_t> rows, const
       }
     }
   });
-}
-
-std::string of_rank(const RankGroup& group) {
-  return " (on rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + ")";
-}
-
-/// Calls `work` and returns its error, for the ranks to agree on before one of them throws.
-template <class Work>
-std::exception_ptr attempt(const RankGroup& group, Work work) {
-  try {
-    work();
-  } catch (const IndexError& error) {
-    return std::make_exception_ptr(IndexError(error.position(), error.index(), error.rows(), of_rank(group)));
-  } catch (const DuplicateError& error) {
-    return std::make_exception_ptr(
-        DuplicateError(error.row(), error.first(), error.second(), of_rank(group)));
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
-
-std::string text_of(const std::exception_ptr& refusal) {
-  if (!refusal) return {};
-  try {
-    std::rethrow_exception(refusal);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an error of an unknown type";
-  }
-}
-
-/// Throws on all ranks if one of them refuses; called by all.
-void throw_refusals(const RankGroup& group, const std::exception_ptr& refusal) {
-  const auto texts = group.gather_texts(text_of(refusal));
-  if (refusal) std::rethrow_exception(refusal);
-  for (std::size_t r = 0; r < texts.size(); ++r)
-    if (!texts[r].empty()) throw RankError(static_cast<int>(r), texts[r]);
 }
 
 std::string text_of(at::IntArrayRef sizes) {

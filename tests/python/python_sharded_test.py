@@ -1,12 +1,17 @@
 """speedtorch.ShardedTable under torchrun, with two ranks, against torch's own indexing."""
 
+import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 CHECKS = '''
 import datetime
+import os
+import numpy as np
 import torch
 import torch.distributed as dist
 import speedtorch
@@ -47,6 +52,12 @@ for sharding in ("blocks", "cyclic", "hashed"):
         table.scatter([rank], torch.full((1, 4), 9.0))
         assert torch.equal(table.gather([0, 1]), torch.full((2, 4), 9.0))
 
+saved = os.path.join(os.path.dirname(__file__), "saved")
+table.save(saved)
+again = speedtorch.ShardedTable.load(saved, sharding="cyclic")
+assert torch.equal(again.gather(range(50)), table.gather(range(50)))
+assert np.load(os.path.join(saved, f"shard-{rank}.npy")).shape == (25, 4)
+
 bad = errors.IndexError if rank == 1 else errors.RankError
 text = refused(bad, lambda: table.gather([1, 77 if rank == 1 else 2]))
 assert "index 77 at position 1 names no row" in text and "on rank 1 of 2" in text, text
@@ -64,16 +75,16 @@ print(f"rank {rank} is right")
 
 class ShardedTest(unittest.TestCase):
     def test_two_ranks_under_torchrun(self):
-        import tempfile
-
+        (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/sharded.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "checks.py"
-            program.write_text(CHECKS, encoding="utf-8")
+            program.write_text(example + CHECKS, encoding="utf-8")
             run = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program],
                                  capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         for rank in (0, 1):
             self.assertIn(f"rank {rank} is right", run.stdout)
+            self.assertIn(f"rank {rank} holds rows {list(range(rank, 10, 2))}", run.stdout)
 
     def test_without_a_group(self):
         import speedtorch

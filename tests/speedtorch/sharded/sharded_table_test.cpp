@@ -4,10 +4,14 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/sharded/sharded_files.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/sharded/ranks.h"
 
 namespace speedtorch {
@@ -148,6 +152,9 @@ void check_training(const RankGroup& group, const ShardedOptions& options, Diffe
   found.expect(rows.steps() == 200 && !at::equal(alone.host_tensor(), whole_table()), "no training");
   found.expect(at::equal(table.shard().host_tensor(), mine_of(table, alone.host_tensor())),
                "training differs");
+  // The sums of squares show the order in which gradients were added; the rows' rounding may hide it.
+  found.expect(at::equal(rows.states().front().table, mine_of(table, all.states().front().table)),
+               "the optimizer's state differs");
 }
 
 template <class Error, class Work>
@@ -213,7 +220,28 @@ void check_refusals(const RankGroup& group, Differences& found) {
   found.expect(at::equal(table.gather(batch), whole_table().index({batch})), "no gather after refusals");
 }
 
-std::string all_checks(int rank, int size, int port) {
+/// Saves to a folder per number of ranks, and loads what fewer ranks saved.
+void check_files(const RankGroup& group, const std::string& folder, Differences& found) {
+  const auto name = [&](int ranks) { return folder + "/" + std::to_string(ranks); };
+  const auto table =
+      ShardedTable::from_array(group, whole_table(), {.sharding = kShardings[group.size() % 3]});
+  save_sharded(table, name(group.size()));
+  for (int ranks = 1; ranks <= group.size(); ++ranks) {
+    for (const auto sharding : kShardings) {
+      const auto loaded = load_sharded(group, name(ranks), {.sharding = sharding});
+      found.expect(at::equal(loaded.shard().host_tensor(), mine_of(loaded, whole_table())),
+                   "loaded from " + std::to_string(ranks));
+    }
+  }
+  found.expect(at::equal(load_sharded_as_table(name(group.size())).host_tensor(), whole_table()),
+               "as one table");
+  const auto again = [&] { save_sharded(table, name(group.size())); };
+  expect_text(group.rank() == 0 ? message<FileError>(again) : message<RankError>(again), "exists", found);
+  const auto absent = message<FileError>([&] { load_sharded(group, folder + "/absent"); });
+  expect_text(absent, "manifest.json", found);
+}
+
+std::string all_checks(int rank, int size, int port, const std::string& folder) {
   const RankGroup group(rank, size, on_this_host(port));
   Differences found;
   for (const auto sharding : kShardings) {
@@ -226,14 +254,18 @@ std::string all_checks(int rank, int size, int port) {
     check_gathers(group, {.shard = {.placement = placement}}, found);
   check_training(group, {.sharding = Sharding::hashed}, found);
   check_refusals(group, found);
+  check_files(group, folder, found);
   group.barrier();
   return found.text() + "done";
 }
 
 TEST(ShardedTable, EqualsOneProcessOnOneToFourRanks) {
+  const stbench::test::TemporaryFolder folder;
   for (const int size : {1, 2, 3, 4}) {
     const auto port = free_port();
-    EXPECT_THAT(in_ranks(size, [&](int rank) { return all_checks(rank, size, port); }), Each("done"))
+    EXPECT_THAT(
+        in_ranks(size, [&](int rank) { return all_checks(rank, size, port, folder.path().string()); }),
+        Each("done"))
         << size << " ranks";
   }
 }
@@ -242,9 +274,12 @@ TEST(ShardedTable, EqualsOneProcessOnOneToFourRanks) {
 std::vector<std::string> with_lost_rank(int signal) {
   const auto port = free_port();
   const auto work = [&](int rank) {
-    const RankGroup group(rank, 3, on_this_host(port, std::chrono::milliseconds(1500)));
+    const RankGroup group(rank, 3, on_this_host(port));
     auto table = ShardedTable::from_array(group, whole_table());
     if (rank == 1) ::raise(signal);
+    auto lonely = group;
+    if (signal == SIGSTOP)
+      lonely.set_timeout(std::chrono::milliseconds(1500));  // a killed rank is noticed at once
     const auto batch = batch_of(rank, 50);
     const auto first = message<GroupError>([&] { table.gather(batch); });
     return first + "\n" + message<GroupError>([&] { table.gather(batch); });
@@ -252,23 +287,66 @@ std::vector<std::string> with_lost_rank(int signal) {
   return in_ranks(3, work, signal == SIGSTOP ? 1 : -1);
 }
 
-void expect_lost(const std::vector<std::string>& answers, int rank) {
+void expect_lost(const std::vector<std::string>& answers, int rank, const std::string& timeout) {
   const auto& text = answers[static_cast<std::size_t>(rank)];
   EXPECT_THAT(text, StartsWith("rank " + std::to_string(rank) + " of 3 (gloo on lo, rank 0 at 127.0.0.1:"));
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("time-out 1500 ms) lost its group: "), HasSubstr("lost its group before: ")));
+  EXPECT_THAT(text, AllOf(HasSubstr(", time-out " + timeout + " ms) lost its group: "),
+                          HasSubstr("lost its group before: ")));
 }
 
 TEST(ShardedTable, KilledRankIsAnErrorOnTheOthers) {
   const auto answers = with_lost_rank(SIGKILL);
-  expect_lost(answers, 0), expect_lost(answers, 2);
+  expect_lost(answers, 0, "120000"), expect_lost(answers, 2, "120000");
   EXPECT_EQ(answers[1], "");
 }
 
 TEST(ShardedTable, StoppedRankIsAnErrorOnTheOthers) {
   const auto answers = with_lost_rank(SIGSTOP);
-  expect_lost(answers, 0), expect_lost(answers, 2);
+  expect_lost(answers, 0, "1500"), expect_lost(answers, 2, "1500");
   EXPECT_EQ(answers[1], "");
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  return names;
+}
+
+TEST(ShardedFiles, KilledRankLeavesNoFolder) {
+  const stbench::test::TemporaryFolder folder;
+  const auto port = free_port();
+  const auto answers = in_ranks(3, [&](int rank) {
+    const RankGroup group(rank, 3, on_this_host(port));
+    const auto table = ShardedTable::from_array(group, whole_table());
+    if (rank == 1) ::raise(SIGKILL);
+    return message<GroupError>([&] { save_sharded(table, folder.path().string() + "/table"); });
+  });
+  EXPECT_THAT(answers[0], HasSubstr("lost its group"));
+  EXPECT_THAT(answers[2], HasSubstr("lost its group"));
+  EXPECT_THAT(names_in(folder.path().string()), testing::IsEmpty());
+}
+
+TEST(ShardedFiles, DamagedFoldersAreErrors) {
+  const stbench::test::TemporaryFolder folder;
+  const auto saved = folder.path().string() + "/table";
+  const auto port = free_port();
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    save_sharded(ShardedTable::from_array(group, whole_table()), saved);
+    return std::string("done");
+  });
+  ASSERT_THAT(answers, Each("done"));
+  const auto refusal = [&] { return message<FileError>([&] { load_sharded_as_table(saved); }); };
+  EXPECT_EQ(refusal(), "no error");
+  std::filesystem::rename(saved + "/shard-1.npy", saved + "/away");
+  EXPECT_THAT(refusal(), HasSubstr("shard-1.npy"));
+  std::filesystem::copy_file(saved + "/shard-0.npy", saved + "/shard-1.npy");
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("'shard-1.npy' is Float [52, 3, 2]"), HasSubstr("say Float [51, 3, 2]")));
+  std::ofstream(saved + "/manifest.json") << "{\"format\": 2}\n";
+  EXPECT_THAT(refusal(),
+              HasSubstr("'manifest.json' is none of a sharded table in format 1: {\"format\": 2}"));
 }
 
 TEST(RankGroup, NamesWhatCannotBeMade) {
