@@ -40,12 +40,13 @@ std::string manifest_of(const RowOwners& owners) {
 
 /// @throws FileError
 RowOwners read_manifest(const std::string& folder) {
-  std::ifstream file(manifest_file(folder));
+  const auto path = manifest_file(folder);
+  std::ifstream file(path);
+  if (!file.is_open()) refuse_file("manifest.json", "of a sharded table cannot be read", path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   static const std::regex form(
       R"re(\{"format": 1, "rows": (\d{1,18}), "ranks": ([1-9]\d{0,8}), "sharding": "(blocks|cyclic|hashed)"\}\n)re");
   std::smatch parts;
-  if (!file.is_open()) refuse_file("manifest.json", "of a sharded table cannot be read");
   if (!std::regex_match(text, parts, form))
     throw FileError("'manifest.json' is none of a sharded table in format 1: " +
                     text.substr(0, std::min<std::size_t>(80, text.find('\n'))));
