@@ -48,8 +48,8 @@ class LaunchersTest(unittest.TestCase):
             import torch  # noqa: F401
         except ImportError:
             self.skipTest("this Python has no torch, which brings torchrun")
-        self.require_right(run(sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2",
-                               PROGRAM), 2)
+        self.require_right(run(sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone",
+                               "--nproc-per-node", "2", PROGRAM), 2)
 
     def test_mpirun_with_an_empty_batch(self):
         self.require_mpirun()
