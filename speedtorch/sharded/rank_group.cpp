@@ -4,6 +4,7 @@
 
 #include <ATen/ops/empty.h>
 #include <net/if.h>
+#include <signal.h>
 
 #include <atomic>
 #include <charconv>
@@ -77,6 +78,31 @@ std::shared_ptr<::gloo::transport::Device> device_of(const std::string& interfac
   return Gloo::createDeviceForHostname(interface);
 }
 
+/// Blocks SIGPIPE on this thread and on the threads that start meanwhile. Gloo writes to the sockets of ranks
+/// that may be dead; with the signal's default action, which Python turns off and C++ does not, that ends the
+/// process without a word.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutPipeSignal() {
+    if (::sigismember(&before_, SIGPIPE) == 1) return;
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe_, nullptr, &at_once) ==
+           SIGPIPE) {  // one that this thread's own writes caused
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
+  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
 /// Of the groups that this process made, each has its own keys in the store.
 std::string next_prefix() {
   static std::atomic<int> groups = 0;
@@ -98,6 +124,7 @@ c10::intrusive_ptr<c10d::Store> store_of(int rank, int size, const GroupOptions&
 
 c10::intrusive_ptr<c10d::Backend> connected(int rank, int size, const std::string& interface,
                                             const GroupOptions& options) {
+  const WithoutPipeSignal blocked;
   auto with = Gloo::Options::create(options.timeout);
   with->devices.push_back(device_of(interface));
   return c10::make_intrusive<Gloo>(store_of(rank, size, options), rank, size, with);

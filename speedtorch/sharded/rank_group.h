@@ -36,7 +36,8 @@ struct GroupOptions {
 /// be used again after that.
 class RankGroup {
  public:
-  /// A group that the caller made. Its interface, addresses and time-out are the caller's.
+  /// A group that the caller made. Its interface, addresses and time-out are the caller's. In
+  /// a C++ program the caller also ignores SIGPIPE, which Gloo raises when it writes to a lost rank.
   /// @throws GroupError if it has no backend for the CPU
   explicit RankGroup(const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 

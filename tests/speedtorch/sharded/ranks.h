@@ -20,22 +20,39 @@
 
 namespace speedtorch::test {
 
-/// A port that nobody listens to, below those that the system gives out by itself.
-inline int free_port() {
-  for (int port = 20000 + ::getpid() % 9000;; port = port >= 29999 ? 20000 : port + 1) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+/// A port of this host that no other test takes, as long as the object lives. A rank can listen to it,
+/// because the holder does not listen and shares the address.
+class HeldPort {
+ public:
+  HeldPort() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    constexpr int first = 20000, count = 10000;  // below those that the system gives out by itself
+    for (number_ = first + ::getpid() % count; !bound(); number_ = first + (number_ + 1) % count) {
+    }
+    constexpr int yes = 1;
+    ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  }
+  ~HeldPort() { ::close(socket_); }
+  HeldPort(const HeldPort&) = delete;
+  HeldPort& operator=(const HeldPort&) = delete;
+
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  [[nodiscard]] bool bound() const {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_port = htons(static_cast<std::uint16_t>(number_));
     address.sin_addr.s_addr = htonl(INADDR_ANY);
-    const bool taken = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0;
-    ::close(socket);
-    if (!taken) return port;
+    return ::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
-}
 
-inline GroupOptions on_this_host(int port, std::chrono::milliseconds timeout = std::chrono::minutes(2)) {
-  return {.interface = "lo", .address = "127.0.0.1", .port = port, .timeout = timeout};
+  int socket_;
+  int number_;
+};
+
+inline GroupOptions on_this_host(const HeldPort& port,
+                                 std::chrono::milliseconds timeout = std::chrono::minutes(2)) {
+  return {.interface = "lo", .address = "127.0.0.1", .port = port.number(), .timeout = timeout};
 }
 
 /// Reads until the writer ends, at most two minutes: a hundred times what it takes.
@@ -80,7 +97,10 @@ inline std::vector<std::string> in_ranks(int size, const std::function<std::stri
     texts[r] = read_all(answers[r]);
     ::close(answers[r]);
     ::kill(children[r], SIGKILL);
-    ::waitpid(children[r], nullptr, 0);
+    int status = 0;
+    ::waitpid(children[r], &status, 0);
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+      texts[r] += "(ended by signal " + std::to_string(WTERMSIG(status)) + ")";
   };
   for (int rank = 0; rank < size; ++rank)
     if (rank != stopped) finish(rank);

@@ -1,5 +1,6 @@
 """Sharded tables under the launchers torchrun and mpirun, also with a rank that is killed."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -11,22 +12,25 @@ PROGRAM = os.environ["STBENCH_SHARDED_PROGRAM"]
 LAUNCHERS = ("MASTER_", "OMPI_", "PMI_", "RANK", "SLURM_", "WORLD_", "TORCHELASTIC_")
 
 
-def free_port():
-    """A port that nobody listens to, below those that the system gives out by itself."""
-    for port in range(20000 + os.getpid() % 9000, 30000):
-        with socket.socket() as listener:
-            try:
-                listener.bind(("", port))
-                return str(port)
-            except OSError:
-                continue
-    raise AssertionError("no free port")
+@contextlib.contextmanager
+def held_port():
+    """A port that no other test takes meanwhile. A rank can listen to it, because the holder does not listen and shares it."""
+    with socket.socket() as holder:
+        for port in range(20000 + os.getpid() % 9000, 30000):
+            with contextlib.suppress(OSError):
+                holder.bind(("", port))
+                break
+        else:
+            raise AssertionError("no free port")
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        yield str(port)
 
 
 def run(*command):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-    environment = {**kept, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    return subprocess.run([*command], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    with held_port() as port:
+        environment = {**kept, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return subprocess.run([*command], env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
 def mpirun(ranks, *arguments):

@@ -17,7 +17,7 @@
 namespace speedtorch {
 namespace {
 
-using test::free_port;
+using test::HeldPort;
 using test::in_ranks;
 using test::on_this_host;
 using testing::AllOf;
@@ -241,7 +241,7 @@ void check_files(const RankGroup& group, const std::string& folder, Differences&
   expect_text(absent, "manifest.json", found);
 }
 
-std::string all_checks(int rank, int size, int port, const std::string& folder) {
+std::string all_checks(int rank, int size, const HeldPort& port, const std::string& folder) {
   const RankGroup group(rank, size, on_this_host(port));
   Differences found;
   for (const auto sharding : kShardings) {
@@ -262,7 +262,7 @@ std::string all_checks(int rank, int size, int port, const std::string& folder) 
 TEST(ShardedTable, EqualsOneProcessOnOneToFourRanks) {
   const stbench::test::TemporaryFolder folder;
   for (const int size : {1, 2, 3, 4}) {
-    const auto port = free_port();
+    const HeldPort port;
     EXPECT_THAT(
         in_ranks(size, [&](int rank) { return all_checks(rank, size, port, folder.path().string()); }),
         Each("done"))
@@ -272,7 +272,7 @@ TEST(ShardedTable, EqualsOneProcessOnOneToFourRanks) {
 
 /// Rank 1 of 3 ends by `signal` while the others gather.
 std::vector<std::string> with_lost_rank(int signal) {
-  const auto port = free_port();
+  const HeldPort port;
   const auto work = [&](int rank) {
     const RankGroup group(rank, 3, on_this_host(port));
     auto table = ShardedTable::from_array(group, whole_table());
@@ -315,7 +315,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 TEST(ShardedFiles, KilledRankLeavesNoFolder) {
   const stbench::test::TemporaryFolder folder;
-  const auto port = free_port();
+  const HeldPort port;
   const auto answers = in_ranks(3, [&](int rank) {
     const RankGroup group(rank, 3, on_this_host(port));
     const auto table = ShardedTable::from_array(group, whole_table());
@@ -330,7 +330,7 @@ TEST(ShardedFiles, KilledRankLeavesNoFolder) {
 TEST(ShardedFiles, DamagedFoldersAreErrors) {
   const stbench::test::TemporaryFolder folder;
   const auto saved = folder.path().string() + "/table";
-  const auto port = free_port();
+  const HeldPort port;
   const auto answers = in_ranks(2, [&](int rank) {
     const RankGroup group(rank, 2, on_this_host(port));
     save_sharded(ShardedTable::from_array(group, whole_table()), saved);
@@ -350,7 +350,7 @@ TEST(ShardedFiles, DamagedFoldersAreErrors) {
 }
 
 TEST(RankGroup, NamesWhatCannotBeMade) {
-  const auto port = free_port();
+  const HeldPort port;
   const auto answers = in_ranks(1, [&](int) {
     const auto alone = on_this_host(port, std::chrono::milliseconds(500));
     auto nowhere = alone;
@@ -361,8 +361,8 @@ TEST(RankGroup, NamesWhatCannotBeMade) {
            message<GroupError>([&] { RankGroup::from_environment(); });
   });
   EXPECT_THAT(answers[0],
-              AllOf(HasSubstr("rank 0 of 2 (gloo on lo, rank 0 at 127.0.0.1:" + std::to_string(port) +
-                              ", time-out 500 ms) cannot make its group: "),
+              AllOf(HasSubstr("rank 0 of 2 (gloo on lo, rank 0 at 127.0.0.1:" +
+                              std::to_string(port.number()) + ", time-out 500 ms) cannot make its group: "),
                     HasSubstr("gloo on no-such-interface"), HasSubstr("rank 2 of 2: ranks are 0 to size - 1"),
                     HasSubstr("no launcher's variables")));
 }
@@ -373,7 +373,8 @@ TEST(RankGroup, ReadsTheVariablesOfEachLauncher) {
                                                            {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                                            {"PMI_RANK", "PMI_SIZE"}};
   for (const auto& [rank_name, size_name] : launchers) {
-    const auto port = std::to_string(free_port());
+    const HeldPort held;
+    const auto port = std::to_string(held.number());
     const auto answers = in_ranks(2, [&, rank_of = rank_name, size_of = size_name](int rank) {
       ::setenv(rank_of, std::to_string(rank).c_str(), 1), ::setenv(size_of, "2", 1);
       ::setenv("MASTER_ADDR", "127.0.0.1", 1), ::setenv("MASTER_PORT", port.c_str(), 1);
