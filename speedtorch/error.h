@@ -88,6 +88,30 @@ class FileError : public Error {
   std::string path_;
 };
 
+/// A group of processes cannot be made, or has lost a rank, or a rank did not answer in time. what() names
+/// this rank, the network interface, the address and port, and the time-out. The group cannot be used again.
+struct GroupError : Error {
+  using Error::Error;
+};
+
+/// Ranks of a group differ in what must be the same on each. what() names two ranks and the values of both.
+struct DisagreementError : Error {
+  using Error::Error;
+};
+
+/// Another rank of a group refused its part of an operation, which therefore did nothing on any rank. what()
+/// names that rank and holds its message. The group stays usable.
+class RankError : public Error {
+ public:
+  RankError(int rank, const std::string& what)
+      : Error("rank " + std::to_string(rank) + ": " + what), rank_(rank) {}
+
+  [[nodiscard]] int rank() const { return rank_; }
+
+ private:
+  int rank_;
+};
+
 /// Autograd cannot record this write or movement, and would compute wrong gradients.
 struct AutogradError : Error {
   using Error::Error;
@@ -102,9 +126,10 @@ struct LazyTensorError : Error {
 /// An index names a row twice where each row may be named once.
 class DuplicateError : public Error {
  public:
-  DuplicateError(std::int64_t row, std::int64_t first, std::int64_t second)
+  /// `more` is appended to the message.
+  DuplicateError(std::int64_t row, std::int64_t first, std::int64_t second, const std::string& more = {})
       : Error("row " + std::to_string(row) + " is named at positions " + std::to_string(first) + " and " +
-              std::to_string(second) + "; each row may be named once"),
+              std::to_string(second) + "; each row may be named once" + more),
         row_(row),
         first_(first),
         second_(second) {}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/placement.h"
 #include "speedtorch/rows/duplicates.h"
 
 namespace speedtorch::python {
@@ -18,6 +19,7 @@ void bind_tables(pybind11::module_& module);
 void bind_shared(pybind11::module_& module);
 void bind_steps(pybind11::module_& module);
 void bind_contiguous(pybind11::module_& module);
+void bind_sharded(pybind11::module_& module);
 
 /// The optimizers' names: torch's.
 std::vector<std::string> optimizer_names();
@@ -27,6 +29,9 @@ std::vector<std::string> option_names(std::string_view optimizer);
 /// An optimizer's options from their values; a bool is 0 or 1. @throws OptimizerError for an unknown name;
 /// OptionError for another number of values, or for values that check_options() refuses
 UpdateOptions options_of(std::string_view optimizer, const std::vector<double>& values);
+
+/// @throws OptionError for an unknown name
+Placement placement_of(const std::string& name);
 
 /// The names of Duplicates, in the order of the enumeration.
 std::vector<std::string> duplicate_policies();

@@ -31,8 +31,8 @@ bool is(const std::exception& error) {
 PyObject* base_type = nullptr;  // of errors without a kind
 
 // A derived class stands before its base.
-std::array<Kind, 20>& kinds() {
-  static std::array<Kind, 20> all{{
+std::array<Kind, 23>& kinds() {
+  static std::array<Kind, 23> all{{
       {"IndexError", PyExc_IndexError, &is<IndexError>},
       {"ShapeError", PyExc_ValueError, &is<ShapeError>},
       {"OptionError", PyExc_ValueError, &is<OptionError>},
@@ -46,6 +46,9 @@ std::array<Kind, 20>& kinds() {
       {"NameError", PyExc_LookupError, &is<NameError>},
       {"AccessError", PyExc_PermissionError, &is<AccessError>},
       {"SharingError", PyExc_ConnectionError, &is<SharingError>},
+      {"GroupError", PyExc_ConnectionError, &is<GroupError>},
+      {"DisagreementError", PyExc_ValueError, &is<DisagreementError>},
+      {"RankError", PyExc_RuntimeError, &is<RankError>},
       {"BufferError", PyExc_BufferError, &is<BufferError>},
       {"LazyTensorError", PyExc_ValueError, &is<LazyTensorError>},
       {"IsaError", PyExc_ValueError, &is<IsaError>},

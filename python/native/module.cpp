@@ -76,4 +76,5 @@ PYBIND11_MODULE(_native, module) {
   speedtorch::python::bind_shared(module);
   speedtorch::python::bind_steps(module);
   speedtorch::python::bind_contiguous(module);
+  speedtorch::python::bind_sharded(module);
 }

@@ -28,16 +28,6 @@ std::vector<std::string> placements() {
   return names;
 }
 
-Placement placement_of(const std::string& name) {
-  std::string all;
-  for (int k = 0; k <= static_cast<int>(Placement::device); ++k) {
-    const auto placement = static_cast<Placement>(k);
-    if (to_string(placement) == name) return placement;
-    all += (k > 0 ? ", " : "") + std::string(to_string(placement));
-  }
-  throw OptionError("placement is '" + name + "'; choose " + all);
-}
-
 TableOptions options_of(const std::string& placement, at::Device device, std::string file, bool shared) {
   return {.placement = placement_of(placement), .device = device, .file = std::move(file), .shared = shared};
 }
@@ -156,6 +146,16 @@ void bind_file_rows(py::module_& module) {
 }
 
 }  // namespace
+
+Placement placement_of(const std::string& name) {
+  std::string all;
+  for (int k = 0; k <= static_cast<int>(Placement::device); ++k) {
+    const auto placement = static_cast<Placement>(k);
+    if (to_string(placement) == name) return placement;
+    all += (k > 0 ? ", " : "") + std::string(to_string(placement));
+  }
+  throw OptionError("placement is '" + name + "'; choose " + all);
+}
 
 void bind_tables(py::module_& module) {
   bind_file_rows(module);

@@ -20,14 +20,15 @@ except ImportError as error:
 from speedtorch import errors
 from speedtorch.contiguous import ContiguousParams
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
+from speedtorch.sharded import ShardedTable
 from speedtorch.shared import SharedTable
 from speedtorch.table import FileRows, Normal, Table, Uniform
 from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 if TYPE_CHECKING:  # __getattr__ imports them
     from speedtorch.micro_batches import InfinityBatch, MicroBatches
 
-__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "SharedTable", "Table", "Uniform", "distinct_rows",
-           "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "ShardedTable", "SharedTable", "Table",
+           "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
 
 
 def __getattr__(name):

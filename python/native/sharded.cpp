@@ -1,0 +1,86 @@
+// Tables whose rows are spread over the processes of a torch.distributed group.
+#include "speedtorch/sharded/sharded_table.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <string>
+#include <vector>
+
+#include "python/native/bindings.h"
+#include "speedtorch/sharded/sharded_files.h"
+
+namespace speedtorch::python {
+namespace {
+
+namespace py = pybind11;
+using Released = py::call_guard<py::gil_scoped_release>;
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+ShardedOptions options_of(const std::string& sharding, const std::string& placement,
+                          std::int64_t chunk_bytes) {
+  return {.sharding = sharding_of(sharding),
+          .shard = {.placement = placement_of(placement)},
+          .chunk_bytes = chunk_bytes};
+}
+
+/// The number of each row of the shard in the whole table.
+at::Tensor row_numbers(const ShardedTable& table) {
+  auto numbers = at::empty({table.shard().rows()}, at::kLong);
+  auto* number = numbers.data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < table.shard().rows(); ++k)
+    number[k] = table.owners().row_of({table.group().rank(), k});
+  return numbers;
+}
+
+}  // namespace
+
+void bind_sharded(py::module_& module) {
+  py::class_<ShardedTable>(module, "ShardedTable")
+      .def_static(
+          "empty",
+          [](const Group& group, const std::vector<std::int64_t>& sizes, at::ScalarType dtype,
+             const std::string& sharding, const std::string& placement, std::int64_t chunk_bytes) {
+            return ShardedTable::empty(RankGroup(group), sizes, dtype,
+                                       options_of(sharding, placement, chunk_bytes));
+          },
+          Released())
+      .def_static(
+          "from_array",
+          [](const Group& group, const at::Tensor& array, const std::string& sharding,
+             const std::string& placement, std::int64_t chunk_bytes) {
+            return ShardedTable::from_array(RankGroup(group), array,
+                                            options_of(sharding, placement, chunk_bytes));
+          },
+          Released())
+      .def_static(
+          "load",
+          [](const Group& group, const std::string& folder, const std::string& sharding,
+             const std::string& placement, std::int64_t chunk_bytes) {
+            return load_sharded(RankGroup(group), folder, options_of(sharding, placement, chunk_bytes));
+          },
+          Released())
+      .def("save", &save_sharded, Released())
+      .def(
+          "gather", [](ShardedTable& table, const at::Tensor& index) { return table.gather(index); },
+          Released())
+      .def(
+          "gather_out",
+          [](ShardedTable& table, const at::Tensor& index, at::Tensor out) { table.gather(index, out); },
+          Released())
+      .def(
+          "scatter",
+          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& values,
+             const std::string& duplicates) { table.scatter(index, values, duplicates_of(duplicates)); },
+          Released())
+      .def("shard", &ShardedTable::shard)
+      .def("row_numbers", &row_numbers, Released())
+      .def_property_readonly(
+          "sharding",
+          [](const ShardedTable& table) { return std::string(to_string(table.owners().sharding())); })
+      .def_property_readonly("shape", [](const ShardedTable& table) { return table.sizes().vec(); })
+      .def_property_readonly("dtype", &ShardedTable::dtype);
+}
+
+}  // namespace speedtorch::python

@@ -1,0 +1,90 @@
+"""Tables whose rows are spread over the processes of a torch.distributed group."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from speedtorch import _native, errors
+from speedtorch.table import Path, Table, _NativeRows, row_index
+
+_CHUNK_BYTES = 4 << 20
+
+
+def _group_of(group: Any) -> Any:
+    if group is not None:
+        return group
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        raise errors.OptionError("there is no process group; call torch.distributed.init_process_group('gloo') or give group=")
+    return torch.distributed.group.WORLD
+
+
+class ShardedTable(_NativeRows):
+    """A table over a process group. Make one with `empty` or `from_array`.
+
+    These take the same values on each rank: `group` (of torch.distributed, with a backend for the CPU such as gloo; None is the
+    default group), `sharding` ("blocks", "cyclic" or "hashed"), `placement` of this rank's rows as in `Table`, and `chunk_bytes`,
+    the size in which rows travel from one rank to another.
+
+    Each method that moves rows is collective: all ranks call the same methods in the same order, each with a batch of its own,
+    which may be empty. If a rank refuses its batch, no rank does anything: that rank raises what `Table` raises, the others
+    errors.RankError. If ranks differ in their arguments or calls, all raise errors.DisagreementError. If a rank is lost, the others
+    raise errors.GroupError within the group's time-out, and the group cannot be used again.
+    """
+
+    def __init__(self, native: Any):
+        self._native = native
+
+    @classmethod
+    def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, group: Any = None, sharding: str = "blocks",
+              placement: str = "hugepage", chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+        """Returns a table of `shape` ([rows, *row]), of the rows of all ranks, with unspecified contents."""
+        return cls(_native.ShardedTable.empty(_group_of(group), list(shape), dtype, sharding, placement, chunk_bytes))
+
+    @classmethod
+    def from_array(cls, array: Any, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
+                   chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+        """Returns the rows of an array that each rank has; each rank keeps its own."""
+        return cls(_native.ShardedTable.from_array(_group_of(group), torch.as_tensor(array), sharding, placement, chunk_bytes))
+
+    @classmethod
+    def load(cls, folder: Path, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
+             chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+        """Returns the table of a folder that any number of ranks saved, with any sharding. Raises errors.FileError on the rank that
+        cannot read it, errors.RankError on the others."""
+        return cls(_native.ShardedTable.load(_group_of(group), os.fspath(folder), sharding, placement, chunk_bytes))
+
+    def save(self, folder: Path) -> None:
+        """Writes a folder that all ranks reach: one `.npy` file per rank and `manifest.json`. It appears under its name once it is
+        whole, and never replaces another. Raises errors.FileError on the rank that cannot write, errors.RankError on the others."""
+        self._native.save(os.fspath(folder))
+
+    def gather(self, index: Any, *, out: Tensor | None = None) -> Tensor:
+        """Returns the rows of `index`, a tensor, list or array of row numbers, from all ranks: [*index, *row], on the CPU. Each
+        distinct row travels once. Gradients are not recorded. Raises errors.IndexError, errors.ShapeError."""
+        numbers = row_index(index, len(self))
+        if out is None:
+            return self._native.gather(numbers)
+        self._native.gather_out(numbers, out)
+        return out
+
+    def scatter(self, index: Any, values: Tensor, duplicates: str = "last") -> None:
+        """Writes `values`, one row for each number of `index`. The result is that of `Table.scatter` with the batches of all ranks
+        one after the other, in the order of ranks; `duplicates` are as there. Raises errors.DuplicateError for "reject" also if
+        two ranks name a row."""
+        self._native.scatter(row_index(index, len(self)), values, duplicates)
+
+    @property
+    def shard(self) -> Table:
+        """The rows that this rank holds, as a table on the same memory."""
+        return Table(self._native.shard())
+
+    def row_numbers(self) -> Tensor:
+        """Returns the number in the whole table of each row of `shard`: int64 [rows of the shard]."""
+        return self._native.row_numbers()
+
+    @property
+    def sharding(self) -> str:
+        return self._native.sharding

@@ -1,0 +1,297 @@
+// LibTorch was compiled with Gloo and asks for this in each file that uses it.
+#define USE_C10D_GLOO
+#include "speedtorch/sharded/rank_group.h"
+
+#include <ATen/ops/empty.h>
+#include <net/if.h>
+#include <signal.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "speedtorch/error.h"
+
+namespace speedtorch {
+namespace {
+
+using Gloo = c10d::ProcessGroupGloo;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+std::optional<int> number_of(const char* name) {
+  const auto text = variable(name);
+  if (text.empty()) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  throw GroupError("the variable " + std::string(name) + " is '" + text + "'; a whole number is needed");
+}
+
+/// The variables of one launcher. `local_size`: of the ranks on this host, if the launcher says it.
+struct Launcher {
+  const char* rank;
+  const char* size;
+  const char* local_size;
+};
+constexpr Launcher kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
+
+constexpr std::string_view kTimeout = ", time-out ";
+
+/// The end of a group's name.
+std::string timeout_text(std::chrono::milliseconds timeout) {
+  return std::string(kTimeout) + std::to_string(timeout.count()) + " ms)";
+}
+
+/// The first line of what LibTorch or Gloo says, without its stack.
+std::string first_line(const std::exception& error) {
+  const auto* of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = of_libtorch != nullptr ? of_libtorch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+/// What makes an endpoint: an interface, or an address.
+std::string interface_of(const GroupOptions& options) {
+  if (!options.interface.empty()) return options.interface;
+  if (const auto named = variable("GLOO_SOCKET_IFNAME"); !named.empty())
+    return named.substr(0, named.find(','));
+  return options.address == "127.0.0.1" || options.address == "localhost" ? "127.0.0.1" : "";
+}
+
+std::shared_ptr<::gloo::transport::Device> device_of(const std::string& interface) {
+  if (interface.empty()) return Gloo::createDefaultDevice();
+  if (::if_nametoindex(interface.c_str()) != 0) return Gloo::createDeviceForInterface(interface);
+  return Gloo::createDeviceForHostname(interface);
+}
+
+/// Blocks SIGPIPE on this thread and on the threads that start meanwhile. Gloo writes to the sockets of ranks
+/// that may be dead; with the signal's default action, which Python turns off and C++ does not, that ends the
+/// process without a word.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutPipeSignal() {
+    if (::sigismember(&before_, SIGPIPE) == 1) return;
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe_, nullptr, &at_once) ==
+           SIGPIPE) {  // one that this thread's own writes caused
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
+  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
+/// Of the groups that this process made, each has its own keys in the store.
+std::string next_prefix() {
+  static std::atomic<int> groups = 0;
+  return "speedtorch/" + variable("TORCHELASTIC_RESTART_COUNT") + "/" + std::to_string(groups++);
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(int rank, int size, const GroupOptions& options) {
+  c10d::TCPStoreOptions with;
+  with.port = static_cast<std::uint16_t>(options.port);
+  with.isServer =
+      rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";  // torchrun's agent serves it
+  with.numWorkers = static_cast<std::size_t>(size);
+  with.waitWorkers = false;  // the group waits
+  with.timeout = options.timeout;
+  with.multiTenant = true;  // a process may make several groups
+  return c10::make_intrusive<c10d::PrefixStore>(next_prefix(),
+                                                c10::make_intrusive<c10d::TCPStore>(options.address, with));
+}
+
+c10::intrusive_ptr<c10d::Backend> connected(int rank, int size, const std::string& interface,
+                                            const GroupOptions& options) {
+  const WithoutPipeSignal blocked;
+  auto with = Gloo::Options::create(options.timeout);
+  with->devices.push_back(device_of(interface));
+  return c10::make_intrusive<Gloo>(store_of(rank, size, options), rank, size, with);
+}
+
+GroupOptions with_address(GroupOptions options) {
+  if (options.address.empty()) options.address = variable("MASTER_ADDR");
+  if (options.port == 0)
+    options.port = number_of("MASTER_PORT").value_or(c10d::TCPStoreOptions::kDefaultPort);
+  if (options.port < 0 || options.port > 65535)
+    throw OptionError("the group's port is " + std::to_string(options.port) + "; it is 1 to 65535");
+  return options;
+}
+
+at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
+
+}  // namespace
+
+struct RankGroup::Impl {
+  c10::intrusive_ptr<c10d::ProcessGroup> given;  // keeps the caller's group
+  c10::intrusive_ptr<c10d::Backend> backend;
+  std::string name;
+  std::string lost = {};  // what ended the group
+
+  [[nodiscard]] int rank() const { return backend->getRank(); }
+  [[nodiscard]] int size() const { return backend->getSize(); }
+
+  [[noreturn]] void lose(const std::string& what) {
+    lost = what;
+    throw GroupError(name + " lost its group: " + what);
+  }
+  void require_whole() const {
+    if (!lost.empty()) throw GroupError(name + " lost its group before: " + lost);
+  }
+};
+
+struct RankGroup::Transfer::Work {
+  std::shared_ptr<Impl> group;
+  c10::intrusive_ptr<c10d::Work> work;
+  at::Tensor send, receive;  // in use until the work is done
+};
+
+RankGroup::RankGroup(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  if (!group) throw GroupError("the process group is null");
+  try {
+    auto backend = group->getBackend(c10::kCPU);
+    const auto name = "rank " + std::to_string(group->getRank()) + " of " + std::to_string(group->getSize()) +
+                      " (the caller's group, " + backend->getBackendName() + ")";
+    impl_ = std::make_shared<Impl>(Impl{group, std::move(backend), name});
+  } catch (const std::exception& error) {
+    throw GroupError("the process group has no backend for the CPU, such as gloo: " + first_line(error));
+  }
+}
+
+RankGroup::RankGroup(int rank, int size, const GroupOptions& wishes) {
+  const auto options = with_address(wishes);
+  if (size < 1 || rank < 0 || rank >= size)
+    throw OptionError("rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                      ": ranks are 0 to size - 1");
+  const auto interface = interface_of(options);
+  const auto name = "rank " + std::to_string(rank) + " of " + std::to_string(size) + " (gloo on " +
+                    (interface.empty() ? "the address of this host's name" : interface) + ", rank 0 at " +
+                    options.address + ":" + std::to_string(options.port) + timeout_text(options.timeout);
+  if (options.address.empty()) {
+    throw GroupError(name + " has no address of rank 0; set GroupOptions::address or MASTER_ADDR");
+  }
+  try {
+    impl_ = std::make_shared<Impl>(Impl{{}, connected(rank, size, interface, options), name});
+  } catch (const std::exception& error) {
+    throw GroupError(name + " cannot make its group: " + first_line(error));
+  }
+  barrier();  // the store that rank 0 serves must live until all are connected
+}
+
+RankGroup RankGroup::from_environment(const GroupOptions& options) {
+  for (const auto& launcher : kLaunchers) {
+    const auto rank = number_of(launcher.rank), size = number_of(launcher.size);
+    if (!rank || !size) continue;
+    auto with = options;
+    const bool nowhere = with.address.empty() && variable("MASTER_ADDR").empty();
+    if (nowhere && (*size == 1 || variable(launcher.local_size) == std::to_string(*size)))
+      with.address = "127.0.0.1";
+    return RankGroup(*rank, *size, with);
+  }
+  throw GroupError(
+      "no launcher's variables: RANK and WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK and "
+      "OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE are needed");
+}
+
+int RankGroup::rank() const { return impl_->rank(); }
+int RankGroup::size() const { return impl_->size(); }
+const std::string& RankGroup::name() const { return impl_->name; }
+
+void RankGroup::set_timeout(std::chrono::milliseconds timeout) {
+  impl_->backend->setTimeout(timeout);
+  const auto told = impl_->name.find(kTimeout);
+  if (told != std::string::npos) impl_->name.replace(told, std::string::npos, timeout_text(timeout));
+}
+
+RankGroup::Transfer RankGroup::start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
+                                     std::vector<std::int64_t> from) const {
+  impl_->require_whole();
+  Transfer transfer;
+  try {
+    auto work = impl_->backend->alltoall_base(receive, send, from, to, {});
+    transfer.work_ = std::make_shared<Transfer::Work>(
+        Transfer::Work{impl_, std::move(work), std::move(send), std::move(receive)});
+  } catch (const std::exception& error) {
+    impl_->lose(first_line(error));
+  }
+  return transfer;
+}
+
+void RankGroup::Transfer::wait() {
+  try {
+    work_->work->wait();
+  } catch (const std::exception& error) {
+    work_->group->lose(first_line(error));
+  }
+}
+
+std::vector<std::int64_t> RankGroup::exchange(std::span<const std::int64_t> numbers, int per_rank) const {
+  const auto piece = static_cast<std::int64_t>(sizeof(std::int64_t)) * per_rank;
+  const auto send = bytes(piece * size()), receive = bytes(piece * size());
+  std::memcpy(send.data_ptr(), numbers.data(), numbers.size_bytes());
+  const std::vector<std::int64_t> splits(static_cast<std::size_t>(size()), piece);
+  start(send, splits, receive, splits).wait();
+  std::vector<std::int64_t> answers(numbers.size());
+  std::memcpy(answers.data(), receive.const_data_ptr(), receive.nbytes());
+  return answers;
+}
+
+std::vector<std::string> RankGroup::gather_texts(const std::string& mine) const {
+  const auto ranks = static_cast<std::size_t>(size());
+  const auto length = static_cast<std::int64_t>(mine.size());
+  const auto lengths = exchange(std::vector<std::int64_t>(ranks, length), 1);
+  std::int64_t total = 0;
+  for (const auto each : lengths) total += each;
+  const auto send = bytes(length * size()), receive = bytes(total);
+  auto* to = static_cast<char*>(send.data_ptr());
+  for (std::size_t r = 0; r < ranks; ++r) std::memcpy(to + r * mine.size(), mine.data(), mine.size());
+  start(send, std::vector<std::int64_t>(ranks, length), receive, lengths).wait();
+  std::vector<std::string> texts;
+  const auto* from = static_cast<const char*>(receive.const_data_ptr());
+  for (const auto each : lengths) {
+    texts.emplace_back(from, static_cast<std::size_t>(each));
+    from += each;
+  }
+  return texts;
+}
+
+void RankGroup::barrier() const {
+  static_cast<void>(exchange(std::vector<std::int64_t>(static_cast<std::size_t>(size())), 1));
+}
+
+void RankGroup::require_agreement(const Facts& facts) const {
+  std::vector<std::vector<std::string>> said;
+  auto all = facts;
+  all.emplace_back("the library's version", SPEEDTORCH_VERSION);
+  for (const auto& [name, value] : all) said.push_back(gather_texts(value));
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    for (std::size_t r = 1; r < said[k].size(); ++r) {
+      if (said[k][r] == said[k][0]) continue;
+      throw DisagreementError("the ranks disagree on " + all[k].first + ": rank 0 has " + said[k][0] +
+                              ", rank " + std::to_string(r) + " has " + said[k][r]);
+    }
+  }
+}
+
+}  // namespace speedtorch

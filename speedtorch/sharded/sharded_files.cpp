@@ -1,0 +1,140 @@
+#include "speedtorch/sharded/sharded_files.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <vector>
+
+#include "speedtorch/error.h"
+#include "speedtorch/files/mapped_file.h"
+#include "speedtorch/files/npy.h"
+#include "speedtorch/rows/rows.h"
+#include "speedtorch/sharded/agreement.h"
+#include "speedtorch/system/new_file.h"
+#include "speedtorch/system/new_folder.h"
+#include "speedtorch/tables/saved_tables.h"
+#include "speedtorch/tables/table_rows.h"
+
+namespace speedtorch {
+namespace {
+
+constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
+
+std::string shard_file(const std::string& folder, int rank) {
+  return folder + "/shard-" + std::to_string(rank) + ".npy";
+}
+
+std::string manifest_file(const std::string& folder) { return folder + "/manifest.json"; }
+
+std::string manifest_of(const RowOwners& owners) {
+  return "{\"format\": 1, \"rows\": " + std::to_string(owners.rows()) +
+         ", \"ranks\": " + std::to_string(owners.ranks()) + ", \"sharding\": \"" +
+         std::string(to_string(owners.sharding())) + "\"}\n";
+}
+
+/// @throws FileError
+RowOwners read_manifest(const std::string& folder) {
+  const auto path = manifest_file(folder);
+  std::ifstream file(path);
+  if (!file.is_open()) refuse_file("manifest.json", "of a sharded table cannot be read", path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  static const std::regex form(
+      R"re(\{"format": 1, "rows": (\d{1,18}), "ranks": ([1-9]\d{0,8}), "sharding": "(blocks|cyclic|hashed)"\}\n)re");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form))
+    throw FileError("'manifest.json' is none of a sharded table in format 1: " +
+                    text.substr(0, std::min<std::size_t>(80, text.find('\n'))));
+  return {sharding_of(parts[3].str()), std::stoll(parts[1]), std::stoi(parts[2])};
+}
+
+/// The files of a folder, mapped.
+struct Saved {
+  RowOwners owners;
+  std::vector<std::shared_ptr<MappedFile>> shards;
+  std::vector<std::int64_t> sizes;  // of the whole table
+
+  explicit Saved(const std::string& folder) : owners(read_manifest(folder)) {
+    for (int r = 0; r < owners.ranks(); ++r) {
+      shards.push_back(MappedFile::open(shard_file(folder, r), Access::read_only));
+      auto expected = shards.front()->shape().vec();
+      if (!expected.empty()) expected.front() = owners.rows_of(r);
+      const auto& found = *shards.back();
+      if (expected.empty() || found.shape() != at::IntArrayRef(expected) ||
+          found.dtype() != shards.front()->dtype())
+        throw FileError("'" + found.name() + "' is " + c10::toString(found.dtype()) + " " +
+                        c10::str(found.shape()) + "; its manifest and shard-0.npy say " +
+                        c10::toString(shards.front()->dtype()) + " " + c10::str(at::IntArrayRef(expected)));
+    }
+    sizes = shards.front()->shape().vec();
+    sizes.front() = owners.rows();
+  }
+};
+
+/// Reads the rows of one rank, in pieces, each from one file after the other.
+void read_rows(const Saved& saved, const RowOwners& owners, int rank, const Table& into) {
+  const auto row_bytes = std::max<std::int64_t>(1, into.bytes() / std::max<std::int64_t>(1, into.rows()));
+  const auto piece = std::max<std::int64_t>(1, kPieceBytes / row_bytes);
+  for (std::int64_t first = 0; first < into.rows(); first += piece) {
+    std::vector<std::vector<std::int64_t>> from(saved.shards.size()), to(saved.shards.size());
+    for (auto k = first; k < std::min(first + piece, into.rows()); ++k) {
+      const auto place = saved.owners.place_of(owners.row_of({rank, k}));
+      from[static_cast<std::size_t>(place.rank)].push_back(place.row);
+      to[static_cast<std::size_t>(place.rank)].push_back(k);
+    }
+    for (std::size_t r = 0; r < from.size(); ++r) {
+      const auto count = static_cast<std::int64_t>(from[r].size());
+      if (count == 0) continue;
+      const auto numbers = [&](std::vector<std::int64_t>& of) {
+        return at::from_blob(of.data(), {count}, at::kLong);
+      };
+      auto sizes = into.sizes().vec();
+      sizes.front() = count;
+      auto rows = at::empty(sizes, at::TensorOptions().dtype(into.dtype()));
+      gather_rows(*saved.shards[r], numbers(from[r]), rows);
+      scatter_rows(into, numbers(to[r]), rows, Duplicates::none);
+    }
+  }
+}
+
+}  // namespace
+
+void save_sharded(const ShardedTable& table, const std::string& folder) {
+  const auto& group = table.group();
+  const bool first = group.rank() == 0;
+  std::optional<NewFolder> made;
+  throw_refusals(group, attempt(group, [&] {
+                   if (first) made.emplace(folder);
+                 }));
+  const auto path = group.gather_texts(first ? made->path() : std::string()).front();
+  throw_refusals(group, attempt(group, [&] {
+                   save_npy(table.shard(), shard_file(path, group.rank()));
+                   if (first) replace_file(manifest_file(path), manifest_of(table.owners()));
+                 }));
+  throw_refusals(group, attempt(group, [&] {
+                   if (first) made->publish();
+                 }));
+}
+
+ShardedTable load_sharded(const RankGroup& group, const std::string& folder, const ShardedOptions& options) {
+  std::optional<Saved> saved;
+  throw_refusals(group, attempt(group, [&] { saved.emplace(folder); }));
+  auto table = ShardedTable::empty(group, saved->sizes, saved->shards.front()->dtype(), options);
+  throw_refusals(group,
+                 attempt(group, [&] { read_rows(*saved, table.owners(), group.rank(), table.shard()); }));
+  return table;
+}
+
+Table load_sharded_as_table(const std::string& folder, const TableOptions& options) {
+  const Saved saved(folder);
+  auto table = Table::empty(saved.sizes, saved.shards.front()->dtype(), options);
+  read_rows(saved, RowOwners(Sharding::blocks, saved.owners.rows(), 1), 0, table);
+  return table;
+}
+
+}  // namespace speedtorch

@@ -1,0 +1,95 @@
+"""speedtorch.ShardedTable under torchrun, with two ranks, against torch's own indexing."""
+
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# They go on with the group of the document's example, because a second one in a process may meet the first one's addresses in
+# torchrun's store.
+CHECKS = '''
+import numpy as np
+from speedtorch import errors
+
+whole = torch.arange(50 * 4, dtype=torch.float32).view(50, 4)
+
+
+def batch(rank, count):
+    return torch.randint(0, 50, (count,), generator=torch.Generator().manual_seed(rank))
+
+
+def refused(kind, call):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise SystemExit(f"no {kind}")
+
+
+for sharding in ("blocks", "cyclic", "hashed"):
+    for group in (None, dist.new_group([0, 1])):
+        table = speedtorch.ShardedTable.from_array(whole, group=group, sharding=sharding, chunk_bytes=32)
+        assert table.shape == (50, 4) and table.dtype == torch.float32 and table.sharding == sharding and len(table) == 50
+        mine = batch(rank, 30 * rank)  # rank 0 has an empty batch
+        assert torch.equal(table.gather(mine), whole[mine])
+        assert torch.equal(table.gather([[3, 1], [49, 3]]), whole[torch.tensor([[3, 1], [49, 3]])])
+        out = torch.empty(len(mine), 4)
+        assert table.gather(mine, out=out) is out and torch.equal(out, whole[mine])
+        assert torch.equal(table.shard.tensor, whole[table.row_numbers()])
+        expected = whole.clone()
+        for other in (0, 1):
+            expected.index_add_(0, batch(other + 5, 9), torch.full((9, 4), other + 1.0))
+        table.scatter(batch(rank + 5, 9), torch.full((9, 4), rank + 1.0), "accumulate")
+        assert torch.equal(table.shard.tensor, expected[table.row_numbers()])
+        table.scatter([rank], torch.full((1, 4), 9.0))
+        assert torch.equal(table.gather([0, 1]), torch.full((2, 4), 9.0))
+
+saved = os.path.join(os.path.dirname(__file__), "saved")
+table.save(saved)
+again = speedtorch.ShardedTable.load(saved, sharding="cyclic")
+assert torch.equal(again.gather(range(50)), table.gather(range(50)))
+assert np.load(os.path.join(saved, f"shard-{rank}.npy")).shape == (25, 4)
+
+bad = errors.IndexError if rank == 1 else errors.RankError
+text = refused(bad, lambda: table.gather([1, 77 if rank == 1 else 2]))
+assert "index 77 at position 1 names no row" in text and "on rank 1 of 2" in text, text
+text = refused(errors.DuplicateError, lambda: table.scatter([4], torch.zeros(1, 4), "reject"))
+assert "row 4 is named at positions 0 and 0" in text and "on ranks 0 and 1" in text, text
+text = refused(errors.DisagreementError, lambda: speedtorch.ShardedTable.empty([5 + rank, 2]))
+assert "rank 0 has [5, 2], rank 1 has [6, 2]" in text, text
+refused(errors.OptionError, lambda: speedtorch.ShardedTable.empty([5, 2], sharding="rings"))
+assert speedtorch.ShardedTable.empty([5, 2], torch.int64).gather([]).shape == (0, 2)
+dist.barrier()
+dist.destroy_process_group()
+print(f"rank {rank} is right")
+'''
+
+
+class ShardedTest(unittest.TestCase):
+    def test_two_ranks_under_torchrun(self):
+        (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/sharded.md").read_text(encoding="utf-8"),
+                                re.MULTILINE | re.DOTALL)
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "checks.py"
+            left = "dist.destroy_process_group()\n"
+            self.assertTrue(example.endswith(left))
+            program.write_text(example.removesuffix(left) + CHECKS, encoding="utf-8")
+            run = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program],
+                                 capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} is right", run.stdout)
+            self.assertIn(f"rank {rank} holds rows {list(range(rank, 10, 2))}", run.stdout)
+
+    def test_without_a_group(self):
+        import speedtorch
+
+        with self.assertRaisesRegex(speedtorch.errors.OptionError, "init_process_group"):
+            speedtorch.ShardedTable.empty([4, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()

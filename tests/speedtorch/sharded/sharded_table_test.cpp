@@ -1,0 +1,411 @@
+#include "speedtorch/sharded/sharded_table.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "speedtorch/error.h"
+#include "speedtorch/rows/rows.h"
+#include "speedtorch/sharded/sharded_files.h"
+#include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/sharded/ranks.h"
+
+namespace speedtorch {
+namespace {
+
+using test::HeldPort;
+using test::in_ranks;
+using test::on_this_host;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::int64_t kRows = 103;
+constexpr Sharding kShardings[] = {Sharding::blocks, Sharding::cyclic, Sharding::hashed};
+
+/// Collects what differs; empty if nothing does.
+class Differences {
+ public:
+  void expect(bool right, const std::string& what) {
+    if (!right) text_ << what << "; ";
+  }
+  [[nodiscard]] std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+};
+
+/// Each rank can compute the batch of any rank.
+at::Tensor batch_of(int rank, std::int64_t count, std::uint64_t seed = 0) {
+  auto generator = at::detail::createCPUGenerator(seed * 100 + static_cast<std::uint64_t>(rank));
+  return at::randint(0, kRows, {count}, generator, at::kLong);
+}
+
+at::Tensor values_of(int rank, std::int64_t count, std::uint64_t seed = 0) {
+  auto generator = at::detail::createCPUGenerator(seed * 100 + 50 + static_cast<std::uint64_t>(rank));
+  return at::rand({count, 3, 2}, generator, at::kFloat);
+}
+
+at::Tensor whole_table() { return at::arange(kRows * 6, at::kFloat).view({kRows, 3, 2}) / 7; }
+
+template <class Of>
+at::Tensor of_all(int ranks, Of of) {
+  std::vector<at::Tensor> all;
+  for (int r = 0; r < ranks; ++r) all.push_back(of(r));
+  return at::cat(all);
+}
+
+/// This rank's rows of a table that one process has.
+at::Tensor mine_of(const ShardedTable& table, const at::Tensor& whole) {
+  auto rows = at::empty_like(table.shard().host_tensor());
+  for (std::int64_t k = 0; k < rows.size(0); ++k)
+    rows[k].copy_(whole[table.owners().row_of({table.group().rank(), k})]);
+  return rows;
+}
+
+/// A loop, as the order of scatters is stated.
+at::Tensor scattered(at::Tensor table, const at::Tensor& index, const at::Tensor& values, bool add) {
+  for (std::int64_t k = 0; k < index.numel(); ++k) {
+    auto row = table[index[k].item<std::int64_t>()];
+    add ? row.add_(values[k]) : row.copy_(values[k]);
+  }
+  return table;
+}
+
+void check_gathers(const RankGroup& group, const ShardedOptions& options, Differences& found) {
+  const auto whole = whole_table();
+  const auto name =
+      std::string(to_string(options.sharding)) + " in chunks of " + std::to_string(options.chunk_bytes);
+  auto table = ShardedTable::from_array(group, whole, options);
+  for (const std::int64_t count : {0, 1, 7, 500}) {
+    // One rank has an empty batch, and each a length of its own.
+    const auto batch = batch_of(group.rank(), group.rank() == 1 ? 0 : count * (group.rank() + 1));
+    found.expect(at::equal(table.gather(batch), whole.index({batch})), name + ": " + std::to_string(count));
+    const auto narrow = batch.to(at::kInt);
+    found.expect(at::equal(table.gather(narrow), whole.index({batch})), name + " by int32");
+    auto out = at::empty({batch.numel(), 3, 2});
+    table.gather(batch, out);
+    found.expect(at::equal(out, whole.index({batch})), name + " into a tensor");
+  }
+  const auto square = batch_of(group.rank(), 12).view({3, 4});
+  found.expect(at::equal(table.gather(square), whole.index({square})), name + ": an index of two dimensions");
+  found.expect(at::equal(table.gather(RowRange{3, 90, 4}), whole.slice(0, 3, 90, 4)), name + ": a range");
+  // Nobody asks twice for a row, however often a batch names it.
+  table.gather(at::zeros({1000}, at::kLong) + kRows - 1);
+  found.expect(table.last_exchange().asked_rows <= 1, name + ": a repeated row travels again");
+}
+
+void check_scatters(const RankGroup& group, const ShardedOptions& options, Differences& found) {
+  const auto name = "scatter to " + std::string(to_string(options.sharding));
+  const auto counts = [](int rank) { return rank == 2 ? std::int64_t{0} : std::int64_t{40} + rank; };
+  const auto batches = of_all(group.size(), [&](int r) { return batch_of(r, counts(r)); });
+  const auto values = of_all(group.size(), [&](int r) { return values_of(r, counts(r)); });
+  const auto mine = batch_of(group.rank(), counts(group.rank()));
+  const auto my_values = values_of(group.rank(), counts(group.rank()));
+  for (const auto policy : {Duplicates::last, Duplicates::accumulate}) {
+    auto table = ShardedTable::from_array(group, whole_table(), options);
+    table.scatter(mine, my_values, policy);
+    const auto expected = scattered(whole_table(), batches, values, policy == Duplicates::accumulate);
+    found.expect(at::equal(table.shard().host_tensor(), mine_of(table, expected)), name);
+  }
+  for (const auto policy : {Duplicates::none, Duplicates::reject}) {  // each row once
+    auto table = ShardedTable::from_array(group, whole_table(), options);
+    const auto own = at::arange(group.rank(), kRows, group.size(), at::kLong).flip(0);
+    table.scatter(own, values_of(group.rank(), own.numel()), policy);
+    auto expected = whole_table();
+    for (int r = 0; r < group.size(); ++r) {
+      const auto theirs = at::arange(r, kRows, group.size(), at::kLong).flip(0);
+      expected = scattered(expected, theirs, values_of(r, theirs.numel()), false);
+    }
+    found.expect(at::equal(table.shard().host_tensor(), mine_of(table, expected)),
+                 name + " without duplicates");
+  }
+}
+
+/// 200 steps of ranks that share each batch equal those of one process, bit for bit.
+void check_training(const RankGroup& group, const ShardedOptions& options, Differences& found) {
+  const UpdateOptions adagrad = AdagradOptions{.lr = 0.1};
+  auto alone = Table::from_array(whole_table());
+  SparseRows all(alone.host_tensor(), adagrad);
+  auto table = ShardedTable::from_array(group, whole_table(), options);
+  SparseRows rows(table.shard().host_tensor(), adagrad);
+  constexpr std::int64_t batch = 24;  // of all ranks
+  const auto share = batch / group.size(), first = share * group.rank();
+  for (std::uint64_t step = 0; step < 200; ++step) {
+    const auto index = batch_of(7, batch, step);
+    const auto gradient = [&](const at::Tensor& gathered, const at::Tensor& targets) {
+      return gathered - targets;
+    };
+    const auto targets = values_of(7, batch, step);
+    auto gathered = at::empty({batch, 3, 2});
+    gather_rows(all.table(), index, gathered);
+    const auto mine = index.narrow(0, first, share);
+    const auto own = gradient(table.gather(mine), targets.narrow(0, first, share)).contiguous();
+    all.step(index, gradient(gathered, targets));
+    table.step(rows, mine, own);
+  }
+  found.expect(rows.steps() == 200 && !at::equal(alone.host_tensor(), whole_table()), "no training");
+  found.expect(at::equal(table.shard().host_tensor(), mine_of(table, alone.host_tensor())),
+               "training differs");
+  // The sums of squares show the order in which gradients were added; the rows' rounding may hide it.
+  found.expect(at::equal(rows.states().front().table, mine_of(table, all.states().front().table)),
+               "the optimizer's state differs");
+}
+
+template <class Error, class Work>
+std::string message(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "no error";
+}
+
+void expect_text(const std::string& got, const std::string& part, Differences& found) {
+  found.expect(got.find(part) != std::string::npos, "'" + got + "' lacks '" + part + "'");
+}
+
+/// A rank that refuses its batch refuses for all, and the table serves the next one.
+void check_refusals(const RankGroup& group, Differences& found) {
+  auto table = ShardedTable::from_array(group, whole_table());
+  const int last = group.size() - 1;
+  auto bad = batch_of(group.rank(), 9);
+  if (group.rank() == last) bad[4] = kRows + 5;
+  const auto text = group.rank() == last ? message<IndexError>([&] { table.gather(bad); })
+                                         : message<RankError>([&] { table.gather(bad); });
+  expect_text(text, "index 108 at position 4 names no row", found);
+  expect_text(text, "on rank " + std::to_string(last) + " of " + std::to_string(group.size()), found);
+  const auto twice = at::zeros({1}, at::kLong) + 50;
+  if (group.size() > 1) {
+    const auto duplicate =
+        message<DuplicateError>([&] { table.scatter(twice, values_of(0, 1), Duplicates::reject); });
+    expect_text(duplicate, "row 50 is named at positions 0 and 0", found);
+    expect_text(duplicate, "(on ranks 0 and 1)", found);
+    const auto apart = message<DisagreementError>([&] {
+      if (group.rank() == 0) {
+        table.gather(twice);
+      } else {
+        table.scatter(twice, values_of(0, 1), Duplicates::last);
+      }
+    });
+    expect_text(apart, "the operation: rank 0 has gather, rank 1 has scatter", found);
+    const auto rows = message<DisagreementError>([&] {
+      ShardedTable::empty(group, {group.rank() == 0 ? 8 : 9, 2}, at::kFloat);
+    });
+    expect_text(rows, "the shape: rank 0 has [8, 2], rank 1 has [9, 2]", found);
+    const auto dtype = message<DisagreementError>([&] {
+      ShardedTable::empty(group, {8, 2}, group.rank() == 0 ? at::kFloat : at::kHalf);
+    });
+    expect_text(dtype, "the dtype: rank 0 has Float, rank 1 has Half", found);
+    const ShardedOptions spread{.sharding = group.rank() == 0 ? Sharding::cyclic : Sharding::hashed};
+    expect_text(message<DisagreementError>([&] {
+                  ShardedTable::empty(group, {8, 2}, at::kFloat, spread);
+                }),
+                "the sharding: rank 0 has cyclic, rank 1 has hashed", found);
+  }
+  expect_text(message<DuplicateError>(
+                  [&] { table.scatter(at::zeros({2}, at::kLong), values_of(0, 2), Duplicates::reject); }),
+              "row 0 is named at positions 0 and 1", found);
+  found.expect(at::equal(table.shard().host_tensor(), mine_of(table, whole_table())),
+               "a refused scatter wrote");
+  const auto batch = batch_of(group.rank(), 9);
+  found.expect(at::equal(table.gather(batch), whole_table().index({batch})), "no gather after refusals");
+}
+
+/// Saves to a folder per number of ranks, and loads what fewer ranks saved.
+void check_files(const RankGroup& group, const std::string& folder, Differences& found) {
+  const auto name = [&](int ranks) { return folder + "/" + std::to_string(ranks); };
+  const auto table =
+      ShardedTable::from_array(group, whole_table(), {.sharding = kShardings[group.size() % 3]});
+  save_sharded(table, name(group.size()));
+  for (int ranks = 1; ranks <= group.size(); ++ranks) {
+    for (const auto sharding : kShardings) {
+      const auto loaded = load_sharded(group, name(ranks), {.sharding = sharding});
+      found.expect(at::equal(loaded.shard().host_tensor(), mine_of(loaded, whole_table())),
+                   "loaded from " + std::to_string(ranks));
+    }
+  }
+  found.expect(at::equal(load_sharded_as_table(name(group.size())).host_tensor(), whole_table()),
+               "as one table");
+  const auto again = [&] { save_sharded(table, name(group.size())); };
+  expect_text(group.rank() == 0 ? message<FileError>(again) : message<RankError>(again), "exists", found);
+  const auto absent = message<FileError>([&] { load_sharded(group, folder + "/absent"); });
+  expect_text(absent, "manifest.json", found);
+}
+
+std::string all_checks(int rank, int size, const HeldPort& port, const std::string& folder) {
+  const RankGroup group(rank, size, on_this_host(port));
+  Differences found;
+  for (const auto sharding : kShardings) {
+    for (const std::int64_t chunk : {std::int64_t{100}, std::int64_t{4} << 20})
+      check_gathers(group, {.sharding = sharding, .chunk_bytes = chunk}, found);
+    check_scatters(group, {.sharding = sharding, .chunk_bytes = 100}, found);
+  }
+  for (const auto placement :
+       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped})
+    check_gathers(group, {.shard = {.placement = placement}}, found);
+  check_training(group, {.sharding = Sharding::hashed}, found);
+  check_refusals(group, found);
+  check_files(group, folder, found);
+  group.barrier();
+  return found.text() + "done";
+}
+
+TEST(ShardedTable, EqualsOneProcessOnOneToFourRanks) {
+  const stbench::test::TemporaryFolder folder;
+  for (const int size : {1, 2, 3, 4}) {
+    const HeldPort port;
+    EXPECT_THAT(
+        in_ranks(size, [&](int rank) { return all_checks(rank, size, port, folder.path().string()); }),
+        Each("done"))
+        << size << " ranks";
+  }
+}
+
+/// Rank 1 of 3 ends by `signal` while the others gather.
+std::vector<std::string> with_lost_rank(int signal) {
+  const HeldPort port;
+  const auto work = [&](int rank) {
+    const RankGroup group(rank, 3, on_this_host(port));
+    auto table = ShardedTable::from_array(group, whole_table());
+    if (rank == 1) ::raise(signal);
+    auto lonely = group;
+    if (signal == SIGSTOP)
+      lonely.set_timeout(std::chrono::milliseconds(1500));  // a killed rank is noticed at once
+    const auto batch = batch_of(rank, 50);
+    const auto first = message<GroupError>([&] { table.gather(batch); });
+    return first + "\n" + message<GroupError>([&] { table.gather(batch); });
+  };
+  return in_ranks(3, work, signal == SIGSTOP ? 1 : -1);
+}
+
+void expect_lost(const std::vector<std::string>& answers, int rank, const std::string& timeout) {
+  const auto& text = answers[static_cast<std::size_t>(rank)];
+  EXPECT_THAT(text, StartsWith("rank " + std::to_string(rank) + " of 3 (gloo on lo, rank 0 at 127.0.0.1:"));
+  EXPECT_THAT(text, AllOf(HasSubstr(", time-out " + timeout + " ms) lost its group: "),
+                          HasSubstr("lost its group before: ")));
+}
+
+TEST(ShardedTable, KilledRankIsAnErrorOnTheOthers) {
+  const auto answers = with_lost_rank(SIGKILL);
+  expect_lost(answers, 0, "120000"), expect_lost(answers, 2, "120000");
+  EXPECT_EQ(answers[1], "");
+}
+
+TEST(ShardedTable, StoppedRankIsAnErrorOnTheOthers) {
+  const auto answers = with_lost_rank(SIGSTOP);
+  expect_lost(answers, 0, "1500"), expect_lost(answers, 2, "1500");
+  EXPECT_EQ(answers[1], "");
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  return names;
+}
+
+TEST(ShardedFiles, KilledRankLeavesNoFolder) {
+  const stbench::test::TemporaryFolder folder;
+  const HeldPort port;
+  const auto answers = in_ranks(3, [&](int rank) {
+    const RankGroup group(rank, 3, on_this_host(port));
+    const auto table = ShardedTable::from_array(group, whole_table());
+    if (rank == 1) ::raise(SIGKILL);
+    return message<GroupError>([&] { save_sharded(table, folder.path().string() + "/table"); });
+  });
+  EXPECT_THAT(answers[0], HasSubstr("lost its group"));
+  EXPECT_THAT(answers[2], HasSubstr("lost its group"));
+  EXPECT_THAT(names_in(folder.path().string()), testing::IsEmpty());
+}
+
+TEST(ShardedFiles, DamagedFoldersAreErrors) {
+  const stbench::test::TemporaryFolder folder;
+  const auto saved = folder.path().string() + "/table";
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    save_sharded(ShardedTable::from_array(group, whole_table()), saved);
+    return std::string("done");
+  });
+  ASSERT_THAT(answers, Each("done"));
+  const auto refusal = [&] { return message<FileError>([&] { load_sharded_as_table(saved); }); };
+  EXPECT_EQ(refusal(), "no error");
+  std::filesystem::rename(saved + "/shard-1.npy", saved + "/away");
+  EXPECT_THAT(refusal(), HasSubstr("shard-1.npy"));
+  std::filesystem::copy_file(saved + "/shard-0.npy", saved + "/shard-1.npy");
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("'shard-1.npy' is Float [52, 3, 2]"), HasSubstr("say Float [51, 3, 2]")));
+  std::ofstream(saved + "/manifest.json") << "{\"format\": 2}\n";
+  EXPECT_THAT(refusal(),
+              HasSubstr("'manifest.json' is none of a sharded table in format 1: {\"format\": 2}"));
+}
+
+TEST(RankGroup, NamesWhatCannotBeMade) {
+  const HeldPort port;
+  const auto answers = in_ranks(1, [&](int) {
+    const auto alone = on_this_host(port, std::chrono::milliseconds(500));
+    auto nowhere = alone;
+    nowhere.interface = "no-such-interface";
+    return message<GroupError>([&] { RankGroup(0, 2, alone); }) + "\n" +
+           message<GroupError>([&] { RankGroup(0, 1, nowhere); }) + "\n" +
+           message<OptionError>([&] { RankGroup(2, 2, alone); }) + "\n" +
+           message<GroupError>([&] { RankGroup::from_environment(); });
+  });
+  EXPECT_THAT(answers[0],
+              AllOf(HasSubstr("rank 0 of 2 (gloo on lo, rank 0 at 127.0.0.1:" +
+                              std::to_string(port.number()) + ", time-out 500 ms) cannot make its group: "),
+                    HasSubstr("gloo on no-such-interface"), HasSubstr("rank 2 of 2: ranks are 0 to size - 1"),
+                    HasSubstr("no launcher's variables")));
+}
+
+TEST(RankGroup, ReadsTheVariablesOfEachLauncher) {
+  const std::pair<const char*, const char*> launchers[] = {{"RANK", "WORLD_SIZE"},
+                                                           {"SLURM_PROCID", "SLURM_NTASKS"},
+                                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                                           {"PMI_RANK", "PMI_SIZE"}};
+  for (const auto& [rank_name, size_name] : launchers) {
+    const HeldPort held;
+    const auto port = std::to_string(held.number());
+    const auto answers = in_ranks(2, [&, rank_of = rank_name, size_of = size_name](int rank) {
+      ::setenv(rank_of, std::to_string(rank).c_str(), 1), ::setenv(size_of, "2", 1);
+      ::setenv("MASTER_ADDR", "127.0.0.1", 1), ::setenv("MASTER_PORT", port.c_str(), 1);
+      const auto group = RankGroup::from_environment({.timeout = std::chrono::minutes(2)});
+      const auto texts = group.gather_texts("I am " + std::to_string(group.rank()));
+      group.barrier();
+      return texts[0] + ", " + texts[1];
+    });
+    EXPECT_THAT(answers, Each("I am 0, I am 1")) << rank_name;
+  }
+}
+
+TEST(RowOwners, EachRowIsOnOneRank) {
+  for (const auto sharding : kShardings) {
+    for (const std::int64_t rows : {0, 1, 2, 5, 64, 1000}) {
+      for (const int ranks : {1, 2, 3, 7}) {
+        const RowOwners owners(sharding, rows, ranks);
+        std::vector<std::int64_t> held(static_cast<std::size_t>(ranks));
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const auto place = owners.place_of(row);
+          ASSERT_EQ(owners.row_of(place), row);
+          ASSERT_TRUE(place.row >= 0 && place.row < owners.rows_of(place.rank)) << row;
+          ++held[static_cast<std::size_t>(place.rank)];
+        }
+        for (int r = 0; r < ranks; ++r) EXPECT_EQ(held[static_cast<std::size_t>(r)], owners.rows_of(r));
+      }
+    }
+  }
+  EXPECT_THROW(sharding_of("rings"), OptionError);
+  EXPECT_EQ(sharding_of("hashed"), Sharding::hashed);
+}
+
+}  // namespace
+}  // namespace speedtorch
