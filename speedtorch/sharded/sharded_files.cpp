@@ -42,7 +42,7 @@ std::string manifest_of(const RowOwners& owners) {
 RowOwners read_manifest(const std::string& folder) {
   const auto path = manifest_file(folder);
   std::ifstream file(path);
-  if (!file.is_open()) refuse_file("manifest.json", "of a sharded table cannot be read", path);
+  if (!file.is_open()) refuse_path(path, "of a sharded table cannot be read");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   static const std::regex form(
       R"re(\{"format": 1, "rows": (\d{1,18}), "ranks": ([1-9]\d{0,8}), "sharding": "(blocks|cyclic|hashed)"\}\n)re");
