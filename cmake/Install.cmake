@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-set(installed_targets infinity stbench_flags kernels limits npy speedtorch unfinished)
+set(installed_targets infinity stbench_flags kernels limits npy safetensors speedtorch unfinished)
 if(TARGET kernels_cuda)
   list(APPEND installed_targets kernels_cuda)
 endif()

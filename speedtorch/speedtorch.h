@@ -6,6 +6,7 @@
 #include "speedtorch/contiguous/parameters.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
+#include "speedtorch/files/array_file.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
 #include "speedtorch/memory/capped_allocator.h"

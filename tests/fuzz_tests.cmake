@@ -1,5 +1,6 @@
-# The fuzz targets, in one folder: several share files. tests/make_text_corpora.py, tests/reports/make_report_corpus.py,
-# tests/speedtorch/files/make_npy_corpus.py and make_archive_corpus.py make the corpora; `found-*` are inputs that a fuzzer found.
+# The fuzz targets, in one folder: several share files. tests/make_text_corpora.py, tests/reports/make_report_corpus.py and, in
+# tests/speedtorch/files, make_npy_corpus.py, make_safetensors_corpus.py and make_archive_corpus.py make the corpora;
+# `found-*` are inputs that a fuzzer found.
 include(Fuzz)
 file(GLOB_RECURSE reports RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/reports/*.cpp)
 foreach(file files/csv files/json compare/baseline compare/calibration)
@@ -8,6 +9,7 @@ foreach(file files/csv files/json compare/baseline compare/calibration)
 endforeach()
 set(npy speedtorch/files/npy.cpp speedtorch/files/npy_array.cpp)
 stbench_fuzz_target(npy SOURCES tests/speedtorch/files/npy_fuzz.cpp ${npy} LIBRARIES npy)
+stbench_fuzz_target(safetensors SOURCES tests/speedtorch/files/safetensors_fuzz.cpp speedtorch/files/safetensors.cpp LIBRARIES safetensors)
 set(words harness/numbers.cpp harness/suggest.cpp)
 stbench_fuzz_target(index SOURCES tests/harness/index_fuzz.cpp harness/distribution.cpp ${words} ${npy} LIBRARIES harness)
 stbench_fuzz_target(case_id SOURCES tests/harness/case_id_fuzz.cpp harness/case_id.cpp ${words} LIBRARIES harness)

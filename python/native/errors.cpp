@@ -12,6 +12,7 @@
 #include "python/native/bindings.h"
 #include "speedtorch/contiguous/parameter_group.h"
 #include "speedtorch/files/npy.h"
+#include "speedtorch/files/safetensors.h"
 
 namespace speedtorch::python {
 namespace {
@@ -31,8 +32,8 @@ bool is(const std::exception& error) {
 PyObject* base_type = nullptr;  // of errors without a kind
 
 // A derived class stands before its base.
-std::array<Kind, 23>& kinds() {
-  static std::array<Kind, 23> all{{
+std::array<Kind, 24>& kinds() {
+  static std::array<Kind, 24> all{{
       {"IndexError", PyExc_IndexError, &is<IndexError>},
       {"ShapeError", PyExc_ValueError, &is<ShapeError>},
       {"OptionError", PyExc_ValueError, &is<OptionError>},
@@ -41,6 +42,7 @@ std::array<Kind, 23>& kinds() {
       {"DuplicateError", PyExc_ValueError, &is<DuplicateError>},
       {"PlacementError", PyExc_ValueError, &is<PlacementError>},
       {"NpyError", PyExc_ValueError, &is<NpyError>},
+      {"SafetensorsError", PyExc_ValueError, &is<SafetensorsError>},
       {"MemoryError", PyExc_MemoryError, &is<MemoryError>},
       {"FileError", PyExc_OSError, &is<FileError>},
       {"NameError", PyExc_LookupError, &is<NameError>},
@@ -131,7 +133,9 @@ void bind_errors(pybind11::module_& module) {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
       raise(error);
-    } catch (const NpyError& error) {  // not an Error: the reader of .npy files stands alone
+    } catch (const NpyError& error) {  // no Errors: the readers of formats stand alone
+      raise(error);
+    } catch (const SafetensorsError& error) {
       raise(error);
     }
   });

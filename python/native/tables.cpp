@@ -6,9 +6,9 @@
 
 #include "python/native/bindings.h"
 #include "speedtorch/error.h"
+#include "speedtorch/files/array_file.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
-#include "speedtorch/files/npy_elements.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
@@ -43,8 +43,8 @@ Table from_array(const at::Tensor& array, const std::string& placement, at::Devi
 }
 
 /// `copy` reads a `mapped` table from the file into another one, instead of mapping the file itself.
-Table from_npy(const std::string& path, const std::string& placement, at::Device device,
-               const std::string& file, bool shared, bool writable) {
+Table from_file(const std::string& path, const std::string& placement, at::Device device,
+                const std::string& file, bool shared, bool writable) {
   const auto options = options_of(placement, device, file, shared);
   if (!file.empty()) return Table::copied_from_file(path, options);
   return Table::from_file(path, options, writable ? Access::read_write : Access::read_only);
@@ -89,12 +89,12 @@ void flush(const Table& table) {
   if (const auto file = table.file()) file->flush();
 }
 
-/// Reads rows of a `.npy` file.
+/// Reads rows of the array of a file.
 class FileReader {
  public:
   FileReader(const std::string& path, const std::string& engine, int depth, bool copy_cached)
-      : file_(open_npy(path, Access::read_only)),
-        rows_(table_of(file_), {.engine = engine_of(engine), .depth = depth, .copy_cached = copy_cached}) {}
+      : file_(open_array(path, Access::read_only)),
+        rows_(file_table(file_), {.engine = engine_of(engine), .depth = depth, .copy_cached = copy_cached}) {}
 
   [[nodiscard]] at::Tensor gather(const at::Tensor& index) {
     std::vector<std::int64_t> sizes = index.sizes().vec();
@@ -105,8 +105,8 @@ class FileReader {
   }
   void gather_out(const at::Tensor& index, at::Tensor out) { rows_.gather(index.contiguous(), out); }
 
-  [[nodiscard]] const Sizes& shape() const { return file_.array.shape; }
-  [[nodiscard]] at::ScalarType dtype() const { return dtype_of(file_.array.element); }
+  [[nodiscard]] const Sizes& shape() const { return file_.shape; }
+  [[nodiscard]] at::ScalarType dtype() const { return file_.dtype; }
   [[nodiscard]] std::string engine() const {
     return rows_.engine() == FileEngine::io_uring ? "io_uring" : "advice";
   }
@@ -118,20 +118,13 @@ class FileReader {
     if (name == "advice") return FileEngine::advice;
     throw OptionError("engine is '" + name + "'; choose automatic, io_uring, advice");
   }
-  static FileTable table_of(const NpyFile& file) {
-    const auto& array = file.array;
-    if (array.shape.empty())
-      throw ShapeError("'" + file.name + "' holds a scalar; an array of rows is needed");
-    const auto rows = array.shape.front();
-    return {file.file.get(), array.data_offset, rows, rows > 0 ? array.bytes / rows : 0};
-  }
   [[nodiscard]] Sizes flat(std::int64_t count) const {
     Sizes sizes = shape();
     sizes.front() = count;
     return sizes;
   }
 
-  NpyFile file_;
+  ArrayFile file_;
   FileRows rows_;
 };
 
@@ -163,7 +156,7 @@ void bind_tables(py::module_& module) {
   py::class_<Table>(module, "Table")
       .def_static("empty", &empty, Released())
       .def_static("from_array", &from_array, Released())
-      .def_static("from_npy", &from_npy, Released())
+      .def_static("from_file", &from_file, Released())
       .def_static("from_torch", &from_torch, Released())
       .def(
           "fill_zeros", [](Table& table) { table.fill(Zeros{}); }, Released())
@@ -171,7 +164,7 @@ void bind_tables(py::module_& module) {
       .def("fill_normal", &fill_normal, Released())
       .def("fill_by", &fill_by)
       .def("set", &Table::set, Released())
-      .def("load_npy", &Table::load, Released())
+      .def("load", &Table::load, Released())
       .def("tensor", &Table::tensor)
       .def("host_tensor", &Table::host_tensor)
       .def("host_copy", &host_copy, Released())

@@ -216,22 +216,23 @@ class Table(_HeldRows):
     @classmethod
     def from_file(cls, path: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu",
                   file: Path | None = None, shared: bool = False, writable: bool = False) -> "Table":
-        """Returns the array of a `.npy` file, or the tensor of a file of `torch.save` (`.pt`, `.pth`).
+        """Returns the array of a `.npy` file, a tensor of a safetensors file (`"model.safetensors:embed.weight"`), or the tensor
+        of a file of `torch.save` (`.pt`, `.pth`).
 
-        "mapped" maps a `.npy` file itself: nothing is read before its rows are used, and with `writable` writes go to the
-        file. With `file` it makes a mapped copy instead. Raises errors.NpyError (a ValueError), errors.FileError, or
-        errors.OptionError for `writable` with a table that is a copy.
+        "mapped" maps a `.npy` or safetensors file itself: nothing is read before its rows are used, and with `writable` writes
+        go to the file. With `file` it makes a mapped copy instead. Raises errors.NpyError or errors.SafetensorsError (both are
+        ValueErrors), errors.FileError, or errors.OptionError for `writable` with a table that is a copy.
         """
-        source, new, on = _absolute(path), _absolute(file), _device(device, placement)
-        of_torch = source.endswith((".pt", ".pth"))
+        source, new, on = _source(path), _absolute(file), _device(device, placement)
+        of_torch = source.endswith((".pt", ".pth")) and ".safetensors:" not in source
         maps = placement == "mapped" and new is None and not of_torch
         if writable and not maps:
             raise errors.OptionError(
-                "writable=True lets writes go to a .npy file that is mapped itself; this table is a copy, which is writable anyway"
+                "writable=True lets writes go to a file that is mapped itself; this table is a copy, which is writable anyway"
             )
         if of_torch:
             return cls(_native.Table.from_torch(source, placement, on, new or "", shared), path=new)
-        native = _native.Table.from_npy(source, placement, on, new or "", shared, writable)
+        native = _native.Table.from_file(source, placement, on, new or "", shared, writable)
         return cls(native, path=source if maps else new, writable=writable or not maps)
 
     def scatter(self, index: Any, values: Any, duplicates: str = "last") -> None:
@@ -264,8 +265,8 @@ class Table(_HeldRows):
         return self
 
     def load(self, path: Path) -> None:
-        """Reads the array of a `.npy` file of the same shape and dtype into the table."""
-        self._native.load_npy(os.fspath(path))
+        """Reads the array of a `.npy` file, or a tensor of a safetensors file, of the same shape and dtype into the table."""
+        self._native.load(os.fspath(path))
 
     def flush(self) -> None:
         """Waits until the file of a named mapped table is on the disk; does nothing for other tables."""
@@ -298,12 +299,12 @@ class Table(_HeldRows):
 
 
 class FileRows(_NativeRows):
-    """Reads rows of a `.npy` file that may be larger than memory. A mapped table reads cold rows one at a time; this sorts the
-    rows of a batch, reads each once and keeps many reads in flight (docs/cold-reads.md). One thread at a time; not for use on
-    both sides of a fork().
+    """Reads rows of a `.npy` file, or of a tensor of a safetensors file (`"model.safetensors:embed.weight"`), that may be larger
+    than memory. A mapped table reads cold rows one at a time; this sorts the rows of a batch, reads each once and keeps many
+    reads in flight (docs/cold-reads.md). One thread at a time; not for use on both sides of a fork().
 
     `engine` is "automatic", "io_uring" or "advice"; `depth` the most reads in flight; without `copy_cached`, rows that are in
-    memory are read too. Raises errors.FileError, errors.NpyError.
+    memory are read too. Raises errors.FileError, errors.NpyError, errors.SafetensorsError.
     """
 
     def __init__(self, path: Path, *, engine: str = "automatic", depth: int = 256, copy_cached: bool = True):
@@ -363,6 +364,11 @@ def _check_in_place(tensor, result):
 
 def _absolute(path):
     return None if path is None else os.path.abspath(os.fspath(path))
+
+
+def _source(path):
+    """An absolute path. A tensor's name behind it stays as it is, even with `//` or `..` in it."""
+    return os.path.join(os.getcwd(), os.fspath(path))
 
 
 def _mapped_again(path, writable):

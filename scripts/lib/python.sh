@@ -173,8 +173,9 @@ sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' 
 }
 
 # The packages that the tests' Python needs beside torch, each with its module.
-readonly -A ORACLE_MODULE=([numpy]=numpy [pandas]=pandas [jsonschema]=jsonschema [scikit-learn]=sklearn)
-readonly ORACLE_PACKAGES=(numpy pandas jsonschema scikit-learn)
+readonly -A ORACLE_MODULE=([numpy]=numpy [pandas]=pandas [jsonschema]=jsonschema [scikit-learn]=sklearn
+  [safetensors]=safetensors)
+readonly ORACLE_PACKAGES=(numpy pandas jsonschema scikit-learn safetensors)
 
 # choose_oracle: sets ORACLE, the Python that the tests compare with. Packages that the user's installation lacks go into
 # a separate environment on top of it, never into the user's.

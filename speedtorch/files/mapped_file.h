@@ -1,5 +1,6 @@
-/// A table in a `.npy` file that is mapped into memory. It is read and written in place, may be larger than
-/// memory, and is a plain file for NumPy. docs/files.md describes the format and what survives a crash.
+/// A table in a file that is mapped into memory: a `.npy` file, or a tensor of a safetensors file. It is read
+/// and written in place, may be larger than memory, and stays a plain file for NumPy or the package
+/// safetensors. docs/files.md describes the formats and what survives a crash.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,26 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "speedtorch/files/npy_array.h"
+#include "speedtorch/files/array_file.h"
 #include "speedtorch/files/pinned_file.h"
 #include "speedtorch/memory/block.h"
 #include "speedtorch/system/mapping.h"
 #include "speedtorch/system/new_file.h"
 
 namespace speedtorch {
-
-enum class Access { read_only, read_write };
-
-/// An open `.npy` file and its header.
-struct NpyFile {
-  std::string name;  ///< without its folder
-  Descriptor file;
-  NpyArray array;
-};
-
-/// Opens a file with any padding that NumPy reads, even if its elements are unaligned and cannot be mapped.
-/// @throws as MappedFile::open()
-NpyFile open_npy(const std::string& path, Access access);
 
 /// The memory is that of the elements; `data()` is the first. The file stays open and mapped as long as the
 /// object or one of its tensors lives. Several threads may use one object, and several objects one file.
@@ -49,10 +37,9 @@ class MappedFile final : public Memory {
   /// Gets the array of a file that has no name yet, all zeros. Its exceptions end create().
   using Fill = std::function<void(at::Tensor&)>;
 
-  /// Opens a file that NumPy or create() wrote: format 1.0, 2.0 or 3.0, little-endian, C order.
-  /// @throws NpyError if it is no such file, if LibTorch has no type for its elements, or if it is shorter or
-  /// longer than its header says; FileError if it is missing, not regular, or not permitted; MemoryError if
-  /// the address space is too small. The first two name the file without its folder.
+  /// Opens a `.npy` file that NumPy or create() wrote, or `FILE.safetensors:TENSOR`.
+  /// @throws as open_array() (speedtorch/files/array_file.h); NpyError, SafetensorsError if the elements are
+  /// unaligned; MemoryError if the address space is too small
   static std::shared_ptr<MappedFile> open(const std::string& path, Access access);
 
   /// Creates a file of `shape`, filled by `fill` or with zeros. Takes all blocks from the disk before it
@@ -68,7 +55,7 @@ class MappedFile final : public Memory {
   ~MappedFile() override;
 
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
-  [[nodiscard]] std::byte* data() const override { return mapping_.data() + data_offset_; }
+  [[nodiscard]] std::byte* data() const override { return mapping_.data() + (data_offset_ - mapped_from_); }
   [[nodiscard]] bool writable() const override { return access_ == Access::read_write; }
 
   /// All elements, in the file's shape and dtype. The file stays mapped as long as the tensor lives. Checked.
@@ -76,7 +63,7 @@ class MappedFile final : public Memory {
   [[nodiscard]] at::IntArrayRef shape() const { return shape_; }
   [[nodiscard]] at::ScalarType dtype() const { return dtype_; }
   [[nodiscard]] Access access() const { return access_; }
-  /// The file's name without its folder, for messages.
+  /// The file's name without its folder, with `:TENSOR` for a safetensors file. For messages.
   [[nodiscard]] const std::string& name() const { return name_; }
 
   /// Waits until all writes are on the disk. Does nothing for a `read_only` file. Checked.
@@ -100,8 +87,8 @@ class MappedFile final : public Memory {
   }  ///< of the first element in the file
 
  private:
-  MappedFile(NpyFile source, Access access);
-  [[nodiscard]] std::int64_t mapped_bytes() const { return data_offset_ + bytes(); }
+  MappedFile(ArrayFile source, Access access);
+  [[nodiscard]] std::int64_t end() const { return data_offset_ + bytes(); }
   void sync(std::int64_t begin, std::int64_t end) const;
 
   std::string name_;
@@ -109,6 +96,7 @@ class MappedFile final : public Memory {
   std::vector<std::int64_t> shape_;
   at::ScalarType dtype_;
   std::int64_t data_offset_;
+  std::int64_t mapped_from_;  ///< the page of the byte before the elements, so that no mapping is empty
   Descriptor file_;
   FileMapping mapping_;
 };

@@ -10,24 +10,23 @@ struct Type {
   NpyElement element;
   std::string_view descr;
   std::int64_t bytes;
-  std::int64_t aligned_to;  ///< as in C++: a complex number is aligned as its parts are
 };
 
-constexpr std::array<Type, 15> kTypes{{{NpyElement::boolean, "|b1", 1, 1},
-                                       {NpyElement::int8, "|i1", 1, 1},
-                                       {NpyElement::int16, "<i2", 2, 2},
-                                       {NpyElement::int32, "<i4", 4, 4},
-                                       {NpyElement::int64, "<i8", 8, 8},
-                                       {NpyElement::uint8, "|u1", 1, 1},
-                                       {NpyElement::uint16, "<u2", 2, 2},
-                                       {NpyElement::uint32, "<u4", 4, 4},
-                                       {NpyElement::uint64, "<u8", 8, 8},
-                                       {NpyElement::float16, "<f2", 2, 2},
-                                       {NpyElement::float32, "<f4", 4, 4},
-                                       {NpyElement::float64, "<f8", 8, 8},
-                                       {NpyElement::complex64, "<c8", 8, 4},
-                                       {NpyElement::complex128, "<c16", 16, 8},
-                                       {NpyElement::bfloat16, "<V2", 2, 2}}};
+constexpr std::array<Type, 15> kTypes{{{NpyElement::boolean, "|b1", 1},
+                                       {NpyElement::int8, "|i1", 1},
+                                       {NpyElement::int16, "<i2", 2},
+                                       {NpyElement::int32, "<i4", 4},
+                                       {NpyElement::int64, "<i8", 8},
+                                       {NpyElement::uint8, "|u1", 1},
+                                       {NpyElement::uint16, "<u2", 2},
+                                       {NpyElement::uint32, "<u4", 4},
+                                       {NpyElement::uint64, "<u8", 8},
+                                       {NpyElement::float16, "<f2", 2},
+                                       {NpyElement::float32, "<f4", 4},
+                                       {NpyElement::float64, "<f8", 8},
+                                       {NpyElement::complex64, "<c8", 8},
+                                       {NpyElement::complex128, "<c16", 16},
+                                       {NpyElement::bfloat16, "<V2", 2}}};
 
 const Type& type_of(NpyElement element) { return *std::ranges::find(kTypes, element, &Type::element); }
 
@@ -108,15 +107,6 @@ NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes
   const std::int64_t bytes = npy_bytes(type.element, header.shape);
   check_size(file_bytes, header.data_offset, bytes);
   return {type.element, std::move(header.shape), header.data_offset, bytes};
-}
-
-void require_aligned(const NpyArray& array) {
-  const auto unit = type_of(array.element).aligned_to;
-  if (array.data_offset % unit == 0) return;
-  throw NpyError(
-      "the elements of the .npy file begin at byte " + std::to_string(array.data_offset) +
-      ", not a multiple of " + std::to_string(unit) +
-      ", so they cannot be mapped: read the file into another placement, or save it again with np.save");
 }
 
 std::string npy_header(NpyElement element, std::span<const std::int64_t> shape) {

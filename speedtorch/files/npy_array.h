@@ -55,10 +55,6 @@ inline constexpr std::int64_t kNpyHeaderBytes = 12 + 64 * 1024;
 /// shared; if the file is shorter or longer than its header says
 NpyArray npy_array(std::span<const std::byte> beginning, std::int64_t file_bytes);
 
-/// For elements that are used in place in the file.
-/// @throws NpyError if they start at an offset that is not a multiple of their alignment
-void require_aligned(const NpyArray& array);
-
 /// The offset of a new file's elements: a page, so that rows of 2^n bytes do not straddle pages.
 inline constexpr std::int64_t kNpyDataOffset = 4096;
 

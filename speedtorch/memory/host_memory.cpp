@@ -79,7 +79,7 @@ class MappedMemory final : public Memory {
   MappedMemory(std::int64_t bytes, const std::string& folder)
       : Memory(bytes),
         file_(make_unnamed(folder, bytes)),
-        mapping_(file_.get(), bytes, PROT_READ | PROT_WRITE) {}
+        mapping_(file_.get(), 0, bytes, PROT_READ | PROT_WRITE) {}
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
   [[nodiscard]] int file_fd() const override { return file_.get(); }

@@ -70,9 +70,9 @@ AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int 
 
 AlignedMapping::~AlignedMapping() { ::munmap(data_, length_); }
 
-FileMapping::FileMapping(int fd, std::int64_t bytes, int protection)
+FileMapping::FileMapping(int fd, std::int64_t offset, std::int64_t bytes, int protection)
     : length_(static_cast<std::size_t>(bytes)) {
-  void* mapping = ::mmap(nullptr, length_, protection, MAP_SHARED, fd, 0);
+  void* mapping = ::mmap(nullptr, length_, protection, MAP_SHARED, fd, offset);
   if (mapping == MAP_FAILED) refuse_memory("mapped", bytes, "mmap");
   data_ = static_cast<std::byte*>(mapping);
 }

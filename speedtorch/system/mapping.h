@@ -33,11 +33,12 @@ class AlignedMapping {
   std::byte* data_;
 };
 
-/// The first `bytes` > 0 bytes of a file, mapped shared: writes go to the file.
+/// `bytes` > 0 bytes of a file from `offset` on, mapped shared: writes go to the file.
 class FileMapping {
  public:
+  /// @param offset a multiple of the page size
   /// @param protection as mmap takes it @throws MemoryError
-  FileMapping(int fd, std::int64_t bytes, int protection);
+  FileMapping(int fd, std::int64_t offset, std::int64_t bytes, int protection);
   ~FileMapping();
   FileMapping(const FileMapping&) = delete;
   FileMapping& operator=(const FileMapping&) = delete;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "speedtorch/error.h"
-#include "speedtorch/files/npy_elements.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tensors.h"
 
@@ -121,8 +120,8 @@ void ModelFactory::require_settable(at::IntArrayRef sizes, at::ScalarType dtype)
 }
 
 void ModelFactory::load_npy(const std::string& path) {
-  const auto found = open_npy(path, Access::read_only).array;
-  require_settable(found.shape, dtype_of(found.element));
+  const auto found = open_array(path, Access::read_only);
+  require_settable(found.shape, found.dtype);
   if (table_)
     table_->load(path);
   else

@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "speedtorch/error.h"
-#include "speedtorch/files/npy_elements.h"
 #include "speedtorch/memory/shared_memory.h"
 #include "speedtorch/system/parallel_read.h"
 #include "speedtorch/tensors.h"
@@ -77,19 +76,19 @@ void copy_array(at::Tensor& target, const at::Tensor& array) {
   }
 }
 
-void read_array(at::Tensor& target, const NpyFile& source) {
-  const auto& [name, file, array] = source;
+void read_array(at::Tensor& target, const ArrayFile& source) {
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
   if (target.is_cpu()) {
-    read_in_parallel(file.get(), array.data_offset, static_cast<std::byte*>(target.data_ptr()), bytes, name);
+    read_in_parallel(source.file.get(), source.data_offset, static_cast<std::byte*>(target.data_ptr()), bytes,
+                     source.name);
     return;
   }
   auto elements = target.view({-1}).view(at::kByte);
   const auto block = at::empty({std::min(staged_bytes, bytes)}, at::kByte);
   for (std::int64_t from = 0; from < bytes; from += staged_bytes) {
     const auto now = std::min(staged_bytes, bytes - from);
-    read_in_parallel(file.get(), array.data_offset + from, static_cast<std::byte*>(block.data_ptr()), now,
-                     name);
+    read_in_parallel(source.file.get(), source.data_offset + from, static_cast<std::byte*>(block.data_ptr()),
+                     now, source.name);
     elements.narrow(0, from, now).copy_(block.narrow(0, 0, now));
   }
 }
@@ -130,8 +129,8 @@ Table Table::from_file(const std::string& path, const TableOptions& options, Acc
 }
 
 Table Table::copied_from_file(const std::string& path, const TableOptions& options) {
-  const auto source = open_npy(path, Access::read_only);
-  return make(source.array.shape, dtype_of(source.array.element), options,
+  const auto source = open_array(path, Access::read_only);
+  return make(source.shape, source.dtype, options,
               [&](at::Tensor& elements) { read_array(elements, source); });
 }
 
@@ -142,9 +141,8 @@ void Table::require_fits(at::IntArrayRef shape, at::ScalarType type, const std::
 }
 
 void Table::load(const std::string& path) {
-  const auto source = open_npy(path, Access::read_only);
-  const auto dtype = dtype_of(source.array.element);
-  require_fits(source.array.shape, dtype, "'" + source.name + "', which is ");
+  const auto source = open_array(path, Access::read_only);
+  require_fits(source.shape, source.dtype, "'" + source.name + "', which is ");
   require_writable();
   wait_for_gpu(*this);
   auto elements = settable(*this);

@@ -37,10 +37,10 @@ class Table {
   /// GPU, 64 MiB at a time. @throws ShapeError for a sparse tensor
   static Table from_array(const at::Tensor& array, const TableOptions& options = default_table_options());
 
-  /// The array of a `.npy` file (speedtorch/files/mapped_file.h says which formats). Reads straight into
+  /// The array of `FILE.npy` or `FILE.safetensors:TENSOR` (speedtorch/files/array_file.h). Reads straight into
   /// place on LibTorch's threads; for a GPU, 64 MiB at a time. `mapped` maps the file itself, with that
   /// access.
-  /// @throws ShapeError if `options` names a file to create; NpyError, FileError
+  /// @throws ShapeError if `options` names a file to create; NpyError, SafetensorsError, FileError
   static Table from_file(const std::string& path, const TableOptions& options = default_table_options(),
                          Access access = Access::read_only);
 
@@ -62,8 +62,9 @@ class Table {
   /// Copies the elements of a strided tensor on any device, as from_array() does; waits likewise.
   /// @throws ShapeError naming both if shape or dtype differ; FileError as require_writable()
   void set(const at::Tensor& array);
-  /// Reads the array of a `.npy` file straight into place.
-  /// @throws ShapeError naming both if shape or dtype differ; NpyError; FileError, also as require_writable()
+  /// Reads the array of a file, as from_file() names it, straight into place.
+  /// @throws ShapeError naming both if shape or dtype differ; NpyError, SafetensorsError; FileError, also as
+  /// require_writable()
   void load(const std::string& path);
   /// @throws FileError for the `mapped` table of a file that is open `read_only`, AccessError for a table
   /// that another process shares and that this one may not write; a write would end the process

@@ -2,6 +2,8 @@
 
 import copy
 import gc
+import hashlib
+import importlib.util
 import multiprocessing
 import pickle
 import tempfile
@@ -132,6 +134,43 @@ class TableTest(unittest.TestCase):
         (self.folder / "bad.npy").write_bytes(b"no array")
         with self.assertRaises(ValueError):
             Table.from_file(self.folder / "bad.npy")
+
+    @unittest.skipUnless(importlib.util.find_spec("safetensors"), "safetensors is not installed")
+    def test_tensors_of_safetensors_files_are_tables(self):
+        from safetensors.torch import save_file
+        numbers = torch.randn(40, 6)
+        kinds = [torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int64, torch.bool]
+        tensors = {f"layer//../{kind}.pt": numbers.to(kind) for kind in kinds}
+        path = self.folder / "model.safetensors"
+        save_file(tensors, path)
+        before = hashlib.sha256(path.read_bytes()).hexdigest()
+        for name, tensor in tensors.items():
+            source, as_bytes = f"{path}:{name}", tensor.view(torch.uint8)
+            for placement in HOST:
+                table = Table.from_file(source, placement=placement)
+                self.assertEqual((table.dtype, tuple(table.shape)), (tensor.dtype, (40, 6)))
+                self.assertTrue(torch.equal(table.tensor.view(torch.uint8), as_bytes))
+                self.assertTrue(torch.equal(table.gather([39, 0]).view(torch.uint8), as_bytes[[39, 0]]))
+            again = pickle.loads(pickle.dumps(Table.from_file(source, placement="mapped")))
+            self.assertEqual((again.placement, again.file), ("mapped", source))
+            self.assertTrue(torch.equal(again.tensor.view(torch.uint8), as_bytes))
+            for copy_cached in (True, False):
+                read = FileRows(source, copy_cached=copy_cached).gather([[7], [39]])
+                self.assertTrue(torch.equal(read.view(torch.uint8), as_bytes[torch.tensor([[7], [39]])]))
+        first = next(iter(tensors))
+        copied = Table.from_file(f"{path}:{first}", placement="mapped", file=self.folder / "copy.npy")
+        np.testing.assert_array_equal(np.load(self.folder / "copy.npy"), tensors[first].numpy())
+        copied.scatter([0], torch.zeros(1, 6))
+        mapped = Table.from_file(f"{path}:{first}", placement="mapped")
+        with self.assertRaises(errors.FileError):
+            mapped.scatter([0], torch.zeros(1, 6))
+        self.assertEqual(hashlib.sha256(path.read_bytes()).hexdigest(), before)
+        Table.from_file(f"{path}:{first}", placement="mapped", writable=True).scatter([3], torch.zeros(1, 6))
+        self.assertFalse(Table.from_file(f"{path}:{first}").gather([3]).any())
+        with self.assertRaisesRegex(errors.SafetensorsError, "'model.safetensors:x': the safetensors file has no tensor 'x'; it has 'layer"):
+            Table.from_file(f"{path}:x")
+        with self.assertRaisesRegex(ValueError, "has 7 tensors; name one as FILE:NAME"):
+            FileRows(path)
 
     def test_a_mapped_file_is_written_in_place(self):
         file = self.folder / "t.npy"

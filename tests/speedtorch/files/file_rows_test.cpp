@@ -62,7 +62,7 @@ void make_cold(int fd) {
   ASSERT_EQ(::fstat(fd, &file), 0);
   if (file.st_size == 0) return;
   ASSERT_EQ(::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);  // then the kernel reads nothing ahead
-  const FileMapping mapping(fd, file.st_size, PROT_READ);
+  const FileMapping mapping(fd, 0, file.st_size, PROT_READ);
   for (int attempt = 0; attempt < 200; ++attempt) {
     ASSERT_EQ(::fdatasync(fd), 0);
     ASSERT_EQ(::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);

@@ -95,15 +95,6 @@ TEST(NpyArray, RefusesOtherKindsWithTheCure) {
     EXPECT_THAT(refused(file_of(descr, "(1,)"), 132), HasSubstr("'" + std::string(descr) + "'"));
 }
 
-TEST(NpyArray, ReadsUnalignedElementsButDoesNotMapThem) {
-  const auto askew = npy_array(bytes(file_of("<f4", "(1,)", 126)), 130);
-  EXPECT_EQ(askew.data_offset, 126);
-  EXPECT_THAT(message_of<NpyError>([&] { require_aligned(askew); }),
-              AllOf(HasSubstr("126"), HasSubstr("multiple of 4")));
-  require_aligned(npy_array(bytes(file_of("<c16", "(1,)", 120)), 136));  // NumPy before 1.14: multiples of 16
-  require_aligned(npy_array(bytes(file_of("|u1", "(1,)", 127)), 128));
-}
-
 TEST(NpyArray, RefusesAFileThatWasCopiedAsText) {
   auto mangled = file_of("<i4", "(2,)", 128);
   ASSERT_EQ(mangled.back(), '\n');
