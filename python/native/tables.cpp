@@ -118,13 +118,6 @@ class FileReader {
     if (name == "advice") return FileEngine::advice;
     throw OptionError("engine is '" + name + "'; choose automatic, io_uring, advice");
   }
-  static FileTable table_of(const NpyFile& file) {
-    const auto& array = file.array;
-    if (array.shape.empty())
-      throw ShapeError("'" + file.name + "' holds a scalar; an array of rows is needed");
-    const auto rows = array.shape.front();
-    return {file.file.get(), array.data_offset, rows, rows > 0 ? array.bytes / rows : 0};
-  }
   [[nodiscard]] Sizes flat(std::int64_t count) const {
     Sizes sizes = shape();
     sizes.front() = count;

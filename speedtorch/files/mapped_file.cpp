@@ -66,6 +66,13 @@ NpyFile open_npy(const std::string& path, Access access) {
   return {name, std::move(file), std::move(array)};
 }
 
+FileTable table_of(const NpyFile& file) {
+  const auto& array = file.array;
+  if (array.shape.empty()) throw ShapeError("'" + file.name + "' holds a scalar; an array of rows is needed");
+  const auto rows = array.shape.front();
+  return {file.file.get(), array.data_offset, rows, rows > 0 ? array.bytes / rows : 0};
+}
+
 MappedFile::MappedFile(NpyFile source, Access access)
     : Memory(source.array.bytes),
       name_(std::move(source.name)),

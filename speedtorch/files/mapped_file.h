@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "speedtorch/files/file_reads.h"
 #include "speedtorch/files/npy_array.h"
 #include "speedtorch/files/pinned_file.h"
 #include "speedtorch/memory/block.h"
@@ -30,6 +31,10 @@ struct NpyFile {
 /// Opens a file with any padding that NumPy reads, even if its elements are unaligned and cannot be mapped.
 /// @throws as MappedFile::open()
 NpyFile open_npy(const std::string& path, Access access);
+
+/// The rows of the file's array, along its first dimension. The descriptor is the file's.
+/// @throws ShapeError for a scalar
+FileTable table_of(const NpyFile& file);
 
 /// The memory is that of the elements; `data()` is the first. The file stays open and mapped as long as the
 /// object or one of its tensors lives. Several threads may use one object, and several objects one file.

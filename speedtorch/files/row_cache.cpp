@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <thread>
 #include <utility>
@@ -19,6 +22,9 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/files/cache_sets.h"
+#include "speedtorch/files/mapped_file.h"
+#include "speedtorch/files/npy_elements.h"
+#include "speedtorch/files/row_writer.h"
 #include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/memory/memory.h"
 #include "speedtorch/rows/row_operands.h"
@@ -108,6 +114,63 @@ void require_rows(const FileTable& table) {
     throw ShapeError("a row cache needs rows of 1 byte or more, not of " + std::to_string(table.row_bytes));
 }
 
+/// Of a journal, whose rows are written twice.
+constexpr std::int64_t kMostJournalBytes = 4 << 20;
+
+void check_values(const at::Tensor& index, const at::Tensor& values, std::int64_t row_bytes) {
+  check_file_index(index);
+  if (!values.device().is_cpu())
+    throw PlacementError("the values of rows of a file must be on cpu; they are on " + values.device().str());
+  if (values.is_contiguous() && values.dim() > 0 && values.size(0) == index.numel() &&
+      static_cast<std::int64_t>(values.nbytes()) == index.numel() * row_bytes)
+    return;
+  throw ShapeError("the values are " + layout_of(values) + "; " + std::to_string(index.numel()) +
+                   " contiguous rows of " + std::to_string(row_bytes) + " bytes are needed");
+}
+
+/// The rows to write, ascending, each with the last of its values.
+template <class Index>
+std::vector<RowBytes> rows_to_write(const Index* rows, std::int64_t count, const std::byte* values,
+                                    std::int64_t row_bytes) {
+  std::vector<RowBytes> all;
+  for (std::int64_t i = 0; i < count; ++i)
+    all.push_back({static_cast<std::int64_t>(rows[i]), values + i * row_bytes});
+  std::ranges::sort(all, [](const auto& a, const auto& b) {
+    return std::pair(a.row, a.bytes) > std::pair(b.row, b.bytes);
+  });
+  const auto repeated = std::ranges::unique(all, {}, &RowBytes::row);  // keeps the first, which is the last
+  all.erase(repeated.begin(), repeated.end());
+  std::ranges::reverse(all);
+  return all;
+}
+
+/// A file that a RowCache writes to, with the rows that a killed writer had left in its journal.
+struct WrittenFile {
+  WrittenFile(const std::string& path, NpyFile opened, CacheWrites how)
+      : file((lock(path, opened.file.get()), std::move(opened))),
+        table(table_of(file)),
+        recovered(RowJournal::recover(path, table)),
+        writer(table, file.name) {
+    if (how == CacheWrites::back) journal.emplace(path, table);
+  }
+  static void lock(const std::string& path, int fd) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0)
+      refuse_path(path, "cannot be written, as another RowCache writes to it");
+  }
+
+  NpyFile file;
+  FileTable table;
+  std::int64_t recovered;  ///< rows
+  FileRowWriter writer;
+  std::optional<RowJournal> journal;
+};
+
+/// True if no RowCache writes to the file.
+bool is_unlocked(int fd) {
+  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
+  ::flock(fd, LOCK_UN);
+  return true;
+}
 }  // namespace
 
 double RowCacheStatistics::hit_rate() const {
@@ -116,8 +179,10 @@ double RowCacheStatistics::hit_rate() const {
 
 class RowCache::Work {
  public:
-  Work(const FileTable& table, const RowCacheOptions& options)
-      : table_((require_rows(table), table)),
+  /// @param file null if the cache does not write
+  Work(const FileTable& table, const RowCacheOptions& options, std::unique_ptr<WrittenFile> file = nullptr)
+      : file_(std::move(file)),
+        table_((require_rows(table), table)),
         options_(options.reads),
         first_reader_(std::make_unique<Reader>(table, options_)),
         sets_count_(sets_within(table, options.bytes)),
@@ -133,6 +198,8 @@ class RowCache::Work {
 
   void gather(const at::Tensor& index, at::Tensor& out);
   void prefetch(const at::Tensor& index);
+  void scatter(const at::Tensor& index, const at::Tensor& values);
+  void flush();
   [[nodiscard]] RowCacheStatistics statistics();
 
  private:
@@ -173,6 +240,12 @@ class RowCache::Work {
   template <class Index>
   void note_absent(const Index* rows, std::int64_t count, Reader& reader);
 
+  void write_through(const std::vector<RowBytes>& rows);
+  template <class Index>
+  void keep(const Index* rows, std::int64_t count, const std::byte* values);
+  void write_back();
+
+  std::unique_ptr<WrittenFile> file_;
   FileTable table_;
   FileRowsOptions options_;
   std::unique_ptr<Reader> first_reader_;  ///< checks the table before memory is allocated
@@ -180,7 +253,7 @@ class RowCache::Work {
   std::shared_ptr<Memory> memory_;  ///< the sets and then the slots
   FairSharedMutex held_;            ///< guards the sets and slots; look-ups and copies from slots share it
   CacheSets sets_;
-  std::atomic<std::int64_t> hits_ = 0, misses_ = 0, reads_ = 0, prefetched_rows_ = 0;
+  std::atomic<std::int64_t> hits_ = 0, misses_ = 0, reads_ = 0, prefetched_rows_ = 0, written_back_ = 0;
 
   std::mutex idle_mutex_;
   std::vector<std::unique_ptr<Reader>> idle_;
@@ -356,12 +429,92 @@ void RowCache::Work::renew(FileRows& file, const std::vector<MissedRow>& rows, s
 }
 
 RowCacheStatistics RowCache::Work::statistics() {
-  RowCacheStatistics all{.hits = hits_, .misses = misses_, .reads = reads_, .prefetched = prefetched_rows_};
+  RowCacheStatistics all{.hits = hits_,
+                         .misses = misses_,
+                         .reads = reads_,
+                         .prefetched = prefetched_rows_,
+                         .written_back = written_back_};
   const std::shared_lock lock(held_);
   all.evictions = sets_.evictions();
   all.slots = sets_.slots();
   all.bytes = memory_->bytes();
   return all;
+}
+
+void RowCache::Work::scatter(const at::Tensor& index, const at::Tensor& values) {
+  if (is_lazy(index) || is_lazy(values)) return scatter(resolved(index), resolved(values));
+  if (!file_) throw OptionError("this RowCache does not write; open() it with writes = through or back");
+  check_values(index, values, table_.row_bytes);
+  const auto* from = static_cast<const std::byte*>(values.const_data_ptr());
+  with_index(index, [&](const auto* rows) {
+    check(rows, index.numel());
+    file_->journal ? keep(rows, index.numel(), from)
+                   : write_through(rows_to_write(rows, index.numel(), from, table_.row_bytes));
+  });
+}
+
+/// Rows that a failed write leaves unknown lose their slots.
+void RowCache::Work::write_through(const std::vector<RowBytes>& rows) {
+  const std::lock_guard lock(held_);
+  for (const auto& one : rows) sets_.note_write(one.row);
+  try {
+    file_->writer.write(rows);
+  } catch (const FileError&) {
+    for (const auto& one : rows) sets_.drop(one.row);
+    throw;
+  }
+  for (const auto& one : rows) {
+    if (const auto slot = sets_.slot_of(one.row); slot >= 0) copy_row(row_at(slot), one.bytes);
+  }
+}
+
+/// Dirty rows are never replaced. If a set is full of them, all dirty rows are written at once: that takes
+/// less time than writing a row of each set when it is in the way.
+template <class Index>
+void RowCache::Work::keep(const Index* rows, std::int64_t count, const std::byte* values) {
+  const std::lock_guard lock(held_);
+  constexpr auto ahead = static_cast<std::int64_t>(kMissedAhead);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i + ahead < count) sets_.prefetch(static_cast<std::int64_t>(rows[i + ahead]));
+    const auto row = static_cast<std::int64_t>(rows[i]);
+    auto slot = sets_.slot_of(row);
+    if (slot < 0) slot = sets_.place(row);
+    if (slot < 0) {
+      write_back();
+      slot = sets_.place(row);
+    }
+    copy_row(row_at(slot), values + i * table_.row_bytes);
+    sets_.set_dirty(slot, true);
+    sets_.note_write(row);
+  }
+}
+
+/// Writes all dirty rows to the file. The caller holds the lock.
+void RowCache::Work::write_back() {
+  std::vector<RowBytes> dirty;
+  for (std::int64_t slot = 0; slot < sets_.slots(); ++slot) {
+    if (sets_.is_dirty(slot)) dirty.push_back({sets_.row_in(slot), row_at(slot)});
+  }
+  std::ranges::sort(dirty, {}, &RowBytes::row);
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, kMostJournalBytes / table_.row_bytes));
+  for (std::span<const RowBytes> left(dirty); !left.empty();) {
+    const auto rows = left.first(std::min(most, left.size()));
+    file_->journal->store(rows);
+    file_->writer.write(rows);
+    file_->journal->clear();
+    for (const auto& one : rows) sets_.set_dirty(sets_.slot_of(one.row), false);
+    written_back_.fetch_add(std::ssize(rows), std::memory_order_relaxed);
+    left = left.subspan(rows.size());
+  }
+}
+
+void RowCache::Work::flush() {
+  if (!file_) return;
+  if (file_->journal) {
+    const std::lock_guard lock(held_);
+    write_back();
+  }
+  file_->writer.sync();
 }
 
 void RowCache::Work::prefetch(const at::Tensor& index) {
@@ -450,18 +603,54 @@ RowCache::Work::~Work() {
     ends_ = true;
   }
   ahead_.notify_all();
-  if (!worker_.joinable()) return;
-  ::getpid() == owner_ ? worker_.join() : worker_.detach();
+  if (::getpid() != owner_) {  // forked: the thread and the writes are the parent's
+    if (worker_.joinable()) worker_.detach();
+    return;
+  }
+  if (worker_.joinable()) worker_.join();
+  if (!file_ || !file_->journal) return;
+  try {
+    write_back();
+    file_->journal->remove();
+  } catch (const FileError& error) {
+    TORCH_WARN("a RowCache could not write back its rows, which are lost: ", error.what());
+  }
 }
 
-RowCache::RowCache(const FileTable& table, const RowCacheOptions& options)
-    : work_(std::make_unique<Work>(table, options)) {}
+RowCache::RowCache(const FileTable& table, const RowCacheOptions& options) {
+  if (options.writes != CacheWrites::none)
+    throw OptionError("a RowCache on an open file does not write; open() the file by its path");
+  work_ = std::make_unique<Work>(table, options);
+  shape_ = {table.rows, table.row_bytes};
+}
+
+RowCache::RowCache(std::unique_ptr<Work> work, std::vector<std::int64_t> shape, at::ScalarType dtype)
+    : shape_(std::move(shape)), dtype_(dtype), work_(std::move(work)) {}
+
+std::unique_ptr<RowCache> RowCache::open(const std::string& path, const RowCacheOptions& options) {
+  const bool writes = options.writes != CacheWrites::none;
+  auto file = open_npy(path, writes ? Access::read_write : Access::read_only);
+  const auto table = table_of(file);
+  if (!writes && RowJournal::is_pending(path, table) && is_unlocked(table.fd)) {
+    throw FileError("a process was killed while it wrote rows of '" + file.name +
+                    "'; open it with writes = through or back once, which finishes them");
+  }
+  auto shape = file.array.shape;
+  const auto dtype = dtype_of(file.array.element);
+  auto written = writes ? std::make_unique<WrittenFile>(path, std::move(file), options.writes) : nullptr;
+  auto work = std::make_unique<Work>(table, options, std::move(written));
+  return std::unique_ptr<RowCache>(new RowCache(std::move(work), std::move(shape), dtype));
+}
 
 RowCache::~RowCache() = default;
 
 void RowCache::gather(const at::Tensor& index, at::Tensor& out) { work_->gather(index, out); }
 
 void RowCache::prefetch(const at::Tensor& index) { work_->prefetch(index); }
+
+void RowCache::scatter(const at::Tensor& index, const at::Tensor& values) { work_->scatter(index, values); }
+
+void RowCache::flush() { work_->flush(); }
 
 RowCacheStatistics RowCache::statistics() const { return work_->statistics(); }
 

@@ -8,13 +8,16 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
 #include "harness/distribution.h"
 #include "harness/random.h"
 #include "speedtorch/error.h"
+#include "speedtorch/files/mapped_file.h"
 #include "tests/harness/message_of.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/in_child.h"
 
 namespace speedtorch {
@@ -25,6 +28,7 @@ using stbench::harness::IndexSource;
 using stbench::harness::mix;
 using stbench::harness::Random;
 using stbench::test::message_of;
+using stbench::test::TemporaryFolder;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -260,6 +264,194 @@ TEST(RowCache, RefusesBadOperandsBeforeItWrites) {
   EXPECT_THROW(cache.gather(at::tensor({1, 2, 3}, at::kLong), tracked), AutogradError);
   EXPECT_TRUE(at::equal(out, before));
   EXPECT_EQ(cache.statistics().misses, 0);
+}
+
+/// A `.npy` file of rows of bytes.
+class NpyTable {
+ public:
+  NpyTable(std::int64_t rows, std::int64_t row_bytes) {
+    MappedFile::create(path, {rows, row_bytes}, at::kByte, [&](at::Tensor& array) {
+      for (std::int64_t row = 0; row < rows; ++row)
+        fill_row(static_cast<std::byte*>(array.data_ptr()) + row * row_bytes, row, row_bytes, 0);
+    });
+  }
+  /// The rows as others see them.
+  [[nodiscard]] at::Tensor content() const {
+    return MappedFile::open(path, Access::read_only)->array().clone();
+  }
+  [[nodiscard]] std::string journal() const { return (folder.path() / ".table.npy.journal").string(); }
+
+  TemporaryFolder folder;
+  std::string path = (folder.path() / "table.npy").string();
+};
+
+at::Tensor values_of(const at::Tensor& index, std::int64_t row_bytes, int version) {
+  auto values = at::empty({index.numel(), row_bytes}, at::kByte);
+  for (std::int64_t i = 0; i < index.numel(); ++i)
+    fill_row(static_cast<std::byte*>(values.data_ptr()) + i * row_bytes, index[i].item<std::int64_t>(),
+             row_bytes, version);
+  return values;
+}
+
+class RowCacheThatWrites : public testing::TestWithParam<CacheWrites> {};
+
+TEST_P(RowCacheThatWrites, HasTheLastValueOfEachRowAndSoHasTheFileAfterAFlush) {
+  for (const std::int64_t width : {1, 100, 256, 5000}) {
+    constexpr std::int64_t rows = 900;
+    const NpyTable file(rows, width);
+    auto expected = file.content();
+    {
+      const auto cache = RowCache::open(file.path, {.bytes = 200 * (width + 12), .writes = GetParam()});
+      EXPECT_EQ(cache->shape(), at::IntArrayRef({rows, width}));
+      EXPECT_EQ(cache->dtype(), at::kByte);
+      for (int step = 1; step <= 30; ++step) {
+        const auto written = at::randint(0, rows, {150}, step % 2 == 0 ? at::kInt : at::kLong);
+        const auto values = at::randint(0, 256, {150, width}, at::kByte);
+        cache->scatter(written, values);
+        for (std::int64_t i = 0; i < 150; ++i) expected[written[i].item<std::int64_t>()] = values[i];
+        const auto index = at::randint(0, rows, {300}, at::kLong);
+        ASSERT_TRUE(at::equal(gathered(*cache, index, width), expected.index_select(0, index))) << step;
+        if (step % 10 != 5 && GetParam() == CacheWrites::back) continue;
+        cache->flush();
+        ASSERT_TRUE(at::equal(file.content(), expected)) << step;
+      }
+      EXPECT_EQ(cache->statistics().written_back > 0, GetParam() == CacheWrites::back);
+    }
+    EXPECT_TRUE(at::equal(file.content(), expected)) << "the destructor has written the rest";
+    EXPECT_FALSE(std::filesystem::exists(file.journal()));
+  }
+}
+
+TEST_P(RowCacheThatWrites, GivesEachGatherWholeRowsOfTheLatestWriteOrALaterOne) {
+  constexpr std::int64_t rows = 600, width = 300;
+  const NpyTable file(rows, width);
+  const auto cache = RowCache::open(file.path, {.bytes = 40'000, .writes = GetParam()});
+  std::atomic<int> done = 0;
+  std::atomic<std::int64_t> wrong = 0, gathers = 0;
+  const auto all = at::arange(rows, at::kLong);
+  std::vector<std::thread> readers;
+  for (int thread = 0; thread < 2; ++thread) {
+    readers.emplace_back([&, thread] {
+      at::set_num_threads(1);
+      for (int turn = thread; done < 40; ++turn) {
+        const int before = done;
+        if (turn % 3 == 0) cache->prefetch(all);
+        const auto found = gathered(*cache, all, width);
+        const int after = std::min(40, done + 1);
+        // A row of version v is fill_row(v), which adds v to each byte.
+        const auto first = values_of(all, width, 0);
+        const auto version = (found - first).to(at::kInt);
+        wrong += (version != version.select(1, 0).unsqueeze(1)).any(1).sum().item<std::int64_t>();
+        wrong += ((version < before) | (version > after)).any(1).sum().item<std::int64_t>();
+        ++gathers;
+      }
+    });
+  }
+  at::set_num_threads(1);
+  for (int version = 1; version <= 40; ++version) {
+    for (const auto& part : at::randperm(rows, at::kLong).chunk(5))
+      cache->scatter(part, values_of(part, width, version));
+    if (version % 7 == 0) cache->flush();
+    done = version;
+    const auto wanted = gathers + 1;
+    while (version < 40 && gathers < wanted) std::this_thread::yield();
+  }
+  for (auto& reader : readers) reader.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(wrong_rows(all, gathered(*cache, all, width), 40), 0);
+}
+
+TEST_P(RowCacheThatWrites, RefusesBadOperandsBeforeItWrites) {
+  const NpyTable file(100, 64);
+  const auto before = file.content();
+  {
+    const auto cache = RowCache::open(file.path, {.bytes = 100'000, .writes = GetParam()});
+    const auto values = at::zeros({2, 64}, at::kByte);
+    EXPECT_THROW(cache->scatter(at::tensor({1, 100}, at::kLong), values), IndexError);
+    EXPECT_THROW(cache->scatter(at::tensor({1}, at::kLong), values), ShapeError);
+    EXPECT_THROW(cache->scatter(at::tensor({1., 2.}), values), ShapeError);
+    EXPECT_THROW(cache->scatter(at::tensor({1, 2}, at::kLong), values.t().contiguous().t()), ShapeError);
+    EXPECT_THAT(
+        message_of<FileError>([&] { RowCache::open(file.path, {.bytes = 100'000, .writes = GetParam()}); }),
+        HasSubstr("another RowCache writes to it"));
+    RowCache::open(file.path, {.bytes = 100'000});  // one that only reads is allowed
+  }
+  EXPECT_TRUE(at::equal(file.content(), before));
+}
+
+TEST_P(RowCacheThatWrites, NeverMakesAShrunkFileLonger) {
+  const NpyTable file(1000, 64);
+  const auto cache = RowCache::open(file.path, {.bytes = 200'000, .writes = GetParam()});
+  std::filesystem::resize_file(file.path, 4096 + 500 * 64);
+  const auto index = at::arange(1000, at::kLong);
+  EXPECT_THAT(message_of<FileError>([&] {
+                cache->scatter(index, values_of(index, 64, 1));
+                cache->flush();
+              }),
+              AllOf(HasSubstr("'table.npy' was shrunk"), HasSubstr("68096")));
+  EXPECT_EQ(std::filesystem::file_size(file.path), 4096 + 500 * 64);
+  std::filesystem::resize_file(file.path, 4096 + 1000 * 64);
+  if (GetParam() == CacheWrites::back) {
+    cache->flush();
+    EXPECT_EQ(wrong_rows(index.slice(0, 500), file.content().slice(0, 500), 1), 0)
+        << "the cache still had them";
+  } else {
+    cache->scatter(index, values_of(index, 64, 1));
+  }
+  EXPECT_EQ(wrong_rows(index, gathered(*cache, index, 64), 1), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, RowCacheThatWrites, testing::Values(CacheWrites::through, CacheWrites::back),
+                         [](const auto& way) {
+                           return std::string(way.param == CacheWrites::back ? "Back" : "Through");
+                         });
+
+TEST(RowCache, WritesOnlyIfAskedTo) {
+  const NpyTable file(100, 64);
+  const auto cache = RowCache::open(file.path, {.bytes = 100'000});
+  const auto index = at::tensor({1}, at::kLong);
+  EXPECT_THAT(message_of<OptionError>([&] {
+                cache->scatter(index, at::zeros({1, 64}, at::kByte));
+              }),
+              HasSubstr("writes = through or back"));
+  cache->flush();
+  const TableFile bare(100, 64);
+  EXPECT_THROW(RowCache(bare.table(), {.bytes = 100'000, .writes = CacheWrites::through}), OptionError);
+}
+
+TEST(RowCache, OfAFileReadsItsRowsAndRefusesAScalar) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "cube.npy").string();
+  const auto cube = at::randn({50, 3, 4});
+  MappedFile::create(path, cube.sizes(), at::kFloat, [&](at::Tensor& array) { array.copy_(cube); });
+  const auto cache = RowCache::open(path, {.bytes = 10'000});
+  EXPECT_EQ(cache->shape(), cube.sizes());
+  EXPECT_EQ(cache->dtype(), at::kFloat);
+  auto out = at::empty({2, 3, 4});
+  cache->gather(at::tensor({49, 0}, at::kInt), out);
+  EXPECT_TRUE(at::equal(out, cube.index_select(0, at::tensor({49, 0}, at::kInt))));
+  MappedFile::create((folder.path() / "one.npy").string(), {}, at::kFloat);
+  EXPECT_THAT(
+      message_of<ShapeError>([&] { RowCache::open((folder.path() / "one.npy").string(), {.bytes = 9999}); }),
+      HasSubstr("scalar"));
+  EXPECT_THROW(RowCache::open((folder.path() / "none.npy").string(), {.bytes = 9999}), FileError);
+}
+
+TEST(RowCache, RefusesAJournalOfAnotherFile) {
+  const NpyTable file(100, 64), other(100, 64);
+  const auto index = at::arange(100, at::kLong);
+  {
+    const auto cache = RowCache::open(file.path, {.bytes = 100'000, .writes = CacheWrites::back});
+    cache->scatter(index, values_of(index, 64, 1));
+    std::filesystem::resize_file(file.path, 100);
+    EXPECT_THROW(cache->flush(), FileError);  // the journal keeps the rows
+    std::filesystem::copy_file(file.journal(), other.journal());
+    std::filesystem::resize_file(file.path, 4096 + 100 * 64);
+  }
+  EXPECT_THAT(message_of<FileError>(
+                  [&] { RowCache::open(other.path, {.bytes = 100'000, .writes = CacheWrites::through}); }),
+              AllOf(HasSubstr("'.table.npy.journal'"), HasSubstr("another file")));
+  EXPECT_EQ(wrong_rows(index, other.content(), 0), 0);
 }
 
 TEST(RowCache, AForkedChildCannotPrefetch) {
