@@ -3,11 +3,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
+#include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -109,6 +111,19 @@ std::int64_t sets_within(const FileTable& table, std::int64_t bytes) {
                    std::numeric_limits<std::int32_t>::max() / CacheSets::kWays});
 }
 
+/// The file stays open as long as the cache, because each thread that reads at once has a FileRows.
+Descriptor opened_again(const FileTable& table) {
+  Descriptor copy(::fcntl(table.fd, F_DUPFD_CLOEXEC, 0));
+  if (copy.valid()) return copy;
+  const std::string answer = std::strerror(errno);
+  throw FileError("cannot read rows of the file: descriptor " + std::to_string(table.fd) + ": " + answer);
+}
+
+FileTable with_descriptor(FileTable table, int fd) {
+  table.fd = fd;
+  return table;
+}
+
 void require_rows(const FileTable& table) {
   if (table.row_bytes <= 0)
     throw ShapeError("a row cache needs rows of 1 byte or more, not of " + std::to_string(table.row_bytes));
@@ -182,9 +197,10 @@ class RowCache::Work {
   /// @param file null if the cache does not write
   Work(const FileTable& table, const RowCacheOptions& options, std::unique_ptr<WrittenFile> file = nullptr)
       : file_(std::move(file)),
-        table_((require_rows(table), table)),
+        descriptor_((require_rows(table), opened_again(table))),
+        table_(with_descriptor(table, descriptor_.get())),
         options_(options.reads),
-        first_reader_(std::make_unique<Reader>(table, options_)),
+        first_reader_(std::make_unique<Reader>(table_, options_)),
         sets_count_(sets_within(table, options.bytes)),
         memory_(
             allocate(Placement::hugepage, sets_bytes() + sets_count_ * CacheSets::kWays * table.row_bytes)),
@@ -246,6 +262,7 @@ class RowCache::Work {
   void write_back();
 
   std::unique_ptr<WrittenFile> file_;
+  Descriptor descriptor_;
   FileTable table_;
   FileRowsOptions options_;
   std::unique_ptr<Reader> first_reader_;  ///< checks the table before memory is allocated

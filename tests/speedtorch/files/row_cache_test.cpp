@@ -203,9 +203,10 @@ TEST(RowCache, APrefetchThatFailsIsTheNextGathersError) {
   EXPECT_EQ(wrong_rows(index, gathered(cache, index, 256)), 0) << "usable again";
 }
 
-TEST(RowCache, ServesSeveralThreadsAtOnce) {
-  const TableFile file(20'000, 100);
-  RowCache cache(file.table(), {.bytes = 200'000});
+TEST(RowCache, ServesSeveralThreadsAtOnceAfterTheCallerHasClosedTheFile) {
+  auto file = std::make_unique<TableFile>(20'000, 100);
+  RowCache cache(file->table(), {.bytes = 200'000});
+  file.reset();
   std::atomic<std::int64_t> wrong = 0;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
