@@ -9,6 +9,7 @@
 #include "speedtorch/files/array_file.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
+#include "speedtorch/files/row_cache.h"
 #include "speedtorch/memory/capped_allocator.h"
 #include "speedtorch/memory/table_options.h"
 #include "speedtorch/optim/optimizer_factory.h"

@@ -9,6 +9,7 @@
 #include "speedtorch/files/array_file.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
+#include "speedtorch/files/row_cache.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
@@ -89,6 +90,27 @@ void flush(const Table& table) {
   if (const auto file = table.file()) file->flush();
 }
 
+FileEngine engine_of(const std::string& name) {
+  if (name == "automatic") return FileEngine::automatic;
+  if (name == "io_uring") return FileEngine::io_uring;
+  if (name == "advice") return FileEngine::advice;
+  throw OptionError("engine is '" + name + "'; choose automatic, io_uring, advice");
+}
+
+/// `shape` with `count` rows.
+Sizes with_rows(at::IntArrayRef shape, std::int64_t count) {
+  Sizes sizes = shape.vec();
+  sizes.front() = count;
+  return sizes;
+}
+
+/// A new tensor for rows of that shape and dtype, of the shape [*index.shape, *shape[1:]].
+at::Tensor new_rows(at::IntArrayRef shape, at::ScalarType dtype, const at::Tensor& index) {
+  Sizes sizes = index.sizes().vec();
+  sizes.insert(sizes.end(), shape.begin() + 1, shape.end());
+  return at::empty(sizes, dtype);
+}
+
 /// Reads rows of the array of a file.
 class FileReader {
  public:
@@ -97,10 +119,8 @@ class FileReader {
         rows_(file_table(file_), {.engine = engine_of(engine), .depth = depth, .copy_cached = copy_cached}) {}
 
   [[nodiscard]] at::Tensor gather(const at::Tensor& index) {
-    std::vector<std::int64_t> sizes = index.sizes().vec();
-    sizes.insert(sizes.end(), shape().begin() + 1, shape().end());
-    auto out = at::empty(sizes, dtype());
-    gather_out(index, out.view(flat(index.numel())));
+    auto out = new_rows(shape(), dtype(), index);
+    gather_out(index, out.view(with_rows(shape(), index.numel())));
     return out;
   }
   void gather_out(const at::Tensor& index, at::Tensor out) { rows_.gather(index.contiguous(), out); }
@@ -112,18 +132,6 @@ class FileReader {
   }
 
  private:
-  static FileEngine engine_of(const std::string& name) {
-    if (name == "automatic") return FileEngine::automatic;
-    if (name == "io_uring") return FileEngine::io_uring;
-    if (name == "advice") return FileEngine::advice;
-    throw OptionError("engine is '" + name + "'; choose automatic, io_uring, advice");
-  }
-  [[nodiscard]] Sizes flat(std::int64_t count) const {
-    Sizes sizes = shape();
-    sizes.front() = count;
-    return sizes;
-  }
-
   ArrayFile file_;
   FileRows rows_;
 };
@@ -136,6 +144,68 @@ void bind_file_rows(py::module_& module) {
       .def_property_readonly("shape", &FileReader::shape)
       .def_property_readonly("dtype", &FileReader::dtype)
       .def_property_readonly("engine", &FileReader::engine);
+}
+
+CacheWrites writes_of(const std::string& name) {
+  if (name == "none") return CacheWrites::none;
+  if (name == "through") return CacheWrites::through;
+  if (name == "back") return CacheWrites::back;
+  throw OptionError("writes is '" + name + "'; choose none, through, back");
+}
+
+std::unique_ptr<RowCache> open_cache(const std::string& path, std::int64_t bytes, const std::string& writes,
+                                     const std::string& engine, int depth, bool copy_cached) {
+  return RowCache::open(path,
+                        {.bytes = bytes,
+                         .reads = {.engine = engine_of(engine), .depth = depth, .copy_cached = copy_cached},
+                         .writes = writes_of(writes)});
+}
+
+at::Tensor gather_cached(RowCache& cache, const at::Tensor& index) {
+  auto out = new_rows(cache.shape(), cache.dtype(), index);
+  auto rows = out.view(with_rows(cache.shape(), index.numel()));
+  cache.gather(index.contiguous(), rows);
+  return out;
+}
+
+void scatter_cached(RowCache& cache, const at::Tensor& index, const at::Tensor& values) {
+  if (values.scalar_type() != cache.dtype())
+    throw ShapeError(std::string("the values are ") + c10::toString(values.scalar_type()) +
+                     ", the file's rows " + c10::toString(cache.dtype()));
+  const auto rows = with_rows(cache.shape(), index.numel());
+  const auto flat = values.contiguous();
+  cache.scatter(index.contiguous(), flat.numel() == c10::multiply_integers(rows) ? flat.view(rows) : flat);
+}
+
+void bind_row_cache(py::module_& module) {
+  using Seen = RowCacheStatistics;
+  py::class_<RowCache>(module, "RowCache")
+      .def(py::init(&open_cache), Released())
+      .def("gather", &gather_cached, Released())
+      .def(
+          "gather_out",
+          [](RowCache& cache, const at::Tensor& index, at::Tensor out) {
+            cache.gather(index.contiguous(), out);
+          },
+          Released())
+      .def(
+          "prefetch", [](RowCache& cache, const at::Tensor& index) { cache.prefetch(index.contiguous()); },
+          Released())
+      .def("scatter", &scatter_cached, Released())
+      .def("flush", &RowCache::flush, Released())
+      .def_property_readonly("statistics", &RowCache::statistics)
+      .def_property_readonly("shape", [](const RowCache& cache) { return cache.shape().vec(); })
+      .def_property_readonly("dtype", &RowCache::dtype);
+  py::class_<Seen>(module, "RowCacheStatistics")
+      .def_readonly("hits", &Seen::hits)
+      .def_readonly("misses", &Seen::misses)
+      .def_readonly("reads", &Seen::reads)
+      .def_readonly("prefetched", &Seen::prefetched)
+      .def_readonly("evictions", &Seen::evictions)
+      .def_readonly("written_back", &Seen::written_back)
+      .def_readonly("slots", &Seen::slots)
+      .def_readonly("bytes", &Seen::bytes)
+      .def_property_readonly("hit_rate", &Seen::hit_rate);
 }
 
 }  // namespace
@@ -152,6 +222,7 @@ Placement placement_of(const std::string& name) {
 
 void bind_tables(py::module_& module) {
   bind_file_rows(module);
+  bind_row_cache(module);
   module.def("placements", &placements);
   py::class_<Table>(module, "Table")
       .def_static("empty", &empty, Released())

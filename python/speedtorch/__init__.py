@@ -19,6 +19,7 @@ except ImportError as error:
                       "and scripts/wheel builds it for another") from error
 from speedtorch import errors
 from speedtorch.contiguous import ContiguousParams
+from speedtorch.row_cache import RowCache
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
 from speedtorch.sharded import ShardedTable
 from speedtorch.shared import SharedTable
@@ -27,8 +28,8 @@ from speedtorch import nn, optim  # noqa: I001  after the tables that they use
 if TYPE_CHECKING:  # __getattr__ imports them
     from speedtorch.micro_batches import InfinityBatch, MicroBatches
 
-__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "ShardedTable", "SharedTable", "Table",
-           "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
+__all__ = ["ContiguousParams", "FileRows", "InfinityBatch", "MicroBatches", "Normal", "RowCache", "ShardedTable",
+           "SharedTable", "Table", "Uniform", "distinct_rows", "errors", "gather_rows", "nn", "optim", "scatter_rows"]
 
 
 def __getattr__(name):

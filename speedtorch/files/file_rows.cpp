@@ -75,15 +75,23 @@ void check_table(const FileTable& table, const FileRowsOptions& options) {
   }
 }
 
-void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes) {
+}  // namespace
+
+void check_file_index(const at::Tensor& index) {
+  if (!index.device().is_cpu())
+    throw PlacementError("the index of rows of a file must be on cpu; it is on " + index.device().str());
+  if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
+    throw ShapeError("the index must be a contiguous int32 or int64 tensor");
+}
+
+void check_file_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes) {
   check_untracked(out, "out");
   check_in_memory(out, "out");
   check_writable(out, "out");
   if (!index.device().is_cpu() || !out.device().is_cpu())
     throw PlacementError("rows of a file go to tensors on cpu; the index is on " + index.device().str() +
                          ", out on " + out.device().str());
-  if ((index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) || !index.is_contiguous())
-    throw ShapeError("the index must be a contiguous int32 or int64 tensor");
+  check_file_index(index);
   const bool fits = out.is_contiguous() && out.dim() > 0 && out.size(0) == index.numel() &&
                     static_cast<std::int64_t>(out.nbytes()) == index.numel() * row_bytes;
   if (fits) {
@@ -94,8 +102,6 @@ void check_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t
   throw ShapeError("out is " + layout_of(out) + "; " + std::to_string(index.numel()) +
                    " contiguous rows of " + std::to_string(row_bytes) + " bytes are needed");
 }
-
-}  // namespace
 
 FileRows::FileRows(const FileTable& table, const FileRowsOptions& options)
     : file_((check_table(table, options), duplicate(table.fd))),
@@ -191,7 +197,7 @@ void FileRows::gather_into(const Index* index, std::int64_t count, std::byte* ou
 
 void FileRows::gather(const at::Tensor& index, at::Tensor& out) {
   if (is_lazy(index)) return gather(resolved(index), out);
-  check_operands(index, out, table_.row_bytes);
+  check_file_operands(index, out, table_.row_bytes);
   auto* to = static_cast<std::byte*>(out.data_ptr());
   with_index(index, [&](const auto* indices) { gather_into(indices, index.numel(), to); });
   bump_version(out);

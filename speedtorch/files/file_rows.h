@@ -91,4 +91,10 @@ class FileRows {
   Done last_;
 };
 
+/// For the library's own files: what FileRows::gather() checks before it looks at the index's numbers.
+/// @throws ShapeError, PlacementError, AutogradError and LazyTensorError as it does
+void check_file_operands(const at::Tensor& index, const at::Tensor& out, std::int64_t row_bytes);
+/// The index's part. @throws ShapeError, PlacementError
+void check_file_index(const at::Tensor& index);
+
 }  // namespace speedtorch

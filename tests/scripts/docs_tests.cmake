@@ -6,7 +6,7 @@ endforeach()
 # The programs of examples/, bin/example_NAME. Each compiled by itself parses LibTorch's headers anew, 340 s in all, so they are
 # one program that does what the example does by whose name it is called. The preset dev compiles each by itself, as users do.
 set(examples cold_rows co_occurrence contiguous_training data_gadget digits/digits duplicates gather_rows infinity_batch
-  make_tables mapped_table memory_plan model_factory optimizer_factory shared_table sparse_rows
+  make_tables mapped_table memory_plan model_factory optimizer_factory row_cache shared_table sparse_rows
   train_by_plan)  # the last: its constants' names are others' variables
 set(example ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/example_)
 function(stbench_examples_as_one_program)
@@ -60,6 +60,7 @@ library_example(make_tables "^equal: 1\nrow 999: 999\nrefused: 512000000000000 b
 library_example(memory_plan "^books: 5614428352 bytes, device\nbooks state 1: 5614428352 bytes, device\nbooks state 2: 5614428352 bytes, mapped\nin all: .*'books state 2' needs 5614428352 bytes; device has ")
 library_example(model_factory "^learned: 1\n$")
 library_example(optimizer_factory "^400 steps, every element within 0.1 of 1: yes\n$")
+library_example(row_cache "^99999 3 hits of 6\n$")
 library_example(shared_table "^row 3 is 2\n$")
 library_example(sparse_rows "^rows used are ones: yes\nothers are zeros: yes\n$")
 library_example(train_by_plan "words: [^\n]*, hugepage\nwords state 1: [^\n]*, hugepage\nwords state 2: [^\n]*, mapped\n.*as if it had not been interrupted: 1\nlearned: 1\n$")

@@ -1,0 +1,153 @@
+"""speedtorch.RowCache on files of NumPy."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import torch
+
+from speedtorch import RowCache, errors
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/row-cache"
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("row_cache_goals", str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("row_cache_goals", loader))
+    sys.modules["row_cache_goals"] = module
+    loader.exec_module(module)
+    return module
+
+
+class RowCacheTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "rows.npy"
+        self.array = np.random.default_rng(3).normal(size=(2000, 5, 2)).astype(np.float32)
+        np.save(self.file, self.array)
+
+    def test_rows_are_those_of_the_file(self):
+        cache = RowCache(self.file, 40_000)
+        self.assertEqual((tuple(cache.shape), cache.dtype, len(cache), cache.writes), ((2000, 5, 2), torch.float32, 2000, "none"))
+        for _ in range(3):
+            index = np.array([[1999, 7], [7, 0]])
+            np.testing.assert_array_equal(cache.gather(index), self.array[index])
+            out = torch.empty(300, 5, 2)
+            self.assertIs(cache.gather(slice(4, 304), out), out)
+            np.testing.assert_array_equal(out, self.array[4:304])
+        seen = cache.statistics
+        self.assertEqual(seen.hits + seen.misses, 3 * 304)
+        self.assertGreater(seen.hits, 304)
+        self.assertEqual(seen.hit_rate, seen.hits / 912)
+        self.assertLessEqual(seen.bytes, 40_000)
+        self.assertGreater(seen.slots, 700)
+        self.assertRegex(repr(cache), r"RowCache\(shape=\(2000, 5, 2\), dtype=torch.float32, writes='none', bytes=\d+, hit_rate=0\.")
+        with self.assertRaises(IndexError):
+            cache.gather([2000])
+
+    def test_a_prefetch_reads_the_next_batch(self):
+        cache = RowCache(self.file, 40_000)
+        cache.prefetch([5, 6, 7])
+        np.testing.assert_array_equal(cache.gather([7, 5]), self.array[[7, 5]])
+        self.assertEqual((cache.statistics.prefetched, cache.statistics.reads), (2, 3))
+
+    def test_threads_share_it(self):
+        cache, right = RowCache(self.file, 20_000), []
+
+        def work(seed):
+            random = np.random.default_rng(seed)
+            for _ in range(20):
+                index = random.integers(0, 2000, 100)
+                right.append(np.array_equal(cache.gather(index), self.array[index]))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(right, [True] * 80)
+
+    def test_writes_reach_the_file(self):
+        for writes in ("through", "back"):
+            cache = RowCache(self.file, 40_000, writes=writes)
+            cache.scatter([3, 1999, 3], [[[1, 1]] * 5, [[2, 2]] * 5, [[3, 3]] * 5])
+            self.assertEqual(cache.gather([3, 1999])[:, 0, 0].tolist(), [3, 2])
+            cache.flush()
+            self.assertEqual(np.load(self.file)[[3, 1999], 4, 1].tolist(), [3, 2])
+            with self.assertRaisesRegex(errors.FileError, "another RowCache writes"):
+                RowCache(self.file, 40_000, writes=writes)
+            with self.assertRaises(ValueError):
+                cache.scatter([3], torch.ones(1, 5, 2, dtype=torch.int32))
+            with self.assertRaises(ValueError):
+                cache.scatter([3], torch.ones(2, 5, 2))
+            del cache
+        with self.assertRaisesRegex(errors.OptionError, "does not write"):
+            RowCache(self.file, 40_000).scatter([3], torch.ones(1, 5, 2))
+
+    def test_bad_options_are_named(self):
+        with self.assertRaisesRegex(ValueError, "writes is 'later'; choose none, through, back"):
+            RowCache(self.file, 40_000, writes="later")
+        with self.assertRaisesRegex(ValueError, "100 bytes is too small"):
+            RowCache(self.file, 100)
+        with self.assertRaisesRegex(errors.FileError, "absent.npy"):
+            RowCache(self.file.with_name("absent.npy"), 40_000)
+
+
+class GoalsTest(unittest.TestCase):
+    """scripts/row-cache on a small table, without its cgroups."""
+
+    def setUp(self):
+        self.goals = load()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_each_side_gathers_the_rows_of_the_table(self):
+        with mock.patch.multiple(self.goals, ROWS=1 << 12, BATCH=500), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The given buffer is not writable")
+            file = self.folder / "table.npy"
+            self.goals.make_table(file)
+            numbers = np.load(file)
+            self.assertEqual(numbers.shape, (1 << 12, 32))
+            self.assertTrue((numbers == np.arange(1 << 12)[:, None]).all())
+            batches = self.goals.zipf(torch, 3, 1 << 12, 1)
+            self.assertEqual(tuple(batches.shape), (3, 500))
+            self.assertGreater(500 - len(batches[0].unique()), 50)
+            for kind in self.goals.WARM:
+                gather, seen = self.goals.reader_of(kind, file)
+                for index in batches:
+                    out = torch.zeros(500, 32, dtype=torch.int64)
+                    gather(index, out)
+                    self.assertTrue((out == index[:, None]).all(), kind)
+                self.assertEqual(seen().get("hits", -1) > 0, kind == "cache")
+
+    def test_hits_have_a_ratio(self):
+        out = io.StringIO()
+        with mock.patch.multiple(self.goals, HIT_ROWS=1 << 13, BATCH=500, HIT_ROUNDS=3), contextlib.redirect_stdout(out):
+            self.goals.hits(self.folder, 1)
+        self.assertGreater(json.loads(out.getvalue())["ratio"], 0)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_verdicts_follow_from_the_ratios(self):
+        file = self.folder / "starts"
+        for ratios, status, verdicts in (((9, 2.1, 0.7), 0, ["met", "met: aim met", "met"]), ((7, 2.1, 0.7), 1, ["missed", "met: aim met", "met"])):
+            file.write_text(f"{json.dumps(dict(zip(('C1', 'C2', 'C3'), ratios)))}\n" * 5)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                self.assertEqual(self.goals.main(["--read", str(file)]), status)
+            self.assertEqual([line.split("  ")[-1] for line in out.getvalue().splitlines()[1:4]], verdicts)
+
+
+if __name__ == "__main__":
+    unittest.main()
