@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "benchmarks/advise/question.h"
 #include "benchmarks/program/option_table.h"
 #include "reports/standard_output.h"
 
@@ -17,6 +18,8 @@ const std::vector<CommandSpec>& commands() {
   static const std::vector<CommandSpec> all{
       {"run", "[run] --suite LIST", "measure and report"},
       {"list", "list", "the suites, their axes and methods"},
+      {"advise", "advise --rows R ...", "where a table should live: --dim --batch --step-ms", parse_advise,
+       false, false, advise::question_options()},
       {"calibrate", "calibrate [OPTIONS]", "this machine's spread between runs, for compare"},
       {"show",
        "show REPORT",

@@ -42,6 +42,8 @@ Execute parse_compare(const std::vector<std::string>& words);
 Execute parse_history(const std::vector<std::string>& words);
 /// `doctor [--text|--json] [--strict]` (doctor_command.cpp)
 Execute parse_doctor(const std::vector<std::string>& words);
+/// `advise --rows R --dim D --batch N --step-ms T` (advise_command.cpp)
+Execute parse_advise(const std::vector<std::string>& words);
 /// `tune` (tune_command.cpp)
 Execute parse_tune(const std::vector<std::string>& words);
 
