@@ -139,6 +139,8 @@ GroupOptions with_address(GroupOptions options) {
   return options;
 }
 
+constexpr int kTag = 0x57AB1E;  // of messages from one rank to another
+
 at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
 
 }  // namespace
@@ -152,6 +154,12 @@ struct RankGroup::Impl {
   [[nodiscard]] int rank() const { return backend->getRank(); }
   [[nodiscard]] int size() const { return backend->getSize(); }
 
+  /// The longest wait for a message. Gloo's messages take the time-out of the group's start by themselves.
+  [[nodiscard]] std::chrono::milliseconds message_timeout() const {
+    const bool gloo = backend->getBackendName() == c10d::GLOO_BACKEND_NAME;
+    return gloo ? backend->getBackendOptions()->timeout : kNoTimeout;
+  }
+
   [[noreturn]] void lose(const std::string& what) {
     lost = what;
     throw GroupError(name + " lost its group: " + what);
@@ -159,12 +167,23 @@ struct RankGroup::Impl {
   void require_whole() const {
     if (!lost.empty()) throw GroupError(name + " lost its group before: " + lost);
   }
+  /// What c10d's `begin` starts. @throws GroupError
+  template <class Begin>
+  c10::intrusive_ptr<c10d::Work> begun(Begin begin) {
+    require_whole();
+    try {
+      return begin();
+    } catch (const std::exception& error) {
+      lose(first_line(error));
+    }
+  }
 };
 
 struct RankGroup::Transfer::Work {
   std::shared_ptr<Impl> group;
   c10::intrusive_ptr<c10d::Work> work;
   at::Tensor send, receive;  // in use until the work is done
+  std::chrono::milliseconds timeout = kNoTimeout;
 };
 
 RankGroup::RankGroup(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
@@ -226,21 +245,40 @@ void RankGroup::set_timeout(std::chrono::milliseconds timeout) {
 
 RankGroup::Transfer RankGroup::start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
                                      std::vector<std::int64_t> from) const {
-  impl_->require_whole();
+  auto work = impl_->begun([&] { return impl_->backend->alltoall_base(receive, send, from, to, {}); });
   Transfer transfer;
-  try {
-    auto work = impl_->backend->alltoall_base(receive, send, from, to, {});
-    transfer.work_ = std::make_shared<Transfer::Work>(
-        Transfer::Work{impl_, std::move(work), std::move(send), std::move(receive)});
-  } catch (const std::exception& error) {
-    impl_->lose(first_line(error));
-  }
+  transfer.work_ = std::make_shared<Transfer::Work>(
+      Transfer::Work{impl_, std::move(work), std::move(send), std::move(receive)});
+  return transfer;
+}
+
+RankGroup::Transfer RankGroup::send(at::Tensor bytes, int to) const {
+  std::vector<at::Tensor> one = {std::move(bytes)};
+  Transfer transfer;
+  transfer.work_ = std::make_shared<Transfer::Work>(
+      Transfer::Work{impl_,
+                     impl_->begun([&] { return impl_->backend->send(one, to, kTag); }),
+                     one.front(),
+                     {},
+                     impl_->message_timeout()});
+  return transfer;
+}
+
+RankGroup::Transfer RankGroup::receive(at::Tensor bytes, int from) const {
+  std::vector<at::Tensor> one = {std::move(bytes)};
+  Transfer transfer;
+  transfer.work_ = std::make_shared<Transfer::Work>(
+      Transfer::Work{impl_,
+                     impl_->begun([&] { return impl_->backend->recv(one, from, kTag); }),
+                     {},
+                     one.front(),
+                     impl_->message_timeout()});
   return transfer;
 }
 
 void RankGroup::Transfer::wait() {
   try {
-    work_->work->wait();
+    work_->work->wait(work_->timeout);
   } catch (const std::exception& error) {
     work_->group->lose(first_line(error));
   }

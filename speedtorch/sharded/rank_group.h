@@ -77,6 +77,12 @@ class RankGroup {
   Transfer start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
                  std::vector<std::int64_t> from) const;
 
+  /// Starts to send `bytes`, a contiguous uint8 tensor on the CPU, to another rank, which receives it into as
+  /// many bytes or more. The messages from one rank to another arrive in the order in which both start them.
+  /// In a group of the caller they have the tag 0x57AB1E.
+  Transfer send(at::Tensor bytes, int to) const;
+  Transfer receive(at::Tensor bytes, int from) const;
+
   /// Sends the r-th `per_rank` numbers to rank r. Returns what each rank sent here, those of rank 0 first.
   [[nodiscard]] std::vector<std::int64_t> exchange(std::span<const std::int64_t> numbers, int per_rank) const;
 

@@ -4,26 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "speedtorch/sharded/row_owners.h"
 
 namespace speedtorch {
-
-/// The rows that a batch asks for or sends, those of rank 0 first.
-struct RowRoute {
-  std::vector<std::int64_t> rows;       ///< their numbers at their ranks
-  std::vector<std::int64_t> begins;     ///< of each rank's rows in `rows`; one more than ranks
-  std::vector<std::int64_t> positions;  ///< in the batch, those of the first row first
-  std::vector<std::int64_t> places;     ///< where each row's positions begin; one more than rows
-
-  [[nodiscard]] std::int64_t count(int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
-    return begins[r + 1] - begins[r];
-  }
-  [[nodiscard]] std::vector<std::int64_t> counts() const;
-};
 
 enum class Repeated {
   once,
@@ -31,8 +16,46 @@ enum class Repeated {
   last
 };  ///< of a row's positions: as one row with all of them, each alone, or the last alone
 
-/// @param index int32 or int64, contiguous, on the CPU
-/// @throws IndexError for a number that is no row
-RowRoute route_of(const at::Tensor& index, const RowOwners& owners, Repeated repeated);
+/// The rows that a batch asks for or sends, those of rank 0 first. The rows of a rank are in the order of
+/// their first positions. The memory is kept from one batch to the next.
+class RowRoute {
+ public:
+  /// @param index int32 or int64, contiguous, on the CPU
+  /// @throws IndexError for a number that is no row; ShapeError for 2^32 - 1 numbers or more. Then there are
+  /// no rows.
+  void find(const at::Tensor& index, const RowOwners& owners, Repeated repeated);
+  void clear(int ranks);
+
+  std::vector<std::int64_t> rows;    ///< their numbers at their ranks
+  std::vector<std::int64_t> begins;  ///< of each rank's rows in `rows`; one more than ranks
+
+  [[nodiscard]] std::int64_t count(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return begins[r + 1] - begins[r];
+  }
+  [[nodiscard]] std::vector<std::int64_t> counts() const;
+
+  /// Calls `each` with the positions of row k of `rows` in the batch.
+  template <class Each>
+  void each_position(std::int64_t k, Each each) const {
+    for (auto p = position(k); p >= 0; p = next_.empty() ? -1 : next_[static_cast<std::size_t>(p)]) each(p);
+  }
+  /// The only position of row k, or the last of them.
+  [[nodiscard]] std::int64_t position(std::int64_t k) const { return heads_[static_cast<std::size_t>(k)]; }
+
+ private:
+  template <class Index>
+  void find_distinct(const Index* index, std::int64_t count, bool chained);
+  template <class Index>
+  void take_all(const Index* index, std::int64_t count);
+  void order_by_rank(const RowOwners& owners);
+
+  std::vector<std::int64_t> named_;   // rows of the whole table, in the order of the batch
+  std::vector<std::int64_t> last_;    // the last position of each
+  std::vector<std::uint32_t> slots_;  // a hash table: 1 + a place in named_
+  std::vector<RowOwners::Place> where_;
+  std::vector<std::int64_t> heads_;  // as `last_`, by rank
+  std::vector<std::int64_t> next_;   // of each position: the one before it of the same row, or -1
+};
 
 }  // namespace speedtorch

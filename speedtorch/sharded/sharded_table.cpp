@@ -1,5 +1,6 @@
 #include "speedtorch/sharded/sharded_table.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
@@ -7,16 +8,17 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/sharded/agreement.h"
+#include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/row_route.h"
 #include "speedtorch/tables/table_rows.h"
 #include "speedtorch/tensors.h"
@@ -29,12 +31,15 @@ enum class Operation : std::int64_t { gather, scatter, step };
 constexpr const char* kOperations[] = {"gather", "scatter", "step"};
 
 /// What a rank tells each other rank before anything else travels.
-enum Header { operation, detail, number, refused, count, most, kWords };
+enum Header { operation, detail, number, refused, count, kWords };
+constexpr std::int64_t kHeaderBytes = kWords * sizeof(std::int64_t);
 
-/// Which rows of a chunk go where: a pointer to their first byte, their rank, and their numbers in its list.
-using Piece = std::function<void(int rank, std::int64_t begin, std::int64_t count, std::byte* data)>;
-
-std::size_t at_rank(int rank) { return static_cast<std::size_t>(rank); }
+/// Row numbers that travel with the header, of all ranks and to or from one: a small batch takes no message
+/// of its own for them.
+constexpr std::int64_t kEarlyOfAll = 8192, kEarlyMost = 1024, kEarlyLeast = 16;
+constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;  // bytes of the others at most
+constexpr std::int64_t kKeptBytes = std::int64_t{32}
+                                    << 20;  // bytes of row numbers kept for the next operation
 
 std::vector<std::int64_t> begins_of(const std::vector<std::int64_t>& counts) {
   std::vector<std::int64_t> begins = {0};
@@ -44,6 +49,18 @@ std::vector<std::int64_t> begins_of(const std::vector<std::int64_t>& counts) {
 
 at::Tensor numbers_at(const std::vector<std::int64_t>& numbers, std::int64_t first, std::int64_t count) {
   return at::from_blob(const_cast<std::int64_t*>(numbers.data()) + first, {count}, at::kLong);  // only read
+}
+
+std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
+
+at::Tensor part_of(std::byte* data, std::int64_t bytes) { return at::from_blob(data, {bytes}, at::kByte); }
+
+/// Makes `buffer` as long as is needed. What it held is lost.
+void grow(at::Tensor& buffer, std::int64_t bytes) {
+  if (buffer.defined() && buffer.numel() >= bytes && (bytes > kKeptBytes || buffer.numel() <= kKeptBytes))
+    return;
+  buffer.reset();  // before there is a larger one
+  buffer = at::empty({std::max<std::int64_t>(1, bytes)}, at::kByte);
 }
 
 /// Copies row k of `from`, or row rows[k] if there are rows, to each of its positions in `to`.
@@ -56,11 +73,9 @@ void place_rows(const std::byte* from, std::span<const std::int64_t> rows, const
       if (!rows.empty() && k + ahead < end)
         __builtin_prefetch(from + rows[static_cast<std::size_t>(k + ahead)] * row_bytes);
       const auto* row = from + (rows.empty() ? k : rows[static_cast<std::size_t>(k)]) * row_bytes;
-      const auto j = static_cast<std::size_t>(first + k);
-      for (auto p = route.places[j]; p < route.places[j + 1]; ++p) {
-        std::memcpy(to + route.positions[static_cast<std::size_t>(p)] * row_bytes, row,
-                    static_cast<std::size_t>(row_bytes));
-      }
+      route.each_position(first + k, [&](std::int64_t position) {
+        std::memcpy(to + position * row_bytes, row, static_cast<std::size_t>(row_bytes));
+      });
     }
   });
 }
@@ -78,26 +93,49 @@ struct ShardedTable::Impl {
   RowOwners owners;
   Table shard;
   std::vector<std::int64_t> sizes;
-  std::int64_t chunk_bytes;
   std::int64_t row_bytes;
   std::int64_t operations = 0;
   ExchangeCounts last = {};
 
+  RowExchange exchange;
+  RowRoute route = {};
+  at::ScalarType id_type;
+  at::Tensor headers_out = {}, headers_in = {}, ids_out = {}, ids_in = {};
+  std::vector<RankGroup::Transfer> headers = {};
+
+  /// Rows of each rank's list that travel to it, and from it.
   struct Agreed {
-    std::vector<std::int64_t> to, from;  // rows of each rank's list that travel to it, and from it
-    std::int64_t most;                   // the longest list of any two ranks
+    std::vector<std::int64_t> to, from;
+    std::vector<RankGroup::Transfer> rest = {};  // of the row numbers
   };
-  Agreed agree(Operation what, std::int64_t how, const RowRoute& route, const std::exception_ptr& refusal);
-  void in_chunks(std::int64_t item_bytes, const Agreed& agreed, const Piece& fill, const Piece& place,
-                 const std::function<void()>& meanwhile);
-  std::vector<std::int64_t> exchange_rows(const RowRoute& route, const Agreed& agreed);
-  void gather(const RowRoute& route, const Agreed& agreed, at::Tensor& out);
-  void read_own(const RowRoute& route, at::Tensor& out);
-  std::pair<at::Tensor, at::Tensor> deliver(const RowRoute& route, const Agreed& agreed,
+  void listen();
+  Agreed agree(Operation what, std::int64_t how, const std::exception_ptr& refusal);
+  void pack_ids();
+  void send_headers(const std::vector<std::int64_t>& words);
+  std::vector<std::int64_t> receive_headers(const std::vector<std::int64_t>& mine);
+  void exchange_ids(Agreed& agreed);
+  at::Tensor asked_rows(Agreed& agreed);
+  void gather(Agreed agreed, at::Tensor& out);
+  void read_own(std::int64_t first, std::int64_t rows, at::Tensor& out);
+  std::pair<at::Tensor, at::Tensor> deliver(const Agreed& agreed, const at::Tensor& asked,
                                             const at::Tensor& values);
   void check_batch(const at::Tensor& numbers, const at::Tensor& rows, const char* name) const;
-  std::exception_ptr repeated(const RowRoute& route, const Agreed& agreed,
-                              const std::vector<std::int64_t>& rows);
+  std::exception_ptr repeated(const Agreed& agreed, const at::Tensor& asked);
+
+  [[nodiscard]] std::int64_t id_bytes() const { return static_cast<std::int64_t>(c10::elementSize(id_type)); }
+  [[nodiscard]] std::int64_t early() const {
+    return std::clamp(kEarlyOfAll / group.size(), kEarlyLeast, kEarlyMost);
+  }
+  [[nodiscard]] std::int64_t header_bytes() const { return kHeaderBytes + early() * id_bytes(); }
+  /// The header for or from a rank, and the row numbers behind it.
+  [[nodiscard]] std::byte* header(const at::Tensor& headers_of, int rank) const {
+    return data_of(headers_of) + rank * header_bytes();
+  }
+  template <class Work>
+  void each_other(Work work) const {
+    for (int r = 0; r < group.size(); ++r)
+      if (r != group.rank()) work(r);
+  }
 };
 
 ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t rows,
@@ -120,8 +158,15 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
   throw_refusals(group, refusal);
   const auto row_bytes = c10::multiply_integers(shard.sizes().slice(1)) *
                          static_cast<std::int64_t>(c10::elementSize(shard.dtype()));
-  impl_ = std::make_shared<Impl>(Impl{group, RowOwners(options.sharding, rows, group.size()),
-                                      std::move(shard), std::move(sizes), options.chunk_bytes, row_bytes});
+  const RowOwners owners(options.sharding, rows, group.size());
+  const auto id_type = owners.rows_of(0) <= std::numeric_limits<std::int32_t>::max() ? at::kInt : at::kLong;
+  impl_ = std::make_shared<Impl>(Impl{.group = group,
+                                      .owners = owners,
+                                      .shard = std::move(shard),
+                                      .sizes = std::move(sizes),
+                                      .row_bytes = row_bytes,
+                                      .exchange = RowExchange(group, options.chunk_bytes),
+                                      .id_type = id_type});
 }
 
 namespace {
@@ -168,20 +213,65 @@ ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& 
   return {group, std::move(shard), array.size(0), options};
 }
 
-ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_t how, const RowRoute& route,
+/// Starts to receive the headers of an operation, while this rank looks at its own batch.
+void ShardedTable::Impl::listen() {
+  grow(headers_out, header_bytes() * group.size()), grow(headers_in, header_bytes() * group.size());
+  headers.clear();
+  each_other(
+      [&](int r) { headers.push_back(group.receive(part_of(header(headers_in, r), header_bytes()), r)); });
+}
+
+/// Writes the route's rows as they travel, by rank.
+void ShardedTable::Impl::pack_ids() {
+  const auto rows = static_cast<std::int64_t>(route.rows.size());
+  grow(ids_out, rows * id_bytes());
+  if (id_type == at::kLong) {
+    std::copy_n(route.rows.data(), rows, static_cast<std::int64_t*>(ids_out.data_ptr()));
+  } else {
+    std::transform(route.rows.begin(), route.rows.end(), static_cast<std::int32_t*>(ids_out.data_ptr()),
+                   [](std::int64_t row) { return static_cast<std::int32_t>(row); });
+  }
+}
+
+/// Sends each other rank its words and its first row numbers.
+void ShardedTable::Impl::send_headers(const std::vector<std::int64_t>& words) {
+  std::vector<RankGroup::Transfer> sent;
+  each_other([&](int r) {
+    auto* const to = header(headers_out, r);
+    const auto* mine = words.data() + at_rank(r) * kWords;
+    const auto ids = std::min(mine[count], early()) * id_bytes();
+    std::memcpy(to, mine, kHeaderBytes);
+    std::memcpy(to + kHeaderBytes, data_of(ids_out) + route.begins[at_rank(r)] * id_bytes(),
+                static_cast<std::size_t>(ids));
+    sent.push_back(group.send(part_of(to, kHeaderBytes + ids), r));
+  });
+  for (auto& each : sent) each.wait();
+}
+
+/// Returns the words of each rank.
+std::vector<std::int64_t> ShardedTable::Impl::receive_headers(const std::vector<std::int64_t>& mine) {
+  for (auto& each : headers) each.wait();
+  headers.clear();
+  auto words = mine;
+  each_other(
+      [&](int r) { std::memcpy(words.data() + at_rank(r) * kWords, header(headers_in, r), kHeaderBytes); });
+  return words;
+}
+
+ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_t how,
                                                      const std::exception_ptr& refusal) {
-  Agreed agreed{std::vector<std::int64_t>(at_rank(group.size())),
-                std::vector<std::int64_t>(at_rank(group.size())), 0};
-  if (!refusal) agreed.to = route.counts();
+  if (refusal) route.clear(group.size());
+  Agreed agreed{route.counts(), std::vector<std::int64_t>(at_rank(group.size()))};
   agreed.to[at_rank(group.rank())] = 0;  // its own rows do not travel
-  const auto longest = *std::max_element(agreed.to.begin(), agreed.to.end());
   std::vector<std::int64_t> words;
   for (const auto rows : agreed.to)
     for (const std::int64_t word :
-         {static_cast<std::int64_t>(what), how, operations, std::int64_t{refusal != nullptr}, rows, longest})
+         {static_cast<std::int64_t>(what), how, operations, std::int64_t{refusal != nullptr}, rows})
       words.push_back(word);
   ++operations;
-  const auto said = group.exchange(words, kWords);
+  pack_ids();
+  send_headers(words);
+  const auto said = receive_headers(words);
   bool any_refused = false;
   for (int r = 0; r < group.size(); ++r) {
     const auto* theirs = said.data() + at_rank(r) * kWords;
@@ -196,74 +286,38 @@ ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_
     }
     any_refused = any_refused || theirs[refused] != 0;
     agreed.from[at_rank(r)] = theirs[count];
-    agreed.most = std::max(agreed.most, theirs[most]);
   }
   if (any_refused) throw_refusals(group, refusal);
+  exchange_ids(agreed);
   return agreed;
 }
 
-/// Moves each rank's list in chunks: the next chunk is filled while one is on its way, and the last one
-/// placed.
-void ShardedTable::Impl::in_chunks(std::int64_t item_bytes, const Agreed& agreed, const Piece& fill,
-                                   const Piece& place, const std::function<void()>& meanwhile) {
-  const auto step = std::max<std::int64_t>(1, chunk_bytes / std::max<std::int64_t>(1, item_bytes));
-  const auto chunks = (agreed.most + step - 1) / step;
-  const auto splits = [&](const std::vector<std::int64_t>& counts, std::int64_t chunk) {
-    std::vector<std::int64_t> bytes;
-    for (const auto each : counts)
-      bytes.push_back(std::clamp<std::int64_t>(each - chunk * step, 0, step) * item_bytes);
-    return bytes;
+/// The input dist: starts to exchange the row numbers that did not fit behind the headers.
+void ShardedTable::Impl::exchange_ids(Agreed& agreed) {
+  const auto begins = begins_of(agreed.from);
+  grow(ids_in, begins.back() * id_bytes());
+  const auto each_message = [&](std::byte* ids, std::int64_t rows, auto work) {
+    for (auto begin = early() * id_bytes(); begin < rows * id_bytes(); begin += kIdMessage)
+      agreed.rest.push_back(work(part_of(ids + begin, std::min(kIdMessage, rows * id_bytes() - begin))));
   };
-  const auto each_piece = [&](const at::Tensor& buffer, const std::vector<std::int64_t>& bytes,
-                              std::int64_t chunk, const Piece& piece) {
-    auto* data = static_cast<std::byte*>(buffer.data_ptr());
-    for (int r = 0; r < group.size(); ++r) {
-      const auto size = bytes[at_rank(r)];
-      if (size > 0) piece(r, chunk * step, size / item_bytes, data);
-      data += size;
-    }
-  };
-  const auto filled = [&](std::int64_t chunk) {
-    const auto bytes = splits(agreed.to, chunk);
-    auto buffer = at::empty({begins_of(bytes).back()}, at::kByte);
-    each_piece(buffer, bytes, chunk, fill);
-    return buffer;
-  };
-  const auto start = [&](const at::Tensor& send, std::int64_t chunk) {
-    const auto bytes = splits(agreed.from, chunk);
-    auto receive = at::empty({begins_of(bytes).back()}, at::kByte);
-    return std::pair{receive, group.start(send, splits(agreed.to, chunk), receive, bytes)};
-  };
-  last.chunks = chunks;
-  if (chunks == 0) return meanwhile();
-  auto [receive, transfer] = start(filled(0), 0);
-  meanwhile();
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const auto next = chunk + 1 < chunks ? filled(chunk + 1) : at::Tensor();
-    transfer.wait();
-    const auto arrived = receive;
-    if (next.defined()) std::tie(receive, transfer) = start(next, chunk + 1);
-    each_piece(arrived, splits(agreed.from, chunk), chunk, place);
-  }
+  each_other([&](int r) {
+    const auto rows = agreed.from[at_rank(r)];
+    auto* const to = data_of(ids_in) + begins[at_rank(r)] * id_bytes();
+    std::memcpy(to, header(headers_in, r) + kHeaderBytes,
+                static_cast<std::size_t>(std::min(rows, early()) * id_bytes()));
+    each_message(to, rows, [&](at::Tensor bytes) { return group.receive(std::move(bytes), r); });
+  });
+  each_other([&](int r) {
+    each_message(data_of(ids_out) + route.begins[at_rank(r)] * id_bytes(), agreed.to[at_rank(r)],
+                 [&](at::Tensor bytes) { return group.send(std::move(bytes), r); });
+  });
+  last = {.asked_rows = begins_of(agreed.to).back(), .served_rows = begins.back(), .id_bytes = id_bytes()};
 }
 
-/// The input dist: returns the rows that other ranks named here, those of rank 0 first.
-std::vector<std::int64_t> ShardedTable::Impl::exchange_rows(const RowRoute& route, const Agreed& agreed) {
-  constexpr std::int64_t id_bytes = sizeof(std::int64_t);
-  const auto begins = begins_of(agreed.from);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(begins.back()));
-  const auto fill = [&](int rank, std::int64_t begin, std::int64_t rows_now, std::byte* to) {
-    std::memcpy(to, route.rows.data() + route.begins[at_rank(rank)] + begin,
-                static_cast<std::size_t>(rows_now * id_bytes));
-  };
-  const auto place = [&](int rank, std::int64_t begin, std::int64_t rows_now, const std::byte* from) {
-    std::memcpy(rows.data() + begins[at_rank(rank)] + begin, from,
-                static_cast<std::size_t>(rows_now * id_bytes));
-  };
-  in_chunks(id_bytes, agreed, fill, place, [] {});
-  last.asked_rows = begins_of(agreed.to).back();
-  last.served_rows = begins.back();
-  return rows;
+/// Returns the rows that other ranks named here, those of rank 0 first.
+at::Tensor ShardedTable::Impl::asked_rows(Agreed& agreed) {
+  for (auto& each : agreed.rest) each.wait();
+  return at::from_blob(ids_in.data_ptr(), {begins_of(agreed.from).back()}, id_type);
 }
 
 void ShardedTable::Impl::check_batch(const at::Tensor& numbers, const at::Tensor& rows,
@@ -280,111 +334,111 @@ void ShardedTable::Impl::check_batch(const at::Tensor& numbers, const at::Tensor
                    " needs one contiguous row of the table's shape and dtype for each index, on the CPU");
 }
 
-void ShardedTable::Impl::read_own(const RowRoute& route, at::Tensor& out) {
-  const auto first = route.begins[at_rank(group.rank())], rows = route.count(group.rank());
+/// Copies some of this rank's own rows to their positions.
+void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, at::Tensor& out) {
   if (rows == 0) return;
-  auto* to = static_cast<std::byte*>(out.data_ptr());
+  first += route.begins[at_rank(group.rank())];
   if (shard.memory()->on_host()) {
     wait_for_gpu(shard);
     const auto mine =
         std::span(route.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows));
-    return place_rows(shard.memory()->data(), mine, route, first, rows, to, row_bytes);
+    return place_rows(shard.memory()->data(), mine, route, first, rows, data_of(out), row_bytes);
   }
   const auto read = gather_rows(shard, numbers_at(route.rows, first, rows), at::kCPU);
-  place_rows(static_cast<const std::byte*>(read.const_data_ptr()), {}, route, first, rows, to, row_bytes);
+  place_rows(data_of(read), {}, route, first, rows, data_of(out), row_bytes);
 }
 
-/// Lookup and output dist.
-void ShardedTable::Impl::gather(const RowRoute& route, const Agreed& agreed, at::Tensor& out) {
-  const auto asked = exchange_rows(route, agreed);
+/// Lookup and output dist. Own rows are copied while the others travel.
+void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
+  exchange.expect(row_bytes, agreed.from, agreed.to);
+  const auto own = route.count(group.rank());
+  const auto early_own = agreed.rest.empty() ? 0 : own / 8;
+  read_own(0, early_own, out);
+  const auto asked = asked_rows(agreed);
   const auto begins = begins_of(agreed.from);
   const auto look_up = [&](int rank, std::int64_t begin, std::int64_t rows, std::byte* to) {
     auto mine = sizes;
     mine.front() = rows;
     auto into = at::from_blob(to, mine, shard.dtype());
-    gather_rows(shard, numbers_at(asked, begins[at_rank(rank)] + begin, rows), into);
+    gather_rows(shard, asked.narrow(0, begins[at_rank(rank)] + begin, rows), into);
   };
   const auto place = [&](int rank, std::int64_t begin, std::int64_t rows, const std::byte* from) {
-    place_rows(from, {}, route, route.begins[at_rank(rank)] + begin, rows,
-               static_cast<std::byte*>(out.data_ptr()), row_bytes);
+    place_rows(from, {}, route, route.begins[at_rank(rank)] + begin, rows, data_of(out), row_bytes);
   };
-  const Agreed back{agreed.from, agreed.to, agreed.most};
-  in_chunks(row_bytes, back, look_up, place, [&] { read_own(route, out); });
+  exchange.move(look_up, place, [&](std::int64_t part, std::int64_t parts) {
+    const auto later = own - early_own, begin = later * part / parts;
+    read_own(early_own + begin, later * (part + 1) / parts - begin, out);
+  });
+  last.chunks = exchange.chunks();
   bump_version(out);
 }
 
 /// Brings each value to its row's rank. Returns this rank's rows and their values, by rank and then by
 /// position.
-std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const RowRoute& route, const Agreed& agreed,
+std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agreed, const at::Tensor& asked,
                                                               const at::Tensor& values) {
-  auto from = agreed.from;
   const auto here = group.rank();
   const auto own = route.begins[at_rank(here)], own_rows = route.count(here);
+  auto from = agreed.from;
   from[at_rank(here)] = own_rows;
   const auto begins = begins_of(from);
   auto shape = sizes;
   shape.front() = begins.back();
-  auto rows = at::empty({begins.back()}, at::kLong),
-       received = at::empty(shape, at::TensorOptions().dtype(shard.dtype()));
-  auto* const row = rows.data_ptr<std::int64_t>();
-  auto* const value = static_cast<std::byte*>(received.data_ptr());
+  auto received = at::empty(shape, at::TensorOptions().dtype(shard.dtype()));
+  std::vector<std::byte*> places;
+  for (int r = 0; r < group.size(); ++r) places.push_back(data_of(received) + begins[at_rank(r)] * row_bytes);
+  exchange.expect(row_bytes, agreed.to, agreed.from, places);
+  const auto split = begins[at_rank(here)];  // own rows are between those of the ranks before and after
+  const auto mine = numbers_at(route.rows, own, own_rows).to(id_type);
+  const auto rows = at::cat({asked.narrow(0, 0, split), mine, asked.narrow(0, split, asked.numel() - split)});
   const auto* const given = static_cast<const std::byte*>(values.const_data_ptr());
-  const auto pick = [&](std::int64_t first, std::int64_t count_now, std::byte* to) {
-    for (std::int64_t k = 0; k < count_now; ++k, to += row_bytes)
-      std::memcpy(to, given + route.positions[static_cast<std::size_t>(first + k)] * row_bytes,
-                  static_cast<std::size_t>(row_bytes));
+  const auto pick = [&](std::int64_t first, std::int64_t picked, std::byte* to) {
+    for (std::int64_t k = 0; k < picked; ++k, to += row_bytes)
+      std::memcpy(to, given + route.position(first + k) * row_bytes, static_cast<std::size_t>(row_bytes));
   };
-  const auto sent = exchange_rows(route, agreed);
-  const auto sent_begins = begins_of(agreed.from);
-  for (int r = 0; r < group.size(); ++r)
-    std::copy_n((r == here ? route.rows.data() + own : sent.data() + sent_begins[at_rank(r)]),
-                from[at_rank(r)], row + begins[at_rank(r)]);
-  const auto fill = [&](int rank, std::int64_t begin, std::int64_t now, std::byte* to) {
-    pick(route.begins[at_rank(rank)] + begin, now, to);
+  const auto fill = [&](int rank, std::int64_t begin, std::int64_t picked, std::byte* to) {
+    pick(route.begins[at_rank(rank)] + begin, picked, to);
   };
-  const auto place = [&](int rank, std::int64_t begin, std::int64_t now, const std::byte* bytes) {
-    std::memcpy(value + (begins[at_rank(rank)] + begin) * row_bytes, bytes,
-                static_cast<std::size_t>(now * row_bytes));
-  };
-  in_chunks(row_bytes, agreed, fill, place,
-            [&] { pick(own, own_rows, value + begins[at_rank(here)] * row_bytes); });
+  exchange.move(fill, nullptr, [&](std::int64_t part, std::int64_t parts) {
+    const auto begin = own_rows * part / parts;
+    pick(own + begin, own_rows * (part + 1) / parts - begin, places[at_rank(here)] + begin * row_bytes);
+  });
+  last.chunks = exchange.chunks();
   return {rows, received};
 }
 
 at::Tensor ShardedTable::gather(const RowIndex& index) {
   at::Tensor out;
-  RowRoute route;
+  impl_->listen();
   const auto refusal = attempt(group(), [&] {
     const auto numbers = index.numbers(rows(), at::kCPU);
-    route = route_of(numbers, owners(), Repeated::once);
+    impl_->route.find(numbers, owners(), Repeated::once);
     out = at::empty(joined_sizes(numbers.sizes(), sizes().slice(1)), at::TensorOptions().dtype(dtype()));
   });
-  impl_->gather(route, impl_->agree(Operation::gather, 0, route, refusal), out);
+  impl_->gather(impl_->agree(Operation::gather, 0, refusal), out);
   return out;
 }
 
 void ShardedTable::gather(const RowIndex& index, at::Tensor& out) {
-  RowRoute route;
+  impl_->listen();
   const auto refusal = attempt(group(), [&] {
     const auto numbers = index.numbers(rows(), at::kCPU);
     impl_->check_batch(numbers, out, "out");
-    route = route_of(numbers, owners(), Repeated::once);
+    impl_->route.find(numbers, owners(), Repeated::once);
   });
-  impl_->gather(route, impl_->agree(Operation::gather, 0, route, refusal), out);
+  impl_->gather(impl_->agree(Operation::gather, 0, refusal), out);
 }
 
 /// The first row that two ranks name, as an error that is the same on each rank; null if there is none.
-std::exception_ptr ShardedTable::Impl::repeated(const RowRoute& route, const Agreed& agreed,
-                                                const std::vector<std::int64_t>& rows) {
-  std::vector<std::pair<std::int64_t, int>> named;  // of this rank's rows: by whom
-  const auto begins = begins_of(agreed.from);
-  for (int r = 0; r < group.size(); ++r) {
-    for (auto k = begins[at_rank(r)]; k < begins[at_rank(r) + 1]; ++k)
-      named.emplace_back(rows[static_cast<std::size_t>(k)], r);
-    if (r == group.rank())
-      for (std::int64_t k = 0; k < route.count(r); ++k)
-        named.emplace_back(route.rows[static_cast<std::size_t>(route.begins[at_rank(r)] + k)], r);
-  }
+std::exception_ptr ShardedTable::Impl::repeated(const Agreed& agreed, const at::Tensor& asked) {
+  const auto theirs = asked.to(at::kLong);
+  const auto* row = theirs.const_data_ptr<std::int64_t>();
+  std::vector<std::pair<std::int64_t, int>> named;  // of this rank's rows: by which rank
+  for (int r = 0; r < group.size(); ++r)
+    for (std::int64_t k = 0; k < agreed.from[at_rank(r)]; ++k) named.emplace_back(*row++, r);
+  const auto own = route.begins[at_rank(group.rank())];
+  for (std::int64_t k = 0; k < route.count(group.rank()); ++k)
+    named.emplace_back(route.rows[static_cast<std::size_t>(own + k)], group.rank());
   std::sort(named.begin(), named.end());
   const auto twice =
       std::adjacent_find(named.begin(), named.end(), [](auto a, auto b) { return a.first == b.first; });
@@ -403,8 +457,7 @@ std::exception_ptr ShardedTable::Impl::repeated(const RowRoute& route, const Agr
   const auto place = owners.place_of(found[0]);
   std::int64_t position = -1;
   for (auto k = route.begins[at_rank(place.rank)]; k < route.begins[at_rank(place.rank) + 1]; ++k)
-    if (route.rows[static_cast<std::size_t>(k)] == place.row)
-      position = route.positions[static_cast<std::size_t>(k)];
+    if (route.rows[static_cast<std::size_t>(k)] == place.row) position = route.position(k);
   const auto positions = group.exchange(std::vector<std::int64_t>(at_rank(group.size()), position), 1);
   return std::make_exception_ptr(DuplicateError(
       found[0], positions[static_cast<std::size_t>(found[1])], positions[static_cast<std::size_t>(found[2])],
@@ -412,24 +465,24 @@ std::exception_ptr ShardedTable::Impl::repeated(const RowRoute& route, const Agr
 }
 
 void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
-  RowRoute route;
+  impl_->listen();
   const auto refusal = attempt(group(), [&] {
     shard().require_writable();
     const auto numbers = index.numbers(rows(), at::kCPU);
     impl_->check_batch(numbers, values, "values");
     if (duplicates == Duplicates::reject) require_distinct(numbers, rows());
-    route = route_of(numbers, owners(), duplicates == Duplicates::last ? Repeated::last : Repeated::all);
+    impl_->route.find(numbers, owners(), duplicates == Duplicates::last ? Repeated::last : Repeated::all);
   });
-  const auto agreed = impl_->agree(Operation::scatter, static_cast<std::int64_t>(duplicates), route, refusal);
+  auto agreed = impl_->agree(Operation::scatter, static_cast<std::int64_t>(duplicates), refusal);
+  const auto asked = impl_->asked_rows(agreed);
   if (duplicates == Duplicates::reject)
-    if (const auto twice = impl_->repeated(route, agreed, impl_->exchange_rows(route, agreed)))
-      std::rethrow_exception(twice);
-  const auto [rows, received] = impl_->deliver(route, agreed, values);
+    if (const auto twice = impl_->repeated(agreed, asked)) std::rethrow_exception(twice);
+  const auto [rows, received] = impl_->deliver(agreed, asked, values);
   scatter_rows(shard(), rows, received, duplicates == Duplicates::reject ? Duplicates::none : duplicates);
 }
 
 void ShardedTable::step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad) {
-  RowRoute route;
+  impl_->listen();
   const auto refusal = attempt(group(), [&] {
     shard().require_writable();
     const auto numbers = index.numbers(rows(), at::kCPU);
@@ -438,10 +491,11 @@ void ShardedTable::step(SparseRows& optimizer, const RowIndex& index, const at::
         optimizer.table().const_data_ptr() != shard().host_tensor().const_data_ptr())
       throw ShapeError("the optimizer's table is not this rank's shard; make it over shard().host_tensor()" +
                        of_rank(group()));
-    route = route_of(numbers, owners(), Repeated::all);
+    impl_->route.find(numbers, owners(), Repeated::all);
   });
-  const auto agreed = impl_->agree(Operation::step, 0, route, refusal);
-  const auto [rows, received] = impl_->deliver(route, agreed, grad);
+  auto agreed = impl_->agree(Operation::step, 0, refusal);
+  const auto asked = impl_->asked_rows(agreed);
+  const auto [rows, received] = impl_->deliver(agreed, asked, grad);
   optimizer.step(rows, received);
 }
 

@@ -27,7 +27,8 @@ struct ShardedOptions {
 struct ExchangeCounts {
   std::int64_t asked_rows = 0;   ///< rows that this rank asked others for, or sent to them
   std::int64_t served_rows = 0;  ///< rows that others asked this rank for, or sent to it
-  std::int64_t chunks = 0;       ///< exchanges of rows, the same on each rank
+  std::int64_t chunks = 0;       ///< the most messages of rows between this rank and another, one way
+  std::int64_t id_bytes = 0;     ///< of a row number on its way: 4, or 8 for shards of 2^31 rows or more
 };
 
 /// A handle, as Table is. Each operation is collective: all ranks of the group call the same operations in
