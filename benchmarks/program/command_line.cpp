@@ -226,6 +226,12 @@ std::string_view taken_command(Names& words) {
 
 int measure(const Options& options) {
   const bool alone = options.baseline.empty() && options.save_baseline.empty() && !options.processes;
+  for (const auto& name : options.suites) {
+    if (!alone && suite_named(name).launched_rank(options))
+      throw UsageError(
+          "--processes and baselines go with --ranks: ranks of a launcher are one run; start it several "
+          "times");
+  }
   return alone || options.dry_run ? run(options) : run_with_baseline(options);
 }
 

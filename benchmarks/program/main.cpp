@@ -13,6 +13,7 @@
 #include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/program/command_line.h"
 #include "benchmarks/program/google_benchmark_process.h"
+#include "benchmarks/sharded/rank_processes.h"
 #include "reports/standard_output.h"
 #include "speedtorch/cuda.h"
 
@@ -46,6 +47,7 @@ int fail(const char* message) {
 int run_program(char** argv, const std::vector<std::string>& words) {
   try {
     if (words == std::vector<std::string>{stbench::footprint_command}) return stbench::serve_footprint();
+    if (!words.empty() && words.front() == stbench::rank_command) return stbench::serve_started_rank(words);
     if (words.size() == 2 && words.front() == stbench::google_benchmark_command)
       return stbench::serve_google_benchmark(words.back());
     const auto command = stbench::parse_command_line(words);

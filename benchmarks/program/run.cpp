@@ -455,6 +455,14 @@ int list_cases(const Options& options) {
 }
 
 int run(const Options& options) {
+  bool follows = false;
+  for (const auto& name : options.suites) {
+    const auto& suite = suite_named(name);
+    if (suite.launched_rank(options).value_or(0) == 0) continue;
+    suite.follow(options);
+    follows = true;
+  }
+  if (follows) return 0;
   if (options.dry_run) return list_cases(options);
   return Run(options, harness::read_machine()).execute();
 }

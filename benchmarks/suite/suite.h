@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -150,6 +151,12 @@ struct Suite {
   std::function<std::string()> more = [] { return std::string(); };
   /// It changes the process (its allocator), which would be measured with the suites after it.
   bool runs_last = false;
+  /// The rank of this process if a launcher started it as one of several. Rank 0 measures and reports.
+  std::function<std::optional<int>(const Options&)> launched_rank = [](const Options&) {
+    return std::optional<int>();
+  };
+  /// What another rank does instead of a run.
+  std::function<void(const Options&)> follow = [](const Options&) {};
   /// @throws UsageError for what cannot be done as asked, before anything is allocated.
   std::function<Plan(const Options&, const harness::Machine&)> plan;
   /// Adds the records that follow from others (sums).

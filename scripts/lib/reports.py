@@ -23,14 +23,16 @@ REQUIRED = {**dict.fromkeys(IDENTITY[:8], "text"), **dict.fromkeys(IDENTITY[8:],
             "reason": "text", "median_s": "real", "payload_bytes": "integer"}
 OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction",
                              "speedup", "steps_per_s", "words_per_s", "heldout_loss", "zero_loss",
-                             "unigram_loss", "samples_per_s", "gradient_difference", "plain_difference", "clip", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio"), "real"),
+                             "unigram_loss", "samples_per_s", "gradient_difference", "plain_difference", "clip", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio",
+                             "algbw_gb_per_s", "busbw_gb_per_s", "wire_fraction"), "real"),
             **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers",
                              "group", "negatives", "vocabulary", "trained_pairs", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",
                              "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
-                             "after_free_bytes", "cap_bytes", "micro_batch_samples"), "integer"),
+                             "after_free_bytes", "cap_bytes", "micro_batch_samples", "ranks", "id_bytes",
+                             "remote_bytes", "wire_bytes", "distinct_rows"), "integer"),
             **dict.fromkeys(("cache", "index_home", "isa", "pages_got", "optimizer", "shape", "loss_curve", "latency_curve", "model",
-                             "micro_batch", "role"), "text")}
+                             "micro_batch", "role", "engine", "remote", "sharding"), "text")}
 WANTED = {"text": "a text", "integer": "a whole number from 0 to 2^63-1", "real": "0 or a number from 1e-15 to 1e15"}
 SMALLEST, GREATEST = 1e-15, 1e15  # of measured values: beyond them figures and axes would overflow
 

@@ -6,10 +6,11 @@
 #include <net/if.h>
 #include <signal.h>
 
-#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -49,6 +50,15 @@ constexpr Launcher kLaunchers[] = {
     {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
+
+/// The first launcher whose variables are there, and what they say.
+std::optional<std::pair<const Launcher*, RankGroup::Place>> launched() {
+  for (const auto& launcher : kLaunchers) {
+    const auto rank = number_of(launcher.rank), size = number_of(launcher.size);
+    if (rank && size) return std::pair(&launcher, RankGroup::Place{*rank, *size});
+  }
+  return std::nullopt;
+}
 
 constexpr std::string_view kTimeout = ", time-out ";
 
@@ -103,10 +113,13 @@ class WithoutPipeSignal {
   sigset_t pipe_, before_;
 };
 
-/// Of the groups that this process made, each has its own keys in the store.
-std::string next_prefix() {
-  static std::atomic<int> groups = 0;
-  return "speedtorch/" + variable("TORCHELASTIC_RESTART_COUNT") + "/" + std::to_string(groups++);
+/// Of the groups that this process made at one address, each has its own keys in the store.
+std::string next_prefix(const GroupOptions& options) {
+  static std::mutex mutex;
+  static std::map<std::string, int> groups;
+  const std::lock_guard lock(mutex);
+  const int number = groups[options.address + ":" + std::to_string(options.port)]++;
+  return "speedtorch/" + variable("TORCHELASTIC_RESTART_COUNT") + "/" + std::to_string(number);
 }
 
 c10::intrusive_ptr<c10d::Store> store_of(int rank, int size, const GroupOptions& options) {
@@ -118,7 +131,7 @@ c10::intrusive_ptr<c10d::Store> store_of(int rank, int size, const GroupOptions&
   with.waitWorkers = false;  // the group waits
   with.timeout = options.timeout;
   with.multiTenant = true;  // a process may make several groups
-  return c10::make_intrusive<c10d::PrefixStore>(next_prefix(),
+  return c10::make_intrusive<c10d::PrefixStore>(next_prefix(options),
                                                 c10::make_intrusive<c10d::TCPStore>(options.address, with));
 }
 
@@ -177,6 +190,16 @@ struct RankGroup::Impl {
       lose(first_line(error));
     }
   }
+  /// Waits for what `begin` starts. @throws GroupError
+  template <class Begin>
+  void complete(Begin begin) {
+    const auto work = begun(begin);
+    try {
+      work->wait();
+    } catch (const std::exception& error) {
+      lose(first_line(error));
+    }
+  }
 };
 
 struct RankGroup::Transfer::Work {
@@ -219,18 +242,22 @@ RankGroup::RankGroup(int rank, int size, const GroupOptions& wishes) {
 }
 
 RankGroup RankGroup::from_environment(const GroupOptions& options) {
-  for (const auto& launcher : kLaunchers) {
-    const auto rank = number_of(launcher.rank), size = number_of(launcher.size);
-    if (!rank || !size) continue;
-    auto with = options;
-    const bool nowhere = with.address.empty() && variable("MASTER_ADDR").empty();
-    if (nowhere && (*size == 1 || variable(launcher.local_size) == std::to_string(*size)))
-      with.address = "127.0.0.1";
-    return RankGroup(*rank, *size, with);
-  }
-  throw GroupError(
-      "no launcher's variables: RANK and WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK and "
-      "OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE are needed");
+  const auto found = launched();
+  if (!found)
+    throw GroupError(
+        "no launcher's variables: RANK and WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK "
+        "and OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE are needed");
+  const auto [launcher, place] = *found;
+  auto with = options;
+  const bool nowhere = with.address.empty() && variable("MASTER_ADDR").empty();
+  if (nowhere && (place.size == 1 || variable(launcher->local_size) == std::to_string(place.size)))
+    with.address = "127.0.0.1";
+  return RankGroup(place.rank, place.size, with);
+}
+
+std::optional<RankGroup::Place> RankGroup::place_from_environment() {
+  const auto found = launched();
+  return found ? std::optional(found->second) : std::nullopt;
 }
 
 int RankGroup::rank() const { return impl_->rank(); }
@@ -282,6 +309,15 @@ void RankGroup::Transfer::wait() {
   } catch (const std::exception& error) {
     work_->group->lose(first_line(error));
   }
+}
+
+void RankGroup::all_gather(const at::Tensor& mine, at::Tensor& all) const {
+  auto from = mine;  // c10d's parameters are not const
+  impl_->complete([&] { return impl_->backend->_allgather_base(all, from); });
+}
+
+void RankGroup::reduce_scatter(at::Tensor& parts, at::Tensor& mine) const {
+  impl_->complete([&] { return impl_->backend->_reduce_scatter_base(mine, parts); });
 }
 
 std::vector<std::int64_t> RankGroup::exchange(std::span<const std::int64_t> numbers, int per_rank) const {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -52,6 +53,12 @@ class RankGroup {
   /// @throws GroupError if there are no such variables or if one is no number, or as above
   static RankGroup from_environment(const GroupOptions& options = {});
 
+  struct Place {
+    int rank, size;
+  };
+  /// The same variables without a group; nothing if there are none. @throws GroupError if one is no number
+  static std::optional<Place> place_from_environment();
+
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   /// For messages: "rank 1 of 4 (gloo on 127.0.0.1, rank 0 at 127.0.0.1:29500, time-out 5000 ms)".
@@ -82,6 +89,14 @@ class RankGroup {
   /// In a group of the caller they have the tag 0x57AB1E.
   Transfer send(at::Tensor bytes, int to) const;
   Transfer receive(at::Tensor bytes, int from) const;
+
+  /// Copies each rank's `mine` into `all`, in the order of the ranks. Both are contiguous and on the CPU, of
+  /// one dtype and the same sizes on each rank; `all` has size() times as many elements.
+  void all_gather(const at::Tensor& mine, at::Tensor& all) const;
+
+  /// Sums each element of `parts` over the ranks, and puts the rank()-th of size() equal parts of the sums
+  /// into `mine`. Tensors as those of all_gather().
+  void reduce_scatter(at::Tensor& parts, at::Tensor& mine) const;
 
   /// Sends the r-th `per_rank` numbers to rank r. Returns what each rank sent here, those of rank 0 first.
   [[nodiscard]] std::vector<std::int64_t> exchange(std::span<const std::int64_t> numbers, int per_rank) const;

@@ -17,6 +17,7 @@
 #include "benchmarks/memory/allocator.h"
 #include "benchmarks/memory/footprint_worker.h"
 #include "benchmarks/program/command_line.h"
+#include "benchmarks/sharded/rank_processes.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/machine.h"
 #include "speedtorch/memory/memory.h"
@@ -126,6 +127,7 @@ Count ask(const Suite& suite, const Options& options, const harness::Machine& ma
 
 int run(const std::vector<std::string>& words) {
   if (words == std::vector<std::string>{footprint_command}) return serve_footprint();
+  if (!words.empty() && words.front() == rank_command) return serve_started_rank(words);
   if (words.empty()) {
     for (const auto& suite : suites()) fmt::print("{}\n", suite.name);
     return 0;

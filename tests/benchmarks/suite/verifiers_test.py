@@ -17,6 +17,7 @@ SMALLER = {
     "infinitybatch": ("--preset", "quick", "--rows", "8", "--batch", "16"),
     "memory": ("--rows", "100k", "--dim", "8", "--method", "idle"),
     "optimizer": ("--preset", "quick", "--rows", "3k", "--dim", "8", "--batch", "500"),
+    "sharded": ("--preset", "quick", "--rows", "3k", "--dim", "8", "--batch", "500"),
     "transfer": ("--rows", "3k", "--dim", "8", "--batch", "500"),
 }
 # Registered by the test's program: what a suite is whose verifier does not look.
