@@ -7,6 +7,7 @@
 
 #include "python/native/bindings.h"
 #include "speedtorch/error.h"
+#include "speedtorch/shared/handover.h"
 #include "speedtorch/shared/shared_table.h"
 
 namespace speedtorch::python {
@@ -15,12 +16,12 @@ namespace {
 namespace py = pybind11;
 using Released = py::call_guard<py::gil_scoped_release>;
 
-constexpr double kLongestWait = 1e6;  // seconds
-
 std::chrono::milliseconds milliseconds_of(const char* name, double seconds) {
-  if (!(seconds >= 0 && seconds <= kLongestWait))
-    throw OptionError(std::string(name) + " is " + std::to_string(seconds) + " s; it is 0 to 1000000");
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  const std::chrono::duration<double> longest = kLongestWait, time(seconds);
+  if (!(seconds >= 0 && time <= longest))
+    throw OptionError(std::string(name) + " is " + std::to_string(seconds) + " s; it is 0 to " +
+                      std::to_string(std::chrono::floor<std::chrono::seconds>(longest).count()));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
 
 Writers writers_of(const std::string& name) {

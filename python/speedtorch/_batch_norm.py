@@ -199,7 +199,7 @@ class BatchStatistics(TorchFunctionMode):
                 if running is not None:
                     now = moved.get(id(running), (running, running))[1]
                     move(running, now * (1 - momentum) + value.to(running.dtype) * momentum)
-        for _, _, buffer, value in before.buffers:
+        for _, _, buffer, value, _ in before.buffers:
             counted = (buffer - value).item() if buffer.numel() == 1 else 0
             if counted > 0 and counted % micro_batches == 0 and id(buffer) not in moved:
                 move(buffer, value + counted / micro_batches)

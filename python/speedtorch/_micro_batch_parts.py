@@ -138,13 +138,18 @@ class RandomState:
         return all(map(torch.equal, mine, others))
 
 
+def version_of(tensor):
+    """How often torch counted a write to the tensor; None if it does not count."""
+    return None if tensor.is_inference() else tensor._version
+
+
 class Snapshot:
     """The state that a forward pass changes: random generators, and buffers of modules in training mode."""
 
     def __init__(self, model, devices):
         self.random = RandomState(devices)
         self.buffers = [
-            (module, name, buffer, buffer.clone())
+            (module, name, buffer, buffer.clone(), version_of(buffer))
             for module in model.modules()
             if module.training
             for name, buffer in module.named_buffers(recurse=False)
@@ -156,10 +161,13 @@ class Snapshot:
 
     @torch.no_grad()
     def restore_buffers(self):
-        for module, name, buffer, value in self.buffers:
+        """A buffer whose version stayed keeps it, because outputs of other batches may need it unchanged. Its value is copied
+        all the same: batch_norm moves running statistics without counting them up."""
+        for module, name, buffer, value, version in self.buffers:
             if getattr(module, name) is not buffer:
                 setattr(module, name, buffer)
-            buffer.copy_(value)  # not by its version: batch_norm moves running statistics without counting it up
+            is_counted = version is None or version_of(buffer) != version
+            (buffer if is_counted else buffer.data).copy_(value)
 
 
 class Marks:
@@ -172,7 +180,7 @@ class Marks:
     @staticmethod
     def mark(tensor):
         has_data = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout == torch.strided
-        return None if tensor.is_inference() else tensor._version, tensor.data_ptr() if has_data else None
+        return version_of(tensor), tensor.data_ptr() if has_data else None
 
     def changed(self):
         """The name of the first one, or None."""

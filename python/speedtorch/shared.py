@@ -13,19 +13,22 @@ class SharedTable(_HeldRows):
     """A table that one process holds under a name, and that other processes of its user and machine attach. All use the same
     memory, and `gather` is as fast as from a table of the process's own.
 
-    The name is free once the holder's object has gone, or its process has ended, however. Processes that have attached the
+    The name is free once the holder's object has gone, or its process has ended, in whatever way. Processes that have attached the
     table keep it. The memory is freed with the last of them, and nothing else is left. Forked children have the table too.
-    A pickled SharedTable is its name: the process that loads it attaches the table.
+    A pickled SharedTable is its name, dtype, shape and `lock_timeout`: the process that loads it attaches what is held
+    under the name then, and raises errors.ShapeError if that is of another dtype or shape. copy() and deepcopy() return the
+    same object, because copies refer to the same table; Table.from_array(shared.tensor) copies the rows.
 
     A gather takes no lock: a row that another process writes meanwhile may be a mix of old and new. Of concurrent scatters
     under row locks each row gets one value whole. If a writer is killed, the row that it was writing is whole once its lock
     was taken again, by a scatter or by finish_rows().
     """
 
-    def __init__(self, native, name):
+    def __init__(self, native, name, lock_timeout):
         self._shared = native
         self._native = native.table
         self._name = name
+        self._lock_timeout = lock_timeout
         self._writable = False  # numpy(): writes by it take no locks
 
     @classmethod
@@ -39,7 +42,7 @@ class SharedTable(_HeldRows):
         """
         if not isinstance(table, Table):
             raise TypeError(f"table is {type(table).__name__}; give a speedtorch.Table")
-        return cls(_native.SharedTable.hold(name, table._native, writers, lock_timeout), name)
+        return cls(_native.SharedTable.hold(name, table._native, writers, lock_timeout), name, lock_timeout)
 
     @classmethod
     def attach(cls, name: str, *, writable: bool = False, timeout: float = 10.0, lock_timeout: float = 10.0,
@@ -51,7 +54,7 @@ class SharedTable(_HeldRows):
         `dtype` or `shape`, errors.AccessError (a PermissionError) for `writable` if its holder alone writes.
         """
         sizes = [] if shape is None else list(shape)
-        return cls(_native.SharedTable.attach(name, writable, timeout, lock_timeout, dtype, sizes), name)
+        return cls(_native.SharedTable.attach(name, writable, timeout, lock_timeout, dtype, sizes), name, lock_timeout)
 
     def scatter(self, index: Any, values: Any, duplicates: str = "last") -> None:
         """Sets the rows of an index as Table.scatter() does, by the table's policy. With row locks each row is locked by
@@ -90,9 +93,16 @@ class SharedTable(_HeldRows):
         return (f"SharedTable(name={self._name!r}, shape={tuple(self.shape)}, dtype={self.dtype}, "
                 f"placement='{self.placement}', writers='{self.writers}')")
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
     def __reduce__(self):
-        return _attached_again, (self._name, self.writers == "row_locks" and self.writable)
+        writable = self.writers == "row_locks" and self.writable
+        return _attached_again, (self._name, writable, self.dtype, tuple(self.shape), self._lock_timeout)
 
 
-def _attached_again(name, writable):
-    return SharedTable.attach(name, writable=writable)
+def _attached_again(name, writable, dtype, shape, lock_timeout):
+    return SharedTable.attach(name, writable=writable, dtype=dtype, shape=shape, lock_timeout=lock_timeout)

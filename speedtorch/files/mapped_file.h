@@ -57,6 +57,8 @@ class MappedFile final : public Memory {
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data() + (data_offset_ - mapped_from_); }
   [[nodiscard]] bool writable() const override { return access_ == Access::read_write; }
+  [[nodiscard]] int file_fd() const override { return file_.get(); }
+  [[nodiscard]] std::int64_t file_offset() const override { return data_offset_; }
 
   /// All elements, in the file's shape and dtype. The file stays mapped as long as the tensor lives. Checked.
   [[nodiscard]] at::Tensor array() const;

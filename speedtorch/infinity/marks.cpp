@@ -6,7 +6,8 @@ namespace speedtorch::infinity {
 
 Marks::Mark Marks::mark(const at::Tensor& tensor) {
   return {.version = tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version()),
-          .data = tensor.has_storage() ? tensor.storage().data() : nullptr};
+          .data = tensor.has_storage() ? tensor.storage().data() : nullptr,
+          .offset = tensor.has_storage() ? tensor.storage_offset() : 0};
 }
 
 Marks::Marks(std::vector<NamedTensor> named) : named_(std::move(named)) {

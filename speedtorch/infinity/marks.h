@@ -23,7 +23,8 @@ class Marks {
  private:
   struct Mark {
     std::uint32_t version;
-    const void* data;
+    const void* data;     ///< of the storage
+    std::int64_t offset;  ///< of the tensor in it
     bool operator==(const Mark&) const = default;
   };
   static Mark mark(const at::Tensor& tensor);

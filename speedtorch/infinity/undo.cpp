@@ -4,11 +4,18 @@
 
 namespace speedtorch::infinity {
 
+namespace {
+
+/// How often LibTorch counted a write to the tensor; -1 if it does not count.
+std::int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? -1 : tensor._version(); }
+
+}  // namespace
+
 Undo::Undo(const Model& model, at::Device device) : random_(device) {
   const at::NoGradGuard no_grad;
   if (!model.any_training()) return;
   for (const NamedTensor& buffer : model.named_buffers())
-    buffers_.emplace_back(buffer.tensor, buffer.tensor.clone());
+    buffers_.push_back({buffer.tensor, buffer.tensor.clone(), version_of(buffer.tensor)});
 }
 
 void Undo::restore() const {
@@ -18,11 +25,14 @@ void Undo::restore() const {
 
 void Undo::restore_buffers() const {
   const at::NoGradGuard no_grad;
-  for (auto [buffer, before] : buffers_) buffer.copy_(before);
+  for (const auto& [buffer, before, version] : buffers_) {
+    const bool counted = version < 0 || version_of(buffer) != version;
+    (counted ? buffer : buffer.variable_data()).copy_(before);
+  }
 }
 
 at::Tensor Undo::before(const at::Tensor& buffer) const {
-  for (const auto& [noted, was] : buffers_)
+  for (const auto& [noted, was, version] : buffers_)
     if (noted.is_same(buffer)) return was;
   return {};
 }

@@ -17,7 +17,9 @@ class Undo {
  public:
   Undo(const Model& model, at::Device device);
 
-  /// Allocates nothing on the device, so it cannot run out of memory.
+  /// Allocates nothing on the device, so it cannot run out of memory. A buffer whose version stayed keeps it,
+  /// because outputs of other batches may need it unchanged. Its value is copied all the same: batch
+  /// normalisation moves its statistics without counting them up.
   void restore() const;
   void restore_buffers() const;
   /// The saved value of `buffer`; undefined if it was not saved.
@@ -25,7 +27,11 @@ class Undo {
 
  private:
   RandomState random_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  ///< each buffer with its saved value
+  struct Saved {
+    at::Tensor buffer, before;
+    std::int64_t version;  ///< of the buffer when it was saved
+  };
+  std::vector<Saved> buffers_;
 };
 
 }  // namespace speedtorch::infinity

@@ -46,7 +46,8 @@ class FunctionRef<Result(Arguments...)> {
   Result (*call_)(Storage, Arguments...);
 };
 
-/// Processes the items [begin, end) of a loop. Must not throw.
+/// Processes the items [begin, end) of a loop. It may throw only if its ParallelFor hands exceptions to the
+/// caller, as serial_for and speedtorch::parallel_for do. Kernels' own bodies do not throw.
 using RangeBody = FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 
 /// Calls `body` on ranges that partition [0, n), on any number of threads, and returns once all are done.

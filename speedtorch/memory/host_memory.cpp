@@ -83,6 +83,7 @@ class MappedMemory final : public Memory {
   [[nodiscard]] Placement placement() const override { return Placement::mapped; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data(); }
   [[nodiscard]] int file_fd() const override { return file_.get(); }
+  void check() const override { require_size("the file of a mapped table", file_.get(), bytes()); }
 
  private:
   Descriptor file_;

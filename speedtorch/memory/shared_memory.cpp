@@ -1,7 +1,7 @@
 #include "speedtorch/memory/shared_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
@@ -10,6 +10,7 @@
 #include "speedtorch/memory/cuda_memory.h"
 #include "speedtorch/system/limits.h"
 #include "speedtorch/system/mapping.h"
+#include "speedtorch/system/new_file.h"
 #include "speedtorch/system/system_files.h"
 
 namespace speedtorch {
@@ -44,17 +45,18 @@ class SharedMemory final : public Memory {
   }
   [[nodiscard]] Placement placement() const override { return placement_; }
   [[nodiscard]] std::byte* data() const override { return mapping_.data() + offset_; }
-  [[nodiscard]] int shared_fd() const override { return file_.get(); }
+  [[nodiscard]] int shared_fd() const override { return in_file() ? -1 : file_.get(); }
+  [[nodiscard]] int file_fd() const override { return in_file() ? file_.get() : -1; }
+  [[nodiscard]] std::int64_t file_offset() const override { return offset_; }
   [[nodiscard]] bool writable() const override { return writable_; }
   void check() const override {
-    if (placement_ != Placement::mapped) return;  // the size of unnamed memory stays
-    struct stat now {};
-    if (::fstat(file_.get(), &now) == 0 && now.st_size >= offset_ + bytes()) return;
-    throw FileError("the file of a shared table was shrunk: " + std::to_string(offset_ + bytes()) +
-                    " bytes are mapped, and it has " + std::to_string(now.st_size));
+    // The size of memory without a name is sealed.
+    if (in_file()) require_size("the file of a shared table", file_.get(), offset_ + bytes());
   }
 
  private:
+  [[nodiscard]] bool in_file() const { return placement_ == Placement::mapped; }
+
   Placement placement_;
   Descriptor file_;
   std::int64_t offset_;
@@ -80,10 +82,16 @@ std::shared_ptr<Memory> map_shared(Placement placement, Descriptor file, std::in
                                    std::int64_t bytes, bool writable) {
   require_bytes(bytes);
   require_memory(kind_of(placement) + " memory", offset + bytes, MemoryUse::file);
-  auto memory = std::make_shared<SharedMemory>(placement, std::move(file), offset, bytes,
-                                               writable ? PROT_READ | PROT_WRITE : PROT_READ);
-  memory->check();
-  return memory;
+  require_size("the memory of a shared table", file.get(), offset + bytes);
+  return std::make_shared<SharedMemory>(placement, std::move(file), offset, bytes,
+                                        writable ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
+void seal_size(int fd) {
+  constexpr int size = F_SEAL_SHRINK | F_SEAL_GROW;
+  const int found = ::fcntl(fd, F_GET_SEALS);
+  if (found >= 0 && (found & size) == size) return;  // one that is open for reading takes no further seals
+  if (::fcntl(fd, F_ADD_SEALS, size) != 0) refuse_file("memory to share", "cannot be sealed");
 }
 
 std::string huge_shared_pages_refusal(const std::string& setting) {

@@ -25,6 +25,10 @@ std::shared_ptr<Memory> allocate_shared(Placement placement, std::int64_t bytes,
 std::shared_ptr<Memory> map_shared(Placement placement, Descriptor file, std::int64_t offset,
                                    std::int64_t bytes, bool writable);
 
+/// Fixes the size of memory without a name for good. Otherwise a process that shrinks it would end each that
+/// touches what was cut off (SIGBUS). @throws FileError
+void seal_size(int fd);
+
 /// Why shared memory gets no huge pages here, with the cure; empty if it can. On most machines the setting is
 /// `never`, whatever the one for private memory says.
 /// @param setting the kernel's file; tests replace it

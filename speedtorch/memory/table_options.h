@@ -16,8 +16,8 @@ struct TableOptions {
   std::string file = {};  ///< the `.npy` file that a `mapped` table creates; empty: a file without a name
   Space space =
       Space::reserved;  ///< how that file takes disk space; a file without a name is always reserved
-  bool shared = false;  ///< in memory that SharedTable::hold() can hand to other processes; for `pageable`,
-                        ///< `hugepage` and `pinned` tables (files always can)
+  bool shared = false;  ///< in memory that other processes can map too; for `pageable`, `hugepage` and
+                        ///< `pinned` tables. SharedTable::hold() takes the first two, and any `mapped` table.
 };
 
 /// The options for tables for which the calling thread names none: those of its innermost

@@ -155,11 +155,24 @@ void scatter_on_host(const at::Tensor& values, const at::Tensor& index, at::Tens
   bump_version(table);
 }
 
+/// Counts a write to a tensor at the end of the scope, whether or not an exception ends it.
+class CountedWrite {
+ public:
+  explicit CountedWrite(at::Tensor& table) : table_(table) {}
+  ~CountedWrite() { bump_version(table_); }
+  CountedWrite(const CountedWrite&) = delete;
+  CountedWrite& operator=(const CountedWrite&) = delete;
+
+ private:
+  at::Tensor& table_;
+};
+
 void scatter_by(RowWriter write, const at::Tensor& values, const at::Tensor& index, at::Tensor& table,
                 Duplicates duplicates) {
   const HostRows rows(values, index, table, duplicates);
   const auto add = duplicates == Duplicates::accumulate ? adder_of(table.scalar_type()) : nullptr;
   const auto &from = rows.from, to = kernels::ConstRows(rows.to);
+  const CountedWrite counted(table);  // also if `write` throws after some rows
   each_row(rows.found, to.row_bytes, [&](std::int64_t row, std::span<const std::int64_t> named) {
     const auto* const begin =
         add != nullptr ? to.data + row * to.stride_bytes : from.data + named.back() * from.stride_bytes;
@@ -168,7 +181,6 @@ void scatter_by(RowWriter write, const at::Tensor& values, const at::Tensor& ind
       if (add != nullptr) add(value, to.row_bytes, from.data, from.stride_bytes, named);
     });
   });
-  bump_version(table);
 }
 
 at::Tensor copied(std::span<const std::int64_t> numbers) {

@@ -25,10 +25,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kLongestName = 80;
-constexpr int kWaiting = 64;                    // processes that may wait for an answer at once
+constexpr int kBacklog = 64;                    // processes that may wait for an answer at once
 constexpr milliseconds kBetweenTries{2};        // abstract sockets announce nothing
 constexpr milliseconds kShortestAnswer{1'000};  // even if the caller would not wait for a holder
-constexpr milliseconds kLongestTimeout{1'000'000'000};
 constexpr std::size_t kMostDescriptors = 2;
 
 [[noreturn]] void refuse_socket(const std::string& name, const std::string& call) {
@@ -64,21 +63,6 @@ class Listening {
   std::vector<int> sockets_;
 };
 
-struct Address {
-  sockaddr_un address{};
-  socklen_t length = 0;
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-};
-
-Address address_of(const std::string& name) {
-  Address to;
-  to.address.sun_family = AF_UNIX;
-  const auto path = shared_address(name);
-  std::ranges::copy(path, to.address.sun_path);
-  to.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
-  return to;
-}
-
 Descriptor new_socket(const std::string& name) {
   Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.valid()) refuse_socket(name, "socket");
@@ -97,27 +81,27 @@ std::string process(pid_t pid) {
   return pid > 0 ? "process " + std::to_string(pid) : "a process of another PID namespace";
 }
 
-[[noreturn]] void refuse_taken(const std::string& name) {
-  const auto to = address_of(name);
+[[noreturn]] void refuse_taken(const std::string& name, const SocketAddress& at) {
   const auto asking = new_socket(name);
-  const bool found = ::connect(asking.get(), to.get(), to.length) == 0;
-  throw NameError(shared_title(name) + " is held by " +
-                  (found ? process(peer_of(asking.get()).pid) : "a process") +
-                  " already; end that, or choose another name");
+  const bool found = ::connect(asking.get(), at.get(), at.length) == 0;
+  const auto peer = peer_of(asking.get());
+  const auto holder = shared_title(name) + " is held by " + (found ? process(peer.pid) : "a process");
+  if (found && peer.uid != ::geteuid())
+    throw NameError(holder + " of user " + std::to_string(peer.uid) + " already; choose another name");
+  throw NameError(holder + " already; end that, or choose another name");
 }
 
-int listen_on(const std::string& name) {
-  const auto to = address_of(name);
+int listen_at(const std::string& name, const SocketAddress& to) {
   const std::lock_guard no_fork(Listening::instance().mutex());
   const int made = new_socket(name).release();
-  if (::bind(made, to.get(), to.length) == 0 && ::listen(made, kWaiting) == 0) {
+  if (::bind(made, to.get(), to.length) == 0 && ::listen(made, kBacklog) == 0) {
     Listening::instance().add(made);
     return made;
   }
   const int error = errno;
   ::close(made);
   errno = error;
-  if (error == EADDRINUSE) refuse_taken(name);
+  if (error == EADDRINUSE) refuse_taken(name, to);
   refuse_socket(name, "bind");
 }
 
@@ -141,8 +125,8 @@ struct Message {
 };
 
 /// Waits until a process listens. @throws NameError, SharingError
-Descriptor connect_to(const std::string& name, milliseconds timeout) {
-  const auto to = address_of(name);
+Descriptor connect_to(const std::string& name, Asker asker, milliseconds timeout) {
+  const auto to = shared_address(name, asker);
   const auto until = Clock::now() + timeout;
   for (;;) {
     auto asking = new_socket(name);
@@ -194,6 +178,8 @@ void check_version(const SharedOffer& offer, std::size_t bytes, const std::strin
     throw SharingError(holder + " shares by version " + std::to_string(offer.version) +
                        ", and this process by version " + std::to_string(SharedOffer::kVersion) +
                        "; use one version of speedtorch in both");
+  if (bytes == sizeof(offer) && offer.error != 0)
+    throw SharingError(holder + " cannot send the descriptors of its memory: " + std::strerror(offer.error));
   if (bytes != sizeof(offer) || offer.dimensions == 0 || offer.dimensions > SharedOffer::kDimensions)
     throw SharingError(holder + " gives a damaged answer of " + std::to_string(bytes) + " bytes");
 }
@@ -210,77 +196,101 @@ void require_shared_name(const std::string& name) {
 
 std::string shared_title(const std::string& name) { return "the shared table '" + name + "'"; }
 
-std::string shared_address(const std::string& name) {
-  return '\0' + ("speedtorch/" + std::to_string(::geteuid())) + '/' + name;
+void require_wait(const std::string& what, milliseconds time) {
+  if (time.count() >= 0 && time <= kLongestWait) return;
+  throw OptionError(what + " is " + std::to_string(time.count()) + " ms; it is 0 to " +
+                    std::to_string(kLongestWait.count()));
 }
 
-Handover::Handover(std::string name, const SharedOffer& offer, std::vector<int> descriptors)
-    : name_(std::move(name)),
-      offer_(offer),
-      descriptors_(std::move(descriptors)),
-      owner_(::getpid()),
-      stop_(::eventfd(0, EFD_CLOEXEC)) {
+SocketAddress shared_address(const std::string& name, Asker asker) {
+  auto path = '\0' + ("speedtorch/" + std::to_string(::geteuid())) + '/' + name;
+  if (asker == Asker::writer) path += std::string("\0writer", 7);  // no name has such a byte
+  SocketAddress to;
+  to.address.sun_family = AF_UNIX;
+  std::ranges::copy(path, to.address.sun_path);
+  to.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+  return to;
+}
+
+Handover::Handover(std::string name, const SharedOffer& offer, const HandedDescriptors& descriptors)
+    : name_(std::move(name)), offer_(offer), owner_(::getpid()), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_.valid()) refuse_socket(name_, "eventfd");
-  socket_ = listen_on(name_);
   try {
+    open_doors(descriptors);
     thread_ = start_thread(shared_title(name_), [this] { serve(); });
   } catch (...) {
-    const std::lock_guard no_fork(Listening::instance().mutex());
-    Listening::instance().close(socket_);
+    close_doors();
     throw;
   }
+}
+
+/// That for writers first: they ask at the other one before.
+void Handover::open_doors(const HandedDescriptors& descriptors) {
+  if (descriptors.locks >= 0)
+    doors_.push_back(
+        {listen_at(name_, shared_address(name_, Asker::writer)), {descriptors.writing, descriptors.locks}});
+  doors_.push_back({listen_at(name_, shared_address(name_)), {descriptors.reading}});
+}
+
+void Handover::close_doors() {
+  const std::lock_guard no_fork(Listening::instance().mutex());
+  for (const auto& door : doors_) Listening::instance().close(door.socket);
 }
 
 Handover::~Handover() {
   const std::uint64_t one = 1;
   static_cast<void>(!::write(stop_.get(), &one, sizeof(one)));
   thread_.join();
-  const std::lock_guard no_fork(Listening::instance().mutex());
-  Listening::instance().close(socket_);
+  close_doors();
 }
 
 bool Handover::is_of_parent() const { return ::getpid() != owner_; }
 
 void Handover::serve() {
   block_signals();  // they are for the program's own threads
-  std::array<pollfd, 2> watched{{{stop_.get(), POLLIN, 0}, {socket_, POLLIN, 0}}};
+  std::vector<pollfd> watched;
+  for (const auto& door : doors_) watched.push_back({door.socket, POLLIN, 0});
+  watched.push_back({stop_.get(), POLLIN, 0});
   for (;;) {
-    const int found = ::poll(watched.data(), watched.size(), -1);
-    if (watched[0].revents != 0) return;
-    if (found > 0) answer();
+    if (::poll(watched.data(), watched.size(), -1) <= 0) continue;
+    if (watched.back().revents != 0) return;
+    for (std::size_t k = 0; k < doors_.size(); ++k)
+      if (watched[k].revents != 0) answer(doors_[k]);
   }
 }
 
-void Handover::answer() {
+void Handover::answer(const Door& door) const {
   const std::lock_guard no_fork(Listening::instance().mutex());  // no child keeps the connection open
-  const Descriptor peer(::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const Descriptor peer(::accept4(door.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (peer.valid()) {
-    if (peer_of(peer.get()).uid == ::geteuid()) send_to(peer.get());
+    if (peer_of(peer.get()).uid == ::geteuid()) send_to(peer.get(), door.descriptors);
   } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
     std::this_thread::sleep_for(kBetweenTries);  // until the process closes something
   }
 }
 
-/// Fails only if the peer has gone: its buffer is empty, so that this never waits.
-void Handover::send_to(int peer) const {
+/// Never waits, because the peer's buffer is empty. If the system refuses the descriptors, the peer learns
+/// why; if the peer has gone, nobody does.
+void Handover::send_to(int peer, const std::vector<int>& descriptors) const {
   auto offer = offer_;
   Message message(offer);
-  const auto bytes = descriptors_.size() * sizeof(int);
+  const auto bytes = descriptors.size() * sizeof(int);
   message.header.msg_controllen = CMSG_SPACE(bytes);
   auto* const part = CMSG_FIRSTHDR(&message.header);
   part->cmsg_level = SOL_SOCKET;
   part->cmsg_type = SCM_RIGHTS;
   part->cmsg_len = CMSG_LEN(bytes);
-  std::memcpy(CMSG_DATA(part), descriptors_.data(), bytes);
-  static_cast<void>(::sendmsg(peer, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT));
+  std::memcpy(CMSG_DATA(part), descriptors.data(), bytes);
+  if (::sendmsg(peer, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
+  offer.error = errno;
+  static_cast<void>(::send(peer, &offer, sizeof(offer), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-Received receive_table(const std::string& name, milliseconds timeout) {
-  require_shared_name(name);
-  if (timeout.count() < 0 || timeout > kLongestTimeout)
-    throw OptionError("the time-out is " + std::to_string(timeout.count()) + " ms; it is 0 to " +
-                      std::to_string(kLongestTimeout.count()));
-  const auto asking = connect_to(name, timeout);
+namespace {
+
+/// Asks at one of the holder's addresses.
+Received ask(const std::string& name, Asker asker, milliseconds timeout) {
+  const auto asking = connect_to(name, asker, timeout);
   const auto peer = peer_of(asking.get());
   const auto holder = process(peer.pid) + ", which holds " + shared_title(name) + ",";
   if (peer.uid != ::geteuid())
@@ -294,9 +304,19 @@ Received receive_table(const std::string& name, milliseconds timeout) {
   if (bytes <= 0) throw SharingError(holder + " ended before it handed the table over");
   take_descriptors(message.header, received);
   check_version(received.offer, static_cast<std::size_t>(bytes), holder);
-  if (!received.rows.valid() || received.locks.valid() != (received.offer.locks > 0))
+  if (!received.rows.valid() || received.locks.valid() != (asker == Asker::writer))
     throw SharingError(holder + " gives no descriptors; this process may have none free (ulimit -n)");
   return received;
+}
+
+}  // namespace
+
+Received receive_table(const std::string& name, Asker asker, milliseconds timeout) {
+  require_shared_name(name);
+  require_wait("the time-out", timeout);
+  auto received = ask(name, Asker::reader, timeout);
+  if (asker == Asker::reader || received.offer.locks == 0) return received;
+  return ask(name, Asker::writer, timeout);
 }
 
 }  // namespace speedtorch

@@ -25,6 +25,11 @@ std::int64_t lock_bytes(std::int64_t count, std::int64_t row_bytes) {
   return count * (kLine + whole_lines(row_bytes));
 }
 
+/// Of a power of two up to 1,024.
+std::string ordinal(std::int64_t number) {
+  return std::to_string(number) + (number % 10 == 2 && number % 100 != 12 ? "nd" : "th");
+}
+
 /// An instant of pthread's monotonic clock.
 timespec later(std::chrono::milliseconds timeout) {
   timespec until{};
@@ -44,7 +49,7 @@ void keep_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 /// In memory of zeros, so that `row` begins as "none".
 struct alignas(kLine) RowLocks::Lock {
   pthread_mutex_t mutex;
-  std::atomic<std::int64_t> row;  ///< 1 + the number of the row that lies beside and is being copied; 0: none
+  std::atomic<std::int64_t> row;  ///< 1 + the number of the row that is copied from new_row(); 0: none
 };
 
 RowLocks::Lock& RowLocks::lock(std::int64_t number) const {
@@ -52,7 +57,7 @@ RowLocks::Lock& RowLocks::lock(std::int64_t number) const {
   return reinterpret_cast<Lock*>(memory_->data())[number];
 }
 
-std::byte* RowLocks::beside(std::int64_t number) const {
+std::byte* RowLocks::new_row(std::int64_t number) const {
   return memory_->data() + count_ * kLine + number * whole_lines(row_bytes_);
 }
 
@@ -72,6 +77,7 @@ RowLocks::RowLocks(Descriptor file, std::int64_t count, std::int64_t row_bytes)
 std::unique_ptr<RowLocks> RowLocks::create(std::int64_t rows, std::int64_t row_bytes) {
   const auto count = count_for(rows, row_bytes);
   auto memory = allocate_shared(Placement::pageable, lock_bytes(count, row_bytes));
+  seal_size(memory->shared_fd());
   std::unique_ptr<RowLocks> made(new RowLocks(std::move(memory), count, row_bytes));
   pthread_mutexattr_t kind;
   ::pthread_mutexattr_init(&kind);
@@ -82,12 +88,12 @@ std::unique_ptr<RowLocks> RowLocks::create(std::int64_t rows, std::int64_t row_b
   return made;
 }
 
-/// Copies the row that lies beside a lock to the table, if there is one.
+/// Copies the new row that a lock keeps to the table, if there is one.
 void RowLocks::copy(std::int64_t number, std::byte* rows) const {
   const auto row = lock(number).row.load(std::memory_order_relaxed) - 1;
   if (row < 0) return;
   keep_order();
-  std::memcpy(rows + row * row_bytes_, beside(number), static_cast<std::size_t>(row_bytes_));
+  std::memcpy(rows + row * row_bytes_, new_row(number), static_cast<std::size_t>(row_bytes_));
   keep_order();
   lock(number).row.store(0, std::memory_order_relaxed);
 }
@@ -107,7 +113,7 @@ bool RowLocks::acquire(std::int64_t number, std::byte* rows, std::chrono::millis
     ::pthread_mutex_consistent(&mutex);
     return finishes;
   }
-  const auto every = count_ > 1 ? " and each " + std::to_string(count_) + "-th row from it" : "";
+  const auto every = count_ > 1 ? " and every " + ordinal(count_) + " row after it" : "";
   if (error == ETIMEDOUT)
     throw SharingError("the lock of row " + std::to_string(number) + every + " is owned by thread " +
                        std::to_string(mutex.__data.__owner) + " for more than " +
@@ -119,7 +125,7 @@ bool RowLocks::acquire(std::int64_t number, std::byte* rows, std::chrono::millis
 void RowLocks::write(std::byte* rows, std::int64_t row, SetRow set, std::chrono::milliseconds timeout) const {
   const auto number = row % count_;
   acquire(number, rows, timeout);
-  set(beside(number));
+  set(new_row(number));
   keep_order();
   lock(number).row.store(row + 1, std::memory_order_relaxed);
   copy(number, rows);

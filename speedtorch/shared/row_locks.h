@@ -13,9 +13,10 @@
 
 namespace speedtorch {
 
-/// Robust mutexes shared between processes, each for every so many-th row. The kernel releases the mutex of a
-/// killed process and tells the next owner so. (Locks on files would need a system call per row, end with the
-/// last copy of a descriptor instead of the process, and tell nobody that their owner was killed.)
+/// Robust mutexes shared between processes: of N, number k is for row k and every Nth row after it. The
+/// kernel releases the mutex of a killed process and tells the next owner so. (Locks on files would need a
+/// system call per row, end with the last copy of a descriptor instead of the process, and tell nobody that
+/// their owner was killed.)
 ///
 /// A writer sets the new row beside its lock first, then says which row that is, then copies it to the table.
 /// If it is killed, the next owner of the lock copies it again. So each row is its old or its new value, and
@@ -28,10 +29,10 @@ class RowLocks {
   /// need more than 4 MiB, and no more than rows.
   static std::int64_t count_for(std::int64_t rows, std::int64_t row_bytes);
 
-  /// Creates the locks of a table whose rows are contiguous. @throws MemoryError
+  /// Creates the locks of a table whose rows are contiguous. @throws MemoryError, FileError
   static std::unique_ptr<RowLocks> create(std::int64_t rows, std::int64_t row_bytes);
 
-  /// Uses the locks that another process created. @throws MemoryError
+  /// Uses the locks that another process created. @throws MemoryError; FileError if the file is too short
   RowLocks(Descriptor file, std::int64_t count, std::int64_t row_bytes);
 
   [[nodiscard]] std::int64_t count() const { return count_; }
@@ -51,7 +52,8 @@ class RowLocks {
   struct Lock;
   RowLocks(std::shared_ptr<Memory> memory, std::int64_t count, std::int64_t row_bytes);
   [[nodiscard]] Lock& lock(std::int64_t number) const;
-  [[nodiscard]] std::byte* beside(std::int64_t number) const;
+  /// Where the writer that owns a lock sets the new row.
+  [[nodiscard]] std::byte* new_row(std::int64_t number) const;
   bool acquire(std::int64_t number, std::byte* rows, std::chrono::milliseconds timeout) const;
   void copy(std::int64_t number, std::byte* rows) const;
 

@@ -17,28 +17,21 @@
 namespace speedtorch {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestLock{1'000'000'000};
-
 std::string layout(at::ScalarType dtype, at::IntArrayRef sizes) {
   return std::string(c10::toString(dtype)) + " " + c10::str(sizes);
-}
-
-void require_lock_timeout(std::chrono::milliseconds timeout) {
-  if (timeout.count() >= 0 && timeout <= kLongestLock) return;
-  throw OptionError("lock_timeout is " + std::to_string(timeout.count()) + " ms; it is 0 to " +
-                    std::to_string(kLongestLock.count()));
 }
 
 /// The memory of a shared table as functions of this process may use it.
 class SharedRows final : public Memory {
  public:
-  /// @param fd of the memory's file
   /// @param refusal why this process may not write now; empty if it may
-  SharedRows(const std::shared_ptr<Memory>& beneath, int fd, std::function<std::string()> refusal)
-      : Memory(beneath), beneath_(beneath), fd_(fd), refusal_(std::move(refusal)) {}
+  SharedRows(const std::shared_ptr<Memory>& beneath, std::function<std::string()> refusal)
+      : Memory(beneath), beneath_(beneath), refusal_(std::move(refusal)) {}
   [[nodiscard]] Placement placement() const override { return beneath_->placement(); }
   [[nodiscard]] std::byte* data() const override { return beneath_->data(); }
-  [[nodiscard]] int shared_fd() const override { return fd_; }
+  [[nodiscard]] int shared_fd() const override { return beneath_->shared_fd(); }
+  [[nodiscard]] int file_fd() const override { return beneath_->file_fd(); }
+  [[nodiscard]] std::int64_t file_offset() const override { return beneath_->file_offset(); }
   [[nodiscard]] bool writable() const override { return beneath_->writable(); }
   void check() const override { beneath_->check(); }
   void require_writable() const override {
@@ -48,7 +41,6 @@ class SharedRows final : public Memory {
 
  private:
   std::shared_ptr<Memory> beneath_;
-  int fd_;
   std::function<std::string()> refusal_;
 };
 
@@ -61,20 +53,24 @@ struct SharedFile {
 /// @throws PlacementError
 SharedFile file_of(const std::string& name, const Table& table) {
   const auto placement = table.placement();
-  if (const auto file = table.file()) return {file->fd(), file->data_offset()};
-  if (placement == Placement::mapped) return {table.memory()->file_fd()};
+  const auto& memory = *table.memory();
+  if (memory.file_fd() >= 0) return {memory.file_fd(), memory.file_offset()};
   const bool fits = placement == Placement::pageable || placement == Placement::hugepage;
-  if (fits && table.memory()->shared_fd() >= 0) return {table.memory()->shared_fd()};
+  if (fits && memory.shared_fd() >= 0) return {memory.shared_fd()};
   throw PlacementError("the memory of " + shared_title(name) + " is this process's own (" +
                        std::string(to_string(placement)) +
                        "); create the table pageable or hugepage with TableOptions::shared, or mapped");
 }
 
-/// Memory without a name keeps its size, so that no process can take it from under the others. If the holder
-/// alone writes, no other process can map it writable.
-void seal(const SharedFile& place, Writers writers) {
-  const int seals = F_SEAL_SHRINK | F_SEAL_GROW | (writers == Writers::holder ? F_SEAL_FUTURE_WRITE : 0);
-  if (::fcntl(place.fd, F_ADD_SEALS, seals) != 0) refuse_file("memory to share", "cannot be sealed");
+/// Another descriptor of the rows, by which no process can map them writable. A seal (F_SEAL_FUTURE_WRITE)
+/// would outlast the hold, and files on disks have none.
+Descriptor for_reading(const SharedFile& place) {
+  const int mode = ::fcntl(place.fd, F_GETFL) & O_ACCMODE;
+  Descriptor file(mode == O_RDONLY
+                      ? ::fcntl(place.fd, F_DUPFD_CLOEXEC, 0)
+                      : ::open(("/proc/self/fd/" + std::to_string(place.fd)).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) refuse_file("the memory to share", "cannot be opened for reading");
+  return file;
 }
 
 SharedOffer offer_of(const std::string& name, const Table& table, const SharedFile& place, Writers writers) {
@@ -98,8 +94,8 @@ std::int64_t row_bytes_of(const Table& table) { return table.rows() > 0 ? table.
 /// A forked child leaks it.
 using HeldName = std::unique_ptr<Handover, void (*)(Handover*)>;
 
-HeldName held(const std::string& name, const SharedOffer& offer, std::vector<int> descriptors) {
-  return {new Handover(name, offer, std::move(descriptors)), [](Handover* handover) {
+HeldName held(const std::string& name, const SharedOffer& offer, const HandedDescriptors& descriptors) {
+  return {new Handover(name, offer, descriptors), [](Handover* handover) {
             if (!handover->is_of_parent()) delete handover;
           }};
 }
@@ -130,6 +126,7 @@ struct SharedTable::State {
   Access access;
   pid_t holder;
   std::chrono::milliseconds lock_timeout;
+  Descriptor readers;               ///< what the holder hands to readers; none for another process
   std::unique_ptr<RowLocks> locks;  ///< null if the holder alone writes, or this process only reads
   HeldName held{nullptr, [](Handover*) {}};
 
@@ -141,30 +138,32 @@ SharedTable::SharedTable(std::shared_ptr<const State> state) : state_(std::move(
 
 SharedTable SharedTable::hold(const std::string& name, const Table& table, const HoldOptions& options) {
   require_shared_name(name);
-  require_lock_timeout(options.lock_timeout);
+  require_wait("lock_timeout", options.lock_timeout);
   const auto place = file_of(name, table);
   auto offer = offer_of(name, table, place, options.writers);
   if (options.writers == Writers::row_locks) table.require_writable();
-  if (table.placement() != Placement::mapped) seal(place, options.writers);
-  auto guarded =
-      std::make_shared<SharedRows>(table.memory(), place.fd, refusal_of_holder(name, options.writers));
+  if (table.placement() != Placement::mapped) seal_size(place.fd);
+  auto guarded = std::make_shared<SharedRows>(table.memory(), refusal_of_holder(name, options.writers));
+  auto readers = for_reading(place);
   std::unique_ptr<RowLocks> locks;
-  std::vector<int> descriptors{place.fd};
+  HandedDescriptors descriptors{.reading = readers.get()};
   if (options.writers == Writers::row_locks) {
     locks = RowLocks::create(table.rows(), row_bytes_of(table));
     offer.locks = locks->count();
-    descriptors.push_back(locks->fd());
+    descriptors.writing = place.fd;
+    descriptors.locks = locks->fd();
   }
-  const auto file = table.file();
-  const auto access = file ? file->access() : Access::read_write;
-  return SharedTable(std::make_shared<const State>(
-      State{name, Table(std::move(guarded), table.sizes(), table.dtype()), options.writers, access,
-            ::getpid(), options.lock_timeout, std::move(locks), held(name, offer, std::move(descriptors))}));
+  const auto access = table.memory()->writable() ? Access::read_write : Access::read_only;
+  return SharedTable(std::make_shared<const State>(State{
+      name, Table(std::move(guarded), table.sizes(), table.dtype()), options.writers, access, ::getpid(),
+      options.lock_timeout, std::move(readers), std::move(locks), held(name, offer, descriptors)}));
 }
 
 SharedTable SharedTable::attach(const std::string& name, const AttachOptions& options) {
-  require_lock_timeout(options.lock_timeout);
-  auto [offer, holder, file, lock_file] = receive_table(name, options.timeout);
+  require_wait("lock_timeout", options.lock_timeout);
+  const bool writes = options.access == Access::read_write;
+  auto [offer, holder, file, lock_file] =
+      receive_table(name, writes ? Asker::writer : Asker::reader, options.timeout);
   const auto dtype = static_cast<at::ScalarType>(offer.dtype);
   const at::IntArrayRef sizes(offer.sizes.data(), offer.dimensions);
   const auto demanded = options.dtype.value_or(dtype);
@@ -173,17 +172,17 @@ SharedTable SharedTable::attach(const std::string& name, const AttachOptions& op
                      layout(dtype, sizes) + ", and " +
                      layout(demanded, options.sizes.empty() ? sizes : options.sizes) + " is demanded");
   const auto writers = static_cast<Writers>(offer.writers);
-  const bool writes = options.access == Access::read_write;
   if (writes && writers == Writers::holder)
     throw AccessError(shared_title(name) + " is written by its holder alone, which is process " +
                       std::to_string(holder) + "; attach it read_only, or hold it with Writers::row_locks");
   auto memory =
       map_shared(static_cast<Placement>(offer.placement), std::move(file), offer.offset, offer.bytes, writes);
   auto guarded = std::make_shared<SharedRows>(
-      memory, memory->shared_fd(), [why = refusal_of_attached(name, options.access, holder)] { return why; });
-  State state{
-      name,   Table(std::move(guarded), sizes, dtype), writers, options.access, holder, options.lock_timeout,
-      nullptr};
+      memory, [why = refusal_of_attached(name, options.access, holder)] { return why; });
+  State state{name,    Table(std::move(guarded), sizes, dtype),
+              writers, options.access,
+              holder,  options.lock_timeout,
+              {},      nullptr};
   if (writes)
     state.locks = std::make_unique<RowLocks>(std::move(lock_file), offer.locks, row_bytes_of(state.table));
   return SharedTable(std::make_shared<const State>(std::move(state)));
@@ -219,7 +218,7 @@ void SharedTable::flush() const {
   const auto& memory = state_->table.memory();
   if (memory->placement() != Placement::mapped || state_->access == Access::read_only) return;
   memory->check();
-  if (::fsync(memory->shared_fd()) != 0)
+  if (::fsync(memory->file_fd()) != 0)
     refuse_file("the file of a shared table", "cannot be flushed, what was written may be lost");
 }
 

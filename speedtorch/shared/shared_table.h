@@ -43,10 +43,10 @@ struct AttachOptions {
 /// map the same memory: `gather_rows(shared.table(), ...)` is as fast as from a table of the process's own.
 ///
 /// A handle: copies refer to the same table. The name is free once the last handle of the holder has gone, or
-/// its process has ended, however. Who has attached the table keeps it, with its rows and locks, also after
-/// that. The memory is freed once the last process that maps it has ended. Nothing is left then: neither
-/// memory, nor sockets, nor files that no one named. Forked children of all these processes have the table
-/// too; a child of the holder does not answer for it.
+/// its process has ended, in whatever way. Who has attached the table keeps it, with its rows and locks, also
+/// after that. The memory is freed once the last process that maps it has ended. Nothing is left then:
+/// neither memory, nor sockets, nor files that no one named. Forked children of all these processes have the
+/// table too; a child of the holder does not answer for it.
 ///
 /// A gather takes no lock. A row that another process writes meanwhile may be a mix of old and new. Of
 /// concurrent scatters under row locks each row gets one value whole, or, with `accumulate`, all values. If a
@@ -57,12 +57,14 @@ struct AttachOptions {
 class SharedTable {
  public:
   /// Offers a table to other processes, and answers them on a thread of its own. Fill the table first. Writes
-  /// through `table` itself and its tensors stay possible, and take no locks.
+  /// through `table` itself and its tensors stay possible, and take no locks. Processes that attached it
+  /// `read_write` under an earlier hold can still write.
   /// @param table `pageable` or `hugepage` with TableOptions::shared, or `mapped`, of 1 to 32 dimensions
   /// @throws OptionError unless the name has 1 to 80 bytes without control characters; NameError if a process
   /// of this user holds a table of this name; PlacementError for memory that cannot be shared; FileError for
-  /// row locks and a file that is open `read_only`; ShapeError for more dimensions; MemoryError; SharingError
-  /// if the system gives no socket; ThreadError
+  /// row locks and a file that is open `read_only`, or if the system does not open the memory for reading;
+  /// AccessError for row locks and a table that is shared already and that this process may not write;
+  /// ShapeError for more dimensions; MemoryError; SharingError if the system gives no socket; ThreadError
   static SharedTable hold(const std::string& name, const Table& table, const HoldOptions& options = {});
 
   /// Maps the table that another process, or this one, holds under the name. Waits until it is held.
@@ -70,7 +72,7 @@ class SharedTable {
   /// time; SharingError if its holder ends, does not answer or has another version of the library; ShapeError
   /// naming both if dtype or sizes are not those that `options` demands; AccessError for `read_write` if the
   /// holder alone writes, or if another user's process has taken the name; MemoryError if the address space
-  /// is too small
+  /// is too small; FileError if the memory is shorter than the table
   static SharedTable attach(const std::string& name, const AttachOptions& options = {});
 
   /// The rows, for gather_rows() (speedtorch/tables/table_rows.h) and all that reads tables. A function that

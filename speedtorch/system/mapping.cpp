@@ -1,6 +1,7 @@
 #include "speedtorch/system/mapping.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,6 +79,13 @@ FileMapping::FileMapping(int fd, std::int64_t offset, std::int64_t bytes, int pr
 }
 
 FileMapping::~FileMapping() { ::munmap(data_, length_); }
+
+void require_size(const std::string& what, int fd, std::int64_t bytes) {
+  struct stat now {};
+  if (::fstat(fd, &now) == 0 && now.st_size >= bytes) return;
+  throw FileError(what + " was shrunk: " + std::to_string(bytes) + " bytes are mapped, and it has " +
+                  std::to_string(now.st_size));
+}
 
 void advise_pages(Placement placement, std::byte* data, std::int64_t bytes) {
   ::madvise(data, static_cast<std::size_t>(bytes),

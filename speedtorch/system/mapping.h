@@ -49,6 +49,10 @@ class FileMapping {
   std::size_t length_;
 };
 
+/// Touching mapped bytes behind the end of their file would end the process.
+/// @throws FileError naming `what` and both sizes if the file is shorter than `bytes`
+void require_size(const std::string& what, int fd, std::int64_t bytes);
+
 /// Advises the kernel to use the placement's kind of pages. Fails silently on kernels without transparent
 /// huge pages; pages_got() reports the result.
 void advise_pages(Placement placement, std::byte* data, std::int64_t bytes);

@@ -26,11 +26,10 @@ namespace {
 
 /// The batched reader of a table that lives in a file; null for other tables.
 std::unique_ptr<FileRows> reader_of(const Table& table) {
-  const int fd =
-      table.memory()->file_fd() >= 0 ? table.memory()->file_fd() : (table.file() ? table.file()->fd() : -1);
-  if (fd < 0 || table.bytes() == 0) return nullptr;
-  const auto offset = table.file() ? table.file()->data_offset() : 0;
-  return std::make_unique<FileRows>(FileTable{fd, offset, table.rows(), table.bytes() / table.rows()});
+  const auto& memory = *table.memory();
+  if (memory.file_fd() < 0 || table.bytes() == 0) return nullptr;
+  return std::make_unique<FileRows>(
+      FileTable{memory.file_fd(), memory.file_offset(), table.rows(), table.bytes() / table.rows()});
 }
 
 }  // namespace

@@ -186,6 +186,18 @@ class Gradients(Case):
             with self.assertRaisesRegex(mb.InfinityBatchError, "an input was changed") if options else contextlib.nullcontext():
                 micro.backward(data()[0].clone(), data()[1])
 
+    def test_outputs_do_not_change_buffers_for_earlier_ones(self):
+        model = mlp(norm=lambda: nn.BatchNorm1d(10).eval())
+        model.register_buffer("scale", torch.ones(1))
+        micro = mb.MicroBatches(model.eval(), micro_batch=4)
+        first = micro.batch_(data()[0])
+        model.train()
+        model[1].eval()  # its statistics stay
+        micro.batch_(data()[0]).sum().backward()
+        self.assertEqual(model.scale._version, 0)
+        model.eval()
+        first.sum().backward()
+
     def test_mode_of_the_forward_pass_holds_in_the_second(self):
         found = []
         for later in (True, False):

@@ -1,5 +1,6 @@
 """speedtorch.SharedTable between processes of Python."""
 
+import copy
 import os
 import pickle
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import torch
@@ -80,6 +82,26 @@ class SharedTest(unittest.TestCase):
         self.assertTrue(again.writable)
         again.scatter([4], [[9] * 7])
         self.assertEqual(held.numpy()[4].tolist(), [9] * 7)
+
+    def test_a_pickled_table_keeps_its_time_out_and_is_no_other_table(self):
+        held = self.hold(writers="row_locks", lock_timeout=0.25)
+        pickled = pickle.dumps(held)
+        with unittest.mock.patch.object(SharedTable, "attach", wraps=SharedTable.attach) as attach:
+            pickle.loads(pickled)
+        self.assertEqual(attach.call_args.kwargs["lock_timeout"], 0.25)
+        del held
+        other = SharedTable.hold(self.name, Table.filled((50, 8), 1.0, shared=True))
+        with self.assertRaises(errors.ShapeError):
+            pickle.loads(pickled)
+        del other
+
+    def test_copies_are_the_same_table(self):
+        held = self.hold(writers="row_locks")
+        for copied in (copy.copy(held), copy.deepcopy(held), copy.deepcopy([held])[0]):
+            self.assertIs(copied, held)
+        del held, copied
+        with self.assertRaises(errors.NameError):  # no copy holds the name
+            SharedTable.attach(self.name, timeout=0)
 
     def test_a_mapped_file_is_shared(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -449,6 +449,37 @@ TEST(OutputsOfABatch, RefuseTheBackwardPassAfterAChange) {
               HasSubstr("buffer scale was changed"));
 }
 
+TEST(OutputsOfABatch, RefuseAParameterThatMovedWithinItsStorage) {
+  auto net = mlp();
+  net->eval();
+  at::Tensor weight = net->parameters()[0];
+  const auto size = weight.numel();
+  const at::Tensor both = at::cat({weight.detach().flatten(), at::ones({size}, weight.options())});
+  weight.set_data(both.narrow(0, 0, size).view(weight.sizes()));
+  InfinityBatch ib(quiet(8));
+  ib.set_model(net);
+  const at::Tensor outputs = ib.batch(examples(20).inputs);
+  weight.set_data(both.narrow(0, size, size).view(weight.sizes()));
+  EXPECT_THROW(outputs.sum().backward(), infinity::InfinityBatchError);
+}
+
+/// The second pass of later outputs sets the buffers back. Those that did not change stay as they were for
+/// the earlier outputs, too.
+TEST(OutputsOfABatch, DoNotChangeBuffersForEarlierOnes) {
+  auto net = mlp();
+  const at::Tensor scale = net->register_buffer("scale", at::ones({1}));
+  const auto version = scale._version();
+  InfinityBatch ib(quiet(8));
+  ib.set_model(net);
+  net->eval();
+  const at::Tensor first = ib.batch(examples(20).inputs);
+  net->train();
+  ib.batch(examples(20).inputs).sum().backward();
+  EXPECT_EQ(scale._version(), version);
+  net->eval();
+  EXPECT_NO_THROW(first.sum().backward());
+}
+
 TEST(OutputsOfABatch, HaveTheirBackwardPassInTheirModes) {
   const Examples data = examples(20);
   const auto gradients = [&](bool evaluate_in_between) {

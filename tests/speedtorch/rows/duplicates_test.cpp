@@ -240,5 +240,16 @@ TEST(Duplicates, EightThreadsMayScatterIntoTheirOwnTables) {
   EXPECT_THAT(equal, testing::Each(1));
 }
 
+TEST(Duplicates, AWriterThatThrowsLeavesACountedWrite) {
+  auto table = at::zeros({3, 4});
+  const auto version = table._version();
+  EXPECT_THROW(scatter_rows(table, at::tensor({0, 1, 2}), at::ones({3, 4}), Duplicates::last,
+                            [](std::int64_t row, auto) {
+                              if (row == 1) throw SharingError("the lock is taken");
+                            }),
+               SharingError);
+  EXPECT_GT(table._version(), version) << "row 0 was written";
+}
+
 }  // namespace
 }  // namespace speedtorch

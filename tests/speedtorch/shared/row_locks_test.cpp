@@ -132,7 +132,7 @@ TEST_F(RowLocksTest, ARowWhoseWriterDiesMeanwhileIsFinished) {
 TEST_F(RowLocksTest, ALockThatIsNotReleasedIsNamedWithItsOwner) {
   const pid_t child = stop_in_write(5, [] {});
   EXPECT_THAT(refusal<SharingError>([&] { write(5 + locks_->count(), 'c', milliseconds(20)); }),
-              AllOf(HasSubstr("the lock of row 5 and each 32-th row from it is owned by thread " +
+              AllOf(HasSubstr("the lock of row 5 and every 32nd row after it is owned by thread " +
                               std::to_string(child)),
                     HasSubstr("for more than 20 ms")));
   write(6, 'c');

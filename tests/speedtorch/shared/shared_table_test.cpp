@@ -7,18 +7,20 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "speedtorch/error.h"
 #include "speedtorch/memory/shared_memory.h"
 #include "speedtorch/shared/handover.h"
+#include "speedtorch/tables/prefetch.h"
 #include "speedtorch/tables/table_rows.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/in_child.h"
@@ -203,14 +205,127 @@ TEST(SharedTable, UnderLocksNothingElseWrites) {
   EXPECT_TRUE(held.table().tensor().equal(all_rows_by(0, kRows)));
 }
 
-TEST(SharedTable, ReadersCannotEvenMapItWritable) {
+/// A file that a process may have open or mapped.
+using FileId = std::pair<dev_t, ino_t>;
+
+FileId file_of(int fd) {
+  struct stat is {};
+  EXPECT_EQ(::fstat(fd, &is), 0);
+  return {is.st_dev, is.st_ino};
+}
+
+int open_mode(int fd) { return ::fcntl(fd, F_GETFL) & O_ACCMODE; }
+
+/// This process's descriptors of the file: that of the holder's table first, if it holds one.
+std::vector<int> descriptors_of(const FileId& file) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    struct stat is {};
+    const int fd = std::stoi(entry.path().filename());
+    if (::fstat(fd, &is) == 0 && FileId(is.st_dev, is.st_ino) == file) found.push_back(fd);
+  }
+  return found;
+}
+
+/// The descriptors of a file that this process has besides `before`.
+std::vector<int> new_descriptors(const FileId& file, const std::vector<int>& before) {
+  auto found = descriptors_of(file);
+  std::erase_if(found, [&](int fd) { return std::ranges::find(before, fd) != before.end(); });
+  return found;
+}
+
+TEST(SharedTable, ReadersGetADescriptorThatIsOpenForReadingOnly) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "rows.npy").string();
+  const auto mapped =
+      Table::from_array(all_rows_by(0, kRows), {.placement = Placement::mapped, .file = path});
+  const auto unnamed = Table::from_array(all_rows_by(0, kRows), {.placement = Placement::mapped});
+  for (const auto& [table, fd] :
+       {std::pair(shared_memory(), -1), {mapped, mapped.file()->fd()}, {unnamed, -1}})
+    for (const auto writers : {Writers::holder, Writers::row_locks}) {
+      const auto& memory = *table.memory();
+      const auto file = file_of(fd >= 0 ? fd : std::max(memory.shared_fd(), memory.file_fd()));
+      const auto held = SharedTable::hold(named("sealed"), table, {.writers = writers});
+      const auto before = descriptors_of(file);
+      const auto reader = SharedTable::attach(named("sealed"));
+      const auto got = new_descriptors(file, before);
+      ASSERT_EQ(got.size(), 1U);
+      EXPECT_EQ(open_mode(got[0]), O_RDONLY);
+      EXPECT_THROW(map_shared(table.placement(), Descriptor(::dup(got[0])), 0, table.bytes(), true),
+                   MemoryError);
+      EXPECT_NE(::ftruncate(got[0], 1), 0);
+      EXPECT_TRUE(reader.table().tensor().equal(all_rows_by(0, kRows)));
+    }
+}
+
+TEST(SharedTable, AHoldLeavesNothingThatTheNextOneCannotChange) {
   const auto table = shared_memory();
-  const auto held = SharedTable::hold(named("sealed"), table);
-  const auto reader = SharedTable::attach(named("sealed"));
-  EXPECT_THROW(map_shared(Placement::pageable, Descriptor(::dup(reader.table().memory()->shared_fd())), 0,
-                          table.bytes(), true),
-               MemoryError);
-  EXPECT_NE(::ftruncate(reader.table().memory()->shared_fd(), 1), 0);
+  std::optional<SharedTable> held = SharedTable::hold(named("again"), table);
+  std::optional<SharedTable> reader = SharedTable::attach(named("again"));
+  EXPECT_THROW(SharedTable::hold(named("again"), reader->table()), NameError);  // which seals nothing
+  held.reset();
+  const auto next = SharedTable::hold(named("again"), table, {.writers = Writers::row_locks});
+  const auto writer = SharedTable::attach(named("again"), {.access = Access::read_write});
+  writer.scatter(at::arange(kRows), all_rows_by(3, kRows));
+  EXPECT_TRUE(reader->table().tensor().equal(all_rows_by(3, kRows)));
+}
+
+TEST(SharedTable, AReaderHoldsItForFurtherReaders) {
+  for (const auto placement : {Placement::pageable, Placement::mapped}) {
+    const auto table = Table::from_array(all_rows_by(4, kRows), {.placement = placement, .shared = true});
+    const auto held = SharedTable::hold(named("first"), table, {.writers = Writers::row_locks});
+    const auto reader = SharedTable::attach(named("first"));
+    EXPECT_THROW(SharedTable::hold(named("second"), reader.table(), {.writers = Writers::row_locks}),
+                 AccessError);
+    const auto second = SharedTable::hold(named("second"), reader.table());
+    EXPECT_EQ(second.access(), Access::read_only);
+    EXPECT_THROW(second.scatter(at::arange(1), all_rows_by(1, 1)), AccessError);
+    EXPECT_TRUE(SharedTable::attach(named("second")).table().tensor().equal(all_rows_by(4, kRows)));
+    EXPECT_NO_THROW(static_cast<void>(SharedTable::attach(named("first"), {.access = Access::read_write})));
+  }
+}
+
+TEST(SharedTable, AMappedTableIsHeldUnderTwoNamesAndPrefetchedFromItsFile) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "rows.npy").string();
+  const auto file = Table::from_array(all_rows_by(5, kRows), {.placement = Placement::mapped, .file = path});
+  const auto first = SharedTable::hold(named("one"), file);
+  const auto second = SharedTable::hold(named("two"), first.table());
+  const auto reader = SharedTable::attach(named("two"));
+  const auto index = test::any_rows(3, 100, kRows);
+  for (const auto* shared : {&first, &second, &reader}) {
+    EXPECT_TRUE(shared->table().tensor().equal(all_rows_by(5, kRows)));
+    EXPECT_GE(shared->table().memory()->file_fd(), 0) << "batched reads need it";
+    Prefetcher ahead(shared->table(), at::kCPU);
+    ahead.submit(index);
+    EXPECT_TRUE(ahead.take().equal(test::rows_by(5, index)));
+  }
+}
+
+/// The numbers of the locks' files among the mappings of a process that holds or writes a table.
+std::vector<int> locks_of_this_process(const FileId& rows) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto is = std::filesystem::read_symlink(entry.path(), gone).string();
+    const int fd = std::stoi(entry.path().filename());
+    if (is.starts_with("/memfd:stbench") && file_of(fd) != rows) found.push_back(fd);
+  }
+  return found;
+}
+
+TEST(SharedTable, WritersAloneGetTheLocksWhoseSizeStays) {
+  const auto table = shared_memory();
+  const auto rows = file_of(table.memory()->shared_fd());
+  const auto held = SharedTable::hold(named("size"), table, {.writers = Writers::row_locks});
+  const auto locks = locks_of_this_process(rows);
+  ASSERT_EQ(locks.size(), 1U);
+  EXPECT_NE(::ftruncate(locks[0], 1), 0) << "a write to what is cut off would end each writer";
+  EXPECT_NE(::ftruncate(locks[0], 1 << 30), 0);
+  const auto reader = SharedTable::attach(named("size"));
+  EXPECT_EQ(locks_of_this_process(rows), locks);
+  const auto writer = SharedTable::attach(named("size"), {.access = Access::read_write});
+  EXPECT_EQ(locks_of_this_process(rows).size(), 2U);
 }
 
 TEST(SharedTable, ReadersKeepItAfterItsHolderIsKilled) {
@@ -232,17 +347,21 @@ TEST(SharedTable, ReadersKeepItAfterItsHolderIsKilled) {
 TEST(SharedTable, NothingIsLeftWhenAllAreKilled) {
   for (const std::string placement : {"pageable", "mapped"}) {
     const auto name = named("left-" + placement);
+    std::set<test::Inode> memory;
     {
       std::array<Program, 3> programs;
       EXPECT_EQ(programs[0].ask("hold " + name + " 1000 row_locks " + placement), "held");
+      memory = test::unnamed_memory_of(programs[0].pid());
+      EXPECT_EQ(memory.size(), 2U) << "the rows and their locks";
       for (std::size_t k = 1; k < 3; ++k) {
         EXPECT_EQ(programs[k].ask("attach " + name + " read_write"), "attached 1000");
         programs[k].say("scatter 5 1000000");
       }
+      programs[0].kill();
+      for (const auto& inode : memory) EXPECT_TRUE(test::is_in_use(inode)) << "two processes live";
     }
     EXPECT_FALSE(test::is_listed(name));
-    EXPECT_FALSE(test::has_file(name));
-    EXPECT_FALSE(test::has_file("stbench-memory"));
+    for (const auto& inode : memory) EXPECT_FALSE(test::is_in_use(inode)) << inode.second;
   }
 }
 
@@ -336,14 +455,9 @@ TEST(SharedTable, EmptyTablesAndTablesOfAnyShapeAreShared) {
 }
 
 /// Listens in the place of a holder.
-Descriptor listen_as(const std::string& address) {
+Descriptor listen_as(const SocketAddress& address) {
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un to{};
-  to.sun_family = AF_UNIX;
-  std::memcpy(to.sun_path, address.data(), address.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size());
-  const auto* const at = reinterpret_cast<const sockaddr*>(&to);
-  if (::bind(socket.get(), at, length) != 0 || ::listen(socket.get(), 4) != 0) return {};
+  if (::bind(socket.get(), address.get(), address.length) != 0 || ::listen(socket.get(), 4) != 0) return {};
   return socket;
 }
 
@@ -365,17 +479,60 @@ TEST(SharedTable, HoldersThatAnswerOtherwiseAreRefused) {
               HasSubstr("is no holder of speedtorch"));
   EXPECT_THAT(attached_to([](int to) {
                 SharedOffer offer;
-                offer.version = 2;
+                offer.version = 1;
                 EXPECT_EQ(::send(to, &offer, 20, 0), 20);
               }),
-              AllOf(HasSubstr("process " + std::to_string(::getpid())), HasSubstr("shares by version 2"),
-                    HasSubstr("this process by version 1; use one version")));
+              AllOf(HasSubstr("process " + std::to_string(::getpid())), HasSubstr("shares by version 1"),
+                    HasSubstr("this process by version 2; use one version")));
   EXPECT_THAT(attached_to([](int to) {
                 SharedOffer offer;
                 offer.dimensions = 1;
                 EXPECT_GT(::send(to, &offer, sizeof(offer), 0), 0);
               }),
               HasSubstr("gives no descriptors"));
+}
+
+SharedOffer offer_of(const Table& table, std::int64_t locks) {
+  SharedOffer offer;
+  offer.dtype = static_cast<std::uint8_t>(table.dtype());
+  offer.placement = static_cast<std::uint8_t>(table.placement());
+  offer.writers = static_cast<std::uint8_t>(locks > 0 ? Writers::row_locks : Writers::holder);
+  offer.dimensions = static_cast<std::uint8_t>(table.sizes().size());
+  offer.bytes = table.bytes();
+  offer.locks = locks;
+  std::ranges::copy(table.sizes(), offer.sizes.begin());
+  return offer;
+}
+
+TEST(SharedTable, DescriptorsThatCannotBeSentAreNamed) {
+  const auto table = shared_memory();
+  const Handover holder(named("closed"), offer_of(table, 0), {.reading = 1'000'000});
+  EXPECT_THAT(refusal<SharingError>([] { SharedTable::attach(named("closed")); }),
+              AllOf(HasSubstr("process " + std::to_string(::getpid())),
+                    HasSubstr("cannot send the descriptors of its memory: Bad file descriptor")));
+}
+
+TEST(SharedTable, MemoryThatIsTooShortIsRefusedBeforeItIsTouched) {
+  const auto table = shared_memory(),
+             half = Table::filled({kRows / 2, 1}, at::kLong, Zeros{},
+                                  {.placement = Placement::pageable, .shared = true});
+  const int rows = table.memory()->shared_fd(), few = half.memory()->shared_fd();
+  for (const HandedDescriptors& given :
+       {HandedDescriptors{few, rows, rows}, {rows, few, rows}, {rows, rows, few}}) {
+    const Handover holder(named("short"), offer_of(table, 64), given);
+    const auto access = given.reading == few ? Access::read_only : Access::read_write;
+    EXPECT_THAT(refusal<FileError>([&] { SharedTable::attach(named("short"), {.access = access}); }),
+                HasSubstr("bytes are mapped, and it has 1200"));
+  }
+}
+
+TEST(SharedTable, AFileWithoutANameThatShrankIsRefused) {
+  const auto table = Table::from_array(all_rows_by(1, kRows), {.placement = Placement::mapped});
+  const auto held = SharedTable::hold(named("shrunk"), table);
+  const auto reader = SharedTable::attach(named("shrunk"));
+  ASSERT_EQ(::ftruncate(table.memory()->file_fd(), 5000), 0);
+  for (const auto* rows : {&table, &held.table(), &reader.table()})
+    EXPECT_THAT(refusal<FileError>([&] { static_cast<void>(rows->tensor()); }), HasSubstr("was shrunk"));
 }
 
 TEST(SharedTable, ASilentHolderIsRefusedAfterTheTimeOut) {
@@ -438,21 +595,17 @@ TEST(SharedTable, ShortMemoryIsAnErrorThatNamesTheLimit) {
 }
 
 /// Connects to an address, and returns how many bytes were got.
-std::string got_from(const std::string& address) {
+std::string got_from(const SocketAddress& address) {
   const Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un to{};
-  to.sun_family = AF_UNIX;
-  std::memcpy(to.sun_path, address.data(), address.size());
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to),
-                static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size())) != 0)
-    return "no connection";
+  if (::connect(socket.get(), address.get(), address.length) != 0) return "no connection";
   std::array<char, 1000> bytes{};
   return std::to_string(::recv(socket.get(), bytes.data(), bytes.size(), 0)) + " bytes";
 }
 
 TEST(SharedTable, AnotherUserGetsNothing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  const auto name = named("user"), address = shared_address(name);
+  const auto name = named("user");
+  const auto address = shared_address(name);
   const auto held = SharedTable::hold(name, shared_memory());
   EXPECT_EQ(got_from(address), std::to_string(sizeof(SharedOffer)) + " bytes");
   EXPECT_EQ(in_child([&] { return ::setuid(kNobody) == 0 ? got_from(address) : "still root"; }), "0 bytes");
@@ -482,7 +635,9 @@ TEST(SharedTable, AnAddressThatAnotherUserTookIsRefused) {
   EXPECT_THAT(refusal<AccessError>([] { SharedTable::attach(named("taken")); }),
               AllOf(HasSubstr("process " + std::to_string(child)), HasSubstr("is of user 65534"),
                     HasSubstr("this process is of user 0")));
-  EXPECT_THROW(SharedTable::hold(named("taken"), shared_memory()), NameError);
+  EXPECT_EQ(refusal<NameError>([] { SharedTable::hold(named("taken"), shared_memory()); }),
+            "the shared table '" + named("taken") + "' is held by process " + std::to_string(child) +
+                " of user 65534 already; choose another name");
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   for (const int end : ends) ::close(end);
