@@ -33,5 +33,6 @@ choose_peers() {
       make_venv "$folder" "$WHEELS/peers.txt"
     compile_deepspeed "$folder"
   fi
+  # shellcheck disable=SC2034  # scripts/setup records it
   PEERS_PYTHON=$folder/bin/python3
 }
