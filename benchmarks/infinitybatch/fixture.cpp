@@ -189,7 +189,7 @@ Examples Trainer::fetch(int set, std::int64_t first, std::int64_t count) const {
 }
 
 void Trainer::rehearse() {
-  constexpr int most = 32;
+  constexpr int most = 64;
   for (int steps = 0; steps < most; ++steps) {
     prepare(0);
     fixture_.cap.empty_cache();

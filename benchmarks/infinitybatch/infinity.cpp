@@ -40,9 +40,12 @@ class InfinityTrainer final : public Trainer {
     last_ = infinity_.backward(speedtorch::infinity::Batch(samples, classes));
   }
   void update() override { infinity_.step(); }
-  /// The size is final when a step did the same as the one before.
+  /// The size is final when it was chosen and a step did the same as the one before.
   bool still_searching() override {
-    return finds_size(fixture_.id) && (last_.micro_batches != before_.micro_batches || last_.refusals > 0);
+    if (!finds_size(fixture_.id)) return false;
+    const auto& sizes = infinity_.micro_batch_size().entries();
+    return std::any_of(sizes.begin(), sizes.end(), [](const auto& of) { return of.second.fastest == 0; }) ||
+           last_.micro_batches != before_.micro_batches || last_.refusals > 0;
   }
   [[nodiscard]] std::int64_t at_once() const override { return last_.largest_micro_batch; }
 

@@ -67,8 +67,9 @@ std::string Peers::refusal(const std::string& name) {
   try {
     running(name);
   } catch (const PeerMissing& missing) {
-    return missing_[name] = fmt::format("{}: {}; set STBENCH_PYTHON to a Python that has it",
-                                        python_in_words(), missing.what());
+    return missing_[name] = fmt::format(
+               "{}: {}; set STBENCH_PYTHON to a Python that has it (scripts/setup --peers makes one)",
+               python_in_words(), missing.what());
   } catch (const PeerError&) {
     return {};  // it is there and does not work: a failed case says so
   }

@@ -151,7 +151,8 @@ class TransferGroup final : public TimedGroup {
     const auto users = cases_in(one.placement);
     if (users.size() == typed_.size()) run_->tables.keep_only(one.placement);
     const auto bytes = one.shape().bytes();
-    const bool shared =
+    const bool shared =  // a file can be opened by other processes as it is
+        one.placement != Placement::mapped &&
         std::ranges::any_of(users, [](const auto& user) { return static_cast<bool>(user.method->open); });
     auto memory = run_->tables.filled(one.placement, bytes, device, shared);
     std::vector<reports::Identity> identities;

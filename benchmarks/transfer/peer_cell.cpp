@@ -43,13 +43,12 @@ PeerCell::~PeerCell() {
 
 double PeerCell::run(int first, int repeat) {
   if (!process_ || !process_->alive()) hand_over();
-  const bool on_gpu = case_.on_gpu();
-  for (int k = 0; on_gpu && case_.writes() && k < std::min(repeat, harness::index_sets); ++k) {
+  for (int k = 0; case_.on_gpu() && case_.writes() && k < std::min(repeat, harness::index_sets); ++k) {
     const int set = (first + k) % harness::index_sets;
     values_[static_cast<std::size_t>(set)].tensor.copy_(operands_->values(set));
   }
   const double seconds = ask(first, repeat);
-  if (on_gpu && case_.reads()) operands_->model().copy_(result_.tensor);
+  if (exchanges() && case_.reads()) operands_->model().copy_(result_.tensor);
   return seconds;
 }
 
@@ -76,18 +75,21 @@ Json PeerCell::request() {
     if (case_.writes())  // else there are none
       values.push_back(case_.on_gpu() ? exchanged(operands_->values(set), buffer)
                                       : shared(operands_->values(set)));
-    index.push_back(shared(operands_->host_index(set)));
+    index.push_back(index_of(set));
   }
-  return {{"pid", ::getpid()},
-          {"direction", identity_of(case_).direction},
-          {"threads", case_.cores},
-          {"cpus", Peers::of_this_run().cpus(case_.cores)},
-          {"device", case_.device.str()},
-          {"huge_pages", case_.placement == Placement::hugepage},
-          {"table", shared(operands_->host_table())},
-          {"model", case_.on_gpu() ? exchanged(operands_->model(), result_) : shared(operands_->model())},
-          {"values", values},
-          {"index", index}};
+  return {
+      {"pid", ::getpid()},
+      {"direction", identity_of(case_).direction},
+      {"threads", case_.cores},
+      {"cpus", Peers::of_this_run().cpus(case_.cores)},
+      {"device", case_.device.str()},
+      {"huge_pages", case_.placement == Placement::hugepage},
+      {"cold", case_.is_cold()},
+      {"table", case_.placement == Placement::mapped ? described(operands_->table_fd(), operands_->table())
+                                                     : shared(operands_->host_table())},
+      {"model", exchanges() ? exchanged(operands_->model(), result_) : shared(operands_->model())},
+      {"values", values},
+      {"index", index}};
 }
 
 Json PeerCell::shared(const at::Tensor& tensor) const {
@@ -96,11 +98,21 @@ Json PeerCell::shared(const at::Tensor& tensor) const {
   return described(fd, tensor);
 }
 
-/// A buffer on the host for what is on a device.
+Json PeerCell::index_of(int set) {
+  const auto& index = operands_->host_index(set);
+  if (case_.placement != Placement::mapped) return shared(index);
+  auto& copy = index_[static_cast<std::size_t>(set)];
+  copy = SharedTensor(index);
+  return copy.described();
+}
+
+/// A buffer in shared memory for what is on a device, or in private memory.
 Json PeerCell::exchanged(const at::Tensor& like, SharedTensor& buffer) {
   if (!buffer.memory) buffer = SharedTensor(like.sizes(), like.scalar_type());
   return buffer.described();
 }
+
+bool PeerCell::exchanges() const { return case_.on_gpu() || case_.placement == Placement::mapped; }
 
 Method peer_method(const std::string& name, const std::string& summary) {
   return {.name = name,

@@ -14,7 +14,7 @@ namespace stbench {
 
 class PeerCell {
  public:
-  /// @param operands in shared memory
+  /// @param operands in shared memory, unless the table is a file
   PeerCell(std::string peer, std::shared_ptr<Operands> operands, TransferCase one);
   /// The peer unmaps the tensors.
   ~PeerCell();
@@ -31,6 +31,8 @@ class PeerCell {
   void hand_over();
   [[nodiscard]] nlohmann::ordered_json request();
   nlohmann::ordered_json shared(const at::Tensor& tensor) const;
+  nlohmann::ordered_json index_of(int set);
+  [[nodiscard]] bool exchanges() const;
   nlohmann::ordered_json exchanged(const at::Tensor& like, SharedTensor& buffer);
   double ask(int first, int repeat);
 
@@ -39,9 +41,9 @@ class PeerCell {
   TransferCase case_;
   std::int64_t number_;
   std::shared_ptr<PeerProcess> process_;
-  // With a model on a GPU, results and values go through these buffers on the host.
+  // With a model on a GPU or a table in a file, results, values and indices go through these buffers.
   SharedTensor result_;
-  std::array<SharedTensor, harness::index_sets> values_;
+  std::array<SharedTensor, harness::index_sets> values_, index_;
 };
 
 /// A method whose rows are moved by the peer NAME in its own process.

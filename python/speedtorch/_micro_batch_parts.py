@@ -5,8 +5,11 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import itertools
+import math
 import os
 import sys
+import time
 import warnings
 from collections.abc import Mapping
 
@@ -238,26 +241,142 @@ def retried(what, work):
     raise OutOfMemory(f"{what} does not fit into memory; no gradient was changed")
 
 
+class SpeedTrials:
+    """Chooses the fastest of `largest` samples, a half of them, a quarter, and so on, from the times of a training's
+    micro-batches: nothing runs for the comparison alone. A smaller size is tried only while the one before it is not clearly
+    slower than the best. Each size runs several times, the sizes in turn, and is judged by its shortest time per sample: other
+    programs only make a run longer."""
+
+    RUNS = 5
+    FEW_RUNS = 3  # after which a size may be called slow
+    MOST_RUNS = 64  # of all sizes; batches that became smaller may not reach the largest again
+    SLOW, SAME = 1.25, 1.02
+
+    def __init__(self, largest, smallest):
+        self.sizes = [largest]
+        while smallest <= (half := (self.sizes[-1] + 1) // 2) < self.sizes[-1]:
+            self.sizes.append(half)
+        self.runs = dict.fromkeys(self.sizes, 0)
+        self.best = dict.fromkeys(self.sizes, math.inf)  # seconds per sample
+
+    def is_slow(self, size):
+        return self.runs[size] >= self.FEW_RUNS and self.best[size] > self.SLOW * min(self.best.values())
+
+    def needs_runs(self, size):
+        return self.runs[size] < self.RUNS and not self.is_slow(size)
+
+    def compared(self):
+        """The sizes that are compared so far: a size stays among them once it has run."""
+        count = 1
+        for before, size in itertools.pairwise(self.sizes):
+            if not self.runs[size] and (self.runs[before] < self.FEW_RUNS or self.is_slow(before)):
+                break
+            count += 1
+        return self.sizes[:count]
+
+    @staticmethod
+    def is_about(samples, size):
+        """True for a micro-batch of about this size: parts of a batch differ by a sample."""
+        return samples <= size and 8 * samples >= 7 * size
+
+    def following(self, left):
+        """The size of the next micro-batch if `left` samples are left; at most `left`."""
+        fit = [size for size in self.sizes if size <= left or self.is_about(left, size)]
+        needed = [size for size in fit if size in self.compared() and self.needs_runs(size)]
+        return min(min(needed, key=self.runs.get) if needed else fit[0] if fit else left, left)
+
+    def timed(self, samples, seconds):
+        """Takes the time of a micro-batch of any size. Sizes that are not compared are ignored."""
+        for size in self.sizes:
+            if self.is_about(samples, size):
+                self.runs[size] += 1
+                self.best[size] = min(self.best[size], seconds / samples)
+                return
+
+    def fastest(self):
+        """The largest size that is at most 2 % slower than the fastest, because fewer micro-batches cost less per batch.
+        0 while more runs are needed."""
+        compared = self.compared()
+        if len(self.sizes) > 1 and sum(self.runs.values()) < self.MOST_RUNS and any(map(self.needs_runs, compared)):
+            return 0
+        most = self.SAME * min(self.best.values())
+        return next(size for size in self.sizes if self.best[size] <= most)
+
+
+def is_clearly_more(samples, than):
+    """True if memory or a larger batch permits clearly more than was compared."""
+    return 4 * samples > 5 * than
+
+
+def equal_part(samples, most):
+    """The size of the parts if `samples` are cut into as few equal parts of at most `most` as possible."""
+    parts = -(-samples // most)
+    return -(-samples // parts)
+
+
 class MicroBatchSize:
     """One size per key (the shape of a sample, and whether gradients are computed), found by trial. It doubles while that
-    works. When memory runs out it halves, and then grows half-way once, so it ends within a quarter of what fits."""
+    works. When memory runs out it halves, and then grows half-way once, so it ends within a quarter of what fits. Then the
+    fastest of the sizes up to it is chosen, by the times of the micro-batches that follow."""
 
-    def __init__(self, fixed=None, first=8, largest=None, grow_again_after=1024):
+    clock = staticmethod(time.perf_counter)  # seconds
+
+    def __init__(self, fixed=None, first=8, largest=None, by_speed=True, grow_again_after=1024):
         for name, value in (("micro_batch", fixed), ("first", first), ("largest", largest), ("grow_again_after", grow_again_after)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise ValueError(f"{name} is {value!r}; take a whole number of samples, 1 or more")
+        if not isinstance(by_speed, bool):
+            raise ValueError(f"by_speed is {by_speed!r}; take True or False")
         self.fixed, self.first, self.largest, self.grow_again_after = fixed, first, largest, grow_again_after
+        self.by_speed = by_speed
         self.entries = {}
+        self.trials = {}  # of the keys whose sizes are being compared
 
     def bounded(self, samples):
         return self.fixed or max(1, min(samples, self.largest or samples))
 
     def entry(self, key):
-        new = {"size": self.bounded(self.first), "good": 0, "bad": 0, "since_bad": 0, "bad_had_worked": False, "tried_again": False}
+        new = {"size": self.bounded(self.first), "good": 0, "bad": 0, "since_bad": 0, "bad_had_worked": False, "tried_again": False,
+               "fastest": 0, "compared_to": 0}  # fmt: skip
         return self.entries.setdefault(key, new)
 
     def of(self, key):
+        """The number of samples that memory permits, as far as it is known."""
         return self.bounded(self.entry(key)["size"])
+
+    def following(self, key, batch, left):
+        """Samples of the next micro-batch if `left` of a batch are left. Once the size is final, the rest is cut into equal
+        parts instead of full ones and a remainder."""
+        now, permitted = self.entry(key), self.of(key)
+        if not self.by_speed or self.fixed or torch.are_deterministic_algorithms_enabled():
+            return equal_part(left, permitted) if self.settled(key) else min(permitted, left)
+        in_reach = self.bounded(self.next_up(now)) if now["size"] > now["good"] else permitted
+        may_be_larger = now["fastest"] == now["compared_to"] and is_clearly_more(equal_part(batch, in_reach), now["compared_to"])
+        if 0 < now["fastest"] <= permitted and not may_be_larger:
+            return equal_part(left, now["fastest"])
+        now["fastest"] = 0
+        if now["size"] > now["good"] and now["good"] < batch:  # still grows
+            return min(permitted, left)
+        compared = self.running_trials(key, equal_part(batch, permitted))
+        if fastest := compared.fastest():
+            now.update(fastest=fastest, compared_to=compared.sizes[0])
+            del self.trials[key]
+            return equal_part(left, fastest)
+        return compared.following(left)
+
+    def running_trials(self, key, largest):
+        """The running comparison, or a new one if memory or the batch permits other sizes now."""
+        running = self.trials.get(key)
+        if running is None or self.of(key) < running.sizes[0] or is_clearly_more(largest, running.sizes[0]):
+            running = self.trials[key] = SpeedTrials(largest, max(2, self.first))
+        return running
+
+    def remember(self, entries):
+        self.entries, self.trials = entries, {}
+
+    def timed(self, key, samples, seconds):
+        if key in self.trials:
+            self.trials[key].timed(samples, seconds)
 
     @staticmethod
     def next_up(now):

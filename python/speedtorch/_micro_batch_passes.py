@@ -219,21 +219,32 @@ class Run:
         return "batch" in seen
 
     def most_of(self, left):
-        """The largest micro-batch that may be tried now; no rest of one sample if two are needed."""
+        """The largest micro-batch that memory permits now; no rest of one sample if two are needed."""
         count = min(max(self.engine.sizes.of(self.key), self.least), left)
         return left if self.least > 1 and count == self.least and left - count == 1 else count
 
     def next_of(self, left):
-        """Samples of the next micro-batch: equal parts once the size is settled."""
-        count = self.most_of(left)
-        if self.engine.sizes.settled(self.key):
-            parts = -(-left // count)
-            count = -(-left // parts)
-        return count - 1 if self.least > 1 and left - count == 1 else count
+        """Samples of the next micro-batch."""
+        count = min(max(self.engine.sizes.following(self.key, self.batch.size, left), self.least), left)
+        if self.least == 1 or left - count != 1:
+            return count
+        return left if count == self.least else count - 1
+
+    def now(self):
+        """Seconds, when all work of the devices is done."""
+        for device in self.devices:
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+        return self.engine.sizes.clock()
 
     def tried(self, first, count, attempt):
         """Runs `attempt(first, count)`. Returns false if memory ran out; then buffers and generators are as before."""
         sizes, before = self.engine.sizes, []
+        # The second of two passes needs more memory than the first, so only the second is sized.
+        sized = not self.with_gradients or torch.is_grad_enabled()
+        # The first micro-batch of a batch is watched. Every size has that cost once, so it is not compared.
+        timed = sized and self.key in sizes.trials and (first > 0 or count == self.batch.size)
+        began = self.now() if timed else 0
 
         def work():
             before.append(self.snapshot())
@@ -246,10 +257,11 @@ class Run:
                 before[0].restore()
             raise
         if had_memory:
+            if timed:
+                sizes.timed(self.key, count, self.now() - began)
             self.result.micro_batches += 1
             self.result.largest_micro_batch = max(self.result.largest_micro_batch, count)
-            # The second of two passes needs more memory than the first, so only the second is sized.
-            if not self.with_gradients or torch.is_grad_enabled():
+            if sized:
                 sizes.worked(self.key, count)
             return True
         if before:

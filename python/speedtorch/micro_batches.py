@@ -186,7 +186,8 @@ class MicroBatches:
     - `reduction`: `"mean"`, `"sum"` or `"coupled"` (the loss of a sample depends on others: two passes). Default: the
       criterion's own `reduction`, or `"mean"`. Class weights and ignored classes of torch's losses are known;
       `divisor(targets)` says what the mean of another loss is divided by.
-    - `micro_batch`: samples of each micro-batch. Default: found by trial, from `first` on, at most `largest`.
+    - `micro_batch`: samples of each micro-batch. Default: found by trial, from `first` on, at most `largest`; the fastest of
+      the sizes that fit, or with `by_speed=False` and with torch's deterministic algorithms the largest.
     - `batch_norm`: `"refuse"`, `"per_micro_batch"` or `"exact"`.
     - `backward_device`: where outputs, targets and losses are. Default: the model's device.
     - `progress`: a bar of tqdm per epoch. Default: if tqdm is there and the output a terminal.
@@ -206,6 +207,7 @@ class MicroBatches:
         micro_batch: int | None = None,
         first: int = 8,
         largest: int | None = None,
+        by_speed: bool = True,
         batch_norm: str = "refuse",
         backward_device: torch.device | str | None = None,
         check_criterion: bool = True,
@@ -213,7 +215,7 @@ class MicroBatches:
         progress: bool | None = None,
     ):
         self._engine_options = {"batch_norm": batch_norm, "check_criterion": check_criterion}
-        self._sizes = MicroBatchSize(micro_batch, first, largest)
+        self._sizes = MicroBatchSize(micro_batch, first, largest, by_speed)
         Engine(torch.nn.Module(), **self._engine_options)  # refuses wrong options
         Criterion.check_options(reduction, divisor)
         self._criterion_options = {"reduction": reduction, "divisor": divisor}
@@ -556,8 +558,8 @@ class MicroBatches:
 
     def resume(self, path: str | os.PathLike) -> None:
         """Continues from what save() wrote, also within an epoch: on the same machine and data bit for bit as without the
-        interruption. Raises OSError that names the entry of a damaged file, ValueError for another model or other optimizers;
-        then nothing was changed."""
+        interruption, once the sizes of micro-batches are chosen. Raises OSError that names the entry of a damaged file,
+        ValueError for another model or other optimizers; then nothing was changed."""
         self._need("model", "optimizer")
         content = self._read(path)
         self._check(content)
@@ -566,7 +568,7 @@ class MicroBatches:
             optimizer.load_state_dict(state)
         self._place = dict(content["place"])
         self._so_far = EpochResult(**content["so_far"])
-        self._sizes.entries = content["sizes"]
+        self._sizes.remember(content["sizes"])
         self._iterator = self._pending = None
         self._resumed = {name: self._random_in(content[name]) for name in ("random", "epoch_random")}
         self._resumed["random"].restore()

@@ -59,6 +59,23 @@ def map_shared(pid, fd, size, huge_pages):
     return memory
 
 
+def shared_torch_tensor(cell, spec):
+    """The tensor of stbench that `spec` describes; used as a method of cells that are no Cell."""
+    import torch
+
+    size = Cell.item_size(spec["dtype"])
+    for count in spec["shape"]:
+        size *= count
+    memory = map_shared(cell.request["pid"], spec["fd"], size, huge_pages=False)
+    return torch.frombuffer(memory, dtype=getattr(torch, spec["dtype"])).view(spec["shape"])
+
+
+def version_of(package):
+    import importlib.metadata
+
+    return importlib.metadata.version(package)
+
+
 class Cell:
     """One case: a direction, a table, an output, and values and index of each set.
 

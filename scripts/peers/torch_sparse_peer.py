@@ -28,12 +28,7 @@ class Cell:
             state[name] = torch.empty(shape).uniform_(0.5, 1)
         self.tables = [self.param.detach(), *(state[name] for name in request["states"])]
 
-    def tensor(self, spec):
-        size = int("".join(filter(str.isdigit, spec["dtype"]))) // 8
-        for count in spec["shape"]:
-            size *= count
-        memory = peer.map_shared(self.request["pid"], spec["fd"], size, huge_pages=False)
-        return torch.frombuffer(memory, dtype=getattr(torch, spec["dtype"])).view(spec["shape"])
+    tensor = peer.shared_torch_tensor
 
     def sample(self, first, repeat):
         """Seconds of `repeat` steps. The gradient is made before them, not yet coalesced, as autograd returns it."""

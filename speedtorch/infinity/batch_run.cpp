@@ -3,7 +3,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <chrono>
 
+#include "speedtorch/cuda.h"
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/memory_monitor.h"
@@ -128,16 +130,19 @@ std::int64_t BatchRun::most_of(std::int64_t left) const {
   return least() > 1 && count == least() && left - count == 1 ? left : count;
 }
 
-/// Samples of the next micro-batch. Once the size is settled, the rest is cut into equal parts instead of
-/// full ones and a remainder (the suite's MLP, 2048 samples: 3 × 683 took 1.2 % less time than
-/// 768 + 768 + 512).
 std::int64_t BatchRun::next_of(std::int64_t left) const {
-  std::int64_t count = most_of(left);
-  if (count > 0 && context_.sizes.settled(key_)) {
-    const std::int64_t parts = (left + count - 1) / count;
-    count = (left + parts - 1) / parts;
-  }
-  return least() > 1 && left - count == 1 ? count - 1 : count;
+  if (left == 0) return 0;
+  const std::int64_t size = context_.sizes.next(key_, batch_.size(), left);
+  const std::int64_t count = std::min(std::max(size, least()), left);
+  if (least() == 1 || left - count != 1) return count;
+  return count == least() ? left : count - 1;  // no single sample is left over
+}
+
+/// The time in seconds, when all work of the device is done.
+double BatchRun::now() const {
+  if (options().micro_batch.clock) return options().micro_batch.clock();
+  synchronize_cuda(device_);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void BatchRun::report(const MicroBatchProgress& progress) {
@@ -177,15 +182,20 @@ bool BatchRun::run_with_rollback(const std::function<void()>& work, std::int64_t
 }
 
 bool BatchRun::try_micro_batch(std::int64_t first, std::int64_t count, const Attempt& attempt) {
+  // The second of two passes needs more memory than the first, so only the second is sized.
+  const bool is_sized = !with_gradients_ || at::GradMode::is_enabled();
+  // The first micro-batch of a batch is traced. Every size has that cost once, so it is not compared.
+  const bool is_timed = is_sized && context_.sizes.compares(key_) && (first > 0 || count == batch_.size());
+  const double began = is_timed ? now() : 0;
   std::int64_t bytes_taken = 0;
   if (!run_with_rollback([&] { attempt(first, count); }, bytes_taken)) {
     ran_out(first, count);
     return false;
   }
+  if (is_timed) context_.sizes.timed(key_, count, now() - began);
   ++result.micro_batches;
   result.largest_micro_batch = std::max(result.largest_micro_batch, count);
-  // The second of two passes needs more memory than the first, so only the second is sized.
-  if (!with_gradients_ || at::GradMode::is_enabled()) worked(count, bytes_taken);
+  if (is_sized) worked(count, bytes_taken);
   report({first, count, true});
   return true;
 }

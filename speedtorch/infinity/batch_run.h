@@ -48,8 +48,8 @@ class BatchRun {
 
   /// The minimum number of samples of a micro-batch. LibTorch refuses batch normalisation of one sample.
   [[nodiscard]] std::int64_t least() const;
-  /// The maximum number of samples of the next micro-batch if `left` samples are left. One more than least()
-  /// if otherwise a single sample would be left over.
+  /// The maximum number of samples that memory permits, if `left` samples are left. One more than least() if
+  /// otherwise a single sample would be left over.
   [[nodiscard]] std::int64_t most_of(std::int64_t left) const;
 
   void warn(Warning which, const std::string& text) { context_.warnings->warn(which, text); }
@@ -61,6 +61,7 @@ class BatchRun {
   [[nodiscard]] Tensors run_model(const Tensors& inputs) const;
   void judge_batch_norm(const LayerWatch& watch);
   [[nodiscard]] std::int64_t next_of(std::int64_t left) const;
+  [[nodiscard]] double now() const;
   bool run_with_rollback(const std::function<void()>& work, std::int64_t& bytes_taken);
   void worked(std::int64_t count, std::int64_t bytes_taken);
   void ran_out(std::int64_t first, std::int64_t count);

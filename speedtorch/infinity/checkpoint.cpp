@@ -81,7 +81,8 @@ std::string text_of(const TrainingState& state) {
        << state.sizes.size() << '\n';
   for (const auto& [key, entry] : state.sizes)
     text << entry.size << ' ' << entry.good << ' ' << entry.bad << ' ' << entry.since_bad << ' '
-         << entry.bad_had_worked << ' ' << entry.tried_again << ' ' << key << '\n';
+         << entry.bad_had_worked << ' ' << entry.tried_again << ' ' << entry.fastest << ' '
+         << entry.compared_to << ' ' << key << '\n';
   return text.str();
 }
 
@@ -95,7 +96,7 @@ bool read_text(const std::string& written, TrainingState& state) {
     MicroBatchSize::Entry entry;
     std::string key;
     text >> entry.size >> entry.good >> entry.bad >> entry.since_bad >> entry.bad_had_worked >>
-        entry.tried_again;
+        entry.tried_again >> entry.fastest >> entry.compared_to;
     std::getline(text >> std::ws, key);
     state.sizes[key] = entry;
   }

@@ -47,7 +47,7 @@ struct KeepOptions {
 };
 
 struct InfinityBatchOptions {
-  /// The size of micro-batches; found by trial by default.
+  /// The size of micro-batches; by default the fastest that fits, found by trial.
   infinity::MicroBatchOptions micro_batch;
   /// Limit on the device memory of training, in bytes. 0: no limit.
   std::int64_t memory_budget = 0;
@@ -150,8 +150,9 @@ class InfinityBatch {
   /// InfinityBatchError
   void save(const std::string& path);
   /// Resumes from a saved state, even in the middle of an epoch. On the same machine and data, training
-  /// continues bit for bit as it would have. Batches of the epoch that were done are read from the data and
-  /// skipped. @throws FileError; InfinityBatchError for another model or other optimizers
+  /// continues bit for bit as it would have, if the sizes of micro-batches were chosen (or do not go by
+  /// speed). Batches of the epoch that were done are read from the data and skipped. @throws FileError;
+  /// InfinityBatchError for another model or other optimizers
   void resume(const std::string& path);
 
   [[nodiscard]] const infinity::Place& place() const { return place_; }

@@ -65,6 +65,13 @@ def peers_of(suite):
     return re.search(r"^  peers +([^\[]+)", listed(suite), re.MULTILINE)[1].split()
 
 
+def peers_python():
+    """The Python that `scripts/setup --peers` made for this checkout, or None."""
+    state = ROOT / "build/setup.state"
+    found = re.search(r"^PEERS_PYTHON=(.+)$", state.read_text() if state.exists() else "", re.MULTILINE)
+    return found[1] if found and found[1] != "''" else None
+
+
 def options_of(suite):
     """The options of the axes that `list` names."""
     return tuple("--" + axis for axis in re.findall(r"^  ([\w-]+)(?= )", listed(suite), re.MULTILINE))

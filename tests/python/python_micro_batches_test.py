@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import functools
+import itertools
 import math
 import os
 import subprocess
@@ -16,7 +17,7 @@ from unittest import mock
 import speedtorch
 import torch
 from speedtorch import micro_batches as mb
-from speedtorch._micro_batch_parts import GradientSum, MicroBatchSize, is_out_of_memory
+from speedtorch._micro_batch_parts import GradientSum, MicroBatchSize, SpeedTrials, is_out_of_memory
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -61,6 +62,12 @@ def info_nce(outputs, _targets=None):
 
 
 class Case(unittest.TestCase):
+    def setUp(self):
+        """A clock by which each micro-batch takes a second, so that no result depends on the machine's speed."""
+        clock = mock.patch.object(MicroBatchSize, "clock", staticmethod(itertools.count(1).__next__))
+        clock.start()
+        self.addCleanup(clock.stop)
+
     def assert_gradients(self, found, expected, within=1e-12):
         self.assertEqual(found.keys(), expected.keys())
         for name, gradient in expected.items():
@@ -594,7 +601,7 @@ class OutOfMemory(Case):
         counts = []
         model = Capped(mlp(), 16)
         model.register_forward_hook(lambda module, inputs, outputs: counts.append(len(outputs)))
-        micro = mb.MicroBatches(model, criterion=nn.CrossEntropyLoss(), largest=16, check_criterion=False)
+        micro = mb.MicroBatches(model, criterion=nn.CrossEntropyLoss(), largest=16, by_speed=False, check_criterion=False)
         inputs, targets = data(100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -679,7 +686,7 @@ class OutOfMemory(Case):
         # The same, after the first micro-batch of the second pass has given gradients.
         model, expected = Later(mlp(dropout=0.5), 100), mlp(dropout=0.5)
         torch.manual_seed(6)
-        mb.MicroBatches(model, criterion=info_nce, reduction="coupled").backward(*data())
+        mb.MicroBatches(model, criterion=info_nce, reduction="coupled", by_speed=False).backward(*data())
         self.assertEqual(model.calls, 3 + 5)  # 8, and 8 twice refused; then 4, 4, 4, 4, 1
         torch.manual_seed(6)
         mb.MicroBatches(expected, criterion=info_nce, reduction="coupled", micro_batch=4).backward(*data())
@@ -707,6 +714,152 @@ class OutOfMemory(Case):
         for _ in range(5):
             sizes.worked("k", sizes.of("k"))
         self.assertGreaterEqual(sizes.of("k"), 8)
+
+
+def straight(samples):
+    """Seconds of a micro-batch: a fixed cost, and one per sample."""
+    return 100 + samples
+
+
+def dear_above_300(samples):
+    """The same, but each sample takes twice as long in micro-batches of more than 300."""
+    return 20 + samples * (2 if samples > 300 else 1)
+
+
+class Speed(Case):
+    """The choice of the fastest size. Times are computed, so nothing depends on the machine's speed."""
+
+    def chosen(self, trials, cost, batch):
+        """Runs batches until the size is chosen. Returns it and the sizes that ran."""
+        runs = []
+        for _ in range(200):
+            left = batch
+            while left:
+                if fastest := trials.fastest():
+                    return fastest, runs
+                runs.append(trials.following(left))
+                self.assertTrue(1 <= runs[-1] <= left)
+                trials.timed(runs[-1], cost(runs[-1]))
+                left -= runs[-1]
+        return self.fail("no size was chosen")
+
+    def test_fastest_of_the_halved_sizes_is_chosen(self):
+        for largest in (9, 100, 1000, 1023, 4096):
+            for cost in (straight, dear_above_300):
+                halves = [largest]
+                while halves[-1] > 8:
+                    halves.append((halves[-1] + 1) // 2)
+                wanted = min((size for size in halves if size >= 8 or size == largest), key=lambda size: cost(size) / size)  # noqa: B023
+                self.assertEqual(self.chosen(SpeedTrials(largest, 8), cost, 2 * largest)[0], wanted, largest)
+
+    def test_longer_runs_do_not_mislead_it(self):
+        run = itertools.count(1)
+        found = self.chosen(SpeedTrials(1024, 8), lambda samples: dear_above_300(samples) * (10 if next(run) % 3 == 0 else 1), 1024)
+        self.assertEqual(found[0], 256)
+
+    def test_slow_sizes_run_three_times_and_smaller_ones_never(self):
+        fastest, runs = self.chosen(SpeedTrials(1024, 8), straight, 4096)  # 256: and once a remainder
+        self.assertEqual([fastest, *map(runs.count, (1024, 512, 256, 128))], [1024, 5, 5, 4, 0])
+
+    def test_larger_size_is_taken_if_it_is_as_fast(self):
+        self.assertEqual(self.chosen(SpeedTrials(1000, 8), float, 1000)[0], 1000)
+
+    def test_each_half_is_tried_that_is_faster_but_none_below_the_first(self):
+        for first, wanted in ((200, 256), (8, 8)):
+            self.assertEqual(set(self.settled(MicroBatchSize(first=first), lambda samples: samples**2, 5000, 2048)), {wanted})
+
+    def test_single_size_needs_no_run(self):
+        self.assertEqual([SpeedTrials(*sizes).fastest() for sizes in ((7, 8), (15, 9), (1, 2), (16, 8))], [7, 15, 1, 0])
+
+    def test_it_ends_if_no_batch_reaches_the_largest_size(self):
+        self.assertEqual(self.chosen(SpeedTrials(1000, 8), straight, 600)[0], 500)
+
+    def settled(self, sizes, cost, fits, samples):
+        """The sizes of the last of many batches."""
+        for _ in range(100):
+            runs, left = [], samples
+            while left:
+                count = sizes.following("k", samples, left)
+                if count > fits:
+                    self.assertNotEqual(sizes.ran_out("k", count), "give up")
+                    continue
+                sizes.timed("k", count, cost(count))
+                sizes.worked("k", count)
+                runs.append(count)
+                left -= count
+        return runs
+
+    def test_fastest_of_the_sizes_that_fit_is_chosen(self):
+        sizes = MicroBatchSize()
+        self.assertEqual(set(self.settled(sizes, dear_above_300, 5000, 2048)), {256})
+        self.assertLessEqual(set(self.settled(sizes, dear_above_300, 200, 2048)), set(range(100, 201)))
+
+    def test_size_grows_with_the_batch_if_the_largest_was_the_fastest(self):
+        sizes = MicroBatchSize()
+        for samples, wanted in ((64, [64]), (70, [35, 35]), (500, [500]), (2000, [1000, 1000]), (33, [33])):
+            self.assertEqual(self.settled(sizes, straight, 1100, samples), wanted)
+
+    def test_largest_that_fits_is_taken_on_request_and_for_deterministic_algorithms(self):
+        self.assertEqual(self.settled(MicroBatchSize(by_speed=False), dear_above_300, 5000, 2048), [2048])
+        self.addCleanup(torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled())
+        torch.use_deterministic_algorithms(True)
+        self.assertEqual(self.settled(MicroBatchSize(), dear_above_300, 5000, 2048), [2048])
+        with self.assertRaisesRegex(ValueError, "by_speed is 'yes'"):
+            mb.MicroBatches(by_speed="yes")
+
+    def training(self, reduction, dropout=0.0):
+        """MicroBatches whose clock its model moves, and the sizes of the micro-batches with gradients."""
+        model, now, counts = mlp(dropout=dropout), [0.0], []
+
+        def forward(module, inputs, outputs):
+            if torch.is_grad_enabled():
+                counts.append(len(outputs))
+                now[0] += dear_above_300(len(outputs))
+
+        model.register_forward_hook(forward)
+        ignoring = warnings.catch_warnings()
+        ignoring.__enter__()
+        self.addCleanup(ignoring.__exit__, None, None, None)
+        warnings.simplefilter("ignore", mb.MissingCallWarning)
+        clock = mock.patch.object(MicroBatchSize, "clock", staticmethod(lambda: now[0]))
+        clock.start()
+        self.addCleanup(clock.stop)
+        return mb.MicroBatches(model, torch.optim.SGD(model.parameters(), 0.1), nn.CrossEntropyLoss(), reduction=reduction), counts
+
+    def test_comparison_is_made_by_the_batches_themselves(self):
+        """Each batch of the comparison has the plain batch's gradients, and no sample runs for the comparison alone."""
+        inputs, targets = data(1024)
+        for reduction in ("mean", "coupled"):
+            micro, counts = self.training(reduction)
+            _, expected = plain(mlp(), F.cross_entropy, inputs, targets)
+            for _ in range(16):
+                counts.clear()
+                micro.backward(inputs, targets)
+                self.assertEqual(sum(counts), 1024)
+                self.assert_gradients(gradients(micro.model), expected)
+                micro.zero_grad()
+            self.assertEqual(counts, [256] * 4)
+
+    def test_compared_sizes_repeat_the_draws_of_two_passes(self):
+        micro, counts = self.training("coupled", dropout=0.5)
+        for _ in range(24):
+            counts.clear()
+            micro.backward(*data(1024))
+            self.assertEqual(sum(counts), 1024)
+            micro.zero_grad()
+        self.assertEqual(counts, [256] * 4)
+
+    def test_checkpoint_keeps_the_chosen_size(self):
+        micro, counts = self.training("mean")
+        micro.dataloader = [data(1024)]
+        micro.train(16)
+        with tempfile.TemporaryDirectory() as folder:
+            micro.save(f"{folder}/training.pt")
+            micro, counts = self.training("mean")
+            micro.dataloader = [data(1024)]
+            micro.resume(f"{folder}/training.pt")
+        micro.epoch()
+        self.assertEqual(counts, [256] * 4)
 
 
 class Use(Case):
@@ -1079,6 +1232,7 @@ class Imports(unittest.TestCase):
 
 class Checkpoints(Case):
     def setUp(self):
+        super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "state.pt")

@@ -270,7 +270,8 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(code, (ROOT / "benchmarks/transfer/methods/advanced.cpp").read_text())
         lines = [len(file.read_text().splitlines()) for file in files]
         numbers = {6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 13: "thirteen",
-                   14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
+                   14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty",
+                   21: "twenty-one", 22: "twenty-two", 23: "twenty-three", 24: "twenty-four"}
         words = f"The {numbers[len(files)]} that are there have {min(lines)} to {max(lines)} lines."
         self.assertIn(words, " ".join(text.split()))
 

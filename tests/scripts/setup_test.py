@@ -85,6 +85,9 @@ class SetupTest(CheckoutTest):
                 self.assertEqual([line for line in self.cmake_values().splitlines() if "ARCH" in line],
                                  [f'set({value} CACHE STRING "" FORCE)'])
 
+    def test_peers_need_the_python_of_a_torch(self):
+        self.assert_refused(self.set_up("--cuda", "none", "--peers"), "--peers: the LibTorch in", "has no Python")
+
     def test_bad_options_are_refused(self):
         for arguments, texts in (
             (("--cudaa", "none"), ("--cudaa", "--help")),

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 import zipfile
@@ -78,6 +79,19 @@ class WheelsTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, "DO NOT MATCH THE HASHES(.|\n)*pip could not install the wheels of .*lock.txt")
         self.assertFalse((self.folder / "changed/.complete").exists())
+
+    def test_peers_are_installed_once_and_not_of_a_bundle(self):
+        script = """. "$ROOT/scripts/lib/peers.sh"
+            TORCH_PYTHON=$3 TORCH_ROOT=/torch WITH_PEERS=yes
+            require_packages() { :; }; has_modules() { :; }; compile_deepspeed() { echo "compiled in ${1##*/}"; }
+            make_venv() { echo "${2##*/} with $VENV_FLAGS"; mkdir -p "$1"; touch "$1/.complete"; }
+            for time in first second; do choose_peers; echo "$time ${PEERS_PYTHON##*/}"; done; : """
+        done = self.call(f"BUNDLE_DIR=''; {script}", sys.executable)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^peers.txt with --system-site-packages\ncompiled in peers-py\S+\nfirst python3\nsecond python3\n$")
+        done = self.call(f"BUNDLE_DIR=/bundle; {script}", sys.executable)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("scripts/lib/wheels/peers.in are needed, and a bundle has none", done.stderr)
 
     def test_tools_are_made_once_and_not_of_a_bundle(self):
         made = ('require_packages() { :; }; make_venv() { echo "made $1 of ${2##*/} by $VENV_PYTHON with ${*:3}"; mkdir -p "$1"; '

@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from program import MEASURED, PROGRAM, ROOT, ProgramTest, peers_of, run
+from program import MEASURED, PROGRAM, ROOT, ProgramTest, peers_of, peers_python, run
 
 USUAL = {"--suite": "transfer", "--rows": "3k", "--batch": "500", "--samples": "3", "--cores": "1",
          "--placement": "pageable", "--device": "cpu"}
@@ -196,7 +196,7 @@ class PeersTest(ProgramTest):
                 self.assertEqual([case["method"] for case in waived], ["numpy"])
                 for text in (part, "set STBENCH_PYTHON to a Python that has it"):
                     self.assertIn(text, waived[0]["reason"])
-                self.assertNotIn("/", waived[0]["reason"])
+                self.assertNotIn("/", waived[0]["reason"].replace("scripts/setup", ""))
 
     def test_empty_variable_is_as_good_as_none(self):
         """The Python on the PATH is meant then, and named so."""
@@ -273,6 +273,45 @@ class PeersTest(ProgramTest):
                                 "--index-dtype", "int64,int32")
         self.assertEqual(len([case for case in cases if case["status"] in MEASURED]), 7 * (4 + 1))
         self.check_peer("torch", "--row-bytes", "1,6,264")
+
+    def test_packages_that_are_missing_waive_with_the_cure(self):
+        python = str(self.python_without("fbgemm_gpu"))
+        cases = self.cases(*arguments_of("--direction", "to", "--peers", "fbgemm"), STBENCH_PYTHON=python)
+        waived = [case for case in cases if case["status"] == "waived"]
+        self.assertEqual([case["method"] for case in waived], ["fbgemm"])
+        self.assertRegex(waived[0]["reason"], r"FBGEMM cannot be imported \(.*fbgemm_gpu.*\); .*scripts/setup --peers makes one")
+
+    def test_fbgemm_is_verified_in_both_dtypes(self):
+        python = peers_python()
+        if python is None:
+            self.skipTest("the packages of scripts/setup --peers are not installed")
+        report, _, _ = self.measure(*arguments_of("--peers", "fbgemm", "--dtype", "float16,float32,float64", "--dim", "12",
+                                                  "--index-dtype", "int64,int32"), STBENCH_PYTHON=python)
+        cases = [case for case in report["cases"] if case["method"] == "fbgemm"]
+        self.assertEqual({(case["dtype"], case["index_dtype"], case["direction"]) for case in cases},
+                         {(dtype, index, "to") for dtype in ("float16", "float32") for index in ("int64", "int32")})
+        for case in cases:
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertEqual((case["mismatches"], case["verified_rows"] > 0), (0, True))
+        self.assertEqual(set(report["environment"]["peers"]["fbgemm"]), {"python", "torch", "fbgemm"})
+
+    def test_lance_is_verified_on_files_warm_and_cold(self):
+        python = peers_python()
+        if python is None:
+            self.skipTest("the packages of scripts/setup --peers are not installed")
+        tables = self.folder / "tables"
+        tables.mkdir()
+        report, _, _ = self.measure(*arguments_of("--peers", "lance", "--placement", "mapped", "--dtype", "float16,int64", "--dim", "3",
+                                                  "--index-dtype", "int64,int32", "--distribution", "uniform", "--cache", "warm,cold"),
+                                    STBENCH_PYTHON=python, TMPDIR=str(tables))
+        cases = [case for case in report["cases"] if case["method"] == "lance"]
+        self.assertEqual(len(cases), 2 * 2 * 2)
+        for case in cases:
+            if case["status"] == "waived" and case["cache"] == "cold":
+                continue  # the folder is in memory here
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertEqual((case["mismatches"], case["verified_rows"] > 0, case["direction"]), (0, True, "to"))
+        self.assertEqual(list(tables.glob(".stbench-lance-*")), [])
 
     def test_released_cell_is_unmapped(self):
         """A cell's table can be most of the memory; the next one needs it."""

@@ -5,7 +5,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from program import HOST, PLANTED, ProgramTest, read_json, run
+from program import HOST, PLANTED, ProgramTest, peers_python, read_json, run
 
 TEXT = Path(__file__).resolve().parents[2] / "data/us-constitution.txt"
 OPTIMIZER = ("--suite", "optimizer", "--rows", "3k", "--dim", "8", "--batch", "700", "--samples", "3", "--cores", "1", *HOST)
@@ -63,6 +63,17 @@ class OptimizerSuiteTest(ProgramTest):
             self.skipTest("Python's torch is not here")
         self.assertEqual(mine["Adamax"]["reason"], "Python torch's Adamax takes no sparse gradients")
         for name in ("SparseAdam", "Adagrad", "SGD"):
+            self.assertIn(mine[name]["status"], ("ok", "unstable"), mine[name])
+            self.assertGreater(mine[name]["verified_rows"], 500)
+
+    def test_fbgemm_is_a_peer_on_its_own_tables(self):
+        if (python := peers_python()) is None:
+            self.skipTest("the packages of scripts/setup --peers are not installed")
+        cases = self.cases(*OPTIMIZER, "--optimizer", "SparseAdam,Adagrad,SGD", "--direction", "step", "--placement", "libtorch",
+                           "--distribution", "zipf:1.05", "--peers", "fbgemm", STBENCH_PYTHON=python)
+        mine = {case["optimizer"]: case for case in cases if case["method"] == "fbgemm"}
+        self.assertEqual(mine["SparseAdam"]["reason"], "FBGEMM has no SparseAdam for tables of a CPU")
+        for name in ("Adagrad", "SGD"):
             self.assertIn(mine[name]["status"], ("ok", "unstable"), mine[name])
             self.assertGreater(mine[name]["verified_rows"], 500)
 
@@ -217,6 +228,19 @@ class ContiguousSuiteTest(ProgramTest):
         done = run("--case", case_id + " batch 5")
         self.assertEqual(done.returncode, 2)
         self.assertIn("right: contiguous step", done.stderr)
+
+    def test_deepspeed_is_a_peer_on_a_flat_tensor(self):
+        if (python := peers_python()) is None:
+            self.skipTest("the packages of scripts/setup --peers are not installed")
+        cases = self.cases(*CONTIGUOUS, "--optimizer", "Adam,AdamW,SGD", "--clip", "0,0.1", "--peers", "deepspeed",
+                           STBENCH_PYTHON=python)
+        mine = {(case["optimizer"], case["clip"]): case for case in cases if case["method"] == "deepspeed"}
+        self.assertEqual(mine["SGD", 0]["reason"], "DeepSpeed has no SGD for a CPU's memory")
+        self.assertIn("does not clip", mine["Adam", 0.1]["reason"])
+        for name in ("Adam", "AdamW"):
+            case = mine[name, 0]
+            self.assertIn(case["status"], ("ok", "unstable"), case)
+            self.assertEqual((case["verified_rows"] >= 40 * 33, case["mismatches"]), (True, 0), case)
 
     def test_the_trace_shows_each_way(self):
         self.run_program(*CONTIGUOUS, "--optimizer", "Adam", "--clip", "0.1", "--trace", "trace.json")

@@ -12,6 +12,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <functional>
 #include <vector>
 
 #include "speedtorch/infinity/infinity_batch.h"
@@ -83,10 +84,16 @@ inline bool bitwise_equal(const Tensors& a, const Tensors& b) {
   return true;
 }
 
+/// A clock by which each micro-batch takes a second, so that no result depends on the machine's speed.
+inline std::function<double()> counting_clock() {
+  return [now = 0.0]() mutable { return now += 1; };
+}
+
 /// Options without warnings.
 inline InfinityBatchOptions quiet(std::int64_t micro_batch = 0) {
   InfinityBatchOptions options;
   options.micro_batch.fixed = micro_batch;
+  options.micro_batch.clock = counting_clock();
   options.warnings = infinity::WarningPlan::silent();
   return options;
 }
@@ -98,6 +105,7 @@ struct Heard {
   InfinityBatchOptions options(std::int64_t micro_batch = 0) {
     InfinityBatchOptions options;
     options.micro_batch.fixed = micro_batch;
+    options.micro_batch.clock = counting_clock();
     options.warnings = infinity::WarningPlan::beginner();
     options.warning_sink = [this](infinity::Warning which, const std::string& text) {
       warnings.push_back(which);

@@ -231,6 +231,7 @@ TEST(BeyondTheCap, BatchIsCutIntoEqualParts) {
     auto net = wide();
     const auto [inputs, classes] = wide_data(samples);
     auto options = quiet();
+    options.micro_batch.by_speed = false;
     options.prefetch = prefetch;
     InfinityBatch ib(options);
     ib.set_model(net);
