@@ -33,8 +33,10 @@ class Memory : public std::enable_shared_from_this<Memory> {
   /// The descriptor through which another process can map the same bytes (allocate_shared); -1 for private
   /// memory.
   [[nodiscard]] virtual int shared_fd() const { return -1; }
-  /// The descriptor of the file behind `mapped` memory, which starts at the file's first byte; -1 for others.
+  /// The descriptor of the file behind `mapped` memory; -1 for others.
   [[nodiscard]] virtual int file_fd() const { return -1; }
+  /// The byte of that file at which the memory begins.
+  [[nodiscard]] virtual std::int64_t file_offset() const { return 0; }
   /// False if a write would end the process (SIGSEGV). is_read_only() then recognises the tensors.
   [[nodiscard]] virtual bool writable() const { return true; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
