@@ -68,9 +68,8 @@ Options on_table(const Options& given, const TableFile& table, std::vector<std::
         fmt::format("--table {}: batches have {} rows, as many as the table", table.name(), table.rows()));
   }
   warnings.push_back(
-      fmt::format("--table {}: the file is only read. Mapped tables that are only read are the file itself; "
-                  "all others, and "
-                  "those that are written, hold a copy of its rows",
+      fmt::format("--table {}: the file is only read. A mapped table that is only read is the file itself; "
+                  "each other table is a copy",
                   table.name()));
   return options;
 }
