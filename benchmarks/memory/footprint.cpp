@@ -51,7 +51,8 @@ FootprintRequest request_of(const reports::Identity& id, const FootprintTerms& t
           .row_bytes = shape_of(id).row_bytes(),
           .touched_rows = touched_rows(id),
           .seed = terms.seed,
-          .cpus = terms.cpus};
+          .cpus = terms.cpus,
+          .table = terms.table};
 }
 
 /// Figures at one moment: the process seen from outside, and its own figures of the device.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "benchmarks/suite/options.h"
@@ -14,6 +15,7 @@ struct FootprintTerms {
   std::uint64_t seed = 1;
   double timeout_s = 0;   ///< for each answer; 0 = none
   std::vector<int> cpus;  ///< of their threads
+  std::string table;      ///< of --table; empty without one
   std::function<bool()> stop = [] { return false; };
 };
 

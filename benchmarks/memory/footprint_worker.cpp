@@ -13,6 +13,7 @@
 #include "benchmarks/peers/peer_process.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/tables/row_check.h"
+#include "benchmarks/tables/table_store.h"
 #include "speedtorch/cuda.h"
 #include "speedtorch/threads.h"
 
@@ -65,6 +66,7 @@ std::string FootprintWorker::answer(const std::string& line) {
 std::string FootprintWorker::get_ready(FootprintRequest request) {
   request_ = std::move(request);
   memory_.reset();
+  file_ = request_.table.empty() ? nullptr : std::make_unique<TableFile>(request_.table);
   speedtorch::set_threads(static_cast<int>(request_.cpus.size()), request_.cpus);
   const auto& allocator = allocator_named(request_.method);
   const auto bytes =
@@ -76,14 +78,25 @@ std::string FootprintWorker::get_ready(FootprintRequest request) {
 
 std::string FootprintWorker::allocate() {
   const auto& allocator = allocator_named(request_.method);
+  const auto placement = placement_of(request_.placement);
+  const bool in_place = file_ && placement == speedtorch::Placement::mapped;
   memory_ =
-      allocator.allocate(placement_of(request_.placement), request_.bytes(), at::Device(request_.device));
-  const auto check =
-      fill_and_check(allocator, *memory_, request_.touched_rows, request_.row_bytes, request_.seed);
+      in_place ? file_->map() : allocator.allocate(placement, request_.bytes(), at::Device(request_.device));
+  const auto check = fill_and_check_table();
   auto answer = figures();
   answer["verified_rows"] = check.rows, answer["mismatches"] = check.mismatches,
   answer["first"] = check.first;
   return "held " + answer.dump();
+}
+
+/// The check alone touches the rows of a file that is mapped in place.
+harness::Check FootprintWorker::fill_and_check_table() const {
+  const auto rows = request_.touched_rows, row_bytes = request_.row_bytes;
+  const Content content(request_.seed, file_.get());
+  if (!file_)
+    return fill_and_check(allocator_named(request_.method), *memory_, rows, row_bytes, request_.seed);
+  if (memory_->writable()) fill_memory(*memory_, 0, rows * row_bytes, content);
+  return RowBytes(*memory_, rows, row_bytes).check_all(content, "row of the table");
 }
 
 std::string FootprintWorker::free() {

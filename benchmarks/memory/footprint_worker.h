@@ -9,6 +9,7 @@
 #include <string>
 
 #include "benchmarks/memory/allocator.h"
+#include "benchmarks/tables/table_file.h"
 
 namespace stbench {
 
@@ -22,12 +23,13 @@ struct FootprintRequest {
   std::int64_t touched_rows = 0;  ///< filled and checked, from the first row on
   std::uint64_t seed = 0;
   std::vector<int> cpus;  ///< of its threads
+  std::string table;      ///< the file that has the rows; empty: the fill of the seed
 
   [[nodiscard]] std::int64_t bytes() const { return rows * row_bytes; }
 };
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FootprintRequest, method, placement, device, rows, row_bytes, touched_rows,
-                                   seed, cpus)
+                                   seed, cpus, table)
 
 /// Answers the requests.
 class FootprintWorker {
@@ -39,10 +41,12 @@ class FootprintWorker {
  private:
   std::string get_ready(FootprintRequest request);
   std::string allocate();
+  [[nodiscard]] harness::Check fill_and_check_table() const;
   std::string free();
   [[nodiscard]] nlohmann::json figures() const;
 
   FootprintRequest request_;
+  std::unique_ptr<TableFile> file_;  ///< of the request; null without one
   std::shared_ptr<speedtorch::Memory> memory_;
 };
 

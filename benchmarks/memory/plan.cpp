@@ -56,8 +56,10 @@ std::int64_t bytes_of(const Identity& shape) {
 
 class Planner {
  public:
-  Planner(const Options& options, const harness::Machine& machine) : options_(options), machine_(machine) {
+  Planner(const Options& options, const TableFile* table, const harness::Machine& machine)
+      : options_(options), table_(table), machine_(machine) {
     if (!options.case_id.empty()) only_ = checked_case(options.case_id);
+    if (only_ && table != nullptr) require_shape_of(*table, *only_);
     read_devices();
   }
 
@@ -160,8 +162,7 @@ class Planner {
     for (const auto& device : devices) {
       id.device = device;
       require_room(id, allocator);
-      if (const auto reason = allocator.allocate ? "" : Peers::of_this_run().refusal(allocator.name);
-          !reason.empty()) {
+      if (const auto reason = reason_against(allocator); !reason.empty()) {
         plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
         continue;
       }
@@ -173,6 +174,13 @@ class Planner {
         std::swap(id.axes, axes);
       }
     }
+  }
+
+  /// Why an allocator cannot take part; empty if it can.
+  [[nodiscard]] std::string reason_against(const TableAllocator& allocator) const {
+    if (allocator.allocate) return {};
+    if (table_ != nullptr) return "a peer fills its table by itself; leave out --table";
+    return Peers::of_this_run().refusal(allocator.name);
   }
 
   /// @throws UsageError with what would fit
@@ -232,6 +240,7 @@ class Planner {
   }
 
   const Options& options_;
+  const TableFile* table_;
   const harness::Machine& machine_;
   std::optional<Identity> only_;  ///< the case of --case
   Names devices_;                 ///< given; empty: all there are
@@ -245,8 +254,8 @@ const harness::AxisDefaults& memory_axes() {
   return axes;
 }
 
-MemoryPlan plan_memory(const Options& options, const harness::Machine& machine) {
-  return Planner(options, machine).plan();
+MemoryPlan plan_memory(const Options& options, const harness::Machine& machine, const TableFile* table) {
+  return Planner(options, table, machine).plan();
 }
 
 }  // namespace stbench

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "benchmarks/suite/options.h"
+#include "benchmarks/tables/table_file.h"
 #include "harness/case_id.h"
 #include "harness/machine.h"
 #include "reports/record.h"
@@ -22,6 +23,8 @@ const harness::AxisDefaults& memory_axes();
 
 /// Plans the options. Without --rows, as many of SpeedTorch's 10,000,000 rows as the memory has room for.
 /// @throws UsageError for what cannot be done as asked, before anything is allocated.
-MemoryPlan plan_memory(const Options& options, const harness::Machine& machine);
+/// @param table of --table, whose shape the options have; null without one
+MemoryPlan plan_memory(const Options& options, const harness::Machine& machine,
+                       const TableFile* table = nullptr);
 
 }  // namespace stbench

@@ -10,6 +10,8 @@
 #include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/tables/row_shape.h"
+#include "benchmarks/tables/table_file.h"
+#include "harness/errors.h"
 #include "reports/tables/memory_table.h"
 
 namespace stbench::memory_suite {
@@ -42,12 +44,23 @@ Plan plan(const Options& options, const harness::Machine& machine) {
   auto cpus = machine.allowed_cpus;
   if (std::ssize(cpus) > machine.allowed_cores) cpus.resize(static_cast<std::size_t>(machine.allowed_cores));
   Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
-  auto memory = plan_memory(options, machine);
+  const auto table = table_of(options);
+  if (table && table->is_raw())
+    throw UsageError(
+        fmt::format("--table {}: --suite memory takes .npy and safetensors files", table->name()));
+  auto memory = plan_memory(table ? with_shape_of(*table, options) : options, machine, table.get());
   Plan result;
   result.waived = std::move(memory.waived), result.warnings = std::move(memory.warnings);
   for (const auto& id : memory.cases) {
     result.groups.push_back(std::make_unique<MemoryGroup>(
-        id, FootprintTerms{.seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus}));
+        id, FootprintTerms{
+                .seed = options.seed, .timeout_s = options.timeout_s, .cpus = cpus, .table = options.table}));
+  }
+  if (table) {
+    result.environment["table"] = table->environment();
+    result.warnings.push_back(fmt::format(
+        "--table {}: the file is only read. A mapped table is the file itself; all others are copies",
+        table->name()));
   }
   if (auto peers = Peers::of_this_run().versions(); !peers.empty())
     result.environment["peers"] = std::move(peers);
@@ -62,6 +75,7 @@ std::vector<AxisInfo> describe() {
        {"row-bytes", "any number, instead of dim and dtype", "-"},
        {"rows", "any number", "10M, or what the memory has room for"},
        {"dim", "any number", "128"},
+       {"table", "FILE.npy or FILE.safetensors:NAME, instead of rows, dim and dtype", "none"},
        {"touched", "in a --case: the part of the table that is written", "1, and 0.25 of a mapped file"}},
       1, method_infos(allocators()));
 }

@@ -28,6 +28,15 @@ Table table_of(const reports::Identity& id, const Uniform& with) {
                        {.placement = placement_of(id.placement), .device = at::Device(id.device)});
 }
 
+/// The parameter table: of random numbers, or a copy of the rows of --table.
+Table param_table_of(const reports::Identity& id, const StepTerms& terms) {
+  if (!terms.table) return table_of(id, {-0.1, 0.1, terms.seed});
+  auto table = Table::empty({id.rows, id.dim}, at::kFloat,
+                            {.placement = placement_of(id.placement), .device = at::Device(id.device)});
+  fill_memory(*table.memory(), 0, table.bytes(), {terms.seed, terms.table.get()});
+  return table;
+}
+
 std::shared_ptr<const IndexSets> draw_sets(const reports::Identity& id, std::uint64_t seed) {
   const harness::IndexSource source(harness::parse_distribution(id.distribution));
   auto sets = std::make_shared<IndexSets>();
@@ -54,7 +63,7 @@ const std::string& optimizer_of(const reports::Identity& id) { return axis<std::
 OptimizerFixture::OptimizerFixture(const reports::Identity& id, const StepTerms& terms)
     : options(optimizer_named(optimizer_of(id))),
       state_names(speedtorch::state_names(options)),
-      param_table(table_of(id, {-0.1, 0.1, terms.seed})),
+      param_table(param_table_of(id, terms)),
       param(param_table.tensor()),
       sets(draw_sets(id, terms.seed)),
       pages(pages_of(*param_table.memory())) {

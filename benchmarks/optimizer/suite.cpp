@@ -145,6 +145,7 @@ std::vector<AxisInfo> describe() {
           {"distribution", "uniform unique sequential sorted zipf:S file:PATH", "uniform"},
           {"rows", "any number", "1M"},
           {"dim", "any number", "128"},
+          {"table", "FILE.npy or FILE.safetensors:NAME of float32, instead of rows and dim", "none"},
           {"batch", "any number", "131072"}};
 }
 

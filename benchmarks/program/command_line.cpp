@@ -38,14 +38,16 @@ std::string without_trace_folders(const std::string& list) {
   return kept;
 }
 
-/// Paths of a report are base names: no user or folder names.
+/// Paths of a report are base names: no user or folder names. A tensor's name behind a safetensors file may
+/// have slashes, too.
 std::string without_folder(const std::string& argument) {
   const auto equals = argument.find('=');
   const auto begin = equals == std::string::npos || !argument.starts_with("--") ? 0 : equals + 1;
   const auto option = argument.substr(0, begin), value = argument.substr(begin);
   if (value.starts_with("file:") || value.find(",file:") != std::string::npos)
     return option + without_trace_folders(value);
-  return value.find('/') == std::string::npos ? argument : option + base_name(value);
+  const auto slash = value.rfind('/', value.find(".safetensors:"));
+  return slash == std::string::npos ? argument : option + value.substr(slash + 1);
 }
 
 /// What CLI11 could not place: an option that is not known, or a word that should not be there.

@@ -75,7 +75,7 @@ BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::s
 class StepGroup final : public TimedGroup {
  public:
   StepGroup(const StepSuite& suite, StepTerms terms, std::vector<int> cpus)
-      : suite_(suite), terms_(terms), cpus_(std::move(cpus)) {}
+      : suite_(suite), terms_(std::move(terms)), cpus_(std::move(cpus)) {}
 
   void add_cell(StepCell cell, const std::vector<Identity>& its_cases) {
     seconds = cell.seconds;
@@ -167,14 +167,24 @@ class StepGroup final : public TimedGroup {
 /// From the options to groups of cases.
 class StepPlanner {
  public:
-  StepPlanner(const StepSuite& suite, const Options& options, const harness::Machine& machine)
-      : suite_(suite), options_(options), machine_(machine), methods_(methods_by_suite()[suite.suite.name]) {}
+  StepPlanner(const StepSuite& suite, const Options& options, std::shared_ptr<const TableFile> table,
+              const harness::Machine& machine)
+      : suite_(suite),
+        options_(options),
+        table_(std::move(table)),
+        machine_(machine),
+        methods_(methods_by_suite()[suite.suite.name]) {}
 
   Plan plan() {
     for (auto& cell : cells()) add_cell(std::move(cell));
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
     if (auto peers = Peers::of_this_run().versions(); !peers.empty())
       plan_.environment["peers"] = std::move(peers);
+    if (table_) {
+      plan_.environment["table"] = table_->environment();
+      plan_.warnings.push_back(
+          fmt::format("--table {}: the file is only read; steps change a copy of its rows", table_->name()));
+    }
     return std::move(plan_);
   }
 
@@ -186,6 +196,7 @@ class StepPlanner {
                   on_gpu(id) ? suite_.gpu_placements : suite_.host_placements);
     only_ = id.method;
     id.method.clear();
+    if (table_) require_shape_of(*table_, id);
     suite_.check_case(id, options_);
     return cells_of({id}, 60);
   }
@@ -214,7 +225,7 @@ class StepPlanner {
     require_room(cell.id);
     if (plan_.groups.empty() || cell.group != group_) {
       plan_.groups.push_back(
-          std::make_unique<StepGroup>(suite_, StepTerms{options_.seed}, machine_.allowed_cpus));
+          std::make_unique<StepGroup>(suite_, StepTerms{options_.seed, table_}, machine_.allowed_cpus));
     }
     group_ = cell.group;
     static_cast<StepGroup&>(*plan_.groups.back()).add_cell(std::move(cell), cases);
@@ -246,6 +257,7 @@ class StepPlanner {
 
   const StepSuite& suite_;
   const Options& options_;
+  std::shared_ptr<const TableFile> table_;
   const harness::Machine& machine_;
   const std::vector<StepMethod>& methods_;
   std::string only_;  ///< the method of --case
@@ -256,6 +268,16 @@ class StepPlanner {
 const RegisterOption optimizer_option{
     "--optimizer LIST", "SparseAdam, Adagrad, SGD, ...; stbench list says which suite has which",
     option_reader::names(&Options::optimizers), optimizer_names};
+
+/// The table of --table, whose rows are stepped; null without one.
+std::shared_ptr<const TableFile> stepped_table(const StepSuite& suite, const Options& options) {
+  if (!takes(suite.suite, "--table")) return nullptr;  // it is another suite's
+  auto table = table_of(options);
+  if (table && table->dtype() != at::kFloat)
+    throw UsageError(fmt::format("--table {} has {}; --suite {} has float32 only", table->name(),
+                                 dtype_name(table->dtype()), suite.suite.name));
+  return table;
+}
 
 /// The axes of a suite, and its methods and peers.
 std::vector<AxisInfo> described(const StepSuite& suite) {
@@ -321,7 +343,8 @@ RegisterStepSuite::RegisterStepSuite(StepSuite suite) {
   whole.methods = [one] { return method_infos(methods_by_suite()[one->suite.name]); };
   whole.plan = [one](const Options& options, const harness::Machine& machine) {
     Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
-    return StepPlanner(*one, options, machine).plan();
+    const auto table = stepped_table(*one, options);
+    return StepPlanner(*one, table ? with_shape_of(*table, options) : options, table, machine).plan();
   };
   const RegisterSuite registration(std::move(whole));
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "benchmarks/suite/suite.h"
+#include "benchmarks/tables/table_file.h"
 #include "harness/benchmark_case.h"
 #include "harness/case_id.h"
 #include "harness/machine.h"
@@ -112,6 +113,7 @@ inline bool on_gpu(const reports::Identity& id) { return id.device != "cpu"; }
 
 struct StepTerms {
   std::uint64_t seed = 1;
+  std::shared_ptr<const TableFile> table = {};  ///< of --table; null without one
 };
 
 struct StepSuite {

@@ -20,6 +20,7 @@ struct Options {
       isas, caches;
   std::vector<std::string> optimizers;     ///< of the suites that step
   std::vector<std::string> peers;          ///< methods beside those of the preset
+  std::string table;                       ///< FILE[:NAME] whose rows are the table's
   std::string text;                        ///< path of the text that is trained on
   std::vector<std::int64_t> negatives;     ///< words drawn for each pair
   std::vector<std::string> shapes;         ///< models whose parameters are stepped
@@ -37,8 +38,8 @@ struct Options {
   std::uint64_t seed = 1;
   std::optional<int> samples;
   int warmup = 1;
-  double timeout_s = 120;        ///< for one step of one case; 0 = none
-  double time_budget_s = 0;      ///< for the whole run; 0 = any
+  double timeout_s = 120;          ///< for one step of one case; 0 = none
+  double time_budget_s = 0;        ///< for the whole run; 0 = any
   std::string verify = "sampled";  ///< "first", "sampled" or "every": which samples are checked
   bool dry_run = false;
 

@@ -11,7 +11,6 @@
 #include <limits>
 #include <vector>
 
-#include "harness/fill.h"
 #include "speedtorch/threads.h"
 
 namespace stbench {
@@ -51,17 +50,22 @@ void each_part(Rows rows, std::int64_t row_bytes, Body body) {
     body(rows.subspan(begin, std::min(most, rows.size() - begin)));
 }
 
-/// A row's first byte that differs from the fill at `position`; -1 if none does.
+/// A row's first byte that differs from the content at `position`; -1 if none does.
 using Mismatch = std::int64_t (*)(const std::byte* row, std::int64_t position, std::int64_t bytes,
-                                  std::uint64_t seed);
+                                  const Content& content);
+
+std::int64_t first_other_byte(const std::byte* row, std::int64_t position, std::int64_t bytes,
+                              const Content& content) {
+  return content.first_mismatch(row, position, bytes);
+}
 
 /// The same of the elements as numbers.
 template <class T>
 std::int64_t first_other_number(const std::byte* row, std::int64_t position, std::int64_t bytes,
-                                std::uint64_t seed) {
-  if (harness::first_mismatch(row, position, bytes, seed) < 0) return -1;
+                                const Content& content) {
+  if (content.first_mismatch(row, position, bytes) < 0) return -1;
   std::vector<std::byte> fill(static_cast<std::size_t>(bytes));
-  harness::fill(fill.data(), position, position + bytes, seed);
+  content.write(fill.data(), position, position + bytes);
   for (std::int64_t byte = 0; byte < bytes; byte += static_cast<std::int64_t>(sizeof(T))) {
     T found, right;
     std::memcpy(&found, row + byte, sizeof(T));
@@ -73,20 +77,20 @@ std::int64_t first_other_number(const std::byte* row, std::int64_t position, std
 }
 
 Mismatch mismatch_of(Equality equality, at::ScalarType dtype) {
-  if (equality == Equality::bits) return harness::first_mismatch;
+  if (equality == Equality::bits) return first_other_byte;
   if (dtype == at::kHalf) return first_other_number<at::Half>;
   if (dtype == at::kBFloat16) return first_other_number<at::BFloat16>;
   return dtype == at::kFloat ? first_other_number<float> : first_other_number<double>;
 }
 
-/// Compares the bytes that `at(i)` points to with row rows[i] of the fill.
+/// Compares the bytes that `at(i)` points to with row rows[i] of its content.
 template <class At>
-harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of, const char* what, At at,
-                       Mismatch differs = harness::first_mismatch) {
+harness::Check compare(Rows rows, std::int64_t row_bytes, const ContentOf& content_of, const char* what,
+                       At at, Mismatch differs = first_other_byte) {
   std::atomic<std::int64_t> mismatches{0}, first{std::numeric_limits<std::int64_t>::max()};
   const auto mismatch = [&](std::int64_t i) {
     const auto row = row_at(rows, i);
-    return differs(at(i), row * row_bytes, row_bytes, seed_of(row));
+    return differs(at(i), row * row_bytes, row_bytes, content_of(row));
   };
   each(std::ssize(rows), [&](std::int64_t i) {
     if (mismatch(i) < 0) return;
@@ -103,16 +107,16 @@ harness::Check compare(Rows rows, std::int64_t row_bytes, const SeedOf& seed_of,
   return check;
 }
 
-/// Compares rows [begin, end) at `data` with the fill: whole pieces first, then the rows of those that
+/// Compares rows [begin, end) at `data` with the content: whole pieces first, then the rows of those that
 /// differ.
 harness::Check compare_range(const std::byte* data, std::int64_t begin, std::int64_t end,
-                             std::int64_t row_bytes, std::uint64_t seed, const char* what) {
+                             std::int64_t row_bytes, const Content& content, const char* what) {
   const std::int64_t piece = std::max<std::int64_t>(1, piece_bytes / row_bytes);
   const auto pieces = (end - begin + piece - 1) / piece;
   std::vector<std::vector<std::int64_t>> differing(static_cast<std::size_t>(pieces));
   const auto differs = [&](std::int64_t first, std::int64_t count) {
-    return harness::first_mismatch(data + (first - begin) * row_bytes, first * row_bytes, count * row_bytes,
-                                   seed) >= 0;
+    return content.first_mismatch(data + (first - begin) * row_bytes, first * row_bytes, count * row_bytes) >=
+           0;
   };
   speedtorch::parallel_for(pieces, 1, [&](std::int64_t from, std::int64_t to) {
     for (auto i = from; i < to; ++i) {
@@ -136,30 +140,30 @@ harness::Check compare_range(const std::byte* data, std::int64_t begin, std::int
 RowBytes::RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes)
     : memory_(memory), rows_(rows), row_bytes_(row_bytes) {}
 
-harness::Check RowBytes::check(Rows rows, const SeedOf& seed_of, const char* what) const {
+harness::Check RowBytes::check(Rows rows, const ContentOf& content_of, const char* what) const {
   if (memory_.on_host()) {
-    return compare(rows, row_bytes_, seed_of, what,
+    return compare(rows, row_bytes_, content_of, what,
                    [&](std::int64_t i) { return memory_.data() + row_at(rows, i) * row_bytes_; });
   }
   const auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
   harness::Check check;
   each_part(rows, row_bytes_, [&](Rows part) {
     const auto host = table.index_select(0, index_tensor(part, table.device())).cpu();
-    merge(check, compare(part, row_bytes_, seed_of, what,
+    merge(check, compare(part, row_bytes_, content_of, what,
                          [&](std::int64_t i) { return bytes_of(host) + i * row_bytes_; }));
   });
   return check;
 }
 
-harness::Check RowBytes::check_all(std::uint64_t seed, const char* what) const {
-  if (memory_.on_host()) return compare_range(memory_.data(), 0, rows_, row_bytes_, seed, what);
+harness::Check RowBytes::check_all(Content content, const char* what) const {
+  if (memory_.on_host()) return compare_range(memory_.data(), 0, rows_, row_bytes_, content, what);
   const auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
   const std::int64_t most = std::max<std::int64_t>(1, device_block / row_bytes_);
   harness::Check check;
   for (std::int64_t begin = 0; begin < rows_; begin += most) {
     const auto end = std::min(rows_, begin + most);
     const auto host = table.narrow(0, begin, end - begin).cpu();
-    merge(check, compare_range(bytes_of(host), begin, end, row_bytes_, seed, what));
+    merge(check, compare_range(bytes_of(host), begin, end, row_bytes_, content, what));
   }
   return check;
 }
@@ -176,18 +180,18 @@ void RowBytes::poison(Rows rows) const {
   });
 }
 
-void RowBytes::write_fill(Rows rows, const SeedOf& seed_of) const {
+void RowBytes::write_content(Rows rows, const ContentOf& content_of) const {
   if (memory_.on_host()) {
     each(std::ssize(rows), [&](std::int64_t i) {
       const auto begin = row_at(rows, i) * row_bytes_;
-      harness::fill(memory_.data() + begin, begin, begin + row_bytes_, seed_of(row_at(rows, i)));
+      content_of(row_at(rows, i)).write(memory_.data() + begin, begin, begin + row_bytes_);
     });
     return;
   }
   auto table = memory_.tensor({rows_, row_bytes_}, at::kByte);
   each_part(rows, row_bytes_, [&](Rows part) {
     auto values = at::empty({std::ssize(part), row_bytes_}, at::kByte);
-    fill_rows(values, part, seed_of);
+    fill_rows(values, part, content_of);
     table.index_copy_(0, index_tensor(part, table.device()), values.to(table.device()));
   });
 }
@@ -200,11 +204,11 @@ void RowBytes::dirty(Rows rows) const {
   });
 }
 
-void fill_rows(const at::Tensor& bytes, Rows rows, const SeedOf& seed_of) {
+void fill_rows(const at::Tensor& bytes, Rows rows, const ContentOf& content_of) {
   const auto row_bytes = static_cast<std::int64_t>(bytes.nbytes()) / bytes.size(0);
   each(bytes.size(0), [&](std::int64_t i) {
     const auto begin = row_at(rows, i) * row_bytes;
-    harness::fill(bytes_of(bytes) + i * row_bytes, begin, begin + row_bytes, seed_of(row_at(rows, i)));
+    content_of(row_at(rows, i)).write(bytes_of(bytes) + i * row_bytes, begin, begin + row_bytes);
   });
 }
 
@@ -219,8 +223,8 @@ void poison(at::Tensor& tensor) {
   });
 }
 
-harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, const SeedOf& seed_of,
-                          const char* what, Equality equality) {
+harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes,
+                          const ContentOf& content_of, const char* what, Equality equality) {
   const auto count = std::ssize(rows);
   if (result.dim() == 0 || result.size(0) != count ||
       static_cast<std::int64_t>(result.nbytes()) != count * row_bytes) {
@@ -229,14 +233,14 @@ harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_
   }
   const auto host = result.cpu().contiguous();
   return compare(
-      rows, row_bytes, seed_of, what, [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; },
+      rows, row_bytes, content_of, what, [&](std::int64_t i) { return bytes_of(host) + i * row_bytes; },
       mismatch_of(equality, result.scalar_type()));
 }
 
-harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, std::uint64_t seed,
+harness::Check check_rows(const at::Tensor& result, Rows rows, std::int64_t row_bytes, Content content,
                           const char* what, Equality equality) {
   return check_rows(
-      result, rows, row_bytes, [seed](std::int64_t) { return seed; }, what, equality);
+      result, rows, row_bytes, [content](std::int64_t) { return content; }, what, equality);
 }
 
 void merge(harness::Check& check, const harness::Check& more) {

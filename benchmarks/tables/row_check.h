@@ -1,4 +1,5 @@
-/// Compares rows bit by bit with a reference that is computed, not copied.
+/// Compares rows bit by bit with a reference that is computed, not copied, or, for the table of a file, read
+/// from it once more.
 ///
 /// The fill is a hash of the seed and of the 8-byte word's position in the table. So swapped rows, shifted
 /// columns, stale and incomplete copies all differ from it.
@@ -10,28 +11,29 @@
 #include <functional>
 #include <span>
 
+#include "benchmarks/tables/content.h"
 #include "harness/benchmark_case.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {
 
-/// The seed of the fill that a table row should hold.
-using SeedOf = std::function<std::uint64_t(std::int64_t row)>;
+/// The content that has what a table row should hold.
+using ContentOf = std::function<Content(std::int64_t row)>;
 
 /// Rows of `row_bytes` bytes in a block of any memory: host memory in place, device memory in blocks through
 /// LibTorch.
 class RowBytes {
  public:
   RowBytes(const speedtorch::Memory& memory, std::int64_t rows, std::int64_t row_bytes);
-  /// Compares the named rows with the fill of their seed. `what` names them in the words of a mismatch.
-  [[nodiscard]] harness::Check check(std::span<const std::int64_t> rows, const SeedOf& seed_of,
+  /// Compares the named rows with their content. `what` names them in the words of a mismatch.
+  [[nodiscard]] harness::Check check(std::span<const std::int64_t> rows, const ContentOf& content_of,
                                      const char* what) const;
-  /// Compares every row with the fill of one seed, as one stream of bytes.
-  [[nodiscard]] harness::Check check_all(std::uint64_t seed, const char* what) const;
-  /// Overwrites the named rows with a pattern that no fill contains.
+  /// Compares every row with one content, as one stream of bytes.
+  [[nodiscard]] harness::Check check_all(Content content, const char* what) const;
+  /// Overwrites the named rows with a pattern that no fill contains, and hardly any file.
   void poison(std::span<const std::int64_t> rows) const;
-  /// Writes the fill of its seed into each of the named rows.
-  void write_fill(std::span<const std::int64_t> rows, const SeedOf& seed_of) const;
+  /// Writes its content into each of the named rows.
+  void write_content(std::span<const std::int64_t> rows, const ContentOf& content_of) const;
   /// Makes the pages of the named rows dirty without changing them, because the next write to a clean page of
   /// a file faults.
   void dirty(std::span<const std::int64_t> rows) const;
@@ -41,8 +43,8 @@ class RowBytes {
   std::int64_t rows_, row_bytes_;
 };
 
-/// Fills row i of `bytes` (CPU, contiguous, n rows) with row `rows[i]` of the fill of its seed.
-void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, const SeedOf& seed_of);
+/// Fills row i of `bytes` (CPU, contiguous, n rows) with row `rows[i]` of its content.
+void fill_rows(const at::Tensor& bytes, std::span<const std::int64_t> rows, const ContentOf& content_of);
 
 /// Overwrites a tensor with a pattern that no fill contains.
 void poison(at::Tensor& tensor);
@@ -51,14 +53,14 @@ void poison(at::Tensor& tensor);
 /// and -0 equals 0).
 enum class Equality { bits, numbers };
 
-/// Compares row i of `result` (any device) with row `rows[i]` of the fill of its seed. A result that is not
+/// Compares row i of `result` (any device) with row `rows[i]` of its content. A result that is not
 /// `rows.size()` rows of `row_bytes` bytes is wrong in every row. `numbers` is for floating dtypes only.
 harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
-                          std::int64_t row_bytes, const SeedOf& seed_of, const char* what,
+                          std::int64_t row_bytes, const ContentOf& content_of, const char* what,
                           Equality equality = Equality::bits);
-/// The same with one seed for all rows.
+/// The same with one content for all rows.
 harness::Check check_rows(const at::Tensor& result, std::span<const std::int64_t> rows,
-                          std::int64_t row_bytes, std::uint64_t seed, const char* what,
+                          std::int64_t row_bytes, Content content, const char* what,
                           Equality equality = Equality::bits);
 
 /// Adds what `more` found to `check`.

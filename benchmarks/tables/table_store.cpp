@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "benchmarks/tables/row_check.h"
-#include "harness/fill.h"
 #include "speedtorch/error.h"
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/memory/shared_memory.h"
@@ -27,22 +26,22 @@ constexpr std::int64_t filled_block = std::int64_t{256} << 20;
 constexpr std::int64_t small_table_bytes = std::int64_t{1} << 30;
 constexpr std::int64_t compared_bytes = 4096;
 
-/// data[0] is byte `begin` of the endless fill.
-void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, std::uint64_t seed) {
+/// data[0] is byte `begin` of the content.
+void fill_host(std::byte* data, std::int64_t begin, std::int64_t end, const Content& content) {
   const auto blocks = (end - begin + fill_block - 1) / fill_block;
   speedtorch::parallel_for(blocks, 1, [&](std::int64_t first, std::int64_t last) {
     const auto from = begin + first * fill_block, to = std::min(end, begin + last * fill_block);
-    harness::fill(data + (from - begin), from, to, seed);
+    content.write(data + (from - begin), from, to);
   });
 }
 
 /// Writes in large pieces, so that the pages in memory are large, too; through a mapping they would have 4
 /// KiB. Pages are clean in the end, or the kernel would write them back during samples.
-void fill_file(int fd, std::int64_t bytes, std::uint64_t seed) {
+void fill_file(int fd, std::int64_t bytes, const Content& content) {
   std::vector<std::byte> block(static_cast<std::size_t>(std::min(file_block, bytes)));
   for (std::int64_t begin = 0; begin < bytes; begin += file_block) {
     const auto end = std::min(bytes, begin + file_block);
-    fill_host(block.data(), begin, end, seed);
+    fill_host(block.data(), begin, end, content);
     for (auto at = begin; at < end;) {
       const auto written = ::pwrite(fd, block.data() + (at - begin), static_cast<std::size_t>(end - at), at);
       if (written < 0 && errno != EINTR)
@@ -57,23 +56,23 @@ void fill_file(int fd, std::int64_t bytes, std::uint64_t seed) {
 
 }  // namespace
 
-void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, std::uint64_t seed) {
+void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, Content content) {
   if (memory.on_host()) {
-    fill_host(memory.data() + begin, begin, end, seed);
+    fill_host(memory.data() + begin, begin, end, content);
     return;
   }
   auto target = memory.tensor({memory.bytes()}, at::kByte);
   const auto block = at::empty({std::min(filled_block, end - begin)}, at::kByte);
   for (auto from = begin; from < end; from += filled_block) {
     const auto bytes = std::min(filled_block, end - from);
-    fill_host(static_cast<std::byte*>(block.data_ptr()), from, from + bytes, seed);
+    fill_host(static_cast<std::byte*>(block.data_ptr()), from, from + bytes, content);
     target.narrow(0, from, bytes).copy_(block.narrow(0, 0, bytes));
   }
 }
 
 std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement placement, std::int64_t bytes,
                                                        at::Device device, bool shared) {
-  auto& block = blocks_[{placement, device.str()}];
+  auto& block = blocks_[{placement, device.str(), true}];
   const auto serves = [&] {
     return block.memory->bytes() >= bytes && (block.memory->shared_fd() >= 0) == shared;
   };
@@ -84,18 +83,25 @@ std::shared_ptr<speedtorch::Memory> TableStore::filled(speedtorch::Placement pla
                         : speedtorch::allocate(placement, bytes, device, table_folder());
   block.filled = bytes;
   if (block.memory->file_fd() >= 0) {
-    fill_file(block.memory->file_fd(), bytes, seed_);
+    fill_file(block.memory->file_fd(), bytes, content_);
   } else {
-    fill_memory(*block.memory, 0, bytes, seed_);
+    fill_memory(*block.memory, 0, bytes, content_);
   }
+  return block.memory;
+}
+
+std::shared_ptr<speedtorch::Memory> TableStore::mapped_file() {
+  auto& block = blocks_[{speedtorch::Placement::mapped, at::Device(at::kCPU).str(), false}];
+  if (!block.memory) block.memory = content_.file()->map();
+  block.filled = block.memory->bytes();
   return block.memory;
 }
 
 void TableStore::keep_only(speedtorch::Placement placement) {
   for (auto& [key, block] : blocks_) {
-    if (key.first != placement) check(block);
+    if (std::get<0>(key) != placement) check(block);
   }
-  std::erase_if(blocks_, [&](const auto& entry) { return entry.first.first != placement; });
+  std::erase_if(blocks_, [&](const auto& entry) { return std::get<0>(entry.first) != placement; });
 }
 
 void TableStore::use(const speedtorch::Memory& memory, const std::vector<reports::Identity>& users) {
@@ -139,10 +145,10 @@ harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::
   const auto pages = bytes / compared_bytes, rest = bytes % compared_bytes;
   harness::Check found;
   if (pages > 0)
-    found = RowBytes(memory, pages, compared_bytes).check_all(seed_, "table in rows of 4096 bytes");
+    found = RowBytes(memory, pages, compared_bytes).check_all(content_, "table in rows of 4096 bytes");
   if (rest > 0 && memory.on_host()) {
-    const bool differs = harness::first_mismatch(memory.data() + pages * compared_bytes,
-                                                 pages * compared_bytes, rest, seed_) >= 0;
+    const bool differs =
+        content_.first_mismatch(memory.data() + pages * compared_bytes, pages * compared_bytes, rest) >= 0;
     merge(found, {1, differs ? 1 : 0, differs ? "the end of the table" : ""});
   }
   return found;
@@ -153,7 +159,7 @@ harness::Check TableStore::compare_whole(const speedtorch::Memory& memory, std::
 harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const {
   constexpr std::int64_t most = 100'000, a_part = 10'000;
   const auto pages = bytes / compared_bytes, count = std::min(most, pages);
-  speedtorch::FileRows rows({memory.file_fd(), 0, pages, compared_bytes},
+  speedtorch::FileRows rows({memory.file_fd(), memory.file_offset(), pages, compared_bytes},
                             {.engine = speedtorch::FileEngine::advice, .copy_cached = false});
   harness::Check found;
   for (std::int64_t begin = 0; begin < count; begin += a_part) {
@@ -165,7 +171,7 @@ harness::Check TableStore::compare_sample(const speedtorch::Memory& memory, std:
                                                  static_cast<double>(pages - 1)));
     auto read = at::empty({std::ssize(named), compared_bytes}, at::kByte);
     rows.gather(at::tensor(named, at::kLong), read);
-    merge(found, check_rows(read, named, compared_bytes, seed_, "table in rows of 4096 bytes"));
+    merge(found, check_rows(read, named, compared_bytes, content_, "table in rows of 4096 bytes"));
   }
   return found;
 }

@@ -1,4 +1,5 @@
 /// The filled tables of a run: one block of memory per placement and device, reused by every shape that fits.
+/// A real table may have two mapped ones: its file, and a copy that is written.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,18 +10,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "benchmarks/tables/content.h"
 #include "harness/benchmark_case.h"
 #include "reports/record.h"
 #include "speedtorch/memory/memory.h"
 
 namespace stbench {
 
-/// Fills bytes [begin, end) of `memory` with the seed's fill, in parallel; device memory through LibTorch's
-/// copy.
-void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, std::uint64_t seed);
+/// Fills bytes [begin, end) of `memory` with the content, in parallel; device memory through LibTorch's copy.
+void fill_memory(const speedtorch::Memory& memory, std::int64_t begin, std::int64_t end, Content content);
 
 /// The mismatches of a table, and the cases that used it since the check before.
 struct TableDamage {
@@ -32,15 +34,17 @@ class TableStore {
  public:
   /// @param most_whole larger files, which memory does not hold, are checked in 100,000 evenly spread pages
   /// only
-  explicit TableStore(std::uint64_t seed, std::int64_t most_whole = std::numeric_limits<std::int64_t>::max())
-      : seed_(seed), most_whole_(most_whole) {}
+  explicit TableStore(Content content, std::int64_t most_whole = std::numeric_limits<std::int64_t>::max())
+      : content_(content), most_whole_(most_whole) {}
 
-  /// A block of at least `bytes` with the seed's fill, which depends on the position only and so is the same
-  /// for every shape. Pages are touched; those of a file are clean. If `shared`, other processes can map it;
-  /// it replaces a private block of that placement and device, and the other way round.
+  /// A block of at least `bytes` with the content, which depends on the position only and so is the same for
+  /// every shape. Pages are touched; those of a file are clean. If `shared`, other processes can map it; it
+  /// replaces a private block of that placement and device, and the other way round.
   /// @throws speedtorch::MemoryError, speedtorch::PlacementError
   std::shared_ptr<speedtorch::Memory> filled(speedtorch::Placement placement, std::int64_t bytes,
                                              at::Device device, bool shared = false);
+  /// The rows of the content's file in the file itself, read-only.
+  std::shared_ptr<speedtorch::Memory> mapped_file();
   /// Frees every block but those of `placement`, each after its last check.
   void keep_only(speedtorch::Placement placement);
   /// Frees every block after its last check.
@@ -58,23 +62,24 @@ class TableStore {
   void check_all();
   /// The damage that was found since the last call.
   std::vector<TableDamage> take_damage() { return std::exchange(damage_, {}); }
-  [[nodiscard]] std::uint64_t seed() const { return seed_; }
+  [[nodiscard]] Content content() const { return content_; }
 
  private:
-  using Key = std::pair<speedtorch::Placement, std::string>;
+  /// Placement, device, and whether it may be written: the file of a real table may not, its copies may.
+  using Key = std::tuple<speedtorch::Placement, std::string, bool>;
   struct Block {
     std::shared_ptr<speedtorch::Memory> memory;
     std::int64_t filled = 0;  ///< bytes
     std::vector<reports::Identity> users;
   };
   [[nodiscard]] static Key key_of(const speedtorch::Memory& memory) {
-    return {memory.placement(), memory.device().str()};
+    return {memory.placement(), memory.device().str(), memory.writable()};
   }
   void check(Block& block);
   [[nodiscard]] harness::Check compare_sample(const speedtorch::Memory& memory, std::int64_t bytes) const;
   [[nodiscard]] harness::Check compare_whole(const speedtorch::Memory& memory, std::int64_t bytes) const;
 
-  std::uint64_t seed_;
+  Content content_;
   std::int64_t most_whole_;
   std::map<Key, Block> blocks_;
   std::vector<TableDamage> damage_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,8 +30,10 @@ constexpr double most_resident = 0.001;
 constexpr auto first_pause = std::chrono::milliseconds(5);
 constexpr auto last_pause = 64 * first_pause;
 
+/// From the page on in which the table begins.
 speedtorch::MappedBytes file_of(const speedtorch::Memory& table) {
-  return {table.data(), table.bytes(), table.file_fd()};
+  const auto head = table.file_offset() % ::sysconf(_SC_PAGESIZE);
+  return {table.data() - head, table.bytes() + head, table.file_fd(), table.file_offset() - head};
 }
 
 /// True if the file exists in memory only, so that waiting is useless.

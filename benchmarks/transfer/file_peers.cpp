@@ -32,9 +32,11 @@ bool reads_a_file(const TransferCase& one) {
 void pread_rows(Operands& operands, int set) {
   const auto rows = operands.rows(set);
   const int fd = operands.table_fd();
+  const auto first = operands.table_offset();
   speedtorch::parallel_for(rows.count, grain, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i)
-      require_whole(::pread(fd, rows.model_row(i), rows.bytes(), rows.offset_at(i)), rows.row_bytes, errno);
+      require_whole(::pread(fd, rows.model_row(i), rows.bytes(), first + rows.offset_at(i)), rows.row_bytes,
+                    errno);
   });
 }
 
@@ -60,6 +62,7 @@ std::string RingLoop::refusal() {
 void RingLoop::gather(Operands& operands, int set) {
   const auto rows = operands.rows(set);
   const int fd = operands.table_fd();
+  const auto first = operands.table_offset();
   auto& ring = ring_->ring;
   unsigned in_flight = 0;
   std::int64_t got = rows.row_bytes;  // the worst result
@@ -67,7 +70,7 @@ void RingLoop::gather(Operands& operands, int set) {
     for (; next < rows.count && in_flight < ring_->depth; ++next, ++in_flight) {
       io_uring_prep_read(io_uring_get_sqe(&ring), fd, rows.model_row(next),
                          static_cast<unsigned>(rows.row_bytes),
-                         static_cast<unsigned long long>(rows.offset_at(next)));
+                         static_cast<unsigned long long>(first + rows.offset_at(next)));
     }
     io_uring_submit_and_wait(&ring, 1);
     io_uring_cqe* entry = nullptr;

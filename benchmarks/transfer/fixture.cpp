@@ -31,10 +31,10 @@ void draw(std::vector<std::int64_t>& positions, std::int64_t count, std::int64_t
 }  // namespace
 
 TransferFixture::TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
-                                 std::shared_ptr<const IndexSets> indices, std::uint64_t seed)
+                                 std::shared_ptr<const IndexSets> indices, Content content)
     : operands(cell, std::move(memory), *indices),
-      verifier(operands, cell.shape(), indices, seed),
-      random_(harness::key_of(seed, spots, 0)) {
+      verifier(operands, cell.shape(), indices, content),
+      random_(harness::key_of(content.seed(), spots, 0)) {
   const auto count = cell.bidirectional() ? 2 : cell.callers;
   const auto batch = operands.count();
   for (std::int64_t k = 0; count > 1 && k < count; ++k) {

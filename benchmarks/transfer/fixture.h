@@ -16,7 +16,7 @@ struct TransferFixture {
   /// @param cell any case of the cell @param indices of cell.rows_moved() rows each, shared by all cells of
   /// the same shape: each caller's are consecutive
   TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
-                  std::shared_ptr<const IndexSets> indices, std::uint64_t seed);
+                  std::shared_ptr<const IndexSets> indices, Content content);
 
   /// Frees the results that methods delivered, outside the timed window.
   void forget_results();

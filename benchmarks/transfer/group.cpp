@@ -91,7 +91,7 @@ class TransferGroup final : public TimedGroup {
                                                 std::vector<int>(cpus_.begin(), cpus_.begin() + cores));
     }
     speedtorch::kernels::use_isa(first.isa);
-    const auto indices = run_->indices.sets(first, run_->tables.seed());
+    const auto indices = run_->indices.sets(first, run_->tables.content().seed());
     std::vector<BenchmarkCase> runnable;
     for (const auto& one : typed_) {
       const auto& cell = cell_of(one, indices);
@@ -154,7 +154,8 @@ class TransferGroup final : public TimedGroup {
     const bool shared =  // a file can be opened by other processes as it is
         one.placement != Placement::mapped &&
         std::ranges::any_of(users, [](const auto& user) { return static_cast<bool>(user.method->open); });
-    auto memory = run_->tables.filled(one.placement, bytes, device, shared);
+    auto memory = uses_file(one, shared) ? run_->tables.mapped_file()
+                                         : run_->tables.filled(one.placement, bytes, device, shared);
     std::vector<reports::Identity> identities;
     std::ranges::transform(users, std::back_inserter(identities), identity_of);
     run_->tables.use(*memory, identities);
@@ -169,7 +170,13 @@ class TransferGroup final : public TimedGroup {
     // A cold file has no resident pages, so there is no page size to report.
     if (memory->on_host() && (!one.is_cold() || memory->file_fd() < 0))
       cell.pages = speedtorch::pages_got(memory->data(), bytes);
-    cell.fixture = std::make_shared<TransferFixture>(one, std::move(memory), indices, run_->tables.seed());
+    cell.fixture = std::make_shared<TransferFixture>(one, std::move(memory), indices, run_->tables.content());
+  }
+
+  /// True for a mapped table that is the file of --table itself: nothing may write to that.
+  [[nodiscard]] bool uses_file(const TransferCase& one, bool shared) const {
+    return run_->file && one.placement == Placement::mapped && !one.writes() && !shared &&
+           run_->file->is_aligned_for(one.shape().dtype);
   }
 
   [[nodiscard]] std::vector<TransferCase> cases_in(Placement placement) const {

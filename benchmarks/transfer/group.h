@@ -17,14 +17,18 @@ namespace stbench {
 
 /// Filled tables and drawn index sets, which all groups of a run share.
 struct TransferRun {
-  TransferRun(std::uint64_t seed, const harness::Machine& machine)
-      : tables(seed, machine.memory_available), last_level_cache(machine.last_level_cache_bytes) {}
+  /// @param file_ of --table; null without one
+  TransferRun(std::uint64_t seed, std::shared_ptr<const TableFile> file_, const harness::Machine& machine)
+      : file(std::move(file_)),
+        tables({seed, file.get()}, machine.memory_available),
+        last_level_cache(machine.last_level_cache_bytes) {}
   /// Made when the first cold case needs it.
   std::shared_ptr<CacheWalk> cache_walk() {
     if (!walk) walk = std::make_shared<CacheWalk>(last_level_cache);
     return walk;
   }
 
+  std::shared_ptr<const TableFile> file;
   TableStore tables;
   std::int64_t last_level_cache;
   std::shared_ptr<CacheWalk> walk;

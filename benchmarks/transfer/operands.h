@@ -68,8 +68,10 @@ class Operands {
 
   /// The table's memory.
   [[nodiscard]] const std::shared_ptr<speedtorch::Memory>& memory() const { return memory_; }
-  /// The descriptor of a mapped table's file, whose first byte is the table's; -1 for other tables.
+  /// The descriptor of a mapped table's file; -1 for other tables.
   [[nodiscard]] int table_fd() const { return memory_->file_fd(); }
+  /// The byte of that file at which the table begins.
+  [[nodiscard]] std::int64_t table_offset() const { return memory_->file_offset(); }
   /// The descriptor of the memory behind one of these tensors; -1 if no other process can map it.
   [[nodiscard]] int shared_fd(const at::Tensor& tensor) const;
 

@@ -11,6 +11,7 @@
 #include "benchmarks/suite/plainly.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/suite/sums.h"
+#include "benchmarks/tables/table_file.h"
 #include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/files_environment.h"
@@ -56,18 +57,44 @@ std::string without_yardsticks(const Options& options, const std::vector<Transfe
   return fmt::format("--method leaves out {}", fmt::join(lacking, ", and "));
 }
 
+/// The options on the rows of --table: its shape, and batches that it has rows for.
+Options on_table(const Options& given, const TableFile& table, std::vector<std::string>& warnings) {
+  if (!given.case_id.empty()) require_shape_of(table, case_of(given.case_id, "transfer"));
+  auto options = options_for_case(with_shape_of(table, given));
+  constexpr std::int64_t usual = 131'072;  // of the standard preset
+  if (options.batches.empty() && table.rows() < usual) {
+    options.batches = {table.rows()};
+    warnings.push_back(
+        fmt::format("--table {}: batches have {} rows, as many as the table", table.name(), table.rows()));
+  }
+  warnings.push_back(
+      fmt::format("--table {}: the file is only read. A mapped table that is only read is the file itself; "
+                  "each other table is a copy",
+                  table.name()));
+  return options;
+}
+
+/// A mapped table takes room on the disk unless it is the file of --table itself.
+std::optional<std::int64_t> room_for_files(const Options& options) {
+  const auto directions = directions_of(options);
+  const bool only_reads =
+      std::ranges::all_of(directions, [](const auto& name) { return name == "to" || name == "consume"; });
+  return !options.table.empty() && only_reads ? std::nullopt : table_folder_free();
+}
+
 Plan plan(const Options& given, const harness::Machine& machine) {
-  const auto options = options_for_case(given);
-  const auto run = std::make_shared<TransferRun>(options.seed, machine);
+  const auto file = table_of(given);
+  Plan result;
+  const auto options = file ? on_table(given, *file, result.warnings) : options_for_case(given);
+  const auto run = std::make_shared<TransferRun>(options.seed, file, machine);
   Peers::of_this_run().configure(machine.allowed_cpus, options.timeout_s);
   const auto workload_runs = stbench::workload_runs(options, machine);
-  Plan result;
   result.last_check = [run] { plainly([&] { run->tables.check_all(); }); };
   result.settle = [run](std::vector<Record>& records) { mark_users_wrong(run->tables, records); };
   std::set<TransferCase> planned;  // two workloads may have a shape in common
   std::vector<TransferCase> measured;
   for (const auto& one : workload_runs) {
-    auto transfer = plan_transfer(one.options, machine, table_folder_free(), run->indices);
+    auto transfer = plan_transfer(one.options, machine, room_for_files(options), run->indices);
     add_new(result, transfer);
     for (auto& cases : transfer.groups) {
       std::erase_if(cases.cases, [&](const auto& found) { return !planned.insert(found).second; });
@@ -87,6 +114,7 @@ Plan plan(const Options& given, const harness::Machine& machine) {
     result.environment["files"] = std::move(files);
   if (auto used = workload_environment(workload_runs); !used.empty())
     result.environment["workloads"] = std::move(used);
+  if (file) result.environment["table"] = file->environment();
   return result;
 }
 
@@ -113,6 +141,7 @@ std::vector<AxisInfo> describe() {
                        {"cache", caches(), "warm"},
                        {"callers", "1 to 1024", "1"},
                        {"isa", isas(), "best"},
+                       {"table", "FILE.npy or FILE.safetensors:NAME, instead of rows, dim and dtype", "none"},
                        {"workload", "one of those below, instead of axes", "none"}},
                       2, method_infos(methods()), "all but those of so many SMs");
 }

@@ -41,10 +41,10 @@ std::shared_ptr<const IndexSets> contiguous_sets(std::int64_t rows, std::int64_t
 }  // namespace
 
 TableVerifier::TableVerifier(Operands& operands, const RowShape& shape,
-                             std::shared_ptr<const IndexSets> indices, std::uint64_t seed)
+                             std::shared_ptr<const IndexSets> indices, Content content)
     : operands_(operands),
       shape_(shape),
-      seed_(seed),
+      content_(content),
       bytes_(*operands.memory(), shape.rows, shape.row_bytes()),
       indexed_(std::move(indices)),
       contiguous_(contiguous_sets(shape.rows, operands.count())),
@@ -60,8 +60,8 @@ std::span<const std::int64_t> TableVerifier::rows_of(const Operands& slice, Patt
       .subspan(static_cast<std::size_t>(slice.first()), static_cast<std::size_t>(slice.count()));
 }
 
-std::uint64_t TableVerifier::seed_of(std::uint64_t generation) const {
-  return generation == 0 ? seed_ : harness::word(seed_, ~generation);
+Content TableVerifier::content_of(std::uint64_t generation) const {
+  return generation == 0 ? content_ : Content(harness::word(content_.seed(), ~generation));
 }
 
 void TableVerifier::prepare_values(Pattern pattern, int set, std::uint64_t generation) {
@@ -72,12 +72,12 @@ void TableVerifier::prepare_values(Pattern pattern, int set, std::uint64_t gener
   auto& held = held_[operands_.values_slot(pattern, set)];
   // One buffer for all sets is filled before every sample, so that all samples find it equally warm.
   if (held == wanted && operands_.rotates_values()) return;
-  const auto seed = [this, generation](std::int64_t) { return seed_of(generation); };
+  const auto content = [this, generation](std::int64_t) { return content_of(generation); };
   auto& values = operands_.values(pattern, set);
   if (values.is_cpu()) {
-    fill_rows(values, rows, seed);
+    fill_rows(values, rows, content);
   } else {
-    fill_rows(operands_.staging(), rows, seed);
+    fill_rows(operands_.staging(), rows, content);
     values.copy_(operands_.staging());
   }
   held = wanted;
@@ -96,12 +96,12 @@ void TableVerifier::change_rows(Pattern pattern, int set, std::span<const std::i
   changed_ = rows_at(rows_of(pattern, set), positions);
   std::ranges::sort(changed_);
   ++changes_;
-  bytes_.write_fill(changed_, read_seeds(0));
+  bytes_.write_content(changed_, read_contents(0));
 }
 
-/// The seeds of what a reader of the table finds.
-SeedOf TableVerifier::read_seeds(std::uint64_t generation) const {
-  const auto usual = seed_of(generation), changed = seed_of(first_change + changes_);
+/// The contents of what a reader of the table finds.
+ContentOf TableVerifier::read_contents(std::uint64_t generation) const {
+  const auto usual = content_of(generation), changed = content_of(first_change + changes_);
   if (changed_.empty()) return [usual](std::int64_t) { return usual; };
   return [this, usual, changed](std::int64_t row) {
     return std::ranges::binary_search(changed_, row) ? changed : usual;
@@ -111,8 +111,8 @@ SeedOf TableVerifier::read_seeds(std::uint64_t generation) const {
 /// The changed rows get their fill again. @returns what differed from the change, which nobody was to write
 /// to
 harness::Check TableVerifier::restore_changed() {
-  auto check = bytes_.check(changed_, read_seeds(0), "table");
-  bytes_.write_fill(changed_, [this](std::int64_t) { return seed_; });
+  auto check = bytes_.check(changed_, read_contents(0), "table");
+  bytes_.write_content(changed_, [this](std::int64_t) { return content_; });
   changed_.clear();
   check.rows = 0;  // looked at on the way
   return check;
@@ -126,7 +126,7 @@ harness::Check TableVerifier::check_model(const Operands& slice, Pattern pattern
     return {std::ssize(rows), std::ssize(rows),
             std::string("the result is of dtype ") + c10::toString(result.scalar_type())};
   }
-  return check_rows(result, rows, shape_.row_bytes(), read_seeds(generation), "model tensor", equality);
+  return check_rows(result, rows, shape_.row_bytes(), read_contents(generation), "model tensor", equality);
 }
 
 harness::Check TableVerifier::check_model_at(const Operands& slice, Pattern pattern, int set,
@@ -141,21 +141,21 @@ harness::Check TableVerifier::check_model_at(const Operands& slice, Pattern patt
   auto* numbers = const_cast<std::int64_t*>(positions.data());  // from_blob's signature; only read
   const auto some = at::from_blob(numbers, {std::ssize(positions)}, at::kLong).to(result.device());
   return check_rows(result.index_select(0, some), rows_at(rows, positions), shape_.row_bytes(),
-                    read_seeds(generation), "model tensor after a sample", equality);
+                    read_contents(generation), "model tensor after a sample", equality);
 }
 
 harness::Check TableVerifier::check_named_at(Pattern pattern, int set, std::uint64_t generation,
                                              std::span<const std::int64_t> positions) {
   auto check = bytes_.check(
-      rows_at(rows_of(pattern, set), positions), [seed = seed_of(generation)](std::int64_t) { return seed; },
-      "table after a sample");
+      rows_at(rows_of(pattern, set), positions),
+      [content = content_of(generation)](std::int64_t) { return content; }, "table after a sample");
   if (check.mismatches > 0) repair(pattern, set);
   return check;
 }
 
 harness::Check TableVerifier::check_named(Pattern pattern, int set, std::uint64_t generation) {
   auto check = bytes_.check(
-      rows_of(pattern, set), [&](std::int64_t) { return seed_of(generation); }, "table");
+      rows_of(pattern, set), [&](std::int64_t) { return content_of(generation); }, "table");
   if (check.mismatches > 0) repair(pattern, set);
   return check;
 }
@@ -168,19 +168,19 @@ harness::Check TableVerifier::check_others(Pattern pattern, int set) {
 }
 
 void TableVerifier::repair(Pattern pattern, int set) {
-  bytes_.write_fill(rows_of(pattern, set), last_written());
+  bytes_.write_content(rows_of(pattern, set), last_written());
 }
 
 void TableVerifier::repair_all() {
-  fill_memory(*operands_.memory(), 0, shape_.bytes(), seed_);
-  if (log_.fresh()) bytes_.write_fill(log_.written_rows(), last_written());
+  fill_memory(*operands_.memory(), 0, shape_.bytes(), content_);
+  if (log_.fresh()) bytes_.write_content(log_.written_rows(), last_written());
 }
 
 /// The fill that each row should hold.
-SeedOf TableVerifier::last_written() {
-  if (!log_.fresh()) return [this](std::int64_t) { return seed_; };
+ContentOf TableVerifier::last_written() {
+  if (!log_.fresh()) return [this](std::int64_t) { return content_; };
   log_.index();
-  return [this](std::int64_t row) { return seed_of(log_.generation_of(row)); };
+  return [this](std::int64_t row) { return content_of(log_.generation_of(row)); };
 }
 
 /// The rows beside these, and evenly spread others, ascending.
@@ -203,7 +203,7 @@ std::vector<std::int64_t> TableVerifier::others_than(std::vector<std::int64_t> r
 
 /// Every row of the table; if the cell is not trusted, all but those that were written to.
 harness::Check TableVerifier::check_whole(bool trusted) {
-  if (trusted && !log_.fresh()) return bytes_.check_all(seed_, "table");
+  if (trusted && !log_.fresh()) return bytes_.check_all(content_, "table");
   constexpr std::int64_t block = 1 << 16;
   log_.index();
   harness::Check check;
@@ -228,11 +228,15 @@ harness::Check TableVerifier::close(bool trusted, bool whole) {
   }
   if (trusted) merge(check, unexplained_);
   unexplained_ = {};
+  if (!operands_.memory()->writable()) {  // the file of --table: nothing was or can be written
+    log_.clear();
+    return check;
+  }
   if (check.mismatches > 0) {
     // A stray write may be anywhere: the next cell starts from a clean table.
-    fill_memory(*operands_.memory(), 0, shape_.bytes(), seed_);
+    fill_memory(*operands_.memory(), 0, shape_.bytes(), content_);
   } else if (log_.fresh() || !trusted) {
-    bytes_.write_fill(log_.written_rows(), [this](std::int64_t) { return seed_; });
+    bytes_.write_content(log_.written_rows(), [this](std::int64_t) { return content_; });
   }
   log_.clear();
   return check;

@@ -2,7 +2,7 @@
 /// repair. All of it is outside the timed window.
 ///
 /// Each write of a set has a value generation: another seed of the fill. Generation 0 is the table's own
-/// fill, so that a correct scatter of generation 0 leaves the table as it was.
+/// content, so that a correct scatter of generation 0 leaves the table as it was.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class TableVerifier {
  public:
   /// @param operands outlive the verifier @param indices that they were made of
   TableVerifier(Operands& operands, const RowShape& shape, std::shared_ptr<const IndexSets> indices,
-                std::uint64_t seed);
+                Content content);
 
   /// Fills the values for `from` on this set unless they hold this generation already, and logs the write.
   void prepare_values(Pattern pattern, int set, std::uint64_t generation);
@@ -65,11 +65,11 @@ class TableVerifier {
  private:
   [[nodiscard]] std::span<const std::int64_t> rows_of(const Operands& slice, Pattern pattern, int set) const;
   [[nodiscard]] const std::vector<std::int64_t>& rows_of(Pattern pattern, int set) const;
-  [[nodiscard]] std::uint64_t seed_of(std::uint64_t generation) const;
-  [[nodiscard]] SeedOf read_seeds(std::uint64_t generation) const;
+  [[nodiscard]] Content content_of(std::uint64_t generation) const;
+  [[nodiscard]] ContentOf read_contents(std::uint64_t generation) const;
   harness::Check restore_changed();
   [[nodiscard]] std::vector<std::int64_t> others_than(std::vector<std::int64_t> rows) const;
-  [[nodiscard]] SeedOf last_written();
+  [[nodiscard]] ContentOf last_written();
   harness::Check check_whole(bool trusted);
   void repair_all();
 
@@ -83,7 +83,7 @@ class TableVerifier {
 
   Operands& operands_;
   RowShape shape_;
-  std::uint64_t seed_;
+  Content content_;
   RowBytes bytes_;
   std::shared_ptr<const IndexSets> indexed_, contiguous_;
   WriteLog log_;

@@ -35,7 +35,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
   [[nodiscard]] virtual int shared_fd() const { return -1; }
   /// The descriptor of the file behind `mapped` memory; -1 for others.
   [[nodiscard]] virtual int file_fd() const { return -1; }
-  /// Where in that file the memory begins, in bytes.
+  /// The byte of that file at which the memory begins.
   [[nodiscard]] virtual std::int64_t file_offset() const { return 0; }
   /// False if a write would end the process (SIGSEGV). is_read_only() then recognises the tensors.
   [[nodiscard]] virtual bool writable() const { return true; }

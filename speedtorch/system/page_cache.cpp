@@ -30,7 +30,7 @@ void* address(const MappedBytes& file) { return const_cast<std::byte*>(file.data
 /// Reads the file through a mapping of its own that asks for huge pages. On the table's mapping the advice
 /// would stay, and each later cold row would read 2 MiB.
 void read_in_huge_pages(const MappedBytes& file) {
-  void* mapping = ::mmap(nullptr, length(file), PROT_READ, MAP_SHARED, file.fd, 0);
+  void* mapping = ::mmap(nullptr, length(file), PROT_READ, MAP_SHARED, file.fd, file.offset);
   if (mapping == MAP_FAILED) return;
   ::madvise(mapping, length(file), MADV_HUGEPAGE);
   ::madvise(mapping, length(file), MADV_POPULATE_READ);
@@ -98,7 +98,9 @@ void evict(const MappedBytes& file) {
     const std::string answer = std::strerror(errno);
     throw FileError("cannot write the file's pages to the disk: " + answer);
   }
-  ::posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  // The kernel keeps a page of which only a part is named.
+  ::posix_fadvise(file.fd, file.offset, (file.bytes + page - 1) / page * page, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace speedtorch

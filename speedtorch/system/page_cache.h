@@ -1,4 +1,4 @@
-/// Makes all pages of a file resident, or evicts them.
+/// Makes all pages of a file, or of a part of it, resident, or evicts them.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,13 @@
 
 namespace speedtorch {
 
-/// A whole file and a shared mapping of it: `data[0]` is the file's first byte.
+/// A part of a file and a shared mapping of it: `data[0]` is byte `offset` of the file. Both begin with a
+/// page.
 struct MappedBytes {
   const std::byte* data;
   std::int64_t bytes;
   int fd;
+  std::int64_t offset = 0;
 };
 
 /// Reads the file into memory and into this process's page tables, so that no row faults. Uses huge pages if

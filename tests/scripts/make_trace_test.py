@@ -28,6 +28,18 @@ def expected_trace(text):
     return [ranked.index(word) for word in words], ranked
 
 
+def tokenizers_python():
+    """The Python with the package tokenizers that a set-up of the tests made; empty without one."""
+    find = '. "$1/scripts/lib/common.sh"; CACHE=$(cache_dir); . "$1/scripts/lib/python.sh"; f=$(locked_folder tokenizers); [[ ! -e $f/.complete ]] || echo "$f/bin/python3"'
+    done = subprocess.run(["bash", "-c", f"set -euo pipefail; ROOT=$1; {find}", "find", ROOT], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def npy_of(descr, shape, data, fortran=False):
+    header = repr({"descr": descr, "fortran_order": fortran, "shape": shape}).encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
 def read_npy(content):
     """The numbers of a one-dimensional int64 .npy file of format 1.0, and where they begin."""
     magic, major, minor, size = struct.unpack_from("<6sBBH", content)
@@ -43,8 +55,8 @@ class MakeTraceTest(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="make trace "))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def make(self, *arguments, text=b""):
-        command = [ROOT / "scripts/make-trace", *arguments]
+    def make(self, *arguments, text=b"", python=()):
+        command = [*python, ROOT / "scripts/make-trace", *arguments]
         return subprocess.run(command, input=text, capture_output=True, cwd=self.folder, timeout=60)
 
     def trace_of(self, text, *arguments):
@@ -114,6 +126,58 @@ class MakeTraceTest(unittest.TestCase):
         self.assert_refused(self.make(), "TEXT")
         self.assert_refused(self.make("-", "--batch"), "--batch")
         self.assert_refused(self.make("-", "-o", "a", "--vocabulary", "./a", text=b"x"), "different files")
+
+    def test_ids_are_the_rows(self):
+        done = self.make("-", "--ids", text=b"3\n0\r\n 70000 \n3")
+        self.assertEqual(done.stdout, b"3\n0\n70000\n3\n")
+        self.assertEqual(done.stderr.decode().splitlines()[0], "4 tokens, 3 distinct; needs --rows 70001 or more:")
+        for descr, code, shape in (("<i8", "<6q", (6,)), ("<i4", "<6i", (2, 3)), (">u2", ">6H", (1, 6)), ("|u1", "6B", (3, 2, 1))):
+            (self.folder / "ids.npy").write_bytes(npy_of(descr, shape, struct.pack(code, 5, 0, 2, 255, 1, 5)))
+            self.assertEqual(self.make("ids.npy", "--ids").stdout.split(), b"5 0 2 255 1 5".split())
+            self.make("ids.npy", "--ids", "--npy", "-o", "out.npy")
+            self.assertEqual(read_npy((self.folder / "out.npy").read_bytes())[0], [5, 0, 2, 255, 1, 5])
+
+    def test_ids_that_are_none_are_refused(self):
+        for text, *says in (
+            (b"1\n-2\n", "line 2", "'-2'"), (b"1\n\n2", "line 2"), (b"1 2", "line 1"), (b"1\n9999999999999999999", "line 2"),
+            (b"", "no tokens in it"), (npy_of("<f4", (1,), b"1234"), "elements are <f4"), (npy_of("<i4", (2,), b"1234"), "promises 2"),
+            (npy_of("<i4", (2, 1), b"12345678", True), "Fortran order"), (npy_of("<i8", (1,), b"\xff" * 8), "element 0 is -1"),
+            (npy_of("<u8", (1,), b"\xff" * 8), "element 0 is 18446744073709551615"), (b"\x93NUMPY", "no array of token ids"),
+            (npy_of("<i4", (1,), b"1234")[:20], "no array of token ids"), (npy_of("<i4", "x", b""), "no array of token ids"),
+        ):
+            with self.subTest(text):
+                self.assert_refused(self.make("-", "--ids", text=text), "standard input", *says)
+        self.assert_refused(self.make("-", "--ids", "--vocabulary", "v", text=b"1"), "use --tokenizer")
+        self.assert_refused(self.make("-", "--ids", "--tokenizer", "t", text=b"1"), "not allowed with")
+
+    def test_tokens_of_a_text_are_those_of_its_tokenizer(self):
+        python = tokenizers_python()
+        if not python:
+            self.skipTest("the environment with tokenizers is missing: run scripts/setup --tests")
+        train = ("import sys; from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers\n"
+                 "t = Tokenizer(models.BPE()); t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)\n"
+                 "t.train([sys.argv[1]], trainers.BpeTrainer(vocab_size=500, special_tokens=['<s>'], show_progress=False))\n"
+                 "t.save('tokenizer.json')\n")
+        subprocess.run([python, "-c", train, TEXT], cwd=self.folder, check=True, timeout=60)
+        done = self.make(TEXT, "--tokenizer", "tokenizer.json", "--vocabulary", "tokens.txt", "-o", "out.trace", python=[python])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = [int(line) for line in (self.folder / "out.trace").read_text().splitlines()]
+        vocabulary = json.loads((self.folder / "tokenizer.json").read_text())["model"]["vocab"]
+        tokens = {number: token for token, number in vocabulary.items()}
+        # The tokens of a byte-level tokenizer are the text itself, with letters for blanks and line ends.
+        text = "".join(tokens[number] for number in trace).replace("\u0120", " ").replace("\u010a", "\n")
+        self.assertEqual(text, TEXT.read_text())
+        self.assertLess(len(trace), len(text) / 2)
+        self.assertEqual((self.folder / "tokens.txt").read_text().splitlines(), [tokens[k] for k in range(500)])
+        self.assertIn(f"{len(trace)} tokens, {len(set(trace))} distinct; needs --rows 500 or more:", done.stderr.decode())
+        (self.folder / "bad.json").write_text("{}")
+        self.assert_refused(self.make(TEXT, "--tokenizer", "bad.json", python=[python]), "bad.json: no tokenizer.json")
+        self.assert_refused(self.make(TEXT, "--tokenizer", "no.json", python=[python]), "no.json: No such file")
+
+    def test_without_the_package_it_says_how_to_get_it(self):
+        (self.folder / "t.json").write_text("{}")
+        done = self.make("-", "--tokenizer", "t.json", text=b"x", python=["python3", "-I", "-S"])
+        self.assert_refused(done, "pip install tokenizers")
 
     def test_a_file_is_replaced_whole_or_not_at_all(self):
         out = self.folder / "out.trace"

@@ -17,7 +17,7 @@ const RegisterMethod registration{{
           auto& rows = operands.kept<speedtorch::FileRows>([&] {
             const auto count = operands.table().size(0);
             const auto row_bytes = static_cast<std::int64_t>(operands.table().nbytes()) / count;
-            return speedtorch::FileRows({operands.table_fd(), 0, count, row_bytes});
+            return speedtorch::FileRows({operands.table_fd(), operands.table_offset(), count, row_bytes});
           });
           rows.gather(operands.index(set), operands.model());
         },

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <array>
 
 #include "benchmarks/transfer/method.h"
@@ -17,8 +19,9 @@ struct OnTheGpu {
 OnTheGpu see(Operands& operands) {
   const auto device = operands.model().device();
   const auto& memory = *operands.memory();
+  const auto head = memory.file_offset() % ::sysconf(_SC_PAGESIZE);  // CUDA takes whole pages
   const auto file = speedtorch::register_read_only(
-      operands.memory(), {memory.data(), static_cast<std::size_t>(memory.bytes())}, device);
+      operands.memory(), {memory.data() - head, static_cast<std::size_t>(memory.bytes() + head)}, device);
   if (!file.memory) throw speedtorch::PlacementError(file.reason);
   OnTheGpu seen{file.memory->tensor(operands.table().sizes(), operands.table().scalar_type()), {}};
   for (std::size_t set = 0; set < seen.index.size(); ++set)

@@ -92,7 +92,7 @@ class MemorySuiteTest(ProgramTest):
     def test_figures_equal_those_of_the_kernel(self):
         """The same child, asked by hand, looked at by other means."""
         request = {"method": "speedtorch", "placement": "pageable", "device": "cpu", "rows": ROWS, "row_bytes": WIDTH,
-                   "touched_rows": ROWS, "seed": 1, "cpus": sorted(os.sched_getaffinity(0))}
+                   "touched_rows": ROWS, "seed": 1, "table": "", "cpus": sorted(os.sched_getaffinity(0))}
         seen = {}
         with subprocess.Popen([PROGRAM, "internal-hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               env=environment()) as child:

@@ -61,6 +61,7 @@ std::string unusual_value(const std::string& option, const Suite& suite) {
       {"--model", "mlp"},
       {"--micro-batch", "fixed"},
       {"--text", stbench::test::source_folder() + "/CHANGELOG.md"},
+      {"--table", stbench::test::source_folder() + "/tests/corpus/npy/version-1"},
       {"--planted", "word"},
       {"--planted-of-two", "one"},
       {"--samples", "7"},

@@ -79,15 +79,15 @@ class Blocks : public testing::TestWithParam<std::tuple<bool, TableShape>> {
 
   std::shared_ptr<Block> memory_ = std::make_shared<Block>(rows(), row_bytes(), std::get<0>(GetParam()));
   RowBytes bytes_{*memory_, rows(), row_bytes()};
-  SeedOf seed_of_ = [](std::int64_t) { return seed; };
+  ContentOf content_of_ = [](std::int64_t) { return seed; };
 };
 
 TEST_P(Blocks, CheckCountsDamagedRowsAndNamesTheFirst) {
-  bytes_.write_fill(all_rows(), seed_of_);
+  bytes_.write_content(all_rows(), content_of_);
   const auto right = bytes_.check_all(seed, "table");
   EXPECT_EQ(right.rows, rows());
   EXPECT_EQ(right.mismatches, 0) << right.first;
-  const auto named = bytes_.check(all_rows(), seed_of_, "rows");
+  const auto named = bytes_.check(all_rows(), content_of_, "rows");
   EXPECT_EQ(named.rows, rows());
   EXPECT_EQ(named.mismatches, 0) << named.first;
   for (const auto damaged : {std::int64_t{0}, rows() / 2, rows() - 1}) {
@@ -96,28 +96,28 @@ TEST_P(Blocks, CheckCountsDamagedRowsAndNamesTheFirst) {
     const auto found = bytes_.check_all(seed, "table");
     EXPECT_EQ(found.mismatches, 1);
     EXPECT_EQ(found.first, "table, row " + std::to_string(damaged));
-    EXPECT_EQ(bytes_.check(all_rows(), seed_of_, "rows").mismatches, 1);
+    EXPECT_EQ(bytes_.check(all_rows(), content_of_, "rows").mismatches, 1);
     byte = ~byte;
   }
 }
 
 TEST_P(Blocks, PoisonOverwritesTheNamedRowsOnly) {
-  bytes_.write_fill(all_rows(), seed_of_);
+  bytes_.write_content(all_rows(), content_of_);
   const std::vector<std::int64_t> named{rows() - 1, 0, rows() / 2};
   bytes_.poison(named);
-  EXPECT_EQ(bytes_.check(named, seed_of_, "rows").mismatches, 3);
+  EXPECT_EQ(bytes_.check(named, content_of_, "rows").mismatches, 3);
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 3);
   for (const auto number : named) {
     const std::vector<std::byte> pattern(static_cast<std::size_t>(row_bytes()), row(number)[0]);
     EXPECT_EQ(std::memcmp(row(number), pattern.data(), pattern.size()), 0);
   }
-  bytes_.write_fill(named, seed_of_);
+  bytes_.write_content(named, content_of_);
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
 }
 
 TEST_P(Blocks, DirtyKeepsTheBytes) {
   if (!memory_->on_host()) return;  // only files have pages that are clean
-  bytes_.write_fill(all_rows(), seed_of_);
+  bytes_.write_content(all_rows(), content_of_);
   bytes_.dirty(all_rows());
   EXPECT_EQ(bytes_.check_all(seed, "table").mismatches, 0);
 }

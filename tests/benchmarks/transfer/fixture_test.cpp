@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "benchmarks/tables/table_store.h"
 #include "harness/fill.h"
 
 namespace stbench {
