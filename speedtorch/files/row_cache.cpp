@@ -29,6 +29,7 @@
 #include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/memory/memory.h"
 #include "speedtorch/rows/row_operands.h"
+#include "speedtorch/system/new_file.h"
 #include "speedtorch/tensors.h"
 #include "speedtorch/threads.h"
 
