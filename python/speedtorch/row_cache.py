@@ -35,13 +35,13 @@ class RowCacheStatistics:
 
 
 class RowCache(_NativeRows):
-    """Keeps the hot rows of a `.npy` file or a safetensors tensor in `cache_bytes` bytes of memory: a row of 256 B takes 267 bytes, where the system's
-    page cache takes 4 KiB. Rows that it lacks are read all at once, as by FileRows. Several threads may use it at once; not for
-    use on both sides of a fork(). docs/row-cache.md describes it.
+    """Keeps the hot rows of a file (`.npy`, or `FILE.safetensors:TENSOR`) in `cache_bytes` bytes of memory. A row of 256 B takes
+    267 bytes, where the system's page cache takes 4 KiB. Rows that the cache lacks are read all at once, as by FileRows. Several
+    threads may use it at once; not for use on both sides of a fork(). docs/row-cache.md describes it.
 
     `writes` is "none", "through" (to the file at once) or "back" (when others need the row's memory, or by flush()). A file has
     one RowCache that writes at a time. The other options are those of FileRows. Raises errors.OptionError if the bytes do not
-    suffice for twelve rows, errors.FileError, errors.NpyError.
+    suffice for twelve rows, errors.FileError, errors.NpyError, errors.SafetensorsError.
     """
 
     def __init__(self, path: Path, cache_bytes: int, *, writes: str = "none", engine: str = "automatic", depth: int = 256,

@@ -182,7 +182,7 @@ std::int64_t RowJournal::recover(const std::string& table_path, const FileTable&
   Stored stored;
   if (read_header(file.get(), stored.header)) {
     if (header_for(table, stored.header.rows, stored.header.data_checksum).checksum != stored.header.checksum)
-      throw FileError("'" + base_name(path) + "' holds rows of another file than '" + base_name(table_path) +
+      throw FileError("'" + base_name(path) + "' holds rows of another table than '" + base_name(table_path) +
                       "', which may have replaced it; remove the journal if this table is whole");
     if (!read_rows(file.get(), stored)) stored.rows.clear();
   }

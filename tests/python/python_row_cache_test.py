@@ -95,6 +95,23 @@ class RowCacheTest(unittest.TestCase):
         with self.assertRaisesRegex(errors.OptionError, "does not write"):
             RowCache(self.file, 40_000).scatter([3], torch.ones(1, 5, 2))
 
+    def test_a_tensor_of_a_safetensors_file_has_a_cache_too(self):
+        values = torch.arange(300 * 6).view(300, 6).to(torch.bfloat16)
+        data = values.view(torch.uint8).numpy().tobytes()
+        header = json.dumps({"first": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]},
+                             "rows": {"dtype": "BF16", "shape": [300, 6], "data_offsets": [8, 8 + len(data)]}}).encode()
+        file = self.file.with_name("model.safetensors")
+        file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8) + data)
+        cache = RowCache(f"{file}:rows", 10_000, writes="back")
+        self.assertEqual((tuple(cache.shape), cache.dtype), ((300, 6), torch.bfloat16))
+        for _ in range(2):
+            self.assertTrue(torch.equal(cache.gather([299, 0]), values[[299, 0]]))
+        self.assertEqual(cache.statistics.hits, 2)
+        cache.scatter([299], values[:1])
+        self.assertTrue(file.with_name(".model.safetensors.journal").exists())
+        cache.flush()
+        self.assertEqual(file.read_bytes()[-12:], data[:12])
+
     def test_bad_options_are_named(self):
         with self.assertRaisesRegex(ValueError, "writes is 'later'; choose none, through, back"):
             RowCache(self.file, 40_000, writes="later")

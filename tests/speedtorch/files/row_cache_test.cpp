@@ -438,7 +438,7 @@ TEST(RowCache, OfAFileReadsItsRowsAndRefusesAScalar) {
   EXPECT_THROW(RowCache::open((folder.path() / "none.npy").string(), {.bytes = 9999}), FileError);
 }
 
-TEST(RowCache, RefusesAJournalOfAnotherFile) {
+TEST(RowCache, RefusesAJournalOfAnotherTable) {
   const NpyTable file(100, 64), other(100, 64);
   const auto index = at::arange(100, at::kLong);
   {
@@ -451,7 +451,7 @@ TEST(RowCache, RefusesAJournalOfAnotherFile) {
   }
   EXPECT_THAT(message_of<FileError>(
                   [&] { RowCache::open(other.path, {.bytes = 100'000, .writes = CacheWrites::through}); }),
-              AllOf(HasSubstr("'.table.npy.journal'"), HasSubstr("another file")));
+              AllOf(HasSubstr("'.table.npy.journal'"), HasSubstr("another table")));
   EXPECT_EQ(wrong_rows(index, other.content(), 0), 0);
 }
 
