@@ -50,6 +50,16 @@ TEST(AdviseChoices, SayWhatDoesNotFit) {
               HasSubstr("needs 1.28 GB of disk"));
 }
 
+TEST(AdviseChoices, ATableOfAFileTakesNoMoreDisk) {
+  auto room = roomy();
+  room.disk = gb;
+  auto question = table(10'000'000, 32, "float32");
+  question.file = "table.npy";
+  EXPECT_TRUE(named(choices_for(question, room), "file").misfit.empty());
+  question.states = 2, question.optimizer = "Adam";
+  EXPECT_THAT(named(choices_for(question, room), "file").misfit, HasSubstr("needs 2.56 GB of disk"));
+}
+
 TEST(AdviseChoices, ToTheLastByte) {
   auto room = roomy();
   room.memory = 1'280'000'000;
