@@ -112,7 +112,7 @@ class AdviseTest(ProgramTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^hugepage +3\.84 MB of memory$")
         runs = re.findall(r"^stbench (.*)$", done.stdout, re.MULTILINE)
-        self.assertEqual(len(runs), 3)
+        self.assertEqual(len(runs), 4)
         for words in runs:
             again = self.run_program(*shlex.split(words), "--dry-run")
             self.assertEqual(again.returncode, 0, again.stderr)
@@ -122,6 +122,8 @@ class AdviseTest(ProgramTest):
         numpy.save(self.folder / "table.npy", numpy.zeros((3000, 5, 4), numpy.float64))
         numpy.save(self.folder / "bytes.npy", numpy.zeros((3000, 6), numpy.uint16))
         numpy.save(self.folder / "one.npy", numpy.float32(1))
+        header = json.dumps({"embed": {"dtype": "BF16", "shape": [500, 8], "data_offsets": [0, 8000]}}).encode().ljust(120)
+        (self.folder / "m.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8000))
         before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         ask = ("--batch", "8", "--step-ms", "1", "--dry-run")
         done = self.run_program("advise", "--table", "table.npy", *ask)
@@ -130,6 +132,9 @@ class AdviseTest(ProgramTest):
         self.assertRegex(done.stdout, r"--dtype float64 .*--rows 3000 --dim 20 ")
         done = self.run_program("advise", "--table", "bytes.npy", *ask)
         self.assertRegex(done.stdout, r"--dtype int8 .*--rows 3000 --dim 12 ")
+        done = self.run_program("advise", "--table", "m.safetensors:embed", *ask)
+        self.assertRegex(done.stdout, r"--dtype bfloat16 .*--rows 500 --dim 8 ")
+        self.assertIn("m.safetensors", self.refused("advise", "--table", "m.safetensors:embedding", *ask))
         self.assertIn("has no rows", self.refused("advise", "--table", "one.npy", *ask))
         self.assertIn("none.npy", self.refused("advise", "--table", "none.npy", *ask))
         self.assertIn("--table and --dim exclude each other",
