@@ -45,11 +45,10 @@ Part best(const Reports& reports, Counts counts) {
   return found;
 }
 
-Part lookup_row(const Reports& reports, const Choice& choice, bool cold, bool by_pages = false) {
+Part lookup_row(const Reports& reports, const Choice& choice, bool cold) {
   return best(reports, [&](const Record& row) {
     return row.id.suite == "transfer" && row.id.direction == "to" &&
-           row.id.placement == to_string(choice.placement) && is_cold(row) == cold &&
-           (!by_pages || row.id.method == "speedtorch");
+           row.id.placement == to_string(choice.placement) && is_cold(row) == cold;
   });
 }
 
@@ -91,11 +90,11 @@ class Attach {
 
  private:
   /// A step touches each row in the table and in each state. Of a file, the look-up has brought the table's
-  /// rows, and reads by page faults stand for those of the states.
+  /// rows, and as many look-ups stand for those of the states.
   /// @returns why there are no times; empty if there are
   std::string add_update(const Choice& choice, State& state) const {
     state.estimated = choice.name == "file";
-    state.update = state.estimated ? lookup_row(reports_, choice, true, true) : update_row(reports_, choice);
+    state.update = state.estimated ? state.lookup : update_row(reports_, choice);
     if (state.estimated) state.update->times = question_.states;
     return without_times(*state.update);
   }

@@ -36,7 +36,7 @@ struct State {
   std::string caches;          ///< "warm", "cold"
   Part lookup;                 ///< gathers the rows of a batch
   std::optional<Part> update;  ///< steps them, of a table that trains
-  bool estimated = false;      ///< the update was not measured: cold reads of each table stand for it
+  bool estimated = false;      ///< the update was not measured: a cold look-up for each state stands for it
 };
 
 /// The quantiles of a look-up, seconds.

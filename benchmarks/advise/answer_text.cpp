@@ -71,6 +71,14 @@ std::string ratio_words(const Comparison& found) {
 
 std::string estimate_mark(const Comparison& found) { return found.estimated ? ", estimated" : ""; }
 
+/// The word as a shell takes it.
+std::string quoted(const std::string& word) {
+  if (word.find_first_of(" |()'\"$`\\*?<>&;") == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 /// Why nothing was measured of the choice; empty if nothing speaks against it.
 std::string why_not(const Choice& choice, const char* before = "") {
   if (!choice.misfit.empty()) return before + choice.misfit;
@@ -138,7 +146,7 @@ class Words {
   [[nodiscard]] std::string update_text(const State& state) const {
     const double median = *state.update->row->median_s * state.update->times;
     return state.estimated
-               ? fmt::format("{}, estimated by {} cold reads of as many rows", ms(median), question_.states)
+               ? fmt::format("{}, estimated by {} more cold look-ups", ms(median), question_.states)
                : ms(median);
   }
 
@@ -211,8 +219,9 @@ class Words {
       unstable += row.status == reports::Status::unstable ? 1 : 0;
       ++rows;
     });
-    auto text = fmt::format("{}, by the 95 % intervals of {} rows with {} rounds or more, one process a run",
-                            answer_.open.empty() ? "decided" : "not decided", rows, fewest);
+    auto text =
+        fmt::format("{}, by the 95 % intervals of {} row{} with {} rounds or more, one process a run",
+                    answer_.open.empty() ? "decided" : "not decided", rows, rows == 1 ? "" : "s", fewest);
     if (unstable > 0) text += fmt::format("; {} unstable: all their rounds count", unstable);
     return text;
   }
@@ -320,7 +329,11 @@ std::string plan_text(const std::vector<Choice>& choices, const std::vector<RunW
   std::string text;
   for (const auto& choice : choices)
     text += fmt::format("{:<9} {}{}\n", choice.name, bytes_text(choice.bytes), why_not(choice, "; "));
-  for (const auto& words : runs) text += fmt::format("stbench {}\n", fmt::join(words, " "));
+  for (const auto& words : runs) {
+    text += "stbench";
+    for (const auto& word : words) text += " " + quoted(word);
+    text += "\n";
+  }
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "benchmarks/steps/reference_step.h"
@@ -16,6 +17,7 @@
 #include "harness/numbers.h"
 #include "harness/suggest.h"
 #include "reports/number.h"
+#include "speedtorch/files/mapped_file.h"
 #include "speedtorch/optim/state.h"
 
 namespace stbench::advise {
@@ -24,8 +26,8 @@ namespace {
 using Names = std::vector<std::string>;
 using Texts = std::map<std::string, std::string>;  ///< options that were given, with their texts
 
-const Names valued{"--rows",    "--dim",    "--dtype",         "--batch",   "--distribution", "--trace",
-                   "--step-ms", "--memory", "--device-memory", "--updates", "--time-budget"};
+const Names valued{"--table", "--rows",    "--dim",    "--dtype",         "--batch",   "--distribution",
+                   "--trace", "--step-ms", "--memory", "--device-memory", "--updates", "--time-budget"};
 const Names flags{"--json", "--explain", "--dry-run"};
 
 /// Options and their texts; a flag has an empty one. @throws UsageError
@@ -94,6 +96,37 @@ std::string one_of(const std::string& given, const char* option, const Names& kn
   return harness::parse_names(given, option, known).front();
 }
 
+/// The array of a file; its bytes are not read.
+at::Tensor array_of(const std::string& path) {
+  try {
+    return speedtorch::MappedFile::open(path, speedtorch::Access::read_only)->array();
+  } catch (const std::runtime_error& error) {  // FileError, and what the format's reader throws
+    throw UsageError(fmt::format("--table: {}", error.what()));
+  }
+}
+
+/// Takes the shape from the file of --table. Rows of a type that the suites lack are moved as bytes.
+void read_shape(Question& question, const Texts& texts) {
+  for (const auto* option : {"--rows", "--dim", "--dtype"}) {
+    if (texts.contains(option))
+      throw UsageError(fmt::format("--table and {} exclude each other: the file has the shape", option));
+  }
+  const auto& path = texts.at("--table");
+  const auto array = array_of(path);
+  question.file = std::filesystem::path(path).filename().string();
+  if (array.dim() == 0 || array.numel() == 0)
+    throw UsageError(fmt::format("--table {}: the array has no rows; a table is [rows, ...]", question.file));
+  question.rows = array.size(0);
+  question.dim = array.numel() / question.rows;
+  const auto name = dtype_name(array.scalar_type());
+  if (contains(closed_axes::dtypes(), name)) {
+    question.dtype = name;
+  } else {
+    question.dtype = "int8";
+    question.dim *= array.element_size();
+  }
+}
+
 /// The suite's name of the optimizer, in whatever case it is given.
 std::string optimizer_named_by(const std::string& given) {
   const auto lower = [](std::string text) {
@@ -142,10 +175,14 @@ std::vector<std::string> question_options() {
 Question parse_question(const std::vector<std::string>& words) {
   const auto texts = texts_of(words);
   Question question;
-  question.rows = positive(texts, "--rows", "the rows of the table");
-  question.dim = positive(texts, "--dim", "the elements of a row");
-  if (texts.contains("--dtype"))
-    question.dtype = one_of(texts.at("--dtype"), "--dtype", closed_axes::dtypes());
+  if (texts.contains("--table")) {
+    read_shape(question, texts);
+  } else {
+    question.rows = positive(texts, "--rows", "the rows of the table, or --table FILE");
+    question.dim = positive(texts, "--dim", "the elements of a row");
+    if (texts.contains("--dtype"))
+      question.dtype = one_of(texts.at("--dtype"), "--dtype", closed_axes::dtypes());
+  }
   question.batch = positive(texts, "--batch", "the rows of a look-up");
   question.step_s = step_seconds(texts);
   question.distribution = distribution_of(texts);

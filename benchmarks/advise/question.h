@@ -10,6 +10,7 @@
 namespace stbench::advise {
 
 struct Question {
+  std::string file;  ///< that has the table, without its folder; empty if there is none
   std::int64_t rows = 0, dim = 0;
   std::string dtype = "float32";
   std::int64_t batch = 0;                ///< rows of a look-up

@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import shlex
 import unittest
+
+import numpy
 
 from program import ProgramTest, run
 
@@ -109,15 +112,39 @@ class AdviseTest(ProgramTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^hugepage +3\.84 MB of memory$")
         runs = re.findall(r"^stbench (.*)$", done.stdout, re.MULTILINE)
-        self.assertEqual(len(runs), 3)
+        self.assertEqual(len(runs), 4)
         for words in runs:
-            again = self.run_program(*words.split(), "--dry-run")
+            again = self.run_program(*shlex.split(words), "--dry-run")
             self.assertEqual(again.returncode, 0, again.stderr)
+            self.assertNotRegex(again.stdout, "mapped -> speedtorch .* cache=cold")
+
+    def test_a_file_has_the_shape_of_its_table(self):
+        numpy.save(self.folder / "table.npy", numpy.zeros((3000, 5, 4), numpy.float64))
+        numpy.save(self.folder / "bytes.npy", numpy.zeros((3000, 6), numpy.uint16))
+        numpy.save(self.folder / "one.npy", numpy.float32(1))
+        header = json.dumps({"embed": {"dtype": "BF16", "shape": [500, 8], "data_offsets": [0, 8000]}}).encode().ljust(120)
+        (self.folder / "m.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8000))
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        ask = ("--batch", "8", "--step-ms", "1", "--dry-run")
+        done = self.run_program("advise", "--table", "table.npy", *ask)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^libtorch +480 kB of memory$")
+        self.assertRegex(done.stdout, r"--dtype float64 .*--rows 3000 --dim 20 ")
+        done = self.run_program("advise", "--table", "bytes.npy", *ask)
+        self.assertRegex(done.stdout, r"--dtype int8 .*--rows 3000 --dim 12 ")
+        done = self.run_program("advise", "--table", "m.safetensors:embed", *ask)
+        self.assertRegex(done.stdout, r"--dtype bfloat16 .*--rows 500 --dim 8 ")
+        self.assertIn("m.safetensors", self.refused("advise", "--table", "m.safetensors:embedding", *ask))
+        self.assertIn("has no rows", self.refused("advise", "--table", "one.npy", *ask))
+        self.assertIn("none.npy", self.refused("advise", "--table", "none.npy", *ask))
+        self.assertIn("--table and --dim exclude each other",
+                      self.refused("advise", "--table", "table.npy", "--dim", "3", *ask))
+        self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
 
     def test_mistakes_name_the_thing_the_value_and_what_would_be_right(self):
         trace = self.file("words.trace", "3\n70000\n")
         for words, parts in (
-            (("advise",), ("--rows", "stbench advise --rows 10M")),
+            (("advise",), ("--rows", "--table FILE", "stbench advise --rows 10M")),
             (ASK[:-2], ("--step-ms", "milliseconds")),
             ((*ASK[:-1], "soon"), ("--step-ms 'soon'", "12.5")),
             ((*ASK[:-1], "0"), ("--step-ms '0'", "above 0")),

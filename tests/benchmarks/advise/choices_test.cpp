@@ -50,6 +50,16 @@ TEST(AdviseChoices, SayWhatDoesNotFit) {
               HasSubstr("needs 1.28 GB of disk"));
 }
 
+TEST(AdviseChoices, ATableOfAFileTakesNoMoreDisk) {
+  auto room = roomy();
+  room.disk = gb;
+  auto question = table(10'000'000, 32, "float32");
+  question.file = "table.npy";
+  EXPECT_TRUE(named(choices_for(question, room), "file").misfit.empty());
+  question.states = 2, question.optimizer = "Adam";
+  EXPECT_THAT(named(choices_for(question, room), "file").misfit, HasSubstr("needs 2.56 GB of disk"));
+}
+
 TEST(AdviseChoices, ToTheLastByte) {
   auto room = roomy();
   room.memory = 1'280'000'000;
@@ -89,11 +99,12 @@ bool has(const RunWords& words, const std::string& option, const std::string& va
 TEST(AdviseChoices, RunsMeasureWhatDecides) {
   const auto question = table(1'000'000, 32, "float32", 2);
   const auto runs = runs_for(question, choices_for(question, roomy()), roomy());
-  ASSERT_EQ(runs.size(), 3U);
-  EXPECT_TRUE(has(runs[0], "--cache", "warm") && has(runs[0], "--placement", "libtorch,hugepage,mapped"));
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_TRUE(has(runs[0], "--cache", "warm") && has(runs[0], "--placement", "libtorch,hugepage"));
+  EXPECT_TRUE(has(runs[1], "--cache", "warm") && has(runs[1], "--placement", "mapped"));
   EXPECT_TRUE(has(runs[0], "--cores", "2") && has(runs[0], "--device", "cpu"));
-  EXPECT_TRUE(has(runs[1], "--cache", "cold") && has(runs[1], "--placement", "mapped,libtorch,hugepage"));
-  EXPECT_TRUE(has(runs[2], "--suite", "optimizer") && has(runs[2], "--optimizer", "Adam"));
+  EXPECT_TRUE(has(runs[2], "--cache", "cold") && has(runs[2], "--placement", "mapped,libtorch,hugepage"));
+  EXPECT_TRUE(has(runs[3], "--suite", "optimizer") && has(runs[3], "--optimizer", "Adam"));
   auto little = roomy();
   little.memory = 1000;
   const auto files = runs_for(question, choices_for(question, little), little);
