@@ -166,8 +166,8 @@ Specs of_run() {
            throw UsageError(fmt::format("{} {}: use a time above 0, as in 60s", spec.name, given));
        }},
       {effort, of_suites, "--verify first|sampled|every",
-       "check the first and last run, some of each sample, all",
-       one_of_values(&Options::verify), values({"first", "sampled", "every"})},
+       "check the first and last run, some of each sample, all", one_of_values(&Options::verify),
+       values({"first", "sampled", "every"})},
       {effort, rare, "--seed N", "of fill, indices and order (1)",
        [](Options& options, const std::string& given, const OptionSpec& spec) {
          options.seed = static_cast<std::uint64_t>(harness::parse_count(given, spec.name));
@@ -186,7 +186,7 @@ Specs of_run() {
       {output, not_measured | of_compare | rare, "--markdown FILE",
        "the tables, or the comparison, as Markdown", comparison_text(&ComparisonOptions::markdown)},
       {output, of_compare | of_history, "--quiet", "only the conclusion and errors", flag(&Options::quiet)},
-      {output, of_compare | of_history, "--color auto|always|never", "colour on the screen",
+      {output, of_compare | of_history | rare, "--color auto|always|never", "colour on the screen",
        one_of_values(&Options::color), values({"auto", "always", "never"})},
   };
 }

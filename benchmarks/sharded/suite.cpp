@@ -32,14 +32,25 @@ void read_ranks(Options& options, const std::string& text, const OptionSpec& spe
   for (const auto count : harness::parse_counts(text, spec.name)) ranks.push_back(std::to_string(count));
 }
 
+constexpr unsigned rare_axis = option_rule::chooses_cases | option_rule::rare;
+
 const RegisterOption ranks_option{"--ranks LIST", "processes of --suite sharded, which it starts (1, 2, 4)",
                                   read_ranks};
-const RegisterOption engine_option{"--engine LIST", "what its rows travel through: gloo, shared, nccl, mpi",
-                                   option_reader::own, sharded_engines};
+const RegisterOption engine_option{"--engine LIST",
+                                   "what rows of --suite sharded travel through: gloo, shared, nccl, mpi",
+                                   option_reader::own,
+                                   sharded_engines,
+                                   {},
+                                   rare_axis};
 const RegisterOption sharding_option{"--sharding LIST",
-                                     "how its rows are spread: blocks, cyclic, hashed (blocks)",
-                                     option_reader::own, shardings};
-const RegisterOption remote_option{"--remote LIST", "share of rows that other ranks hold; drawn (drawn)"};
+                                     "its rows on the ranks: blocks, cyclic, hashed (blocks)",
+                                     option_reader::own,
+                                     shardings,
+                                     {},
+                                     rare_axis};
+const RegisterOption remote_option{
+    "--remote LIST", "share of its rows that other ranks hold; drawn (drawn)", option_reader::own, {}, {},
+    rare_axis};
 
 const RegisterSuite registration{{
     .name = "sharded",

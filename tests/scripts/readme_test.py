@@ -194,7 +194,8 @@ class ReadmeTest(unittest.TestCase):
         with_goals = [ROOT / "docs" / name for name in names]
         for document in with_goals:
             self.assertIn("<!-- goals: results/", document.read_text())
-        done = self.renew("--check", README, *with_goals)
+        self.assertIn("<!-- scale: results/", (ROOT / "docs/scale.md").read_text())
+        done = self.renew("--check", README, *with_goals, ROOT / "docs/scale.md")
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_table_that_differs_is_found_and_renewed(self):

@@ -36,7 +36,9 @@ ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
          "--time-budget": "60s", "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
 STEPS = {"--optimizer": ("optimizer", "Adam"), "--text": ("embedding", __file__), "--negatives": ("embedding", "3"),
          "--table": ("optimizer", str(ROOT / "tests/corpus/npy/version-1")), "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5"),
-         "--model": ("infinitybatch", "mlp"), "--micro-batch": ("infinitybatch", "fixed")}
+         "--model": ("infinitybatch", "mlp"), "--micro-batch": ("infinitybatch", "fixed"),
+         "--ranks": ("sharded", "3"), "--engine": ("sharded", "shared"), "--sharding": ("sharded", "hashed"),
+         "--remote": ("sharded", "0.5")}
 FLAGS = {"-h", "--help", "--version", "--dry-run", "--benchmark_list_tests", "--allow-missing", "--all",
          "--quiet"}
 
