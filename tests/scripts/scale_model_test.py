@@ -31,7 +31,7 @@ def seconds(method, ranks, batch, wide, asked):
     """The formula of docs/scale.md, by itself."""
     c = CONSTANTS
     exchanges = 3 * (c["call_s"] + c["peer_s"] * (ranks - 2)) if ranks > 1 else 0
-    wire = asked * (8 + wide) / c["wire"]
+    wire = asked * ((8 if method == "alltoall_base" else 4) + wide) / c["wire"]
     if method == "local":
         return batch * (c["row_s"] + wide * c["byte_s"])
     if method == "alltoall_base":
@@ -103,12 +103,12 @@ class ScaleModelTest(unittest.TestCase):
             host = c["start_s"] + batch * (c["id_s"] + wide * c["place_s"]) + asked * (c["row_s"] + wide * c["byte_s"])
             calls = [3 * (c["call_s"] + message_s + peer_s * (hosts - 2)) for peer_s in (0, c["peer_s"])]
             line = found["uniform", name, "64"]
-            for cell, value in zip(line[:2], (host, asked * (8 + wide) / wire)):
+            for cell, value in zip(line[:2], (host, asked * (4 + wide) / wire)):
                 self.assertAlmostEqual(float(cell) / (1e3 * value), 1, delta=0.01)
             for cell, value in zip(line[2].split(" to "), calls):
                 self.assertAlmostEqual(float(cell) / (1e3 * value), 1, delta=0.01)
             for cell, call in zip(line[3].split(" to "), calls):
-                self.assertAlmostEqual(float(cell) / (1e3 * (host + call + asked * (8 + wide) / wire)), 1, delta=0.01)
+                self.assertAlmostEqual(float(cell) / (1e3 * (host + call + asked * (4 + wide) / wire)), 1, delta=0.01)
 
     def test_distinct_rows_are_those_of_drawn_batches(self):
         random.seed(1)

@@ -10,8 +10,8 @@ class ShardedGather final : public RankGather {
   using RankGather::RankGather;
   void run(int set) override { cell().sharded().gather(cell().index(set), out()); }
   [[nodiscard]] Crossed crossed() const override {
-    const auto rows = cell().sharded().last_exchange().asked_rows;
-    return {rows * static_cast<std::int64_t>(sizeof(std::int64_t)), rows * cell().shape().row_bytes()};
+    const auto& exchange = cell().sharded().last_exchange();
+    return {exchange.asked_rows * exchange.id_bytes, exchange.asked_rows * cell().shape().row_bytes()};
   }
 };
 
