@@ -47,9 +47,9 @@ struct Launcher {
 };
 constexpr Launcher kLaunchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"}};
 
 /// The first launcher whose variables are there, and what they say.
 std::optional<std::pair<const Launcher*, RankGroup::Place>> launched() {
@@ -215,7 +215,14 @@ RankGroup::RankGroup(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
     auto backend = group->getBackend(c10::kCPU);
     const auto name = "rank " + std::to_string(group->getRank()) + " of " + std::to_string(group->getSize()) +
                       " (the caller's group, " + backend->getBackendName() + ")";
-    impl_ = std::make_shared<Impl>(Impl{group, std::move(backend), name});
+    // What ends the group for one table ends it for all tables of its ranks.
+    static std::mutex guard;
+    static std::map<const c10d::Backend*, std::weak_ptr<Impl>> known;
+    const std::lock_guard locked(guard);
+    std::erase_if(known, [](const auto& each) { return each.second.expired(); });
+    auto& before = known[backend.get()];
+    impl_ = before.lock();
+    if (!impl_) before = impl_ = std::make_shared<Impl>(Impl{group, std::move(backend), name});
   } catch (const std::exception& error) {
     throw GroupError("the process group has no backend for the CPU, such as gloo: " + first_line(error));
   }
@@ -245,8 +252,8 @@ RankGroup RankGroup::from_environment(const GroupOptions& options) {
   const auto found = launched();
   if (!found)
     throw GroupError(
-        "no launcher's variables: RANK and WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS, OMPI_COMM_WORLD_RANK "
-        "and OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE are needed");
+        "no launcher's variables: RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE, "
+        "PMI_RANK and PMI_SIZE, or SLURM_PROCID and SLURM_NTASKS are needed");
   const auto [launcher, place] = *found;
   auto with = options;
   const bool nowhere = with.address.empty() && variable("MASTER_ADDR").empty();
@@ -303,6 +310,10 @@ RankGroup::Transfer RankGroup::receive(at::Tensor bytes, int from) const {
   return transfer;
 }
 
+void RankGroup::abandon(const std::string& why) const {
+  if (impl_->lost.empty()) impl_->lost = why;
+}
+
 void RankGroup::Transfer::wait() {
   try {
     work_->work->wait(work_->timeout);
@@ -321,6 +332,9 @@ void RankGroup::reduce_scatter(at::Tensor& parts, at::Tensor& mine) const {
 }
 
 std::vector<std::int64_t> RankGroup::exchange(std::span<const std::int64_t> numbers, int per_rank) const {
+  if (per_rank < 0 || std::ssize(numbers) != std::int64_t{per_rank} * size())
+    throw OptionError(std::to_string(numbers.size()) + " numbers for " + std::to_string(size()) + " ranks; " +
+                      std::to_string(per_rank) + " for each are needed");
   const auto piece = static_cast<std::int64_t>(sizeof(std::int64_t)) * per_rank;
   const auto send = bytes(piece * size()), receive = bytes(piece * size());
   std::memcpy(send.data_ptr(), numbers.data(), numbers.size_bytes());

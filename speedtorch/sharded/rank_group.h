@@ -47,9 +47,10 @@ class RankGroup {
   /// size, or for a port outside of 0 to 65535
   RankGroup(int rank, int size, const GroupOptions& options = {});
 
-  /// Reads rank and size from the launcher's variables: RANK and WORLD_SIZE (torchrun), SLURM_PROCID and
-  /// SLURM_NTASKS (srun), OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), or PMI_RANK and PMI_SIZE (MPICH).
-  /// Without MASTER_ADDR the address is 127.0.0.1 if the launcher says that all ranks are on one host.
+  /// Reads rank and size from the launcher's variables: RANK and WORLD_SIZE (torchrun), OMPI_COMM_WORLD_RANK
+  /// and _SIZE (Open MPI), PMI_RANK and PMI_SIZE (MPICH), or SLURM_PROCID and SLURM_NTASKS (srun). SLURM's
+  /// are last, as the ranks that mpirun starts in a batch script inherit those of the script. Without
+  /// MASTER_ADDR the address is 127.0.0.1 if the launcher says that all ranks are on one host.
   /// @throws GroupError if there are no such variables or if one is no number, or as above
   static RankGroup from_environment(const GroupOptions& options = {});
 
@@ -99,6 +100,7 @@ class RankGroup {
   void reduce_scatter(at::Tensor& parts, at::Tensor& mine) const;
 
   /// Sends the r-th `per_rank` numbers to rank r. Returns what each rank sent here, those of rank 0 first.
+  /// @throws OptionError unless there are per_rank * size() numbers
   [[nodiscard]] std::vector<std::int64_t> exchange(std::span<const std::int64_t> numbers, int per_rank) const;
 
   /// Returns the text of each rank, in their order.
@@ -106,6 +108,10 @@ class RankGroup {
 
   /// Returns once each rank has called it.
   void barrier() const;
+
+  /// Ends the group for this rank: each later operation throws GroupError with `why`. For an error after
+  /// which this rank's messages would no longer fit to those of the others.
+  void abandon(const std::string& why) const;
 
   /// Names of facts and their values, which must be the same on each rank.
   using Facts = std::vector<std::pair<std::string, std::string>>;

@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/gather.h"
+#include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"
 #include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/row_route.h"
@@ -31,7 +33,7 @@ enum class Operation : std::int64_t { gather, scatter, step };
 constexpr const char* kOperations[] = {"gather", "scatter", "step"};
 
 /// What a rank tells each other rank before anything else travels.
-enum Header { operation, detail, number, refused, count, kWords };
+enum Header { table, operation, detail, number, refused, count, kWords };
 constexpr std::int64_t kHeaderBytes = kWords * sizeof(std::int64_t);
 
 /// Row numbers that travel with the header, of all ranks and to or from one: a small batch takes no message
@@ -50,6 +52,19 @@ std::vector<std::int64_t> begins_of(const std::vector<std::int64_t>& counts) {
 at::Tensor numbers_at(const std::vector<std::int64_t>& numbers, std::int64_t first, std::int64_t count) {
   return at::from_blob(const_cast<std::int64_t*>(numbers.data()) + first, {count}, at::kLong);  // only read
 }
+
+/// An exchange that an error of this rank's own leaves halfway ends the group: the other ranks' messages no
+/// longer fit to this rank's. It is whole again once `whole` is true.
+struct Exchanging {
+  const RankGroup& group;
+  bool whole = false;
+  explicit Exchanging(const RankGroup& ranks) : group(ranks) {}
+  Exchanging(const Exchanging&) = delete;
+  Exchanging& operator=(const Exchanging&) = delete;
+  ~Exchanging() {
+    if (!whole) group.abandon("this rank left an exchange halfway by an error");
+  }
+};
 
 std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
@@ -94,6 +109,7 @@ struct ShardedTable::Impl {
   Table shard;
   std::vector<std::int64_t> sizes;
   std::int64_t row_bytes;
+  std::int64_t id;  // rank 0 numbers its tables
   std::int64_t operations = 0;
   ExchangeCounts last = {};
 
@@ -119,6 +135,7 @@ struct ShardedTable::Impl {
   void read_own(std::int64_t first, std::int64_t rows, at::Tensor& out);
   std::pair<at::Tensor, at::Tensor> deliver(const Agreed& agreed, const at::Tensor& asked,
                                             const at::Tensor& values);
+  void check_written(const at::Tensor& numbers, const at::Tensor& out) const;
   void check_batch(const at::Tensor& numbers, const at::Tensor& rows, const char* name) const;
   std::exception_ptr repeated(const Agreed& agreed, const at::Tensor& asked);
 
@@ -159,12 +176,16 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
   const auto row_bytes = c10::multiply_integers(shard.sizes().slice(1)) *
                          static_cast<std::int64_t>(c10::elementSize(shard.dtype()));
   const RowOwners owners(options.sharding, rows, group.size());
+  static std::atomic<std::int64_t> tables_made = 0;
+  const std::vector<std::int64_t> number(at_rank(group.size()), tables_made++);
+  const auto id_of_table = group.exchange(number, 1).front();
   const auto id_type = owners.rows_of(0) <= std::numeric_limits<std::int32_t>::max() ? at::kInt : at::kLong;
   impl_ = std::make_shared<Impl>(Impl{.group = group,
                                       .owners = owners,
                                       .shard = std::move(shard),
                                       .sizes = std::move(sizes),
                                       .row_bytes = row_bytes,
+                                      .id = id_of_table,
                                       .exchange = RowExchange(group, options.chunk_bytes),
                                       .id_type = id_type});
 }
@@ -215,10 +236,12 @@ ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& 
 
 /// Starts to receive the headers of an operation, while this rank looks at its own batch.
 void ShardedTable::Impl::listen() {
+  Exchanging headers_travel(group);
   grow(headers_out, header_bytes() * group.size()), grow(headers_in, header_bytes() * group.size());
   headers.clear();
   each_other(
       [&](int r) { headers.push_back(group.receive(part_of(header(headers_in, r), header_bytes()), r)); });
+  headers_travel.whole = true;
 }
 
 /// Writes the route's rows as they travel, by rank.
@@ -266,17 +289,21 @@ ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_
   std::vector<std::int64_t> words;
   for (const auto rows : agreed.to)
     for (const std::int64_t word :
-         {static_cast<std::int64_t>(what), how, operations, std::int64_t{refusal != nullptr}, rows})
+         {id, static_cast<std::int64_t>(what), how, operations, std::int64_t{refusal != nullptr}, rows})
       words.push_back(word);
+  Exchanging headers_travel(group);
   ++operations;
   pack_ids();
   send_headers(words);
   const auto said = receive_headers(words);
+  headers_travel.whole = true;
   bool any_refused = false;
   for (int r = 0; r < group.size(); ++r) {
     const auto* theirs = said.data() + at_rank(r) * kWords;
-    for (const auto& [word, name] :
-         {std::pair{operation, "the operation"}, {detail, "its duplicates"}, {number, "its number"}}) {
+    for (const auto& [word, name] : {std::pair{table, "the table, by the number that rank 0 gave it"},
+                                     {operation, "the operation"},
+                                     {detail, "its duplicates"},
+                                     {number, "the number of calls so far"}}) {
       if (theirs[word] == said[at_rank(word)]) continue;
       const auto value = [which = word](const std::int64_t* words_of) {
         return which == operation ? kOperations[words_of[which]] : std::to_string(words_of[which]);
@@ -288,7 +315,9 @@ ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_
     agreed.from[at_rank(r)] = theirs[count];
   }
   if (any_refused) throw_refusals(group, refusal);
+  Exchanging ids_travel(group);
   exchange_ids(agreed);
+  ids_travel.whole = true;
   return agreed;
 }
 
@@ -334,6 +363,18 @@ void ShardedTable::Impl::check_batch(const at::Tensor& numbers, const at::Tensor
                    " needs one contiguous row of the table's shape and dtype for each index, on the CPU");
 }
 
+/// Checks an `out` that check_batch() has found to fit.
+void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tensor& out) const {
+  check_untracked(out, "out");
+  check_writable(out, "out");
+  const auto bytes = static_cast<std::int64_t>(out.nbytes());
+  const kernels::ConstRows written{static_cast<const std::byte*>(out.const_data_ptr()), 1, bytes, bytes};
+  check_index_apart(numbers, written, "the index and out");
+  if (!shard.memory()->on_host()) return;
+  const auto shard_bytes = shard.bytes();
+  check_no_overlap({shard.memory()->data(), 1, shard_bytes, shard_bytes}, written, "the shard and out");
+}
+
 /// Copies some of this rank's own rows to their positions.
 void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, at::Tensor& out) {
   if (rows == 0) return;
@@ -350,6 +391,7 @@ void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, at::Ten
 
 /// Lookup and output dist. Own rows are copied while the others travel.
 void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
+  Exchanging rows_travel(group);
   exchange.expect(row_bytes, agreed.from, agreed.to);
   const auto own = route.count(group.rank());
   const auto early_own = agreed.rest.empty() ? 0 : own / 8;
@@ -369,6 +411,7 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
     const auto later = own - early_own, begin = later * part / parts;
     read_own(early_own + begin, later * (part + 1) / parts - begin, out);
   });
+  rows_travel.whole = true;
   last.chunks = exchange.chunks();
   bump_version(out);
 }
@@ -377,6 +420,7 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
 /// position.
 std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agreed, const at::Tensor& asked,
                                                               const at::Tensor& values) {
+  Exchanging rows_travel(group);
   const auto here = group.rank();
   const auto own = route.begins[at_rank(here)], own_rows = route.count(here);
   auto from = agreed.from;
@@ -403,6 +447,7 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
     const auto begin = own_rows * part / parts;
     pick(own + begin, own_rows * (part + 1) / parts - begin, places[at_rank(here)] + begin * row_bytes);
   });
+  rows_travel.whole = true;
   last.chunks = exchange.chunks();
   return {rows, received};
 }
@@ -411,6 +456,7 @@ at::Tensor ShardedTable::gather(const RowIndex& index) {
   at::Tensor out;
   impl_->listen();
   const auto refusal = attempt(group(), [&] {
+    shard().memory()->check();
     const auto numbers = index.numbers(rows(), at::kCPU);
     impl_->route.find(numbers, owners(), Repeated::once);
     out = at::empty(joined_sizes(numbers.sizes(), sizes().slice(1)), at::TensorOptions().dtype(dtype()));
@@ -422,8 +468,10 @@ at::Tensor ShardedTable::gather(const RowIndex& index) {
 void ShardedTable::gather(const RowIndex& index, at::Tensor& out) {
   impl_->listen();
   const auto refusal = attempt(group(), [&] {
+    shard().memory()->check();
     const auto numbers = index.numbers(rows(), at::kCPU);
     impl_->check_batch(numbers, out, "out");
+    impl_->check_written(numbers, out);
     impl_->route.find(numbers, owners(), Repeated::once);
   });
   impl_->gather(impl_->agree(Operation::gather, 0, refusal), out);

@@ -237,7 +237,8 @@ class OutputTest(ProgramTest):
     def test_help_and_parser_know_the_same_options(self):
         text = run("--help").stdout
         helped = set(re.findall(r"(?<![\w-])--?[a-z][a-z_-]*", text.split("Examples:")[0]))
-        own = set(re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks/program/commands.cpp").read_text(encoding="utf-8")))
+        own = {option for file in ("program/commands.cpp", "advise/question.cpp")
+               for option in re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks" / file).read_text(encoding="utf-8"))}
         of_compare = {"--run", "--keep"}  # compare_run_test.py
         self.assertEqual(helped, own | of_compare | set(VALUES) | set(ALONE) | set(STEPS) | FLAGS,
                          "give a new option a value above")

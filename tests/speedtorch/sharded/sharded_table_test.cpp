@@ -23,6 +23,7 @@ using test::on_this_host;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr std::int64_t kRows = 103;
@@ -304,6 +305,52 @@ TEST(ShardedTable, StoppedRankIsAnErrorOnTheOthers) {
   const auto answers = with_lost_rank(SIGSTOP);
   expect_lost(answers, 0, "1500"), expect_lost(answers, 2, "1500");
   EXPECT_EQ(answers[1], "");
+}
+
+TEST(ShardedTable, TablesThatAreMixedUpAreAnError) {
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    auto first = ShardedTable::from_array(group, whole_table());
+    auto second = ShardedTable::from_array(group, whole_table());
+    return message<DisagreementError>([&] { (rank == 0 ? first : second).gather(batch_of(rank, 50)); });
+  });
+  EXPECT_THAT(answers,
+              Each(HasSubstr("disagree on the table, by the number that rank 0 gave it: rank 0 has ")));
+}
+
+TEST(ShardedTable, OutputsThatCannotBeWrittenAreRefused) {
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    auto table = ShardedTable::from_array(group, whole_table());
+    const auto batch = batch_of(rank, 2);
+    auto out = table.gather(batch);
+    const auto wanted = out.clone();
+    if (rank == 1) {
+      auto tracked = out.clone().requires_grad_();
+      auto shard = table.shard().host_tensor().narrow(0, 0, 2);
+      return message<AutogradError>([&] { table.gather(batch, tracked); }) + "\n" +
+             message<ShapeError>([&] { table.gather(batch, shard); });
+    }
+    const auto first = message<RankError>([&] { table.gather(batch, out); });
+    const auto second = message<RankError>([&] { table.gather(batch, out); });
+    return first + "\n" + second + (at::equal(out, wanted) ? "" : " and out was written");
+  });
+  EXPECT_THAT(answers[1], AllOf(HasSubstr("out"), HasSubstr("\n"), HasSubstr("the shard and out")));
+  EXPECT_THAT(answers[0],
+              AllOf(HasSubstr("rank 1"), HasSubstr("the shard and out"), Not(HasSubstr("written"))));
+}
+
+TEST(ShardedTable, AbandonedGroupStaysLost) {
+  const HeldPort port;
+  const auto answers = in_ranks(1, [&](int) {
+    const RankGroup group(0, 1, on_this_host(port));
+    auto table = ShardedTable::from_array(group, whole_table());
+    group.abandon("an error halfway");
+    return message<GroupError>([&] { table.group().barrier(); });
+  });
+  EXPECT_THAT(answers[0], HasSubstr("lost its group before: an error halfway"));
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
