@@ -18,11 +18,20 @@ SuiteTables tables_of(const std::string& suite) {
 }
 
 void know_axes_of_suites() {
-  const Columns axes = {{"cache", "warm"},     {"callers", std::int64_t{1}},
-                        {"clip", 0.0},         {"index_home", "ready"},
-                        {"isa", "best"},       {"micro_batch", "auto"},
-                        {"model", "mlp"},      {"negatives", std::int64_t{5}},
-                        {"optimizer", "Adam"}, {"shape", "even"},
+  const Columns axes = {{"cache", "warm"},
+                        {"callers", std::int64_t{1}},
+                        {"clip", 0.0},
+                        {"engine", "gloo"},
+                        {"index_home", "ready"},
+                        {"isa", "best"},
+                        {"micro_batch", "auto"},
+                        {"model", "mlp"},
+                        {"negatives", std::int64_t{5}},
+                        {"optimizer", "Adam"},
+                        {"ranks", std::int64_t{2}},
+                        {"remote", "drawn"},
+                        {"shape", "even"},
+                        {"sharding", "blocks"},
                         {"touched", 1.0}};
   for (const auto& [name, standard] : axes) know_axis(name, standard);
 }

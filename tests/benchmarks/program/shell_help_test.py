@@ -33,7 +33,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"'''
         self.assertNotIn("--rows", self.complete("show", "r.json", "--"))
 
     def test_knows_every_option_of_the_help(self):
-        offered = set(self.complete("--suite", "transfer", "-"))
+        offered = set(self.complete("--suite", "transfer", "-")) | set(self.complete("advise", "-"))
         text = run("--help").stdout.split("Results go to")[0]
         options = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", text))
         self.assertGreater(len(options), 30)
