@@ -138,7 +138,8 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(left, [("README.md", "./test"), ("README.md", "scripts/charts"), ("charts.md", "scripts/charts"),
                                 ("charts.md", "cd"), ("install.md", "scripts/bundle"), ("install.md", "Torch_DIR=…/torch/share/cmake/Torch"),
                                 ("install.md", "cmake"), ("install.md", "cmake"), ("kernels.md", "STBENCH=./stbench"),
-                                ("kernels.md", "./stbench"), ("python.md", "scripts/wheel")])
+                                ("kernels.md", "./stbench"), ("python.md", "scripts/wheel"),
+                                ("where.md", "PYTHONPATH=build/release/python"), *[("where.md", "./stbench")] * 3])
 
     def test_each_snippet_is_of_a_language_that_some_test_reads(self):
         found = [{**match.groupdict(), "page": page} for page in PAGES for match in SNIPPET.finditer(page.read_text())]
