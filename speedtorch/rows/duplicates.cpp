@@ -177,7 +177,7 @@ void scatter_by(RowWriter write, const at::Tensor& values, const at::Tensor& ind
     const auto* const begin =
         add != nullptr ? to.data + row * to.stride_bytes : from.data + named.back() * from.stride_bytes;
     write(row, [&](std::byte* value) {
-      std::memcpy(value, begin, static_cast<std::size_t>(to.row_bytes));
+      std::copy_n(begin, to.row_bytes, value);  // not memcpy(): without bytes, begin may be null
       if (add != nullptr) add(value, to.row_bytes, from.data, from.stride_bytes, named);
     });
   });
