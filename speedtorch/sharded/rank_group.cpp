@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -353,7 +354,7 @@ std::vector<std::string> RankGroup::gather_texts(const std::string& mine) const 
   for (const auto each : lengths) total += each;
   const auto send = bytes(length * size()), receive = bytes(total);
   auto* to = static_cast<char*>(send.data_ptr());
-  for (std::size_t r = 0; r < ranks; ++r) std::memcpy(to + r * mine.size(), mine.data(), mine.size());
+  for (std::size_t r = 0; r < ranks; ++r) to = std::copy_n(mine.data(), mine.size(), to);
   start(send, std::vector<std::int64_t>(ranks, length), receive, lengths).wait();
   std::vector<std::string> texts;
   const auto* from = static_cast<const char*>(receive.const_data_ptr());

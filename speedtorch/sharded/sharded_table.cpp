@@ -264,8 +264,7 @@ void ShardedTable::Impl::send_headers(const std::vector<std::int64_t>& words) {
     const auto* mine = words.data() + at_rank(r) * kWords;
     const auto ids = std::min(mine[count], early()) * id_bytes();
     std::memcpy(to, mine, kHeaderBytes);
-    std::memcpy(to + kHeaderBytes, data_of(ids_out) + route.begins[at_rank(r)] * id_bytes(),
-                static_cast<std::size_t>(ids));
+    std::copy_n(data_of(ids_out) + route.begins[at_rank(r)] * id_bytes(), ids, to + kHeaderBytes);
     sent.push_back(group.send(part_of(to, kHeaderBytes + ids), r));
   });
   for (auto& each : sent) each.wait();
@@ -332,8 +331,7 @@ void ShardedTable::Impl::exchange_ids(Agreed& agreed) {
   each_other([&](int r) {
     const auto rows = agreed.from[at_rank(r)];
     auto* const to = data_of(ids_in) + begins[at_rank(r)] * id_bytes();
-    std::memcpy(to, header(headers_in, r) + kHeaderBytes,
-                static_cast<std::size_t>(std::min(rows, early()) * id_bytes()));
+    std::copy_n(header(headers_in, r) + kHeaderBytes, std::min(rows, early()) * id_bytes(), to);
     each_message(to, rows, [&](at::Tensor bytes) { return group.receive(std::move(bytes), r); });
   });
   each_other([&](int r) {
