@@ -1,6 +1,6 @@
 """Verdicts on speed goals from one ratio per process, and their table, for the scripts that judge goals.
 
-A goal has `id`, `what`, `must`, `aim` and `budgets` (empty, unless it counts something instead of comparing speeds)."""
+A goal has what Goal has."""
 
 import functools
 import math
@@ -27,6 +27,15 @@ def t_quantile(df, p=0.975):
         middle = (low + high) / 2
         low, high = (middle, high) if cumulated(middle) < p else (low, middle)
     return (low + high) / 2
+
+
+@dataclass(frozen=True)
+class Goal:
+    id: str
+    what: str
+    must: float
+    aim: float
+    budgets: tuple = ()  # of a goal that counts something instead of comparing speeds
 
 
 @dataclass
@@ -93,3 +102,9 @@ def as_text(rows):
 def as_markdown(rows):
     joined = [(*cells, ": ".join(filter(None, [verdict, notes]))) for *cells, verdict, notes in rows]
     return "\n".join("| " + " | ".join(row) + " |" for row in [HEADINGS, ("---",) * len(HEADINGS), *joined])
+
+
+def print_verdicts(judgements, markdown=False):
+    """Returns the exit status: 1 if a goal is missed, else 0."""
+    print((as_markdown if markdown else as_text)(list(rows_of(judgements))))
+    return 1 if any(one.verdict == "missed" for one in judgements) else 0
