@@ -4,10 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from speedtorch import _native
-from speedtorch.table import Path, _check_tensor, _NativeRows, row_index, row_values
+from speedtorch.table import Path, _RowsOfFile, row_index, row_values
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class RowCacheStatistics:
     """hits / (hits + misses); 0 before the first look-up"""
 
 
-class RowCache(_NativeRows):
+class RowCache(_RowsOfFile):
     """Keeps the hot rows of a file (`.npy`, or `FILE.safetensors:TENSOR`) in `cache_bytes` bytes of memory. A row of 256 B takes
     267 bytes, where the system's page cache takes 4 KiB. Rows that the cache lacks are read all at once, as by FileRows. Several
     threads may use it at once; not for use on both sides of a fork(). docs/row-cache.md describes it.
@@ -48,16 +46,6 @@ class RowCache(_NativeRows):
                  copy_cached: bool = True):
         self._native = _native.RowCache(os.fspath(path), cache_bytes, writes, engine, depth, copy_cached)
         self._writes = writes
-
-    def gather(self, index: Any, out: Tensor | None = None) -> Tensor:
-        """Returns the rows of an index, of shape [*index.shape, *shape[1:]], or writes them to `out`, [n, *shape[1:]], and
-        returns it. Indices as in Table.gather(). Raises errors.IndexError, errors.FileError."""
-        index = row_index(index, len(self))
-        if out is None:
-            return self._native.gather(index)
-        _check_tensor(out)
-        self._native.gather_out(index, out)
-        return out
 
     def prefetch(self, index: Any) -> None:
         """Starts to read the rows of an index that the cache lacks, and returns. The calling thread's next gather() takes them.

@@ -298,17 +298,8 @@ class Table(_HeldRows):
         return _copied_again, (self._native.host_copy(), self.placement, str(self.device))
 
 
-class FileRows(_NativeRows):
-    """Reads rows of a `.npy` file, or of a tensor of a safetensors file (`"model.safetensors:embed.weight"`), that may be larger
-    than memory. A mapped table reads cold rows one at a time; this sorts the rows of a batch, reads each once and keeps many
-    reads in flight (docs/cold-reads.md). One thread at a time; not for use on both sides of a fork().
-
-    `engine` is "automatic", "io_uring" or "advice"; `depth` the most reads in flight; without `copy_cached`, rows that are in
-    memory are read too. Raises errors.FileError, errors.NpyError, errors.SafetensorsError.
-    """
-
-    def __init__(self, path: Path, *, engine: str = "automatic", depth: int = 256, copy_cached: bool = True):
-        self._native = _native.FileRows(os.fspath(path), engine, depth, copy_cached)
+class _RowsOfFile(_NativeRows):
+    """What gathers rows of a file."""
 
     def gather(self, index: Any, out: Tensor | None = None) -> Tensor:
         """Returns the rows of an index, of shape [*index.shape, *shape[1:]], or writes them to `out`, [n, *shape[1:]], and
@@ -319,6 +310,19 @@ class FileRows(_NativeRows):
         _check_tensor(out)
         self._native.gather_out(index, out)
         return out
+
+
+class FileRows(_RowsOfFile):
+    """Reads rows of a `.npy` file, or of a tensor of a safetensors file (`"model.safetensors:embed.weight"`), that may be larger
+    than memory. A mapped table reads cold rows one at a time; this sorts the rows of a batch, reads each once and keeps many
+    reads in flight (docs/cold-reads.md). One thread at a time; not for use on both sides of a fork().
+
+    `engine` is "automatic", "io_uring" or "advice"; `depth` the most reads in flight; without `copy_cached`, rows that are in
+    memory are read too. Raises errors.FileError, errors.NpyError, errors.SafetensorsError.
+    """
+
+    def __init__(self, path: Path, *, engine: str = "automatic", depth: int = 256, copy_cached: bool = True):
+        self._native = _native.FileRows(os.fspath(path), engine, depth, copy_cached)
 
     @property
     def engine(self) -> str:
