@@ -176,7 +176,7 @@ double longest_wait(const MeasuredChoice& choice) {
   return longest;
 }
 
-/// Of a look-up too short for the clock a sample is a mean: the quantiles are those of single runs.
+/// The quantiles of single runs. If a look-up is too short for the clock, each of its samples is a mean.
 std::optional<Quantiles> single_runs(const Record& row) {
   const auto* p50 = reports::find(row.more, "latency_p50_s");
   const auto* p99 = reports::find(row.more, "latency_p99_s");
@@ -224,7 +224,7 @@ class Decide {
     return compare_steps(choice(k), choice(other), question_.step_s).verdict();
   }
 
-  /// Of choices that cost the same, the first unless another is faster.
+  /// Takes the first of the choices that cost the same, unless a later one is faster.
   void choose_of_each_rank() {
     for (std::size_t k = 0; k < answer_.choices.size(); ++k) {
       if (!choice(k).measured() || choice(k).choice.compared_only) continue;

@@ -67,7 +67,7 @@ struct Comparison {
   reports::Interval interval;
   bool paired = false;     ///< by common rounds
   bool estimated = false;  ///< a part was not measured
-  /// Whether a step is at most 1 + worth times as long.
+  /// The verdict on "a step is at most 1 + worth times as long".
   [[nodiscard]] Verdict verdict() const;
 };
 

@@ -15,7 +15,7 @@ namespace stbench::advise {
 /// would cost, and how sure that is.
 std::string text_of(const Answer& answer, const Question& question, const Room& room, reports::Style style);
 
-/// What would be measured: a line for each choice, and the runs as commands.
+/// The plan: a line for each choice, and the runs that would measure them, as commands.
 std::string plan_text(const std::vector<Choice>& choices, const std::vector<RunWords>& runs);
 
 /// A line for each choice and state of the caches: the rows behind the answer.

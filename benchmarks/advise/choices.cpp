@@ -44,7 +44,7 @@ std::int64_t within(const std::optional<std::int64_t>& asked, std::int64_t free,
                                human_bytes(*asked), human_bytes(free), limit));
 }
 
-/// What the table and its states draw on in one placement, with no end of room.
+/// The bytes that the table and its states take from each budget in one placement, however much there is.
 MemoryBudgets use_of(const Question& question, Placement placement) {
   const speedtorch::PlannedTable table{"table",         question.rows,
                                        question.dim,    row_shape(dtype_named(question.dtype), 1, 1).dtype,

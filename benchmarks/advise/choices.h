@@ -1,4 +1,5 @@
-/// Where the table may live, what that takes, and whether it fits: before anything is allocated or measured.
+/// The places where a table may live, the bytes that each takes, and whether it fits. Nothing is allocated or
+/// measured for this.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace stbench::advise {
 
-/// What there is for the table and its states, in bytes. The limits are names for messages.
+/// The bytes that the table and its states may take. The limits are names for messages.
 struct Room {
   std::int64_t memory = 0, device = 0, disk = 0;
   std::string memory_limit, device_limit, disk_limit;
@@ -24,7 +25,7 @@ struct Room {
 /// @throws UsageError if the user's limit is above what is free here
 Room room_for(const Question& question);
 
-/// What a choice takes.
+/// The bytes that a choice takes.
 struct Bytes {
   std::int64_t memory = 0, device = 0, disk = 0;
   bool operator==(const Bytes&) const = default;
