@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "benchmarks/suite/plain_words.h"
+#include "benchmarks/suite/started_process.h"
 #include "reports/number.h"
 
 namespace stbench {
@@ -214,7 +215,7 @@ int PeerProcess::milliseconds_left(double waited_s) {
 void PeerProcess::give_up(const std::string& reason) {
   const auto ended = end(/*kill=*/!reason.empty());
   if (!reason.empty()) throw PeerError(fmt::format("{} was ended: {}", terms_.who, reason));
-  const auto words = last_words();
+  const auto words = last_line_of(messages_.get());
   throw PeerError(fmt::format("{} {}{}{}", terms_.who, ended, words.empty() ? "" : ": ", words));
 }
 
@@ -236,17 +237,6 @@ std::string PeerProcess::end(bool kill) {
   }
   pid_ = -1;
   return how_it_ended(status);
-}
-
-/// The last line that it wrote to its standard error.
-std::string PeerProcess::last_words() const {
-  char some[4096];
-  const auto size = ::lseek(messages_.get(), 0, SEEK_END);
-  const auto begin = std::max<off_t>(0, size - static_cast<off_t>(sizeof some));
-  const auto count = ::pread(messages_.get(), some, sizeof some, begin);
-  std::string_view text(some, count < 0 ? 0 : static_cast<std::size_t>(count));
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  return plain_words(text.substr(text.rfind('\n') + 1));
 }
 
 }  // namespace stbench

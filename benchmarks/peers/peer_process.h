@@ -71,7 +71,6 @@ class PeerProcess {
   std::string read_line();
   [[noreturn]] void give_up(const std::string& reason);
   std::string end(bool kill);
-  [[nodiscard]] std::string last_words() const;
   [[nodiscard]] int milliseconds_left(double waited_s);
 
   PeerTerms terms_;

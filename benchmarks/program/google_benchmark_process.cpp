@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "benchmarks/program/exit_status.h"
-#include "benchmarks/program/own_processes.h"
+#include "benchmarks/suite/started_process.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/google_benchmark.h"
 #include "reports/error.h"

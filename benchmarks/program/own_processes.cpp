@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/option_table.h"
+#include "benchmarks/suite/started_process.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/interrupt.h"
 #include "reports/error.h"
@@ -138,27 +138,6 @@ int named(std::string_view side, Work work) {
 }
 
 }  // namespace
-
-pid_t start_program(const std::string& program, Words words, std::initializer_list<int> streams,
-                    char* const* environment) {
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  for (int number = 0; const int stream : streams)
-    ::posix_spawn_file_actions_adddup2(&actions, stream, number++);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), environment);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  return error == 0 ? pid : -error;
-}
 
 OwnRuns run_processes(const Options& options, int processes, bool show) {
   const ReportsFolder folder;

@@ -2,11 +2,8 @@
 /// layout, other load.
 #pragma once
 
-#include <unistd.h>
-
 #include <array>
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -14,17 +11,6 @@
 #include "reports/record.h"
 
 namespace stbench {
-
-/// The file of this program, to execute again.
-inline constexpr auto this_program = "/proc/self/exe";
-
-/// Starts a program in a process group of its own: an interrupt from the terminal is for us alone.
-/// @param program the file to execute
-/// @param words its name and arguments
-/// @param streams its descriptors 0, 1, ...
-/// @returns the process, or the system's error below 0
-pid_t start_program(const std::string& program, std::vector<std::string> words,
-                    std::initializer_list<int> streams, char* const* environment = environ);
 
 struct OwnRuns {
   std::vector<reports::Report> reports;  ///< of all processes; the last may be incomplete

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,12 +15,12 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "benchmarks/sharded/rank_server.h"
 #include "benchmarks/suite/plain_words.h"
+#include "benchmarks/suite/started_process.h"
 #include "speedtorch/error.h"
 
 namespace stbench {
@@ -50,16 +49,8 @@ std::pair<speedtorch::Descriptor, int> hold_port() {
   return {std::move(held), ntohs(address.sin_port)};
 }
 
-/// The last line that the process wrote to its standard error.
-std::string last_line_of(const speedtorch::Descriptor& messages) {
-  char some[4096];
-  const auto size = ::lseek(messages.get(), 0, SEEK_END);
-  const auto begin = std::max<off_t>(0, size - static_cast<off_t>(sizeof some));
-  const auto count = ::pread(messages.get(), some, sizeof some, begin);
-  std::string_view text(some, count < 0 ? 0 : static_cast<std::size_t>(count));
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  return plain_words(text.substr(text.rfind('\n') + 1));
-}
+/// True for a rank that ended because it lost the others.
+bool lost_others(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == of_lost_group; }
 
 }  // namespace
 
@@ -97,33 +88,15 @@ RankProcesses::~RankProcesses() {
   }
 }
 
-/// In a process group of its own: an interrupt from the terminal is for rank 0, which ends the others.
 void RankProcesses::start(int rank, int size, std::chrono::milliseconds timeout) {
   Process process{-1, speedtorch::Descriptor(::memfd_create("stbench", MFD_CLOEXEC))};
   const speedtorch::Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  std::vector<std::string> words{"stbench"};
-  for (const auto& word :
-       {std::string(rank_command), std::to_string(rank), std::to_string(size), std::to_string(port_),
-        std::to_string(timeout.count()), std::to_string(::getpid())})
-    words.push_back(word);
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  for (const auto& [from, to] : {std::pair{nothing.get(), STDIN_FILENO},
-                                 {nothing.get(), STDOUT_FILENO},
-                                 {process.messages.get(), STDERR_FILENO}})
-    ::posix_spawn_file_actions_adddup2(&actions, from, to);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  const int error =
-      ::posix_spawn(&process.pid, "/proc/self/exe", &actions, &attributes, arguments.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) refuse_start("posix_spawn", error);
+  process.pid =
+      start_program(this_program,
+                    {"stbench", rank_command, std::to_string(rank), std::to_string(size),
+                     std::to_string(port_), std::to_string(timeout.count()), std::to_string(::getpid())},
+                    {nothing.get(), nothing.get(), process.messages.get()});
+  if (process.pid < 0) refuse_start("posix_spawn", -process.pid);
   processes_.push_back(std::move(process));
 }
 
@@ -132,8 +105,7 @@ const RankProcesses::Process* RankProcesses::culprit() const {
   const Process* found = nullptr;
   for (const auto& process : processes_) {
     if (!process.ended) continue;
-    const bool lost = WIFEXITED(process.status) && WEXITSTATUS(process.status) == of_lost_group;
-    if (!lost) return &process;
+    if (!lost_others(process.status)) return &process;
     if (found == nullptr) found = &process;
   }
   return found;
@@ -143,7 +115,7 @@ std::string RankProcesses::description(const Process& process) const {
   const auto who = fmt::format("rank {} of {} ", &process - processes_.data() + 1, processes_.size() + 1);
   if (WIFSIGNALED(process.status))
     return who + fmt::format("was ended by signal {}", WTERMSIG(process.status));
-  const auto words = last_line_of(process.messages);
+  const auto words = last_line_of(process.messages.get());
   return who + fmt::format("ended with exit status {}{}{}", WEXITSTATUS(process.status),
                            words.empty() ? "" : ": ", words);
 }
@@ -154,8 +126,7 @@ std::string RankProcesses::how_one_ended() {
     for (auto& process : processes_)
       process.ended = process.ended || ::waitpid(process.pid, &process.status, WNOHANG) == process.pid;
     const auto* found = culprit();
-    const bool certain =
-        found != nullptr && !(WIFEXITED(found->status) && WEXITSTATUS(found->status) == of_lost_group);
+    const bool certain = found != nullptr && !lost_others(found->status);
     if (certain || std::chrono::steady_clock::now() >= until)
       return found == nullptr ? "" : description(*found);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
