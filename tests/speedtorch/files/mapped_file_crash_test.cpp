@@ -21,6 +21,7 @@
 #include "speedtorch/files/mapped_file.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/files/epoch_rows.h"
 
 namespace {
 
@@ -42,27 +43,18 @@ namespace speedtorch {
 namespace {
 
 using stbench::harness::key_of;
-using stbench::harness::mix;
 using stbench::harness::Random;
 using stbench::test::content_of;
 using stbench::test::message_of;
 using stbench::test::TemporaryFolder;
+using test::kWords;
+using test::Row;
+using test::row_of;
 using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr std::int64_t kRows = 3000;
-constexpr std::int64_t kWords = 100;  // 800 bytes: five rows share a page, and some straddle two
 constexpr std::int64_t kHeader = 4096;
-using Row = std::array<std::int64_t, kWords>;
-
-/// The content of a row after an epoch: its number, the epoch, and a checksum of both in each further word.
-/// So a row that is half old or another's is detected.
-Row row_of(std::int64_t row, std::int64_t epoch) {
-  Row content{row, epoch};
-  const auto key = key_of(7, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(epoch));
-  for (std::size_t i = 2; i < content.size(); ++i) content[i] = static_cast<std::int64_t>(mix(key + i));
-  return content;
-}
 
 /// The distinct rows that one epoch writes: a run of rows, or rows anywhere.
 struct Write {

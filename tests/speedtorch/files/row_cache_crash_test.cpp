@@ -25,6 +25,7 @@
 #include "speedtorch/files/row_cache.h"
 #include "tests/harness/message_of.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/files/epoch_rows.h"
 
 namespace {
 
@@ -60,27 +61,19 @@ namespace speedtorch {
 namespace {
 
 using stbench::harness::key_of;
-using stbench::harness::mix;
 using stbench::harness::Permutation;
 using stbench::harness::Random;
 using stbench::test::content_of;
 using stbench::test::message_of;
 using stbench::test::TemporaryFolder;
+using test::kWords;
+using test::Row;
+using test::row_of;
 using testing::HasSubstr;
 
 constexpr std::int64_t kRows = 2000;
-constexpr std::int64_t kWords = 100;
 constexpr std::int64_t kHeader = 4096;
 constexpr std::int64_t kCacheBytes = 400 * kWords * 8;
-using Row = std::array<std::int64_t, kWords>;
-
-/// The content of a row after an epoch: its number, the epoch, and a checksum of both in each further word.
-Row row_of(std::int64_t row, std::int64_t epoch) {
-  Row content{row, epoch};
-  const auto key = key_of(7, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(epoch));
-  for (std::size_t i = 2; i < content.size(); ++i) content[i] = static_cast<std::int64_t>(mix(key + i));
-  return content;
-}
 
 /// The rows that an epoch writes. Every fifth epoch ends with a flush.
 std::vector<std::int64_t> rows_of(std::int64_t epoch) {
