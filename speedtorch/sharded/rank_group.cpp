@@ -278,37 +278,24 @@ void RankGroup::set_timeout(std::chrono::milliseconds timeout) {
   if (told != std::string::npos) impl_->name.replace(told, std::string::npos, timeout_text(timeout));
 }
 
+RankGroup::Transfer::Transfer(Work work) : work_(std::make_shared<Work>(std::move(work))) {}
+
 RankGroup::Transfer RankGroup::start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
                                      std::vector<std::int64_t> from) const {
   auto work = impl_->begun([&] { return impl_->backend->alltoall_base(receive, send, from, to, {}); });
-  Transfer transfer;
-  transfer.work_ = std::make_shared<Transfer::Work>(
-      Transfer::Work{impl_, std::move(work), std::move(send), std::move(receive)});
-  return transfer;
+  return Transfer({impl_, std::move(work), std::move(send), std::move(receive)});
 }
 
 RankGroup::Transfer RankGroup::send(at::Tensor bytes, int to) const {
   std::vector<at::Tensor> one = {std::move(bytes)};
-  Transfer transfer;
-  transfer.work_ = std::make_shared<Transfer::Work>(
-      Transfer::Work{impl_,
-                     impl_->begun([&] { return impl_->backend->send(one, to, kTag); }),
-                     one.front(),
-                     {},
-                     impl_->message_timeout()});
-  return transfer;
+  auto work = impl_->begun([&] { return impl_->backend->send(one, to, kTag); });
+  return Transfer({impl_, std::move(work), one.front(), {}, impl_->message_timeout()});
 }
 
 RankGroup::Transfer RankGroup::receive(at::Tensor bytes, int from) const {
   std::vector<at::Tensor> one = {std::move(bytes)};
-  Transfer transfer;
-  transfer.work_ = std::make_shared<Transfer::Work>(
-      Transfer::Work{impl_,
-                     impl_->begun([&] { return impl_->backend->recv(one, from, kTag); }),
-                     {},
-                     one.front(),
-                     impl_->message_timeout()});
-  return transfer;
+  auto work = impl_->begun([&] { return impl_->backend->recv(one, from, kTag); });
+  return Transfer({impl_, std::move(work), {}, one.front(), impl_->message_timeout()});
 }
 
 void RankGroup::abandon(const std::string& why) const {

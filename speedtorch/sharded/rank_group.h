@@ -71,12 +71,14 @@ class RankGroup {
   /// An exchange on its way.
   class Transfer {
    public:
+    Transfer() = default;  ///< of none yet
     /// Waits until all bytes are there. @throws GroupError
     void wait();
 
    private:
     friend class RankGroup;
     struct Work;
+    explicit Transfer(Work work);
     std::shared_ptr<Work> work_;
   };
 
