@@ -18,6 +18,7 @@ except ImportError as error:
     raise ImportError(f"this build of speedtorch does not load with torch {torch.__version__}; the wheel's metadata name its torch, "
                       "and scripts/wheel builds it for another") from error
 from speedtorch import errors
+from speedtorch._version import __version__  # noqa: F401
 from speedtorch.contiguous import ContiguousParams
 from speedtorch.row_cache import RowCache
 from speedtorch.rows import distinct_rows, gather_rows, scatter_rows
@@ -40,3 +41,7 @@ def __getattr__(name):
 
     module = importlib.import_module("speedtorch.compat" if name == "compat" else "speedtorch.micro_batches")
     return module if name in ("compat", "micro_batches") else getattr(module, name)
+
+
+def __dir__():
+    return [*__all__, "__version__", "compat"]

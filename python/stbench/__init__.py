@@ -5,5 +5,6 @@
 """
 
 from stbench._report import read_report
+from stbench._version import __version__  # noqa: F401
 
 __all__ = ["read_report"]

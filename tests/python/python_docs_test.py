@@ -40,6 +40,8 @@ class DocsTest(unittest.TestCase):
             self.assertEqual(named - {"_Fused"}, set(module.__all__))
         for name in speedtorch.__all__:
             self.assertTrue(hasattr(speedtorch, name), name)
+        self.assertLessEqual({*speedtorch.__all__, "__version__", "compat"}, set(dir(speedtorch)))
+        self.assertNotIn("torch", dir(speedtorch))
 
     def test_the_table_of_errors_is_right(self):
         text = (ROOT / "docs/python.md").read_text(encoding="utf-8")

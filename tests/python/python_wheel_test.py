@@ -64,6 +64,14 @@ class WheelTest(unittest.TestCase):
             self.assertNotIn("RUNPATH", dynamic)
             self.assertNotIn(str(ROOT).encode(), file.read_bytes())
 
+    def test_both_packages_have_the_version_of_the_program(self):
+        told = text_of(sys.executable, "-c", "import sys, torch; sys.path.insert(0, sys.argv[1]); import speedtorch, stbench; "
+                       "print(speedtorch.__version__, stbench.__version__, speedtorch.__file__.startswith(sys.argv[1]))", self.site)
+        version = re.search(r"project\(stbench VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+        self.assertEqual(told.split(), [version, version, "True"])
+        done = self.run_program("--version", PYTHONPATH=str(self.site))
+        self.assertIn(f"stbench {version}", done.stdout)
+
     def test_needs_torch_and_what_it_brings_alone(self):
         torchs = {file.name for file in (SITE_PACKAGES / "torch/lib").iterdir()}
         needed = set()
