@@ -196,10 +196,10 @@ TEST_F(HostPlanTest, TuningIsUsedAndStored) {
 
 /// The choice of threads by made-up times of so many KiB on one and on two threads.
 std::optional<std::int64_t> shared_from(const std::function<double(int threads, std::int64_t kib)>& seconds,
-                                        int sizes_until_spent = 100) {
+                                        int rounds_until_spent = 1000) {
   const auto of_bytes = [&](int threads, std::int64_t bytes) { return seconds(threads, bytes >> 10); };
   int asked = 0;
-  const auto spent = [&] { return ++asked > sizes_until_spent; };
+  const auto spent = [&] { return ++asked > rounds_until_spent; };
   const auto bytes = fewest_bytes_to_share(of_bytes, spent);
   return bytes ? std::optional(*bytes >> 10) : std::nullopt;
 }
@@ -211,25 +211,40 @@ TEST(FewestBytesToShare, IsTheSmallestSizeAtWhichTwoThreadsAreFaster) {
   };
   EXPECT_EQ(shared_from(waking), 256);
   EXPECT_EQ(shared_from([](int threads, std::int64_t) { return threads == 1 ? 2.0 : 1.0; }), 64);
-  EXPECT_EQ(shared_from([](int threads, std::int64_t) { return threads == 1 ? 1.0 : 0.98; }), 1024)
-      << "2 % faster is not worth a thread";
-  EXPECT_EQ(shared_from([](int, std::int64_t) { return 1.0; }), 1024);
+  const auto only_of_1_mib = [](int threads, std::int64_t kib) {
+    return threads == 1 ? 1.0 : kib == 1024 ? 0.5 : 0.98;
+  };
+  EXPECT_EQ(shared_from(only_of_1_mib), 1024) << "2 % faster is not worth a thread";
 }
 
-TEST(FewestBytesToShare, IgnoresMomentsInWhichTheSecondCoreIsBusy) {
-  int runs = 0;
-  const auto busy = [&](int threads, std::int64_t kib) {
-    // The second core is free in one run of ten, and never at 512 KiB.
-    const bool free = ++runs % 10 == 0 && kib < 512;
-    return threads == 1 ? 1.0 : free ? 0.5 : 3.0;
+/// Two threads take half the time while the second core is free in a round, else three times as long.
+template <class FreeIn>
+auto with_a_second_core(FreeIn free_in, int& calls) {
+  return [=, &calls](int threads, std::int64_t) {
+    const int round = calls++ / 4;
+    return threads == 1 ? 1.0 : free_in(round) ? 0.5 : 3.0;
   };
-  EXPECT_EQ(shared_from(busy), 64);
+}
+
+TEST(FewestBytesToShare, CountsTheRoundsInWhichTheSecondCoreIsFree) {
+  int calls = 0;
+  EXPECT_EQ(shared_from(with_a_second_core([](int round) { return round % 3 == 0; }, calls)), 64);
+}
+
+TEST(FewestBytesToShare, ChoosesNothingWhileTheSecondCoreIsBusy) {
+  int calls = 0;
+  EXPECT_EQ(shared_from(with_a_second_core([](int) { return false; }, calls)), std::nullopt);
+  calls = 0;
+  EXPECT_EQ(shared_from(with_a_second_core([](int round) { return round < 25; }, calls)), std::nullopt)
+      << "busy from the third size on";
 }
 
 TEST(FewestBytesToShare, ChoosesNothingWithoutTime) {
-  const auto never = [](int, std::int64_t) { return 1.0; };
-  EXPECT_EQ(shared_from(never, 0), std::nullopt);
-  EXPECT_EQ(shared_from(never, 2), std::nullopt) << "two of four sizes";
+  int calls = 0;
+  const auto always = with_a_second_core([](int) { return true; }, calls);
+  EXPECT_EQ(shared_from(always, 0), std::nullopt);
+  EXPECT_EQ(shared_from(always, 25), std::nullopt) << "two of five sizes";
+  EXPECT_EQ(shared_from(always, 50), 64);
 }
 
 TEST_F(HostPlanTest, WithoutTimeNothingIsChanged) {
