@@ -60,7 +60,8 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 std::string to_value(const RowChoice& choice) {
   return name_of(kStores, choice.stores) + " " + name_of(kLevels, choice.prefetch_to) + " " +
-         std::to_string(choice.lines_ahead) + " " + std::to_string(choice.line_step);
+         std::to_string(choice.lines_ahead) + " " + std::to_string(choice.line_step) +
+         (choice.touch == 0 ? "" : " " + std::to_string(choice.touch));
 }
 
 std::string to_value(std::int64_t bytes) { return std::to_string(bytes); }
@@ -69,13 +70,14 @@ std::string to_value(CopyWay way) { return name_of(kCopyWays, way); }
 
 bool read_value(std::string_view text, RowChoice& choice) {
   const auto words = words_of(text);
-  if (words.size() != 4) return false;
+  if (words.size() != 4 && words.size() != 5) return false;
   const auto stores = value_of(kStores, words[0]);
   const auto level = value_of(kLevels, words[1]);
   const auto ahead = number_of<std::int32_t>(words[2]);
   const auto step = number_of<std::int32_t>(words[3]);
-  if (!stores || !level || !ahead || !step) return false;
-  choice = {*stores, *level, *ahead, *step};
+  const auto touch = words.size() == 5 ? number_of<std::int32_t>(words[4]) : 0;
+  if (!stores || !level || !ahead || !step || !touch) return false;
+  choice = {*stores, *level, *ahead, *step, *touch};
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include <new>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/row_moves.h"
@@ -90,9 +91,12 @@ class Bench {
     return on(kThreads, direction, choice, row_bytes, bytes);
   }
 
-  /// The same of a gather on so many threads.
+  /// The same of a gather on so many threads, which sleep when it begins, as they do when a model calls. By
+  /// threads that had just run, 64 KiB paid for a second one, and 384 rows of 512 B took twice as long as
+  /// LibTorch's.
   double seconds_on(std::int64_t threads, const RowChoice& choice, std::int64_t row_bytes,
                     std::int64_t bytes) {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
     return on(threads, Direction::gather, choice, row_bytes, bytes);
   }
 
@@ -244,7 +248,7 @@ class Tuner {
     return stores;
   }
 
-  /// First the stores and where lines wait, then how far ahead they are asked for.
+  /// First the stores and where lines wait, then how far ahead they are asked for, and the first of each row.
   void tune_cell(const Cell& cell) {
     auto& choice = choice_of(cell);
     std::vector<Candidate> candidates{{choice}};
@@ -253,7 +257,8 @@ class Tuner {
       if (std::none_of(candidates.begin(), candidates.end(), same)) candidates.push_back({other});
     };
     for (const Stores stores : stores_of(cell)) {
-      for (const auto level : {PrefetchTo::l1, PrefetchTo::l2}) add({stores, level, choice.lines_ahead, 1});
+      for (const auto level : {PrefetchTo::l1, PrefetchTo::l2})
+        add({stores, level, choice.lines_ahead, 1, choice.touch});
     }
     measure(cell, candidates);
     if (spent()) return;
@@ -261,11 +266,22 @@ class Tuner {
     const bool reads_nothing =
         cell.direction == Direction::scatter && best.stores == Stores::streaming && cell.whole_lines;
     if (!reads_nothing) {
-      candidates.erase(candidates.begin() + 1, candidates.end());
-      candidates.push_back({best});
-      for (const std::int32_t lines : {64, 128, 256, 512}) add({best.stores, best.prefetch_to, lines, 1});
-      if (cell.row_bytes > 1024) add({best.stores, best.prefetch_to, best.lines_ahead, 4});
-      measure(cell, candidates);
+      const auto refine = [&](std::initializer_list<RowChoice> others) {
+        candidates.erase(candidates.begin() + 1, candidates.end());
+        candidates.push_back({best});
+        for (const auto& other : others) add(other);
+        measure(cell, candidates);
+        best = least(candidates).choice;
+      };
+      const auto ahead = [&best](std::int32_t lines, std::int32_t step = 1) {
+        return RowChoice{best.stores, best.prefetch_to, lines, step, best.touch};
+      };
+      const auto touched = [&best](std::int32_t touch) {
+        return RowChoice{best.stores, best.prefetch_to, best.lines_ahead, best.line_step, touch};
+      };
+      refine({ahead(64), ahead(128), ahead(256), ahead(512),
+              cell.row_bytes > 1024 ? ahead(best.lines_ahead, 4) : best});
+      if (!spent()) refine({touched(0), touched(2), touched(4)});
     }
     take(cell, choice, candidates);
   }
@@ -348,22 +364,29 @@ class Tuner {
 
 constexpr std::int64_t kLeastToShare = 64 << 10, kMostToShare = 1 << 20;
 
-/// True if two threads move so many bytes faster than one. Nothing if the time is spent, or if the second core
-/// was busy in most rounds: a plan that was tuned beside two compilers kept gathers of up to 1 MiB on one
-/// thread, and LibTorch took 0.52 of their time. The core is free if two threads take at most 0.75 of one's time
-/// for 1 MiB in the same round.
+double median(std::vector<double>& odd_count) {
+  const auto middle = odd_count.begin() + static_cast<std::ptrdiff_t>(odd_count.size() / 2);
+  std::nth_element(odd_count.begin(), middle, odd_count.end());
+  return *middle;
+}
+
+/// True if two threads move so many bytes faster than one. Nothing if the time is spent, or if the second
+/// core was busy in most rounds: a plan that was tuned beside two compilers kept gathers of up to 1 MiB on
+/// one thread, and LibTorch took 0.52 of their time. The core is free if two threads take at most 0.75 of
+/// one's time for 1 MiB in the same round.
 std::optional<bool> sharing_pays(const std::function<double(int threads, std::int64_t bytes)>& seconds,
                                  const std::function<bool()>& spent, std::int64_t bytes) {
-  constexpr int kRounds = 10, kMostRounds = 40;
+  constexpr std::size_t kRounds = 11;
+  constexpr int kMostRounds = 40;
   constexpr double kFree = 0.75;
-  double alone = std::numeric_limits<double>::infinity(), shared = alone;
-  for (int round = 0, valid = 0; round < kMostRounds && valid < kRounds; ++round) {
+  std::vector<double> alone, shared;
+  for (int round = 0; round < kMostRounds; ++round) {
     if (spent()) return std::nullopt;
     const double one = seconds(1, bytes), two = seconds(2, bytes);
     if (seconds(2, kMostToShare) > kFree * seconds(1, kMostToShare)) continue;
-    alone = std::min(alone, one);
-    shared = std::min(shared, two);
-    if (++valid == kRounds) return shared <= kWorth * alone;
+    alone.push_back(one);
+    shared.push_back(two);
+    if (alone.size() == kRounds) return median(shared) <= kWorth * median(alone);
   }
   return std::nullopt;
 }

@@ -43,9 +43,10 @@ struct Tuning {
 /// @throws MemoryError where that memory cannot be had
 Tuning tune(const TuneOptions& options = {});
 
-/// The size of rows, in bytes, from which a second thread pays: the smallest of 64 KiB to 1 MiB by powers of two
-/// from which on two threads take at least 3 % less time than one. Each time is the least of ten, of rounds in
-/// which two cores were free. Nothing if that was not so in ten rounds of forty. For tune() and its test.
+/// The size of rows, in bytes, from which a second thread pays: the smallest of 64 KiB to 1 MiB by powers of
+/// two from which on two threads take at least 3 % less time than one. Each time is the median of eleven, of
+/// rounds in which two cores were free. Nothing if that was not so in eleven rounds of forty. For tune() and
+/// its test.
 /// @param seconds measures a gather of so many bytes on so many threads
 /// @param spent true ends the search, which then returns nothing
 std::optional<std::int64_t> fewest_bytes_to_share(

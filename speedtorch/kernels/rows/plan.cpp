@@ -66,9 +66,14 @@ void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
       if (width >= 192) to_l2(choice, width);
     });
   }
-  for_each_width(plan.gather.whole_lines, to_l2);
-  for_each_width(plan.gather.cut_lines, [&](RowChoice& choice, std::int64_t width) {
+  // Gathers of 512 B to 4 KiB rows take 0.74 to 0.92 of the time with it, narrower ones 0.95 to 1.
+  const auto to_l2_touched = [&](RowChoice& choice, std::int64_t width) {
     to_l2(choice, width);
+    if (width >= 96) choice.touch = 2;
+  };
+  for_each_width(plan.gather.whole_lines, to_l2_touched);
+  for_each_width(plan.gather.cut_lines, [&](RowChoice& choice, std::int64_t width) {
+    to_l2_touched(choice, width);
     choice.stores = width < kStagedRowBytes ? Stores::staged : Stores::streaming;
   });
 }
@@ -88,6 +93,7 @@ const char* fault_in(Direction direction, const DirectionPlan& plan) {
         return "lines_ahead is not 1 to 4096";
       if (choice.line_step < 1 || choice.line_step > static_cast<std::int32_t>(kUnrolledLines))
         return "line_step is not 1 to 16";
+      if (choice.touch < 0 || choice.touch > kMostTouch) return "touch is not 0 to 16";
     }
   }
   return nullptr;

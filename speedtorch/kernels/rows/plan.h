@@ -18,11 +18,16 @@ struct RowChoice {
   PrefetchTo prefetch_to = PrefetchTo::l1;
   std::int32_t lines_ahead = 128;  ///< from the prefetch of a line to its use; 1 to kMostLinesAhead
   std::int32_t line_step = 1;      ///< of a row of more than kUnrolledLines; 1 to kUnrolledLines
+  /// The first line of a row is asked for so many times as far ahead as the rest, 0 to
+  /// kMostTouch; 0 and 1 for not before the rest. It brings the row's page into the TLB, for which prefetches
+  /// of later lines would wait.
+  std::int32_t touch = 0;
 
   bool operator==(const RowChoice&) const = default;
 };
 
 constexpr std::int32_t kMostLinesAhead = 4096;
+constexpr std::int32_t kMostTouch = 16;
 
 /// The narrowest row of each class of widths, in bytes.
 constexpr std::array<std::int64_t, 7> kWidthClasses{1, 48, 96, 192, 512, 1024, 2048};

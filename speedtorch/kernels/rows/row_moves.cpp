@@ -60,6 +60,20 @@ struct Range {
     }
   }
 
+  /// Asks for the first lines of the rows that come `touch_rows` after the next few from `i` on. In blocks: a
+  /// condition in the loop over rows costs up to a third more instructions a row.
+  /// @returns where the next few end: `stop` if no lines are to be asked for
+  template <PrefetchTo kTo>
+  HWY_INLINE std::int64_t touch_first_lines(const Ends& rows, std::int64_t i, std::int64_t stop) const {
+    constexpr std::int64_t kBlock = 8;
+    const std::int64_t touch = rows.move.touch_rows;
+    if (touch == 0) return stop;
+    const std::int64_t last = std::min(i + kBlock, stop);
+    for (std::int64_t k = i + touch; k < std::min(last + touch, end); ++k)
+      prefetch_line<kTo>(rows.indexed(k));
+    return last;
+  }
+
   template <PrefetchTo kTo, class Copy, class Places>
   HWY_INLINE void loop(Copy copy, Places&& places) const {
     const Ends rows = ends;  // again a copy, lest every store makes the compiler read it anew
@@ -71,8 +85,9 @@ struct Range {
     };
     std::int64_t i = begin;
     for (std::int64_t k = begin; k < begin + ahead; ++k) prefetch(k);
-    if (ahead > 0) {
-      for (; i + ahead < end; ++i) {
+    while (ahead > 0 && i + ahead < end) {
+      const std::int64_t stop = touch_first_lines<kTo>(rows, i, end - ahead);
+      for (; i < stop; ++i) {
         prefetch(i + ahead);
         move(i);
       }

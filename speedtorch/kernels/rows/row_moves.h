@@ -46,6 +46,8 @@ struct RowMove {
   PrefetchTo prefetch_to;
   std::int64_t prefetch_rows;  ///< how far ahead the indexed rows are prefetched; 0 for not at all
   std::int64_t line_step;      ///< of a row of more than kUnrolledLines, one line in so many is prefetched
+  /// How far ahead the first lines of rows are prefetched besides; 0 for not at all.
+  std::int64_t touch_rows;
 };
 
 /// Moves the rows of the indices [begin, end). What was streamed is visible to whoever synchronises with this

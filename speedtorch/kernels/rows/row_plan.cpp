@@ -53,6 +53,7 @@ RowMove<Index> move_of(ConstRows from, const Index* index, Rows to, Direction di
   move.prefetch_to = choice.prefetch_to;
   move.prefetch_rows = rows_ahead(choice, from.row_bytes);
   move.line_step = choice.line_step;
+  move.touch_rows = choice.touch > 1 ? choice.touch * move.prefetch_rows : 0;
   return move;
 }
 
@@ -70,7 +71,7 @@ RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table, co
   const auto& choice = choose(plan.scatter, table, written);
   auto move = move_of(values, index, table, Direction::scatter, choice);
   const bool reads_nothing = move.stores == Stores::streaming && is_whole_lines(table);
-  if (reads_nothing) move.prefetch_rows = 0;
+  if (reads_nothing) move.prefetch_rows = move.touch_rows = 0;
   return move;
 }
 

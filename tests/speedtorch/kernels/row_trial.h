@@ -33,6 +33,7 @@ struct Trial {
   std::int64_t prefetch_rows;
   PrefetchTo prefetch_to;
   std::int64_t line_step;
+  std::int64_t touch_rows;
 };
 
 inline const char* name_of(Stores stores) {
@@ -45,7 +46,7 @@ inline std::string describe(const Trial& trial) {
          std::to_string(trial.from_alignment) + " to " + std::to_string(trial.to_alignment) + ", " +
          name_of(trial.stores) + ", " + std::to_string(trial.prefetch_rows) + " rows prefetched, level " +
          std::to_string(static_cast<int>(trial.prefetch_to)) + ", every " + std::to_string(trial.line_step) +
-         ". line";
+         ". line, first lines " + std::to_string(trial.touch_rows) + " rows ahead";
 }
 
 /// Every width that is tried, ascending.
@@ -60,12 +61,13 @@ inline std::vector<std::int64_t> trial_widths() {
 template <class Index>
 RowMove<Index> plan_forced(Direction direction, ConstRows from, const Index* index, Rows to, Stores stores,
                            std::int64_t prefetch_rows, PrefetchTo prefetch_to = PrefetchTo::l1,
-                           std::int64_t line_step = 1) {
+                           std::int64_t line_step = 1, std::int64_t touch_rows = 0) {
   auto move = direction == Direction::gather ? plan_gather(from, index, to) : plan_scatter(from, index, to);
   move.stores = stores;
   move.prefetch_rows = prefetch_rows;
   move.prefetch_to = prefetch_to;
   move.line_step = line_step;
+  move.touch_rows = touch_rows;
   return move;
 }
 
@@ -99,7 +101,7 @@ class Trials {
     const std::int64_t to_rows = gather ? kTrialListed : kTrialIndexed;
     run(plan_forced<Index>(trial.direction, {from, from_rows, trial.width, stride}, index_.data(),
                            {to, to_rows, trial.width, stride}, trial.stores, trial.prefetch_rows,
-                           trial.prefetch_to, trial.line_step),
+                           trial.prefetch_to, trial.line_step, trial.touch_rows),
         0, kTrialListed);
     return std::memcmp(to_.data(), expected_.data(), used) == 0;
   }
@@ -145,7 +147,7 @@ std::string fault_at_guards(Direction direction, Stores stores, bool at_end) {
     std::fill_n(to, bytes, std::byte{0});
     if (!all_inside(index, kRows, kRows)) return "the check refuses good indices";
     run(plan_forced<Index>(direction, {from, kRows, width, stride}, index, {to, kRows, width, stride}, stores,
-                           2),
+                           2, PrefetchTo::l1, 1, 4),
         0, kRows);
     for (std::int64_t i = 0; i < kRows; ++i) {
       const std::int64_t row = order[static_cast<std::size_t>(i)];
@@ -161,13 +163,15 @@ std::string fault_at_guards(Direction direction, Stores stores, bool at_end) {
 
 /// What a trial of the sweeps gets that is neither width nor alignment, so that all of it comes up: gaps that
 /// keep and that break the alignment from row to row; nothing prefetched, a part of the rows, and further
-/// than there are any; each level and step of the prefetch.
+/// than there are any; each level and step of the prefetch; first lines asked for with the rest, and some
+/// rows and all rows before.
 inline Trial vary(std::int64_t width, std::int64_t from, std::int64_t to, Direction direction,
                   Stores stores) {
   constexpr std::int64_t kGaps[] = {0, 1, 64 - 3, 4};
   constexpr std::int64_t kAhead[] = {2, 0, 40};
   constexpr PrefetchTo kLevels[] = {PrefetchTo::l1, PrefetchTo::l2};
   constexpr std::int64_t kSteps[] = {1, 2, 4, 16};
+  constexpr std::int64_t kTouched[] = {0, 3, 80};
   const std::int64_t turn = width + from + to;
   const bool gapless = stores == Stores::staged && turn % 5 != 0;  // others are not staged
   return {width,
@@ -178,7 +182,8 @@ inline Trial vary(std::int64_t width, std::int64_t from, std::int64_t to, Direct
           stores,
           kAhead[turn % 3],
           kLevels[turn / 3 % 2],
-          kSteps[turn / 6 % 4]};
+          kSteps[turn / 6 % 4],
+          kTouched[turn / 24 % 3]};
 }
 
 /// Calls `visit(Trial)` for every width with every alignment of either side: 64 trials a width, in which the

@@ -85,8 +85,8 @@ TEST(PlanText, ErrorsNameTheKeyAndTheValue) {
   for (const char* value : {"", "12x", "1e5", "99999999999999999999"})
     EXPECT_EQ(refusal("thread_bytes: 12345", std::string("thread_bytes: ") + value),
               std::string("'thread_bytes' cannot be '") + value + "'");
-  for (const char* value :
-       {"staged l2 77", "staged l2 77 4 1", "fast l2 77 4", "staged l3 77 4", "staged l2 x 4"})
+  for (const char* value : {"staged l2 77", "staged l2 77 4 1 1", "staged l2 77 4 x", "fast l2 77 4",
+                            "staged l3 77 4", "staged l2 x 4"})
     EXPECT_EQ(refusal("staged l2 77 4", value),
               std::string("'gather.cut_lines.192' cannot be '") + value + "'");
 }
@@ -95,6 +95,8 @@ TEST(PlanText, NumbersOutOfRangeAreRefused) {
   EXPECT_THAT(refusal("thread_bytes: 12345", "thread_bytes: 0"), HasSubstr("thread_bytes"));
   EXPECT_THAT(refusal("staged l2 77 4", "staged l2 0 4"), HasSubstr("lines_ahead"));
   EXPECT_THAT(refusal("staged l2 77 4", "staged l2 77 17"), HasSubstr("line_step"));
+  EXPECT_THAT(refusal("staged l2 77 4", "staged l2 77 4 17"), HasSubstr("touch"));
+  EXPECT_THAT(refusal("staged l2 77 4", "staged l2 77 4 -1"), HasSubstr("touch"));
 }
 
 /// With a cache folder of its own and no plan named.
@@ -239,12 +241,22 @@ TEST(FewestBytesToShare, ChoosesNothingWhileTheSecondCoreIsBusy) {
       << "busy from the third size on";
 }
 
+TEST(FewestBytesToShare, IsNotDecidedByAFewLuckyRounds) {
+  int calls = 0;
+  const auto seconds = [&](int threads, std::int64_t kib) {
+    const int round = calls++ / 4;
+    if (kib == 1024) return threads == 1 ? 1.0 : 0.5;
+    return threads == 1 ? 1.0 : round % 3 == 0 ? 0.5 : 1.2;
+  };
+  EXPECT_EQ(shared_from(seconds), 1024);
+}
+
 TEST(FewestBytesToShare, ChoosesNothingWithoutTime) {
   int calls = 0;
   const auto always = with_a_second_core([](int) { return true; }, calls);
   EXPECT_EQ(shared_from(always, 0), std::nullopt);
   EXPECT_EQ(shared_from(always, 25), std::nullopt) << "two of five sizes";
-  EXPECT_EQ(shared_from(always, 50), 64);
+  EXPECT_EQ(shared_from(always, 55), 64);
 }
 
 TEST_F(HostPlanTest, WithoutTimeNothingIsChanged) {

@@ -129,6 +129,8 @@ TEST_F(IntelPlan, LinesWaitInTheSecondLevelCache) {
   const auto move = Operands{512, true}.gather();
   EXPECT_EQ(move.prefetch_to, PrefetchTo::l2);
   EXPECT_EQ(move.prefetch_rows, 512 / 8);
+  EXPECT_EQ(move.touch_rows, 2 * 512 / 8);
+  EXPECT_EQ((Operands{64, true}.gather().touch_rows), 0) << "narrower than pays";
 }
 
 TEST(Plan, ClassesBeginWithTheirWidth) {
@@ -175,6 +177,17 @@ TEST_F(PlanOf, StepsOfLongRowsAskForFewerLines) {
   EXPECT_EQ((Operands{2048, true}.gather().prefetch_rows), 128 / 8);
 }
 
+TEST_F(PlanOf, TheFirstLineIsTouchedSoManyTimesAsFarAhead) {
+  auto plan = default_plan();
+  plan.gather.whole_lines.back() = {Stores::streaming, PrefetchTo::l2, 128, 1, 3};
+  plan.scatter.whole_lines.back() = {Stores::streaming, PrefetchTo::l2, 128, 1, 3};
+  plan.scatter.small.back() = {Stores::cached, PrefetchTo::l2, 128, 1, 1};
+  use_plan(plan);
+  EXPECT_EQ((Operands{4096, true}.gather().touch_rows), 3 * 8);
+  EXPECT_EQ((Operands{4096, true}.scatter().touch_rows), 0) << "what is not read is not touched";
+  EXPECT_EQ((Operands{4096, false}.scatter().touch_rows), 0) << "asked for with the rest";
+}
+
 TEST_F(PlanOf, FaultsAreRefused) {
   const auto expect_refused = [](auto change) {
     auto plan = default_plan();
@@ -190,6 +203,7 @@ TEST_F(PlanOf, FaultsAreRefused) {
   expect_refused([](Plan& plan) { plan.gather.whole_lines[1].lines_ahead = 0; });
   expect_refused([](Plan& plan) { plan.gather.whole_lines[1].lines_ahead = kMostLinesAhead + 1; });
   expect_refused([](Plan& plan) { plan.gather.cut_lines[6].line_step = 17; });
+  expect_refused([](Plan& plan) { plan.gather.cut_lines[6].touch = kMostTouch + 1; });
 }
 
 }  // namespace
