@@ -11,6 +11,7 @@
 #include "benchmarks/program/help.h"
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/program/output_paths.h"
+#include "benchmarks/program/plans.h"
 #include "benchmarks/program/run.h"
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/suite.h"
