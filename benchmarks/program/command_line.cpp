@@ -152,8 +152,9 @@ void check_methods(const char* option, const Names& names, bool peers, const Nam
       });
     };
     if (!std::ranges::any_of(asked, has, suite_named))
-      throw UsageError(fmt::format("{} {} is none of --suite {}; it goes with {}", option, name,
-                                   fmt::join(asked, ","), fmt::join(suites_with(has), ", ")));
+      throw UsageError(fmt::format("{} {} is no {} of --suite {}; it goes with {}", option, name,
+                                   peers ? "peer" : "method", fmt::join(asked, ","),
+                                   fmt::join(suites_with(has), ", ")));
   }
 }
 

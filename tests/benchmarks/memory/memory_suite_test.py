@@ -277,7 +277,7 @@ class MemorySuiteTest(ProgramTest):
             (["--batch", "5"], ["--batch", "no meaning for --suite memory"]),
             (["--direction", "to"], ["--direction", "no meaning for --suite memory"]),
             (["--samples", "5"], ["--samples", "no meaning for --suite memory"]),
-            (["--method", "index_select"], ["--method index_select is none of --suite memory"]),
+            (["--method", "index_select"], ["--method index_select is no method of --suite memory"]),
             (["--placement", "pinned", "--device", "cpu"], ["pinned", "--device cpu"]),
             (["--row-bytes", "4", "--dim", "4"], ["--row-bytes", "--dim"]),
         ]

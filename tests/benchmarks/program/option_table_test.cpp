@@ -143,9 +143,9 @@ TEST(OptionTable, AnOptionIsTakenIfOneOfTheSuitesTakesIt) {
 TEST(OptionTable, MethodsPeersAndPresetsOfOtherSuitesAreRefused) {
   std::string plan;
   EXPECT_THAT(refusal_of({"--suite", "transfer", "--method", "sparse_rows"}, plan),
-              HasSubstr("--method sparse_rows is none of --suite transfer; it goes with optimizer"));
+              HasSubstr("--method sparse_rows is no method of --suite transfer; it goes with optimizer"));
   EXPECT_THAT(refusal_of({"--suite", "optimizer", "--peers", "mmap"}, plan),
-              HasSubstr("--peers mmap is none of --suite optimizer; it goes with transfer"));
+              HasSubstr("--peers mmap is no peer of --suite optimizer; it goes with transfer"));
   EXPECT_THAT(
       refusal_of({"--suite", "memory", "--preset", "kernels"}, plan),
       HasSubstr("--suite memory has no preset kernels; use quick, standard, full\n--suite transfer has it"));
