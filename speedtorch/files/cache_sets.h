@@ -92,6 +92,7 @@ class CacheSets {
   [[nodiscard]] std::int64_t row_of(std::uint32_t number, std::int64_t way) const;
   void put(std::uint32_t number, std::int64_t way, std::int64_t row, unsigned count);
   void age(Set& set, History& history) const;
+  static void remember(History& history, std::uint16_t made);
   template <bool counting, class Index>
   std::int64_t look_up(const Index* rows, std::int64_t count, std::int32_t* slots) const;
 
