@@ -56,24 +56,20 @@ std::string unusual_value(const std::string& option, const Suite& suite) {
       {"--isa", closed_axes::isas().back()},
       {"--workload", "kv-page"},
       {"--optimizer", "Adamax"},
-      {"--negatives", "3"},
       {"--shape", "gpt2-small"},
       {"--clip", "0.5"},
       {"--model", "mlp"},
-      {"--micro-batch", "fixed"},
       {"--text", stbench::test::source_folder() + "/CHANGELOG.md"},
       {"--table", stbench::test::source_folder() + "/tests/corpus/npy/version-1"},
-      {"--ranks", "3"},
       {"--engine", "shared"},
-      {"--sharding", "hashed"},
       {"--remote", "0.5"},
       {"--planted", "word"},
-      {"--planted-of-two", "one"},
       {"--samples", "7"},
       {"--warmup", "3"},
       {"--verify", "every"}};
-  const auto found = values.find(option);
-  return found == values.end() ? "" : found->second;
+  if (const auto found = values.find(option); found != values.end()) return found->second;
+  const auto* spec = option_named(option);
+  return spec->values ? spec->values().back() : "3";
 }
 
 /// On a machine with two cores.
@@ -110,7 +106,6 @@ TEST(OptionTable, EveryOptionWithEverySuiteChangesThePlanOrIsRefused) {
       const bool tested = spec.has(option_rule::of_suites | option_rule::chooses_cases);
       if (!tested || of_effort.contains(spec.name) || of_sentences.contains(spec.name)) continue;
       const auto value = unusual_value(spec.name, suite);
-      ASSERT_FALSE(value.empty()) << spec.name << " needs a value in this test";
       std::string plan;
       const auto refusal = refusal_of({"--suite", suite.name, spec.name, value}, plan);
       if (refusal.empty()) {
