@@ -89,8 +89,8 @@ class Attach {
   }
 
  private:
-  /// A step touches each row in the table and in each state. Of a file, the look-up has brought the table's
-  /// rows, and as many look-ups stand for those of the states.
+  /// A step touches each row in the table and in each state. In a file, the look-up has already read the
+  /// table's rows; one more look-up per state estimates the rest.
   /// @returns why there are no times; empty if there are
   std::string add_update(const Choice& choice, State& state) const {
     state.estimated = choice.name == "file";
@@ -187,7 +187,7 @@ std::optional<Quantiles> single_runs(const Record& row) {
   return Quantiles{std::get<double>(*p50), std::get<double>(*p99), false, std::get<std::int64_t>(*runs)};
 }
 
-/// Which of two choices that cost the same has the faster look-up; open if it is not decided.
+/// Compares the look-ups of two choices that cost the same.
 /// @returns within: `a` is faster
 Verdict faster_lookup(const MeasuredChoice& a, const MeasuredChoice& b) {
   const auto found = compare_steps(a, b, 0);

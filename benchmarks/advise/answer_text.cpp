@@ -27,7 +27,7 @@ std::string percent(double part) {
   return part < 0.1 ? fmt::format("{:.1f} %", part * 100) : fmt::format("{:.0f} %", part * 100);
 }
 
-/// "0.10 ms" or, where the states differ, "0.10 ms with warm caches, 0.9 ms with cold ones".
+/// "0.10 ms", or "0.10 ms with warm caches, 0.9 ms with cold ones" if the states differ.
 template <class Text>
 std::string by_caches(const MeasuredChoice& choice, Text text) {
   Lines parts;

@@ -1,4 +1,4 @@
-/// The places where a table may live, the bytes that each takes, and whether it fits. Nothing is allocated or
+/// The places for a table, the bytes that each takes, and whether they are available. Nothing is allocated or
 /// measured for this.
 #pragma once
 
@@ -56,7 +56,7 @@ std::int64_t measured_rows(const Question& question);
 /// One measurement: the options of a run.
 using RunWords = std::vector<std::string>;
 
-/// The runs that decide between the choices. Each is a process of its own.
+/// The runs that decide between the choices. Each is one process.
 /// @param choices those that fit and can be measured here are
 std::vector<RunWords> runs_for(const Question& question, const std::vector<Choice>& choices,
                                const Room& room);

@@ -1,5 +1,5 @@
-/// What a user of `stbench advise` asks: the table, its look-ups, the step that they are part of, and the
-/// room there is.
+/// The question to `stbench advise`: the table, its look-ups, the step that they are part of, and the
+/// available memory.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ std::string without_folder(const std::string& argument) {
   return slash == std::string::npos ? argument : option + value.substr(slash + 1);
 }
 
-/// What CLI11 could not place: an option that is not known, or a word that should not be there.
+/// The word that CLI11 could not place: an unknown option, or a surplus word.
 [[noreturn]] void refuse_extra(const std::string& extra) {
   if (!extra.starts_with("-")) {
     Names names;

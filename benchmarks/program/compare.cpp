@@ -88,7 +88,7 @@ Reports read_side(const std::vector<std::string>& words) {
   return side;
 }
 
-/// What forbids the comparison, one line each; empty where nothing does.
+/// The reasons against the comparison, one line each; empty if there are none.
 std::vector<std::string> obstacles(const Reports& base, const Reports& now,
                                    const std::vector<std::string>& allowed) {
   std::vector<std::string> lines;

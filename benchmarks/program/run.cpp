@@ -195,7 +195,7 @@ class Run {
     if (shows_each_group_ && !records.empty()) show_group(group, std::move(records));
   }
 
-  /// What a group gets of this run.
+  /// The part of this run that a group may use.
   class GroupBench final : public Bench {
    public:
     GroupBench(Run& run, const Group& group, double before, double share)

@@ -17,7 +17,7 @@ namespace {
 using harness::BenchmarkCase;
 using harness::Check;
 
-/// Up to so many rows an operation, users wait for its latency, not for the bandwidth.
+/// Up to this many rows per operation, users wait for its latency, not for the bandwidth.
 constexpr std::int64_t small_batch = 4096;
 
 /// The cache that could hold a payload and so make it faster than memory.

@@ -26,8 +26,8 @@ struct TransferFixture {
   [[nodiscard]] harness::Check check_model(Pattern pattern, int set, std::uint64_t generation,
                                            Equality equality = Equality::bits) const;
 
-  /// Before an operation on the set: another destination, unless only the first can be used, and positions
-  /// whose rows are changed in the table: to new values where the case only reads, poisoned where it writes.
+  /// Changes the operands before an operation on the set: the destination, unless only the first can be used,
+  /// and some rows of the table. Rows that the case reads get new values; rows that it writes are poisoned.
   void vary(const TransferCase& one, Pattern pattern, int set, bool first_destination);
   /// After an operation on the set: the positions of vary(), and others drawn now.
   [[nodiscard]] harness::Check check_spots(const TransferCase& one, Pattern pattern, int set,

@@ -15,11 +15,11 @@ namespace {
 
 using speedtorch::Placement;
 
-/// Up to this many bytes a set the values of all sets are kept, so that back-to-back runs can rotate over
+/// Up to this many bytes per set the values of all sets are kept, so that back-to-back runs can rotate over
 /// them. A sample of one run (1000 clock steps, some 30 us) is reached well below it.
 constexpr std::int64_t keep_all_values = std::int64_t{4} << 20;
 
-/// Up to this many bytes a case has a second destination.
+/// A case whose output has at most this many bytes has a second destination.
 constexpr std::int64_t most_of_two_destinations = std::int64_t{64} << 20;
 
 /// A bidirectional operation has none, because its halves are slices of one tensor that are made once.

@@ -146,7 +146,7 @@ class Operands {
   bool same_device_;
   at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
   std::vector<at::Tensor> models_;  ///< model_ is one of them
-  std::vector<at::Tensor> values_;  ///< one a set and pattern if they are small, else one for all
+  std::vector<at::Tensor> values_;  ///< one per set and pattern if they are small, else one for all
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;
   std::map<std::type_index, std::shared_ptr<void>> kept_;

@@ -42,7 +42,7 @@ void add_new(Plan& plan, TransferPlan& more) {
   for (const auto& warning : more.warnings) add_once(plan.warnings, warning);
 }
 
-/// What --method left out that rows are compared with; empty if nothing.
+/// The methods to compare with that --method left out; empty if none.
 std::string without_yardsticks(const Options& options, const std::vector<TransferCase>& measured) {
   if (options.methods.empty() || measured.empty()) return {};
   const auto lacks = [&](harness::Role role) {

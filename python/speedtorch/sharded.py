@@ -28,7 +28,7 @@ class ShardedTable(_NativeRows):
     default group), `sharding` ("blocks", "cyclic" or "hashed"), `placement` of this rank's rows as in `Table`, and `chunk_bytes`,
     the size in which rows travel from one rank to another.
 
-    Each method that moves rows is collective: all ranks call the same methods in the same order, each with a batch of its own,
+    Each method that moves rows is collective: all ranks call the same methods in the same order, each with its own batch,
     which may be empty. If a rank refuses its batch, no rank does anything: that rank raises what `Table` raises, the others
     errors.RankError. If ranks differ in their arguments or calls, all raise errors.DisagreementError. If a rank is lost, the others
     raise errors.GroupError within the group's time-out, and the group cannot be used again.

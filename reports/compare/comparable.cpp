@@ -35,7 +35,7 @@ constexpr std::array kTraits = {
     Trait{"build", "cuda", "runtime"},
 };
 
-/// Null where the report does not say; a null that it says is an answer ("no driver").
+/// Null if the report does not say; a null that it says is an answer ("no driver").
 const Json* trait_in(const Report& report, const Trait& trait) {
   const Json& environment = report.environment;
   const auto part = environment.find(trait.part);

@@ -53,7 +53,7 @@ Paint paint_of(Verdict verdict) {
 
 // ---- parts common to both outputs
 
-/// How much a case must change to be told from none, where that is known.
+/// How much a case must change to be told from none, if that is known.
 std::string limits_text(const Comparison& comparison) {
   std::vector<double> limits;
   for (const ComparedCase& compared : comparison.cases) {

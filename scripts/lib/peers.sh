@@ -8,7 +8,7 @@ peers_folder() {
     "$({ printf '%s' "$1"; cat "$WHEELS/peers.txt"; } | sha256sum | cut -c 1-12)"
 }
 
-# Compiles DeepSpeed's step into the environment, where its peer looks for it: a case has no time for that.
+# Compiles DeepSpeed's step into the environment, because a case has no time for it.
 compile_deepspeed() {
   (cd / && TORCH_EXTENSIONS_DIR=$1/extensions PATH=$1/bin:$PATH "$1/bin/python3" -c '
 from deepspeed.ops.op_builder import CPUAdamBuilder

@@ -188,7 +188,7 @@ def check_case(path, place, case):
 
 
 def curve_of(case):
-    """[(share, seconds)] of the latencies; empty if the case has none, None if the text is none."""
+    """[(share, seconds)] of the latencies; empty if the case has none, None if the text is not a curve."""
     try:
         points = [(float(share), float(seconds)) for share, seconds in
                   (point.split(":") for point in (case["latency_curve"] or "").split())]

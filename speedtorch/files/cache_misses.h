@@ -14,7 +14,7 @@ struct Missed {
   std::uint32_t version;
 };
 
-/// A missed row, and those of its look-ups in a sorted list of Missed. `place` is where it is in a buffer.
+/// A missed row, and those of its look-ups in a sorted list of Missed. `place` is its position in a buffer.
 struct MissedRow {
   std::int64_t row;
   std::uint32_t version;

@@ -1,4 +1,4 @@
-/// Reads rows on a thread of its own before a RowCache looks them up. For the library's own files.
+/// Reads rows on its own thread before a RowCache looks them up. For the library's own files.
 #pragma once
 
 #include <ATen/core/Tensor.h>

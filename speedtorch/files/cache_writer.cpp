@@ -15,7 +15,7 @@
 namespace speedtorch {
 namespace {
 
-/// Of a journal, whose rows are written twice.
+/// The size of a journal, whose rows are written twice.
 constexpr std::int64_t kMostJournalBytes = 4 << 20;
 
 /// The rows to write, ascending, each with the last of its values.

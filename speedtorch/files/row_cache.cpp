@@ -52,7 +52,7 @@ void check_values(const at::Tensor& index, const at::Tensor& values, std::int64_
                    " contiguous rows of " + std::to_string(row_bytes) + " bytes are needed");
 }
 
-/// What calls need for themselves. A call leases one and returns it.
+/// Readers that one call at a time uses. A call leases one and returns it.
 class Readers {
  public:
   struct Reader {
@@ -196,8 +196,8 @@ void RowCache::Work::bring(Readers::Reader& reader, PrefetchedRows* prefetched, 
   });
 }
 
-/// Returns the rows' bytes and sets their places. What `prefetched` has, unless it was written since, is not
-/// read again.
+/// Returns the rows' bytes and sets their places. Rows of `prefetched` are not read again unless they were
+/// written since.
 at::Tensor RowCache::Work::read(FileRows& file, std::vector<MissedRow>& rows,
                                 const PrefetchedRows* prefetched) {
   auto bytes = at::empty({std::ssize(rows), table_.row_bytes}, at::kByte);

@@ -57,7 +57,7 @@ class RankGroup {
   struct Place {
     int rank, size;
   };
-  /// The same variables without a group; nothing if there are none. @throws GroupError if one is no number
+  /// The same variables without a group, if there are any. @throws GroupError if one is no number
   static std::optional<Place> place_from_environment();
 
   [[nodiscard]] int rank() const;

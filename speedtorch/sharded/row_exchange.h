@@ -25,8 +25,7 @@ class RowExchange {
   RowExchange(RankGroup group, std::int64_t chunk_bytes)
       : group_(std::move(group)), chunk_bytes_(chunk_bytes) {}
 
-  /// Which rows of a chunk go where: a pointer to their first byte, their rank, and their numbers in its
-  /// list.
+  /// Fills or places some rows of a chunk: their rank, their numbers in its list, and their first byte.
   using Piece = std::function<void(int rank, std::int64_t begin, std::int64_t count, std::byte* data)>;
   /// One of `parts` equal parts of work that needs no other rank.
   using Share = std::function<void(std::int64_t part, std::int64_t parts)>;

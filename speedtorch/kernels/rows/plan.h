@@ -75,7 +75,7 @@ Plan default_plan();
 /// What is wrong with a plan, or nothing: numbers out of range, or stores that a direction does not have.
 const char* fault_in(const Plan& plan);
 
-/// What movements of this process are planned by. The first call asks the source, where one is set.
+/// What movements of this process are planned by. The first call asks the source, if one is set.
 const Plan& plan_in_use();
 
 /// Later movements are planned by `plan`; those that run finish by theirs. @throws RowPlanError for a plan

@@ -125,7 +125,7 @@ struct Range {
     return places % kLine != 0;
   }
 
-  /// Whether a row of at least a line has a copy without a loop.
+  /// True if a row of at least a line has a copy without a loop.
   static bool has_own_copy(std::size_t width) { return kUnrolls && width / kLine <= kUnrolledLines; }
 
   /// The copy of the width's whole lines, of kLines or more.
