@@ -29,7 +29,7 @@
 namespace speedtorch {
 namespace {
 
-enum class Operation : std::int64_t { gather, scatter, step };
+using Operation = ShardedOperation;
 constexpr const char* kOperations[] = {"gather", "scatter", "step"};
 
 /// What a rank tells each other rank before anything else travels.
@@ -101,6 +101,19 @@ std::string text_of(at::IntArrayRef sizes) {
   return text.str();
 }
 
+/// What the ranks of a table must have in common.
+RankGroup::Facts facts_of(at::IntArrayRef sizes, at::ScalarType dtype, const ShardedOptions& options) {
+  return {{"the shape", text_of(sizes)},
+          {"the dtype", c10::toString(dtype)},
+          {"the sharding", std::string(to_string(options.sharding))},
+          {"chunk_bytes", std::to_string(options.chunk_bytes)}};
+}
+
+void check_chunks(const ShardedOptions& options) {
+  if (options.chunk_bytes < 1)
+    throw OptionError("chunk_bytes is " + std::to_string(options.chunk_bytes) + "; 1 or more is needed");
+}
+
 }  // namespace
 
 struct ShardedTable::Impl {
@@ -159,14 +172,10 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
                            const ShardedOptions& options) {
   auto sizes = shard.sizes().vec();
   sizes.front() = rows;
-  group.require_agreement({{"the shape", text_of(sizes)},
-                           {"the dtype", c10::toString(shard.dtype())},
-                           {"the sharding", std::string(to_string(options.sharding))},
-                           {"chunk_bytes", std::to_string(options.chunk_bytes)}});
+  group.require_agreement(facts_of(sizes, shard.dtype(), options));
   const auto refusal = attempt(group, [&] {
     if (rows < 0) throw ShapeError("a table of " + std::to_string(rows) + " rows");
-    if (options.chunk_bytes < 1)
-      throw OptionError("chunk_bytes is " + std::to_string(options.chunk_bytes) + "; 1 or more is needed");
+    check_chunks(options);
     const RowOwners owners(options.sharding, rows, group.size());
     if (shard.rows() != owners.rows_of(group.rank()))
       throw ShapeError("the shard has " + std::to_string(shard.rows()) + " rows; this rank holds " +
@@ -192,17 +201,17 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
 
 namespace {
 
-/// Makes this rank's rows; ranks that make another table, or cannot make theirs, end the others.
+/// Makes this rank's rows of a table of `sizes`, which all ranks have agreed on if none refuses.
 Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
                  const ShardedOptions& options,
                  const std::function<Table(at::IntArrayRef, const RowOwners&)>& make) {
-  group.require_agreement({{"the shape", text_of(sizes)},
-                           {"the dtype", c10::toString(dtype)},
-                           {"the sharding", std::string(to_string(options.sharding))},
-                           {"chunk_bytes", std::to_string(options.chunk_bytes)}});
+  begin_table(group, attempt(group, [&] {
+                if (sizes.empty() || sizes.front() < 0) throw ShapeError("a table of shape " + text_of(sizes));
+                check_chunks(options);
+              }));
+  group.require_agreement(facts_of(sizes, dtype, options));
   std::optional<Table> made;
   const auto refusal = attempt(group, [&] {
-    if (sizes.empty() || sizes.front() < 0) throw ShapeError("a table of shape " + text_of(sizes));
     const RowOwners owners(options.sharding, sizes.front(), group.size());
     auto mine = sizes.vec();
     mine.front() = owners.rows_of(group.rank());
@@ -224,14 +233,17 @@ ShardedTable ShardedTable::empty(const RankGroup& group, at::IntArrayRef sizes, 
 
 ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& array,
                                       const ShardedOptions& options) {
+  at::IntArrayRef sizes = {};  // those of an array that has none are refused
+  auto dtype = at::kFloat;
+  if (array.defined() && array.layout() == at::kStrided) sizes = array.sizes(), dtype = array.scalar_type();
   const auto make = [&](at::IntArrayRef mine, const RowOwners& owners) {
     std::vector<std::int64_t> rows;
     for (std::int64_t k = 0; k < mine.front(); ++k) rows.push_back(owners.row_of({group.rank(), k}));
     return Table::from_array(gather_rows(array.contiguous(), numbers_at(rows, 0, mine.front())),
                              options.shard);
   };
-  auto shard = make_shard(group, array.sizes(), array.scalar_type(), options, make);
-  return {group, std::move(shard), array.size(0), options};
+  auto shard = make_shard(group, sizes, dtype, options, make);
+  return {group, std::move(shard), sizes.front(), options};
 }
 
 /// Starts to receive the headers of an operation, while this rank looks at its own batch.
@@ -297,20 +309,22 @@ ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_
   const auto said = receive_headers(words);
   headers_travel.whole = true;
   bool any_refused = false;
+  for (int r = 0; r < group.size(); ++r)
+    any_refused = any_refused || said[at_rank(r) * kWords + refused] != 0;
   for (int r = 0; r < group.size(); ++r) {
     const auto* theirs = said.data() + at_rank(r) * kWords;
     for (const auto& [word, name] : {std::pair{table, "the table, by the number that rank 0 gave it"},
                                      {operation, "the operation"},
-                                     {detail, "its duplicates"},
-                                     {number, "the number of calls so far"}}) {
-      if (theirs[word] == said[at_rank(word)]) continue;
+                                     {number, "the number of calls so far"},
+                                     {detail, "its duplicates"}}) {
+      // A rank that refuses may not know its duplicates.
+      if (theirs[word] == said[at_rank(word)] || (word == detail && any_refused)) continue;
       const auto value = [which = word](const std::int64_t* words_of) {
         return which == operation ? kOperations[words_of[which]] : std::to_string(words_of[which]);
       };
       throw DisagreementError(std::string("the ranks disagree on ") + name + ": rank 0 has " +
                               value(said.data()) + ", rank " + std::to_string(r) + " has " + value(theirs));
     }
-    any_refused = any_refused || theirs[refused] != 0;
     agreed.from[at_rank(r)] = theirs[count];
   }
   if (any_refused) throw_refusals(group, refusal);
@@ -427,8 +441,11 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   auto shape = sizes;
   shape.front() = begins.back();
   auto received = at::empty(shape, at::TensorOptions().dtype(shard.dtype()));
-  std::vector<std::byte*> places;
-  for (int r = 0; r < group.size(); ++r) places.push_back(data_of(received) + begins[at_rank(r)] * row_bytes);
+  const auto all_bytes = at::from_blob(
+      received.data_ptr(), {begins.back() * row_bytes}, [received](void*) {}, at::kByte);
+  std::vector<at::Tensor> places;
+  for (int r = 0; r < group.size(); ++r)
+    places.push_back(all_bytes.narrow(0, begins[at_rank(r)] * row_bytes, from[at_rank(r)] * row_bytes));
   exchange.expect(row_bytes, agreed.to, agreed.from, places);
   const auto split = begins[at_rank(here)];  // own rows are between those of the ranks before and after
   const auto mine = numbers_at(route.rows, own, own_rows).to(id_type);
@@ -443,7 +460,7 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   };
   exchange.move(fill, nullptr, [&](std::int64_t part, std::int64_t parts) {
     const auto begin = own_rows * part / parts;
-    pick(own + begin, own_rows * (part + 1) / parts - begin, places[at_rank(here)] + begin * row_bytes);
+    pick(own + begin, own_rows * (part + 1) / parts - begin, data_of(places[at_rank(here)]) + begin * row_bytes);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
@@ -508,6 +525,15 @@ std::exception_ptr ShardedTable::Impl::repeated(const Agreed& agreed, const at::
   return std::make_exception_ptr(DuplicateError(
       found[0], positions[static_cast<std::size_t>(found[1])], positions[static_cast<std::size_t>(found[2])],
       " (on ranks " + std::to_string(found[1]) + " and " + std::to_string(found[2]) + ")"));
+}
+
+void ShardedTable::refuse_new(const RankGroup& group, const std::string& why) {
+  announce_refusal(why, [&](const auto& refusal) { begin_table(group, refusal); });
+}
+
+void ShardedTable::refuse(ShardedOperation operation, const std::string& why) {
+  impl_->listen();
+  announce_refusal(why, [&](const auto& refusal) { impl_->agree(operation, 0, refusal); });
 }
 
 void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/rows/duplicates.h"
@@ -22,6 +23,9 @@ struct ShardedOptions {
   /// is on its way, the next is gathered and the last is placed.
   std::int64_t chunk_bytes = std::int64_t{4} << 20;
 };
+
+/// The operations that ranks agree on before anything else travels.
+enum class ShardedOperation : std::int64_t { gather, scatter, step };
 
 /// What the last operation of a rank sent to other ranks and received from them.
 struct ExchangeCounts {
@@ -50,6 +54,11 @@ class ShardedTable {
   static ShardedTable from_array(const RankGroup& group, const at::Tensor& array,
                                  const ShardedOptions& options = {});
 
+  /// Takes part in empty(), from_array() or load_sharded() as a rank whose caller refuses the arguments, so
+  /// that the others throw RankError with `why` instead of waiting. For bindings of other languages.
+  /// @throws as empty()
+  static void refuse_new(const RankGroup& group, const std::string& why);
+
   /// Over this rank's rows, in the order of RowOwners. @param rows of the whole table
   /// @throws ShapeError if the shard has another number of rows than its rank holds; as empty()
   ShardedTable(const RankGroup& group, Table shard, std::int64_t rows, const ShardedOptions& options = {});
@@ -74,6 +83,10 @@ class ShardedTable {
   /// @param optimizer of this rank's shard, over shard().host_tensor()
   /// @param grad [I..., R...] @throws as SparseRows::step()
   void step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad);
+
+  /// Takes part in an operation as a rank whose caller refuses the arguments, as refuse_new() does.
+  /// @throws DisagreementError, GroupError
+  void refuse(ShardedOperation operation, const std::string& why);
 
   [[nodiscard]] const Table& shard() const;  ///< the rows that this rank holds
   [[nodiscard]] const RowOwners& owners() const;

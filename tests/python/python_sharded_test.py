@@ -61,6 +61,31 @@ assert "row 4 is named at positions 0 and 0" in text and "on ranks 0 and 1" in t
 text = refused(errors.DisagreementError, lambda: speedtorch.ShardedTable.empty([5 + rank, 2]))
 assert "rank 0 has [5, 2], rank 1 has [6, 2]" in text, text
 refused(errors.OptionError, lambda: speedtorch.ShardedTable.empty([5, 2], sharding="rings"))
+
+
+def refused_by_rank_1(kind, call):
+    """`call` gets whether this rank is to call it wrongly. Rank 1 does, and rank 0 does not wait for it."""
+    text = refused(kind if rank == 1 else errors.RankError, lambda: call(rank == 1))
+    assert rank == 1 or text.startswith(f"rank 1: {kind.__name__}: "), text
+
+
+one = torch.ones(1, 4)
+refused_by_rank_1(TypeError, lambda bad: table.gather("none" if bad else [1]))
+refused_by_rank_1(errors.ShapeError, lambda bad: table.gather(torch.tensor([True] * (7 if bad else 50))))
+refused_by_rank_1(TypeError, lambda bad: table.gather([1], out=[] if bad else one))
+refused_by_rank_1(TypeError, lambda bad: table.scatter([1], "none" if bad else one))
+refused_by_rank_1(errors.OptionError, lambda bad: table.scatter([1], one, "first" if bad else "accumulate"))
+refused_by_rank_1(TypeError, lambda bad: table.scatter([1], one, 3 if bad else "accumulate"))
+refused_by_rank_1(TypeError, lambda bad: table.save(1.5 if bad else saved + " again"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.load(None if bad else saved))
+refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.load(saved, sharding="rings" if bad else "blocks"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty("ab" if bad else [5, 2]))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty([5, 2], "float" if bad else torch.float32))
+refused_by_rank_1(errors.PlacementError, lambda bad: speedtorch.ShardedTable.empty([5], placement="paper" if bad else "hugepage"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty([5, 2], chunk_bytes="all" if bad else 64))
+refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.from_array(whole, placement="\udcff" if bad else "hugepage"))
+refused_by_rank_1(RuntimeError, lambda bad: speedtorch.ShardedTable.from_array("none" if bad else whole))
+assert torch.equal(table.gather([3]), again.gather([3]))
 assert speedtorch.ShardedTable.empty([5, 2], torch.int64).gather([]).shape == (0, 2)
 dist.barrier()
 dist.destroy_process_group()
