@@ -82,9 +82,7 @@ void bind_sharded(py::module_& module) {
           Released())
       .def_static(
           "refuse_new",
-          [](const Group& group, const std::string& why) {
-            ShardedTable::refuse_new(RankGroup(group), why);
-          },
+          [](const Group& group, const std::string& why) { ShardedTable::refuse_new(RankGroup(group), why); },
           Released())
       .def(
           "refuse",
@@ -103,8 +101,9 @@ void bind_sharded(py::module_& module) {
           Released())
       .def(
           "scatter",
-          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& values,
-             const Policy& policy) { table.scatter(index, values, policy.duplicates); },
+          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& values, const Policy& policy) {
+            table.scatter(index, values, policy.duplicates);
+          },
           Released())
       .def("shard", &ShardedTable::shard)
       .def("row_numbers", &row_numbers, Released())

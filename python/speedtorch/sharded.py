@@ -11,7 +11,7 @@ from torch import Tensor
 from speedtorch import _native, errors
 from speedtorch.table import Path, Table, _check_tensor, _NativeRows, row_index, row_values
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 def _group_of(group: Any) -> Any:

@@ -173,7 +173,8 @@ std::string answer_all(c10d::Store& store, int size) {
 /// Asks rank 0 for a group's number. A question that nobody answered in time is taken back.
 std::string ask(c10d::Store& store, int rank) {
   std::random_device random;
-  const auto question = std::to_string(rank) + "/" + std::to_string(random()) + "/" + std::to_string(random());
+  const auto question =
+      std::to_string(rank) + "/" + std::to_string(random()) + "/" + std::to_string(random());
   store.set(asked_by(rank), bytes_of(question));
   try {
     return text_of(store.get("answer to " + question));
@@ -186,8 +187,8 @@ std::string ask(c10d::Store& store, int rank) {
   }
 }
 
-/// The keys of one group of these ranks. Rank 0 numbers the groups when all ranks have come, because what a rank
-/// attempts alone, and leaves in the store, is not the other ranks' group.
+/// The keys of one group of these ranks. Rank 0 numbers the groups when all ranks have come, because what a
+/// rank attempts alone, and leaves in the store, is not the other ranks' group.
 c10::intrusive_ptr<c10d::Store> keys_of_group(int rank, int size, const GroupOptions& options) {
   auto store = store_of(rank, size, options);
   const auto number = rank == 0 ? answer_all(*store, size) : ask(*store, rank);

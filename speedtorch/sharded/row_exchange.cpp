@@ -15,7 +15,7 @@ constexpr std::int64_t kSent = 2, kReceived = 3, kSlots = kSent + kReceived;
 constexpr std::int64_t kLag = 1;
 
 /// The chunks of all other ranks share the memory of this many chunks, but none is smaller than `kSmallest`.
-constexpr std::int64_t kRanksAtFullSize = 4, kSmallest = std::int64_t{64} << 10;
+constexpr std::int64_t kRanksAtFullSize = 16, kSmallest = std::int64_t{64} << 10;
 
 std::size_t slot_of(int rank, std::int64_t chunk, std::int64_t slots) {
   return static_cast<std::size_t>(rank * slots + chunk % slots);
@@ -65,9 +65,8 @@ void RowExchange::receive(int rank, std::int64_t chunk) {
   const auto bytes = items(from_[at_rank(rank)], chunk) * item_bytes_;
   if (bytes == 0) return;
   auto& into = received_[slot_of(rank, chunk, kReceived)];
-  into.bytes = places_.empty()
-                   ? room(rank, kSent + chunk % kReceived, bytes)
-                   : places_[at_rank(rank)].narrow(0, chunk * step_ * item_bytes_, bytes);
+  into.bytes = places_.empty() ? room(rank, kSent + chunk % kReceived, bytes)
+                               : places_[at_rank(rank)].narrow(0, chunk * step_ * item_bytes_, bytes);
   into.transfer = group_.receive(into.bytes, rank);
 }
 

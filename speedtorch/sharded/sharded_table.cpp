@@ -11,12 +11,13 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "speedtorch/error.h"
+#include "speedtorch/kernels/rows/plan.h"
+#include "speedtorch/kernels/rows/row_moves.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"
@@ -39,7 +40,8 @@ constexpr std::int64_t kHeaderBytes = kWords * sizeof(std::int64_t);
 /// Row numbers that travel with the header, of all ranks and to or from one: a small batch takes no message
 /// of its own for them.
 constexpr std::int64_t kEarlyOfAll = 8192, kEarlyMost = 1024, kEarlyLeast = 16;
-constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;  // bytes of the others at most
+constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;    // bytes of the others at most
+constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // of own rows, in the second-level cache
 constexpr std::int64_t kKeptBytes = std::int64_t{32}
                                     << 20;  // bytes of row numbers kept for the next operation
 
@@ -78,21 +80,25 @@ void grow(at::Tensor& buffer, std::int64_t bytes) {
   buffer = at::empty({std::max<std::int64_t>(1, bytes)}, at::kByte);
 }
 
-/// Copies row k of `from`, or row rows[k] if there are rows, to each of its positions in `to`.
-void place_rows(const std::byte* from, std::span<const std::int64_t> rows, const RowRoute& route,
-                std::int64_t first, std::int64_t count, std::byte* to, std::int64_t row_bytes) {
-  const auto grain = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, row_bytes));
-  constexpr std::int64_t ahead = 16;  // scattered rows are on their way to the cache before they are copied
-  parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (auto k = begin; k < end; ++k) {
-      if (!rows.empty() && k + ahead < end)
-        __builtin_prefetch(from + rows[static_cast<std::size_t>(k + ahead)] * row_bytes);
-      const auto* row = from + (rows.empty() ? k : rows[static_cast<std::size_t>(k)]) * row_bytes;
-      route.each_position(first + k, [&](std::int64_t position) {
-        std::memcpy(to + position * row_bytes, row, static_cast<std::size_t>(row_bytes));
-      });
-    }
-  });
+/// Writes rows that follow each other in `from`, `count` from number `first` of the route, to all of their
+/// positions in `to`, as a scatter of the whole batch would: past the cache if that is large.
+void place_rows(const std::byte* from, const RowRoute& route, std::int64_t first, std::int64_t count,
+                kernels::Rows to) {
+  if (to.row_bytes == 0 || count == 0) return;
+  const auto move =
+      kernels::plan_scatter({from, to.rows, to.row_bytes, to.row_bytes}, route.positions.data() + first, to);
+  const auto grain = std::max<std::int64_t>(1, kernels::plan_in_use().thread_bytes / to.row_bytes);
+  const auto range = [&](std::int64_t begin, std::int64_t end) { kernels::run(move, begin, end); };
+  if (count <= grain) {
+    range(0, count);
+  } else {
+    parallel_for(count, grain, range);
+  }
+  auto repeat = std::lower_bound(route.repeats.begin(), route.repeats.end(), first,
+                                 [](const auto& each, std::int64_t row) { return each.row < row; });
+  for (; repeat != route.repeats.end() && repeat->row < first + count; ++repeat)
+    std::memcpy(to.data + repeat->position * to.row_bytes, from + (repeat->row - first) * to.row_bytes,
+                static_cast<std::size_t>(to.row_bytes));
 }
 
 std::string text_of(at::IntArrayRef sizes) {
@@ -129,7 +135,7 @@ struct ShardedTable::Impl {
   RowExchange exchange;
   RowRoute route = {};
   at::ScalarType id_type;
-  at::Tensor headers_out = {}, headers_in = {}, ids_out = {}, ids_in = {};
+  at::Tensor headers_out = {}, headers_in = {}, ids_out = {}, ids_in = {}, own_piece = {};
   std::vector<RankGroup::Transfer> headers = {};
 
   /// Rows of each rank's list that travel to it, and from it.
@@ -145,7 +151,7 @@ struct ShardedTable::Impl {
   void exchange_ids(Agreed& agreed);
   at::Tensor asked_rows(Agreed& agreed);
   void gather(Agreed agreed, at::Tensor& out);
-  void read_own(std::int64_t first, std::int64_t rows, at::Tensor& out);
+  void read_own(std::int64_t first, std::int64_t rows, kernels::Rows out);
   std::pair<at::Tensor, at::Tensor> deliver(const Agreed& agreed, const at::Tensor& asked,
                                             const at::Tensor& values);
   void check_written(const at::Tensor& numbers, const at::Tensor& out) const;
@@ -206,7 +212,8 @@ Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType d
                  const ShardedOptions& options,
                  const std::function<Table(at::IntArrayRef, const RowOwners&)>& make) {
   begin_table(group, attempt(group, [&] {
-                if (sizes.empty() || sizes.front() < 0) throw ShapeError("a table of shape " + text_of(sizes));
+                if (sizes.empty() || sizes.front() < 0)
+                  throw ShapeError("a table of shape " + text_of(sizes));
                 check_chunks(options);
               }));
   group.require_agreement(facts_of(sizes, dtype, options));
@@ -387,18 +394,18 @@ void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tens
   check_no_overlap({shard.memory()->data(), 1, shard_bytes, shard_bytes}, written, "the shard and out");
 }
 
-/// Copies some of this rank's own rows to their positions.
-void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, at::Tensor& out) {
-  if (rows == 0) return;
+/// Copies some of this rank's own rows to their positions, in pieces that stay in the cache between.
+void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, kernels::Rows out) {
   first += route.begins[at_rank(group.rank())];
-  if (shard.memory()->on_host()) {
-    wait_for_gpu(shard);
-    const auto mine =
-        std::span(route.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows));
-    return place_rows(shard.memory()->data(), mine, route, first, rows, data_of(out), row_bytes);
+  const auto piece = std::max<std::int64_t>(1, kPieceBytes / std::max<std::int64_t>(1, row_bytes));
+  grow(own_piece, piece * row_bytes);
+  auto shape = sizes;
+  for (const auto end = first + rows; first < end; first += piece) {
+    shape.front() = std::min(piece, end - first);
+    auto into = at::from_blob(own_piece.data_ptr(), shape, shard.dtype());
+    gather_rows(shard, numbers_at(route.rows, first, shape.front()), into);
+    place_rows(data_of(own_piece), route, first, shape.front(), out);
   }
-  const auto read = gather_rows(shard, numbers_at(route.rows, first, rows), at::kCPU);
-  place_rows(data_of(read), {}, route, first, rows, data_of(out), row_bytes);
 }
 
 /// Lookup and output dist. Own rows are copied while the others travel.
@@ -407,7 +414,10 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
   exchange.expect(row_bytes, agreed.from, agreed.to);
   const auto own = route.count(group.rank());
   const auto early_own = agreed.rest.empty() ? 0 : own / 8;
-  read_own(0, early_own, out);
+  const kernels::Rows to{data_of(out),
+                         row_bytes == 0 ? 0 : static_cast<std::int64_t>(out.nbytes()) / row_bytes, row_bytes,
+                         row_bytes};
+  read_own(0, early_own, to);
   const auto asked = asked_rows(agreed);
   const auto begins = begins_of(agreed.from);
   const auto look_up = [&](int rank, std::int64_t begin, std::int64_t rows, std::byte* to) {
@@ -417,11 +427,11 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
     gather_rows(shard, asked.narrow(0, begins[at_rank(rank)] + begin, rows), into);
   };
   const auto place = [&](int rank, std::int64_t begin, std::int64_t rows, const std::byte* from) {
-    place_rows(from, {}, route, route.begins[at_rank(rank)] + begin, rows, data_of(out), row_bytes);
+    place_rows(from, route, route.begins[at_rank(rank)] + begin, rows, to);
   };
   exchange.move(look_up, place, [&](std::int64_t part, std::int64_t parts) {
     const auto later = own - early_own, begin = later * part / parts;
-    read_own(early_own + begin, later * (part + 1) / parts - begin, out);
+    read_own(early_own + begin, later * (part + 1) / parts - begin, to);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
@@ -453,14 +463,16 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   const auto* const given = static_cast<const std::byte*>(values.const_data_ptr());
   const auto pick = [&](std::int64_t first, std::int64_t picked, std::byte* to) {
     for (std::int64_t k = 0; k < picked; ++k, to += row_bytes)
-      std::memcpy(to, given + route.position(first + k) * row_bytes, static_cast<std::size_t>(row_bytes));
+      std::memcpy(to, given + route.positions[static_cast<std::size_t>(first + k)] * row_bytes,
+                  static_cast<std::size_t>(row_bytes));
   };
   const auto fill = [&](int rank, std::int64_t begin, std::int64_t picked, std::byte* to) {
     pick(route.begins[at_rank(rank)] + begin, picked, to);
   };
   exchange.move(fill, nullptr, [&](std::int64_t part, std::int64_t parts) {
     const auto begin = own_rows * part / parts;
-    pick(own + begin, own_rows * (part + 1) / parts - begin, data_of(places[at_rank(here)]) + begin * row_bytes);
+    pick(own + begin, own_rows * (part + 1) / parts - begin,
+         data_of(places[at_rank(here)]) + begin * row_bytes);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
@@ -520,7 +532,8 @@ std::exception_ptr ShardedTable::Impl::repeated(const Agreed& agreed, const at::
   const auto place = owners.place_of(found[0]);
   std::int64_t position = -1;
   for (auto k = route.begins[at_rank(place.rank)]; k < route.begins[at_rank(place.rank) + 1]; ++k)
-    if (route.rows[static_cast<std::size_t>(k)] == place.row) position = route.position(k);
+    if (route.rows[static_cast<std::size_t>(k)] == place.row)
+      position = route.positions[static_cast<std::size_t>(k)];
   const auto positions = group.exchange(std::vector<std::int64_t>(at_rank(group.size()), position), 1);
   return std::make_exception_ptr(DuplicateError(
       found[0], positions[static_cast<std::size_t>(found[1])], positions[static_cast<std::size_t>(found[2])],

@@ -21,7 +21,7 @@ struct ShardedOptions {
   TableOptions shard = default_table_options();  ///< where this rank holds its rows
   /// Rows travel in chunks of at most this many bytes from one rank to another (or of one row). While a chunk
   /// is on its way, the next is gathered and the last is placed.
-  std::int64_t chunk_bytes = std::int64_t{4} << 20;
+  std::int64_t chunk_bytes = std::int64_t{1} << 20;
 };
 
 /// The operations that ranks agree on before anything else travels.

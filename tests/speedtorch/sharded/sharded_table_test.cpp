@@ -361,7 +361,8 @@ TEST(ShardedTable, VersionsAreComparedBeforeAnythingElse) {
     if (rank == 0) return message<DisagreementError>([&] { ShardedTable::from_array(group, whole_table()); });
     return group.gather_texts("0.0.1").front();  // what a rank of that version says first
   });
-  EXPECT_THAT(answers[0], HasSubstr("the library's version: rank 0 has " + answers[1] + ", rank 1 has 0.0.1"));
+  EXPECT_THAT(answers[0],
+              HasSubstr("the library's version: rank 0 has " + answers[1] + ", rank 1 has 0.0.1"));
 }
 
 TEST(ShardedTable, RefusalsOfCallersReachTheOtherRanks) {
@@ -384,8 +385,7 @@ TEST(ShardedTable, RefusalsOfCallersReachTheOtherRanks) {
                    [&] { table.scatter(index, values_of(0, 4), Duplicates::last); }),
           refusing([&] { ShardedTable::refuse_new(group, "no index"); },
                    [&] { ShardedTable::from_array(group, whole_table()); }),
-          refusing([&] { ShardedTable::refuse_new(group, "no index"); },
-                   [&] { load_sharded(group, saved); }),
+          refusing([&] { ShardedTable::refuse_new(group, "no index"); }, [&] { load_sharded(group, saved); }),
           refusing([&] { refuse_save(table, "no index"); }, [&] { save_sharded(table, saved + " again"); })})
       expect_text(text, "no index", found);
     const auto undefined = rank == 1 ? at::Tensor() : whole_table();
@@ -417,7 +417,8 @@ TEST(RowExchange, KeepsMemoryThatMessagesMayStillReach) {
       RowExchange exchange(group, 16);
       exchange.expect(8, {0, 0}, {0, 8}, {at::empty({0}, at::kByte), watched(memory, freed)});
       const auto nothing = [](auto...) {};
-      expect_text(message<GroupError>([&] { exchange.move(nothing, nullptr, nothing); }), "lost its group", found);
+      expect_text(message<GroupError>([&] { exchange.move(nothing, nullptr, nothing); }), "lost its group",
+                  found);
       found.expect(!freed, "memory was freed while a message could arrive");
     }
     found.expect(freed, "memory was kept");
@@ -453,13 +454,15 @@ std::string write_in_vain(const RankGroup& group) {
   if (group.rank() == 1) ::raise(SIGSTOP);
   while (!is_stopped(other)) ::usleep(1000);
   if (stop_sending() == 0) return "no connection";
+  auto lonely = group;
+  lonely.set_timeout(std::chrono::milliseconds(1500));  // Gloo tries again until then
   return message<GroupError>([&] { table.gather(batch_of(0, 50)); });
 }
 
 TEST(ShardedTable, WritingToALostRankIsAnErrorAndNoSignal) {
   const HeldPort port;
-  const auto answers =
-      in_ranks(2, [&](int rank) { return write_in_vain(RankGroup(rank, 2, on_this_host(port))); }, 1);
+  const auto answers = in_ranks(
+      2, [&](int rank) { return write_in_vain(RankGroup(rank, 2, on_this_host(port))); }, 1);
   EXPECT_THAT(answers[0], HasSubstr("lost its group: "));
 }
 
