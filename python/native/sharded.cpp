@@ -105,6 +105,12 @@ void bind_sharded(py::module_& module) {
             table.scatter(index, values, policy.duplicates);
           },
           Released())
+      .def(
+          "collect",
+          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& grad) {
+            return table.collect(index, grad);
+          },
+          Released())
       .def("shard", &ShardedTable::shard)
       .def("row_numbers", &row_numbers, Released())
       .def_property_readonly(

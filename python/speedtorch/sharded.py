@@ -114,6 +114,32 @@ class ShardedTable(_NativeRows):
             policy = _native.Duplicates(duplicates)
         self._native.scatter(numbers, rows, policy)
 
+    def step(self, optimizer: torch.optim.Optimizer, index: Any, grad: Any) -> None:
+        """Sends each gradient, one row of `grad` for each number of `index`, to its row's rank, where `optimizer` steps the rows.
+        The optimizer is of one parameter: `torch.nn.Parameter(table.shard.tensor)`. It gets a sparse gradient that is not
+        coalesced, in the order of `scatter`. So one of speedtorch.optim steps as in one process with the batches of all ranks
+        one after the other, bit for bit. Raises errors.OptimizerError for another parameter; what the optimizer raises, it
+        raises on this rank alone, after the others have stepped."""
+        with self._batch("step"):
+            numbers = row_index(index, len(self))
+            rows = row_values(grad, self.dtype).detach()
+            parameter = self._stepped_by(optimizer)
+        with torch.no_grad():
+            named, grads = self._native.collect(numbers, rows)
+            parameter.grad = torch.sparse_coo_tensor(named.to(torch.int64).unsqueeze(0), grads, parameter.shape)
+            try:
+                optimizer.step()
+            finally:
+                parameter.grad = None
+
+    def _stepped_by(self, optimizer: Any) -> Tensor:
+        shard = self.shard.tensor
+        parameters = [parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"]]
+        if len(parameters) == 1 and parameters[0].shape == shard.shape and parameters[0].data_ptr() == shard.data_ptr():
+            return parameters[0]
+        raise errors.OptimizerError("the optimizer steps other parameters than this rank's shard; "
+                                    "make it over torch.nn.Parameter(table.shard.tensor)")
+
     def _batch(self, operation: str) -> contextlib.AbstractContextManager[None]:
         return _together(lambda why: self._native.refuse(operation, why))
 

@@ -40,8 +40,8 @@ constexpr std::int64_t kHeaderBytes = kWords * sizeof(std::int64_t);
 /// Row numbers that travel with the header, of all ranks and to or from one: a small batch takes no message
 /// of its own for them.
 constexpr std::int64_t kEarlyOfAll = 8192, kEarlyMost = 1024, kEarlyLeast = 16;
-constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;    // bytes of the others at most
-constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // of own rows, in the second-level cache
+constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;       // bytes of the others at most
+constexpr std::int64_t kOwnPieceBytes = std::int64_t{256} << 10;  // of own rows, in the second-level cache
 constexpr std::int64_t kKeptBytes = std::int64_t{32}
                                     << 20;  // bytes of row numbers kept for the next operation
 
@@ -154,6 +154,8 @@ struct ShardedTable::Impl {
   void read_own(std::int64_t first, std::int64_t rows, kernels::Rows out);
   std::pair<at::Tensor, at::Tensor> deliver(const Agreed& agreed, const at::Tensor& asked,
                                             const at::Tensor& values);
+  std::pair<at::Tensor, at::Tensor> collect(const RowIndex& index, const at::Tensor& grad,
+                                            const std::function<void()>& check);
   void check_written(const at::Tensor& numbers, const at::Tensor& out) const;
   void check_batch(const at::Tensor& numbers, const at::Tensor& rows, const char* name) const;
   std::exception_ptr repeated(const Agreed& agreed, const at::Tensor& asked);
@@ -397,7 +399,7 @@ void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tens
 /// Copies some of this rank's own rows to their positions, in pieces that stay in the cache between.
 void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, kernels::Rows out) {
   first += route.begins[at_rank(group.rank())];
-  const auto piece = std::max<std::int64_t>(1, kPieceBytes / std::max<std::int64_t>(1, row_bytes));
+  const auto piece = std::max<std::int64_t>(1, kOwnPieceBytes / std::max<std::int64_t>(1, row_bytes));
   grow(own_piece, piece * row_bytes);
   auto shape = sizes;
   for (const auto end = first + rows; first < end; first += piece) {
@@ -414,10 +416,10 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
   exchange.expect(row_bytes, agreed.from, agreed.to);
   const auto own = route.count(group.rank());
   const auto early_own = agreed.rest.empty() ? 0 : own / 8;
-  const kernels::Rows to{data_of(out),
-                         row_bytes == 0 ? 0 : static_cast<std::int64_t>(out.nbytes()) / row_bytes, row_bytes,
-                         row_bytes};
-  read_own(0, early_own, to);
+  const kernels::Rows places{data_of(out),
+                             row_bytes == 0 ? 0 : static_cast<std::int64_t>(out.nbytes()) / row_bytes,
+                             row_bytes, row_bytes};
+  read_own(0, early_own, places);
   const auto asked = asked_rows(agreed);
   const auto begins = begins_of(agreed.from);
   const auto look_up = [&](int rank, std::int64_t begin, std::int64_t rows, std::byte* to) {
@@ -427,11 +429,11 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
     gather_rows(shard, asked.narrow(0, begins[at_rank(rank)] + begin, rows), into);
   };
   const auto place = [&](int rank, std::int64_t begin, std::int64_t rows, const std::byte* from) {
-    place_rows(from, route, route.begins[at_rank(rank)] + begin, rows, to);
+    place_rows(from, route, route.begins[at_rank(rank)] + begin, rows, places);
   };
   exchange.move(look_up, place, [&](std::int64_t part, std::int64_t parts) {
     const auto later = own - early_own, begin = later * part / parts;
-    read_own(early_own + begin, later * (part + 1) / parts - begin, to);
+    read_own(early_own + begin, later * (part + 1) / parts - begin, places);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
@@ -566,22 +568,35 @@ void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Dupl
   scatter_rows(shard(), rows, received, duplicates == Duplicates::reject ? Duplicates::none : duplicates);
 }
 
+/// The gradients of this rank's rows. @param check refuses for all ranks if it throws
+std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::collect(const RowIndex& index, const at::Tensor& grad,
+                                                              const std::function<void()>& check) {
+  listen();
+  const auto refusal = attempt(group, [&] {
+    shard.require_writable();
+    const auto numbers = index.numbers(sizes.front(), at::kCPU);
+    check_batch(numbers, grad, "grad");
+    check();
+    route.find(numbers, owners, Repeated::all);
+  });
+  auto agreed = agree(Operation::step, 0, refusal);
+  const auto asked = asked_rows(agreed);
+  return deliver(agreed, asked, grad);
+}
+
 void ShardedTable::step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad) {
-  impl_->listen();
-  const auto refusal = attempt(group(), [&] {
-    shard().require_writable();
-    const auto numbers = index.numbers(rows(), at::kCPU);
-    impl_->check_batch(numbers, grad, "grad");
+  const auto check = [&] {
     if (optimizer.table().sizes() != shard().sizes() || optimizer.table().scalar_type() != dtype() ||
         optimizer.table().const_data_ptr() != shard().host_tensor().const_data_ptr())
       throw ShapeError("the optimizer's table is not this rank's shard; make it over shard().host_tensor()" +
                        of_rank(group()));
-    impl_->route.find(numbers, owners(), Repeated::all);
-  });
-  auto agreed = impl_->agree(Operation::step, 0, refusal);
-  const auto asked = impl_->asked_rows(agreed);
-  const auto [rows, received] = impl_->deliver(agreed, asked, grad);
+  };
+  const auto [rows, received] = impl_->collect(index, grad, check);
   optimizer.step(rows, received);
+}
+
+std::pair<at::Tensor, at::Tensor> ShardedTable::collect(const RowIndex& index, const at::Tensor& grad) {
+  return impl_->collect(index, grad, [] {});
 }
 
 const Table& ShardedTable::shard() const { return impl_->shard; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/rows/duplicates.h"
@@ -83,6 +84,11 @@ class ShardedTable {
   /// @param optimizer of this rank's shard, over shard().host_tensor()
   /// @param grad [I..., R...] @throws as SparseRows::step()
   void step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad);
+
+  /// The same for an optimizer of the caller's own: returns the numbers of this rank's rows that got
+  /// gradients, in the order of scatter(), and their gradients. A row may occur several times. Counts as a
+  /// step().
+  std::pair<at::Tensor, at::Tensor> collect(const RowIndex& index, const at::Tensor& grad);
 
   /// Takes part in an operation as a rank whose caller refuses the arguments, as refuse_new() does.
   /// @throws DisagreementError, GroupError
