@@ -18,6 +18,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
+#include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"
@@ -40,8 +41,7 @@ constexpr std::int64_t kHeaderBytes = kWords * sizeof(std::int64_t);
 /// Row numbers that travel with the header, of all ranks and to or from one: a small batch takes no message
 /// of its own for them.
 constexpr std::int64_t kEarlyOfAll = 8192, kEarlyMost = 1024, kEarlyLeast = 16;
-constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;       // bytes of the others at most
-constexpr std::int64_t kOwnPieceBytes = std::int64_t{256} << 10;  // of own rows, in the second-level cache
+constexpr std::int64_t kIdMessage = std::int64_t{64} << 20;  // bytes of the others at most
 constexpr std::int64_t kKeptBytes = std::int64_t{32}
                                     << 20;  // bytes of row numbers kept for the next operation
 
@@ -80,10 +80,21 @@ void grow(at::Tensor& buffer, std::int64_t bytes) {
   buffer = at::empty({std::max<std::int64_t>(1, bytes)}, at::kByte);
 }
 
+/// Copies the rows `count` from number `first` of the route to their other positions in `to`.
+/// @param from the place of a row by its number in the route
+template <class From>
+void repeat_rows(const RowRoute& route, std::int64_t first, std::int64_t count, kernels::Rows to, From from) {
+  auto repeat = std::lower_bound(route.repeats.begin(), route.repeats.end(), first,
+                                 [](const auto& each, std::int64_t row) { return each.row < row; });
+  for (; repeat != route.repeats.end() && repeat->row < first + count; ++repeat)
+    std::memcpy(to.data + repeat->position * to.row_bytes, from(repeat->row),
+                static_cast<std::size_t>(to.row_bytes));
+}
+
 /// Writes rows that follow each other in `from`, `count` from number `first` of the route, to all of their
 /// positions in `to`, as a scatter of the whole batch would: past the cache if that is large.
-void place_rows(const std::byte* from, const RowRoute& route, std::int64_t first, std::int64_t count,
-                kernels::Rows to) {
+void place_received(const std::byte* from, const RowRoute& route, std::int64_t first, std::int64_t count,
+                    kernels::Rows to) {
   if (to.row_bytes == 0 || count == 0) return;
   const auto move =
       kernels::plan_scatter({from, to.rows, to.row_bytes, to.row_bytes}, route.positions.data() + first, to);
@@ -94,11 +105,7 @@ void place_rows(const std::byte* from, const RowRoute& route, std::int64_t first
   } else {
     parallel_for(count, grain, range);
   }
-  auto repeat = std::lower_bound(route.repeats.begin(), route.repeats.end(), first,
-                                 [](const auto& each, std::int64_t row) { return each.row < row; });
-  for (; repeat != route.repeats.end() && repeat->row < first + count; ++repeat)
-    std::memcpy(to.data + repeat->position * to.row_bytes, from + (repeat->row - first) * to.row_bytes,
-                static_cast<std::size_t>(to.row_bytes));
+  repeat_rows(route, first, count, to, [&](std::int64_t row) { return from + (row - first) * to.row_bytes; });
 }
 
 std::string text_of(at::IntArrayRef sizes) {
@@ -135,7 +142,7 @@ struct ShardedTable::Impl {
   RowExchange exchange;
   RowRoute route = {};
   at::ScalarType id_type;
-  at::Tensor headers_out = {}, headers_in = {}, ids_out = {}, ids_in = {}, own_piece = {};
+  at::Tensor headers_out = {}, headers_in = {}, ids_out = {}, ids_in = {};
   std::vector<RankGroup::Transfer> headers = {};
 
   /// Rows of each rank's list that travel to it, and from it.
@@ -396,18 +403,21 @@ void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tens
   check_no_overlap({shard.memory()->data(), 1, shard_bytes, shard_bytes}, written, "the shard and out");
 }
 
-/// Copies some of this rank's own rows to their positions, in pieces that stay in the cache between.
+/// Copies some of this rank's own rows to their positions.
 void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, kernels::Rows out) {
+  if (rows == 0 || row_bytes == 0) return;
   first += route.begins[at_rank(group.rank())];
-  const auto piece = std::max<std::int64_t>(1, kOwnPieceBytes / std::max<std::int64_t>(1, row_bytes));
-  grow(own_piece, piece * row_bytes);
-  auto shape = sizes;
-  for (const auto end = first + rows; first < end; first += piece) {
-    shape.front() = std::min(piece, end - first);
-    auto into = at::from_blob(own_piece.data_ptr(), shape, shard.dtype());
-    gather_rows(shard, numbers_at(route.rows, first, shape.front()), into);
-    place_rows(data_of(own_piece), route, first, shape.front(), out);
+  if (shard.memory()->on_host()) {
+    wait_for_gpu(shard);
+    const auto* const data = shard.memory()->data();
+    kernels::place_rows({data, shard.rows(), row_bytes, row_bytes}, route.rows.data() + first,
+                        route.positions.data() + first, rows, out, parallel_for);
+    return repeat_rows(route, first, rows, out, [&](std::int64_t row) {
+      return data + route.rows[static_cast<std::size_t>(row)] * row_bytes;
+    });
   }
+  const auto read = gather_rows(shard, numbers_at(route.rows, first, rows), at::kCPU);
+  place_received(data_of(read), route, first, rows, out);
 }
 
 /// Lookup and output dist. Own rows are copied while the others travel.
@@ -429,7 +439,7 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
     gather_rows(shard, asked.narrow(0, begins[at_rank(rank)] + begin, rows), into);
   };
   const auto place = [&](int rank, std::int64_t begin, std::int64_t rows, const std::byte* from) {
-    place_rows(from, route, route.begins[at_rank(rank)] + begin, rows, places);
+    place_received(from, route, route.begins[at_rank(rank)] + begin, rows, places);
   };
   exchange.move(look_up, place, [&](std::int64_t part, std::int64_t parts) {
     const auto later = own - early_own, begin = later * part / parts;

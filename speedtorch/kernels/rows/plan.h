@@ -88,6 +88,9 @@ RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out, const 
 template <IndexType Index>
 RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table,
                             const Plan& plan = plan_in_use());
+/// Of rows of the table to the rows `places` of `out`, part of a movement that writes most of `out`.
+RowMove<std::int64_t> plan_placed(ConstRows table, const std::int64_t* index, Rows out,
+                                  const std::int64_t* places, const Plan& plan = plan_in_use());
 
 /// Asked once, by the first movement that finds no plan: so the kernels, which read no files, get the plan
 /// that the library stored. What it throws, that movement throws, and the next one asks again.

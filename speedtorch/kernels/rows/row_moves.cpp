@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "speedtorch/kernels/rows/row_moves.cpp"
@@ -24,6 +25,17 @@ struct GatherEnds {
     return move.from + move.index[i] * move.from_stride;
   }
   HWY_INLINE std::byte* to(std::int64_t i) const { return move.to + i * move.to_stride; }
+  HWY_INLINE const std::byte* indexed(std::int64_t i) const { return from(i); }
+};
+
+/// Rows go from anywhere to anywhere.
+struct PlacedEnds {
+  const RowMove<std::int64_t> move;  // a copy: bytes stored through std::byte* cannot alias it
+
+  HWY_INLINE const std::byte* from(std::int64_t i) const {
+    return move.from + move.index[i] * move.from_stride;
+  }
+  HWY_INLINE std::byte* to(std::int64_t i) const { return move.to + move.places[i] * move.to_stride; }
   HWY_INLINE const std::byte* indexed(std::int64_t i) const { return from(i); }
 };
 
@@ -165,6 +177,8 @@ bool can_stage(const RowMove<Index>& move) {
 template <class Index>
 void move_rows(const RowMove<Index>& move, std::int64_t begin, std::int64_t end) {
   if (move.direction == Direction::scatter) return move_ends(ScatterEnds<Index>{move}, begin, end);
+  if constexpr (std::is_same_v<Index, std::int64_t>)
+    if (move.places != nullptr) return move_ends(PlacedEnds{move}, begin, end);
   const GatherEnds<Index> ends{move};
   if (!can_stage(move)) return move_ends(ends, begin, end);
   if (begin == end) return;

@@ -46,6 +46,8 @@ struct RowMove {
   PrefetchTo prefetch_to;
   std::int64_t prefetch_rows;  ///< how far ahead the indexed rows are prefetched; 0 for not at all
   std::int64_t line_step;      ///< of a row of more than kUnrolledLines, one line in so many is prefetched
+  /// Of a gather: the rows of `to` that are written; null for one after the other. Not for int32 indices.
+  const std::int64_t* places = nullptr;
 };
 
 /// Moves the rows of the indices [begin, end). What was streamed is visible to whoever synchronises with this

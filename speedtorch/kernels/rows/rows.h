@@ -29,6 +29,13 @@ template <IndexType Index>
 void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows table,
                   ParallelFor parallel_for);
 
+/// out[places[i]] = table[index[i]] for i in [0, count), as gather_rows(). No two places are the same. Part
+/// of a movement that writes most of `out`, which decides whether rows are written past the cache.
+/// @throws ShapeError unless the rows of both have the same width; IndexError for an index or a place that
+/// names no row.
+void place_rows(ConstRows table, const std::int64_t* index, const std::int64_t* places, std::int64_t count,
+                Rows out, ParallelFor parallel_for);
+
 /// Checks that each of `count` indices is in [0, rows): one pass of vector arithmetic, far below the
 /// movement's cost.
 /// @throws IndexError naming the first bad position, its value and the valid range.

@@ -35,8 +35,8 @@ def run(*command):
 
 def open_mpi():
     """How to start ranks by Open MPI."""
-    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout if shutil.which("mpirun") else ""
-    if "Open MPI" not in said:
+    found = shutil.which("mpirun")
+    if found is None or "Open MPI" not in subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout:
         raise unittest.SkipTest("Open MPI's mpirun is missing (Debian: openmpi-bin)")
     return ["mpirun", "--oversubscribe", "--allow-run-as-root"]
 
