@@ -126,7 +126,8 @@ class ShardedTable(_NativeRows):
             parameter = self._stepped_by(optimizer)
         with torch.no_grad():
             named, grads = self._native.collect(numbers, rows)
-            parameter.grad = torch.sparse_coo_tensor(named.to(torch.int64).unsqueeze(0), grads, parameter.shape)
+            numbers = named.to(torch.int64).unsqueeze(0)
+            parameter.grad = torch.sparse_coo_tensor(numbers, grads, parameter.shape, check_invariants=False)
             try:
                 optimizer.step()
             finally:

@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -170,6 +171,8 @@ std::string answer_all(c10d::Store& store, int size) {
   return number;
 }
 
+constexpr std::chrono::milliseconds kAskAgain{10};
+
 /// Asks rank 0 for a group's number. A question that nobody answered in time is taken back.
 std::string ask(c10d::Store& store, int rank) {
   std::random_device random;
@@ -189,10 +192,21 @@ std::string ask(c10d::Store& store, int rank) {
 
 /// The keys of one group of these ranks. Rank 0 numbers the groups when all ranks have come, because what a
 /// rank attempts alone, and leaves in the store, is not the other ranks' group.
-c10::intrusive_ptr<c10d::Store> keys_of_group(int rank, int size, const GroupOptions& options) {
-  auto store = store_of(rank, size, options);
-  const auto number = rank == 0 ? answer_all(*store, size) : ask(*store, rank);
-  return c10::make_intrusive<c10d::PrefixStore>("group " + number, std::move(store));
+c10::intrusive_ptr<c10d::Store> keys_of_group(int rank, int size, GroupOptions options) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + options.timeout;
+  for (;;) {
+    const auto store = store_of(rank, size, options);
+    try {
+      const auto number = rank == 0 ? answer_all(*store, size) : ask(*store, rank);
+      return c10::make_intrusive<c10d::PrefixStore>("group " + number, store);
+    } catch (const std::exception&) {
+      options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+      if (rank == 0 || options.timeout <= kAskAgain) throw;
+    }
+    // It was the store of the group before, which rank 0 has just ended.
+    std::this_thread::sleep_for(kAskAgain);
+  }
 }
 
 c10::intrusive_ptr<c10d::Backend> connected(int rank, int size, const std::string& interface,
