@@ -247,6 +247,7 @@ class Sampling {
         const int last_set = (entry->next_set + entry->repeat - 1) % index_sets;
         const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
+        if (entry->one_case->after_sample) entry->one_case->after_sample();
         count_throttled(*entry, throttled_before);
         check_sample(*entry, last_set);
       });

@@ -83,7 +83,7 @@ Record unmeasured(const Identity& id, Status status, std::string_view reason);
 
 /// One run's report: what JSON holds whole and CSV holds the rows of.
 struct Report {
-  std::string schema_version = "1.5";
+  std::string schema_version = "1.6";
   std::string program;            ///< name and version
   std::vector<std::string> argv;  ///< as given; paths as base names
   std::uint64_t seed = 0;

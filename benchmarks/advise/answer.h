@@ -87,6 +87,8 @@ Wait wait_of(const State& state);
 double share_of(double wait_s, double step_s);
 /// p50 and p99 of the look-up in this state.
 Quantiles quantiles_of(const State& state);
+/// The part of the look-up's rows that a cache had; nothing if the choice has none.
+std::optional<double> hit_rate_of(const State& state);
 /// Steps with `a` over steps with `b`, over all states that both have.
 Comparison compare_steps(const MeasuredChoice& a, const MeasuredChoice& b, double step_s);
 

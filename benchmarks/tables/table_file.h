@@ -22,6 +22,9 @@ class TableFile {
   /// @throws UsageError if it cannot be opened, or has no rows
   explicit TableFile(const std::string& path, const std::optional<RowShape>& raw = {});
 
+  /// Leaves out all but the first rows. @throws UsageError if it has not so many
+  void keep_first(std::int64_t rows);
+
   [[nodiscard]] const std::string& name() const { return array_.name; }
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t row_elements() const { return bytes() / rows_ / element_bytes(); }
@@ -48,6 +51,9 @@ class TableFile {
   [[nodiscard]] bool is_raw() const { return raw_; }
   /// The rows in the file itself, mapped read-only.
   [[nodiscard]] std::shared_ptr<speedtorch::Memory> map() const;
+  /// SHA-256 of the file's size and of evenly spread pages of the rows: tells tables apart in a fraction of a
+  /// second.
+  [[nodiscard]] std::string hash() const;
   /// What a report says of the table.
   [[nodiscard]] nlohmann::ordered_json environment() const;
 

@@ -56,7 +56,8 @@ std::int64_t Operands::working_bytes(const TransferCase& one) {
 
 Operands::Operands(const TransferCase& one, std::shared_ptr<speedtorch::Memory> memory,
                    const IndexSets& indices)
-    : whole_batch_(one.rows_moved()),
+    : cache_bytes_(one.cache_bytes),
+      whole_batch_(one.rows_moved()),
       memory_(std::move(memory)),
       model_device_(one.device),
       same_device_(memory_->device() == model_device_) {
@@ -149,6 +150,12 @@ void Operands::place_indices(const IndexSets& indices, at::ScalarType dtype) {
     if (memory_->shared_fd() >= 0) host = allocate(at::kCPU, host.sizes(), dtype).copy_(host);
     index_[set] = host.to(table_.device());
   }
+}
+
+void Operands::set_index(int set, const std::vector<std::int64_t>& rows) {
+  auto* named = const_cast<std::int64_t*>(rows.data());  // from_blob's signature; copied at once
+  host_index_[at(set)].copy_(at::from_blob(named, {whole_batch_}, at::kLong));
+  if (!index_[at(set)].is_alias_of(host_index_[at(set)])) index_[at(set)].copy_(host_index_[at(set)]);
 }
 
 void Operands::place_pieces() {

@@ -107,6 +107,11 @@ class Operands {
   /// Returns when all work on the model's device is done.
   void finish() const;
 
+  /// The memory of a method that keeps rows.
+  [[nodiscard]] std::int64_t cache_bytes() const { return cache_bytes_; }
+  /// Gives the set other indices, of as many rows.
+  void set_index(int set, const std::vector<std::int64_t>& rows);
+
   [[nodiscard]] std::int64_t payload_bytes() const { return static_cast<std::int64_t>(model_.nbytes()); }
   [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
 
@@ -139,6 +144,7 @@ class Operands {
   void place_buffers(const RowShape& shape, const TransferCase& one);
   void place_pieces();
 
+  std::int64_t cache_bytes_ = 0;
   std::int64_t whole_batch_, first_ = 0;  ///< of a slice: the batch that it is a part of, and where
   std::shared_ptr<speedtorch::Memory> memory_;
   std::vector<std::shared_ptr<speedtorch::Memory>> shared_;  ///< blocks of tensors that others can map

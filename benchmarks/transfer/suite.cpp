@@ -139,6 +139,7 @@ std::vector<AxisInfo> describe() {
                        {"batch", "any number", "131072"},
                        {"cores", "1 to what the process may use", "1 and all"},
                        {"cache", caches(), "warm"},
+                       {"cache-bytes", "any number, of row_cache", "2 % of the table"},
                        {"callers", "1 to 1024", "1"},
                        {"isa", isas(), "best"},
                        {"table", "FILE.npy or FILE.safetensors:NAME, instead of rows, dim and dtype", "none"},

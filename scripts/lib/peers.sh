@@ -25,7 +25,7 @@ choose_peers() {
     'do this on a machine with network'
   [[ -n $base ]] || fail "--peers: the LibTorch in $TORCH_ROOT has no Python" 'the peers run in the Python of a torch: --torch wheel'
   has_modules "$base" torch numpy || fail "--peers: $base has no NumPy" 'install NumPy beside torch, or take --torch wheel'
-  require_packages venv
+  require_packages venv peers
   folder=$(peers_folder "$base")
   if [[ ! -e $folder/.complete ]]; then
     say "peers: installing the wheels of scripts/lib/wheels/peers.in on top of $base into $folder (once; about 450 MB)"

@@ -19,6 +19,7 @@ SuiteTables tables_of(const std::string& suite) {
 
 void know_axes_of_suites() {
   const Columns axes = {{"cache", "warm"},
+                        {"cache_bytes", std::int64_t{0}},
                         {"callers", std::int64_t{1}},
                         {"clip", 0.0},
                         {"engine", "gloo"},

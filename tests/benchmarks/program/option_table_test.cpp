@@ -53,6 +53,7 @@ std::string unusual_value(const std::string& option, const Suite& suite) {
       {"--cores", "1"},
       {"--callers", "2"},
       {"--cache", "cold"},
+      {"--cache-bytes", "64k"},
       {"--isa", closed_axes::isas().back()},
       {"--workload", "kv-page"},
       {"--optimizer", "Adamax"},

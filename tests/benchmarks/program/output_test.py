@@ -32,7 +32,7 @@ VALUES = {
     "--baselines": "b", "--effect": "5%", "--must-see": "10%",
     "--metric": "time", "--across": "build", "--markdown": "a.md",
 }
-ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
+ALONE = {"--row-bytes": "7", "--cache-bytes": "10k", "--peers": "gather", "--workload": "tiny",
          "--time-budget": "60s", "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
 STEPS = {"--optimizer": ("optimizer", "Adam"), "--text": ("embedding", __file__), "--negatives": ("embedding", "3"),
          "--table": ("optimizer", str(ROOT / "tests/corpus/npy/version-1")), "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5"),
