@@ -23,7 +23,7 @@ using speedtorch::MemoryBudgets;
 using speedtorch::Placement;
 
 /// Bytes of the table and its states that are measured at the most: made in seconds.
-constexpr std::int64_t most_measured = std::int64_t{4} << 30;
+constexpr std::int64_t most_measured = std::int64_t{2} << 30;
 
 /// The part of a table that fits in memory which the cache of its file gets. One that does not fit gets all
 /// of the memory but what a look-up takes beside the cache.
@@ -32,10 +32,11 @@ constexpr std::int64_t beside_cache = std::int64_t{16} << 20;
 
 /// Look-ups of at most so many bytes take milliseconds: a hundred of them, which have a 99 % quantile, fit.
 constexpr std::int64_t quick_payload = std::int64_t{64} << 20;
-constexpr int quick_samples = 101;
+constexpr int quick_samples = 101, step_samples = 21;
 
-/// Parts of the time. Cold look-ups take most of it, because the caches are emptied before each.
-constexpr double warm_part = 0.25, cold_part = 0.45, step_part = 0.3;
+/// Parts of the time, for each run. Cold look-ups in files take most of it, because the caches are emptied
+/// before each, and a row cache is filled before the first.
+constexpr double warm_part = 0.25, cold_part = 0.25, file_part = 0.45, step_part = 0.3;
 
 constexpr std::int64_t unlimited = std::int64_t{1} << 62;
 
@@ -155,10 +156,10 @@ RunWords budget(const Question& question, double part) {
 }
 
 /// How long to sample. The interval and the 99 % quantile of quick look-ups take a known number of them.
-RunWords effort(const Question& question, bool cold) {
+RunWords effort(const Question& question, bool cold, bool in_file) {
   if (!cold && question.batch <= quick_payload / question.row_bytes())
     return {"--samples", std::to_string(quick_samples)};
-  return budget(question, cold ? cold_part : warm_part);
+  return budget(question, !cold ? warm_part : in_file ? file_part : cold_part);
 }
 
 /// The cache of the choice that has one and is measured; 0 if none is.
@@ -185,24 +186,21 @@ RunWords gather_words(const Question& question, const std::vector<std::string>& 
     words =
         joined(std::move(words), {"--filter", "(libtorch|hugepage|pinned|device) -> |file_rows|row_cache"});
   if (cache_bytes > 0) words = joined(std::move(words), cache_words(cache_bytes));
-  return joined(std::move(words), effort(question, cold));
+  return joined(std::move(words), effort(question, cold, contains(placements, "mapped")));
 }
 
 /// Runs that measure updates. Each has the tables of one placement, because several may not fit.
 void add_steps(std::vector<RunWords>& runs, const Question& question, const std::vector<std::string>& warm,
                std::int64_t cache_bytes, const Room& room) {
-  const auto count = std::ssize(warm) + (cache_bytes > 0 ? 1 : 0);
   const auto add = [&](const char* method, const std::string& placement, const char* caches,
                        const RunWords& more) {
     auto words = joined({"--suite", "optimizer", "--direction", "step", "--optimizer", question.optimizer,
                          "--method", method, "--placement", placement, "--cache", caches},
                         shape_words(question, room));
-    runs.push_back(
-        joined(joined(std::move(words), more), budget(question, step_part / static_cast<double>(count))));
+    words = joined(std::move(words), {"--samples", std::to_string(step_samples)});
+    runs.push_back(joined(joined(std::move(words), more), budget(question, step_part)));
   };
-  // A file is measured warm only: it stands for a table that stays in memory.
-  for (const auto& placement : warm)
-    add("sparse_rows", placement, placement == "mapped" ? "warm" : "warm,cold", {});
+  for (const auto& placement : warm) add("sparse_rows", placement, "warm,cold", {});
   if (cache_bytes > 0) add("row_cache", "mapped", "cold", cache_words(cache_bytes));
 }
 
@@ -236,6 +234,8 @@ std::vector<Choice> choices_for(const Question& question, const Room& room) {
     choice.bytes = bytes_of(question, choice);
     const bool on_gpu = needs_cuda(choice.placement);
     if (on_gpu && !room.has_gpu()) choice.unmeasured = room.no_gpu;
+    if (choice.compared_only && question.trains())
+      choice.unmeasured = "a table that trains is measured in memory and through a cache";
     if (choice.placement != Placement::device || room.has_gpu() || question.device_memory)
       choice.misfit = misfit_of(choice.bytes, choice.bytes.disk - bytes_there(question, choice), room);
     if (choice.misfit.empty()) choice.misfit = too_small_cache(question, choice);
@@ -258,14 +258,17 @@ std::vector<RunWords> runs_for(const Question& question, const std::vector<Choic
                                const Room& room) {
   std::vector<RunWords> runs;
   const auto warm = placements_of(choices, "warm"), cold = placements_of(choices, "cold");
-  // A new file is still written to the disk while the first rows are measured: it has a run of its own.
+  // A new file is still written to the disk while the first rows are measured: it has runs of its own.
   auto in_memory = warm;
   std::erase(in_memory, std::string(to_string(Placement::mapped)));
   if (!in_memory.empty()) runs.push_back(gather_words(question, in_memory, false, room));
   if (contains(warm, "mapped")) runs.push_back(gather_words(question, {"mapped"}, false, room));
+  auto cold_in_memory = cold;
+  std::erase(cold_in_memory, std::string(to_string(Placement::mapped)));
+  if (!cold_in_memory.empty()) runs.push_back(gather_words(question, cold_in_memory, true, room));
   const auto cache_bytes = cache_to_measure(question, choices);
-  if (!cold.empty()) runs.push_back(gather_words(question, cold, true, room, cache_bytes));
-  if (question.trains()) add_steps(runs, question, warm, cache_bytes, room);
+  if (contains(cold, "mapped")) runs.push_back(gather_words(question, {"mapped"}, true, room, cache_bytes));
+  if (question.trains()) add_steps(runs, question, in_memory, cache_bytes, room);
   return runs;
 }
 

@@ -20,7 +20,7 @@ struct Question {
   std::optional<std::int64_t> memory, device_memory;  ///< bytes that the table and its states may have
   std::string optimizer;      ///< as the optimizer suite names it; empty: the table is only read
   int states = 0;             ///< tables that the optimizer keeps beside the table
-  double time_budget_s = 60;  ///< for all measurements together
+  double time_budget_s = 50;  ///< for all measurements together
   bool json = false, explain = false, dry_run = false;
 
   [[nodiscard]] bool trains() const { return !optimizer.empty(); }

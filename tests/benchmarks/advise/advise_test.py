@@ -118,7 +118,7 @@ class AdviseTest(ProgramTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^hugepage +3\.84 MB of memory$")
         runs = re.findall(r"^stbench (.*)$", done.stdout, re.MULTILINE)
-        self.assertEqual(len(runs), 7)
+        self.assertEqual(len(runs), 6)
         for words in runs:
             again = self.run_program(*shlex.split(words), "--dry-run")
             self.assertEqual(again.returncode, 0, again.stderr)
