@@ -30,7 +30,7 @@ TEST(Pages, TheShareOfHugePagesIsOfAllBytes) {
   EXPECT_DOUBLE_EQ(huge_fraction(std::int64_t{2} << 20, std::int64_t{5} << 20), 0.4);
   EXPECT_EQ(huge_fraction(std::int64_t{8} << 20, std::int64_t{5} << 20), 1);  // of mappings that reach beyond
   EXPECT_EQ(huge_fraction(-1, 5), 0);
-  EXPECT_EQ(huge_fraction(0, 0), 0);
+  EXPECT_EQ(huge_fraction(std::int64_t{0}, 0), 0);
 }
 
 TEST(Pages, HugePagesAreReportedWhereTheKernelGivesThem) {
