@@ -34,7 +34,7 @@ foreach(_libtorch_file torch/headeronly/version.h torch/csrc/api/include/torch/v
   endif()
 endforeach()
 
-# What to do if there is none, or another version. No semicolon: the text becomes a list.
+# The cure if LibTorch is missing or has another version. No semicolon: the text becomes a list.
 set(_libtorch_help "
   Name LibTorch's folder that holds TorchConfig.cmake: -DTorch_DIR=DIR (now: \"${Torch_DIR}\").
   A Python that has torch prints it:
@@ -60,7 +60,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_include_directories(LibTorch::cpu SYSTEM INTERFACE
     ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
   target_link_libraries(LibTorch::cpu INTERFACE ${LibTorch_CPU_LIBRARY} ${LibTorch_C10_LIBRARY})
-  # A RELOCATABLE target finds LibTorch by a path of its own.
+  # A RELOCATABLE target finds LibTorch by its own path.
   target_link_options(LibTorch::cpu INTERFACE
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:RELOCATABLE>>>:-Wl,-rpath,${_libtorch_lib}>)
 

@@ -22,7 +22,7 @@ int main() {
   const at::Tensor rows = Table::filled({1000, 8}, at::kLong, numbers).tensor();  // keeps the memory alive
   std::cout << "row 999: " << rows[999][0].item<std::int64_t>() << '\n';
 
-  // What cannot be had is refused before anything is taken.
+  // The program refuses unavailable memory before it takes any.
   try {
     (void)Table::empty({1'000'000'000'000, 128}, at::kFloat);
   } catch (const speedtorch::LimitError& error) {

@@ -10,7 +10,7 @@
 
 namespace {
 
-/// What each of the other processes does.
+/// The work of each other process.
 void serve(const std::string& name) {
   using speedtorch::SharedTable;
   const auto shared =

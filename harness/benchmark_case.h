@@ -46,6 +46,9 @@ struct BenchmarkCase {
   /// Untimed, after each sample: compares some of the rows of its last operation, drawn after it ran, with
   /// the reference. Empty if the case has no such check.
   Verifier spot_check;
+  /// Untimed, directly after each sample and before what compares its result: looks at what it left. May be
+  /// empty.
+  std::function<void()> after_sample;
   /// For work in another process or in threads that start together: runs `repeat` operations over rotating
   /// sets from `first` on and returns the seconds of all of them by their own clock (a request costs tens of
   /// microseconds). If empty, the sampler times `run` and `finish`.

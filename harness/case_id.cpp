@@ -40,7 +40,7 @@ class BadCaseId : public std::runtime_error {
 struct Word {
   std::string text;
   bool quoted = false;     ///< some of it stood in quotes
-  std::size_t equals = 0;  ///< where the `=` of key=value stands; 0 where there is none
+  std::size_t equals = 0;  ///< where the `=` of key=value stands; 0 if there is none
   bool is_arrow = false;
 };
 

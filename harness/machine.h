@@ -28,7 +28,7 @@ struct Machine {
       1;  ///< how many threads may run: allowed_cpus, or the cgroup's quota of CPU time rounded up
   int numa_nodes = 1;
   std::int64_t last_level_cache_bytes = 0;  ///< all of the last level together; 0 if unknown
-  std::int64_t memory_total = 0;            ///< of the machine, or the cgroup's limit where that is smaller
+  std::int64_t memory_total = 0;            ///< of the machine, or the cgroup's limit if that is smaller
   std::int64_t memory_available = 0;        ///< without swapping; below the cgroup's limit
   double clock_step_s = 0;                  ///< the smallest step of the steady clock that was seen
 };

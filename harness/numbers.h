@@ -28,7 +28,7 @@ std::string human(std::int64_t number);
 /// Three figures and an SI unit: 512 B, 67.1 MB, 5.12 GB.
 std::string human_bytes(std::int64_t bytes);
 
-/// With a suffix where nothing is lost by it (10M, 128, 131072): what parse_count reads back.
+/// With a suffix if nothing is lost by it (10M, 128, 131072): what parse_count reads back.
 std::string short_count(std::int64_t number);
 
 }  // namespace stbench::harness

@@ -45,7 +45,7 @@ constexpr std::array<std::pair<unsigned long long, std::string_view>, 9> kThrott
 
 using Library = std::unique_ptr<void, decltype([](void* library) { dlclose(library); })>;
 
-/// Those that lower the clocks under a work load; the others say that no more was requested.
+/// The reasons that lower the clocks under a work load; the others say that no more was requested.
 constexpr unsigned long long kSlowing = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
 std::vector<std::string> reasons_of(unsigned long long bits) {

@@ -11,7 +11,7 @@
 namespace stbench::harness {
 namespace {
 
-/// The sum of those that are there; nothing where none is.
+/// The sum of those that are there; nothing if none is.
 std::optional<std::int64_t> sum(const speedtorch::SystemFiles& files, const std::string& path,
                                 std::initializer_list<const char*> keys) {
   std::optional<std::int64_t> total;

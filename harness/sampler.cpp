@@ -55,7 +55,7 @@ struct Entry {
   Record record;
   std::string case_id;  ///< the case in words, for spans
   std::optional<std::int64_t>
-      throttled;  ///< samples while the device was throttled; nothing where that is not known
+      throttled;  ///< samples while the device was throttled; nothing if that is not known
   int repeat = 1;
   int next_set = 0;
   std::vector<double> latencies;  ///< of single runs, seconds
@@ -216,7 +216,7 @@ class Sampling {
     return repeat;
   }
 
-  /// Whether `repeat` runs take as long as the clock needs, in each of three samples: in one of them the
+  /// True if `repeat` runs take as long as the clock needs in each of three samples. In a single one the
   /// scheduler can give the core to another process for milliseconds. A sample that is longer than such a
   /// break shows it alone.
   bool long_enough(Entry& entry, int repeat) {
@@ -247,6 +247,7 @@ class Sampling {
         const int last_set = (entry->next_set + entry->repeat - 1) % index_sets;
         const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
+        if (entry->one_case->after_sample) entry->one_case->after_sample();
         count_throttled(*entry, throttled_before);
         check_sample(*entry, last_set);
       });
@@ -362,7 +363,7 @@ class Sampling {
     return half_width(entry.record.samples_s) <= rules_.half_width;
   }
 
-  /// Half the interval as a fraction of the median; infinite where there are too few samples for an interval.
+  /// Half the interval as a fraction of the median; infinite if there are too few samples for an interval.
   static double half_width(const std::vector<double>& samples) {
     const auto interval = reports::median_interval(samples);
     if (!interval) return std::numeric_limits<double>::infinity();
@@ -410,7 +411,7 @@ class Sampling {
     return record;
   }
 
-  /// The lower bound of this case's speed over the cell's fastest ceiling, where it is too good to be true.
+  /// The lower bound of this case's speed over the cell's fastest ceiling, if it is too good to be true.
   [[nodiscard]] std::optional<double> excess_over_ceiling(const Entry& entry) const {
     if (!entry.one_case->judged_by_ceiling) return std::nullopt;
     const Entry* ceiling = nullptr;

@@ -17,7 +17,7 @@ std::vector<std::string_view> split_list(std::string_view text, std::string_view
 /// swaps of neighbours, whatever the case) or is the only one that starts so; else empty.
 std::string did_you_mean(std::string_view given, std::span<const std::string> known);
 
-/// The message for one name that is not known: the suggestion where there is one, and all known names.
+/// The message for one name that is not known: the suggestion if there is one, and all known names.
 std::string unknown_name(std::string_view given, std::string_view option, std::span<const std::string> known);
 
 /// A comma list of known names, each once, in the order given.

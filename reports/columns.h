@@ -19,7 +19,7 @@ struct Column {
   std::string_view name;
   Kind kind;
   Value (*get)(const Record&);
-  /// @throws ReportError where the cell does not fit the field: what it is, and what would be right (no
+  /// @throws ReportError if the cell does not fit the field: what it is, and what would be right (no
   /// place).
   void (*set)(Record&, const Value&);
 };
@@ -46,7 +46,7 @@ struct Layout {
   std::vector<std::string> more;  ///< of the records, in the order in which they first appear
 };
 
-/// @throws ReportError where a name is empty, appears twice, or is an axis of a record and not of the report.
+/// @throws ReportError if a name is empty, appears twice, or is an axis of a record and not of the report.
 Layout layout_of(const Report& report);
 
 /// The cell of that name with null for one that is absent or not finite.

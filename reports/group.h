@@ -24,7 +24,7 @@ auto pointers_to(Items& items) {
   return pointers;
 }
 
-/// Those that `counts` accepts, in their order.
+/// The items that `counts` accepts, in their order.
 template <typename Item, typename Counts>
 std::vector<Item*> those(std::vector<Item*> items, Counts counts) {
   std::erase_if(items, [&](const Item* item) { return !counts(*item); });

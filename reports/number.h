@@ -9,13 +9,13 @@
 namespace stbench::reports {
 
 std::string number_text(std::int64_t value);
-/// Always with a point or an exponent, so that it is not taken for an integer; empty where the value is not
+/// Always with a point or an exponent, so that it is not taken for an integer; empty if the value is not
 /// finite.
 std::string number_text(double value);
 
-/// Nothing where the whole text is not an integer, or not one of 64 bits.
+/// Nothing if the whole text is not an integer, or not one of 64 bits.
 std::optional<std::int64_t> integer_from(std::string_view text);
-/// Nothing where the whole text is not a number, or not a finite one.
+/// Nothing if the whole text is not a number, or not a finite one.
 std::optional<double> real_from(std::string_view text);
 
 }  // namespace stbench::reports

@@ -30,10 +30,10 @@ bool has_numbers(Status status);
 using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
 /// Named cells, in column order.
 using Columns = std::vector<std::pair<std::string, Value>>;
-/// The cell of that name, or null where there is none.
+/// The cell of that name, or null.
 const Value* find(const Columns& columns, std::string_view name);
 
-/// Puts a value into the cell of that name, a new last one where there is none.
+/// Sets the cell of that name, or adds it as the last.
 void set(Columns& columns, std::string_view name, Value value);
 
 /// The key of a case: the first twelve columns, and the suite's further axes.
@@ -43,17 +43,17 @@ struct Identity {
   std::string placement;
   std::string method;
   std::string device;
-  std::string dtype;         ///< element type, or "bytes" where `dim` counts bytes
+  std::string dtype;         ///< element type, or "bytes" if `dim` counts bytes
   std::string index_dtype;   ///< "int32" or "int64"
   std::string distribution;  ///< of the indices
   std::int64_t rows = 0;     ///< of the table
-  std::int64_t dim = 0;      ///< elements a row
-  std::int64_t batch = 0;    ///< rows an operation
+  std::int64_t dim = 0;      ///< elements per row
+  std::int64_t batch = 0;    ///< rows per operation
   std::int64_t cores = 0;
   Columns axes;  ///< in the order of the report's `axes`; one that does not apply is left out
 
   bool operator==(const Identity&) const = default;
-  /// True where the two differ in nothing but `method`: they are compared with each other.
+  /// True if the two differ in nothing but `method`: they are compared with each other.
   [[nodiscard]] bool same_cell(const Identity& other) const;
 };
 
@@ -61,9 +61,9 @@ struct Identity {
 struct Record {
   Identity id;
   Status status = Status::ok;
-  std::string reason;  ///< one line; empty where the status is `ok`, but for reports/files/emulated.h
+  std::string reason;  ///< one line; empty if the status is `ok`, except for reports/files/emulated.h
 
-  std::int64_t samples = 0;       ///< timed runs (0 for a sum of two medians and where nothing was measured)
+  std::int64_t samples = 0;       ///< timed runs (0 for a sum of two medians, and if nothing was measured)
   std::vector<double> samples_s;  ///< all of them, in order; JSON only
   std::optional<double> median_s, ci_low_s, ci_high_s, min_s, p05_s, p95_s;
 
@@ -83,7 +83,7 @@ Record unmeasured(const Identity& id, Status status, std::string_view reason);
 
 /// One run's report: what JSON holds whole and CSV holds the rows of.
 struct Report {
-  std::string schema_version = "1.5";
+  std::string schema_version = "1.6";
   std::string program;            ///< name and version
   std::vector<std::string> argv;  ///< as given; paths as base names
   std::uint64_t seed = 0;

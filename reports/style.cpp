@@ -30,7 +30,7 @@ std::size_t bytes_of(std::string_view text, std::size_t width) {
   return bytes;
 }
 
-/// Where to break so that at most `width` columns stay: after the last blank that leaves something, else
+/// The place to break so that at most `width` columns stay: after the last blank that leaves something, else
 /// anywhere.
 std::size_t break_point(std::string_view text, std::size_t width) {
   const std::size_t fitting = bytes_of(text, width);

@@ -11,7 +11,7 @@ namespace stbench::reports {
 
 enum class Paint { none, bold, dim, good, bad, doubtful };
 
-/// Columns of a line where no terminal says how wide it is.
+/// Columns of a line if no terminal gives its width.
 inline constexpr std::size_t kScreenWidth = 100;
 
 /// How text is laid out.
@@ -25,7 +25,7 @@ struct Style {
 inline const Style Style::plain{};
 inline const Style Style::colour{true};
 
-/// The text as it is shown: in colour, or in Markdown escaped and with bold text in bold.
+/// Returns the text for the screen, in colour, or for Markdown, escaped and with bold text in bold.
 std::string painted(std::string_view text, Paint paint, Style style);
 
 /// Columns that UTF-8 text takes: its code points, one each.
@@ -39,7 +39,7 @@ std::string trimmed(std::string text);
 /// The text with a backslash before each character that Markdown or HTML could take for more than itself. No
 /// table, link, mention or tag comes from it.
 std::string escaped_markdown(std::string_view text);
-/// Lines of at most `width` columns, broken at blanks where that is possible, each but the first indented.
+/// Lines of at most `width` columns, broken at blanks if that is possible, each but the first indented.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent);
 /// The text as painted lines of the screen, each but the first indented, each with its end. In Markdown, a
 /// paragraph.

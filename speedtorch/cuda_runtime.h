@@ -10,7 +10,7 @@
 
 namespace speedtorch {
 
-/// What the process found of CUDA.
+/// The process's findings on CUDA.
 struct CudaStatus {
   bool available = false;
   bool emulated = false;  ///< the runtime is the tests' substitute, on which times mean nothing

@@ -7,7 +7,7 @@
 namespace speedtorch {
 
 /// The plan as speedtorch/rows/host_plan.h describes it, whose source defines this function. @throws
-/// RowPlanError where SPEEDTORCH_PLAN names a file that has none
+/// RowPlanError if SPEEDTORCH_PLAN names a file without a plan
 kernels::Plan first_host_plan();
 
 }  // namespace speedtorch

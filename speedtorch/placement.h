@@ -1,4 +1,4 @@
-/// Where a table lives.
+/// The kinds of memory for a table.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 
 #include "benchmarks/suite/suite.h"
 #include "harness/sampler.h"
+#include "reports/columns.h"
 
 namespace stbench::advise {
 namespace {
@@ -45,16 +46,22 @@ Part best(const Reports& reports, Counts counts) {
   return found;
 }
 
+/// The row is one of the choice's placement, by a method that keeps rows if the choice has a cache.
+bool is_of(const Record& row, const Choice& choice) {
+  return row.id.placement == to_string(choice.placement) &&
+         (row.id.method == "row_cache") == (choice.cache_bytes > 0);
+}
+
 Part lookup_row(const Reports& reports, const Choice& choice, bool cold) {
   return best(reports, [&](const Record& row) {
-    return row.id.suite == "transfer" && row.id.direction == "to" &&
-           row.id.placement == to_string(choice.placement) && is_cold(row) == cold;
+    return row.id.suite == "transfer" && row.id.direction == "to" && is_of(row, choice) &&
+           is_cold(row) == cold;
   });
 }
 
-Part update_row(const Reports& reports, const Choice& choice) {
+Part update_row(const Reports& reports, const Choice& choice, bool cold) {
   return best(reports, [&](const Record& row) {
-    return row.id.suite == "optimizer" && row.id.placement == to_string(choice.placement);
+    return row.id.suite == "optimizer" && is_of(row, choice) && is_cold(row) == cold;
   });
 }
 
@@ -89,12 +96,12 @@ class Attach {
   }
 
  private:
-  /// A step touches each row in the table and in each state. Of a file, the look-up has brought the table's
-  /// rows, and as many look-ups stand for those of the states.
+  /// A step touches each row in the table and in each state. In a file, the look-up has already read the
+  /// table's rows; one more look-up per state estimates the rest.
   /// @returns why there are no times; empty if there are
   std::string add_update(const Choice& choice, State& state) const {
     state.estimated = choice.name == "file";
-    state.update = state.estimated ? state.lookup : update_row(reports_, choice);
+    state.update = state.estimated ? state.lookup : update_row(reports_, choice, state.caches == "cold");
     if (state.estimated) state.update->times = question_.states;
     return without_times(*state.update);
   }
@@ -187,7 +194,7 @@ std::optional<Quantiles> single_runs(const Record& row) {
   return Quantiles{std::get<double>(*p50), std::get<double>(*p99), false, std::get<std::int64_t>(*runs)};
 }
 
-/// Which of two choices that cost the same has the faster look-up; open if it is not decided.
+/// Compares the look-ups of two choices that cost the same.
 /// @returns within: `a` is faster
 Verdict faster_lookup(const MeasuredChoice& a, const MeasuredChoice& b) {
   const auto found = compare_steps(a, b, 0);
@@ -273,8 +280,11 @@ class Decide {
     const auto& recommended = choice(*answer_.recommended);
     double low = no_end;
     for (const auto& state : recommended.states) low = std::min(low, wait_of(state).low);
-    answer_.worth_it = recommended.choice.name != "file" || share_of(low, question_.step_s) <= most_of_step;
+    answer_.worth_it = !in_file(recommended.choice) || share_of(low, question_.step_s) <= most_of_step;
   }
+
+  /// Rows that are not in memory are read from the disk.
+  static bool in_file(const Choice& one) { return one.name == "file" || one.cache_bytes > 0; }
 
   Answer& answer_;
   const Question& question_;
@@ -308,6 +318,10 @@ Quantiles quantiles_of(const State& state) {
   if (single && runs >= harness::fewest_latencies)
     return {reports::median(row.samples_s), reports::quantile(row.samples_s, 0.99), false, runs};
   return {reports::median(row.samples_s), std::ranges::max(row.samples_s), true, runs};
+}
+
+std::optional<double> hit_rate_of(const State& state) {
+  return reports::number_of(state.lookup.row->more, "hit_rate");
 }
 
 Comparison compare_steps(const MeasuredChoice& a, const MeasuredChoice& b, double step_s) {

@@ -1,10 +1,9 @@
 /// The answer of `stbench advise`, from rows that were measured. Measures nothing.
 ///
-/// A conclusion rests on steps: `--step-ms` plus the look-up (and the update). Two choices are compared by
-/// the ratios of their steps, round by round where they were measured in the same rounds; the interval is
-/// that of the median. Without common rounds, the ends of both medians' intervals bound the ratio. Of an
-/// unstable row all rounds count instead of the median's interval. A ratio whose interval has the limit in it
-/// is not decided.
+/// A conclusion rests on steps: `--step-ms` plus the look-up (and the update). If two choices were measured
+/// in the same rounds, they are compared by the median of the ratios of their steps and its interval.
+/// Otherwise the ends of both medians' intervals bound the ratio. An unstable row counts with all its rounds
+/// instead of the median's interval. A ratio is undecided if the limit is in its interval.
 #pragma once
 
 #include <optional>
@@ -24,7 +23,7 @@ inline constexpr double worth = 0.05;
 /// A look-up that takes more of a step than all the rest makes its placement not worth it.
 inline constexpr double most_of_step = 0.5;
 
-/// A row that a step takes the time of, so many times.
+/// A row whose time a step takes `times` times.
 struct Part {
   const reports::Record* row = nullptr;
   double times = 1;
@@ -87,6 +86,8 @@ Wait wait_of(const State& state);
 double share_of(double wait_s, double step_s);
 /// p50 and p99 of the look-up in this state.
 Quantiles quantiles_of(const State& state);
+/// The part of the look-up's rows that a cache had; nothing if the choice has none.
+std::optional<double> hit_rate_of(const State& state);
 /// Steps with `a` over steps with `b`, over all states that both have.
 Comparison compare_steps(const MeasuredChoice& a, const MeasuredChoice& b, double step_s);
 

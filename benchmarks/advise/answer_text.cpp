@@ -27,7 +27,7 @@ std::string percent(double part) {
   return part < 0.1 ? fmt::format("{:.1f} %", part * 100) : fmt::format("{:.0f} %", part * 100);
 }
 
-/// "0.10 ms" or, where the states differ, "0.10 ms with warm caches, 0.9 ms with cold ones".
+/// "0.10 ms", or "0.10 ms with warm caches, 0.9 ms with cold ones" if the states differ.
 template <class Text>
 std::string by_caches(const MeasuredChoice& choice, Text text) {
   Lines parts;
@@ -39,7 +39,9 @@ std::string p50_text(const State& state) { return ms(quantiles_of(state).p50); }
 
 std::string quantiles_text(const State& state) {
   const auto found = quantiles_of(state);
-  return fmt::format("p50 {}, p99 {}{}", ms(found.p50), found.p99_at_least ? "at least " : "", ms(found.p99));
+  const auto hits = hit_rate_of(state);
+  return fmt::format("p50 {}, p99 {}{}{}", ms(found.p50), found.p99_at_least ? "at least " : "",
+                     ms(found.p99), hits ? fmt::format(", {} of them in the cache", percent(*hits)) : "");
 }
 
 /// "512 MB of memory, 512 MB of disk"
@@ -269,6 +271,8 @@ Json json_of_state(const State& state, double step_s) {
               {"p99_s", quantiles.p99},
               {"p99_is_at_least", quantiles.p99_at_least},
               {"look_ups", quantiles.runs}};
+  const auto hits = hit_rate_of(state);
+  object["hit_rate"] = hits ? Json(*hits) : Json(nullptr);
   object["update_s"] =
       state.update ? Json(*state.update->row->median_s * state.update->times) : Json(nullptr);
   object["update_estimated"] = state.estimated;
@@ -290,6 +294,7 @@ Json json_of_choice(const MeasuredChoice& one, const Answer& answer, const Quest
   Json object{{"name", one.choice.name},
               {"placement", to_string(one.choice.placement)},
               {"bytes", json_of_bytes(one.choice.bytes)},
+              {"cache_bytes", one.choice.cache_bytes},
               {"fits", one.choice.misfit.empty()},
               {"misfit", one.choice.misfit},
               {"unmeasured", one.choice.unmeasured},
@@ -361,6 +366,7 @@ std::string explanation_of(const Answer& answer, const Question& question) {
 nlohmann::ordered_json json_of(const Answer& answer, const Question& question, const Room& room) {
   Json object;
   object["question"] = {
+      {"table", question.file.empty() ? Json(nullptr) : Json(question.file)},
       {"rows", question.rows},
       {"dim", question.dim},
       {"dtype", question.dtype},

@@ -113,7 +113,7 @@ void read_shape(Question& question, const Texts& texts) {
   }
   const auto& path = texts.at("--table");
   const auto array = array_of(path);
-  question.file = std::filesystem::path(path).filename().string();
+  question.table = path, question.file = std::filesystem::path(path).filename().string();
   if (array.dim() == 0 || array.numel() == 0)
     throw UsageError(fmt::format("--table {}: the array has no rows; a table is [rows, ...]", question.file));
   question.rows = array.size(0);

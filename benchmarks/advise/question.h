@@ -1,5 +1,5 @@
-/// What a user of `stbench advise` asks: the table, its look-ups, the step that they are part of, and the
-/// room there is.
+/// The question to `stbench advise`: the table, its look-ups, the step that they are part of, and the
+/// available memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 namespace stbench::advise {
 
 struct Question {
-  std::string file;  ///< that has the table, without its folder; empty if there is none
+  std::string table;  ///< as --table takes it; empty if the table is not in a file
+  std::string file;   ///< that has the table, without its folder; empty if there is none
   std::int64_t rows = 0, dim = 0;
   std::string dtype = "float32";
   std::int64_t batch = 0;                ///< rows of a look-up
@@ -19,7 +20,7 @@ struct Question {
   std::optional<std::int64_t> memory, device_memory;  ///< bytes that the table and its states may have
   std::string optimizer;      ///< as the optimizer suite names it; empty: the table is only read
   int states = 0;             ///< tables that the optimizer keeps beside the table
-  double time_budget_s = 40;  ///< for all measurements together
+  double time_budget_s = 50;  ///< for all measurements together
   bool json = false, explain = false, dry_run = false;
 
   [[nodiscard]] bool trains() const { return !optimizer.empty(); }

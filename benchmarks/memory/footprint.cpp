@@ -55,7 +55,7 @@ FootprintRequest request_of(const reports::Identity& id, const FootprintTerms& t
           .table = terms.table};
 }
 
-/// Figures at one moment: the process seen from outside, and its own figures of the device.
+/// Figures at one moment: the process seen from outside, and its own: of the device, and how long it took.
 struct Look {
   harness::ProcessMemory host;
   nlohmann::json device;
@@ -64,6 +64,11 @@ struct Look {
     const auto found = device.find(name);
     if (found == device.end() || !found->is_number_integer()) return std::nullopt;
     return found->get<std::int64_t>();
+  }
+  [[nodiscard]] std::optional<double> seconds(const char* name) const {
+    const auto found = device.find(name);
+    if (found == device.end() || !found->is_number()) return std::nullopt;
+    return found->get<double>();
   }
   /// Bytes on the side that the table is on.
   [[nodiscard]] std::int64_t in_use(bool on_device) const {
@@ -114,7 +119,12 @@ class FootprintCase {
                  static_cast<double>(held - before) / static_cast<double>(request_.bytes()));
     if (!on_device()) {
       const auto touched = request_.touched_rows * request_.row_bytes;
-      reports::set(columns, "pages_got", speedtorch::page_kind(held_.host.huge - before_.host.huge, touched));
+      const auto huge = held_.host.huge - before_.host.huge;
+      reports::set(columns, "pages_got", speedtorch::page_kind(huge, touched));
+      reports::set(columns, "huge_fraction", speedtorch::huge_fraction(huge, touched));
+    }
+    for (const char* name : {"allocate_s", "pin_s", "fill_s"}) {
+      if (const auto seconds = held_.seconds(name)) reports::set(columns, name, *seconds);
     }
   }
 
@@ -169,7 +179,8 @@ reports::Columns empty_memory_columns() {
   for (const char* name :
        {"requested_bytes", "resident_bytes", "locked_bytes", "page_table_bytes", "shared_bytes",
         "device_bytes", "device_reserved_bytes", "device_allocated_bytes", "peak_bytes", "steady_bytes",
-        "baseline_bytes", "overhead_ratio", "after_free_bytes", "pages_got"}) {
+        "baseline_bytes", "overhead_ratio", "after_free_bytes", "pages_got", "huge_fraction", "allocate_s",
+        "pin_s", "fill_s"}) {
     columns.emplace_back(name, Value());
   }
   return columns;

@@ -41,7 +41,8 @@ class FootprintWorker {
  private:
   std::string get_ready(FootprintRequest request);
   std::string allocate();
-  [[nodiscard]] harness::Check fill_and_check_table() const;
+  void fill_table() const;
+  [[nodiscard]] harness::Check check_table() const;
   std::string free();
   [[nodiscard]] nlohmann::json figures() const;
 

@@ -1,8 +1,10 @@
 #include "benchmarks/optimizer/fixture.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "benchmarks/steps/reference_step.h"
@@ -10,6 +12,8 @@
 #include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/case_identity.h"
 #include "harness/distribution.h"
+#include "harness/machine.h"
+#include "speedtorch/error.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tables/fills.h"
@@ -23,16 +27,18 @@ using harness::Check;
 using speedtorch::Table;
 using speedtorch::Uniform;
 
-Table table_of(const reports::Identity& id, const Uniform& with) {
-  return Table::filled({id.rows, id.dim}, at::kFloat, with,
-                       {.placement = placement_of(id.placement), .device = at::Device(id.device)});
+speedtorch::TableOptions placed(const reports::Identity& id, const std::string& file) {
+  return {.placement = placement_of(id.placement), .device = at::Device(id.device), .file = file};
+}
+
+Table table_of(const reports::Identity& id, const Uniform& with, const std::string& file = {}) {
+  return Table::filled({id.rows, id.dim}, at::kFloat, with, placed(id, file));
 }
 
 /// The parameter table: of random numbers, or a copy of the rows of --table.
-Table param_table_of(const reports::Identity& id, const StepTerms& terms) {
-  if (!terms.table) return table_of(id, {-0.1, 0.1, terms.seed});
-  auto table = Table::empty({id.rows, id.dim}, at::kFloat,
-                            {.placement = placement_of(id.placement), .device = at::Device(id.device)});
+Table param_table_of(const reports::Identity& id, const StepTerms& terms, const std::string& file) {
+  if (!terms.table) return table_of(id, {-0.1, 0.1, terms.seed}, file);
+  auto table = Table::empty({id.rows, id.dim}, at::kFloat, placed(id, file));
   fill_memory(*table.memory(), 0, table.bytes(), {terms.seed, terms.table.get()});
   return table;
 }
@@ -51,6 +57,17 @@ at::Tensor as_tensor(const std::vector<std::int64_t>& index, const reports::Iden
   return tensor.to(at::Device(id.device), dtype_named(id.index_dtype).value());
 }
 
+/// In the folder of tables in files. It goes with this process.
+std::unique_ptr<speedtorch::UnfinishedFolder> folder_of_tables() {
+  const auto place = table_folder() + "/stbench-tables";
+  speedtorch::remove_leftovers(place);
+  auto folder = std::make_unique<speedtorch::UnfinishedFolder>(place, 0700);
+  if (folder->error() != 0)
+    throw speedtorch::FileError(std::string("cannot make a folder for tables: ") +
+                                std::strerror(folder->error()));
+  return folder;
+}
+
 reports::Value pages_of(const speedtorch::Memory& memory) {
   if (!memory.on_host()) return {};
   return speedtorch::pages_got(memory.data(), memory.bytes());
@@ -60,15 +77,23 @@ reports::Value pages_of(const speedtorch::Memory& memory) {
 
 const std::string& optimizer_of(const reports::Identity& id) { return axis<std::string>(id, "optimizer"); }
 
+std::int64_t cache_bytes_of(const reports::Identity& id) { return axis<std::int64_t>(id, "cache_bytes"); }
+
+std::string OptimizerFixture::table_file(const speedtorch::UnfinishedFolder* folder, std::size_t table) {
+  return folder == nullptr ? std::string() : fmt::format("{}/table{}.npy", folder->path(), table);
+}
+
 OptimizerFixture::OptimizerFixture(const reports::Identity& id, const StepTerms& terms)
-    : options(optimizer_named(optimizer_of(id))),
+    : seed(terms.seed),
+      folder(cache_bytes_of(id) > 0 ? folder_of_tables() : nullptr),
+      options(optimizer_named(optimizer_of(id))),
       state_names(speedtorch::state_names(options)),
-      param_table(param_table_of(id, terms)),
+      param_table(param_table_of(id, terms, file_of(0))),
       param(param_table.tensor()),
       sets(draw_sets(id, terms.seed)),
       pages(pages_of(*param_table.memory())) {
   for (std::uint64_t k = 0; k < state_names.size(); ++k) {
-    state_tables.push_back(table_of(id, {0.5, 1, terms.seed + k + 1}));
+    state_tables.push_back(table_of(id, {0.5, 1, terms.seed + k + 1}, file_of(k + 1)));
     states.push_back(state_tables.back().tensor());
   }
   host_grad = at::empty({id.batch, id.dim}, at::kFloat);
@@ -76,6 +101,21 @@ OptimizerFixture::OptimizerFixture(const reports::Identity& id, const StepTerms&
   if (id.dim > 1) host_grad.slice(1, 1, id.dim, 2).neg_();
   grad = host_grad.to(at::Device(id.device));
   for (std::size_t set = 0; set < index.size(); ++set) index[set] = as_tensor((*sets)[set], id);
+  if (axis<std::string>(id, "cache") == "cold") add_colds(id);
+}
+
+void OptimizerFixture::add_colds(const reports::Identity& id) {
+  const auto walk = std::make_shared<CacheWalk>(harness::read_machine().last_level_cache_bytes);
+  const auto add = [&](const Table& table) {
+    colds.push_back(std::make_unique<Cold>(table.memory(), at::Device(id.device), walk));
+  };
+  add(param_table);
+  if (param_table.placement() != speedtorch::Placement::mapped) return;
+  for (const auto& table : state_tables) add(table);
+}
+
+void OptimizerFixture::before_step() {
+  for (const auto& cold : colds) cold->evict();
 }
 
 RowStepper::RowStepper(const reports::Identity& id, OptimizerFixture& fixture,

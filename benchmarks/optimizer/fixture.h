@@ -11,9 +11,11 @@
 
 #include "benchmarks/steps/row_step_check.h"
 #include "benchmarks/steps/step_suite.h"
+#include "benchmarks/transfer/cold.h"
 #include "benchmarks/transfer/fixture.h"
 #include "harness/sampler.h"
 #include "speedtorch/kernels/steps/update_options.h"
+#include "speedtorch/system/unfinished.h"
 #include "speedtorch/tables/table.h"
 
 namespace stbench {
@@ -21,18 +23,29 @@ namespace stbench {
 /// The value of the axis `optimizer`.
 const std::string& optimizer_of(const reports::Identity& id);
 
+/// The value of the axis `cache_bytes`: memory of a method that keeps rows of a file; 0: of none.
+std::int64_t cache_bytes_of(const reports::Identity& id);
+
 /// The parameter table, its state tables, eight index sets and a gradient for each position of a batch. All
 /// methods step the same tables, one after the other, as if training had begun `steps_before` steps ago.
 struct OptimizerFixture final : StepFixture {
   OptimizerFixture(const reports::Identity& id, const StepTerms& terms);
   [[nodiscard]] reports::Columns columns() const override { return {{"pages_got", pages}}; }
+  void before_step() override;
+  /// The file of a table in a cell whose method keeps rows: the parameter's (0), or that of a state.
+  [[nodiscard]] std::string file_of(std::size_t table) const { return table_file(folder.get(), table); }
   /// Bytes of the distinct rows of a set in all tables. A step reads and writes as many.
   [[nodiscard]] std::int64_t moved_bytes(int set) const;
   /// Bytes that a step must read and write, the gradient included.
   [[nodiscard]] std::int64_t step_bytes() const;
 
   static constexpr std::int64_t steps_before = 10;
+  std::uint64_t seed;
 
+  static std::string table_file(const speedtorch::UnfinishedFolder* folder, std::size_t table);
+
+  std::unique_ptr<speedtorch::UnfinishedFolder>
+      folder;  ///< of the files of tables; null if they have no names
   speedtorch::UpdateOptions options;
   std::vector<std::string> state_names;
   speedtorch::Table param_table;                ///< [rows, dim]
@@ -44,6 +57,10 @@ struct OptimizerFixture final : StepFixture {
   std::array<at::Tensor, harness::index_sets> index;
   std::shared_ptr<const IndexSets> sets;
   reports::Value pages;
+  std::vector<std::unique_ptr<Cold>> colds;  ///< of a cold cell, for each file; of memory one
+
+ private:
+  void add_colds(const reports::Identity& id);
 };
 
 /// A method that steps the fixture's tables, or its own if it overrides reader().
@@ -67,7 +84,7 @@ class RowStepper : public Stepper {
   /// True for dense optimizers, which also change rows without a gradient.
   [[nodiscard]] virtual bool moves_all() const { return false; }
   [[nodiscard]] virtual ReadRows reader();
-  [[nodiscard]] const std::vector<std::int64_t>& named(int set) const {
+  [[nodiscard]] virtual const std::vector<std::int64_t>& named(int set) const {
     return (*fixture_.sets)[static_cast<std::size_t>(set)];
   }
   [[nodiscard]] const at::Tensor& index(int set) const {

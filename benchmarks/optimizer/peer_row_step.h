@@ -1,4 +1,4 @@
-/// A step of the optimizer suite in the process of a Python peer, on tables of its own.
+/// A step of the optimizer suite in the process of a Python peer, on the peer's own tables.
 #pragma once
 
 #include <memory>

@@ -7,6 +7,7 @@
 #include "benchmarks/steps/reference_step.h"
 #include "benchmarks/steps/step_suite.h"
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/cache_bytes.h"
 #include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/suite/sums.h"
@@ -58,7 +59,9 @@ OptimizerPreset preset(const std::string& name) {
   return {{"to", "from", "sum", "step"}, all, {"uniform"}, {"libtorch", "hugepage"}, 1'000'000, 131'072, 8};
 }
 
-harness::AxisDefaults axes() { return {{"optimizer", "Adam"}}; }
+harness::AxisDefaults axes() {
+  return {{"cache", "warm"}, {"cache_bytes", std::int64_t{0}}, {"optimizer", "Adam"}};
+}
 
 /// The case moves the states' rows; otherwise it is a step.
 bool moves_states(const Identity& id) { return id.direction != "step"; }
@@ -84,6 +87,27 @@ Names methods_of(const Options& options, const Identity& id) {
                                                            : Names{"sparse_rows", "swap"};
 }
 
+bool is_cold(const Identity& id) { return axis<std::string>(id, "cache") == "cold"; }
+
+/// Methods that keep rows of a file have a cell for each size of their memory, if they are asked for.
+void add_caches(std::vector<StepCell>& cells, const Options& options) {
+  const bool by_size = asks_for_cache(options) && options.methods.empty();
+  if (!contains(options.methods, "row_cache") && !by_size) return require_cache_used(options, false);
+  std::vector<StepCell> all;
+  for (const auto& cell : cells) {
+    all.push_back(cell);
+    if (placement_of(cell.id.placement) != Placement::mapped || moves_states(cell.id)) continue;
+    const auto tables = 1 + states_of(cell.id);
+    for (const auto bytes : cache_bytes_of(options, tables * cell.id.rows, 4 * cell.id.dim)) {
+      all.push_back(cell);
+      all.back().methods = {"row_cache"};
+      reports::set(all.back().id.axes, "cache_bytes", bytes);
+    }
+  }
+  require_cache_used(options, all.size() > cells.size());
+  cells = std::move(all);
+}
+
 /// Every combination. Those that differ in placement only, and so have their own tables, share rounds.
 std::vector<StepCell> cells(const Options& options, const harness::Machine& machine) {
   for (const auto& dtype : options.dtypes) {
@@ -103,8 +127,10 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   cross(all, given_or(options.batches, {standard.batch}), &Identity::batch);
   cross(all, distributions, &Identity::distribution);
   cross(all, directions, &Identity::direction);
+  cross(all, given_or(options.caches, {"warm"}), further_axis("cache"));
   std::erase_if(all, [&](const Identity& id) {
-    return moves_states(id) && (states_of(id) == 0 || id.distribution != distributions.front());
+    return moves_states(id) &&
+           (states_of(id) == 0 || id.distribution != distributions.front() || is_cold(id));
   });
   auto cells = cells_of(all, standard.seconds);
   cross(cells, placements_asked_for(options, standard.placed, host_placements, gpu_placements),
@@ -112,6 +138,7 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
   cross(cells, given_or(options.index_dtypes, {"int64"}),
         [](StepCell& cell, const std::string& dtype) { cell.id.index_dtype = dtype; });
   for (auto& cell : cells) require_cell(cell.id), cell.methods = methods_of(options, cell.id);
+  add_caches(cells, options);
   return cells;
 }
 
@@ -119,6 +146,10 @@ void check_case(const Identity& id, const Options& /*options*/) {
   require_cell(id);
   if (moves_states(id) && states_of(id) == 0)
     throw UsageError(fmt::format("--case: {} has no states to move", optimizer_of(id)));
+  if (moves_states(id) && (is_cold(id) || cache_bytes_of(id) > 0))
+    throw UsageError("--case: states are moved with cache=warm and no cache_bytes");
+  if (cache_bytes_of(id) > 0 && placement_of(id.placement) != Placement::mapped)
+    throw UsageError(fmt::format("--case: cache_bytes is of mapped tables, not of {}", id.placement));
 }
 
 std::unique_ptr<StepFixture> fixture(const Identity& id, const StepTerms& terms) {
@@ -146,7 +177,9 @@ std::vector<AxisInfo> describe() {
           {"rows", "any number", "1M"},
           {"dim", "any number", "128"},
           {"table", "FILE.npy or FILE.safetensors:NAME of float32, instead of rows and dim", "none"},
-          {"batch", "any number", "131072"}};
+          {"batch", "any number", "131072"},
+          {"cache", closed_axes::caches(), "warm"},
+          {"cache-bytes", "any number, of row_cache", "2 % of the tables"}};
 }
 
 void derive(std::vector<reports::Record>& records, const Options& options) {

@@ -30,8 +30,8 @@ constexpr std::size_t longest_answer = std::size_t{64} << 10;
 constexpr const char* said_more = "it said more than it was asked";
 constexpr auto grace = std::chrono::milliseconds(500);  // for a peer that was told to end
 
-/// What the child does before it is another program: only calls that are safe beside a parent whose memory it
-/// still shares. Returns where that fails.
+/// The child's work before it is another program: only calls that are safe beside a parent whose memory it
+/// still shares. Returns if that fails.
 void become(char* const* words, int stdio, int messages, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it died before the line above
@@ -82,7 +82,7 @@ std::string how_it_ended(int status) {
   return fmt::format("ended with exit status {}", WEXITSTATUS(status));
 }
 
-/// The text behind the first word, where that is `word`; nullptr else.
+/// The text behind the first word, if that is `word`; nullptr else.
 const char* behind(const std::string& line, std::string_view word) {
   if (!line.starts_with(word) || (line.size() > word.size() && line[word.size()] != ' ')) return nullptr;
   return line.c_str() + std::min(line.size(), word.size() + 1);
@@ -199,7 +199,7 @@ std::string PeerProcess::read_line() {
   }
 }
 
-/// How long to wait for more of an answer before this is asked again. Gives the peer up where it is not to be
+/// How long to wait for more of an answer before this is asked again. Gives the peer up if it is not to be
 /// waited for any longer.
 int PeerProcess::milliseconds_left(double waited_s) {
   constexpr double look_again_ms = 1000;

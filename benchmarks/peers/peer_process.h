@@ -43,9 +43,9 @@ struct PeerTerms {
 class PeerProcess {
  public:
   /// Starts the command (found on the PATH, without a shell) and waits for its `hello`.
-  /// @throws PeerMissing where the command cannot be started or says `missing`; PeerError
+  /// @throws PeerMissing if the command cannot be started or says `missing`; PeerError
   PeerProcess(const std::vector<std::string>& command, PeerTerms terms);
-  /// Tells it to end, and ends it where it does not.
+  /// Tells it to end, and ends it if it does not.
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;

@@ -17,16 +17,16 @@ namespace stbench {
 /// seconds.
 class Peers {
  public:
-  /// Those of this run of the program.
+  /// The peers of this run of the program.
   static Peers& of_this_run();
 
-  /// What the processes get from the run.
+  /// The run's settings for the processes.
   /// @param cpus of which a case with n cores takes the first n; empty: no affinity
   /// @param timeout_s of a step; a peer gets a quarter of it for each answer, so that starting it, handing
   /// over a cell and running it end before the step's own limit. 0 = none
   void configure(std::vector<int> cpus, double timeout_s);
 
-  /// Why the peer cannot take part here, with the cure; empty where it can, or where it fails in a way that
+  /// Why the peer cannot take part here, with the cure; empty if it can, or if it fails in a way that
   /// is no cause to leave it out. Starts it.
   std::string refusal(const std::string& name);
 

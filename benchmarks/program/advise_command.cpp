@@ -1,4 +1,4 @@
-/// `stbench advise`: where a table should live, by what this machine measures of the choices.
+/// `stbench advise`: measures the choices on this machine and says where a table should live.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -11,6 +11,7 @@
 #include "benchmarks/program/help.h"
 #include "benchmarks/program/option_table.h"
 #include "benchmarks/program/output_paths.h"
+#include "benchmarks/program/plans.h"
 #include "benchmarks/program/run.h"
 #include "benchmarks/suite/axes.h"
 #include "benchmarks/suite/suite.h"
@@ -50,7 +51,7 @@ std::string without_folder(const std::string& argument) {
   return slash == std::string::npos ? argument : option + value.substr(slash + 1);
 }
 
-/// What CLI11 could not place: an option that is not known, or a word that should not be there.
+/// The word that CLI11 could not place: an unknown option, or a surplus word.
 [[noreturn]] void refuse_extra(const std::string& extra) {
   if (!extra.starts_with("-")) {
     Names names;
@@ -151,8 +152,9 @@ void check_methods(const char* option, const Names& names, bool peers, const Nam
       });
     };
     if (!std::ranges::any_of(asked, has, suite_named))
-      throw UsageError(fmt::format("{} {} is none of --suite {}; it goes with {}", option, name,
-                                   fmt::join(asked, ","), fmt::join(suites_with(has), ", ")));
+      throw UsageError(fmt::format("{} {} is no {} of --suite {}; it goes with {}", option, name,
+                                   peers ? "peer" : "method", fmt::join(asked, ","),
+                                   fmt::join(suites_with(has), ", ")));
   }
 }
 

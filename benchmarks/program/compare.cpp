@@ -88,7 +88,7 @@ Reports read_side(const std::vector<std::string>& words) {
   return side;
 }
 
-/// What forbids the comparison, one line each; empty where nothing does.
+/// The reasons against the comparison, one line each; empty if there are none.
 std::vector<std::string> obstacles(const Reports& base, const Reports& now,
                                    const std::vector<std::string>& allowed) {
   std::vector<std::string> lines;
@@ -120,7 +120,7 @@ std::vector<std::string> about_sides(const Reports& base, const Reports& now) {
 
 int refuse_comparison(const std::vector<std::string>& obstacles, const Reports& now) {
   fmt::print(stderr, "stbench: not comparable:\n{}\n", fmt::join(obstacles, "\n"));
-  fmt::print(stderr, "--across machine,driver,build names what may differ\n");
+  fmt::print(stderr, "--across machine,driver,build,table names what may differ\n");
   return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
 }
 

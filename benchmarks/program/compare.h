@@ -27,7 +27,7 @@ int compare_programs(const std::array<std::string, 2>& programs, const std::vect
 int calibrate(const Options& options);
 
 /// Runs as one or more processes, compares with a named baseline, saves a named baseline.
-/// @returns the exit status of the comparison where there is one, else of the run.
+/// @returns the exit status of the comparison if there is one, else of the run.
 int run_with_baseline(const Options& options);
 
 /// `stbench history`: each case over many reports, the oldest first.

@@ -1,4 +1,4 @@
-/// What -h, --help and --version print, made from the table of options.
+/// The texts of -h, --help and --version, made from the table of options.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace stbench {
 /// The file help_texts.txt.
 extern const char* const help_texts;
 
-/// What --help and the man page say of an option beyond its brief text, on one line; may be empty.
+/// The text of an option in --help and the man page after its brief one, on one line; may be empty.
 std::string text_of_more(const OptionSpec& spec);
 
-/// What holds for all options, and the examples: as --help ends.
+/// The notes on all options, and the examples, which end --help.
 std::string_view help_notes();
 std::string_view help_examples();
 

@@ -1,4 +1,4 @@
-/// What a report says of LibTorch and CUDA.
+/// The part of a report on LibTorch and CUDA.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace stbench {
 
-/// Where the environment and the clocks are read from, with what CUDA says of its devices.
+/// The sources of the environment and the clocks, with CUDA's list of its devices.
 harness::EnvironmentSources environment_sources();
 
 /// `libtorch`: version, processor capability, threads, the OpenMP settings that

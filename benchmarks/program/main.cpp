@@ -26,7 +26,7 @@ void restart_with_short_spin(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   ::setenv("GOMP_SPINCOUNT", "5000", 0);
   ::execv("/proc/self/exe",
-          argv);  // where it fails the run goes on; the report shows that the variable came late
+          argv);  // if it fails the run goes on; the report shows that the variable came late
 }
 
 bool has_exit_status = false;

@@ -1,4 +1,4 @@
-/// Which outputs of a command line are one and the same file.
+/// Finds outputs of a command line that are one file.
 #pragma once
 
 #include <string>

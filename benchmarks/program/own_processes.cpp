@@ -78,7 +78,7 @@ pid_t start(const std::string& program, const Words& words, bool show) {
   return pid;
 }
 
-/// Waits, and hands on what asks us to finish. @returns the exit status, 128 + signal where it was killed
+/// Waits, and hands on what asks us to finish. @returns the exit status, 128 + signal if it was killed
 int wait_for(pid_t pid) {
   constexpr auto pause = std::chrono::milliseconds(20);
   int status = 0;
@@ -106,7 +106,7 @@ int measure(const std::string& program, const Words& options, const std::string&
   return status;
 }
 
-/// The first case of the report with that status, and why; empty if there is none.
+/// The first case with that status and its reason, or an empty text.
 std::string first_with(reports::Status status, const reports::Report& report) {
   const auto found = std::ranges::find(report.records, status, &reports::Record::status);
   if (found == report.records.end()) return {};

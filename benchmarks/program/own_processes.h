@@ -1,4 +1,4 @@
-/// Measurements in processes of their own. Only several processes show the variance between processes: memory
+/// Measurements in separate processes. Only several processes show the variance between processes: memory
 /// layout, other load.
 #pragma once
 
@@ -30,8 +30,8 @@ struct RunsInTurn {
 };
 
 /// Runs the same measurement with two programs, one process after the other. The sides take turns, and each
-/// begins every other round, so that drift of the machine's speed hits both alike. A failed case is left to
-/// the comparison.
+/// begins every other round, so that drift of the machine's speed affects both equally. A failed case is left
+/// to the comparison.
 /// @param programs files to execute, BASE's and NEW's
 /// @param words options of a run, which both programs know
 /// @param processes of each side

@@ -1,4 +1,4 @@
-/// Where the reports of a run go: claimed before measuring, written at the end.
+/// The outputs of a run: claimed before measuring, written at the end.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ class ReportSink {
   /// @throws UsageError if stdout is closed and no file takes the results.
   explicit ReportSink(const Options& options);
 
-  /// True where a report goes to stdout: nothing else may.
+  /// True if a report goes to stdout: nothing else may.
   [[nodiscard]] bool takes_stdout() const { return takes_stdout_; }
 
-  /// True where the tables go to stdout.
+  /// True if the tables go to stdout.
   [[nodiscard]] bool shows_tables() const { return shows_tables_; }
 
   /// Notes in the file of --events what the report has more than at the last call. What cannot be written is
@@ -28,7 +28,7 @@ class ReportSink {
   void progress(const reports::Report& report);
 
   /// Writes each whole or not at all, whatever becomes of the others, and then the tables to stdout.
-  /// @returns what could not be written and why, empty where all were
+  /// @returns what could not be written and why, empty if all were
   [[nodiscard]] std::string write(const reports::Report& report, const std::string& tables = {});
 
  private:

@@ -14,7 +14,7 @@ namespace stbench {
 /// The plan in use, for a report's environment: where it is from, and its entries.
 nlohmann::ordered_json row_plan_environment();
 
-/// The plan of a report; nothing where it says none, or one that this version cannot use.
+/// The plan of a report; nothing if it says none, or one that this version cannot use.
 std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report);
 
 /// Processes that are started while it lives move rows by the plan of the first of the reports, unless
@@ -27,7 +27,7 @@ class RowPlanOfBaseline {
   RowPlanOfBaseline(const RowPlanOfBaseline&) = delete;
 
  private:
-  std::string path_;  ///< empty where nothing was set
+  std::string path_;  ///< empty if nothing was set
 };
 
 }  // namespace stbench

@@ -14,19 +14,16 @@
 
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/libtorch_environment.h"
+#include "benchmarks/program/new_report.h"
+#include "benchmarks/program/plans.h"
 #include "benchmarks/program/report_sink.h"
 #include "benchmarks/program/row_plan.h"
 #include "benchmarks/program/screen.h"
 #include "benchmarks/program/time_budget.h"
-#include "benchmarks/program/version.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/clock_watch.h"
-#include "harness/doctor/doctor.h"
-#include "harness/environment.h"
-#include "harness/errors.h"
 #include "harness/interrupt.h"
 #include "harness/machine.h"
-#include "harness/pattern.h"
 #include "harness/progress.h"
 #include "harness/sampler.h"
 #include "harness/span.h"
@@ -40,7 +37,6 @@
 #include "reports/style.h"
 #include "reports/tables/answer.h"
 #include "speedtorch/cuda.h"
-#include "speedtorch/kernels/isa.h"
 
 namespace stbench {
 namespace {
@@ -50,68 +46,8 @@ using reports::Record;
 using reports::Report;
 using reports::Status;
 
-/// Drops the cases that --filter does not match. @returns true where some are left
-bool filter(Plan& plan, const std::string& expression) {
-  const harness::Pattern pattern(expression, "--filter");
-  const auto unmatched = [&](const Identity& id) { return !pattern.is_in(case_id_of(id)); };
-  for (auto& group : plan.groups) std::erase_if(group->cases, unmatched);
-  std::erase_if(plan.groups, [](const auto& group) { return group->cases.empty(); });
-  std::erase_if(plan.waived, [&](const Record& record) { return unmatched(record.id); });
-  return !plan.groups.empty() || !plan.waived.empty();
-}
-
-/// The plans of all suites asked for. @throws UsageError where none has a case that --filter matches.
-std::vector<Plan> plans_of(const Options& options, const harness::Machine& machine) {
-  std::vector<Plan> plans;
-  bool any = options.filter.empty();
-  auto names = options.suites;
-  std::ranges::stable_partition(names, [](const std::string& name) { return !suite_named(name).runs_last; });
-  for (const auto& name : names) {
-    const harness::Span span("plan", name);
-    plans.push_back(suite_named(name).plan(options, machine));
-    if (!options.filter.empty()) any = filter(plans.back(), options.filter) || any;
-  }
-  if (!any) {
-    throw UsageError(fmt::format("--filter '{}' matches no case; --dry-run without it lists them",
-                                 harness::shown_pattern(options.filter)));
-  }
-  return plans;
-}
-
-std::string now_utc() {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 bool is_on_gpu(const Identity& id) {
   return id.device != "cpu" || id.placement == "pinned" || id.placement == "device";
-}
-
-Report empty_report(const Options& options, const harness::Machine& machine) {
-  Report report;
-  report.program = program_name;
-  report.argv = options.argv;
-  report.seed = options.seed;
-  report.started_at = now_utc();
-  report.environment = harness::environment(machine, environment_sources());
-  const auto isas = speedtorch::kernels::supported_isas();
-  report.environment["cpu"]["kernel_isas"] = std::vector<std::string>(isas.begin(), isas.end());
-  report.environment["cpu"]["kernel_isa"] = std::string(speedtorch::kernels::isa_in_use());
-  report.environment["libtorch"] = libtorch_environment();
-  report.environment["cuda"] = cuda_environment();
-  report.environment["doctor"] =
-      harness::doctor::to_json(harness::doctor::examine(harness::doctor::read_sources()));
-  for (const auto& name : options.suites) {
-    for (const auto& [axis, standard] : suite_named(name).axes) reports::add_once(report.axes, axis);
-  }
-  if (report.environment["build"].value("build_type", "") != "Release") {
-    report.warnings.emplace_back("this is no Release build: its own figures are too low");
-  }
-  return report;
 }
 
 /// The threads of the largest case and its callers, and the one that watches the time.
@@ -130,7 +66,7 @@ class Run {
       : options_(options),
         machine_(machine),
         sink_(options),
-        report_(empty_report(options, machine)),
+        report_(new_report(options, machine)),
         clocks_(environment_sources(), machine.allowed_cpus),
         budget_(options.time_budget_s, seconds_since_start()) {
     plans_ = plans_of(options, machine);
@@ -259,7 +195,7 @@ class Run {
     if (shows_each_group_ && !records.empty()) show_group(group, std::move(records));
   }
 
-  /// What a group gets of this run.
+  /// The part of this run that a group may use.
   class GroupBench final : public Bench {
    public:
     GroupBench(Run& run, const Group& group, double before, double share)
@@ -436,24 +372,6 @@ class Run {
 
 }  // namespace
 
-int list_cases(const Options& options) {
-  double seconds = 0;
-  std::size_t cases = 0;
-  std::string text;
-  for (const auto& plan : plans_of(options, harness::read_machine())) {
-    for (const auto& group : plan.groups) {
-      seconds += group->seconds;
-      for (const auto& id : group->cases) text += case_id_of(id) + "\n", ++cases;
-    }
-    for (const auto& record : plan.waived)
-      text += fmt::format("waived: {}: {}\n", case_id_of(record.id), record.reason);
-    for (const auto& warning : plan.warnings) fmt::print(stderr, "{}\n", warning);
-  }
-  reports::write_standard_output(text);
-  fmt::print(stderr, "{} cases; their samples take at most about {}\n", cases, harness::human_time(seconds));
-  return 0;
-}
-
 int run(const Options& options) {
   bool follows = false;
   for (const auto& name : options.suites) {
@@ -465,31 +383,6 @@ int run(const Options& options) {
   if (follows) return 0;
   if (options.dry_run) return list_cases(options);
   return Run(options, harness::read_machine()).execute();
-}
-
-namespace {
-
-/// "  method   speedtorch hybrid ...   [all]", the values on as many lines as fit the screen.
-std::string axis_text(const AxisInfo& axis) {
-  constexpr std::size_t columns = 98, indent = 16;
-  const auto line = fmt::format("  {:<{}}{}   [{}]", axis.name, indent - 2, axis.values, axis.standard);
-  return fmt::format("{}\n", fmt::join(reports::wrapped(line, columns, indent), "\n"));
-}
-
-}  // namespace
-
-int list_suites() {
-  std::string text;
-  auto all = reports::pointers_to(suites());
-  std::ranges::stable_partition(all, [](const Suite* suite) { return suite->leads; });
-  for (const auto* const one : all) {
-    const auto& suite = *one;
-    text += fmt::format("{}: {}\n", suite.name, suite.summary);
-    for (const auto& axis : suite.describe()) text += axis_text(axis);
-    text += suite.more();
-  }
-  reports::write_standard_output(text);
-  return 0;
 }
 
 }  // namespace stbench

@@ -1,4 +1,4 @@
-/// The commands run and list.
+/// The command run.
 #pragma once
 
 #include "benchmarks/suite/options.h"
@@ -9,11 +9,5 @@ namespace stbench {
 /// failed case, 128 + signal when interrupted. @throws UsageError, reports::ReportError before anything is
 /// measured.
 int run(const Options& options);
-
-/// Prints every case of the plan of the options' suites.
-int list_cases(const Options& options);
-
-/// Prints the suites, their axes and methods.
-int list_suites();
 
 }  // namespace stbench

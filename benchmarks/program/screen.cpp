@@ -38,13 +38,13 @@ std::size_t screen_width(int descriptor) {
   return static_cast<std::size_t>(std::clamp(columns, narrowest, widest));
 }
 
-/// What a JSON pointer names, or null.
+/// The value that a JSON pointer names, or null.
 const nlohmann::ordered_json* find(const nlohmann::ordered_json& object, const char* pointer) {
   const nlohmann::ordered_json::json_pointer path(pointer);
   return object.contains(path) ? &object.at(path) : nullptr;
 }
 
-/// The first table of ours that was held (of any, where there is none), or null.
+/// The first table of ours that was held (of any, if there is none), or null.
 const reports::Record* held_table(const reports::Report& report) {
   const reports::Record* any = nullptr;
   for (const auto& record : report.records) {
@@ -55,7 +55,7 @@ const reports::Record* held_table(const reports::Report& report) {
   return any;
 }
 
-/// The fastest row of ours (of any, where there is none), as --case takes it: a line break between its words
+/// The fastest row of ours (of any, if there is none), as --case takes it: a line break between its words
 /// does no harm. Where nothing was timed, a table that was held.
 std::string rerun_hint(const reports::Report& report, reports::Style style) {
   const reports::Record* best = nullptr;

@@ -1,4 +1,4 @@
-/// What the user sees on stdout besides the tables, and whether it may have colour.
+/// The text on stdout besides the tables, and whether it may have colour.
 #pragma once
 
 #include <unistd.h>

@@ -15,7 +15,8 @@
 
 namespace stbench {
 
-/// What the last operation of a rank got from other ranks, by the counts that the method gave to the engine.
+/// The traffic that the last operation of a rank received from other ranks, by the counts that the method
+/// gave to the engine.
 struct Crossed {
   std::int64_t id_bytes = 0;   ///< of the row numbers that this rank sent to others
   std::int64_t row_bytes = 0;  ///< of the rows that it received from others
@@ -66,7 +67,7 @@ struct ShardedMethod {
 /// All methods: ours, LibTorch's, then the ceilings, by name.
 const std::vector<ShardedMethod>& sharded_methods();
 
-/// Registers a method at start-up: one object a file.
+/// Registers a method at start-up: one object per file.
 struct RegisterShardedMethod {
   explicit RegisterShardedMethod(ShardedMethod method);
 };

@@ -23,7 +23,7 @@ Plan plan_sharded(const Options& options, const harness::Machine& machine);
 /// @throws UsageError if it started several and the options name ranks, too
 std::optional<int> launched_rank(const Options& options);
 
-/// What a process does that is not rank 0 of a launcher's.
+/// The work of a process that a launcher started as another rank than 0.
 void follow_rank_0(const Options& options);
 
 }  // namespace stbench

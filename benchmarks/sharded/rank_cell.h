@@ -19,7 +19,7 @@
 
 namespace stbench {
 
-/// What all ranks must know to make the same cell.
+/// The cell's data that all ranks must know to make it.
 struct RankCellTerms {
   reports::Identity id;      ///< of any case of the cell
   std::string distribution;  ///< as the user gave it: a report has the base name of a file

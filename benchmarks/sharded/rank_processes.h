@@ -14,7 +14,7 @@ namespace stbench {
 /// The first word of the command line of such a process.
 inline constexpr auto rank_command = "sharded-rank";
 
-/// What a process does whose words begin with rank_command. @returns its exit status
+/// The work of a process whose words begin with rank_command. @returns its exit status
 int serve_started_rank(const std::vector<std::string>& words);
 
 /// Starts ranks 1 to size - 1, and kills those that are left when it is destroyed, or when this process ends.

@@ -1,4 +1,4 @@
-/// What this process has sent over the network, by the kernel's own count.
+/// Counts the bytes that this process has sent over the network, as the kernel does.
 #pragma once
 
 #include <cstdint>

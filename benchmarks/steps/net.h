@@ -23,7 +23,7 @@ struct Net {
   std::int64_t classes = 10;
   std::vector<Parameter> parameters;
   std::int64_t fits = 0;      ///< samples of the batch that fits, without --rows
-  std::int64_t activity = 0;  ///< about how many numbers a sample's graph keeps, to estimate memory
+  std::int64_t activity = 0;  ///< about how many numbers the graph of a sample keeps, to estimate memory
   /// Scores of each sample's classes, [samples, classes], in the dtype of both. The function is smooth: with
   /// a ReLU or a maximum, one rounding changes the gradients of 128 samples by a thousandth, which would hide
   /// errors.

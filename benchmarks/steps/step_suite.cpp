@@ -41,8 +41,15 @@ std::map<std::string, std::vector<StepMethod>>& methods_by_suite() {
 
 using Clock = std::chrono::steady_clock;
 
+/// True for a cell of methods that keep rows.
+bool has_cache(const Identity& id) {
+  const auto* bytes = reports::find(id.axes, "cache_bytes");
+  return bytes != nullptr && *bytes != reports::Value(std::int64_t{0});
+}
+
 /// The case for the sampler. The fingerprint is taken before each sample and compared after it.
-BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper) {
+BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::shared_ptr<Stepper>& stepper,
+                            const std::shared_ptr<StepFixture>& fixture) {
   const auto mark = std::make_shared<std::string>();
   BenchmarkCase one(
       id, role,
@@ -51,8 +58,12 @@ BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::s
       },
       [stepper](int set) { return plainly([&] { return stepper->check(set); }); });
   one.poison = [stepper](int set) { plainly([&] { stepper->remember(set); }); };
-  one.prepare = [stepper, mark](int set) {
-    plainly([&] { stepper->prepare(set), *mark = stepper->fingerprint(set); });
+  one.prepare = [stepper, fixture, mark](int set) {
+    plainly([&] {
+      stepper->prepare(set);
+      *mark = stepper->fingerprint(set);
+      fixture->before_step();
+    });
   };
   one.quick_check = [stepper, mark](int set) {
     const bool same = plainly([&] { return !mark->empty() && stepper->fingerprint(set) == *mark; });
@@ -143,7 +154,7 @@ class StepGroup final : public TimedGroup {
       waived_.push_back(reports::unmeasured(id, Status::waived, refusal.what()));
       return;
     }
-    runnable.push_back(runnable_case(id, method->role, stepper));
+    runnable.push_back(runnable_case(id, method->role, stepper, fixture));
     runnable.back().more = fixture->columns();
     steppers_.emplace_back(id, stepper);
   }
@@ -214,7 +225,7 @@ class StepPlanner {
     for (const auto& method : methods_) {
       auto id = cell.id;
       id.method = method.name;
-      if (!takes_part(method, cell) || !method.supports(id)) continue;
+      if (method.keeps_rows != has_cache(id) || !takes_part(method, cell) || !method.supports(id)) continue;
       if (const auto reason = method.skip_reason(id); !reason.empty()) {
         plan_.waived.push_back(reports::unmeasured(id, Status::waived, reason));
       } else {

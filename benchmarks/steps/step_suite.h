@@ -30,6 +30,8 @@ class StepFixture {
   StepFixture& operator=(const StepFixture&) = delete;
   virtual ~StepFixture() = default;
 
+  /// Untimed, the last before each step: evicts caches.
+  virtual void before_step() {}
   /// The check after all samples of the cell. A mismatch makes all of its records `wrong`.
   virtual harness::Check last_check() { return {}; }
   /// Columns that all records of the cell get before the samples.
@@ -79,6 +81,7 @@ struct StepMethod {
   std::string summary;  ///< one line for `list`
   harness::Role role;
   bool asked_only = false;  ///< only if --peers, --method or a preset names it
+  bool keeps_rows = false;  ///< in memory of its own: it runs in the cells that have some (cache_bytes)
   std::vector<std::string> directions = {"step"};
   /// True for the cases that the method exists for; others are not planned.
   std::function<bool(const reports::Identity&)> supports = [](const reports::Identity&) { return true; };

@@ -10,7 +10,7 @@ namespace stbench {
 
 struct ComparisonOptions {
   reports::ComparisonRules rules;
-  std::vector<std::string> across;  ///< differences that are allowed: machine, driver, build
+  std::vector<std::string> across;  ///< differences that are allowed: machine, driver, build, table
   bool allow_missing = false;
   bool run = false;                     ///< the sides are programs that measure, not reports
   std::string keep;                     ///< the folder for their reports

@@ -17,7 +17,7 @@ bool cuda_only(const std::string& placement);
 /// @throws UsageError if a placement goes with a CUDA device only and none of the devices is one
 void require_gpu_for(const std::vector<std::string>& placements, const std::vector<std::string>& devices);
 
-/// The device that --device means: `cuda` is cuda:0. @throws UsageError where there is no such device.
+/// The device that --device means: `cuda` is cuda:0. @throws UsageError if there is no such device.
 std::string resolve_device(const std::string& device);
 
 }  // namespace stbench

@@ -1,4 +1,4 @@
-/// What a machine must reach: `--expect 'FILTER>=GBPS'`.
+/// The speed that a machine must reach: `--expect 'FILTER>=GBPS'`.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ std::string parsed_name(const std::string& text, const OptionSpec& spec) {
   return text;
 }
 
-/// What `parse` makes of the text goes into the field.
+/// Parses the text by `parse` into the field.
 template <class T>
 OptionSpec::Reader into(T Options::*field, T (*parse)(const std::string&, const OptionSpec&)) {
   return [=](Options& options, const std::string& text, const OptionSpec& spec) {

@@ -1,4 +1,4 @@
-/// What the user asked for, as the command line says it.
+/// The user's options, as the command line states them.
 #pragma once
 
 #include <cstdint>

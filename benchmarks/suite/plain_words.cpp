@@ -30,7 +30,7 @@ bool ends_a_word(char c) {
   return (c >= '\0' && c <= ' ') || marks.find(c) != std::string_view::npos;
 }
 
-/// How long the quoted absolute path that the text begins with is, quotes included; 0 where there is none.
+/// How long the quoted absolute path that the text begins with is, quotes included; 0 if there is none.
 std::size_t quoted_path(std::string_view text) {
   if (text.size() < 2 || (text[0] != '\'' && text[0] != '"') || text[1] != '/') return 0;
   for (std::size_t i = 2; i < text.size(); ++i) {

@@ -8,8 +8,8 @@ namespace stbench {
 
 /// A text of a peer as one line for a report: printable ASCII, bounded, without folders.
 ///
-/// Of a path stays its last part where that is a file of a program's, else `...`: a folder may be named after
-/// a person. A quoted absolute path is taken as a whole, spaces and all; any other ends at a space.
+/// A path becomes its last part if that is a file of a program's, else `...`: a folder may be named after a
+/// person. A quoted absolute path is taken as a whole, spaces and all; any other ends at a space.
 std::string plain_words(std::string_view text);
 
 }  // namespace stbench

@@ -7,8 +7,8 @@
 
 namespace stbench {
 
-/// What `action` gives. LibTorch's errors carry a stack trace with the folders of this machine; their first
-/// lines are what a user needs. \throws std::runtime_error in place of a c10::Error.
+/// Returns the result of `action`. LibTorch's errors carry a stack trace with the folders of this machine;
+/// their first lines are what a user needs. \throws std::runtime_error in place of a c10::Error.
 template <class Action>
 auto plainly(Action action) {
   try {

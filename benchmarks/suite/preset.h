@@ -11,7 +11,7 @@ struct PresetInfo {
   PresetInfo(std::string name_, std::string help_) : name(std::move(name_)), help(std::move(help_)) {}
 
   std::string name;
-  std::string help;  ///< empty where another suite says it
+  std::string help;  ///< empty if another suite says it
 };
 
 }  // namespace stbench

@@ -13,7 +13,7 @@ namespace stbench {
 /// The file of this program, to execute again.
 inline constexpr auto this_program = "/proc/self/exe";
 
-/// Starts a program in a process group of its own: an interrupt from the terminal is for us alone.
+/// Starts a program in its own process group, so that the terminal interrupts only this process.
 /// @param program the file to execute
 /// @param words its name and arguments
 /// @param streams its descriptors 0, 1, ...

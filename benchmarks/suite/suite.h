@@ -24,7 +24,7 @@
 
 namespace stbench {
 
-/// What the run does for a group that is measured: time limits, samples, progress.
+/// The services of the run to a group that is measured: time limits, samples, progress.
 class Bench {
  public:
   Bench() = default;
@@ -40,7 +40,7 @@ class Bench {
   virtual std::vector<reports::Record> sample(std::vector<harness::BenchmarkCase>& runnable) = 0;
   /// Shows what is done now, as a part of the group from 0 to 1.
   virtual void progress(std::string_view what, double fraction) = 0;
-  /// True where the user wants the run to end.
+  /// True if the user wants the run to end.
   [[nodiscard]] virtual bool stop() const = 0;
 };
 
@@ -65,10 +65,10 @@ class TimedGroup : public Group {
  public:
   /// Allocates and fills what the cases need. Untimed.
   virtual std::vector<harness::BenchmarkCase> prepare() = 0;
-  /// Whether anything follows the samples of a case.
+  /// True if conclude() has work to do.
   [[nodiscard]] virtual bool concludes() const { return false; }
-  /// What follows the samples of one case, each under a limit of time of its own; of an interrupted run's
-  /// too.
+  /// The work after the samples of one case, under its own time limit. An interrupted run does it, too, for
+  /// cases that have samples.
   virtual void conclude(reports::Record& /*record*/) {}
   /// The checks that come last, and the release of what prepare() made. A record that fails here becomes
   /// `wrong`.
@@ -80,13 +80,13 @@ class TimedGroup : public Group {
 struct Plan {
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<reports::Record> waived;
-  std::vector<std::string> warnings;  ///< what a reader of the report should know of the plan
+  std::vector<std::string> warnings;  ///< remarks on the plan for readers of the report
   /// Further parts of the report's environment.
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
   /// The last checks of what several groups share, after all of them.
   std::function<void()> last_check = [] {};
-  /// Makes what was found wrong with it part of the records of all who worked on it. Called after each group
-  /// and after last_check.
+  /// Marks the records of all cases that used a corrupted table. Called after each group and after
+  /// last_check.
   std::function<void(std::vector<reports::Record>&)> settle = [](std::vector<reports::Record>&) {};
 };
 
@@ -143,7 +143,7 @@ struct Suite {
   bool times_cases = true;  ///< it takes --samples, --warmup and --verify
   /// A peer of another suite gets a waived row that says where it goes, instead of a refusal.
   bool waives_strange_peers = false;
-  /// What to use instead of an option that it does not take: the option's name, and a sentence.
+  /// Advice for options that it does not take: the option's name, and a sentence.
   std::vector<std::pair<std::string, std::string>> instead;
   /// How `show` and a run show its records.
   reports::SuiteTables tables = {reports::plain_table};
@@ -155,7 +155,7 @@ struct Suite {
   std::function<std::optional<int>(const Options&)> launched_rank = [](const Options&) {
     return std::optional<int>();
   };
-  /// What another rank does instead of a run.
+  /// The work of another rank instead of a run.
   std::function<void(const Options&)> follow = [](const Options&) {};
   /// @throws UsageError for what cannot be done as asked, before anything is allocated.
   std::function<Plan(const Options&, const harness::Machine&)> plan;
@@ -197,7 +197,7 @@ const T& axis(const reports::Identity& id, const char* name) {
   return std::get<T>(*reports::find(id.axes, name));
 }
 
-/// Registers a suite at start-up: one object a suite's file.
+/// Registers a suite at start-up: one object per suite.
 struct RegisterSuite {
   explicit RegisterSuite(Suite suite);
 };

@@ -1,4 +1,4 @@
-/// What a table should hold, by position: the fill of a seed (harness/fill.h), or the rows of a file.
+/// The expected values of a table by position: the fill of a seed (harness/fill.h), or the rows of a file.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Content {
   /// @returns the offset in `data` of the first byte that differs, or -1 if all are equal
   [[nodiscard]] std::int64_t first_mismatch(const std::byte* data, std::int64_t begin,
                                             std::int64_t bytes) const;
-  /// Of random numbers that belong to the table, also if a file has its rows.
+  /// The seed of random numbers that belong to the table, also if a file has its rows.
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] const TableFile* file() const { return file_; }
 

@@ -14,6 +14,7 @@
 #include "benchmarks/suite/closed_axes.h"
 #include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
+#include "harness/sha256.h"
 #include "speedtorch/error.h"
 #include "speedtorch/system/mapping.h"
 #include "speedtorch/system/new_file.h"
@@ -89,6 +90,14 @@ TableFile::TableFile(const std::string& path, const std::optional<RowShape>& raw
   throw UsageError(fmt::format("--table: {}", error.what()));
 }
 
+void TableFile::keep_first(std::int64_t rows) {
+  if (rows < 1 || rows > rows_)
+    throw UsageError(
+        fmt::format("--table {} --rows {}: the table has {} rows; use 1 to that for the first of them",
+                    array_.name, rows, rows_));
+  array_.bytes = array_.bytes / rows_ * rows, array_.shape.front() = rows_ = rows;
+}
+
 std::optional<at::ScalarType> TableFile::case_dtype() const {
   const bool known = contains(closed_axes::dtypes(), dtype_name(array_.dtype));
   return known ? std::optional(array_.dtype) : std::nullopt;
@@ -119,20 +128,32 @@ std::int64_t TableFile::first_mismatch(const std::byte* data, std::int64_t begin
 
 std::shared_ptr<speedtorch::Memory> TableFile::map() const { return std::make_shared<MappedRows>(array_); }
 
+std::string TableFile::hash() const {
+  constexpr std::int64_t page = 4096, pages = 256;
+  std::vector<std::byte> sample(sizeof(std::int64_t));
+  const auto size = bytes();
+  std::memcpy(sample.data(), &size, sizeof size);
+  const auto part = std::min(page, size);
+  for (std::int64_t k = 0; k < pages; ++k) {
+    const auto begin = (size - part) / (pages - 1) * k;
+    const auto at = sample.size();
+    sample.resize(at + static_cast<std::size_t>(part));
+    read(sample.data() + at, begin, begin + part);
+  }
+  return harness::sha256(sample).substr(0, 16);
+}
+
 nlohmann::ordered_json TableFile::environment() const {
-  return {{"file", array_.name},
-          {"dtype", dtype_name(array_.dtype)},
-          {"shape", array_.shape},
-          {"bytes", array_.bytes},
-          {"offset", array_.data_offset}};
+  return {{"file", array_.name},   {"dtype", dtype_name(array_.dtype)},
+          {"shape", array_.shape}, {"bytes", array_.bytes},
+          {"hash", hash()},        {"offset", array_.data_offset}};
 }
 
 std::shared_ptr<const TableFile> table_of(const Options& options) {
   if (options.table.empty()) return nullptr;
   if (!options.workloads.empty())
     throw UsageError("--table and --workload exclude each other: both say what the rows are");
-  const bool any =
-      !options.rows.empty() || !options.dims.empty() || !options.dtypes.empty() || !options.row_bytes.empty();
+  const bool any = !options.dims.empty() || !options.dtypes.empty() || !options.row_bytes.empty();
   const auto stated = stated_shape(options);
   std::optional<TableFile> known;
   try {
@@ -142,9 +163,14 @@ std::shared_ptr<const TableFile> table_of(const Options& options) {
     return std::make_shared<TableFile>(options.table, stated);
   }
   if (any)
-    throw UsageError(fmt::format("--table {} has {}: leave out --rows, --dim, --dtype and --row-bytes",
-                                 known->name(), described(*known)));
-  return std::make_shared<TableFile>(options.table);
+    throw UsageError(fmt::format("--table {} has {}: leave out --dim, --dtype and --row-bytes", known->name(),
+                                 described(*known)));
+  if (options.rows.size() > 1)
+    throw UsageError(
+        fmt::format("--table {}: --rows takes one number, of the table's first rows", known->name()));
+  auto table = std::make_shared<TableFile>(options.table);
+  if (!options.rows.empty()) table->keep_first(options.rows.front());
+  return table;
 }
 
 Options with_shape_of(const TableFile& table, Options options) {
@@ -174,8 +200,9 @@ const RegisterOption table_option{
     option_reader::text(&Options::table),
     {},
     R"(The rows are those of a .npy file, of a tensor of a safetensors file (model.safetensors:embed.weight), or of a file without
-       a header whose shape --rows, --dim and --dtype, or --rows and --row-bytes, state. The file is opened read-only: mapped
-       tables that are only read are the file itself, and all others are copies. Every row is verified against the file.)",
+       a header whose shape --rows, --dim and --dtype, or --rows and --row-bytes, state. --rows alone takes the first rows. The
+       file is opened read-only: mapped tables that are only read are the file itself, and all others are copies. Every row is
+       verified against the file.)",
     /*rules=*/0};
 
 }  // namespace

@@ -22,6 +22,9 @@ class TableFile {
   /// @throws UsageError if it cannot be opened, or has no rows
   explicit TableFile(const std::string& path, const std::optional<RowShape>& raw = {});
 
+  /// Leaves out all but the first rows. @throws UsageError if it has not so many
+  void keep_first(std::int64_t rows);
+
   [[nodiscard]] const std::string& name() const { return array_.name; }
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] std::int64_t row_elements() const { return bytes() / rows_ / element_bytes(); }
@@ -41,14 +44,17 @@ class TableFile {
   [[nodiscard]] std::int64_t first_mismatch(const std::byte* data, std::int64_t begin,
                                             std::int64_t bytes) const;
 
-  /// True if elements of this type may lie where the file has its rows.
+  /// True if the file's rows are aligned for elements of this type.
   [[nodiscard]] bool is_aligned_for(at::ScalarType dtype) const {
     return array_.data_offset % static_cast<std::int64_t>(c10::elementSize(dtype)) == 0;
   }
   [[nodiscard]] bool is_raw() const { return raw_; }
   /// The rows in the file itself, mapped read-only.
   [[nodiscard]] std::shared_ptr<speedtorch::Memory> map() const;
-  /// What a report says of the table.
+  /// SHA-256 of the file's size and of evenly spread pages of the rows: tells tables apart in a fraction of a
+  /// second.
+  [[nodiscard]] std::string hash() const;
+  /// The table's part of a report.
   [[nodiscard]] nlohmann::ordered_json environment() const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "benchmarks/suite/cache_bytes.h"
 #include "benchmarks/suite/suite.h"
 #include "benchmarks/transfer/method.h"
 #include "harness/errors.h"
@@ -239,8 +240,11 @@ Names of_all_blocks(const Preset& preset, Names Block::*axis) {
 namespace transfer_axes {
 
 const harness::AxisDefaults& further() {
-  static const harness::AxisDefaults axes{
-      {"cache", "warm"}, {"callers", std::int64_t{1}}, {"index_home", "ready"}, {"isa", "best"}};
+  static const harness::AxisDefaults axes{{"cache", "warm"},
+                                          {"cache_bytes", std::int64_t{0}},
+                                          {"callers", std::int64_t{1}},
+                                          {"index_home", "ready"},
+                                          {"isa", "best"}};
   return axes;
 }
 
@@ -252,6 +256,7 @@ Options options_for_case(const Options& options) {
   Options one = options;
   one.isas = {axis<std::string>(id, "isa")}, one.caches = {axis<std::string>(id, "cache")};
   one.callers = {axis<std::int64_t>(id, "callers")};
+  if (const auto bytes = axis<std::int64_t>(id, "cache_bytes"); bytes > 0) set_cache_bytes(one, bytes);
   one.directions = {id.direction}, one.placements = {id.placement}, one.devices = {id.device};
   one.distributions = {id.distribution}, one.index_dtypes = {id.index_dtype};
   one.rows = {id.rows}, one.batches = {id.batch}, one.cores = {id.cores};

@@ -51,6 +51,7 @@ reports::Identity identity_of(const TransferCase& one) {
                        .cores = one.cores,
                        .axes = transfer_axes::further()};
   reports::set(id.axes, "cache", std::string(cache_name(one.cache)));
+  reports::set(id.axes, "cache_bytes", one.cache_bytes);
   reports::set(id.axes, "callers", one.callers);
   reports::set(id.axes, "isa", one.isa);
   return id;
@@ -70,6 +71,7 @@ TransferCase transfer_case(const reports::Identity& id) {
                    .cores = id.cores};
   if (const auto* cache = axis_of<std::string>(id, "cache"))
     one.cache = *cache == "cold" ? Cache::cold : Cache::warm;
+  if (const auto* bytes = axis_of<std::int64_t>(id, "cache_bytes")) one.cache_bytes = *bytes;
   if (const auto* callers = axis_of<std::int64_t>(id, "callers")) one.callers = *callers;
   if (const auto* isa = axis_of<std::string>(id, "isa")) one.isa = *isa;
   return one;

@@ -1,7 +1,10 @@
 #include "benchmarks/transfer/case_runner.h"
 
+#include <ATen/ops/tensor.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "benchmarks/suite/plainly.h"
@@ -17,7 +20,7 @@ namespace {
 using harness::BenchmarkCase;
 using harness::Check;
 
-/// Up to so many rows an operation, users wait for its latency, not for the bandwidth.
+/// Up to this many rows per operation, users wait for its latency, not for the bandwidth.
 constexpr std::int64_t small_batch = 4096;
 
 /// The cache that could hold a payload and so make it faster than memory.
@@ -40,11 +43,53 @@ class Generations {
   std::array<std::uint64_t, harness::index_sets> of_{};
 };
 
+/// Fresh index sets for a method that keeps rows: one that was looked up before would find its rows again,
+/// more than a program's next look-up does.
+class FreshSets {
+ public:
+  FreshSets(TransferFixture& fixture, DrawSet draw) : fixture_(fixture), draw_(std::move(draw)) {}
+
+  /// Looks up sets until the method's memory has what it will keep.
+  void warm_up(const Method& method) {
+    constexpr int fewest = 6, back = 4;
+    constexpr std::int64_t most_at_once = std::int64_t{1} << 18;  // rows: more are read in larger pieces
+    constexpr double settled = 0.005, most_seconds = 8;
+    const auto at_once = std::min(most_at_once, fixture_.operands.table().size(0));
+    const auto began = std::chrono::steady_clock::now();
+    std::vector<double> rates;
+    const auto changes = [&] {
+      return std::ssize(rates) < fewest || rates.back() - rates.at(rates.size() - 1 - back) > settled;
+    };
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    while (changes() && seconds() < most_seconds) {
+      auto rows = draw_(next_++);
+      while (std::ssize(rows) < at_once) {
+        const auto more = draw_(next_++);
+        rows.insert(rows.end(), more.begin(), more.end());
+      }
+      rates.push_back(method.warm(fixture_.operands, at::tensor(rows, at::kLong)));
+    }
+  }
+
+  /// Draws a set that is neither the one at hand nor the one before it.
+  void replace_one(int at_hand) {
+    constexpr int ahead = harness::index_sets / 2;
+    fixture_.set_index((at_hand + ahead) % harness::index_sets, draw_(next_++));
+  }
+
+ private:
+  TransferFixture& fixture_;
+  DrawSet draw_;
+  int next_ = harness::index_sets;
+};
+
 /// One case of a fixture: its operation by the case's direction, and the check of what it left.
 class CaseRunner {
  public:
   CaseRunner(const TransferCase& one, std::shared_ptr<TransferFixture> fixture,
-             std::shared_ptr<CallerThreads> threads)
+             std::shared_ptr<CallerThreads> threads, const DrawSet& draw)
       : case_(one),
         method_(*one.method),
         fixture_(std::move(fixture)),
@@ -52,6 +97,7 @@ class CaseRunner {
     if (method_.open)
       out_of_process_ = method_.open(std::shared_ptr<Operands>(fixture_, &fixture_->operands), one);
     if (one.bidirectional()) bidirectional_ = std::make_unique<Bidirectional>(*fixture_, method_);
+    if (keeps_rows(method_)) fresh_sets_ = std::make_unique<FreshSets>(*fixture_, draw);
     if (threads) concurrent_ = std::make_unique<ConcurrentCallers>(*fixture_, std::move(threads));
   }
 
@@ -61,6 +107,9 @@ class CaseRunner {
     } else {
       fixture_->forget_results();
     }
+    if (!fresh_sets_) return;
+    if (!std::exchange(warm_, true)) fresh_sets_->warm_up(method_);
+    fresh_sets_->replace_one(set);
   }
 
   void vary(int set) {
@@ -182,6 +231,8 @@ class CaseRunner {
   Method::OutOfProcess out_of_process_;            ///< empty if the method runs in this process
   std::unique_ptr<Bidirectional> bidirectional_;   ///< null for other directions
   std::unique_ptr<ConcurrentCallers> concurrent_;  ///< null for one caller
+  std::unique_ptr<FreshSets> fresh_sets_;          ///< null unless the method keeps rows
+  bool warm_ = false;
   Generations generations_;
   std::uint64_t sum_ = 0;  ///< of what the pass of `consume` read last
 };
@@ -190,10 +241,10 @@ class CaseRunner {
 
 BenchmarkCase runnable_case(const TransferCase& one, const std::shared_ptr<TransferFixture>& fixture,
                             const std::shared_ptr<CallerThreads>& threads, const std::shared_ptr<Cold>& cold,
-                            std::int64_t host_cache_bytes) {
+                            std::int64_t host_cache_bytes, const DrawSet& draw) {
   const auto& method = *one.method;
   const auto& operands = fixture->operands;
-  const auto runner = std::make_shared<CaseRunner>(one, fixture, threads);
+  const auto runner = std::make_shared<CaseRunner>(one, fixture, threads, draw);
   BenchmarkCase runnable(
       identity_of(one), method.role, [runner](int set) { runner->run(set); },
       [runner](int set) { return runner->verify(set); });
@@ -215,7 +266,7 @@ BenchmarkCase runnable_case(const TransferCase& one, const std::shared_ptr<Trans
   runnable.index_bytes = indexed ? operations * operands.index_bytes() : 0;
   runnable.latency = one.batch <= small_batch && !one.bidirectional() && !threads && !cold;
   // A second run in a cold sample would find what the first has brought into the caches.
-  runnable.repeatable = (!one.writes() || operands.rotates_values()) && !cold;
+  runnable.repeatable = (!one.writes() || operands.rotates_values()) && !cold && !keeps_rows(method);
   // Duplicate rows and small payloads may come from a cache, which is faster than a copy.
   const bool distinct = one.distribution == "unique" || one.distribution == "sequential";
   runnable.judged_by_ceiling =

@@ -43,6 +43,17 @@ TransferFixture::TransferFixture(const TransferCase& cell, std::shared_ptr<speed
   }
 }
 
+TransferFixture::TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
+                                 std::shared_ptr<IndexSets> own_indices, Content content)
+    : TransferFixture(cell, std::move(memory), std::shared_ptr<const IndexSets>(own_indices), content) {
+  own_indices_ = std::move(own_indices);
+}
+
+void TransferFixture::set_index(int set, std::vector<std::int64_t> rows) {
+  operands.set_index(set, rows);
+  own_indices_->at(static_cast<std::size_t>(set)) = std::move(rows);
+}
+
 void TransferFixture::forget_results() {
   operands.forget_result();
   for (auto& slice : slices) slice->forget_result();

@@ -14,10 +14,15 @@ namespace stbench {
 
 struct TransferFixture {
   /// @param cell any case of the cell @param indices of cell.rows_moved() rows each, shared by all cells of
-  /// the same shape: each caller's are consecutive
+  /// the same shape (a cell of a method that keeps rows has its own): each caller's are consecutive
   TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
                   std::shared_ptr<const IndexSets> indices, Content content);
+  /// With indices that set_index() changes.
+  TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
+                  std::shared_ptr<IndexSets> own_indices, Content content);
 
+  /// Of a fixture of its own, not shared: gives the set other indices. What was drawn for it before is gone.
+  void set_index(int set, std::vector<std::int64_t> rows);
   /// Frees the results that methods delivered, outside the timed window.
   void forget_results();
   void poison_model();
@@ -26,8 +31,8 @@ struct TransferFixture {
   [[nodiscard]] harness::Check check_model(Pattern pattern, int set, std::uint64_t generation,
                                            Equality equality = Equality::bits) const;
 
-  /// Before an operation on the set: another destination, unless only the first can be used, and positions
-  /// whose rows are changed in the table: to new values where the case only reads, poisoned where it writes.
+  /// Changes the operands before an operation on the set: the destination, unless only the first can be used,
+  /// and some rows of the table. Rows that the case reads get new values; rows that it writes are poisoned.
   void vary(const TransferCase& one, Pattern pattern, int set, bool first_destination);
   /// After an operation on the set: the positions of vary(), and others drawn now.
   [[nodiscard]] harness::Check check_spots(const TransferCase& one, Pattern pattern, int set,
@@ -40,6 +45,7 @@ struct TransferFixture {
   std::vector<std::unique_ptr<Operands>> slices;
 
  private:
+  std::shared_ptr<IndexSets> own_indices_;  ///< null if they are shared
   void use_destination(int number);
   [[nodiscard]] harness::Check check_model_at(Pattern pattern, int set, std::uint64_t generation,
                                               Equality equality, const std::vector<std::int64_t>& positions);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -94,18 +95,39 @@ class TransferGroup final : public TimedGroup {
     const auto indices = run_->indices.sets(first, run_->tables.content().seed());
     std::vector<BenchmarkCase> runnable;
     for (const auto& one : typed_) {
-      const auto& cell = cell_of(one, indices);
+      auto& cell = cell_of(one, indices);
       if (!cell.fixture) continue;
-      runnable.push_back(runnable_case(one, cell.fixture, threads, cell.cold, run_->last_level_cache));
-      runnable.back().more = {{"pages_got", cell.pages}, {"throttled", std::monostate{}}};
+      const auto draw = [run = run_, one](int set) {
+        return run->indices.draw(one, run->tables.content().seed(), set);
+      };
+      runnable.push_back(runnable_case(one, cell.fixture, threads, cell.cold, run_->last_level_cache, draw));
+      runnable.back().more = {{"pages_got", cell.pages},
+                              {"huge_fraction", cell.huge},
+                              {"resident_fraction", std::monostate{}},
+                              {"throttled", std::monostate{}}};
+      if (cell.memory->file_fd() >= 0) watch_residency(runnable.back(), cell);
     }
     return runnable;
   }
 
+  [[nodiscard]] bool concludes() const override { return true; }
+  void conclude(Record& record) override {
+    if (!reports::has_numbers(record.status)) return;
+    for (const auto& one : typed_) {
+      if (!(identity_of(one) == record.id)) continue;
+      auto& cell = cells_.at(place_of(one));
+      if (const auto resident = resident_part(one, cell))
+        reports::set(record.more, "resident_fraction", *resident);
+      if (!one.method->columns) continue;
+      for (auto& [name, value] : one.method->columns(cell.fixture->operands))
+        reports::set(record.more, name, value);
+    }
+  }
+
   void close(std::vector<Record>& records) override {
     try {
-      for (auto& [placement, cell] : cells_) {
-        if (cell.fixture) plainly([&, &name = placement, &one = cell] { judge(records, name, one); });
+      for (auto& [place, cell] : cells_) {
+        if (cell.fixture) plainly([&, &of = place, &one = cell] { judge(records, of, one); });
       }
     } catch (...) {
       cells_.clear();
@@ -113,7 +135,7 @@ class TransferGroup final : public TimedGroup {
       throw;
     }
     for (const auto& one : typed_) {
-      const auto cell = cells_.find(one.placement);
+      const auto cell = cells_.find(place_of(one));
       if (cell != cells_.end() && cell->second.status != Status::ok)
         records.push_back(reports::unmeasured(identity_of(one), cell->second.status, cell->second.reason));
     }
@@ -121,19 +143,40 @@ class TransferGroup final : public TimedGroup {
   }
 
  private:
-  /// The part of one placement, which its cases share.
+  /// A placement, and the memory of methods that keep rows.
+  using Place = std::pair<Placement, std::int64_t>;
+  static Place place_of(const TransferCase& one) { return {one.placement, one.cache_bytes}; }
+
+  /// The part of one place, which its cases share.
   struct Cell {
     std::shared_ptr<speedtorch::Memory> memory;
     std::shared_ptr<TransferFixture> fixture;  ///< null if the placement cannot be had
     std::shared_ptr<Cold> cold;                ///< null for warm cases
-    reports::Value pages;                      ///< of a table on the host
+    reports::Value pages, huge;                ///< of a table on the host
+    std::map<std::string, double> resident;    ///< part of the file after the last sample, by method
     Status status = Status::ok;
     std::string reason;  ///< why the placement cannot be had
   };
 
+  /// Notes after each sample which part of the file is in memory: before the next one it may be evicted.
+  static void watch_residency(BenchmarkCase& runnable, Cell& cell) {
+    auto& part = cell.resident[runnable.id.method];
+    runnable.after_sample = [&part, memory = cell.memory] {
+      part = speedtorch::resident_fraction(memory->data(), memory->bytes());
+    };
+  }
+
+  /// Nothing for memory of a GPU.
+  [[nodiscard]] static std::optional<double> resident_part(const TransferCase& one, const Cell& cell) {
+    if (const auto found = cell.resident.find(one.method->name); found != cell.resident.end())
+      return found->second;
+    if (!cell.memory->on_host()) return std::nullopt;
+    return speedtorch::resident_fraction(cell.memory->data(), one.shape().bytes());
+  }
+
   /// The cell of a case's placement. If it cannot be had, the others are measured nevertheless.
   Cell& cell_of(const TransferCase& one, const std::shared_ptr<const IndexSets>& indices) {
-    const auto [place, fresh] = cells_.try_emplace(one.placement);
+    const auto [place, fresh] = cells_.try_emplace(place_of(one));
     auto& cell = place->second;
     if (!fresh) return cell;
     try {
@@ -168,9 +211,16 @@ class TransferGroup final : public TimedGroup {
       confirm_resident(*memory, bytes);
     }
     // A cold file has no resident pages, so there is no page size to report.
-    if (memory->on_host() && (!one.is_cold() || memory->file_fd() < 0))
+    if (memory->on_host() && (!one.is_cold() || memory->file_fd() < 0)) {
       cell.pages = speedtorch::pages_got(memory->data(), bytes);
-    cell.fixture = std::make_shared<TransferFixture>(one, std::move(memory), indices, run_->tables.content());
+      if (cell.pages != reports::Value(std::string()))
+        cell.huge = speedtorch::huge_fraction(memory->data(), bytes);
+    }
+    const auto content = run_->tables.content();
+    cell.fixture = one.cache_bytes > 0
+                       ? std::make_shared<TransferFixture>(one, std::move(memory),
+                                                           std::make_shared<IndexSets>(*indices), content)
+                       : std::make_shared<TransferFixture>(one, std::move(memory), indices, content);
   }
 
   /// True for a mapped table that is the file of --table itself: nothing may write to that.
@@ -186,10 +236,11 @@ class TransferGroup final : public TimedGroup {
     return found;
   }
 
-  /// The last check of one placement's table by this group; of all its rows if that takes no time.
-  void judge(std::vector<Record>& records, Placement placement, Cell& cell) {
-    const auto of_cell = [name = to_string(placement)](const Record& record) {
-      return record.id.placement == name;
+  /// The last check of one place's table by this group; of all its rows if that takes no time.
+  void judge(std::vector<Record>& records, const Place& place, Cell& cell) {
+    const auto of_cell = [name = to_string(place.first), bytes = place.second](const Record& record) {
+      return record.id.placement == name &&
+             *reports::find(record.id.axes, "cache_bytes") == reports::Value(bytes);
     };
     const auto measured = [](const Record& record) { return reports::has_numbers(record.status); };
     const bool trusted =
@@ -207,7 +258,7 @@ class TransferGroup final : public TimedGroup {
   std::vector<TransferCase> typed_;  ///< those of `cases`
   std::shared_ptr<TransferRun> run_;
   std::vector<int> cpus_;
-  std::map<Placement, Cell> cells_;
+  std::map<Place, Cell> cells_;
 };
 
 }  // namespace

@@ -22,13 +22,17 @@ void TransferIndices::require(const TransferCase& one) const {
   }
 }
 
+std::vector<std::int64_t> TransferIndices::draw(const TransferCase& one, std::uint64_t seed, int set) const {
+  return sources_.at(one.distribution)->draw(one.rows, one.rows_moved(), seed, set);
+}
+
 std::shared_ptr<const IndexSets> TransferIndices::sets(const TransferCase& one, std::uint64_t seed) {
   const auto batch = one.rows_moved();
   const auto shape = fmt::format("{} {} {}", one.distribution, one.rows, batch);
   if (shape == drawn_shape_) return drawn_;
   auto sets = std::make_shared<IndexSets>();
   for (int set = 0; set < harness::index_sets; ++set) {
-    (*sets)[static_cast<std::size_t>(set)] = sources_.at(one.distribution)->draw(one.rows, batch, seed, set);
+    (*sets)[static_cast<std::size_t>(set)] = draw(one, seed, set);
   }
   drawn_shape_ = shape;
   return drawn_ = std::move(sets);

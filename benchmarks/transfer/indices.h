@@ -22,6 +22,8 @@ class TransferIndices {
   /// which the table does not have.
   void require(const TransferCase& one) const;
 
+  /// Set number `set` of a case, also beyond the eight that sets() has.
+  [[nodiscard]] std::vector<std::int64_t> draw(const TransferCase& one, std::uint64_t seed, int set) const;
   /// The eight sets of a case. Each is one draw for all callers, who get consecutive parts. So a unique or
   /// sequential draw gives no row to two callers.
   std::shared_ptr<const IndexSets> sets(const TransferCase& one, std::uint64_t seed);

@@ -31,12 +31,22 @@ struct Method {
   std::function<void(Operands&, int set)> to;    ///< table rows into the model tensor
   std::function<void(Operands&, int set)> from;  ///< values into table rows
 
+  /// Of a method that keeps rows in case.cache_bytes of memory of its own: looks up `index` before the first
+  /// sample, so that samples find it in its steady state. @returns the part of the look-ups that it had.
+  /// Such a method has index sets that no look-up has named before, and runs for one caller.
+  std::function<double(Operands&, const at::Tensor& index)> warm;
+  /// Columns of its record, after its samples.
+  std::function<reports::Columns(Operands&)> columns;
+
   /// Instead of `to` and `from`, for rows that another process moves: runs `repeat` operations over rotating
   /// sets from `first` on. @returns their seconds by the other process's clock
   using OutOfProcess = std::function<double(int first, int repeat)>;
   /// Opens a case in the other process, on operands in shared memory.
   std::function<OutOfProcess(std::shared_ptr<Operands>, const TransferCase&)> open;
 };
+
+/// True if the method keeps rows from call to call.
+inline bool keeps_rows(const Method& method) { return static_cast<bool>(method.warm); }
 
 /// Why LibTorch's index_copy_ cannot run the case, which it can with int64 indices only.
 std::string index_copy_skip_reason(const TransferCase& one);

@@ -15,11 +15,11 @@ namespace {
 
 using speedtorch::Placement;
 
-/// Up to this many bytes a set the values of all sets are kept, so that back-to-back runs can rotate over
+/// Up to this many bytes per set the values of all sets are kept, so that back-to-back runs can rotate over
 /// them. A sample of one run (1000 clock steps, some 30 us) is reached well below it.
 constexpr std::int64_t keep_all_values = std::int64_t{4} << 20;
 
-/// Up to this many bytes a case has a second destination.
+/// A case whose output has at most this many bytes has a second destination.
 constexpr std::int64_t most_of_two_destinations = std::int64_t{64} << 20;
 
 /// A bidirectional operation has none, because its halves are slices of one tensor that are made once.
@@ -56,7 +56,8 @@ std::int64_t Operands::working_bytes(const TransferCase& one) {
 
 Operands::Operands(const TransferCase& one, std::shared_ptr<speedtorch::Memory> memory,
                    const IndexSets& indices)
-    : whole_batch_(one.rows_moved()),
+    : cache_bytes_(one.cache_bytes),
+      whole_batch_(one.rows_moved()),
       memory_(std::move(memory)),
       model_device_(one.device),
       same_device_(memory_->device() == model_device_) {
@@ -149,6 +150,12 @@ void Operands::place_indices(const IndexSets& indices, at::ScalarType dtype) {
     if (memory_->shared_fd() >= 0) host = allocate(at::kCPU, host.sizes(), dtype).copy_(host);
     index_[set] = host.to(table_.device());
   }
+}
+
+void Operands::set_index(int set, const std::vector<std::int64_t>& rows) {
+  auto* named = const_cast<std::int64_t*>(rows.data());  // from_blob's signature; copied at once
+  host_index_[at(set)].copy_(at::from_blob(named, {whole_batch_}, at::kLong));
+  if (!index_[at(set)].is_alias_of(host_index_[at(set)])) index_[at(set)].copy_(host_index_[at(set)]);
 }
 
 void Operands::place_pieces() {

@@ -107,6 +107,11 @@ class Operands {
   /// Returns when all work on the model's device is done.
   void finish() const;
 
+  /// The memory of a method that keeps rows.
+  [[nodiscard]] std::int64_t cache_bytes() const { return cache_bytes_; }
+  /// Gives the set other indices, of as many rows.
+  void set_index(int set, const std::vector<std::int64_t>& rows);
+
   [[nodiscard]] std::int64_t payload_bytes() const { return static_cast<std::int64_t>(model_.nbytes()); }
   [[nodiscard]] std::int64_t index_bytes() const { return static_cast<std::int64_t>(index_[0].nbytes()); }
 
@@ -139,6 +144,7 @@ class Operands {
   void place_buffers(const RowShape& shape, const TransferCase& one);
   void place_pieces();
 
+  std::int64_t cache_bytes_ = 0;
   std::int64_t whole_batch_, first_ = 0;  ///< of a slice: the batch that it is a part of, and where
   std::shared_ptr<speedtorch::Memory> memory_;
   std::vector<std::shared_ptr<speedtorch::Memory>> shared_;  ///< blocks of tensors that others can map
@@ -146,7 +152,7 @@ class Operands {
   bool same_device_;
   at::Tensor table_, host_table_, model_, bounce_, staging_, delivered_;
   std::vector<at::Tensor> models_;  ///< model_ is one of them
-  std::vector<at::Tensor> values_;  ///< one a set and pattern if they are small, else one for all
+  std::vector<at::Tensor> values_;  ///< one per set and pattern if they are small, else one for all
   std::array<at::Tensor, harness::index_sets> index_, host_index_;
   std::array<std::vector<Piece>, harness::index_sets> pieces_;
   std::map<std::type_index, std::shared_ptr<void>> kept_;

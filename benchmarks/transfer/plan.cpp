@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "benchmarks/suite/axes.h"
+#include "benchmarks/suite/cache_bytes.h"
 #include "benchmarks/suite/devices.h"
 #include "benchmarks/transfer/axes.h"
 #include "benchmarks/transfer/case_identity.h"
@@ -104,6 +105,8 @@ class TransferPlanner {
     for (const auto& block : preset_.blocks) waive_without_gpu(block);
     waive_absent_peers(preset_.blocks.front());
     if (plan_.groups.empty() && plan_.waived.empty()) throw UsageError(nothing_to_do());
+    require_cache_used(options_,
+                       std::ranges::any_of(planned_, [](const auto& one) { return one.cache_bytes > 0; }));
     share_time();
     return std::move(plan_);
   }
@@ -190,6 +193,7 @@ class TransferPlanner {
     const bool listed =
         block.methods.empty() || by_name || (block.peers && method.role == harness::Role::peer);
     if (contains(options_.methods, method.name)) return true;
+    if (keeps_rows(method) && asks_for_cache(options_)) return options_.methods.empty();
     if (contains(options_.peers, method.name)) return listed;
     return options_.methods.empty() && (method.asked_only ? by_name : listed);
   }
@@ -281,7 +285,7 @@ class TransferPlanner {
         if (planned_.insert(one).second) waive(one, reason);
         continue;
       }
-      for (auto& one : cases_of(block, cell)) {
+      for (auto& one : all_cases_of(block, cell)) {
         auto* earlier = group_of(one);
         (earlier ? *earlier : group).cases.push_back(std::move(one));
       }
@@ -304,9 +308,20 @@ class TransferPlanner {
     blocks_of_groups_.push_back(&block);
   }
 
+  /// Methods that keep rows have a cell for each size of their memory.
+  std::vector<TransferCase> all_cases_of(const Block& block, TransferCase cell) {
+    auto cases = cases_of(block, cell);
+    for (const auto bytes : cache_bytes_of(options_, cell.rows, cell.shape().row_bytes())) {
+      cell.cache_bytes = bytes;
+      for (auto& one : cases_of(block, cell)) cases.push_back(std::move(one));
+    }
+    return cases;
+  }
+
   std::vector<TransferCase> cases_of(const Block& block, TransferCase cell) {
     std::vector<TransferCase> cases;
     for (const auto& method : methods()) {
+      if (keeps_rows(method) != (cell.cache_bytes > 0)) continue;
       cell.method = &method;
       const bool supported = method.supports(cell) && direction_supported(cell) &&
                              !(method.open && (cell.bidirectional() || cell.consumes()));
@@ -323,6 +338,8 @@ class TransferPlanner {
   [[nodiscard]] static std::string skip_reason(const TransferCase& one) {
     if (auto reason = direction_skip_reason(one); !reason.empty()) return reason;
     if (one.method->open && one.callers > 1) return "a peer process has one caller; use --callers 1";
+    if (keeps_rows(*one.method) && one.callers > 1)
+      return fmt::format("{} has one caller; use --callers 1", one.method->name);
     return one.method->skip_reason(one);
   }
 

@@ -42,7 +42,7 @@ void add_new(Plan& plan, TransferPlan& more) {
   for (const auto& warning : more.warnings) add_once(plan.warnings, warning);
 }
 
-/// What --method left out that rows are compared with; empty if nothing.
+/// The methods to compare with that --method left out; empty if none.
 std::string without_yardsticks(const Options& options, const std::vector<TransferCase>& measured) {
   if (options.methods.empty() || measured.empty()) return {};
   const auto lacks = [&](harness::Role role) {
@@ -139,6 +139,7 @@ std::vector<AxisInfo> describe() {
                        {"batch", "any number", "131072"},
                        {"cores", "1 to what the process may use", "1 and all"},
                        {"cache", caches(), "warm"},
+                       {"cache-bytes", "any number, of row_cache", "2 % of the table"},
                        {"callers", "1 to 1024", "1"},
                        {"isa", isas(), "best"},
                        {"table", "FILE.npy or FILE.safetensors:NAME, instead of rows, dim and dtype", "none"},

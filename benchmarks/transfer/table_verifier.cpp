@@ -108,8 +108,8 @@ ContentOf TableVerifier::read_contents(std::uint64_t generation) const {
   };
 }
 
-/// The changed rows get their fill again. @returns what differed from the change, which nobody was to write
-/// to
+/// The changed rows get their fill again. @returns what differed from the change, though no operation writes
+/// there
 harness::Check TableVerifier::restore_changed() {
   auto check = bytes_.check(changed_, read_contents(0), "table");
   bytes_.write_content(changed_, [this](std::int64_t) { return content_; });

@@ -23,7 +23,7 @@ bool operator<(const TransferCase& a, const TransferCase& b) {
     return std::tuple_cat(
         std::tuple(one.device.type(), one.device.index()),
         std::tie(one.direction, one.placement, one.method, one.dtype, one.index_dtype, one.distribution,
-                 one.rows, one.dim, one.batch, one.cores, one.callers, one.cache, one.isa));
+                 one.rows, one.dim, one.batch, one.cores, one.callers, one.cache_bytes, one.cache, one.isa));
   };
   return key(a) < key(b);
 }

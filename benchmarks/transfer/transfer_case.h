@@ -34,6 +34,7 @@ struct TransferCase {
   std::int64_t rows = 0, dim = 0;
   std::int64_t batch = 0;  ///< rows moved by each caller
   std::int64_t cores = 0, callers = 1;
+  std::int64_t cache_bytes = 0;  ///< of a method that keeps rows in memory of its own; 0: it has none
   Cache cache = Cache::warm;
   std::string isa = "best";  ///< of the host's kernels
 

@@ -42,7 +42,7 @@ constexpr const char* usage =
   --pairs A:B,...    words whose neighbours are looked at
 )";
 
-/// What people would call related, written down before anything was trained.
+/// Related words by people's judgement, written down before anything was trained.
 const std::string standard_pairs =
     "father:mother,sons:daughters,gold:silver,moses:aaron,sword:spear,sheep:goats,north:south,horses:"
     "chariots,"

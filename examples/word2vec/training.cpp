@@ -70,7 +70,7 @@ double Training::heldout_loss() const {
 
 double Training::zero_loss() const { return word2vec::zero_loss(options_.draw.negatives); }
 
-/// What must be the same for a training to go on: a line of text.
+/// The settings that must be the same for a training to go on, as a line of text.
 std::string Training::kind() const {
   std::size_t words = 0, tokens = 0;
   for (const auto& word : corpus_.vocabulary()) words = words * 31 + std::hash<std::string>()(word);
@@ -86,7 +86,7 @@ std::string Training::kind() const {
   return text.str();
 }
 
-/// Of both tables and their states.
+/// The bytes of both tables and their states.
 std::int64_t Training::table_bytes() const {
   std::size_t bytes = 0;
   for (const auto* side : {&centers_, &contexts_}) {

@@ -5,7 +5,7 @@
 
 namespace stbench::harness::doctor {
 
-/// Checks of the processors and of who else uses them.
+/// Checks of the processors and of other load on them.
 std::vector<Check> cpu_checks();
 std::vector<Check> memory_checks();
 /// Checks of the graphics processors. Without a driver all but the first two are `unknown`.

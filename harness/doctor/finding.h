@@ -24,7 +24,7 @@ struct Finding {
   std::string check;  ///< the check's name
   Verdict verdict = Verdict::unknown;
   std::string found;  ///< what there is, or why it is not known
-  std::string rows;   ///< which rows it touches; empty where the verdict is fine or unknown
+  std::string rows;   ///< which rows it touches; empty if the verdict is fine or unknown
   std::string cure;   ///< what to do, where something can be done
 };
 

@@ -32,8 +32,8 @@ std::string of_each(const std::vector<GpuState>& gpus, TextOf text_of) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-/// A check of each GPU: `unknown` without a driver, or where it does not tell of some of them what is asked.
-/// @param known whether the driver tells, @param trouble in words, empty where there is none
+/// A check of each GPU: `unknown` without a driver, or if it does not tell of some of them what is asked.
+/// @param known whether the driver tells, @param trouble in words, empty if there is none
 template <class Known, class Trouble, class Judge>
 Finding check_each(const Sources& sources, Known known, Trouble trouble, std::string_view good, Judge judge) {
   if (!sources.gpus) return unknown(sources.no_gpus);

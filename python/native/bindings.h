@@ -1,4 +1,4 @@
-/// The parts of the extension module speedtorch._native, each in a file of its own.
+/// The parts of the extension module speedtorch._native, one per file.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -125,7 +125,7 @@ struct Gather : Function<Gather> {
   }
 };
 
-/// The derivative of a tensor in the direction of forward-mode differentiation; undefined if it has none.
+/// The forward-mode derivative of a tensor, or an undefined tensor.
 const at::Tensor& tangent_of(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0); }
 
 /// Applies a linear function to the value of `operand` and to its tangent.

@@ -5,6 +5,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,29 @@ namespace py = pybind11;
 using Released = py::call_guard<py::gil_scoped_release>;
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-ShardedOptions options_of(const std::string& sharding, const std::string& placement,
-                          std::int64_t chunk_bytes) {
+/// The end of a group joins its threads, which may wait for other ranks.
+struct DeleteReleased {
+  void operator()(ShardedTable* table) const {
+    const py::gil_scoped_release released;
+    delete table;
+  }
+};
+
+ShardedOptions sharded_options(const std::string& sharding, const std::string& placement,
+                               std::int64_t chunk_bytes) {
   return {.sharding = sharding_of(sharding),
           .shard = {.placement = placement_of(placement)},
           .chunk_bytes = chunk_bytes};
+}
+
+struct Policy {
+  Duplicates duplicates;
+};
+
+ShardedOperation operation_of(const std::string& name) {
+  return name == "gather"    ? ShardedOperation::gather
+         : name == "scatter" ? ShardedOperation::scatter
+                             : ShardedOperation::step;
 }
 
 /// The number of each row of the shard in the whole table.
@@ -37,28 +56,39 @@ at::Tensor row_numbers(const ShardedTable& table) {
 }  // namespace
 
 void bind_sharded(py::module_& module) {
-  py::class_<ShardedTable>(module, "ShardedTable")
+  py::class_<Policy>(module, "Duplicates").def(py::init([](const std::string& name) {
+    return Policy{duplicates_of(name)};
+  }));
+  py::class_<ShardedOptions>(module, "ShardedOptions").def(py::init(&sharded_options));
+  py::class_<ShardedTable, std::unique_ptr<ShardedTable, DeleteReleased>>(module, "ShardedTable")
       .def_static(
           "empty",
           [](const Group& group, const std::vector<std::int64_t>& sizes, at::ScalarType dtype,
-             const std::string& sharding, const std::string& placement, std::int64_t chunk_bytes) {
-            return ShardedTable::empty(RankGroup(group), sizes, dtype,
-                                       options_of(sharding, placement, chunk_bytes));
+             const ShardedOptions& options) {
+            return ShardedTable::empty(RankGroup(group), sizes, dtype, options);
           },
           Released())
       .def_static(
           "from_array",
-          [](const Group& group, const at::Tensor& array, const std::string& sharding,
-             const std::string& placement, std::int64_t chunk_bytes) {
-            return ShardedTable::from_array(RankGroup(group), array,
-                                            options_of(sharding, placement, chunk_bytes));
+          [](const Group& group, const at::Tensor& array, const ShardedOptions& options) {
+            return ShardedTable::from_array(RankGroup(group), array, options);
           },
           Released())
       .def_static(
           "load",
-          [](const Group& group, const std::string& folder, const std::string& sharding,
-             const std::string& placement, std::int64_t chunk_bytes) {
-            return load_sharded(RankGroup(group), folder, options_of(sharding, placement, chunk_bytes));
+          [](const Group& group, const std::string& folder, const ShardedOptions& options) {
+            return load_sharded(RankGroup(group), folder, options);
+          },
+          Released())
+      .def_static(
+          "refuse_new",
+          [](const Group& group, const std::string& why) { ShardedTable::refuse_new(RankGroup(group), why); },
+          Released())
+      .def(
+          "refuse",
+          [](ShardedTable& table, const std::string& operation, const std::string& why) {
+            if (operation == "save") return refuse_save(table, why);
+            table.refuse(operation_of(operation), why);
           },
           Released())
       .def("save", &save_sharded, Released())
@@ -71,8 +101,15 @@ void bind_sharded(py::module_& module) {
           Released())
       .def(
           "scatter",
-          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& values,
-             const std::string& duplicates) { table.scatter(index, values, duplicates_of(duplicates)); },
+          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& values, const Policy& policy) {
+            table.scatter(index, values, policy.duplicates);
+          },
+          Released())
+      .def(
+          "collect",
+          [](ShardedTable& table, const at::Tensor& index, const at::Tensor& grad) {
+            return table.collect(index, grad);
+          },
           Released())
       .def("shard", &ShardedTable::shard)
       .def("row_numbers", &row_numbers, Released())

@@ -116,7 +116,7 @@ void check_dense(const UpdateOptions& options, const at::Tensor& parameter, cons
   }
 }
 
-/// Parameters that step alike: the optimizer's name and the values of its options; then of each parameter
+/// Parameters with the same step: the optimizer's name and the values of its options; then of each parameter
 /// itself, its gradient, its states and the number of this step (from 1).
 using Alike = std::tuple<std::string, Values, std::vector<at::Tensor>, std::vector<at::Tensor>,
                          std::vector<std::vector<at::Tensor>>, std::vector<std::int64_t>>;

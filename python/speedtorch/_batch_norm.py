@@ -3,7 +3,7 @@
 Forward: one pass over the micro-batches per normalisation, in the order of the model. In pass k the normalisations before
 the k-th use statistics that are known, so the k-th sees what it sees in the plain batch, and its mean and variance are those.
 
-Backward: the loss depends on a parameter also through every mean m and variance v. With these as variables of their own, the
+Backward: the loss depends on a parameter also through every mean m and variance v. With these as separate variables, the
 micro-batches are independent again. One pass per normalisation, from the last to the first, sums the derivatives of the loss
 by its m and v. In later passes they enter through the input x, as the derivative of by_m * sum(x) / n + by_v * sum((x - m)^2) / n.
 """
@@ -186,8 +186,9 @@ class BatchStatistics(TorchFunctionMode):
 
     @torch.no_grad()
     def move_running(self, before, micro_batches):
-        """Moves the running statistics once, as in the plain batch. What counts batches was counted up once per micro-batch
-        and is set to one count: it is a buffer of one element that grew by a multiple of their number since `before`."""
+        """Moves the running statistics once, as in the plain batch. The counter of batches was incremented once per
+        micro-batch and is set to one increment. It is the buffer of one element that grew by a multiple of their number since
+        `before`."""
         moved = {}  # the buffers and their new values, all computed before one is changed
 
         def move(buffer, value):

@@ -341,7 +341,7 @@ class MicroBatchSize:
         return self.entries.setdefault(key, new)
 
     def of(self, key):
-        """The number of samples that memory permits, as far as it is known."""
+        """The known number of samples that memory permits."""
         return self.bounded(self.entry(key)["size"])
 
     def following(self, key, batch, left):
@@ -456,7 +456,7 @@ class GradientSum:
         self.sums, self.in_sums = [None] * len(self.parameters), 0
 
     def take(self):
-        """Returns the sums, None where no micro-batch had a gradient, and clears them."""
+        """Returns the sums and clears them. A sum is None if no micro-batch had a gradient."""
         self.fold()
         total = [slot and slot[0] for slot in self.total]
         self.clear()
@@ -477,7 +477,7 @@ class GradientSum:
 
     @staticmethod
     def new_gradient(parameter, gradient, owned):
-        """None if `.grad` can be added to in place, which allocates nothing and leaves it where it is."""
+        """None if `.grad` can be added to in place. This allocates nothing and does not move it."""
         if parameter.grad is not None:
             return None if parameter.grad.layout == gradient.layout == torch.strided else parameter.grad + gradient
         if owned or gradient.layout != torch.strided:

@@ -39,7 +39,7 @@ class ContiguousParams:
         return self._native.original()
 
     def buffer_is_valid(self) -> bool:
-        """True if every parameter and gradient lies where it was put."""
+        """True if no parameter or gradient has moved."""
         return self._native.buffer_is_valid()
 
     def assert_buffer_is_valid(self) -> None:

@@ -129,7 +129,7 @@ def is_contiguous(optimizer):
 
 
 def allocates_nothing(optimizer):
-    """True for an optimizer that says so, for contiguous ones of speedtorch.optim, and for torch's SGD where it only adds in
+    """True for an optimizer that declares it, for contiguous ones of speedtorch.optim, and for torch's SGD if it only adds in
     place."""
     if getattr(optimizer, "allocates_nothing", False) or is_contiguous(optimizer):
         return True
@@ -428,7 +428,7 @@ class MicroBatches:
         """For subclasses: a batch was stepped."""
 
     def batch_(self, inputs):
-        """Outputs of a batch of any size, for a loss of your own. Its `backward()` computes the gradients, micro-batch by
+        """Returns the outputs of a batch of any size, for your own loss. Its `backward()` computes the gradients, micro-batch by
         micro-batch. With gradients disabled the outputs have no backward pass."""
         engine = self._needed_engine()
         if torch.is_grad_enabled():
@@ -607,7 +607,7 @@ InfinityBatch = MicroBatches
 
 
 class _Bar:
-    """tqdm over the batches of an epoch, where it is wanted and installed."""
+    """Shows tqdm over the batches of an epoch, if it is wanted and installed."""
 
     def __init__(self, wanted, place, dataloader):
         self.bar = None

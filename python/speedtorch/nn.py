@@ -33,13 +33,13 @@ class Embedding(torch.nn.Module):
     states are in the table's placement. Without `optimizer`, `weight` is a parameter for any optimizer.
 
     `fill`, `placement`, `device` and `file` are those of Table.filled(). The table stays in its placement and dtype when the
-    module is moved or cast. A deep copy has a table of its own: that of a file is a file without a name.
+    module is moved or cast. A deep copy has its own table. The copy of a table in a file is in a file without a name.
 
     `weight` stays in the table. Assigning it is refused (TypeError), and so are `contiguous=True` (errors.OptionError) and
     share_memory() (errors.PlacementError). If something else moves it, the next forward(), step(), state_dict() or copy raises
     errors.BufferError: an optimizer of the model with `contiguous=True`, an assigned `weight.data`, or torch when it sends the
-    weight or the state dict to another process. The module itself can be sent. It arrives with a table of its own, or with the
-    same named file.
+    weight or the state dict to another process. The module itself can be sent. The process gets its own table, or the same
+    named file.
 
     Raises errors.OptimizerError for an unknown optimizer, errors.OptionError, and TypeError for unknown arguments.
     """
@@ -85,7 +85,7 @@ class Embedding(torch.nn.Module):
         return self.__dict__.copy()
 
     def __setstate__(self, state):
-        """Of a copy, or from a pickle: the weight is the copied table's memory again."""
+        """Restores a copy or a pickle: the weight is the copied table's memory again."""
         super().__setstate__(state)
         self.weight.data = self.table.tensor
         self._address = self.weight.data_ptr()
@@ -105,7 +105,7 @@ class Embedding(torch.nn.Module):
         return gather_rows(self.weight, index, sparse_grad=self.sparse)
 
     def step(self) -> None:
-        """Steps the rows that were used since the last step. Raises TypeError without an optimizer of its own."""
+        """Steps the rows that were used since the last step. Raises TypeError if it has no optimizer."""
         if self.optimizer is None:
             raise TypeError("this Embedding has no optimizer; name one in its constructor, or step its parameter with yours")
         self._require_weight_in_table()
@@ -139,7 +139,7 @@ class Embedding(torch.nn.Module):
             )
 
     def _apply(self, fn, recurse=True):
-        """Nothing moves or casts a table. share_memory() of a model comes here, too: a tensor shows it."""
+        """A table is not moved or cast. share_memory() of a model comes here, too: a tensor shows it."""
         probe = fn(torch.empty(1, device="cpu"))
         if probe.is_cpu and probe.is_shared():
             raise errors.PlacementError(

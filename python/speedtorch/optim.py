@@ -29,7 +29,7 @@ _OTHER_LOOPS = ("foreach", "fused", "capturable", "differentiable")
 
 @cache
 def _places(name):
-    """Of each option, in the library's order: its name in torch's groups, and its place there if that is a tuple."""
+    """The options in the library's order: the name of each in torch's groups, and its place if that is a tuple."""
     places = {part: (option, place) for option, parts in _PARTS.items() for place, part in enumerate(parts)}
     return [places.get(option, (option, None)) for option in _native.option_names(name)]
 
@@ -65,7 +65,7 @@ class _Fused:
         self._native = None  # the contiguous optimizer
         self._laid_out = None  # what _layout() was for it, and its parameters
         self._set = None  # what _options() was when its options were set
-        self._apart = False  # True if each parameter is a group of its own there
+        self._apart = False  # True if each parameter is its own group there
         self._etas = {}  # ASGD's state of each parameter that is not in the buffers: (step count, step size, weight of the mean)
 
     @torch.no_grad()
@@ -199,7 +199,7 @@ class _Fused:
     # All parameters in one buffer.
 
     def _flat(self, options=None):
-        """The contiguous optimizer of the groups as they are now. `options` is what _options() returns, if it is known."""
+        """The contiguous optimizer of the present groups. `options` is what _options() returns, if it is known."""
         if self._native is not None and not self._fits(options or self._options()):
             self._pull()
             self._forget_layout()
@@ -212,13 +212,13 @@ class _Fused:
         return list(dict.fromkeys(self._parameters()))
 
     def _options(self):
-        """Of each group: its arithmetic, the values of its options, and the number of its parameters."""
+        """The arithmetic of each group, the values of its options, and the number of its parameters."""
         names = [self._name(group) for group in self.param_groups]
         return [(name, _values(name, group), len(group["params"])) for name, group in zip(names, self.param_groups)]
 
     @staticmethod
     def _layout(options):
-        """What a layout depends on: the arithmetic of each group with its states, and the number of its parameters."""
+        """The facts that a layout depends on: the arithmetic of each group with its states, and the number of its parameters."""
         return [(name, [table for table, _ in _native.state_begins(name, values)], count) for name, values, count in options]
 
     def _fits(self, options):

@@ -33,8 +33,9 @@ class RowCacheStatistics:
 
 
 class RowCache(_RowsOfFile):
-    """Keeps the hot rows of a file (`.npy`, or `FILE.safetensors:TENSOR`) in `cache_bytes` bytes of memory. A row of 256 B takes
-    267 bytes, where the system's page cache takes 4 KiB. Rows that the cache lacks are read all at once, as by FileRows. Several
+    """Keeps the hot rows of a file (`.npy`, or `FILE.safetensors:TENSOR`) in `cache_bytes` bytes of memory. A row of 256 B
+    takes 267 bytes; in the system's page cache it takes 4 KiB. Rows that the cache lacks are read all at once, as by FileRows.
+    Several
     threads may use it at once; not for use on both sides of a fork(). docs/row-cache.md describes it.
 
     `writes` is "none", "through" (to the file at once) or "back" (when others need the row's memory, or by flush()). A file has
@@ -63,7 +64,7 @@ class RowCache(_RowsOfFile):
 
     @property
     def statistics(self) -> RowCacheStatistics:
-        """What the cache has done so far."""
+        """Returns the counts of the cache since it was made."""
         seen = self._native.statistics
         return RowCacheStatistics(**{name: getattr(seen, name) for name in RowCacheStatistics.__dataclass_fields__})
 

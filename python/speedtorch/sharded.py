@@ -1,16 +1,17 @@
 """Tables whose rows are spread over the processes of a torch.distributed group."""
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from speedtorch import _native, errors
-from speedtorch.table import Path, Table, _NativeRows, row_index
+from speedtorch.table import Path, Table, _check_tensor, _NativeRows, row_index, row_values
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 def _group_of(group: Any) -> Any:
@@ -21,6 +22,20 @@ def _group_of(group: Any) -> Any:
     return torch.distributed.group.WORLD
 
 
+@contextlib.contextmanager
+def _together(refuse: Callable[[bytes], None]) -> Iterator[None]:
+    """Tells the other ranks if this one refuses its arguments, so that they do not wait for it."""
+    try:
+        yield
+    except Exception as error:
+        refuse(f"{type(error).__name__}: {error}".encode(errors="backslashreplace"))
+        raise
+
+
+def _new(group: Any) -> contextlib.AbstractContextManager[None]:
+    return _together(lambda why: _native.ShardedTable.refuse_new(group, why))
+
+
 class ShardedTable(_NativeRows):
     """A table over a process group. Make one with `empty` or `from_array`.
 
@@ -28,7 +43,7 @@ class ShardedTable(_NativeRows):
     default group), `sharding` ("blocks", "cyclic" or "hashed"), `placement` of this rank's rows as in `Table`, and `chunk_bytes`,
     the size in which rows travel from one rank to another.
 
-    Each method that moves rows is collective: all ranks call the same methods in the same order, each with a batch of its own,
+    Each method that moves rows is collective: all ranks call the same methods in the same order, each with its own batch,
     which may be empty. If a rank refuses its batch, no rank does anything: that rank raises what `Table` raises, the others
     errors.RankError. If ranks differ in their arguments or calls, all raise errors.DisagreementError. If a rank is lost, the others
     raise errors.GroupError within the group's time-out, and the group cannot be used again.
@@ -41,40 +56,93 @@ class ShardedTable(_NativeRows):
     def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, group: Any = None, sharding: str = "blocks",
               placement: str = "hugepage", chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
         """Returns a table of `shape` ([rows, *row]), of the rows of all ranks, with unspecified contents."""
-        return cls(_native.ShardedTable.empty(_group_of(group), list(shape), dtype, sharding, placement, chunk_bytes))
+        group = _group_of(group)
+        with _new(group):
+            sizes = list(torch.Size(shape))
+            if not isinstance(dtype, torch.dtype):
+                raise TypeError(f"dtype is a {type(dtype).__name__}; a torch.dtype is needed")
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes)
+        return cls(_native.ShardedTable.empty(group, sizes, dtype, options))
 
     @classmethod
     def from_array(cls, array: Any, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
                    chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
         """Returns the rows of an array that each rank has; each rank keeps its own."""
-        return cls(_native.ShardedTable.from_array(_group_of(group), torch.as_tensor(array), sharding, placement, chunk_bytes))
+        group = _group_of(group)
+        with _new(group):
+            whole = torch.as_tensor(array)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes)
+        return cls(_native.ShardedTable.from_array(group, whole, options))
 
     @classmethod
     def load(cls, folder: Path, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
              chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
         """Returns the table of a folder that any number of ranks saved, with any sharding. Raises errors.FileError on the rank that
         cannot read it, errors.RankError on the others."""
-        return cls(_native.ShardedTable.load(_group_of(group), os.fspath(folder), sharding, placement, chunk_bytes))
+        group = _group_of(group)
+        with _new(group):
+            name = os.fsencode(folder)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes)
+        return cls(_native.ShardedTable.load(group, name, options))
 
     def save(self, folder: Path) -> None:
         """Writes a folder that all ranks reach: one `.npy` file per rank and `manifest.json`. It appears under its name once it is
         whole, and never replaces another. Raises errors.FileError on the rank that cannot write, errors.RankError on the others."""
-        self._native.save(os.fspath(folder))
+        with self._batch("save"):
+            name = os.fsencode(folder)
+        self._native.save(name)
 
     def gather(self, index: Any, *, out: Tensor | None = None) -> Tensor:
         """Returns the rows of `index`, a tensor, list or array of row numbers, from all ranks: [*index, *row], on the CPU. Each
         distinct row travels once. Gradients are not recorded. Raises errors.IndexError, errors.ShapeError."""
-        numbers = row_index(index, len(self))
+        with self._batch("gather"):
+            numbers = row_index(index, len(self))
+            if out is not None:
+                _check_tensor(out)
         if out is None:
             return self._native.gather(numbers)
         self._native.gather_out(numbers, out)
         return out
 
-    def scatter(self, index: Any, values: Tensor, duplicates: str = "last") -> None:
+    def scatter(self, index: Any, values: Any, duplicates: str = "last") -> None:
         """Writes `values`, one row for each number of `index`. The result is that of `Table.scatter` with the batches of all ranks
         one after the other, in the order of ranks; `duplicates` are as there. Raises errors.DuplicateError for "reject" also if
         two ranks name a row."""
-        self._native.scatter(row_index(index, len(self)), values, duplicates)
+        with self._batch("scatter"):
+            numbers = row_index(index, len(self))
+            rows = row_values(values, self.dtype)
+            policy = _native.Duplicates(duplicates)
+        self._native.scatter(numbers, rows, policy)
+
+    def step(self, optimizer: torch.optim.Optimizer, index: Any, grad: Any) -> None:
+        """Sends each gradient, one row of `grad` for each number of `index`, to its row's rank, where `optimizer` steps the rows.
+        The optimizer is of one parameter: `torch.nn.Parameter(table.shard.tensor)`. It gets a sparse gradient that is not
+        coalesced, in the order of `scatter`. So one of speedtorch.optim steps as in one process with the batches of all ranks
+        one after the other, bit for bit. Raises errors.OptimizerError for another parameter; what the optimizer raises, it
+        raises on this rank alone, after the others have stepped."""
+        with self._batch("step"):
+            numbers = row_index(index, len(self))
+            rows = row_values(grad, self.dtype).detach()
+            parameter = self._stepped_by(optimizer)
+        with torch.no_grad():
+            named, grads = self._native.collect(numbers, rows)
+            numbers = named.to(torch.int64).unsqueeze(0)
+            parameter.grad = torch.sparse_coo_tensor(numbers, grads, parameter.shape, check_invariants=False)
+            try:
+                optimizer.step()
+            finally:
+                parameter.grad = None
+
+    def _stepped_by(self, optimizer: Any) -> Tensor:
+        shard = self.shard.tensor
+        parameters = [parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"]]
+        if len(parameters) == 1 and parameters[0].shape == shard.shape and parameters[0].data_ptr() == shard.data_ptr():
+            return parameters[0]
+        raise errors.OptimizerError("the optimizer steps other parameters than this rank's shard; "
+                                    "make it over torch.nn.Parameter(table.shard.tensor)")
+
+    def _batch(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return _together(lambda why: self._native.refuse(operation, why))
 
     @property
     def shard(self) -> Table:

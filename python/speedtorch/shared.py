@@ -19,8 +19,9 @@ class SharedTable(_HeldRows):
     under the name then, and raises errors.ShapeError if that is of another dtype or shape. copy() and deepcopy() return the
     same object, because copies refer to the same table; Table.from_array(shared.tensor) copies the rows.
 
-    A gather takes no lock: a row that another process writes meanwhile may be a mix of old and new. Of concurrent scatters
-    under row locks each row gets one value whole. If a writer is killed, the row that it was writing is whole once its lock
+    A gather takes no lock: a row that another process writes meanwhile may be a mix of old and new. If scatters run at once
+    under row locks, each row gets one of the values as a whole. If a writer is killed, the row that it was writing is whole
+    once its lock
     was taken again, by a scatter or by finish_rows().
     """
 

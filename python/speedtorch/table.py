@@ -288,7 +288,7 @@ class Table(_HeldRows):
         return f"Table(shape={tuple(self.shape)}, dtype={self.dtype}, placement='{self.placement}'{where}{file})"
 
     def __deepcopy__(self, memo):
-        """Returns a table with memory of its own; that of a named mapped table is a file without a name."""
+        """Returns a table with its own memory. The copy of a named mapped table is in a file without a name."""
         copy = memo[id(self)] = Table.from_array(self.tensor, placement=self.placement, device=self.device)
         return copy
 
@@ -371,7 +371,7 @@ def _absolute(path):
 
 
 def _source(path):
-    """An absolute path. A tensor's name behind it stays as it is, even with `//` or `..` in it."""
+    """An absolute path. A tensor's name behind it is not changed, even with `//` or `..` in it."""
     return os.path.join(os.getcwd(), os.fspath(path))
 
 

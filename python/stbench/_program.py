@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.absolute()  # not resolved: in a build folder th
 
 
 def environment(given):
-    """What the program needs to know, unless the user says otherwise."""
+    """The environment that the program needs, unless the user sets it."""
     variables = dict(given)
     variables.setdefault("STBENCH_PEERS", str(PACKAGE / "peers"))
     variables.setdefault("STBENCH_PYTHON", sys.executable)

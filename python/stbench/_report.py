@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def read_report(path: str | os.PathLike[str]) -> "pandas.DataFrame":
     """Returns the cases of a report (`--json` or `--csv`) as a pandas.DataFrame, one row per case, with the columns of
-    docs/schema.md: texts as strings, whole numbers as integers (Int64 where some are missing), reals as float64.
+    docs/schema.md: texts as strings, whole numbers as integers (Int64 if some are missing), reals as float64.
 
     A JSON report also has `samples_s`, a list per case, and in `.attrs` all that is known of the run: arguments, seed,
     environment. Raises ImportError without pandas, OSError if the file cannot be read, ValueError if it is no report.
@@ -50,7 +50,7 @@ def _of_csv(path):
 
 
 def _value(text):
-    """Of a cell: an integer never has a point or an exponent, a real number always has one."""
+    """The text of an integer cell never has a point or an exponent; that of a real number always has one."""
     if not text:
         return None
     for kind in (int, float):

@@ -33,9 +33,12 @@ constexpr std::array kTraits = {
     Trait{"build", "build", "build_type"},
     Trait{"build", "libtorch", "version"},
     Trait{"build", "cuda", "runtime"},
+    Trait{"table", "table", "file"},
+    Trait{"table", "table", "bytes"},
+    Trait{"table", "table", "hash"},
 };
 
-/// Null where the report does not say; a null that it says is an answer ("no driver").
+/// Null if the report does not say; a null that it says is an answer ("no driver").
 const Json* trait_in(const Report& report, const Trait& trait) {
   const Json& environment = report.environment;
   const auto part = environment.find(trait.part);
@@ -60,6 +63,20 @@ std::string shown_json(const Json& json) {
   return json.is_null() ? "none" : shortened(one_line(text), kEnough);
 }
 
+/// The file of --table; "none" without one. Empty if the report cannot say.
+std::string table_in(const Report& report) {
+  const auto* file = trait_in(report, {"table", "table", "file"});
+  if (file != nullptr) return shown_json(*file);
+  return names_its_machine(report) ? "none" : "";
+}
+
+/// One report is of a real table, and the other is not.
+void add_missing_table(const Report& one, const Report& other, std::vector<Difference>& all) {
+  const auto first = table_in(one), second = table_in(other);
+  if (first.empty() || second.empty() || (first == "none") == (second == "none")) return;
+  all.push_back({"table", fmt::format("table.file: {}; {}", first, second)});
+}
+
 }  // namespace
 
 std::vector<Difference> differences(const Report& one, const Report& other) {
@@ -71,6 +88,7 @@ std::vector<Difference> differences(const Report& one, const Report& other) {
     all.push_back({std::string(trait.kind), fmt::format("{}.{}: {}; {}", trait.part, trait.name,
                                                         shown_json(*first), shown_json(*second))});
   }
+  add_missing_table(one, other, all);
   return all;
 }
 
@@ -78,7 +96,7 @@ Json machine_of(const Report& report) {
   Json machine = Json::object();
   for (const Trait& trait : kTraits) {
     const Json* const found = trait_in(report, trait);
-    if (trait.kind == "build" || found == nullptr) continue;
+    if (trait.kind == "build" || trait.kind == "table" || found == nullptr) continue;
     machine[std::string(trait.part)][std::string(trait.name)] = *found;
   }
   return machine;

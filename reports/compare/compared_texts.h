@@ -14,7 +14,7 @@ using ComparedRows = std::vector<const ComparedCase*>;
 
 inline constexpr std::string_view kNoNumber = "-";
 
-/// What is the same in all rows is said once.
+/// Words that are the same in all rows are printed once.
 struct CaseTexts {
   std::string common;              ///< of all rows
   std::vector<std::string> texts;  ///< of each row, what is not common

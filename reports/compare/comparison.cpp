@@ -33,7 +33,7 @@ bool any_numbers(const std::vector<const Record*>& side) {
       side, [](const Record* record) { return record != nullptr && has_numbers(record->status); });
 }
 
-/// Verdicts that no number is needed for; nothing where there is one on both sides, or on none.
+/// Verdicts that no number is needed for; nothing if there is one on both sides, or on none.
 std::optional<std::pair<Verdict, std::string>> without_numbers(const JoinedCase& joined) {
   if (const Record* wrong = first_with(joined.now, Status::wrong)) {
     const bool before = first_with(joined.base, Status::wrong) != nullptr;

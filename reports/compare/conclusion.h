@@ -10,7 +10,7 @@ namespace stbench::reports {
 /// In order of precedence: an earlier one hides the later ones.
 enum class Outcome {
   wrong,         ///< a result is wrong in NEW
-  slower,        ///< a subject is slower, or missing where that is not allowed
+  slower,        ///< a subject is slower, or missing if that is not allowed
   inconclusive,  ///< the machine's state differs, or a slowdown of `must_see` could have gone unseen
   no_slowdown,
 };

@@ -45,8 +45,8 @@ std::map<std::string, Values> series_of(std::span<const Report> reports, const s
 /// The trends of rows with enough values.
 class Trends {
  public:
-  /// How alike neighbours are: of all rows without their trends, which hides a part of it, and for subjects
-  /// also of ceilings and controls as they are, because no change of this project gives them a trend.
+  /// The autocorrelation of all rows without their trends. Removing the trends hides a part of it, so for
+  /// subjects ceilings and controls count with their trends, too: no change of this project gives them one.
   Trends(const std::vector<HistoryRow>& rows, const std::vector<Values>& series) {
     std::vector<std::vector<double>> rest, references;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -26,7 +26,7 @@ inline constexpr std::size_t kShortestHistory = 8;
 struct HistoryRow {
   ComparedCase latest;  ///< `base` is the median of the earlier reports
   std::vector<std::optional<double>>
-      values;                   ///< one per report, in the unit of `latest`; empty where it has none
+      values;                   ///< one per report, in the unit of `latest`; empty if the report has none
   std::optional<double> drift;  ///< over the whole series: 0.2 is 20 % slower; empty if it is too short
   std::optional<double> p;      ///< of the trend, Holm's
   bool drifts = false;
@@ -45,7 +45,7 @@ void sort_by_start(std::vector<Report>& reports);
 /// @throws ReportError as compare(), and for fewer than two
 History history(std::span<const Report> reports, const ComparisonRules& rules = {});
 
-/// Of both: a case that drifts to slower counts as slower.
+/// Counts both: a case that drifts to slower is slower.
 Conclusion conclude(const History& history, const ComparisonRules& rules, bool allow_missing);
 
 }  // namespace stbench::reports

@@ -16,9 +16,9 @@ namespace stbench::reports {
 /// come first.
 std::string history_table(const History& history, std::span<const Report> reports, Style style);
 
-/// Values as bars of eight heights, the lowest is the least; blank where there is none. Of more than `width`
-/// values, each bar is the median of its neighbours. The heights span at least a tenth of the least value, so
-/// that noise stays flat.
+/// Values as bars of eight heights, the lowest is the least; blank if there is none. If there are more
+/// than `width` values, each bar is the median of neighbours. The heights span at least a tenth of the least
+/// value, so that noise stays flat.
 std::string bars(const std::vector<std::optional<double>>& values, std::size_t width);
 
 /// A table for Apache Otava's CSV importer.

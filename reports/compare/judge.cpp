@@ -20,7 +20,7 @@ constexpr double kTellsNothing = 0.5;
 constexpr std::int64_t kEnoughRuns = 1000;
 /// The power at which a slowdown counts as one that would have been seen, and the normal quantile of it.
 constexpr double kPowerQuantile = 0.8416;  // 80 %
-/// The level at which the processes of both sides must differ by ranks, where they can: the limit does the
+/// The level at which the processes of both sides must differ by ranks, if they can: the limit does the
 /// rest.
 constexpr double kRanksApart = 0.05;
 
@@ -135,7 +135,7 @@ class Judge {
     return row.spread->deviation * std::sqrt(row.share() * (row.several() ? inflation_ : 1));
   }
 
-  /// The degrees of freedom of the row's own spread, or of the best known; above 0 where any row has a spread.
+  /// The degrees of freedom of the row's own spread, or of the best known; above 0 if any row has a spread.
   [[nodiscard]] double own_freedom(const Judged& row) const {
     return row.scatter.freedom > 0 ? row.scatter.freedom : most_freedom_;
   }
@@ -205,7 +205,7 @@ class Judge {
   }
 
   /// The slowdown that is called one in 80 % of comparisons: it must pass the limit, and in two single runs
-  /// the rank test of their samples, whose reach the interval of the shift tells. Nothing where no slowdown
+  /// the rank test of their samples, whose reach the interval of the shift tells. Nothing if no slowdown
   /// would be.
   std::optional<double> visible(const Judged& row, double by_spread) {
     if (row.several()) return std::expm1(by_spread);

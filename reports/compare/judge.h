@@ -32,7 +32,7 @@ std::vector<double> values_of(const std::vector<Measured>& side);
 
 /// Fills the verdicts of the comparison's cases that `rows` name, and its controls.
 /// @param rows whose scatter is known
-/// @param inflation of the variance of a shift between several processes a side (statistics/memory.h)
+/// @param inflation of the variance of a shift between several processes per side (statistics/memory.h)
 void judge(std::vector<Judged>& rows, const ComparisonRules& rules, double inflation, Comparison& comparison);
 
 }  // namespace stbench::reports

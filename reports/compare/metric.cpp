@@ -97,7 +97,7 @@ bool is_better(const JoinedCase& one, const JoinedCase& other) {
   return ours == others ? sum_of_logs(one) < sum_of_logs(other) : others;
 }
 
-/// Of each cell that has one in every report.
+/// The ceilings of cells that have one in every report.
 Ceilings ceilings_of(const std::vector<JoinedCase>& cases) {
   Ceilings ceilings;
   for (const JoinedCase& joined : cases) {

@@ -16,8 +16,8 @@ namespace stbench::reports {
 /// One process's measurement of a case, as logarithms: differences are ratios. Less is better.
 struct Measured {
   double value = 0;                  ///< of the median
-  std::vector<double> samples;       ///< empty where the report has none
-  std::optional<Interval> interval;  ///< 95 % of the value, where the report says
+  std::vector<double> samples;       ///< empty if the report has none
+  std::optional<Interval> interval;  ///< 95 % of the value, if the report has it
   std::size_t report = 0;            ///< its place among those of the side
 };
 
@@ -56,7 +56,7 @@ using ByTime = std::function<bool(const Identity& id)>;
 std::vector<MeasuredCase> measured_cases(const std::vector<JoinedCase>& cases, const std::string& metric,
                                          const ByTime& by_time = {});
 
-/// True where every measured row of the cases has its samples.
+/// True if every measured row of the cases has its samples.
 bool have_samples(const std::vector<JoinedCase>& cases);
 
 /// True for sums, which are not timed but computed from other rows.

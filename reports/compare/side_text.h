@@ -10,8 +10,8 @@
 namespace stbench::reports {
 
 /// "BASE: revision 3ab32f81c0de, 2026-11-24T07:40:11Z, 5 processes"; each revision once, with "(changed)"
-/// after one whose sources had further changes. The date is that of the first report. What no report says is
-/// left out.
+/// after one whose sources had further changes. The date is that of the first report. Facts that no report
+/// has are left out.
 std::string side_text(std::string_view side, std::span<const Report> reports);
 
 }  // namespace stbench::reports

@@ -15,7 +15,7 @@ struct JoinedCase {
   Identity id;  ///< as the first report that has it writes it
   std::vector<const Record*> base, now;
 
-  /// Those of both sides that have numbers.
+  /// The records of both sides that have numbers.
   [[nodiscard]] std::vector<const Record*> measured() const;
 };
 

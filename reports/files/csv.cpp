@@ -120,8 +120,8 @@ class Reader {
 
   Record record_of(const CsvRow& row) const {
     if (row.cells.size() != positions_.size()) {
-      fail(row,
-           fmt::format("has {} cells; {} would be right, one a column", row.cells.size(), positions_.size()));
+      fail(row, fmt::format("has {} cells; {} would be right, one per column", row.cells.size(),
+                            positions_.size()));
     }
     Record record;
     for (std::size_t i = 0; i < positions_.size(); ++i) place(positions_[i], row.cells[i], record);

@@ -3,7 +3,7 @@
 /// Columns: the fixed ones, the report's axes, then the union of the records' plain columns; a cell that does
 /// not apply is empty. A text that a spreadsheet would run (=, +, -, @, a tab or a line end first) has an
 /// apostrophe before it, which `from_csv` takes off again. A text that could be taken for a number, or that
-/// is empty where null is possible, is quoted: other readers do not mind, and `from_csv` gives the same kind
+/// is empty if null is possible, is quoted: other readers do not mind, and `from_csv` gives the same kind
 /// of cell back. What is not a column (seed, argv, environment, samples, ...) is in the JSON only.
 #pragma once
 

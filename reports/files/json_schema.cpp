@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/columns.h"
+#include "reports/files/json_value.h"
 #include "reports/record.h"
 #include "reports/statistics/role.h"
 
@@ -52,7 +53,7 @@ Json a_case() {
     const char* const kind = std::holds_alternative<std::string>(standard)    ? "string"
                              : std::holds_alternative<std::int64_t>(standard) ? "integer"
                                                                               : "number";
-    properties[axis] = {{"type", {kind, "null"}}};
+    properties[axis] = {{"type", {kind, "null"}}, {"default", json_of(standard)}};
   }
   Json roles = Json::array();
   for (const Role role : {Role::ours, Role::libtorch, Role::ceiling, Role::peer})

@@ -38,7 +38,7 @@ double incomplete_beta(double x, double a, double b) {
   return 1 - std::exp(log_front) * beta_fraction(1 - x, b, a) / b;
 }
 
-/// Where the asymptotic series below are good to 1e-15.
+/// From here on the asymptotic series below are good to 1e-15.
 constexpr double kLarge = 12;
 
 /// The x above 0 from which on a falling function is at most y.

@@ -91,8 +91,8 @@ std::size_t differences_up_to(double x, const std::vector<double>& first, const 
   return count;
 }
 
-/// The k-th smallest (from 1) of the differences, without writing all of them down: a million samples a side
-/// have 10^12.
+/// The k-th smallest (from 1) of the differences, without writing all of them down: a million samples per
+/// side have 10^12.
 double difference(std::size_t k, const std::vector<double>& first, const std::vector<double>& second) {
   double low = second.front() - first.back(), high = second.back() - first.front();
   if (differences_up_to(low, first, second) >= k) return low;

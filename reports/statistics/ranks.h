@@ -15,7 +15,7 @@ struct RankTest {
   bool exact = false;  ///< else by the normal law
 };
 
-/// The Mann-Whitney test. Exact (all ways to deal out the ranks, ties included) where the sets have at most
+/// The Mann-Whitney test. Exact (all ways to deal out the ranks, ties included) if the sets have at most
 /// 50 numbers together and the smaller at most 20; above that the normal law, with the correction for ties
 /// and for continuity.
 /// @throws std::invalid_argument if a set is empty or has a NaN (so do the next).

@@ -64,7 +64,7 @@ std::optional<double> fastest(const std::vector<Record*>& cell, Counts counts) {
   return best;
 }
 
-/// Nothing where the quotient says nothing: no time, or one so short that the clock gave zero.
+/// Nothing if the quotient says nothing: no time, or one so short that the clock gave zero.
 std::optional<double> quotient(std::optional<double> a, double b) {
   if (!a || !(*a / b > 0) || !std::isfinite(*a / b)) return std::nullopt;
   return *a / b;

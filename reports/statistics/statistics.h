@@ -30,17 +30,17 @@ double quantile(std::span<const double> samples, double q);
 
 /// The largest rank k (from 1) for which the k-th smallest and the k-th largest of n samples enclose the
 /// median with at least this probability, whatever the samples' distribution: P(k <= B <= n-k), B ~
-/// Binomial(n, 1/2). Nothing where n is too small for any (n < 6 at 95 %).
+/// Binomial(n, 1/2). Nothing if n is too small for any (n < 6 at 95 %).
 std::optional<std::size_t> interval_rank(std::size_t n, double coverage = kCoverage);
 
-/// The interval of the median between ranks k and n+1-k, or nothing where there are too few samples.
+/// The interval of the median between ranks k and n+1-k, or nothing if there are too few samples.
 std::optional<Interval> median_interval(std::span<const double> samples, double coverage = kCoverage);
 
 /// `a[i] / b[i]` round by round.
 /// @throws std::invalid_argument if the lengths differ.
 std::vector<double> ratios(std::span<const double> a, std::span<const double> b);
 
-/// The interval of the median of the rounds' ratios; nothing where the rounds do not pair up or are too few.
+/// The interval of the median of the rounds' ratios; nothing if the rounds do not pair up or are too few.
 std::optional<Interval> ratio_interval(std::span<const double> a, std::span<const double> b,
                                        double coverage = kCoverage);
 

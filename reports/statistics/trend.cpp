@@ -16,7 +16,8 @@ constexpr std::size_t kFewestForATrend = 3;
 double theil_sen(std::span<const double> series) {
   std::vector<double> slopes;
   for (std::size_t j = 1; j < series.size(); ++j) {
-    for (std::size_t i = 0; i < j; ++i) slopes.push_back((series[j] - series[i]) / static_cast<double>(j - i));
+    for (std::size_t i = 0; i < j; ++i)
+      slopes.push_back((series[j] - series[i]) / static_cast<double>(j - i));
   }
   return median(slopes);
 }
@@ -25,12 +26,13 @@ double theil_sen(std::span<const double> series) {
 double kendall_sum(std::span<const double> series) {
   double sum = 0;
   for (std::size_t j = 1; j < series.size(); ++j) {
-    for (std::size_t i = 0; i < j; ++i) sum += (series[j] > series[i] ? 1 : 0) - (series[j] < series[i] ? 1 : 0);
+    for (std::size_t i = 0; i < j; ++i)
+      sum += (series[j] > series[i] ? 1 : 0) - (series[j] < series[i] ? 1 : 0);
   }
   return sum;
 }
 
-/// Of the sum over independent numbers; equal ones lower it.
+/// The variance of the sum over independent numbers. Equal ones lower it.
 double independent_variance(std::span<const double> series) {
   const auto term = [](double n) { return n * (n - 1) * (2 * n + 5) / 18; };
   std::map<double, double> counts;

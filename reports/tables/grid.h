@@ -14,7 +14,7 @@ namespace stbench::reports {
 
 enum class Align { left, right };
 
-/// How much a table needs a column. Of those that do not fit, the column with the highest number goes first.
+/// How much a table needs a column. If columns do not fit, the one with the highest number is dropped first.
 namespace need {
 inline constexpr int asked = -1;  ///< shown even if all its cells are empty
 inline constexpr int always = 0;

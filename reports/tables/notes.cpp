@@ -13,7 +13,7 @@ std::string reason_for(const Record& record) {
   return record.reason.empty() ? "no reason given" : record.reason;
 }
 
-/// The rows' names, or their number where they are many.
+/// The rows' names, or their number if they are many.
 std::string names_of(const Rows& rows) {
   constexpr std::size_t kNamed = 6;
   if (rows.size() > kNamed) return fmt::format("{} rows", rows.size());
@@ -44,8 +44,7 @@ std::string lines_of_status(const Rows& rows, Status status, std::string_view ma
   return text;
 }
 
-/// What of one device could not be measured: its placements, after the method where the reason is one
-/// method's alone.
+/// The unmeasured part of one device: its placements, after the method if the reason is one method's alone.
 std::string waived_subject(const Rows& rows) {
   std::vector<std::string> placements, methods;
   for (const Record* row : rows) {

@@ -10,7 +10,7 @@
 
 namespace stbench::reports {
 
-/// `method(placement)`, as SpeedTorch writes `SpeedTorch(PinnedCPU)`; one of the two alone where the other is
+/// `method(placement)`, as SpeedTorch writes `SpeedTorch(PinnedCPU)`; one of the two alone if the other is
 /// empty.
 std::string who(const Identity& id);
 

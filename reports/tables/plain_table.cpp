@@ -14,7 +14,7 @@
 namespace stbench::reports {
 namespace {
 
-/// A column of the table to be: its cells, one a row.
+/// A column of the table: one cell per row.
 struct Strip {
   Heading heading;
   std::vector<std::string> cells;

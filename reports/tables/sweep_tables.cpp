@@ -42,8 +42,8 @@ Rows sorted(Rows rows) {
 
 bool is_trip(const Record& row) { return row.id.direction == "round_trip"; }
 
-/// Of ours with a budget of multiprocessors: measured at one width, they would be columns with one entry
-/// each.
+/// True for ours with a budget of multiprocessors: measured at one width, they would be columns with one
+/// entry each.
 bool is_variant(const Record& row) { return row.id.method.starts_with(std::string(kOurs) + "_"); }
 
 /// Ours first, then LibTorch's and peers as they come, the ceilings last.
@@ -81,7 +81,7 @@ std::string width_workload(const Rows& rows) {
                      further_axes_text(id));
 }
 
-/// Of a method's column: a narrow screen loses the ceilings first, then peers, then LibTorch's.
+/// The rank of a method's column: a narrow screen loses the ceilings first, then peers, then LibTorch's.
 Heading method_heading(const std::string& name, const Rows& rows) {
   const Record& row = **std::ranges::find(
       rows, name, [](const Record* r) -> auto& { return r->id.method; });

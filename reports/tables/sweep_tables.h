@@ -30,7 +30,7 @@ std::string width_tables(const std::vector<const Record*>& rows, Style style);
 /// "Latency of small batches": a table for each direction, placement and number of cores; in it a row a width
 /// and batch: median and 99 % quantile of single runs of each method but the ceilings, and our median against
 /// LibTorch's best.
-/// Rows without single runs, and those that go there and back, are left out; empty where there are no others.
+/// Rows without single runs, and those that go there and back, are left out; empty if there are no others.
 std::string latency_tables(const std::vector<const Record*>& rows, Style style);
 
 /// "Round trips of small tables": a table for each device and number of cores; in it a row a size and way:

@@ -23,8 +23,8 @@ struct SuiteTables {
 using TablesOf = std::function<SuiteTables(const std::string& suite)>;
 
 /// All of a report's cases, in lines as wide as the style says: the tables of each suite, then what was
-/// waived with reason and cure, the warnings, and whether the run was interrupted. What is empty does not
-/// appear.
+/// waived with reason and cure, the warnings, and whether the run was interrupted. Parts without content do
+/// not appear.
 std::string render_tables(const Report& report, Style style, const TablesOf& tables_of);
 
 }  // namespace stbench::reports

@@ -25,7 +25,7 @@ std::string bytes(const std::optional<double>& value) {
   return value ? bytes_text(std::llround(*value)) : std::string();
 }
 
-/// The samples a second of the plain batch that fits; nothing where it was not measured.
+/// The samples per second of the plain batch that fits, if it was measured.
 std::optional<double> plain_speed(const Rows& rows) {
   for (const Record* row : rows) {
     if (row->id.method == "plain" && row->id.batch == row->id.rows) return number(*row, "samples_per_s");
@@ -33,7 +33,7 @@ std::optional<double> plain_speed(const Rows& rows) {
   return std::nullopt;
 }
 
-/// "0.98": how many times as many samples a second as the plain batch that fits.
+/// "0.98": samples per second, relative to the plain batch that fits.
 GridCell against_plain(const Record& row, const std::optional<double>& plain) {
   const auto mine = number(row, "samples_per_s");
   if (!mine || !plain) return {};

@@ -91,7 +91,7 @@ std::vector<GridCell> row_cells(const Record& record, const TimeUnit& unit) {
           {record.samples > 0 ? grouped(record.samples) : ""}};
 }
 
-/// Where each placement first appears in the plan.
+/// The position at which each placement first appears in the plan.
 using PlacementOrder = std::vector<std::string>;
 
 PlacementOrder order_of(const Rows& rows) {

@@ -31,11 +31,11 @@ ensure_setup() {
 
 release_build_lock() { exec 9>&-; }
 
-# A file that includes LibTorch takes up to 2.5 GB to compile.
+# A file that includes LibTorch takes up to 2.7 GB to compile.
 build_jobs() {
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/^MemAvailable/ { print int($2 / 2500000) }' /proc/meminfo)
+  memory=$(awk '/^MemAvailable/ { print int($2 / 2700000) }' /proc/meminfo)
   echo $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 

@@ -19,7 +19,7 @@ check_docs_version() {
     fail "python3 is $version; the documentation site needs $DOCS_PYTHON_AT_LEAST or later" 'put a newer one first on the PATH'
 }
 
-# The Python that has the packages; nothing if there is none.
+# Prints the Python that has the packages, if there is one.
 find_docs_python() { [[ ! -e $(docs_folder)/.complete ]] || printf '%s/bin/python3' "$(docs_folder)"; }
 
 # require_docs_python: sets DOCS_PYTHON, and installs one if needed.

@@ -35,6 +35,7 @@ checks  command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 checks  command qemu-aarch64      qemu-user
 checks  command doxygen           doxygen
 checks  browser chromium          chromium-headless-shell
+peers   command fio               fio
 long    command clang++-19        clang-19
 long    fuzzer  19                libclang-rt-19-dev
 venv    module  ensurepip         python3-venv

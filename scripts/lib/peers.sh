@@ -8,7 +8,7 @@ peers_folder() {
     "$({ printf '%s' "$1"; cat "$WHEELS/peers.txt"; } | sha256sum | cut -c 1-12)"
 }
 
-# Compiles DeepSpeed's step into the environment, where its peer looks for it: a case has no time for that.
+# Compiles DeepSpeed's step into the environment, because a case has no time for it.
 compile_deepspeed() {
   (cd / && TORCH_EXTENSIONS_DIR=$1/extensions PATH=$1/bin:$PATH "$1/bin/python3" -c '
 from deepspeed.ops.op_builder import CPUAdamBuilder
@@ -25,7 +25,7 @@ choose_peers() {
     'do this on a machine with network'
   [[ -n $base ]] || fail "--peers: the LibTorch in $TORCH_ROOT has no Python" 'the peers run in the Python of a torch: --torch wheel'
   has_modules "$base" torch numpy || fail "--peers: $base has no NumPy" 'install NumPy beside torch, or take --torch wheel'
-  require_packages venv
+  require_packages venv peers
   folder=$(peers_folder "$base")
   if [[ ! -e $folder/.complete ]]; then
     say "peers: installing the wheels of scripts/lib/wheels/peers.in on top of $base into $folder (once; about 450 MB)"

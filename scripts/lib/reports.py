@@ -24,8 +24,9 @@ REQUIRED = {**dict.fromkeys(IDENTITY[:8], "text"), **dict.fromkeys(IDENTITY[8:],
 OPTIONAL = {**dict.fromkeys(("ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction",
                              "speedup", "steps_per_s", "words_per_s", "heldout_loss", "zero_loss",
                              "unigram_loss", "samples_per_s", "gradient_difference", "plain_difference", "clip", "latency_p50_s", "latency_p99_s", "latency_clock_s", "overhead_ratio",
-                             "algbw_gb_per_s", "busbw_gb_per_s", "wire_fraction"), "real"),
-            **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers",
+                             "algbw_gb_per_s", "busbw_gb_per_s", "wire_fraction", "huge_fraction", "resident_fraction", "hit_rate",
+                             "allocate_s", "pin_s", "fill_s"), "real"),
+            **dict.fromkeys(("samples", "index_bytes", "verified_rows", "mismatches", "repeat", "throttled", "callers", "cache_bytes",
                              "group", "negatives", "vocabulary", "trained_pairs", "latency_runs", "requested_bytes", "resident_bytes", "locked_bytes",
                              "page_table_bytes", "shared_bytes", "device_bytes", "device_reserved_bytes",
                              "device_allocated_bytes", "peak_bytes", "steady_bytes", "baseline_bytes",
@@ -188,7 +189,7 @@ def check_case(path, place, case):
 
 
 def curve_of(case):
-    """[(share, seconds)] of the latencies; empty if the case has none, None if the text is none."""
+    """[(share, seconds)] of the latencies; empty if the case has none, None if the text is not a curve."""
     try:
         points = [(float(share), float(seconds)) for share, seconds in
                   (point.split(":") for point in (case["latency_curve"] or "").split())]

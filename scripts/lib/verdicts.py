@@ -14,7 +14,7 @@ WIDTH = 130  # of the text
 
 @functools.cache
 def t_quantile(df, p=0.975):
-    """Of Student's distribution, by bisection of its integral (Simpson's rule)."""
+    """A quantile of Student's distribution, by bisection of its integral (Simpson's rule)."""
     scale = math.gamma((df + 1) / 2) / (math.sqrt(df * math.pi) * math.gamma(df / 2))
 
     def cumulated(t, steps=400):
@@ -50,7 +50,7 @@ class Judgement:
 
 
 def judge_ratios(goal, where, ratios):
-    """The verdict on one ratio a process."""
+    """The verdict on one ratio per process."""
     logs = [math.log(value) for value in ratios]
     mean = statistics.fmean(logs)
     if len(logs) < FEWEST:
@@ -85,7 +85,7 @@ HEADINGS = ("goal", "ratio", "where", "must", "aim", "measured", "95 %", "verdic
 
 
 def as_text(rows):
-    """What does not fit behind the verdict goes below it."""
+    """Text that does not fit behind the verdict goes below it."""
     widths = [max(len(row[i]) for row in [HEADINGS, *rows]) for i in range(len(HEADINGS) - 1)]
     lines = []
     for *cells, verdict, notes in [(*HEADINGS, ""), *rows]:

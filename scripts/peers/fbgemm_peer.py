@@ -53,7 +53,7 @@ class Rows(peer.Cell):
 
 
 class Steps:
-    """A case of the optimizer suite, on an embedding of its own: the backward pass of bags of one row, which is the step."""
+    """A case of the optimizer suite, on its own embedding: the backward pass of bags of one row, which is the step."""
 
     KINDS = {"SGD": (EmbOptimType.EXACT_SGD, {"learning_rate": 1e-3}),
              "Adagrad": (EmbOptimType.EXACT_ADAGRAD, {"learning_rate": 1e-2, "eps": 1e-10})}  # fmt: skip

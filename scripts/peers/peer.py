@@ -189,10 +189,14 @@ class Table:
 
     def allocate(self):
         rows, width = self.request["touched_rows"], self.request["row_bytes"]
+        begin = time.perf_counter()
         self.memory = self.make(self.request["rows"] * width)
+        made = time.perf_counter()
         self.fill(self.memory, rows * width)
+        seconds = {"pin_s" if self.request["placement"] == "pinned" else "allocate_s": made - begin,
+                   "fill_s": time.perf_counter() - made}
         compared, differ, first = self.differing(self.memory, rows, width)
-        return {"verified_rows": compared, "mismatches": differ, "first": first, **self.device_figures()}
+        return {"verified_rows": compared, "mismatches": differ, "first": first, **seconds, **self.device_figures()}
 
     def free(self):
         self.memory = None

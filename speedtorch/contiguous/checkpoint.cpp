@@ -87,7 +87,7 @@ void read_options(const Dict& group, Options& options) {
   });
 }
 
-/// What torch's groups have besides.
+/// The further entries of torch's groups.
 void add_switches(Dict& group, const UpdateOptions& options) {
   group.insert("foreach", IValue());
   group.insert("differentiable", false);

@@ -1,4 +1,4 @@
-/// Whether an optimizer may be given the flat buffers of ContiguousParameters.
+/// Checks that an optimizer may step the flat buffers of ContiguousParameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -97,7 +97,7 @@ double square_sum(const at::Tensor& gradient, const kernels::GradientChange& cha
 double square_sum_on_gpu(const at::Tensor& gradient, const kernels::GradientChange& change,
                          SumScratch& scratch);
 
-/// What the kernel needs to step one bucket. T is the dtype in which the update is computed.
+/// The kernel's arguments to step one bucket. T is the dtype in which the update is computed.
 template <class T>
 struct FlatPlan {
   kernels::FlatTables<T> tables{};

@@ -31,15 +31,15 @@ struct ArrayFile {
   std::int64_t bytes = 0;           ///< of all elements
 };
 
-/// What `FILE` or `FILE:TENSOR` names.
+/// The file and tensor of `FILE` or `FILE:TENSOR`.
 struct ArrayPath {
   std::string file;
   std::optional<std::string> tensor;
 };
 
-/// If something has the whole name, colons and all, it is meant. Otherwise the longest part before a colon
-/// that names a file is the file. If there is none, what ends in `.safetensors` before a colon is taken for
-/// one.
+/// If a file has the whole name, with its colons, it is opened. Otherwise the longest part before a colon
+/// that names a file is the file. If no file exists, a part that ends in `.safetensors` before a colon is
+/// taken for one.
 ArrayPath split_array_path(const std::string& path);
 
 /// Opens `FILE.npy` or `FILE.safetensors:TENSOR`; a file with a single tensor needs no `:TENSOR`. The content

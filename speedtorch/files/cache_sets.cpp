@@ -158,6 +158,19 @@ void CacheSets::age(Set& set, History& history) const {
   for (auto& seen : history.seen) seen = static_cast<std::uint16_t>((seen & kMarkBits) | count_in(seen) >> 1);
 }
 
+/// Replaces the oldest entry that was seen once, and lowers those that it passes.
+void CacheSets::remember(History& history, std::uint16_t made) {
+  for (std::size_t tried = 0;; ++tried) {
+    auto& oldest = history.seen[history.next];
+    history.next = static_cast<std::uint8_t>((history.next + 1) % kSeen);
+    if (count_in(oldest) <= 1 || tried == kSeen) {
+      oldest = made;
+      return;
+    }
+    --oldest;
+  }
+}
+
 std::int64_t CacheSets::admit(std::int64_t row, std::int64_t times) {
   const auto number = set_of(row);
   auto& mine = set(number);
@@ -168,32 +181,19 @@ std::int64_t CacheSets::admit(std::int64_t row, std::int64_t times) {
   if (known) age(mine, history);
   const auto count =
       static_cast<unsigned>(std::min<std::int64_t>(kMostCount, times + (known ? count_in(*entry) : 0)));
-  const auto remember = [&](std::uint16_t what, unsigned its_count) {
+  const auto keep = [&](std::uint16_t what, unsigned its_count) {
     const auto made = static_cast<std::uint16_t>(what | its_count);
-    if (known) {
-      *entry = made;
-      return;
-    }
-    // Replaces the oldest entry that was seen once, and lowers those that it passes.
-    for (std::size_t tried = 0;; ++tried) {
-      auto& oldest = history.seen[history.next];
-      history.next = static_cast<std::uint8_t>((history.next + 1) % kSeen);
-      if (count_in(oldest) <= 1 || tried == kSeen) {
-        oldest = made;
-        return;
-      }
-      --oldest;
-    }
+    known ? void(*entry = made) : remember(history, made);
   };
   const auto way = victim(mine);
   const auto old = way < 0 ? -1 : row_of(number, way);
   const auto old_count = way < 0 ? kMostCount : mine.states[static_cast<std::size_t>(way)] & kCountBits;
   if (way < 0 || (old >= 0 && count <= old_count)) {
-    remember(mark, count);
+    keep(mark, count);
     return -1;
   }
   if (old >= 0) {
-    remember(mark_of(old), old_count);
+    keep(mark_of(old), old_count);
     ++evictions_;
   } else if (known) {
     *entry = 0;

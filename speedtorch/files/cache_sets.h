@@ -1,5 +1,5 @@
-/// Which rows a RowCache holds, in which slots, and which row makes room for another. No LibTorch. For the
-/// library's own files.
+/// Decides which rows a RowCache holds, in which slots, and which row makes room for another. No LibTorch.
+/// For the library's own files.
 ///
 /// A hash of the row's number chooses a set of 12 slots. A look-up reads one cache line: the rows in the
 /// set's slots and how often each was looked up, up to 7 times. A missed row replaces the least used row of
@@ -76,7 +76,7 @@ class CacheSets {
     std::array<std::uint8_t, kWays> states;
     std::uint32_t version;
   };
-  /// Rows that are not in the set: 12 bits of a row's hash and its count; 0 if there is none.
+  /// Rows that are not in the set: 12 bits of a row's hash and its count; 0 in an empty entry.
   struct alignas(64) History {
     std::array<std::uint16_t, kSeen> seen;
     std::uint8_t next;    ///< the entry that is replaced next
@@ -92,6 +92,7 @@ class CacheSets {
   [[nodiscard]] std::int64_t row_of(std::uint32_t number, std::int64_t way) const;
   void put(std::uint32_t number, std::int64_t way, std::int64_t row, unsigned count);
   void age(Set& set, History& history) const;
+  static void remember(History& history, std::uint16_t made);
   template <bool counting, class Index>
   std::int64_t look_up(const Index* rows, std::int64_t count, std::int32_t* slots) const;
 

@@ -46,7 +46,7 @@ constexpr std::int64_t most_joined_bytes = 32 << 10;
 template <class Index>
 ReadPlan plan_reads(const Index* index, std::int64_t count, const FileTable& table);
 
-/// What to read, and where the rows go: row `named[k].row` goes to `out + named[k].position * row_bytes`.
+/// The reads, and the places of the rows: row `named[k].row` goes to `out + named[k].position * row_bytes`.
 struct ReadJob {
   FileTable table;
   const ReadPlan* plan;

@@ -80,9 +80,9 @@ class RowCache {
   /// rethrows what the prefetch of this batch threw.
   void gather(const at::Tensor& index, at::Tensor& out);
 
-  /// Starts to read the rows of `index` (as for gather()) that the cache does not hold, on a thread of its
-  /// own, and returns. The calling thread's next gather() takes them instead of reading them. Their memory,
-  /// one copy of each row, is freed then. A further prefetch() before that gather() replaces the first.
+  /// Starts to read the rows of `index` (as for gather()) that the cache lacks, on the cache's thread, and
+  /// returns. The calling thread's next gather() takes them instead of reading them. Their memory, one copy
+  /// of each row, is freed then. A further prefetch() before that gather() replaces the first.
   /// @throws IndexError, ShapeError, PlacementError; ThreadError if the thread cannot be started; OrderError
   /// in a forked child
   void prefetch(const at::Tensor& index);

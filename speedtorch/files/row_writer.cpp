@@ -20,7 +20,7 @@
 namespace speedtorch {
 namespace {
 
-/// Of one call: the system's limit (IOV_MAX).
+/// The system's limit per call (IOV_MAX).
 constexpr std::size_t kMostPieces = 1024;
 /// Rows whose pages are announced before the first of them is written: a write into a page that is
 /// not resident reads it first.
@@ -83,7 +83,7 @@ JournalHeader header_for(const FileTable& table, std::int64_t rows, std::uint32_
   return header;
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 struct Stored {
   JournalHeader header{};
   std::vector<std::int64_t> rows;

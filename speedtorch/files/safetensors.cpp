@@ -48,7 +48,7 @@ std::string in_quotes(std::string_view text) {
 
 std::string at_byte(std::int64_t byte) { return " (byte " + std::to_string(byte) + ")"; }
 
-/// What the header says of a tensor. Its data_offsets count from the end of the header.
+/// A tensor's entry in the header. Its data_offsets count from the end of the header.
 struct Described {
   std::int64_t at = 0;  ///< the byte of the file at which the entry begins
   std::optional<std::string> dtype;
@@ -92,7 +92,7 @@ class HeaderReader {
     nlohmann::json::sax_parse(Reached(begin_, &reached_), Reached(begin_ + text.size(), &reached_), this);
   }
 
-  // What the parser calls, by nlohmann's names. `true` means: go on.
+  // The parser calls these functions; the names are nlohmann's. `true` means: go on.
   bool null() { return other_value("null"); }
   bool boolean(bool value) { return other_value(value ? "true" : "false"); }
   bool number_integer(std::int64_t value) { return other_value(std::to_string(value)); }

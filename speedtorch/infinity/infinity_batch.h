@@ -32,7 +32,7 @@ struct KeptLoss {
   std::int64_t samples = 0;
 };
 
-/// Which data of past batches is kept, on the host and without graphs. By default the last 10,000 losses.
+/// The data of past batches to keep, on the host and without graphs. By default the last 10,000 losses.
 struct KeepOptions {
   infinity::Keep inputs = infinity::Keep::nothing();
   infinity::Keep outputs = infinity::Keep::nothing();

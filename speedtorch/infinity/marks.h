@@ -17,7 +17,7 @@ class Marks {
  public:
   explicit Marks(std::vector<NamedTensor> named);
 
-  /// The name of the first tensor that was written in place or whose data moved; empty if there is none.
+  /// The name of the first tensor that was written in place or whose data moved, or an empty name.
   [[nodiscard]] std::string changed() const;
 
  private:

@@ -36,7 +36,7 @@ class MicroBatchSize {
   /// @throws InfinityBatchError naming an option that is below its minimum
   explicit MicroBatchSize(MicroBatchOptions options);
 
-  /// The number of samples that memory permits, as far as it is known; at least 1.
+  /// The known number of samples that memory permits; at least 1.
   [[nodiscard]] std::int64_t of(const std::string& key) const;
 
   /// The number of samples of the next micro-batch if `left` samples of a batch of `batch` are left. At most

@@ -62,7 +62,7 @@ class Model {
   [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
   /// The same under every name: tied parameters appear several times.
   [[nodiscard]] std::vector<NamedTensor> every_parameter() const;
-  /// Those of named_parameters() that require a gradient.
+  /// The parameters of named_parameters() that require a gradient.
   [[nodiscard]] Tensors trainable() const;
 
   [[nodiscard]] bool training() const;      ///< of its outermost modules; true for a callable
@@ -86,7 +86,7 @@ class Model {
   Model() = default;
 
   enum class Kind { parameters, buffers };
-  /// Those of its module and parts, also tied ones, and its own.
+  /// The parameters of its module and parts, also tied ones, and its own.
   [[nodiscard]] std::vector<NamedTensor> every(Kind kind) const;
 
   template <class Module>

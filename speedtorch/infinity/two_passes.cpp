@@ -43,8 +43,8 @@ Marks marks_of_inputs(const Tensors& inputs) {
   return Marks(std::move(named));
 }
 
-/// Marks of what a second pass reads as it is then. While any module trains, the second pass sets all buffers
-/// to their values of the first, so they may change in between.
+/// Marks of the tensors that a second pass reads again. While any module trains, the second pass sets all
+/// buffers to their values of the first, so they may change in between.
 Marks marks_of_model(const Model& model) {
   auto named = model.named_parameters();
   for (NamedTensor& parameter : named) parameter.name.insert(0, "parameter ");

@@ -9,7 +9,7 @@
 
 namespace speedtorch {
 
-/// Where a new table lives.
+/// The memory of a new table.
 struct TableOptions {
   Placement placement = Placement::hugepage;
   c10::Device device = c10::kCPU;  ///< the GPU of a `pinned` or `device` table; `cpu` means the current GPU

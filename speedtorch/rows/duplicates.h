@@ -11,7 +11,7 @@
 
 namespace speedtorch {
 
-/// What a scatter does with a row that occurs several times.
+/// The effect of a scatter on a row that occurs several times.
 enum class Duplicates {
   none,        ///< the caller knows that no row repeats; not checked, undefined if one does
   reject,      ///< throws DuplicateError and writes nothing

@@ -14,7 +14,7 @@
 namespace speedtorch {
 namespace {
 
-/// What a stored plan holds for: keys and values of its file.
+/// The machine and version of a stored plan: keys and values of its file.
 PlanEntries machine_entries() {
   const SystemFiles files;
   const auto of = [&](const char* key) { return files.value("/proc/cpuinfo", key); };
@@ -56,7 +56,7 @@ Plan plan_in(PlanEntries entries, const std::string& path) {
   }
 }
 
-/// Whether a file's plan was measured on such a machine by this version.
+/// True if a file's plan was measured on such a machine by this version.
 bool is_of_this_machine(const PlanEntries& entries) {
   PlanEntries found;
   for (const auto& entry : entries) {
@@ -65,7 +65,7 @@ bool is_of_this_machine(const PlanEntries& entries) {
   return found == machine_entries();
 }
 
-/// What tune() stored, or the defaults: a file that is not as it was written is none.
+/// The plan that tune() stored, or the defaults. A file that was changed does not count.
 HostPlan stored_or_default() {
   const auto path = stored_plan_path();
   if (!path.empty() && ::access(path.c_str(), F_OK) == 0) {

@@ -20,7 +20,7 @@ struct HostPlan {
   std::string origin;
 };
 
-/// The plan in use. @throws RowPlanError where SPEEDTORCH_PLAN names a file that has none
+/// The plan in use. @throws RowPlanError if SPEEDTORCH_PLAN names a file that has none
 HostPlan host_plan();
 
 /// Later movements are planned by `plan`. @throws RowPlanError for numbers out of range
@@ -35,7 +35,7 @@ Plan read_plan(const std::string& path);
 /// Writes a file that read_plan() takes, whole or not at all. @throws FileError
 void write_plan(const std::string& path, const Plan& plan);
 
-/// The file that tune() stores its plan in: below XDG_CACHE_HOME or ~/.cache. Empty where there is neither.
+/// The file that tune() stores its plan in: below XDG_CACHE_HOME or ~/.cache. Empty if there is neither.
 std::string stored_plan_path();
 
 }  // namespace speedtorch

@@ -32,7 +32,7 @@ struct Tuning {
   std::vector<TunedChoice> choices;
   double seconds = 0;      ///< that it took
   bool complete = false;   ///< false: the time was spent before all was measured
-  std::string stored;      ///< the file's path; empty where nothing was stored
+  std::string stored;      ///< the file's path; empty if nothing was stored
   std::string not_stored;  ///< why not
 };
 
@@ -40,7 +40,7 @@ struct Tuning {
 /// later processes. The time that counts is that of a movement and of one pass that reads what it wrote:
 /// stores past the cache may not cost the reader what they save the writer. Allocates some 250 MB meanwhile.
 /// Not while rows move on other threads: both would be measured wrong.
-/// @throws MemoryError where that memory cannot be had
+/// @throws MemoryError if that memory cannot be had
 Tuning tune(const TuneOptions& options = {});
 
 /// The size of rows, in bytes, from which a second thread pays: the smallest of 64 KiB to 1 MiB by powers of

@@ -36,6 +36,22 @@ std::exception_ptr attempt(const RankGroup& group, const std::function<void()>& 
   return nullptr;
 }
 
+void announce_refusal(const std::string& why,
+                      const std::function<void(const std::exception_ptr& refusal)>& take_part) {
+  struct Refusal : Error {
+    using Error::Error;
+  };
+  try {
+    take_part(std::make_exception_ptr(Refusal(why)));
+  } catch (const Refusal&) {  // this rank's own
+  }
+}
+
+void begin_table(const RankGroup& group, const std::exception_ptr& refusal) {
+  group.require_agreement({});
+  throw_refusals(group, refusal);
+}
+
 void throw_refusals(const RankGroup& group, const std::exception_ptr& refusal) {
   const auto texts = group.gather_texts(message_of(refusal));
   if (refusal) std::rethrow_exception(refusal);

@@ -13,7 +13,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string_view>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -75,7 +77,7 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-/// What makes an endpoint: an interface, or an address.
+/// The network interface of the endpoint; empty if its address decides.
 std::string interface_of(const GroupOptions& options) {
   if (!options.interface.empty()) return options.interface;
   if (const auto named = variable("GLOO_SOCKET_IFNAME"); !named.empty())
@@ -89,18 +91,25 @@ std::shared_ptr<::gloo::transport::Device> device_of(const std::string& interfac
   return Gloo::createDeviceForHostname(interface);
 }
 
-/// Blocks SIGPIPE on this thread and on the threads that start meanwhile. Gloo writes to the sockets of ranks
-/// that may be dead; with the signal's default action, which Python turns off and C++ does not, that ends the
-/// process without a word.
+/// Gloo writes to the sockets of ranks that may be dead. SIGPIPE's default action, which Python turns off and
+/// C++ does not, then ends the process without a word.
+bool pipe_signal_ends_process() {
+  struct sigaction now {};
+  return ::sigaction(SIGPIPE, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+         now.sa_handler == SIG_DFL;
+}
+
+/// Blocks the signal on this thread, and on the threads that start meanwhile, if it would end the process.
 class WithoutPipeSignal {
  public:
-  WithoutPipeSignal() {
+  WithoutPipeSignal() : blocks_(pipe_signal_ends_process()) {
+    if (!blocks_) return;
     ::sigemptyset(&pipe_);
     ::sigaddset(&pipe_, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
   }
   ~WithoutPipeSignal() {
-    if (::sigismember(&before_, SIGPIPE) == 1) return;
+    if (!blocks_ || ::sigismember(&before_, SIGPIPE) == 1) return;
     const timespec at_once{};
     while (::sigtimedwait(&pipe_, nullptr, &at_once) ==
            SIGPIPE) {  // one that this thread's own writes caused
@@ -111,16 +120,15 @@ class WithoutPipeSignal {
   WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
 
  private:
-  sigset_t pipe_, before_;
+  bool blocks_;
+  sigset_t pipe_{}, before_{};
 };
 
-/// Of the groups that this process made at one address, each has its own keys in the store.
-std::string next_prefix(const GroupOptions& options) {
-  static std::mutex mutex;
-  static std::map<std::string, int> groups;
-  const std::lock_guard lock(mutex);
-  const int number = groups[options.address + ":" + std::to_string(options.port)]++;
-  return "speedtorch/" + variable("TORCHELASTIC_RESTART_COUNT") + "/" + std::to_string(number);
+/// For groups whose threads the library does not start.
+void ignore_pipe_signal() {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  if (pipe_signal_ends_process()) ::sigaction(SIGPIPE, &ignore, nullptr);
 }
 
 c10::intrusive_ptr<c10d::Store> store_of(int rank, int size, const GroupOptions& options) {
@@ -132,8 +140,73 @@ c10::intrusive_ptr<c10d::Store> store_of(int rank, int size, const GroupOptions&
   with.waitWorkers = false;  // the group waits
   with.timeout = options.timeout;
   with.multiTenant = true;  // a process may make several groups
-  return c10::make_intrusive<c10d::PrefixStore>(next_prefix(options),
+  return c10::make_intrusive<c10d::PrefixStore>("speedtorch/" + variable("TORCHELASTIC_RESTART_COUNT"),
                                                 c10::make_intrusive<c10d::TCPStore>(options.address, with));
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::string asked_by(int rank) { return "asked by " + std::to_string(rank); }
+
+/// Waits until each other rank has asked for a group's number, and answers all.
+std::string answer_all(c10d::Store& store, int size) {
+  std::vector<std::string> asked, absent;
+  for (int r = 1; r < size; ++r) asked.push_back(asked_by(r));
+  try {
+    if (!asked.empty()) store.wait(asked);
+  } catch (const std::exception&) {
+    for (int r = 1; r < size; ++r)
+      if (!store.check({asked_by(r)})) absent.push_back(std::to_string(r));
+    std::string names;
+    for (const auto& name : absent) names += (names.empty() ? "" : ", ") + name;
+    throw GroupError("no answer from rank " + names);
+  }
+  const auto number = std::to_string(store.add("groups", 1));
+  for (const auto& key : asked) {
+    const auto question = text_of(store.get(key));
+    store.deleteKey(key);
+    store.set("answer to " + question, bytes_of(number));
+  }
+  return number;
+}
+
+constexpr std::chrono::milliseconds kAskAgain{10};
+
+/// Asks rank 0 for a group's number. A question that nobody answered in time is taken back.
+std::string ask(c10d::Store& store, int rank) {
+  std::random_device random;
+  const auto question =
+      std::to_string(rank) + "/" + std::to_string(random()) + "/" + std::to_string(random());
+  store.set(asked_by(rank), bytes_of(question));
+  try {
+    return text_of(store.get("answer to " + question));
+  } catch (const std::exception&) {
+    try {
+      store.deleteKey(asked_by(rank));
+    } catch (const std::exception&) {  // the store has gone, and the question with it
+    }
+    throw GroupError("no answer from rank 0");
+  }
+}
+
+/// The keys of one group of these ranks. Rank 0 numbers the groups when all ranks have come, because what a
+/// rank attempts alone, and leaves in the store, is not the other ranks' group.
+c10::intrusive_ptr<c10d::Store> keys_of_group(int rank, int size, GroupOptions options) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + options.timeout;
+  for (;;) {
+    const auto store = store_of(rank, size, options);
+    try {
+      const auto number = rank == 0 ? answer_all(*store, size) : ask(*store, rank);
+      return c10::make_intrusive<c10d::PrefixStore>("group " + number, store);
+    } catch (const std::exception&) {
+      options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+      if (rank == 0 || options.timeout <= kAskAgain) throw;
+    }
+    // It was the store of the group before, which rank 0 has just ended.
+    std::this_thread::sleep_for(kAskAgain);
+  }
 }
 
 c10::intrusive_ptr<c10d::Backend> connected(int rank, int size, const std::string& interface,
@@ -141,7 +214,7 @@ c10::intrusive_ptr<c10d::Backend> connected(int rank, int size, const std::strin
   const WithoutPipeSignal blocked;
   auto with = Gloo::Options::create(options.timeout);
   with->devices.push_back(device_of(interface));
-  return c10::make_intrusive<Gloo>(store_of(rank, size, options), rank, size, with);
+  return c10::make_intrusive<Gloo>(keys_of_group(rank, size, options), rank, size, with);
 }
 
 GroupOptions with_address(GroupOptions options) {
@@ -181,10 +254,11 @@ struct RankGroup::Impl {
   void require_whole() const {
     if (!lost.empty()) throw GroupError(name + " lost its group before: " + lost);
   }
-  /// What c10d's `begin` starts. @throws GroupError
+  /// Calls c10d's `begin`. @throws GroupError
   template <class Begin>
   c10::intrusive_ptr<c10d::Work> begun(Begin begin) {
     require_whole();
+    const WithoutPipeSignal blocked;
     try {
       return begin();
     } catch (const std::exception& error) {
@@ -205,18 +279,19 @@ struct RankGroup::Impl {
 
 struct RankGroup::Transfer::Work {
   std::shared_ptr<Impl> group;
+  at::Tensor send, receive;  // in use until the work is done or gone
   c10::intrusive_ptr<c10d::Work> work;
-  at::Tensor send, receive;  // in use until the work is done
   std::chrono::milliseconds timeout = kNoTimeout;
 };
 
 RankGroup::RankGroup(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
   if (!group) throw GroupError("the process group is null");
+  ignore_pipe_signal();
   try {
     auto backend = group->getBackend(c10::kCPU);
     const auto name = "rank " + std::to_string(group->getRank()) + " of " + std::to_string(group->getSize()) +
                       " (the caller's group, " + backend->getBackendName() + ")";
-    // What ends the group for one table ends it for all tables of its ranks.
+    // An error that ends the group for one table ends it for all tables of its ranks.
     static std::mutex guard;
     static std::map<const c10d::Backend*, std::weak_ptr<Impl>> known;
     const std::lock_guard locked(guard);
@@ -283,19 +358,19 @@ RankGroup::Transfer::Transfer(Work work) : work_(std::make_shared<Work>(std::mov
 RankGroup::Transfer RankGroup::start(at::Tensor send, std::vector<std::int64_t> to, at::Tensor receive,
                                      std::vector<std::int64_t> from) const {
   auto work = impl_->begun([&] { return impl_->backend->alltoall_base(receive, send, from, to, {}); });
-  return Transfer({impl_, std::move(work), std::move(send), std::move(receive)});
+  return Transfer({impl_, std::move(send), std::move(receive), std::move(work)});
 }
 
 RankGroup::Transfer RankGroup::send(at::Tensor bytes, int to) const {
   std::vector<at::Tensor> one = {std::move(bytes)};
   auto work = impl_->begun([&] { return impl_->backend->send(one, to, kTag); });
-  return Transfer({impl_, std::move(work), one.front(), {}, impl_->message_timeout()});
+  return Transfer({impl_, one.front(), {}, std::move(work), impl_->message_timeout()});
 }
 
 RankGroup::Transfer RankGroup::receive(at::Tensor bytes, int from) const {
   std::vector<at::Tensor> one = {std::move(bytes)};
   auto work = impl_->begun([&] { return impl_->backend->recv(one, from, kTag); });
-  return Transfer({impl_, std::move(work), {}, one.front(), impl_->message_timeout()});
+  return Transfer({impl_, {}, one.front(), std::move(work), impl_->message_timeout()});
 }
 
 void RankGroup::abandon(const std::string& why) const {
@@ -357,17 +432,19 @@ void RankGroup::barrier() const {
 }
 
 void RankGroup::require_agreement(const Facts& facts) const {
-  std::vector<std::vector<std::string>> said;
-  auto all = facts;
-  all.emplace_back("the library's version", SPEEDTORCH_VERSION);
-  for (const auto& [name, value] : all) said.push_back(gather_texts(value));
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    for (std::size_t r = 1; r < said[k].size(); ++r) {
-      if (said[k][r] == said[k][0]) continue;
-      throw DisagreementError("the ranks disagree on " + all[k].first + ": rank 0 has " + said[k][0] +
-                              ", rank " + std::to_string(r) + " has " + said[k][r]);
+  const auto compare = [](const std::string& name, const std::vector<std::string>& said) {
+    for (std::size_t r = 1; r < said.size(); ++r) {
+      if (said[r] == said[0]) continue;
+      throw DisagreementError("the ranks disagree on " + name + ": rank 0 has " + said[0] + ", rank " +
+                              std::to_string(r) + " has " + said[r]);
     }
-  }
+  };
+  // Alone and first: another version may have other facts.
+  compare("the library's version", gather_texts(SPEEDTORCH_VERSION));
+  std::vector<std::vector<std::string>> said;
+  said.reserve(facts.size());
+  for (const auto& [name, value] : facts) said.push_back(gather_texts(value));
+  for (std::size_t k = 0; k < facts.size(); ++k) compare(facts[k].first, said[k]);
 }
 
 }  // namespace speedtorch

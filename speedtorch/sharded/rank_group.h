@@ -37,8 +37,9 @@ struct GroupOptions {
 /// be used again after that.
 class RankGroup {
  public:
-  /// A group that the caller made. Its interface, addresses and time-out are the caller's. In
-  /// a C++ program the caller also ignores SIGPIPE, which Gloo raises when it writes to a lost rank.
+  /// A group that the caller made. Its interface, addresses and time-out are the caller's. If SIGPIPE has its
+  /// default action, the process ignores it from now on: the group's threads raise it when they write to a
+  /// lost rank.
   /// @throws GroupError if it has no backend for the CPU
   explicit RankGroup(const c10::intrusive_ptr<c10d::ProcessGroup>& group);
 
@@ -57,7 +58,7 @@ class RankGroup {
   struct Place {
     int rank, size;
   };
-  /// The same variables without a group; nothing if there are none. @throws GroupError if one is no number
+  /// The same variables without a group, if there are any. @throws GroupError if one is no number
   static std::optional<Place> place_from_environment();
 
   [[nodiscard]] int rank() const;
@@ -118,7 +119,7 @@ class RankGroup {
   /// Names of facts and their values, which must be the same on each rank.
   using Facts = std::vector<std::pair<std::string, std::string>>;
   /// @throws DisagreementError on each rank naming the first fact that differs, two ranks, and the values of
-  /// both. The library's version is among the facts.
+  /// both. The library's version is compared before the facts.
   void require_agreement(const Facts& facts) const;
 
  private:

@@ -15,7 +15,7 @@ constexpr std::int64_t kSent = 2, kReceived = 3, kSlots = kSent + kReceived;
 constexpr std::int64_t kLag = 1;
 
 /// The chunks of all other ranks share the memory of this many chunks, but none is smaller than `kSmallest`.
-constexpr std::int64_t kRanksAtFullSize = 4, kSmallest = std::int64_t{64} << 10;
+constexpr std::int64_t kRanksAtFullSize = 16, kSmallest = std::int64_t{64} << 10;
 
 std::size_t slot_of(int rank, std::int64_t chunk, std::int64_t slots) {
   return static_cast<std::size_t>(rank * slots + chunk % slots);
@@ -43,7 +43,7 @@ at::Tensor RowExchange::room(int rank, std::int64_t slot, std::int64_t bytes) co
 }
 
 void RowExchange::expect(std::int64_t item_bytes, std::vector<std::int64_t> to,
-                         std::vector<std::int64_t> from, std::vector<std::byte*> places) {
+                         std::vector<std::int64_t> from, std::vector<at::Tensor> places) {
   item_bytes_ = std::max<std::int64_t>(1, item_bytes);
   to_ = std::move(to), from_ = std::move(from), places_ = std::move(places);
   std::int64_t most = 0;
@@ -65,9 +65,8 @@ void RowExchange::receive(int rank, std::int64_t chunk) {
   const auto bytes = items(from_[at_rank(rank)], chunk) * item_bytes_;
   if (bytes == 0) return;
   auto& into = received_[slot_of(rank, chunk, kReceived)];
-  into.bytes = places_.empty()
-                   ? room(rank, kSent + chunk % kReceived, bytes)
-                   : at::from_blob(places_[at_rank(rank)] + chunk * step_ * item_bytes_, {bytes}, at::kByte);
+  into.bytes = places_.empty() ? room(rank, kSent + chunk % kReceived, bytes)
+                               : places_[at_rank(rank)].narrow(0, chunk * step_ * item_bytes_, bytes);
   into.transfer = group_.receive(into.bytes, rank);
 }
 
@@ -105,6 +104,9 @@ void RowExchange::move(const Piece& fill, const Piece& place, const Share& meanw
     for (auto k = std::max<std::int64_t>(0, count - kSent); k < count; ++k)
       sent_[slot_of(rank, k, kSent)].transfer.wait();
   });
+  if (places_.empty()) return;
+  places_.clear();  // the caller's memory
+  for (auto& each : received_) each = {};
 }
 
 }  // namespace speedtorch

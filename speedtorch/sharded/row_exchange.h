@@ -25,17 +25,17 @@ class RowExchange {
   RowExchange(RankGroup group, std::int64_t chunk_bytes)
       : group_(std::move(group)), chunk_bytes_(chunk_bytes) {}
 
-  /// Which rows of a chunk go where: a pointer to their first byte, their rank, and their numbers in its
-  /// list.
+  /// Fills or places some rows of a chunk: their rank, their numbers in its list, and their first byte.
   using Piece = std::function<void(int rank, std::int64_t begin, std::int64_t count, std::byte* data)>;
   /// One of `parts` equal parts of work that needs no other rank.
   using Share = std::function<void(std::int64_t part, std::int64_t parts)>;
 
   /// Starts to receive the first chunks. A rank's own list must be empty.
   /// @param to, from the number of items for and from each rank
-  /// @param places where the list of each rank goes; empty if a `place` takes the chunks
+  /// @param places where the list of each rank goes: bytes, which are kept until the next exchange, because
+  /// messages may still arrive after an error. Empty if a `place` takes the chunks
   void expect(std::int64_t item_bytes, std::vector<std::int64_t> to, std::vector<std::int64_t> from,
-              std::vector<std::byte*> places = {});
+              std::vector<at::Tensor> places = {});
 
   /// Moves what was expected. `meanwhile` is called for each part in turn. `place` may be null if there are
   /// places. @throws GroupError
@@ -63,7 +63,7 @@ class RowExchange {
   std::int64_t item_bytes_ = 1, step_ = 1, chunks_ = 0;
   std::int64_t slot_bytes_ = 0;  // of `buffer_`
   std::vector<std::int64_t> to_, from_;
-  std::vector<std::byte*> places_;
+  std::vector<at::Tensor> places_;
   at::Tensor buffer_;
   std::vector<Chunk> sent_, received_;  // of each rank, its slots
 };

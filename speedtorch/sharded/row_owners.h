@@ -1,4 +1,4 @@
-/// Which rank of a group holds which row of a sharded table.
+/// Maps the rows of a sharded table to the ranks of a group.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,8 @@ namespace {
 /// Indices that are kept for the next batch: more are freed, as they take some 60 bytes each.
 constexpr std::size_t kKeptNumbers = std::size_t{1} << 22;
 
+std::size_t at_position(std::int64_t position) { return static_cast<std::size_t>(position); }
+
 template <class T>
 void forget(std::vector<T>& values) {
   if (values.capacity() > kKeptNumbers) values = {};
@@ -26,8 +28,8 @@ void forget(std::vector<T>& values) {
 }  // namespace
 
 void RowRoute::clear(int ranks) {
-  for (auto* each : {&rows, &named_, &last_, &heads_, &next_}) forget(*each);
-  forget(where_);
+  for (auto* each : {&rows, &positions, &named_, &last_, &next_}) forget(*each);
+  forget(where_), forget(repeats);
   begins.assign(static_cast<std::size_t>(ranks) + 1, 0);
 }
 
@@ -95,13 +97,17 @@ void RowRoute::order_by_rank(const RowOwners& owners) {
     ++begins[static_cast<std::size_t>(where_[k].rank) + 1];
   }
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  rows.resize(named_.size()), heads_.resize(named_.size());
+  rows.resize(named_.size()), positions.resize(named_.size());
   auto next = begins;
   for (std::size_t k = 0; k < named_.size(); ++k) {
     const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(where_[k].rank)]++);
     rows[at] = where_[k].row;
-    heads_[at] = last_[k];
+    positions[at] = last_[k];
   }
+  if (next_.size() == rows.size()) return;  // no row is repeated
+  for (std::size_t k = 0; k < rows.size() && !next_.empty(); ++k)
+    for (auto p = next_[at_position(positions[k])]; p >= 0; p = next_[at_position(p)])
+      repeats.push_back({static_cast<std::int64_t>(k), p});
 }
 
 }  // namespace speedtorch

@@ -35,13 +35,13 @@ class RowRoute {
   }
   [[nodiscard]] std::vector<std::int64_t> counts() const;
 
-  /// Calls `each` with the positions of row k of `rows` in the batch.
-  template <class Each>
-  void each_position(std::int64_t k, Each each) const {
-    for (auto p = position(k); p >= 0; p = next_.empty() ? -1 : next_[static_cast<std::size_t>(p)]) each(p);
-  }
-  /// The only position of row k, or the last of them.
-  [[nodiscard]] std::int64_t position(std::int64_t k) const { return heads_[static_cast<std::size_t>(k)]; }
+  /// The position in the batch of each of `rows`, or the last of them.
+  std::vector<std::int64_t> positions;
+  /// The other positions, if rows travel once: numbers in `rows`, ascending, and a position of each.
+  struct Repeat {
+    std::int64_t row, position;
+  };
+  std::vector<Repeat> repeats;
 
  private:
   template <class Index>
@@ -54,8 +54,7 @@ class RowRoute {
   std::vector<std::int64_t> last_;    // the last position of each
   std::vector<std::uint32_t> slots_;  // a hash table: 1 + a place in named_
   std::vector<RowOwners::Place> where_;
-  std::vector<std::int64_t> heads_;  // as `last_`, by rank
-  std::vector<std::int64_t> next_;   // of each position: the one before it of the same row, or -1
+  std::vector<std::int64_t> next_;  // of each position: the one before it of the same row, or -1
 };
 
 }  // namespace speedtorch

@@ -121,9 +121,13 @@ void save_sharded(const ShardedTable& table, const std::string& folder) {
                  }));
 }
 
+void refuse_save(const ShardedTable& table, const std::string& why) {
+  announce_refusal(why, [&](const auto& refusal) { throw_refusals(table.group(), refusal); });
+}
+
 ShardedTable load_sharded(const RankGroup& group, const std::string& folder, const ShardedOptions& options) {
   std::optional<Saved> saved;
-  throw_refusals(group, attempt(group, [&] { saved.emplace(folder); }));
+  begin_table(group, attempt(group, [&] { saved.emplace(folder); }));
   auto table = ShardedTable::empty(group, saved->sizes, saved->shards.front()->dtype(), options);
   throw_refusals(group,
                  attempt(group, [&] { read_rows(*saved, table.owners(), group.rank(), table.shard()); }));

@@ -14,6 +14,10 @@ namespace speedtorch {
 /// @throws FileError on the rank that cannot write, RankError on the others; nothing is left then. GroupError
 void save_sharded(const ShardedTable& table, const std::string& folder);
 
+/// Takes part in save_sharded() as a rank whose caller refuses the arguments, so that the others throw
+/// RankError with `why` instead of waiting. For bindings of other languages. @throws GroupError
+void refuse_save(const ShardedTable& table, const std::string& why);
+
 /// Reads a folder of save_sharded() into the shards of any number of ranks, with any sharding. Collective.
 /// @throws FileError or NpyError on the rank that cannot read the folder, RankError on the others; as
 /// ShardedTable::empty()

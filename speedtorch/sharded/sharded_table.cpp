@@ -11,12 +11,14 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "speedtorch/error.h"
+#include "speedtorch/kernels/rows/plan.h"
+#include "speedtorch/kernels/rows/row_moves.h"
+#include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"
@@ -29,7 +31,7 @@
 namespace speedtorch {
 namespace {
 
-enum class Operation : std::int64_t { gather, scatter, step };
+using Operation = ShardedOperation;
 constexpr const char* kOperations[] = {"gather", "scatter", "step"};
 
 /// What a rank tells each other rank before anything else travels.
@@ -78,27 +80,51 @@ void grow(at::Tensor& buffer, std::int64_t bytes) {
   buffer = at::empty({std::max<std::int64_t>(1, bytes)}, at::kByte);
 }
 
-/// Copies row k of `from`, or row rows[k] if there are rows, to each of its positions in `to`.
-void place_rows(const std::byte* from, std::span<const std::int64_t> rows, const RowRoute& route,
-                std::int64_t first, std::int64_t count, std::byte* to, std::int64_t row_bytes) {
-  const auto grain = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, row_bytes));
-  constexpr std::int64_t ahead = 16;  // scattered rows are on their way to the cache before they are copied
-  parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (auto k = begin; k < end; ++k) {
-      if (!rows.empty() && k + ahead < end)
-        __builtin_prefetch(from + rows[static_cast<std::size_t>(k + ahead)] * row_bytes);
-      const auto* row = from + (rows.empty() ? k : rows[static_cast<std::size_t>(k)]) * row_bytes;
-      route.each_position(first + k, [&](std::int64_t position) {
-        std::memcpy(to + position * row_bytes, row, static_cast<std::size_t>(row_bytes));
-      });
-    }
-  });
+/// Copies the rows `count` from number `first` of the route to their other positions in `to`.
+/// @param from the place of a row by its number in the route
+template <class From>
+void repeat_rows(const RowRoute& route, std::int64_t first, std::int64_t count, kernels::Rows to, From from) {
+  auto repeat = std::lower_bound(route.repeats.begin(), route.repeats.end(), first,
+                                 [](const auto& each, std::int64_t row) { return each.row < row; });
+  for (; repeat != route.repeats.end() && repeat->row < first + count; ++repeat)
+    std::memcpy(to.data + repeat->position * to.row_bytes, from(repeat->row),
+                static_cast<std::size_t>(to.row_bytes));
+}
+
+/// Writes rows that follow each other in `from`, `count` from number `first` of the route, to all of their
+/// positions in `to`, as a scatter of the whole batch would: past the cache if that is large.
+void place_received(const std::byte* from, const RowRoute& route, std::int64_t first, std::int64_t count,
+                    kernels::Rows to) {
+  if (to.row_bytes == 0 || count == 0) return;
+  const auto move =
+      kernels::plan_scatter({from, to.rows, to.row_bytes, to.row_bytes}, route.positions.data() + first, to);
+  const auto grain = std::max<std::int64_t>(1, kernels::plan_in_use().thread_bytes / to.row_bytes);
+  const auto range = [&](std::int64_t begin, std::int64_t end) { kernels::run(move, begin, end); };
+  if (count <= grain) {
+    range(0, count);
+  } else {
+    parallel_for(count, grain, range);
+  }
+  repeat_rows(route, first, count, to, [&](std::int64_t row) { return from + (row - first) * to.row_bytes; });
 }
 
 std::string text_of(at::IntArrayRef sizes) {
   std::ostringstream text;
   text << sizes;
   return text.str();
+}
+
+/// What the ranks of a table must have in common.
+RankGroup::Facts facts_of(at::IntArrayRef sizes, at::ScalarType dtype, const ShardedOptions& options) {
+  return {{"the shape", text_of(sizes)},
+          {"the dtype", c10::toString(dtype)},
+          {"the sharding", std::string(to_string(options.sharding))},
+          {"chunk_bytes", std::to_string(options.chunk_bytes)}};
+}
+
+void check_chunks(const ShardedOptions& options) {
+  if (options.chunk_bytes < 1)
+    throw OptionError("chunk_bytes is " + std::to_string(options.chunk_bytes) + "; 1 or more is needed");
 }
 
 }  // namespace
@@ -132,9 +158,11 @@ struct ShardedTable::Impl {
   void exchange_ids(Agreed& agreed);
   at::Tensor asked_rows(Agreed& agreed);
   void gather(Agreed agreed, at::Tensor& out);
-  void read_own(std::int64_t first, std::int64_t rows, at::Tensor& out);
+  void read_own(std::int64_t first, std::int64_t rows, kernels::Rows out);
   std::pair<at::Tensor, at::Tensor> deliver(const Agreed& agreed, const at::Tensor& asked,
                                             const at::Tensor& values);
+  std::pair<at::Tensor, at::Tensor> collect(const RowIndex& index, const at::Tensor& grad,
+                                            const std::function<void()>& check);
   void check_written(const at::Tensor& numbers, const at::Tensor& out) const;
   void check_batch(const at::Tensor& numbers, const at::Tensor& rows, const char* name) const;
   std::exception_ptr repeated(const Agreed& agreed, const at::Tensor& asked);
@@ -159,14 +187,10 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
                            const ShardedOptions& options) {
   auto sizes = shard.sizes().vec();
   sizes.front() = rows;
-  group.require_agreement({{"the shape", text_of(sizes)},
-                           {"the dtype", c10::toString(shard.dtype())},
-                           {"the sharding", std::string(to_string(options.sharding))},
-                           {"chunk_bytes", std::to_string(options.chunk_bytes)}});
+  group.require_agreement(facts_of(sizes, shard.dtype(), options));
   const auto refusal = attempt(group, [&] {
     if (rows < 0) throw ShapeError("a table of " + std::to_string(rows) + " rows");
-    if (options.chunk_bytes < 1)
-      throw OptionError("chunk_bytes is " + std::to_string(options.chunk_bytes) + "; 1 or more is needed");
+    check_chunks(options);
     const RowOwners owners(options.sharding, rows, group.size());
     if (shard.rows() != owners.rows_of(group.rank()))
       throw ShapeError("the shard has " + std::to_string(shard.rows()) + " rows; this rank holds " +
@@ -192,17 +216,18 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
 
 namespace {
 
-/// Makes this rank's rows; ranks that make another table, or cannot make theirs, end the others.
+/// Makes this rank's rows of a table of `sizes`, which all ranks have agreed on if none refuses.
 Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
                  const ShardedOptions& options,
                  const std::function<Table(at::IntArrayRef, const RowOwners&)>& make) {
-  group.require_agreement({{"the shape", text_of(sizes)},
-                           {"the dtype", c10::toString(dtype)},
-                           {"the sharding", std::string(to_string(options.sharding))},
-                           {"chunk_bytes", std::to_string(options.chunk_bytes)}});
+  begin_table(group, attempt(group, [&] {
+                if (sizes.empty() || sizes.front() < 0)
+                  throw ShapeError("a table of shape " + text_of(sizes));
+                check_chunks(options);
+              }));
+  group.require_agreement(facts_of(sizes, dtype, options));
   std::optional<Table> made;
   const auto refusal = attempt(group, [&] {
-    if (sizes.empty() || sizes.front() < 0) throw ShapeError("a table of shape " + text_of(sizes));
     const RowOwners owners(options.sharding, sizes.front(), group.size());
     auto mine = sizes.vec();
     mine.front() = owners.rows_of(group.rank());
@@ -224,14 +249,17 @@ ShardedTable ShardedTable::empty(const RankGroup& group, at::IntArrayRef sizes, 
 
 ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& array,
                                       const ShardedOptions& options) {
+  at::IntArrayRef sizes = {};  // those of an array that has none are refused
+  auto dtype = at::kFloat;
+  if (array.defined() && array.layout() == at::kStrided) sizes = array.sizes(), dtype = array.scalar_type();
   const auto make = [&](at::IntArrayRef mine, const RowOwners& owners) {
     std::vector<std::int64_t> rows;
     for (std::int64_t k = 0; k < mine.front(); ++k) rows.push_back(owners.row_of({group.rank(), k}));
     return Table::from_array(gather_rows(array.contiguous(), numbers_at(rows, 0, mine.front())),
                              options.shard);
   };
-  auto shard = make_shard(group, array.sizes(), array.scalar_type(), options, make);
-  return {group, std::move(shard), array.size(0), options};
+  auto shard = make_shard(group, sizes, dtype, options, make);
+  return {group, std::move(shard), sizes.front(), options};
 }
 
 /// Starts to receive the headers of an operation, while this rank looks at its own batch.
@@ -297,20 +325,22 @@ ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_
   const auto said = receive_headers(words);
   headers_travel.whole = true;
   bool any_refused = false;
+  for (int r = 0; r < group.size(); ++r)
+    any_refused = any_refused || said[at_rank(r) * kWords + refused] != 0;
   for (int r = 0; r < group.size(); ++r) {
     const auto* theirs = said.data() + at_rank(r) * kWords;
     for (const auto& [word, name] : {std::pair{table, "the table, by the number that rank 0 gave it"},
                                      {operation, "the operation"},
-                                     {detail, "its duplicates"},
-                                     {number, "the number of calls so far"}}) {
-      if (theirs[word] == said[at_rank(word)]) continue;
+                                     {number, "the number of calls so far"},
+                                     {detail, "its duplicates"}}) {
+      // A rank that refuses may not know its duplicates.
+      if (theirs[word] == said[at_rank(word)] || (word == detail && any_refused)) continue;
       const auto value = [which = word](const std::int64_t* words_of) {
         return which == operation ? kOperations[words_of[which]] : std::to_string(words_of[which]);
       };
       throw DisagreementError(std::string("the ranks disagree on ") + name + ": rank 0 has " +
                               value(said.data()) + ", rank " + std::to_string(r) + " has " + value(theirs));
     }
-    any_refused = any_refused || theirs[refused] != 0;
     agreed.from[at_rank(r)] = theirs[count];
   }
   if (any_refused) throw_refusals(group, refusal);
@@ -374,17 +404,20 @@ void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tens
 }
 
 /// Copies some of this rank's own rows to their positions.
-void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, at::Tensor& out) {
-  if (rows == 0) return;
+void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, kernels::Rows out) {
+  if (rows == 0 || row_bytes == 0) return;
   first += route.begins[at_rank(group.rank())];
   if (shard.memory()->on_host()) {
     wait_for_gpu(shard);
-    const auto mine =
-        std::span(route.rows).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows));
-    return place_rows(shard.memory()->data(), mine, route, first, rows, data_of(out), row_bytes);
+    const auto* const data = shard.memory()->data();
+    kernels::place_rows({data, shard.rows(), row_bytes, row_bytes}, route.rows.data() + first,
+                        route.positions.data() + first, rows, out, parallel_for);
+    return repeat_rows(route, first, rows, out, [&](std::int64_t row) {
+      return data + route.rows[static_cast<std::size_t>(row)] * row_bytes;
+    });
   }
   const auto read = gather_rows(shard, numbers_at(route.rows, first, rows), at::kCPU);
-  place_rows(data_of(read), {}, route, first, rows, data_of(out), row_bytes);
+  place_received(data_of(read), route, first, rows, out);
 }
 
 /// Lookup and output dist. Own rows are copied while the others travel.
@@ -393,7 +426,10 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
   exchange.expect(row_bytes, agreed.from, agreed.to);
   const auto own = route.count(group.rank());
   const auto early_own = agreed.rest.empty() ? 0 : own / 8;
-  read_own(0, early_own, out);
+  const kernels::Rows places{data_of(out),
+                             row_bytes == 0 ? 0 : static_cast<std::int64_t>(out.nbytes()) / row_bytes,
+                             row_bytes, row_bytes};
+  read_own(0, early_own, places);
   const auto asked = asked_rows(agreed);
   const auto begins = begins_of(agreed.from);
   const auto look_up = [&](int rank, std::int64_t begin, std::int64_t rows, std::byte* to) {
@@ -403,11 +439,11 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
     gather_rows(shard, asked.narrow(0, begins[at_rank(rank)] + begin, rows), into);
   };
   const auto place = [&](int rank, std::int64_t begin, std::int64_t rows, const std::byte* from) {
-    place_rows(from, {}, route, route.begins[at_rank(rank)] + begin, rows, data_of(out), row_bytes);
+    place_received(from, route, route.begins[at_rank(rank)] + begin, rows, places);
   };
   exchange.move(look_up, place, [&](std::int64_t part, std::int64_t parts) {
     const auto later = own - early_own, begin = later * part / parts;
-    read_own(early_own + begin, later * (part + 1) / parts - begin, out);
+    read_own(early_own + begin, later * (part + 1) / parts - begin, places);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
@@ -427,8 +463,11 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   auto shape = sizes;
   shape.front() = begins.back();
   auto received = at::empty(shape, at::TensorOptions().dtype(shard.dtype()));
-  std::vector<std::byte*> places;
-  for (int r = 0; r < group.size(); ++r) places.push_back(data_of(received) + begins[at_rank(r)] * row_bytes);
+  const auto all_bytes = at::from_blob(
+      received.data_ptr(), {begins.back() * row_bytes}, [received](void*) {}, at::kByte);
+  std::vector<at::Tensor> places;
+  for (int r = 0; r < group.size(); ++r)
+    places.push_back(all_bytes.narrow(0, begins[at_rank(r)] * row_bytes, from[at_rank(r)] * row_bytes));
   exchange.expect(row_bytes, agreed.to, agreed.from, places);
   const auto split = begins[at_rank(here)];  // own rows are between those of the ranks before and after
   const auto mine = numbers_at(route.rows, own, own_rows).to(id_type);
@@ -436,14 +475,16 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   const auto* const given = static_cast<const std::byte*>(values.const_data_ptr());
   const auto pick = [&](std::int64_t first, std::int64_t picked, std::byte* to) {
     for (std::int64_t k = 0; k < picked; ++k, to += row_bytes)
-      std::memcpy(to, given + route.position(first + k) * row_bytes, static_cast<std::size_t>(row_bytes));
+      std::memcpy(to, given + route.positions[static_cast<std::size_t>(first + k)] * row_bytes,
+                  static_cast<std::size_t>(row_bytes));
   };
   const auto fill = [&](int rank, std::int64_t begin, std::int64_t picked, std::byte* to) {
     pick(route.begins[at_rank(rank)] + begin, picked, to);
   };
   exchange.move(fill, nullptr, [&](std::int64_t part, std::int64_t parts) {
     const auto begin = own_rows * part / parts;
-    pick(own + begin, own_rows * (part + 1) / parts - begin, places[at_rank(here)] + begin * row_bytes);
+    pick(own + begin, own_rows * (part + 1) / parts - begin,
+         data_of(places[at_rank(here)]) + begin * row_bytes);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
@@ -503,11 +544,21 @@ std::exception_ptr ShardedTable::Impl::repeated(const Agreed& agreed, const at::
   const auto place = owners.place_of(found[0]);
   std::int64_t position = -1;
   for (auto k = route.begins[at_rank(place.rank)]; k < route.begins[at_rank(place.rank) + 1]; ++k)
-    if (route.rows[static_cast<std::size_t>(k)] == place.row) position = route.position(k);
+    if (route.rows[static_cast<std::size_t>(k)] == place.row)
+      position = route.positions[static_cast<std::size_t>(k)];
   const auto positions = group.exchange(std::vector<std::int64_t>(at_rank(group.size()), position), 1);
   return std::make_exception_ptr(DuplicateError(
       found[0], positions[static_cast<std::size_t>(found[1])], positions[static_cast<std::size_t>(found[2])],
       " (on ranks " + std::to_string(found[1]) + " and " + std::to_string(found[2]) + ")"));
+}
+
+void ShardedTable::refuse_new(const RankGroup& group, const std::string& why) {
+  announce_refusal(why, [&](const auto& refusal) { begin_table(group, refusal); });
+}
+
+void ShardedTable::refuse(ShardedOperation operation, const std::string& why) {
+  impl_->listen();
+  announce_refusal(why, [&](const auto& refusal) { impl_->agree(operation, 0, refusal); });
 }
 
 void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
@@ -527,22 +578,35 @@ void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Dupl
   scatter_rows(shard(), rows, received, duplicates == Duplicates::reject ? Duplicates::none : duplicates);
 }
 
+/// The gradients of this rank's rows. @param check refuses for all ranks if it throws
+std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::collect(const RowIndex& index, const at::Tensor& grad,
+                                                              const std::function<void()>& check) {
+  listen();
+  const auto refusal = attempt(group, [&] {
+    shard.require_writable();
+    const auto numbers = index.numbers(sizes.front(), at::kCPU);
+    check_batch(numbers, grad, "grad");
+    check();
+    route.find(numbers, owners, Repeated::all);
+  });
+  auto agreed = agree(Operation::step, 0, refusal);
+  const auto asked = asked_rows(agreed);
+  return deliver(agreed, asked, grad);
+}
+
 void ShardedTable::step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad) {
-  impl_->listen();
-  const auto refusal = attempt(group(), [&] {
-    shard().require_writable();
-    const auto numbers = index.numbers(rows(), at::kCPU);
-    impl_->check_batch(numbers, grad, "grad");
+  const auto check = [&] {
     if (optimizer.table().sizes() != shard().sizes() || optimizer.table().scalar_type() != dtype() ||
         optimizer.table().const_data_ptr() != shard().host_tensor().const_data_ptr())
       throw ShapeError("the optimizer's table is not this rank's shard; make it over shard().host_tensor()" +
                        of_rank(group()));
-    impl_->route.find(numbers, owners(), Repeated::all);
-  });
-  auto agreed = impl_->agree(Operation::step, 0, refusal);
-  const auto asked = impl_->asked_rows(agreed);
-  const auto [rows, received] = impl_->deliver(agreed, asked, grad);
+  };
+  const auto [rows, received] = impl_->collect(index, grad, check);
   optimizer.step(rows, received);
+}
+
+std::pair<at::Tensor, at::Tensor> ShardedTable::collect(const RowIndex& index, const at::Tensor& grad) {
+  return impl_->collect(index, grad, [] {});
 }
 
 const Table& ShardedTable::shard() const { return impl_->shard; }

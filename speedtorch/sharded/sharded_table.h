@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/rows/duplicates.h"
@@ -20,10 +22,13 @@ struct ShardedOptions {
   TableOptions shard = default_table_options();  ///< where this rank holds its rows
   /// Rows travel in chunks of at most this many bytes from one rank to another (or of one row). While a chunk
   /// is on its way, the next is gathered and the last is placed.
-  std::int64_t chunk_bytes = std::int64_t{4} << 20;
+  std::int64_t chunk_bytes = std::int64_t{1} << 20;
 };
 
-/// What the last operation of a rank sent to other ranks and received from them.
+/// The operations that ranks agree on before anything else travels.
+enum class ShardedOperation : std::int64_t { gather, scatter, step };
+
+/// Counts of what the last operation of a rank sent to other ranks and received from them.
 struct ExchangeCounts {
   std::int64_t asked_rows = 0;   ///< rows that this rank asked others for, or sent to them
   std::int64_t served_rows = 0;  ///< rows that others asked this rank for, or sent to it
@@ -32,8 +37,8 @@ struct ExchangeCounts {
 };
 
 /// A handle, as Table is. Each operation is collective: all ranks of the group call the same operations in
-/// the same order, each with a batch of its own, which may be empty. Not thread-safe. Indices, rows and
-/// values are on the CPU.
+/// the same order, each with its own batch, which may be empty. Not thread-safe. Indices, rows and values are
+/// on the CPU.
 ///
 /// If a rank refuses its arguments, no rank does anything: that rank throws what is documented (IndexError
 /// and DuplicateError also name it), each other rank throws RankError, and the table stays usable. If ranks
@@ -49,6 +54,11 @@ class ShardedTable {
   /// Spreads an array that each rank has. @throws as empty()
   static ShardedTable from_array(const RankGroup& group, const at::Tensor& array,
                                  const ShardedOptions& options = {});
+
+  /// Takes part in empty(), from_array() or load_sharded() as a rank whose caller refuses the arguments, so
+  /// that the others throw RankError with `why` instead of waiting. For bindings of other languages.
+  /// @throws as empty()
+  static void refuse_new(const RankGroup& group, const std::string& why);
 
   /// Over this rank's rows, in the order of RowOwners. @param rows of the whole table
   /// @throws ShapeError if the shard has another number of rows than its rank holds; as empty()
@@ -69,11 +79,20 @@ class ShardedTable {
   /// @throws as scatter_rows() (speedtorch/rows/duplicates.h)
   void scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates);
 
-  /// Sends each gradient to its row's rank, where one step of `optimizer` sums them in the order of scatter()
+  /// Sends each gradient to its row's rank. There one step of `optimizer` sums them in the order of scatter()
   /// and updates the rows. Equals, bit for bit, the step of one process with all batches one after the other.
   /// @param optimizer of this rank's shard, over shard().host_tensor()
   /// @param grad [I..., R...] @throws as SparseRows::step()
   void step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad);
+
+  /// The same for an optimizer of the caller's own: returns the numbers of this rank's rows that got
+  /// gradients, in the order of scatter(), and their gradients. A row may occur several times. Counts as a
+  /// step().
+  std::pair<at::Tensor, at::Tensor> collect(const RowIndex& index, const at::Tensor& grad);
+
+  /// Takes part in an operation as a rank whose caller refuses the arguments, as refuse_new() does.
+  /// @throws DisagreementError, GroupError
+  void refuse(ShardedOperation operation, const std::string& why);
 
   [[nodiscard]] const Table& shard() const;  ///< the rows that this rank holds
   [[nodiscard]] const RowOwners& owners() const;

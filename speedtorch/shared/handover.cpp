@@ -131,7 +131,7 @@ Descriptor connect_to(const std::string& name, Asker asker, milliseconds timeout
   for (;;) {
     auto asking = new_socket(name);
     if (::connect(asking.get(), to.get(), to.length) == 0) return asking;
-    const bool is_busy = errno == EAGAIN;  // so many wait for its answer
+    const bool is_busy = errno == EAGAIN;  // its queue is full
     if (!is_busy && errno != ECONNREFUSED && errno != EINTR) refuse_socket(name, "connect");
     if (Clock::now() >= until) {
       const auto waited = " after " + std::to_string(timeout.count()) + " ms";
@@ -269,8 +269,8 @@ void Handover::answer(const Door& door) const {
   }
 }
 
-/// Never waits, because the peer's buffer is empty. If the system refuses the descriptors, the peer learns
-/// why; if the peer has gone, nobody does.
+/// Never waits, because the peer's buffer is empty. If the system refuses the descriptors, the peer gets the
+/// reason, if it is still there.
 void Handover::send_to(int peer, const std::vector<int>& descriptors) const {
   auto offer = offer_;
   Message message(offer);

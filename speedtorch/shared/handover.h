@@ -17,7 +17,7 @@
 
 namespace speedtorch {
 
-/// What a holder tells of its table: the bytes that travel. Each version begins with `mark` and `version`.
+/// The holder's description of its table, as it travels. Each version begins with `mark` and `version`.
 /// Change the version with this structure or with the memory of RowLocks.
 struct SharedOffer {
   static constexpr std::uint64_t kMark = 0x7372616873627473;  // "stbshars" in the order of its bytes
@@ -60,7 +60,7 @@ struct SocketAddress {
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-/// Where this user's holder of a table listens.
+/// The address at which this user's holder of a table listens.
 SocketAddress shared_address(const std::string& name, Asker asker = Asker::reader);
 
 /// The descriptors that a holder hands over. They stay the caller's, and open.
@@ -70,8 +70,8 @@ struct HandedDescriptors {
   int locks = -1;    ///< of the rows' locks; -1 if the holder alone writes
 };
 
-/// Answers each process of this user that asks for the table, on a thread of its own, until it is destroyed.
-/// A forked child has neither the thread nor the socket: so the name is free once this process has ended.
+/// Answers each process of this user that asks for the table, on its own thread, until it is destroyed. A
+/// forked child has neither the thread nor the socket: so the name is free once this process has ended.
 class Handover {
  public:
   /// @throws NameError if a process holds a table of this name; SharingError if the system gives no socket;
@@ -104,7 +104,7 @@ class Handover {
   std::thread thread_;
 };
 
-/// What an asking process got.
+/// The answer to an asking process.
 struct Received {
   SharedOffer offer;
   pid_t holder = 0;

@@ -25,7 +25,7 @@ std::int64_t lock_bytes(std::int64_t count, std::int64_t row_bytes) {
   return count * (kLine + whole_lines(row_bytes));
 }
 
-/// Of a power of two up to 1,024.
+/// "2nd", "512th": for powers of two up to 1,024.
 std::string ordinal(std::int64_t number) {
   return std::to_string(number) + (number % 10 == 2 && number % 100 != 12 ? "nd" : "th");
 }

@@ -15,14 +15,14 @@ namespace speedtorch {
 
 /// Robust mutexes shared between processes: of N, number k is for row k and every Nth row after it. The
 /// kernel releases the mutex of a killed process and tells the next owner so. (Locks on files would need a
-/// system call per row, end with the last copy of a descriptor instead of the process, and tell nobody that
+/// system call per row, end with the last copy of a descriptor instead of the process, and not report that
 /// their owner was killed.)
 ///
 /// A writer sets the new row beside its lock first, then says which row that is, then copies it to the table.
 /// If it is killed, the next owner of the lock copies it again. So each row is its old or its new value, and
 /// no mix, once its lock was taken again.
 ///
-/// Each process has an object of its own; several threads may use it. A thread owns one lock at a time.
+/// Each process has its own object; several threads may use it. A thread owns one lock at a time.
 class RowLocks {
  public:
   /// The number of locks for such a table: a power of two up to 1,024, fewer if rows of their number would
@@ -52,7 +52,7 @@ class RowLocks {
   struct Lock;
   RowLocks(std::shared_ptr<Memory> memory, std::int64_t count, std::int64_t row_bytes);
   [[nodiscard]] Lock& lock(std::int64_t number) const;
-  /// Where the writer that owns a lock sets the new row.
+  /// The place beside a lock for the new row of the writer that owns it.
   [[nodiscard]] std::byte* new_row(std::int64_t number) const;
   bool acquire(std::int64_t number, std::byte* rows, std::chrono::milliseconds timeout) const;
   void copy(std::int64_t number, std::byte* rows) const;

@@ -18,7 +18,7 @@
 
 namespace speedtorch {
 
-/// Which processes may scatter into a shared table.
+/// The processes that may scatter into a shared table.
 enum class Writers {
   holder,     ///< the process that holds it, and no other, nor a child that it forks
   row_locks,  ///< each process that attached it `read_write`, under locks on the rows, and their forked
@@ -43,20 +43,20 @@ struct AttachOptions {
 /// map the same memory: `gather_rows(shared.table(), ...)` is as fast as from a table of the process's own.
 ///
 /// A handle: copies refer to the same table. The name is free once the last handle of the holder has gone, or
-/// its process has ended, in whatever way. Who has attached the table keeps it, with its rows and locks, also
-/// after that. The memory is freed once the last process that maps it has ended. Nothing is left then:
-/// neither memory, nor sockets, nor files that no one named. Forked children of all these processes have the
-/// table too; a child of the holder does not answer for it.
+/// its process has ended, in whatever way. Processes that have attached the table keep it after that, with
+/// its rows and locks. The memory is freed once the last process that maps it has ended. Then no memory,
+/// socket or unnamed file is left. Forked children of all these processes have the table too; a child of the
+/// holder does not answer for it.
 ///
-/// A gather takes no lock. A row that another process writes meanwhile may be a mix of old and new. Of
-/// concurrent scatters under row locks each row gets one value whole, or, with `accumulate`, all values. If a
-/// writer is killed, the row that it was writing stays mixed until its lock is taken again, by a scatter or
-/// by finish_rows(); the row is whole then.
+/// A gather takes no lock. A row that another process writes meanwhile may be a mix of old and new. If
+/// scatters run at once under row locks, each row gets one of the values as a whole, or with
+/// `accumulate` all of them are added. If a writer is killed, the row that it was writing stays mixed until
+/// its lock is taken again, by a scatter or by finish_rows(); the row is whole then.
 ///
 /// Several threads may use one object.
 class SharedTable {
  public:
-  /// Offers a table to other processes, and answers them on a thread of its own. Fill the table first. Writes
+  /// Offers a table to other processes, and answers them on another thread. Fill the table first. Writes
   /// through `table` itself and its tensors stay possible, and take no locks. Processes that attached it
   /// `read_write` under an earlier hold can still write.
   /// @param table `pageable` or `hugepage` with TableOptions::shared, or `mapped`, of 1 to 32 dimensions

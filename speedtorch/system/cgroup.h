@@ -8,7 +8,7 @@
 
 namespace speedtorch {
 
-/// The tightest limits of the group and of all groups above it; nullopt where there is no limit.
+/// The tightest limits of the group and of all groups above it; nullopt if there is no limit.
 struct CgroupLimits {
   std::optional<double> cpus;          ///< CPU seconds per second of wall time
   std::optional<std::int64_t> memory;  ///< bytes

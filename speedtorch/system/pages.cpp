@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 #include "speedtorch/error.h"
@@ -53,9 +54,12 @@ void advise_huge_pages(std::byte* data, std::int64_t bytes) {
     ::madvise(data + (begin - at), end - begin, MADV_HUGEPAGE);  // a hint: refused, nothing is lost
 }
 
-std::string pages_got(const std::byte* data, std::int64_t bytes) {
+namespace {
+
+/// Bytes in huge pages of the mappings behind the memory; nothing if the system does not say.
+std::optional<std::int64_t> huge_bytes_of(const std::byte* data, std::int64_t bytes) {
   std::ifstream smaps("/proc/self/smaps");
-  if (!smaps) return {};
+  if (!smaps) return std::nullopt;
   const auto begin = reinterpret_cast<std::uintptr_t>(data), end = begin + static_cast<std::uintptr_t>(bytes);
   double huge_kilobytes = 0;
   bool inside = false;
@@ -68,7 +72,24 @@ std::string pages_got(const std::byte* data, std::int64_t bytes) {
         huge_kilobytes += kilobytes(line, name);
     }
   }
-  return page_kind(static_cast<std::int64_t>(huge_kilobytes) * 1024, bytes);
+  return static_cast<std::int64_t>(huge_kilobytes) * 1024;
+}
+
+}  // namespace
+
+std::string pages_got(const std::byte* data, std::int64_t bytes) {
+  const auto huge = huge_bytes_of(data, bytes);
+  return huge ? page_kind(*huge, bytes) : std::string();
+}
+
+double huge_fraction(std::int64_t huge_bytes, std::int64_t bytes) {
+  return bytes > 0 ? std::clamp(static_cast<double>(huge_bytes) / static_cast<double>(bytes), 0.0, 1.0) : 0;
+}
+
+double huge_fraction(const std::byte* data, std::int64_t bytes) {
+  const auto huge = huge_bytes_of(data, bytes);
+  if (!huge) throw MemoryError("/proc/self/smaps cannot be read");
+  return huge_fraction(*huge, bytes);
 }
 
 std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes) {

@@ -27,9 +27,9 @@ COLUMNS = IDENTITY + (
     "status reason samples median_s ci_low_s ci_high_s min_s p05_s p95_s payload_bytes index_bytes gb_per_s "
     "copy_fraction speedup verified_rows mismatches"
 ).split()
-AXES = ["cache", "callers", "index_home", "isa"]
+AXES = ["cache", "cache_bytes", "callers", "index_home", "isa"]
 LATENCY = ["latency_p50_s", "latency_p99_s", "latency_runs", "latency_clock_s", "latency_curve"]
-PLAIN = ["role", "repeat", "pages_got", "throttled", *LATENCY, "group"]
+PLAIN = ["role", "repeat", "pages_got", "huge_fraction", "resident_fraction", "throttled", *LATENCY, "group"]
 FIGURES = ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s", "gb_per_s", "copy_fraction", "speedup")
 MEASURED = ("ok", "unstable")
 

@@ -5,6 +5,8 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -141,13 +143,58 @@ class GoalsTest(unittest.TestCase):
             batches = self.goals.zipf(torch, 3, 1 << 12, 1)
             self.assertEqual(tuple(batches.shape), (3, 500))
             self.assertGreater(500 - len(batches[0].unique()), 50)
-            for kind in self.goals.WARM:
+            for kind in ("cache", "file_rows", "mmap"):
                 gather, seen = self.goals.reader_of(kind, file)
                 for index in batches:
                     out = torch.zeros(500, 32, dtype=torch.int64)
                     gather(index, out)
                     self.assertTrue((out == index[:, None]).all(), kind)
                 self.assertEqual(seen().get("hits", -1) > 0, kind == "cache")
+
+    def test_lance_takes_the_rows_of_the_table(self):
+        python = self.goals.python_with_lance(None)
+        if python is None:
+            self.skipTest("no Python has Lance; scripts/setup --peers makes one")
+        done = subprocess.run([python, "-c", f"""
+import importlib.machinery, importlib.util, torch
+from pathlib import Path
+loader = importlib.machinery.SourceFileLoader("row_cache", {str(SCRIPT)!r})
+goals = importlib.util.module_from_spec(importlib.util.spec_from_loader("row_cache", loader))
+loader.exec_module(goals)
+goals.ROWS = 1 << 12
+file = Path({str(self.folder)!r}) / "table.npy"
+goals.make_table(file)
+goals.make_dataset(file)
+index, out = torch.tensor([4095, 0, 7, 7, 3000]), torch.zeros(5, 32, dtype=torch.int64)
+goals.lance_reader(file)(index, out)
+assert (out == index[:, None]).all(), out
+"""], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_cold_pages_are_compared_with_those_of_fio(self):
+        file, out = self.folder / "table.npy", io.StringIO()
+        with mock.patch.multiple(self.goals, ROWS=1 << 14, BATCH=500, COLD_ROUNDS=2, COLD_BATCHES=2, evict=lambda path: None,
+                                 fio_pages_per_s=lambda path, seed: 1000.0 * seed), contextlib.redirect_stdout(out):
+            self.goals.make_table(file)
+            self.goals.cold(file, 5)
+        found = json.loads(out.getvalue())
+        self.assertEqual([fio for _, fio in found["pages_per_s"]], [10_000, 11_000])
+        ratios = [ours / fio for ours, fio in found["pages_per_s"]]
+        self.assertAlmostEqual(found["ratio"], (ratios[0] * ratios[1]) ** 0.5)
+
+    @unittest.skipUnless(shutil.which("fio"), "fio is missing; scripts/setup --peers installs it")
+    def test_fio_reads_pages_of_the_file(self):
+        file = self.folder / "table.npy"
+        with mock.patch.multiple(self.goals, ROWS=1 << 16, COLD_SECONDS=1):
+            self.goals.make_table(file)
+            self.assertGreater(self.goals.fio_pages_per_s(file, 1), 0)
+
+    def test_goals_without_their_peers_are_left_out_and_named(self):
+        err = io.StringIO()
+        with mock.patch.object(self.goals.shutil, "which", lambda name: None), contextlib.redirect_stderr(err):
+            self.assertEqual(self.goals.measurable(None), {"C1", "C2", "C4"})
+        self.assertIn("C3 is not measured", err.getvalue())
+        self.assertIn("C5 is not measured", err.getvalue())
 
     def test_hits_have_a_ratio(self):
         out = io.StringIO()
@@ -159,7 +206,7 @@ class GoalsTest(unittest.TestCase):
     def test_verdicts_follow_from_the_ratios(self):
         file = self.folder / "starts"
         for ratios, status, verdicts in (((9, 2.1, 0.7), 0, ["met", "met: aim met", "met"]), ((7, 2.1, 0.7), 1, ["missed", "met: aim met", "met"])):
-            file.write_text(f"{json.dumps(dict(zip(('C1', 'C2', 'C3'), ratios)))}\n" * 5)
+            file.write_text(f"{json.dumps(dict(zip(('C1', 'C2', 'C4'), ratios)))}\n" * 5)
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 self.assertEqual(self.goals.main(["--read", str(file)]), status)

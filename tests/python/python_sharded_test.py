@@ -47,6 +47,18 @@ for sharding in ("blocks", "cyclic", "hashed"):
         table.scatter([rank], torch.full((1, 4), 9.0))
         assert torch.equal(table.gather([0, 1]), torch.full((2, 4), 9.0))
 
+# 50 steps of two ranks that share each batch equal those of one process, bit for bit.
+table = speedtorch.ShardedTable.from_array(whole, sharding="hashed")
+alone = torch.nn.Parameter(whole.clone())
+optimizers = [speedtorch.optim.Adagrad([each], lr=0.1) for each in (torch.nn.Parameter(table.shard.tensor), alone)]
+for step in range(50):
+    index, grad = batch(step, 20), torch.rand(20, 4, generator=torch.Generator().manual_seed(step))
+    share = slice(13 * rank, 13 if rank == 0 else 20)
+    table.step(optimizers[0], index[share], grad[share])
+    alone.grad = torch.sparse_coo_tensor(index[None], grad, alone.shape)
+    optimizers[1].step()
+assert torch.equal(table.shard.tensor, alone.detach()[table.row_numbers()]) and not torch.equal(alone.detach(), whole)
+
 saved = os.path.join(os.path.dirname(__file__), "saved")
 table.save(saved)
 again = speedtorch.ShardedTable.load(saved, sharding="cyclic")
@@ -61,10 +73,83 @@ assert "row 4 is named at positions 0 and 0" in text and "on ranks 0 and 1" in t
 text = refused(errors.DisagreementError, lambda: speedtorch.ShardedTable.empty([5 + rank, 2]))
 assert "rank 0 has [5, 2], rank 1 has [6, 2]" in text, text
 refused(errors.OptionError, lambda: speedtorch.ShardedTable.empty([5, 2], sharding="rings"))
+
+
+def refused_by_rank_1(kind, call):
+    """`call` gets whether this rank is to call it wrongly. Rank 1 does, and rank 0 does not wait for it."""
+    text = refused(kind if rank == 1 else errors.RankError, lambda: call(rank == 1))
+    assert rank == 1 or text.startswith("rank 1: "), text
+
+
+one = torch.ones(1, 4)
+refused_by_rank_1(TypeError, lambda bad: table.gather("none" if bad else [1]))
+refused_by_rank_1(errors.ShapeError, lambda bad: table.gather(torch.tensor([True] * (7 if bad else 50))))
+refused_by_rank_1(TypeError, lambda bad: table.gather([1], out=[] if bad else one))
+refused_by_rank_1(TypeError, lambda bad: table.scatter([1], "none" if bad else one))
+refused_by_rank_1(errors.OptionError, lambda bad: table.scatter([1], one, "first" if bad else "accumulate"))
+refused_by_rank_1(TypeError, lambda bad: table.scatter([1], one, 3 if bad else "accumulate"))
+weights = torch.nn.Parameter(table.shard.tensor)
+sgd = speedtorch.optim.SGD([weights], lr=1.0)
+refused_by_rank_1(errors.OptimizerError, lambda bad: table.step(None if bad else sgd, [1], one))
+refused_by_rank_1(errors.OptimizerError, lambda bad: table.step(speedtorch.optim.SGD([one], lr=1.0) if bad else sgd, [1], one))
+refused_by_rank_1(errors.ShapeError, lambda bad: table.step(sgd, [1], torch.ones(2 if bad else 1, 4)))
+refused_by_rank_1(TypeError, lambda bad: table.save(1.5 if bad else saved + " again"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.load(None if bad else saved))
+refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.load(saved, sharding="rings" if bad else "blocks"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty("ab" if bad else [5, 2]))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty([5, 2], "float" if bad else torch.float32))
+refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.empty([5], placement="paper" if bad else "hugepage"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty([5, 2], chunk_bytes="all" if bad else 64))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.from_array(whole, placement="\\udcff" if bad else "hugepage"))
+refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.from_array("none" if bad else whole))
+assert torch.equal(table.gather([3]), again.gather([3]))
 assert speedtorch.ShardedTable.empty([5, 2], torch.int64).gather([]).shape == (0, 2)
 dist.barrier()
 dist.destroy_process_group()
 print(f"rank {rank} is right")
+'''
+
+# Two threads are the ranks. Rank 0 ends its group while an exchange of that group waits for rank 1, which needs Python's lock.
+LAST_OF_A_GROUP = '''
+import datetime
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+import speedtorch
+
+store = dist.HashStore()
+ending = threading.Event()
+
+
+def rank(number):
+    gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), number, 2, datetime.timedelta(seconds=60))
+    group = dist.ProcessGroup(dist.PrefixStore("group", store), number, 2)
+    group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
+    table = speedtorch.ShardedTable.from_array(torch.ones(10, 2), group=group)
+    if number == 1:
+        ending.wait()
+        for _ in range(20):
+            time.sleep(0.01)
+        gloo.allreduce([torch.ones(1)]).wait()
+        done.append(number)
+        return
+    gloo.allreduce([torch.ones(1)])
+    del gloo, group
+    ending.set()
+    del table
+    done.append(number)
+
+
+done = []
+threads = [threading.Thread(target=rank, args=(number,)) for number in (0, 1)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(sorted(done))
 '''
 
 
@@ -83,6 +168,10 @@ class ShardedTest(unittest.TestCase):
         for rank in (0, 1):
             self.assertIn(f"rank {rank} is right", run.stdout)
             self.assertIn(f"rank {rank} holds rows {list(range(rank, 10, 2))}", run.stdout)
+
+    def test_last_of_a_group_ends_without_the_interpreters_lock(self):
+        run = subprocess.run([sys.executable, "-c", LAST_OF_A_GROUP], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(run.stdout, "[0, 1]\n", run.stderr)
 
     def test_without_a_group(self):
         import speedtorch

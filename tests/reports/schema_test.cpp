@@ -32,7 +32,8 @@ std::string example(const std::string& start, const std::string& line_end) {
 
 std::string schema_header() {
   return fmt::format(
-      "{},cache,callers,index_home,isa,role,repeat,pages_got,throttled,latency_p50_s,latency_p99_s,latency_"
+      "{},cache,cache_bytes,callers,index_home,isa,role,repeat,pages_got,huge_fraction,resident_fraction,"
+      "throttled,latency_p50_s,latency_p99_s,latency_"
       "runs,"
       "latency_clock_s,latency_curve,group\r\n",
       fmt::join(kSchemaColumns, ","));
@@ -52,7 +53,8 @@ TEST(Schema, ItsExamplesAreReadAndSayTheSame) {
   const Report csv = from_csv(schema_header() + example("transfer,to,", ""), "schema.md");
   const Report empty;
   std::string json = to_json(empty);
-  json.replace(json.find("\"axes\": []"), 10, R"("axes": ["cache", "callers", "index_home", "isa"])");
+  json.replace(json.find("\"axes\": []"), 10,
+               R"("axes": ["cache", "cache_bytes", "callers", "index_home", "isa"])");
   json.replace(json.find("\"cases\": []"), 11, "\"cases\": [" + example("{\"suite\"", "\n") + "]");
   const Report object = from_json(json, "schema.md");
   ASSERT_EQ(csv.records.size(), 1U);

@@ -1,11 +1,16 @@
 #include "tests/reports/suites.h"
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
 #include "reports/columns.h"
+#include "reports/files/file.h"
 #include "reports/tables/memory_table.h"
 #include "reports/tables/plain_table.h"
 #include "reports/tables/step_tables.h"
 #include "reports/tables/sweep_tables.h"
 #include "reports/tables/training_table.h"
+#include "tests/paths.h"
 
 namespace stbench::reports {
 
@@ -17,27 +22,25 @@ SuiteTables tables_of(const std::string& suite) {
   return {plain_table};
 }
 
-void know_axes_of_suites() {
-  const Columns axes = {{"cache", "warm"},
-                        {"callers", std::int64_t{1}},
-                        {"clip", 0.0},
-                        {"engine", "gloo"},
-                        {"index_home", "ready"},
-                        {"isa", "best"},
-                        {"micro_batch", "auto"},
-                        {"model", "mlp"},
-                        {"negatives", std::int64_t{5}},
-                        {"optimizer", "Adam"},
-                        {"ranks", std::int64_t{2}},
-                        {"remote", "drawn"},
-                        {"shape", "even"},
-                        {"sharding", "blocks"},
-                        {"touched", 1.0}};
-  for (const auto& [name, standard] : axes) know_axis(name, standard);
-}
-
 namespace {
-const bool known = (know_axes_of_suites(), true);
-}
+
+/// Only axes have a default in the schema.
+const bool known = [] {
+  const auto schema = nlohmann::json::parse(read_file(test::source_folder() + "/docs/report.schema.json"));
+  for (const auto& [name, type] : schema["properties"]["cases"]["items"]["properties"].items()) {
+    const auto found = type.find("default");
+    if (found == type.end()) continue;
+    if (found->is_string()) {
+      know_axis(name, found->get<std::string>());
+    } else if (found->is_number_integer()) {
+      know_axis(name, found->get<std::int64_t>());
+    } else {
+      know_axis(name, found->get<double>());
+    }
+  }
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace stbench::reports

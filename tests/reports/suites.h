@@ -1,5 +1,6 @@
-/// Tables and axes of the suites, for reports that are shown and read without the program. The suites
-/// register theirs by themselves (benchmarks/suite/suite.h).
+/// Tables of the suites, for reports that are shown and read without the program. In a program with
+/// suites.cpp the axes of docs/report.schema.json are known, too. The suites register theirs by themselves
+/// (benchmarks/suite/suite.h).
 #pragma once
 
 #include <string>
@@ -9,8 +10,5 @@
 namespace stbench::reports {
 
 SuiteTables tables_of(const std::string& suite);
-
-/// Makes the axes known; several calls are as good as one.
-void know_axes_of_suites();
 
 }  // namespace stbench::reports

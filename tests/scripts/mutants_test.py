@@ -67,7 +67,7 @@ class MutantsTest(unittest.TestCase):
             self.addCleanup(setattr, planting, "MOST_PROCESSES", most)
             self.assertIsNone(planting.run(str(program), timeout=60))
             started = Path(f"{program}.pids").read_text().split()
-            self.assertGreater(len(started), 20)
+            self.assertGreater(len(started), 10)  # the last ones may end before they note themselves
             self.assertEqual([pid for pid in started if runs(pid)], [])
 
     def test_a_command_ends_as_it_ends(self):

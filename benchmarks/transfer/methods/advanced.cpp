@@ -5,7 +5,7 @@
 namespace stbench {
 namespace {
 
-/// What people write: `w = a[i]` (a new tensor each time) and `a[i] = w`.
+/// The usual code: `w = a[i]` (a new tensor each time) and `a[i] = w`.
 const RegisterMethod registration{{
     .name = "advanced",
     .summary = "LibTorch: w = a[i], a[i] = w",

@@ -11,7 +11,7 @@ MemcpyBatchRows& batch_rows(Operands& operands) {
 /// One copy of the copy engine per row (published: 4-7 GB/s for rows below 28 KiB on an H100).
 const RegisterMethod registration{{
     .name = "memcpy_batch",
-    .summary = "peer: cudaMemcpyBatchAsync, a copy a row",
+    .summary = "peer: cudaMemcpyBatchAsync, one copy per row",
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "cells on a GPU",

@@ -19,7 +19,7 @@ void copy_from_mapping(Operands& operands, int set) {
 
 const RegisterMethod registration{{
     .name = "mmap",
-    .summary = "peer: a memcpy a row from the mapping of the file, to only",
+    .summary = "peer: one memcpy per row from the mapping of the file, to only",
     .role = harness::Role::peer,
     .asked_only = true,
     .where = "mapped tables, direction to",

@@ -21,7 +21,7 @@ def dtype_of(given):
     """A torch dtype, from one or from the name that NumPy has for it."""
     if isinstance(given, torch.dtype):
         return given
-    name = {"uint32": "int32"}.get(np.dtype(given).name, np.dtype(given).name)  # the same bits: counts add up alike
+    name = {"uint32": "int32"}.get(np.dtype(given).name, np.dtype(given).name)  # the same bits
     return getattr(torch, name)
 
 
@@ -155,7 +155,7 @@ class DataGadget(_Saved):
         return None if index.dtype == torch.bool else row_numbers(index, len(self.table))
 
     def _view_index(self, indexes):
-        """For torch's own indexing: arrays as tensors where the table is."""
+        """Converts arrays to tensors on the table's device, for torch's own indexing."""
         if isinstance(indexes, tuple):
             return tuple(map(self._view_index, indexes))
         if indexes is None or isinstance(indexes, (slice, int)) or indexes is Ellipsis:
@@ -179,7 +179,7 @@ class DataGadget(_Saved):
             table.scatter(rows, values.broadcast_to((*rows.shape, *table.shape[1:])).contiguous())
 
     def prefetch(self, indexes):
-        """Begins to gather rows on a thread of its own. They are the rows as of the time when they are gathered."""
+        """Begins to gather rows on another thread. They are the rows as of the time when they are gathered."""
         self._worker = self._worker or concurrent.futures.ThreadPoolExecutor(1)
         self._begun.append(self._worker.submit(self.getData, indexes))
 
@@ -282,7 +282,7 @@ class _ModelFactory(_Saved, _Swapped):
         return [np.arange(first, first + size).reshape(shape) for first, size, shape in zip(firsts, sizes, self._shapes)]
 
     def _join_repeats(self, weight, rows):
-        """Lets each copy of a row have the gradients of all its copies, so that a step moves them alike."""
+        """Gives each copy of a row the gradients of all its copies, so that a step changes them equally."""
         distinct, places = distinct_rows(rows, self.total_classes)
         self._repeats = None if len(distinct) == len(rows) else (places.to(weight.device), len(distinct))
         if self._repeats is None:
@@ -330,7 +330,7 @@ class ModelFactory(_ModelFactory):
 
 
 class PytorchModelFactory(_ModelFactory):
-    """ModelFactory whose table is a tensor of torch's on a device. Rows go where the weight is."""
+    """ModelFactory whose table is a tensor of torch's on a device. The rows go to the weight's device."""
 
     def __init__(self, model_variable, total_classes, embed_dimension, datatype=torch.float, deviceType="cuda", pinType=False):
         self._declare(model_variable, total_classes, embed_dimension, datatype)

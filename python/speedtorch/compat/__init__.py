@@ -4,7 +4,7 @@
     from speedtorch.compat.contiguous_params import ContiguousParams       # was: from contiguous_params import ...
     from speedtorch.compat import infinitybatch                            # was: import infinitybatch
 
-These are right where the original was wrong, and a DifferenceWarning says once what differs. New programs better use
+These correct the originals' faults. A DifferenceWarning says once what differs. New programs better use
 `speedtorch.Table`, `speedtorch.nn`, `speedtorch.optim` and `speedtorch.MicroBatches`.
 """
 

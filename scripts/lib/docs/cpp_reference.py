@@ -75,7 +75,7 @@ def text_of(element):
 
 
 class Headers:
-    """What Doxygen found: for each header its own text and its classes, functions and types in their order."""
+    """Doxygen's result: the text of each header, and its classes, functions and types in their order."""
 
     def __init__(self, folder):
         self.files = {}                    # header: the compound of the file

@@ -1,7 +1,7 @@
-"""Where files of the repository are on the site, and how a page's Markdown changes for it.
+"""Maps files of the repository to the site, and adapts a page's Markdown.
 
-README.md is the home page, pages of docs/ are at the top, and other Markdown files keep their path. A source that a page
-links to is shown on a page of its own, and a public header in the C++ reference. Reports and pictures are copied.
+README.md is the home page, pages of docs/ are at the top, and other Markdown files keep their path. A source that a page links
+to has its own page, and a public header is in the C++ reference. Reports and pictures are copied.
 """
 
 import os
@@ -151,7 +151,8 @@ def is_code(path):
 
 
 def generated_pages(own, headers):
-    """What mkdocs does not find in docs/ itself: {place on the site: text, or the file to copy}. It begins with the Markdown files
+    """The files that mkdocs does not find in docs/: {place on the site: text, or the file to copy}. It begins with the
+    Markdown files
     `own` ({path: text}) and the headers, and follows their links."""
     found, waiting = {}, [*own, *headers]
     while waiting:

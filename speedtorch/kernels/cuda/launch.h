@@ -29,7 +29,7 @@ constexpr int kBlockThreads = 256;
 /// blocks never occupy more than n multiprocessors, wherever the scheduler puts them.
 constexpr int kBudgetBlockThreads = 1024;
 
-/// What the launch needs to know of a device and a kernel.
+/// The facts of a device and a kernel that a launch needs.
 struct DeviceShape {
   int sms = 0;            ///< streaming multiprocessors
   int blocks_per_sm = 0;  ///< resident blocks of kBlockThreads threads of the kernel per multiprocessor

@@ -32,7 +32,7 @@ class WorkspaceLayout {
     return reinterpret_cast<T*>(at);
   }
 
-  /// Of all parts handed out.
+  /// The bytes of all parts handed out.
   std::int64_t bytes() const { return bytes_; }
 
   static constexpr std::int64_t kAlignment = 256;  // as CUB requires of its scratch memory

@@ -13,7 +13,7 @@ namespace speedtorch::kernels {
 
 /// Found by a radix sort of (row, position) that keeps the order of positions; what is found does not depend
 /// on the number of threads. The memory is kept from one index to the next: once it has seen an index as long
-/// as this one, find() allocates nothing. Takes some 32 bytes an index.
+/// as this one, find() allocates nothing. Takes some 32 bytes per index.
 class DuplicateRows {
  public:
   /// Forgets what was found before. @throws IndexError, and keeps what was found before, where an index names
@@ -31,7 +31,7 @@ class DuplicateRows {
   [[nodiscard]] std::span<const std::int64_t> positions() const { return first(positions_, count_); }
 
  private:
-  /// An index with its position: both in one word where they fit, as nearly always.
+  /// An index with its position: both in one word if they fit, as nearly always.
   struct Pair {
     std::uint64_t row;
     std::uint64_t position;

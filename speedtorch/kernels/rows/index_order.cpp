@@ -19,7 +19,7 @@ double link_seconds(double requests, double bytes, const OrderCosts& costs) {
   return requests * (bytes + kOverhead) / raw_rate;
 }
 
-/// Rows of a line and more: one request a line, in either order.
+/// Rows of a line and more: one request per line, in either order.
 double long_rows(double rows, double row_bytes, const OrderCosts& costs) {
   return link_seconds(rows * std::ceil(row_bytes / kLine), kLine, costs);
 }

@@ -38,7 +38,7 @@ struct OrderCosts {
 double order_seconds(const OrderQuestion& gather, IndexOrder order, const OrderCosts& costs = {});
 
 /// The order that takes least by `order_seconds`; `as_given` in device memory, where nothing is saved, and
-/// where there are too many indices to sort (2^31).
+/// if there are too many indices to sort (2^31).
 IndexOrder best_order(const OrderQuestion& gather, const OrderCosts& costs = {});
 
 }  // namespace speedtorch::kernels

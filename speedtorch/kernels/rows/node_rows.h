@@ -14,7 +14,7 @@
 namespace speedtorch::kernels {
 
 /// The threads of a pool with their nodes. `for_threads(n, 1, body)` for as many items as threads does item k
-/// on thread k where it can; where it does not, the movement is slower and right all the same.
+/// on thread k if it can; if it does not, the movement is slower and right all the same.
 struct NodeThreads {
   std::span<const int> node_of_thread;  ///< at least one
   ParallelFor for_threads;

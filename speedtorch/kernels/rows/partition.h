@@ -30,7 +30,7 @@ struct Share {
   std::int64_t end;
 };
 
-/// What each thread moves: an even part of what lies on its node. What lies on a node without a thread is
+/// The part of each thread: an even share of the rows on its node. What lies on a node without a thread is
 /// shared by all. Together each position once. There is at least one thread.
 std::vector<std::vector<Share>> share_by_node(const Partition& partition,
                                               std::span<const int> node_of_thread);

@@ -60,17 +60,17 @@ void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
   };
   plan.copy_small_pages = CopyWay::pages;
   plan.copy_huge_pages = CopyWay::ahead;
-  for_each_width(plan.gather.small, to_l2);
+  // Gathers of rows below 2 KiB take 0.86 to 0.98 of the time with it, of 4 KiB 1.03 to 1.06.
+  const auto to_l2_touched = [&](RowChoice& choice, std::int64_t width) {
+    to_l2(choice, width);
+    choice.touch = width < 2048 ? 2 : 0;
+  };
+  for_each_width(plan.gather.small, to_l2_touched);
   for (auto* choices : {&plan.scatter.small, &plan.scatter.cut_lines}) {
     for_each_width(*choices, [&](RowChoice& choice, std::int64_t width) {
       if (width >= 192) to_l2(choice, width);
     });
   }
-  // Gathers of 512 B to 4 KiB rows take 0.74 to 0.92 of the time with it, narrower ones 0.95 to 1.
-  const auto to_l2_touched = [&](RowChoice& choice, std::int64_t width) {
-    to_l2(choice, width);
-    if (width >= 96) choice.touch = 2;
-  };
   for_each_width(plan.gather.whole_lines, to_l2_touched);
   for_each_width(plan.gather.cut_lines, [&](RowChoice& choice, std::int64_t width) {
     to_l2_touched(choice, width);

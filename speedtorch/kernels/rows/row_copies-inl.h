@@ -35,8 +35,8 @@ using ByteTag = hn::CappedTag<std::uint8_t, kLineBytes>;
 // Plain C++ has vectors of one byte; the compiler copies a line better.
 constexpr bool kHasVectors = HWY_TARGET != HWY_SCALAR;
 
-// Copies without a loop are worth their compilation where a line is at most four vectors, two loads and two
-// stores. SSE2 has four of each, and only processors from before 2013 run it.
+// Copies without a loop are compiled only if a line is at most four vectors, two loads and two stores:
+// elsewhere they gain too little. SSE2 has four of each, and only processors from before 2013 run it.
 constexpr bool kUnrolls = HWY_ARCH_ARM || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2);
 
 HWY_INLINE std::uint8_t* bytes_of(std::byte* data) { return reinterpret_cast<std::uint8_t*>(data); }
@@ -247,10 +247,10 @@ HWY_INLINE void stream_ahead(std::byte* to, const std::byte* from, std::size_t b
   }
 }
 
-/// The same of as many whole groups of pages as there are, four lines of each page of a group in turn, so
-/// that the processor's prefetcher follows several at once, and the same lines of the next group prefetched.
-/// On a Xeon eight pages are 4 % faster than four, four lines 1 to 4 % faster than one, and the prefetch
-/// brings 2 %.
+/// The same for all whole groups of pages: four lines of each page of a group in turn, so that the
+/// processor's prefetcher follows several pages at once. The same lines of the next group are prefetched. On
+/// a Xeon eight pages are 4 % faster than four, four lines 1 to 4 % faster than one, and the prefetch brings
+/// 2 %.
 /// @returns the bytes that were copied
 HWY_INLINE std::size_t stream_pages(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kPage = 4096, kGroup = 8 * kPage, kPiece = 4 * kLine;

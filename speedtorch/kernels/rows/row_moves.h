@@ -48,6 +48,8 @@ struct RowMove {
   std::int64_t line_step;      ///< of a row of more than kUnrolledLines, one line in so many is prefetched
   /// How far ahead the first lines of rows are prefetched besides; 0 for not at all.
   std::int64_t touch_rows;
+  /// Of a gather: the rows of `to` that are written; null for one after the other. Not for int32 indices.
+  const std::int64_t* places = nullptr;
 };
 
 /// Moves the rows of the indices [begin, end). What was streamed is visible to whoever synchronises with this

@@ -1,4 +1,4 @@
-/// Which memory node each row of a table lies on, on a machine of several sockets.
+/// Maps each row of a table to its memory node, on a machine of several sockets.
 #pragma once
 
 #include <algorithm>

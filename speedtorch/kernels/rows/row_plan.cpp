@@ -75,6 +75,15 @@ RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table, co
   return move;
 }
 
+RowMove<std::int64_t> plan_placed(ConstRows table, const std::int64_t* index, Rows out,
+                                  const std::int64_t* places, const Plan& plan) {
+  // Read as by a gather, written as by a scatter.
+  auto move = move_of(table, index, out, Direction::gather, choose(plan.gather, out, out.rows));
+  move.stores = stores_of(choose(plan.scatter, out, out.rows), out);
+  move.places = places;
+  return move;
+}
+
 template RowMove<std::int32_t> plan_gather(ConstRows, const std::int32_t*, Rows, const Plan&);
 template RowMove<std::int64_t> plan_gather(ConstRows, const std::int64_t*, Rows, const Plan&);
 template RowMove<std::int32_t> plan_scatter(ConstRows, const std::int32_t*, Rows, const Plan&);

@@ -59,6 +59,14 @@ void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows
   if (count > 0) check_and_run(plan_scatter(values, index, table), count, table.rows, parallel_for);
 }
 
+void place_rows(ConstRows table, const std::int64_t* index, const std::int64_t* places, std::int64_t count,
+                Rows out, ParallelFor parallel_for) {
+  check_gather_shapes(table, out.rows, out);
+  check_indices(places, count, out.rows);
+  if (table.row_bytes == 0) return check_indices(index, count, table.rows);
+  if (count > 0) check_and_run(plan_placed(table, index, out, places), count, table.rows, parallel_for);
+}
+
 template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
                    ParallelFor parallel_for) {

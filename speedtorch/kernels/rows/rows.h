@@ -15,7 +15,7 @@
 namespace speedtorch::kernels {
 
 /// out[i] = table[index[i]] for i in [0, count), with int32 or int64 indices, as below. The index may repeat
-/// rows. Nothing is written before every index was checked.
+/// rows. Checks every index before it writes.
 /// @throws ShapeError unless `out` has `count` rows of the table's width; IndexError for an index that names
 /// no row.
 template <IndexType Index>
@@ -29,20 +29,27 @@ template <IndexType Index>
 void scatter_rows(ConstRows values, const Index* index, std::int64_t count, Rows table,
                   ParallelFor parallel_for);
 
+/// out[places[i]] = table[index[i]] for i in [0, count), as gather_rows(). No two places are the same. Part
+/// of a movement that writes most of `out`, which decides whether rows are written past the cache.
+/// @throws ShapeError unless the rows of both have the same width; IndexError for an index or a place that
+/// names no row.
+void place_rows(ConstRows table, const std::int64_t* index, const std::int64_t* places, std::int64_t count,
+                Rows out, ParallelFor parallel_for);
+
 /// Checks that each of `count` indices is in [0, rows): one pass of vector arithmetic, far below the
 /// movement's cost.
 /// @throws IndexError naming the first bad position, its value and the valid range.
 template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows);
 
-/// The same on several threads where there are many, in ranges of at least `grain`.
+/// The same on several threads, in ranges of at least `grain`.
 template <IndexType Index>
 void check_indices(const Index* index, std::int64_t count, std::int64_t rows, std::int64_t grain,
                    ParallelFor parallel_for);
 
 /// Copies `bytes` from one contiguous block to another, past the cache (non-temporal stores) where the block
 /// is too large to stay in it. The fastest way is the ceiling of any row movement of the same payload.
-/// @throws ShapeError where `bytes` is negative.
+/// @throws ShapeError if `bytes` is negative.
 void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes, ParallelFor parallel_for,
                  CopyWay way = CopyWay::plain);
 

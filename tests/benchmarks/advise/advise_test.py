@@ -1,21 +1,25 @@
 """`stbench advise`: what it measures on this machine, what it answers, and what it refuses."""
 
+import hashlib
 import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 import unittest
+from pathlib import Path
 
 import numpy
 
-from program import ProgramTest, run
+from program import PROGRAM, ROOT, ProgramTest, run
 
 TABLE = ("--rows", "20k", "--dim", "16", "--batch", "256")
 ASK = ("advise", *TABLE, "--step-ms", "50")
 # Cold rows, for which a loaded machine may then have no time, need not be measured: each test holds without them.
 BRIEFLY = ("--time-budget", "8s")
 MEMORY = ("libtorch", "hugepage")
-CHOICES = {"file", "mapped", "pinned", "device", *MEMORY}
+CHOICES = {"file", "cached", "mapped", "pinned", "device", *MEMORY}
 
 
 class AdviseTest(ProgramTest):
@@ -85,16 +89,18 @@ class AdviseTest(ProgramTest):
             again = self.run_program("--case", case, "--dry-run")
             self.assertEqual(again.returncode, 0, again.stderr)
 
-    def test_a_table_larger_than_the_memory_given_is_measured_in_a_file_only(self):
+    def test_a_table_larger_than_the_memory_given_is_measured_in_files_only(self):
         found = json.loads(self.ask(*ASK, "--memory", "1M", "--json", "--time-budget", "30s").stdout)
         choices = {choice["name"]: choice for choice in found["choices"]}
         for name in (*MEMORY, "mapped"):
             self.assertFalse(choices[name]["fits"])
             self.assertEqual(choices[name]["states"], [])
             self.assertIn("1.28 MB of memory, 280 kB more than --memory", choices[name]["misfit"])
-        self.assertEqual(found["recommended"], "file")
-        share = min(state["share"]["low"] for state in choices["file"]["states"])
-        self.assertEqual(found["verdict"], "not worth it" if share > 0.5 else "keep")
+        self.assertEqual(choices["cached"]["cache_bytes"], 750_000)
+        self.assertIn(found["recommended"], ("file", "cached"))
+        share = min(state["share"]["low"] for state in choices[found["recommended"]]["states"])
+        if not found["open"]:
+            self.assertEqual(found["verdict"], "not worth it" if share > 0.5 else "keep")
 
     def test_a_table_that_trains_has_its_states_and_their_updates(self):
         found = json.loads(self.ask("advise", *TABLE, "--step-ms", "50", "--updates", "adam", *BRIEFLY, "--json").stdout)
@@ -112,7 +118,7 @@ class AdviseTest(ProgramTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^hugepage +3\.84 MB of memory$")
         runs = re.findall(r"^stbench (.*)$", done.stdout, re.MULTILINE)
-        self.assertEqual(len(runs), 4)
+        self.assertEqual(len(runs), 6)
         for words in runs:
             again = self.run_program(*shlex.split(words), "--dry-run")
             self.assertEqual(again.returncode, 0, again.stderr)
@@ -129,17 +135,71 @@ class AdviseTest(ProgramTest):
         done = self.run_program("advise", "--table", "table.npy", *ask)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?m)^libtorch +480 kB of memory$")
-        self.assertRegex(done.stdout, r"--dtype float64 .*--rows 3000 --dim 20 ")
+        self.assertRegex(done.stdout, r"--table table.npy --batch 8 ")
         done = self.run_program("advise", "--table", "bytes.npy", *ask)
-        self.assertRegex(done.stdout, r"--dtype int8 .*--rows 3000 --dim 12 ")
+        self.assertRegex(done.stdout, r"(?m)^libtorch +36\.0 kB of memory$")
         done = self.run_program("advise", "--table", "m.safetensors:embed", *ask)
-        self.assertRegex(done.stdout, r"--dtype bfloat16 .*--rows 500 --dim 8 ")
+        self.assertRegex(done.stdout, r"(?m)^libtorch +8\.00 kB of memory$")
+        self.assertRegex(done.stdout, r"--table m.safetensors:embed ")
         self.assertIn("m.safetensors", self.refused("advise", "--table", "m.safetensors:embedding", *ask))
         self.assertIn("has no rows", self.refused("advise", "--table", "one.npy", *ask))
         self.assertIn("none.npy", self.refused("advise", "--table", "none.npy", *ask))
         self.assertIn("--table and --dim exclude each other",
                       self.refused("advise", "--table", "table.npy", "--dim", "3", *ask))
         self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+
+    def test_measures_the_rows_of_the_file_and_leaves_them_as_they_are(self):
+        rows = numpy.random.default_rng(1).normal(size=(30_000, 16)).astype("f4")
+        numpy.save(self.folder / "real.npy", rows)
+        before = (self.folder / "real.npy").read_bytes()
+        found = json.loads(self.ask("advise", "--table", "real.npy", "--batch", "256", "--step-ms", "50", "--updates", "adam",
+                                    "--distribution", "zipf:1.2", "--time-budget", "20s", "--json").stdout)
+        self.assertEqual((found["question"]["table"], found["question"]["rows"]), ("real.npy", 30_000))
+        self.assertEqual((self.folder / "real.npy").read_bytes(), before)
+        choices = {choice["name"]: choice for choice in found["choices"]}
+        self.assertEqual(choices["cached"]["cache_bytes"], 3 * 30_000 * 64 // 10)
+        for choice in choices.values():
+            self.check_states(choice, 0.05)
+        for state in choices["cached"]["states"]:
+            self.assertGreater(state["hit_rate"], 0.5)
+            self.assertFalse(state["update_estimated"])
+            self.assertIn("optimizer step mapped -> row_cache", state["update_case"])
+        self.assertEqual(found["wrong"], [])
+
+    def test_a_gigabyte_of_safetensors_read_by_a_real_text(self):
+        """The rows of pairs of words: a table of hashed n-grams, as language models have them beside their words'."""
+        text = Path(PROGRAM).parents[1] / "texts/king-james-bible.txt"
+        if not text.exists():
+            self.skipTest("no text is here; install Debian's package bible-kjv and build again")
+        rows, dim = 4_000_000, 64
+        header = json.dumps({"norm": {"dtype": "F32", "shape": [dim], "data_offsets": [0, 4 * dim]},
+                             "embed.weight": {"dtype": "F32", "shape": [rows, dim],
+                                              "data_offsets": [4 * dim, 4 * dim * (rows + 1)]}}).encode()
+        random = numpy.random.default_rng(26)
+        with open(self.folder / "model.safetensors", "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.write(random.random(dim, dtype="f4").tobytes())
+            for _ in range(0, rows, 100_000):
+                file.write(random.random((100_000, dim), dtype="f4").tobytes())
+        self.assertGreater((self.folder / "model.safetensors").stat().st_blocks * 512, 10**9)  # it has no holes
+        subprocess.run([sys.executable, ROOT / "scripts/make-trace", "--npy", "-o", self.folder / "words.npy", text], check=True)
+        words = numpy.load(self.folder / "words.npy")
+        numpy.save(self.folder / "pairs.npy", (words[:-1] * 7_919_003 + words[1:]) % rows)
+        before = hashlib.sha256((self.folder / "model.safetensors").read_bytes()).hexdigest()
+        ask = ("advise", "--table", "model.safetensors:embed.weight", "--trace", "pairs.npy", "--batch", "4096", "--step-ms", "20")
+        found = json.loads(self.ask(*ask, "--json").stdout)
+        self.assertEqual(hashlib.sha256((self.folder / "model.safetensors").read_bytes()).hexdigest(), before)
+        self.assertEqual((found["question"]["table_bytes"], found["measured_rows"]), (rows * dim * 4, rows))
+        self.assertRegex(found["question"]["distribution"], "^file:pairs.npy@[0-9a-f]{8}$")
+        choices = {choice["name"]: choice for choice in found["choices"]}
+        for choice in choices.values():
+            self.check_states(choice, 0.02)
+        self.check_verdicts(found, choices)
+        for name in ("file", "cached", *MEMORY):
+            self.assertTrue(choices[name]["states"], choices[name]["unmeasured"])
+        # 790,000 pairs of words, of which many come back: a tenth of the table holds those that do.
+        self.assertGreater(choices["cached"]["states"][0]["hit_rate"], 0.5)
+        self.assertLess(choices["cached"]["states"][0]["p50_s"], choices["file"]["states"][0]["p50_s"])
 
     def test_mistakes_name_the_thing_the_value_and_what_would_be_right(self):
         trace = self.file("words.trace", "3\n70000\n")

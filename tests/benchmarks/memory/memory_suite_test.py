@@ -16,7 +16,7 @@ BYTES = ROWS * WIDTH
 SMALL = ("--suite", "memory", "--rows", "200k")
 MEMORY = ("requested_bytes resident_bytes locked_bytes page_table_bytes shared_bytes device_bytes "
           "device_reserved_bytes device_allocated_bytes peak_bytes steady_bytes baseline_bytes overhead_ratio "
-          "after_free_bytes pages_got").split()
+          "after_free_bytes pages_got huge_fraction allocate_s pin_s fill_s").split()
 HOST = {("libtorch", "libtorch", 1.0), ("pageable", "speedtorch", 1.0), ("hugepage", "speedtorch", 1.0),
         ("mapped", "speedtorch", 1.0), ("mapped", "speedtorch", 0.25)}
 GPU = {("pinned", "speedtorch", 1.0), ("pinned", "libtorch", 1.0), ("device", "speedtorch", 1.0),
@@ -87,7 +87,11 @@ class MemorySuiteTest(ProgramTest):
         if case["placement"] == "mapped":
             self.assertGreater(case["shared_bytes"], BYTES * case["touched"])
         if case["placement"] == "pageable":
-            self.assertEqual(case["pages_got"], "4KiB")
+            self.assertEqual((case["pages_got"], case["huge_fraction"]), ("4KiB", 0))
+        self.assertEqual(case["huge_fraction"] > 0, "MiB" in case["pages_got"], case)
+        self.assertGreater(case["allocate_s"], 0)
+        self.assertGreater(case["fill_s"], 0)
+        self.assertIsNone(case["pin_s"])
 
     def test_figures_equal_those_of_the_kernel(self):
         """The same child, asked by hand, looked at by other means."""
@@ -277,7 +281,7 @@ class MemorySuiteTest(ProgramTest):
             (["--batch", "5"], ["--batch", "no meaning for --suite memory"]),
             (["--direction", "to"], ["--direction", "no meaning for --suite memory"]),
             (["--samples", "5"], ["--samples", "no meaning for --suite memory"]),
-            (["--method", "index_select"], ["--method index_select is none of --suite memory"]),
+            (["--method", "index_select"], ["--method index_select is no method of --suite memory"]),
             (["--placement", "pinned", "--device", "cpu"], ["pinned", "--device cpu"]),
             (["--row-bytes", "4", "--dim", "4"], ["--row-bytes", "--dim"]),
         ]

@@ -89,6 +89,24 @@ class CompareTest(ProgramTest):
             new = self.save("new.json", other)
             self.assertIn(f"another {kind}", self.compare(base, new, status=3).stderr)
             self.compare("--across", kind, base, new, status=0)
+        table = {"file": "model.safetensors:embed", "bytes": 100, "hash": "0123456789abcdef"}
+        real = copy.deepcopy(self.report)
+        real["environment"]["table"] = table
+        base_of_table = self.save("table.json", real)
+        for name, value in (("file", "other.npy"), ("bytes", 99), ("hash", "f" * 16), ("", None)):
+            other = copy.deepcopy(real)
+            if name:
+                other["environment"]["table"][name] = value
+            else:
+                del other["environment"]["table"]
+            new = self.save("new.json", other)
+            for sides in ((base_of_table, new), (new, base_of_table)):
+                refused = self.compare(*sides, status=3).stderr
+                self.assertIn(f"another table: table.{name or 'file'}: ", refused)
+                self.assertIn("--across machine,driver,build,table", refused)
+                self.compare("--across", "table", *sides, status=0)
+        del real["environment"]["table"]["hash"]  # of a report before schema 1.6
+        self.compare(base_of_table, self.save("new.json", real), status=0)
         other = copy.deepcopy(self.report)
         other["environment"]["build"]["git_revision"] = "f" * 40
         self.compare(base, self.save("new.json", other), status=0)

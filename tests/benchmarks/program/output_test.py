@@ -32,7 +32,7 @@ VALUES = {
     "--baselines": "b", "--effect": "5%", "--must-see": "10%",
     "--metric": "time", "--across": "build", "--markdown": "a.md",
 }
-ALONE = {"--row-bytes": "7", "--peers": "gather", "--workload": "tiny",
+ALONE = {"--row-bytes": "7", "--cache-bytes": "10k", "--peers": "gather", "--workload": "tiny",
          "--time-budget": "60s", "--case": "transfer to libtorch -> speedtorch -> cpu int8 9×9 batch 2 unique int64 cores=1"}
 STEPS = {"--optimizer": ("optimizer", "Adam"), "--text": ("embedding", __file__), "--negatives": ("embedding", "3"),
          "--table": ("optimizer", str(ROOT / "tests/corpus/npy/version-1")), "--shape": ("contiguous", "linears"), "--clip": ("contiguous", "0.5"),
@@ -240,8 +240,12 @@ class OutputTest(ProgramTest):
         own = {option for file in ("program/commands.cpp", "advise/question.cpp")
                for option in re.findall(r'"(--[\w-]+)"', (ROOT / "benchmarks" / file).read_text(encoding="utf-8"))}
         of_compare = {"--run", "--keep"}  # compare_run_test.py
-        self.assertEqual(helped, own | of_compare | set(VALUES) | set(ALONE) | set(STEPS) | FLAGS,
+        of_suites = set(re.findall(r"^  (--[a-z-]+)", text.split("Options of single suites:")[1].split("Effort:")[0], re.MULTILINE))
+        self.assertGreaterEqual(of_suites, set(STEPS))
+        self.assertEqual(helped - of_suites, (own | of_compare | set(VALUES) | set(ALONE) | set(STEPS) | FLAGS) - of_suites,
                          "give a new option a value above")
+        for name in of_suites:
+            self.assertRegex(run(name).stderr, f"{name}: .*missing")
 
     def test_every_option_is_taken(self):
         words = [word for pair in VALUES.items() for word in pair]

@@ -123,6 +123,24 @@ class RealTableTest(ProgramTest):
             with self.subTest(**{name: case[name] for name in ("direction", "placement", "method")}):
                 self.assertEqual(case["status"] == "wrong", case["method"] in faults, case["reason"])
 
+    def test_rows_alone_take_the_first_of_the_table(self):
+        words = ("--rows", "300", "--direction", "to,from", "--placement", "mapped,pageable", *FEW, *HOST)
+        part, _ = self.on_table("transfer", self.npy, *words)
+        measured = self.check_all_verified(part, ("to", "from"))
+        self.assertEqual({(case["rows"], case["dim"]) for case in measured}, {(300, DIM)})
+        told = part["environment"]["table"]
+        self.assertEqual((told["shape"], told["bytes"]), ([300, DIM], 300 * DIM * 4))
+        whole, _ = self.on_table("transfer", self.npy, "--direction", "to", "--placement", "mapped", *FEW, *HOST)
+        self.assertRegex(told["hash"], "^[0-9a-f]{16}$")
+        self.assertNotEqual(told["hash"], whole["environment"]["table"]["hash"])
+        # The same rows in a file of their own have the same hash, and one other byte another.
+        for changed in (b"", b"?"):
+            other = self.folder / "other.npy"
+            rows = self.numbers[:300 * DIM * 4]
+            other.write_bytes(npy("<f4", (300, DIM), changed + rows[len(changed):]))
+            report, _ = self.on_table("transfer", other, "--direction", "to", "--placement", "mapped", *FEW, *HOST)
+            self.assertEqual(report["environment"]["table"]["hash"] == told["hash"], not changed)
+
     def test_a_file_without_a_header_has_the_shape_that_is_stated(self):
         raw = self.folder / "table.bin"
         raw.write_bytes(self.numbers)
@@ -155,7 +173,9 @@ class RealTableTest(ProgramTest):
             ((*transfer, self.model), "has 4 tensors; name one as FILE:NAME"),
             ((*transfer, f"{self.model}:x"), "has no tensor 'x'"),
             ((*transfer, scalar), "scalar.npy: it has no rows"),
-            ((*transfer, self.npy, "--rows", "5"), "table.npy has 400 × 24 float32: leave out --rows"),
+            ((*transfer, self.npy, "--dim", "5"), "table.npy has 400 × 24 float32: leave out --dim"),
+            ((*transfer, self.npy, "--rows", "401"), "--table table.npy --rows 401: the table has 400 rows"),
+            ((*transfer, self.npy, "--rows", "3,5"), "--table table.npy: --rows takes one number"),
             ((*transfer, self.npy, "--workload", "tiny"), "--table and --workload exclude each other"),
             (("--suite", "contiguous", "--table", self.npy), "--table has no meaning for --suite contiguous; it goes with memory"),
             (("--suite", "optimizer", "--table", f"{self.model}:embed/weight"), "has bfloat16; --suite optimizer has float32 only"),

@@ -9,7 +9,7 @@ from program import HOST, SMALL, ProgramTest, read_json
 
 QUICK = (*SMALL, *HOST, "--cores", "1", "--placement", "libtorch", "--direction", "to,sum,from")
 PHASES = {"plan", "group", "preparation", "warm-up", "prepare", "timed", "sample", "verify", "latency", "check",
-          "last check"}
+          "conclusion", "last check"}
 
 
 def spans(path):

@@ -91,7 +91,7 @@ class OptimizerSuiteTest(ProgramTest):
     def test_a_case_of_the_report_runs_again_and_show_has_the_table(self):
         report, _, _ = self.measure(*OPTIMIZER, "--optimizer", "Adagrad", "--direction", "step", "--placement", "pageable",
                                     "--distribution", "uniform")
-        self.assertEqual(report["axes"], ["optimizer"])
+        self.assertEqual(report["axes"], ["cache", "cache_bytes", "optimizer"])
         case_id = "optimizer step pageable -> sparse_rows -> cpu float32 3kx8 batch 700 uniform int64 cores=1 optimizer=Adagrad"
         again = self.cases("--case", case_id, "--samples", "3")
         self.assertEqual([case["method"] for case in again if case["status"] != "waived"], ["sparse_rows", "dense"])

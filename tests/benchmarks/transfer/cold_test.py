@@ -27,6 +27,10 @@ class ColdTest(ProgramTest):
                  if case["direction"] == "to"}
         self.assertIsNone(pages["mapped", "cold"])
         self.assertTrue(pages["mapped", "warm"] and pages["pageable", "cold"])
+        huge = {(case["placement"], case["cache"]): case["huge_fraction"] for case in report["cases"]
+                if case["direction"] == "to"}
+        self.assertIsNone(huge["mapped", "cold"])
+        self.assertEqual(huge["pageable", "warm"], 0)
         keys = [identity(case) for case in report["cases"]]
         self.assertEqual(len(keys), len(set(keys)))
 
@@ -40,6 +44,45 @@ class ColdTest(ProgramTest):
         done = self.run_program("--case", case_id.replace("cold", "hot"))
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, "--case: cache.*hot")
+
+    def test_resident_fraction_is_what_a_sample_leaves_in_memory(self):
+        cases = self.cases("--suite", "transfer", *HOST, *BOTH, "--cores", "1", "--placement", "mapped,pageable", "--direction",
+                           "to", "--rows", "40k", "--row-bytes", "512", "--batch", "50", "--samples", "3", "--method",
+                           "speedtorch,file_rows")
+        resident = {(case["placement"], case["method"], case["cache"]): case["resident_fraction"] for case in cases}
+        self.assertEqual({part for (_, _, cache), part in resident.items() if cache == "warm"}, {1})
+        self.assertEqual(resident["pageable", "speedtorch", "cold"], 1)
+        # 50 rows are on at most 100 of the file's 5,000 pages.
+        self.assertGreater(resident["mapped", "file_rows", "cold"], 0)
+        self.assertLess(resident["mapped", "file_rows", "cold"], 0.1)
+
+    def test_row_cache_keeps_hot_rows(self):
+        words = ("--suite", "transfer", *HOST, "--cores", "1", "--placement", "mapped", "--direction", "to", "--rows", "100k",
+                 "--row-bytes", "64", "--batch", "500", "--samples", "11", "--method", "row_cache,file_rows",
+                 "--distribution", "uniform,zipf:1.1", "--cache-bytes", "750k,3M", *BOTH)
+        cases = self.cases(*words)
+        for case in cases:
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertEqual(case["cache_bytes"] > 0, case["method"] == "row_cache")
+            self.assertEqual(case["hit_rate"] is None, case["method"] != "row_cache")
+        hits = {(case["distribution"], case["cache_bytes"], case["cache"]): case["hit_rate"] for case in cases
+                if case["method"] == "row_cache"}
+        self.assertEqual(len(hits), 8)
+        for cache in ("warm", "cold"):
+            # 10,000 and 40,000 of 100,000 rows: with rows that were looked up before, more would hit.
+            self.assertAlmostEqual(hits["uniform", 750_000, cache], 0.1, delta=0.03)
+            self.assertAlmostEqual(hits["uniform", 3_000_000, cache], 0.4, delta=0.05)
+            self.assertGreater(hits["zipf:1.1", 750_000, cache], 0.6)
+            self.assertGreater(hits["zipf:1.1", 3_000_000, cache], hits["zipf:1.1", 750_000, cache])
+        case_id = ("transfer to mapped -> row_cache -> cpu bytes 100k×64 batch 500 uniform int64 cores=1 cache=cold "
+                   "cache_bytes=750k")
+        self.assertIn(case_id, self.run_program(*words, "--dry-run").stdout.splitlines())
+        again = [one for one in self.cases("--case", case_id, "--samples", "3") if one["method"] == "row_cache"]
+        self.assertEqual([(one["cache_bytes"], one["status"] in MEASURED) for one in again], [(750_000, True)])
+        for wrong, says in (("0", "--cache-bytes"), ("many", "'many'")):
+            done = self.run_program(*words[:-3], wrong)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
 
     def test_every_reader_gathers_from_cold_and_warm_files(self):
         for width, index in ((3, "int64"), (4100, "int32")):

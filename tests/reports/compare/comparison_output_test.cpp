@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,20 @@ TEST(ComparisonTable, SaysHowManyAndShowsTheWorstFirst) {
   for (const auto& line : lines_of(text)) EXPECT_LE(display_width(line), kScreenWidth) << line;
   const auto all = comparison_table(planted(), {.all = true}, Style::plain);
   EXPECT_GT(lines_of(all).size(), lines_of(text).size() + 30);
+}
+
+TEST(ComparisonTable, KeepsIntervalAndLimitOnANarrowScreen) {
+  const auto heading = [comparison = planted()](std::size_t width) {
+    for (const auto& line : lines_of(comparison_table(comparison, {}, {false, width, false})))
+      if (line.starts_with("  case ")) return std::regex_replace(line, std::regex("  +"), "|");
+    return std::string();
+  };
+  EXPECT_EQ(heading(1000), "|case|BASE|NEW|change|95 % interval|limit");
+  std::set<std::string> all;
+  for (std::size_t width = 40; width <= 200; ++width) all.insert(heading(width));
+  EXPECT_THAT(all, testing::Contains("|case|change|95 % interval|limit"));
+  EXPECT_THAT(all, testing::Contains("|case|NEW|change|95 % interval|limit"));
+  EXPECT_THAT(all, testing::Not(testing::Contains("|case|BASE|NEW|change")));
 }
 
 TEST(ComparisonTable, BeginsWithTheConclusionAndSaysWithinWhatRowsAreTheSame) {

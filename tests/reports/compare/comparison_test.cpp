@@ -225,6 +225,26 @@ TEST(Comparison, AnUnresolvedRowSaysHowManyRunsItTakes) {
   }
 }
 
+// A change below the effect is unresolved while its interval is beyond. In n times the runs the interval has
+// 1/sqrt(n) of its width. More than 1,000 runs are not advised.
+TEST(Comparison, RunsForAnIntervalBelowTheEffectFollowFromItsWidth) {
+  constexpr int runs = 5;
+  const auto base = synthetic_runs(quiet(), 1, runs), now = synthetic_runs(quiet(), 2, runs, slow_first_cell);
+  const auto found = row(compare(base, now), "speedtorch", 64);
+  const double reach = (std::log1p(*found.high) - std::log1p(*found.low)) / 2;
+  for (const int wanted : {6, 100, 1000, 1001}) {
+    const double room = reach * std::sqrt(runs / (wanted - 0.5));
+    const double effect = std::expm1(std::log1p(*found.change) + room);
+    const auto unresolved = row(compare(base, now, {.effect = effect}), "speedtorch", 64);
+    EXPECT_EQ(unresolved.verdict, Verdict::unresolved) << wanted;
+    if (wanted > 1000) {
+      EXPECT_FALSE(unresolved.needs_runs);
+    } else {
+      EXPECT_EQ(unresolved.needs_runs, wanted);
+    }
+  }
+}
+
 // ---- joins
 
 /// A report with these methods of one cell.

@@ -72,7 +72,7 @@ TEST(Json, SaysTheSameAsTheCsv) {
 
 TEST(Json, EmptyReportIsAnObject) {
   const auto document = nlohmann::json::parse(to_json(Report()));
-  EXPECT_EQ(document["schema_version"], "1.5");
+  EXPECT_EQ(document["schema_version"], "1.6");
   EXPECT_EQ(document["interrupted"], false);
   EXPECT_EQ(document["environment"], nlohmann::json::object());
   EXPECT_TRUE(document["cases"].is_array() && document["cases"].empty());

@@ -33,8 +33,21 @@ def run(*command):
         return subprocess.run([*command], env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-def mpirun(ranks, *arguments):
-    return run("mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(ranks), *arguments)
+def open_mpi():
+    """How to start ranks by Open MPI."""
+    found = shutil.which("mpirun")
+    if found is None or "Open MPI" not in subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout:
+        raise unittest.SkipTest("Open MPI's mpirun is missing (Debian: openmpi-bin)")
+    return ["mpirun", "--oversubscribe", "--allow-run-as-root"]
+
+
+def mpich():
+    """The same by MPICH, of Debian or in this Python's environment."""
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec.hydra")
+    found = shutil.which("mpiexec.hydra") or (beside if os.path.exists(beside) else None)
+    if found is None:
+        raise unittest.SkipTest("MPICH's mpiexec.hydra is missing (PyPI: mpich)")
+    return [found]
 
 
 class LaunchersTest(unittest.TestCase):
@@ -42,10 +55,6 @@ class LaunchersTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for rank in range(ranks):
             self.assertIn(f"rank {rank} of {ranks}: right\n", done.stdout)
-
-    def require_mpirun(self):
-        if not shutil.which("mpirun"):
-            self.skipTest("mpirun is missing (Debian: openmpi-bin)")
 
     def test_torchrun(self):
         try:
@@ -55,18 +64,38 @@ class LaunchersTest(unittest.TestCase):
         self.require_right(run(sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone",
                                "--nproc-per-node", "2", PROGRAM), 2)
 
-    def test_mpirun_with_an_empty_batch(self):
-        self.require_mpirun()
+    # Rank 0 has an empty batch in all of these.
+    def check_launcher(self, launcher):
         for ranks in (1, 3, 4):
-            self.require_right(mpirun(ranks, PROGRAM), ranks)
+            self.require_right(run(*launcher, "-np", str(ranks), PROGRAM), ranks)
 
-    def test_mpirun_with_a_killed_rank(self):
-        self.require_mpirun()
-        # A shell around each rank keeps mpirun from ending the others when one dies.
-        done = mpirun(4, "sh", "-c", f"'{PROGRAM}' 2; exit 0")
+    def check_slow_rank(self, launcher):
+        self.require_right(run(*launcher, "-np", "4", PROGRAM, "-1", "1"), 4)
+
+    def check_killed_rank(self, launcher):
+        # A shell around each rank keeps the launcher from ending the others when one dies.
+        done = run(*launcher, "-np", "4", "sh", "-c", f"'{PROGRAM}' 2 1; exit 0")
         self.assertEqual(done.stdout.count("GroupError: rank "), 3, done.stdout + done.stderr)
         self.assertIn("rank 0 at 127.0.0.1:", done.stdout)
         self.assertNotIn("another error", done.stdout)
+
+    def test_open_mpi(self):
+        self.check_launcher(open_mpi())
+
+    def test_open_mpi_with_a_slow_rank(self):
+        self.check_slow_rank(open_mpi())
+
+    def test_open_mpi_with_a_slow_and_a_killed_rank(self):
+        self.check_killed_rank(open_mpi())
+
+    def test_mpich(self):
+        self.check_launcher(mpich())
+
+    def test_mpich_with_a_slow_rank(self):
+        self.check_slow_rank(mpich())
+
+    def test_mpich_with_a_slow_and_a_killed_rank(self):
+        self.check_killed_rank(mpich())
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
-// A rank of any launcher: gathers rows, trains on them, and prints what it verified. With an argument this
-// rank number ends itself first, as a crash would.
+// A rank of any launcher: gathers rows, trains on them, and prints what it verified. With arguments: the
+// number of a rank that ends itself first, as a crash would, or -1; and of a rank that is late for each
+// operation.
 #include <ATen/ATen.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "speedtorch/error.h"
 #include "speedtorch/sharded/sharded_table.h"
 
 namespace {
 
-int run(int killed) {
+int run(int killed, int slow) {
   using speedtorch::RankGroup, speedtorch::ShardedTable, speedtorch::SparseRows;
 
   const auto whole = at::arange(1000 * 16, at::kFloat).view({1000, 16});
@@ -21,11 +24,17 @@ int run(int killed) {
   auto table = ShardedTable::from_array(group, whole, {.sharding = speedtorch::Sharding::hashed});
   if (group.rank() == killed) ::raise(SIGKILL);
 
+  const auto dawdle = [&] {
+    if (group.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  dawdle();
+
   // Each rank asks for rows of its own, or for none.
   const auto index = at::arange(group.rank() * 10, group.rank() == 0 ? 0 : 1000, 7, at::kLong);
   const auto rows = table.gather(index);  // [n, 16]
   const bool right = at::equal(rows, whole.index_select(0, index));
 
+  dawdle();
   // The gradients of all ranks meet at the rows' own ranks, which step them.
   SparseRows optimizer(table.shard().host_tensor(), speedtorch::SGDOptions{.lr = 1.0});
   table.step(optimizer, index, at::ones_like(rows));
@@ -43,7 +52,7 @@ int run(int killed) {
 
 int main(int count, char** arguments) {
   try {
-    return run(count > 1 ? std::stoi(arguments[1]) : -1);
+    return run(count > 1 ? std::stoi(arguments[1]) : -1, count > 2 ? std::stoi(arguments[2]) : -1);
   } catch (const speedtorch::GroupError& error) {
     std::printf("GroupError: %s\n", error.what());
   } catch (const std::exception& error) {

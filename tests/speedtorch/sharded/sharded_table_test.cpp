@@ -10,6 +10,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/sharded_files.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/sharded/ranks.h"
@@ -353,6 +354,118 @@ TEST(ShardedTable, AbandonedGroupStaysLost) {
   EXPECT_THAT(answers[0], HasSubstr("lost its group before: an error halfway"));
 }
 
+TEST(ShardedTable, VersionsAreComparedBeforeAnythingElse) {
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    if (rank == 0) return message<DisagreementError>([&] { ShardedTable::from_array(group, whole_table()); });
+    return group.gather_texts("0.0.1").front();  // what a rank of that version says first
+  });
+  EXPECT_THAT(answers[0],
+              HasSubstr("the library's version: rank 0 has " + answers[1] + ", rank 1 has 0.0.1"));
+}
+
+TEST(ShardedTable, RefusalsOfCallersReachTheOtherRanks) {
+  const stbench::test::TemporaryFolder folder;
+  const auto saved = folder.path().string() + "/table";
+  const HeldPort port;
+  const auto answers = in_ranks(3, [&](int rank) {
+    const RankGroup group(rank, 3, on_this_host(port));
+    auto table = ShardedTable::from_array(group, whole_table());
+    save_sharded(table, saved);
+    const auto index = batch_of(0, 4);
+    const auto refusing = [&](const auto& refuse, const auto& work) {
+      if (rank == 2) return refuse(), std::string("no index");
+      return message<RankError>(work);
+    };
+    Differences found;
+    for (const auto& text :
+         {refusing([&] { table.refuse(ShardedOperation::gather, "no index"); }, [&] { table.gather(index); }),
+          refusing([&] { table.refuse(ShardedOperation::scatter, "no index"); },
+                   [&] { table.scatter(index, values_of(0, 4), Duplicates::last); }),
+          refusing([&] { ShardedTable::refuse_new(group, "no index"); },
+                   [&] { ShardedTable::from_array(group, whole_table()); }),
+          refusing([&] { ShardedTable::refuse_new(group, "no index"); }, [&] { load_sharded(group, saved); }),
+          refusing([&] { refuse_save(table, "no index"); }, [&] { save_sharded(table, saved + " again"); })})
+      expect_text(text, "no index", found);
+    const auto undefined = rank == 1 ? at::Tensor() : whole_table();
+    const auto text = rank == 1 ? message<ShapeError>([&] { ShardedTable::from_array(group, undefined); })
+                                : message<RankError>([&] { ShardedTable::from_array(group, undefined); });
+    expect_text(text, "a table of shape []", found);
+    found.expect(at::equal(table.gather(index), whole_table().index({index})), "no gather after refusals");
+    group.barrier();
+    return found.text() + "done";
+  });
+  EXPECT_THAT(answers, Each("done"));
+}
+
+/// Memory that tells when it is freed.
+at::Tensor watched(std::vector<std::byte>& memory, bool& freed) {
+  return at::from_blob(
+      memory.data(), {std::ssize(memory)}, [&freed](void*) { freed = true; }, at::kByte);
+}
+
+TEST(RowExchange, KeepsMemoryThatMessagesMayStillReach) {
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    if (rank == 1) return std::string();  // and is lost
+    std::vector<std::byte> memory(64);
+    bool freed = false;
+    Differences found;
+    {
+      RowExchange exchange(group, 16);
+      exchange.expect(8, {0, 0}, {0, 8}, {at::empty({0}, at::kByte), watched(memory, freed)});
+      const auto nothing = [](auto...) {};
+      expect_text(message<GroupError>([&] { exchange.move(nothing, nullptr, nothing); }), "lost its group",
+                  found);
+      found.expect(!freed, "memory was freed while a message could arrive");
+    }
+    found.expect(freed, "memory was kept");
+    return found.text() + "done";
+  });
+  EXPECT_EQ(answers[0], "done");
+}
+
+/// Ends what this process can send on each connection to another, but not what it receives: the next write to
+/// it fails, as to a peer that has just died.
+int stop_sending() {
+  int ended = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0 && peer.ss_family == AF_INET)
+      ended += ::shutdown(fd, SHUT_WR) == 0 ? 1 : 0;
+  }
+  return ended;
+}
+
+bool is_stopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text.find(") T ") != std::string::npos;
+}
+
+/// Rank 0 writes to connections whose other end cannot react, with the default action of SIGPIPE.
+std::string write_in_vain(const RankGroup& group) {
+  ::signal(SIGPIPE, SIG_DFL);
+  auto table = ShardedTable::from_array(group, whole_table());
+  const auto other = std::stoi(group.gather_texts(std::to_string(::getpid())).back());
+  if (group.rank() == 1) ::raise(SIGSTOP);
+  while (!is_stopped(other)) ::usleep(1000);
+  if (stop_sending() == 0) return "no connection";
+  auto lonely = group;
+  lonely.set_timeout(std::chrono::milliseconds(1500));  // Gloo tries again until then
+  return message<GroupError>([&] { table.gather(batch_of(0, 50)); });
+}
+
+TEST(ShardedTable, WritingToALostRankIsAnErrorAndNoSignal) {
+  const HeldPort port;
+  const auto answers = in_ranks(
+      2, [&](int rank) { return write_in_vain(RankGroup(rank, 2, on_this_host(port))); }, 1);
+  EXPECT_THAT(answers[0], HasSubstr("lost its group: "));
+}
+
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -412,6 +525,35 @@ TEST(RankGroup, NamesWhatCannotBeMade) {
                               std::to_string(port.number()) + ", time-out 500 ms) cannot make its group: "),
                     HasSubstr("gloo on no-such-interface"), HasSubstr("rank 2 of 2: ranks are 0 to size - 1"),
                     HasSubstr("no launcher's variables")));
+}
+
+TEST(RankGroup, AttemptsOfOneRankAloneLeaveTheOthersGroupWhole) {
+  for (const int hasty : {0, 1}) {
+    const HeldPort port;
+    const auto answers = in_ranks(3, [&](int rank) {
+      auto wrong = on_this_host(port);
+      wrong.interface = "no-such-interface";
+      if (rank == hasty) message<GroupError>([&] { RankGroup(rank, 3, wrong); });
+      std::string said;
+      for (int k = 0; k < 3; ++k) {
+        const RankGroup group(rank, 3, on_this_host(port));
+        if (rank == hasty) message<GroupError>([&] { RankGroup(rank, 3, wrong); });
+        said += group.gather_texts(std::to_string(rank + k))[1];
+        group.barrier();
+      }
+      return said;
+    });
+    EXPECT_THAT(answers, Each("123")) << hasty;
+  }
+}
+
+TEST(RankGroup, AbsentRanksAreNamed) {
+  const HeldPort port;
+  const auto come = [&](int process) {  // as ranks 0 and 2 of 4
+    const auto timeout = std::chrono::milliseconds(process == 0 ? 3000 : 120000);
+    return message<GroupError>([&] { RankGroup(2 * process, 4, on_this_host(port, timeout)); });
+  };
+  EXPECT_THAT(in_ranks(2, come, 1)[0], HasSubstr("cannot make its group: no answer from rank 1, 3"));
 }
 
 TEST(RankGroup, ReadsTheVariablesOfEachLauncher) {

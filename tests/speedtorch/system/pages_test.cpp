@@ -23,6 +23,14 @@ std::shared_ptr<Memory> touched(Placement placement) {
 TEST(Pages, PageableMemoryHasSmallPages) {
   const auto memory = touched(Placement::pageable);
   EXPECT_EQ(pages_got(memory->data(), pages_bytes), "4KiB");
+  EXPECT_EQ(huge_fraction(memory->data(), pages_bytes), 0);
+}
+
+TEST(Pages, TheShareOfHugePagesIsOfAllBytes) {
+  EXPECT_DOUBLE_EQ(huge_fraction(std::int64_t{2} << 20, std::int64_t{5} << 20), 0.4);
+  EXPECT_EQ(huge_fraction(std::int64_t{8} << 20, std::int64_t{5} << 20), 1);  // of mappings that reach beyond
+  EXPECT_EQ(huge_fraction(-1, 5), 0);
+  EXPECT_EQ(huge_fraction(std::int64_t{0}, 0), 0);
 }
 
 TEST(Pages, HugePagesAreReportedWhereTheKernelGivesThem) {
@@ -32,6 +40,7 @@ TEST(Pages, HugePagesAreReportedWhereTheKernelGivesThem) {
     GTEST_SKIP() << "transparent huge pages are off: " << mode;
   const auto memory = touched(Placement::hugepage);
   EXPECT_EQ(pages_got(memory->data(), pages_bytes).substr(0, 4), "2MiB");
+  EXPECT_GT(huge_fraction(memory->data(), pages_bytes), 0.5);
 }
 
 TEST(Pages, AMappedFileIsResidentOnceItWasWritten) {

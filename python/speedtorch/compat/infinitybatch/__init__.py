@@ -141,7 +141,7 @@ class InfinityBatch(micro_batches.MicroBatches):
             optimizer.load_state_dict(optimizer.state_dict())  # moves each state to its parameter
 
     def updateforwarddevice(self):
-        """Nothing is to be done: the model is asked each time."""
+        """Does nothing, because the model is asked each time."""
 
     def checkdevices_(self):
         if self.model is not None and self.forward_device == self.backward_device:

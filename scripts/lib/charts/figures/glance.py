@@ -15,7 +15,7 @@ def chosen(machines):
 
 
 def fixed_of(found):
-    """What all of the chosen cases have in common."""
+    """The axes that all of the chosen cases share."""
     case = found[0][1][0]
     return f"{shape(case)}, {case.index_dtype} {case.distribution} indices, {counted(case.cores, 'core')}"
 
@@ -38,7 +38,7 @@ def ceiling_of(cases, letter):
 
 
 def ceiling_marks(ceiling, placement):
-    """Of a row: the mark across it, and its interval as a band."""
+    """Draws the mark of a row, and its interval as a band."""
     if ceiling is None:
         return {}
     band = ceiling.speeds()

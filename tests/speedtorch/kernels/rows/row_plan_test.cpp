@@ -130,7 +130,8 @@ TEST_F(IntelPlan, LinesWaitInTheSecondLevelCache) {
   EXPECT_EQ(move.prefetch_to, PrefetchTo::l2);
   EXPECT_EQ(move.prefetch_rows, 512 / 8);
   EXPECT_EQ(move.touch_rows, 2 * 512 / 8);
-  EXPECT_EQ((Operands{64, true}.gather().touch_rows), 0) << "narrower than pays";
+  EXPECT_EQ((Operands{16, false}.gather().touch_rows), 2 * 128);
+  EXPECT_EQ((Operands{4096, true}.gather().touch_rows), 0) << "wider than pays";
 }
 
 TEST(Plan, ClassesBeginWithTheirWidth) {

@@ -183,6 +183,50 @@ TYPED_TEST(RowsTest, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(scatter_rows(narrow.view(), at, 9, narrow.view(), serial_for), ShapeError);
 }
 
+/// Rows from anywhere to anywhere: `out` gets all but one of its rows.
+void expect_places(const Layout& table_layout, const Layout& out_layout) {
+  const RowBuffer table(table_layout, 1);
+  RowBuffer out(out_layout, 2);
+  const auto rows = out.rows(), count = rows - 1;
+  const auto index = scattered_index<std::int64_t>(count, table.rows());
+  std::vector<std::int64_t> places(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) places[static_cast<std::size_t>(i)] = (rows - i + 3) % rows;
+  auto picked = scattered_index<std::int64_t>(rows, table.rows());  // what the plain loop gathers
+  for (std::int64_t i = 0; i < count; ++i)
+    picked[static_cast<std::size_t>(places[static_cast<std::size_t>(i)])] =
+        index[static_cast<std::size_t>(i)];
+  const auto untouched = (rows - count + 3) % rows;
+  const auto first = out.view().data + untouched * out.view().stride_bytes;
+  const std::vector<std::byte> before(first, first + out.row_bytes());
+  auto expected = plain_gather(table, picked, out);
+  const auto at = first - out.bytes().data();
+  std::copy(before.begin(), before.end(), expected.begin() + at);
+  place_rows(table.view(), index.data(), places.data(), count, out.view(), two_threads);
+  EXPECT_TRUE(out.bytes() == expected) << "row bytes " << out.row_bytes();
+}
+
+TEST(PlaceRows, EveryWidthMovesAsThePlainLoop) {
+  for (const std::int64_t width : sampled_widths())
+    for (const std::int64_t gap : {0, 5}) expect_places({kTableRows, width, 0, gap}, {31, width, 0, 2 * gap});
+}
+
+TEST(PlaceRows, MovesPastTheCacheAsThePlainLoop) {
+  for (const std::int64_t width : {64, 264, 512, 2052}) {
+    const std::int64_t count = (plan_in_use().scatter.large_from + (1 << 20)) / width;
+    expect_places({kTableRows, width, 0, 0}, {count, width, 0, 0});
+  }
+}
+
+TEST(PlaceRows, RefusesIndicesAndPlacesThatNameNoRow) {
+  const RowBuffer table({kTableRows, 8, 0, 0}, 1);
+  RowBuffer out({3, 8, 0, 0}, 2);
+  const auto before = out.bytes();
+  const std::vector<std::int64_t> good = {0, 2}, high = {1, 3}, bad = {1, kTableRows};
+  EXPECT_THROW(place_rows(table.view(), good.data(), high.data(), 2, out.view(), two_threads), IndexError);
+  EXPECT_THROW(place_rows(table.view(), bad.data(), good.data(), 2, out.view(), two_threads), IndexError);
+  EXPECT_TRUE(out.bytes() == before);
+}
+
 TEST(CheckIndices, FindsEachBadPositionAndTakesTheWholeRange) {
   for (std::int64_t count = 0; count <= 70; ++count) {
     auto index = scattered_index<std::int32_t>(count, 20);
