@@ -5,11 +5,11 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "benchmarks/optimizer/fixture.h"
+#include "benchmarks/suite/cache_bytes.h"
 #include "harness/distribution.h"
 #include "speedtorch/optim/sparse_rows.h"
 #include "speedtorch/rows/rows.h"
@@ -103,29 +103,17 @@ class RowCacheStep final : public RowStepper {
 
   /// Steps until the caches have what they keep, and as many changed rows as they will have.
   void warm_up() {
-    constexpr int fewest = 6, back = 4;
-    constexpr double settled = 0.005, most_seconds = 8;
-    const auto began = std::chrono::steady_clock::now();
-    const auto seconds = [&] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    };
-    std::vector<double> rates;
-    while ((std::ssize(rates) < fewest || rates.back() - rates.at(rates.size() - 1 - back) > settled) &&
-           seconds() < most_seconds)
-      rates.push_back(rate_of_steps());
+    fill_until_settled([this] { return rate_of_steps(); });
     for (const auto& cache : caches_) before_.push_back(cache->statistics());
   }
 
-  /// Of as many steps as look up a quarter of a million rows, or as many as the table has. They are none that
+  /// Of as many steps as look up `most_rows_at_once` rows, or as many as the table has. They are none that
   /// the check knows.
   double rate_of_steps() {
-    const auto at_once = std::min(std::int64_t{1} << 18, id_.rows);
+    const auto at_once = std::min(most_rows_at_once, id_.rows);
     const auto before = caches_.back()->statistics();
     for (std::int64_t done = 0; done < at_once; done += id_.batch) look_up(draw()), step_rows();
-    const auto now = caches_.back()->statistics();
-    return speedtorch::RowCacheStatistics{.hits = now.hits - before.hits,
-                                          .misses = now.misses - before.misses}
-        .hit_rate();
+    return caches_.back()->statistics().hit_rate_since(before);
   }
 
   reports::Identity id_;

@@ -1,6 +1,7 @@
 #include "benchmarks/suite/cache_bytes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 
 #include "benchmarks/suite/axes.h"
@@ -47,6 +48,20 @@ void require_cache_used(const Options& options, bool used) {
 
 void set_cache_bytes(Options& options, std::int64_t bytes) {
   options.own[cache_bytes_name] = {std::to_string(bytes)};
+}
+
+void fill_until_settled(const std::function<double()>& look_up) {
+  constexpr std::size_t fewest = 6, back = 4;
+  constexpr double settled = 0.005, most_seconds = 8;
+  const auto began = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  };
+  std::vector<double> rates;
+  const auto grows = [&] {
+    return rates.size() < fewest || rates.back() - rates.at(rates.size() - 1 - back) > settled;
+  };
+  while (grows() && seconds() < most_seconds) rates.push_back(look_up());
 }
 
 }  // namespace stbench

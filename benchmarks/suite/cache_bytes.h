@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "benchmarks/suite/options.h"
@@ -19,5 +20,12 @@ void require_cache_used(const Options& options, bool used);
 
 /// Asks for one size.
 void set_cache_bytes(Options& options, std::int64_t bytes);
+
+/// Rows that fill a cache are looked up so many at a time: more are read from the disk in larger pieces.
+constexpr std::int64_t most_rows_at_once = std::int64_t{1} << 18;
+
+/// Fills a cache: looks up rows until the share of hits no longer grows, for 8 seconds at most.
+/// @param look_up returns that share, of its own look-ups
+void fill_until_settled(const std::function<double()>& look_up);
 
 }  // namespace stbench

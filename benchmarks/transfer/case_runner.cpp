@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <utility>
 
+#include "benchmarks/suite/cache_bytes.h"
 #include "benchmarks/suite/plainly.h"
 #include "benchmarks/transfer/case_identity.h"
 #include "benchmarks/transfer/concurrent.h"
@@ -51,26 +51,15 @@ class FreshSets {
 
   /// Looks up sets until the method's memory has what it will keep.
   void warm_up(const Method& method) {
-    constexpr int fewest = 6, back = 4;
-    constexpr std::int64_t most_at_once = std::int64_t{1} << 18;  // rows: more are read in larger pieces
-    constexpr double settled = 0.005, most_seconds = 8;
-    const auto at_once = std::min(most_at_once, fixture_.operands.table().size(0));
-    const auto began = std::chrono::steady_clock::now();
-    std::vector<double> rates;
-    const auto changes = [&] {
-      return std::ssize(rates) < fewest || rates.back() - rates.at(rates.size() - 1 - back) > settled;
-    };
-    const auto seconds = [&] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    };
-    while (changes() && seconds() < most_seconds) {
+    const auto at_once = std::min(most_rows_at_once, fixture_.operands.table().size(0));
+    fill_until_settled([&] {
       auto rows = draw_(next_++);
       while (std::ssize(rows) < at_once) {
         const auto more = draw_(next_++);
         rows.insert(rows.end(), more.begin(), more.end());
       }
-      rates.push_back(method.warm(fixture_.operands, at::tensor(rows, at::kLong)));
-    }
+      return method.warm(fixture_.operands, at::tensor(rows, at::kLong));
+    });
   }
 
   /// Draws a set that is neither the one at hand nor the one before it.

@@ -106,6 +106,10 @@ double RowCacheStatistics::hit_rate() const {
   return hits + misses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses);
 }
 
+double RowCacheStatistics::hit_rate_since(const RowCacheStatistics& before) const {
+  return RowCacheStatistics{.hits = hits - before.hits, .misses = misses - before.misses}.hit_rate();
+}
+
 class RowCache::Work {
  public:
   /// @param writer null if the cache does not write

@@ -41,6 +41,8 @@ struct RowCacheStatistics {
 
   /// hits / (hits + misses); 0 before the first look-up.
   [[nodiscard]] double hit_rate() const;
+  /// The same of the look-ups since `before` was asked for.
+  [[nodiscard]] double hit_rate_since(const RowCacheStatistics& before) const;
 };
 
 /// A gather copies the rows that the cache holds and reads the others from the file, all at once. Then a row

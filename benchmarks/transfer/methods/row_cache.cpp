@@ -23,18 +23,13 @@ FullCache& cache_of(Operands& operands) {
   });
 }
 
-double hits_since(const speedtorch::RowCacheStatistics& before, const speedtorch::RowCacheStatistics& now) {
-  return speedtorch::RowCacheStatistics{.hits = now.hits - before.hits, .misses = now.misses - before.misses}
-      .hit_rate();
-}
-
 double warm(Operands& operands, const at::Tensor& index) {
   auto& cache = cache_of(operands);
   const auto before = cache.rows.statistics();
   auto out = at::empty({index.size(0), operands.table().size(1)}, operands.table().options());
   cache.rows.gather(index, out);
   cache.before = cache.rows.statistics();
-  return hits_since(before, cache.before);
+  return cache.before.hit_rate_since(before);
 }
 
 /// Hot rows in memory, and the others read by FileRows. Each sample has rows that were not looked up before.
@@ -52,7 +47,7 @@ const RegisterMethod registration{{
     .columns =
         [](Operands& operands) {
           const auto& cache = cache_of(operands);
-          return reports::Columns{{"hit_rate", hits_since(cache.before, cache.rows.statistics())}};
+          return reports::Columns{{"hit_rate", cache.rows.statistics().hit_rate_since(cache.before)}};
         },
 }};
 
