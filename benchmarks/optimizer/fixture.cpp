@@ -79,7 +79,7 @@ const std::string& optimizer_of(const reports::Identity& id) { return axis<std::
 
 std::int64_t cache_bytes_of(const reports::Identity& id) { return axis<std::int64_t>(id, "cache_bytes"); }
 
-std::string OptimizerFixture::table_file(const speedtorch::UnfinishedFolder* folder, std::size_t table) {
+std::string OptimizerFixture::file_of(std::size_t table) const {
   return folder == nullptr ? std::string() : fmt::format("{}/table{}.npy", folder->path(), table);
 }
 

@@ -33,7 +33,7 @@ struct OptimizerFixture final : StepFixture {
   [[nodiscard]] reports::Columns columns() const override { return {{"pages_got", pages}}; }
   void before_step() override;
   /// The file of a table in a cell whose method keeps rows: the parameter's (0), or that of a state.
-  [[nodiscard]] std::string file_of(std::size_t table) const { return table_file(folder.get(), table); }
+  [[nodiscard]] std::string file_of(std::size_t table) const;
   /// Bytes of the distinct rows of a set in all tables. A step reads and writes as many.
   [[nodiscard]] std::int64_t moved_bytes(int set) const;
   /// Bytes that a step must read and write, the gradient included.
@@ -41,8 +41,6 @@ struct OptimizerFixture final : StepFixture {
 
   static constexpr std::int64_t steps_before = 10;
   std::uint64_t seed;
-
-  static std::string table_file(const speedtorch::UnfinishedFolder* folder, std::size_t table);
 
   std::unique_ptr<speedtorch::UnfinishedFolder>
       folder;  ///< of the files of tables; null if they have no names

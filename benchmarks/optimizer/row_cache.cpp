@@ -107,8 +107,8 @@ class RowCacheStep final : public RowStepper {
     for (const auto& cache : caches_) before_.push_back(cache->statistics());
   }
 
-  /// Of as many steps as look up `most_rows_at_once` rows, or as many as the table has. They are none that
-  /// the check knows.
+  /// Steps until `most_rows_at_once` rows are looked up, or as many as the table has, and returns the share
+  /// of hits. The check knows none of these steps.
   double rate_of_steps() {
     const auto at_once = std::min(most_rows_at_once, id_.rows);
     const auto before = caches_.back()->statistics();

@@ -21,7 +21,7 @@ struct TransferFixture {
   TransferFixture(const TransferCase& cell, std::shared_ptr<speedtorch::Memory> memory,
                   std::shared_ptr<IndexSets> own_indices, Content content);
 
-  /// Of a fixture of its own, not shared: gives the set other indices. What was drawn for it before is gone.
+  /// Replaces the indices of a set. Only for a fixture with its own indices.
   void set_index(int set, std::vector<std::int64_t> rows);
   /// Frees the results that methods delivered, outside the timed window.
   void forget_results();

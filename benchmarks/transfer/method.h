@@ -31,8 +31,8 @@ struct Method {
   std::function<void(Operands&, int set)> to;    ///< table rows into the model tensor
   std::function<void(Operands&, int set)> from;  ///< values into table rows
 
-  /// Of a method that keeps rows in case.cache_bytes of memory of its own: looks up `index` before the first
-  /// sample, so that samples find it in its steady state. @returns the part of the look-ups that it had.
+  /// Looks up `index` before the first sample, so that samples find the method in its steady state. For a
+  /// method that keeps rows in case.cache_bytes of its own memory. @returns the share of look-ups that hit.
   /// Such a method has index sets that no look-up has named before, and runs for one caller.
   std::function<double(Operands&, const at::Tensor& index)> warm;
   /// Columns of its record, after its samples.

@@ -114,7 +114,7 @@ std::string text_of(at::IntArrayRef sizes) {
   return text.str();
 }
 
-/// What the ranks of a table must have in common.
+/// The facts that the ranks of a table must agree on.
 RankGroup::Facts facts_of(at::IntArrayRef sizes, at::ScalarType dtype, const ShardedOptions& options) {
   return {{"the shape", text_of(sizes)},
           {"the dtype", c10::toString(dtype)},

@@ -80,7 +80,7 @@ Plan default_plan();
 /// What is wrong with a plan, or nothing: numbers out of range, or stores that a direction does not have.
 const char* fault_in(const Plan& plan);
 
-/// What movements of this process are planned by. The first call asks the source, if one is set.
+/// Returns the plan of this process's movements. The first call asks the source, if one is set.
 const Plan& plan_in_use();
 
 /// Later movements are planned by `plan`; those that run finish by theirs. @throws RowPlanError for a plan
@@ -93,7 +93,7 @@ RowMove<Index> plan_gather(ConstRows table, const Index* index, Rows out, const 
 template <IndexType Index>
 RowMove<Index> plan_scatter(ConstRows values, const Index* index, Rows table,
                             const Plan& plan = plan_in_use());
-/// Of rows of the table to the rows `places` of `out`, part of a movement that writes most of `out`.
+/// Plans a movement of table rows to the rows `places` of `out`. It is part of one that writes most of `out`.
 RowMove<std::int64_t> plan_placed(ConstRows table, const std::int64_t* index, Rows out,
                                   const std::int64_t* places, const Plan& plan = plan_in_use());
 

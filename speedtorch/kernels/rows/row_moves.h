@@ -48,7 +48,7 @@ struct RowMove {
   std::int64_t line_step;      ///< of a row of more than kUnrolledLines, one line in so many is prefetched
   /// How far ahead the first lines of rows are prefetched besides; 0 for not at all.
   std::int64_t touch_rows;
-  /// Of a gather: the rows of `to` that are written; null for one after the other. Not for int32 indices.
+  /// The rows of `to` that a gather writes; null if it writes one after the other. Not for int32 indices.
   const std::int64_t* places = nullptr;
 };
 
