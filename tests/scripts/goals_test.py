@@ -107,7 +107,7 @@ def step_cases(speed):
                 index_dtype="int64", batch=goals.BATCH, distribution=draw, optimizer="SparseAdam", rows=goals.STEP_ROWS)
     for tensors, dim, shape in goals.MODELS:
         for optimizer in goals.OPTIMIZERS:
-            for method in ("contiguous", "torch_optim", "flat", "foreach", "torch_fused", "stream"):
+            for method in ("contiguous", "torch_optim", "flat", "foreach", "torch_fused", "deepspeed", "stream"):
                 add("contiguous", method, SECONDS / speed(optimizer, method, (tensors, shape)), placement="libtorch", dim=dim,
                     index_dtype="", batch=0, distribution="", optimizer=optimizer, shape=shape, clip=0.0, rows=tensors)
     return result
@@ -195,9 +195,12 @@ class GoalsTest(unittest.TestCase):
                 self.assertRegex(verdict, r"^met: aim met(; worst of \d+: [\w ,.]+)?$", goal)
 
     def test_between_must_and_aim_is_met(self):
+        found = self.verdicts([cases(faster(1.6 + n / 1e3)) for n in range(5)], status=1)
+        self.assertEqual(found["H1"][:4], ["met"] * 4)  # 1.5, aim 1.8
+        self.assertEqual(set(found["H1"][4:]), {"met: aim met; worst of 13: 16 B"})  # 1.15, aim 1.35
         found = self.verdicts([cases(faster(1.3 + n / 1e3)) for n in range(5)], status=1)
-        self.assertEqual(found["H1"][:4], ["met"] * 4)  # 1.2, aim 1.5
-        self.assertEqual(set(found["H1"][4:]), {"met: aim met; worst of 13: 16 B"})  # 1.0, aim 1.2
+        self.assertEqual(found["H1"][:4], ["missed"] * 4)
+        self.assertEqual(set(found["H1"][4:]), {"met: worst of 13: 16 B"})
         self.assertEqual(set(found["H3"]), {"missed"})
         worst = "pageable, 160 B, batch 1"
         self.assertEqual(set(found["H5"]), {f"met: worst of 24: {worst}", f"met: worst of 24: 1.30 at {worst}"})
@@ -208,12 +211,15 @@ class GoalsTest(unittest.TestCase):
             self.assertTrue(all(verdict.startswith("missed") for verdict in verdicts), (goal, verdicts))
 
     def test_an_interval_on_both_sides_of_must_is_open(self):
-        # For H2: 0.45 and 0.55 of the ceiling in turn, all else far above.
-        def speed(times):
-            return lambda direction, placement, method, *_: {"speedtorch": 20, "copy": 20 / times}.get(method, 1.0)
+        # For H2: 0.55 and 0.65 of the ceiling in turn, of 4 KiB 0.8 and 0.9; all else far above.
+        def speed(turn):
+            def of_ceiling(dim):
+                return (0.8 if dim == 4096 else 0.55) + 0.1 * turn
 
-        found = self.verdicts([cases(speed(0.45 + 0.1 * (n % 2))) for n in range(6)])
-        self.assertEqual(found["H2"], ["open"])
+            return lambda direction, placement, method, dim, *_: {"speedtorch": 20, "copy": 20 / of_ceiling(dim)}.get(method, 1.0)
+
+        found = self.verdicts([cases(speed(n % 2)) for n in range(6)])
+        self.assertEqual(found["H2"], ["open", "open"])
         self.assertEqual({verdict[:3] for verdict in found["H3"]}, {"met"})
 
     def test_fewer_than_five_processes_judge_nothing(self):
@@ -349,14 +355,14 @@ class GoalsTest(unittest.TestCase):
         processes[2] = [one for one in processes[2] if one["method"] != "copy" and one["method"] != "stream"]
         found = self.verdicts(processes)
         self.assertEqual(found["H2"], ["too few: 1 more process is needed; 1 report does not count: "
-                                       "2 of 2 cells are missing; run --preset kernels"])
+                                       "2 of 2 cells are missing; run --preset kernels"] * 2)
         self.assertEqual({verdict[:3] for verdict in found["H3"]}, {"met"})
         processes[3] = [one for one in processes[3] if one["method"] != "numpy" or one["dim"] != 16]
         self.assertIn("1 of 13 cells is missing; run --preset", self.verdicts(processes)["H4"][0])
         for n in (1, 2):
             processes[n] = self.without(cases(), "failed", "no memory", lambda one: one["method"] in ("copy", "stream"))
         self.assertEqual(self.verdicts(processes)["H2"],
-                         ["too few: 2 more processes are needed; 2 reports do not count: no memory"])
+                         ["too few: 2 more processes are needed; 2 reports do not count: no memory"] * 2)
 
     def test_a_table_that_fits_a_cache_judges_no_goal_of_tables(self):
         processes = [cases(faster(20 + n)) for n in range(5)]
@@ -364,7 +370,7 @@ class GoalsTest(unittest.TestCase):
             one["rows"] = 6144 if one["dim"] == 512 else one["rows"]
         found = self.verdicts(processes)
         why = "the table is below 4 GB"
-        self.assertEqual(found["H2"], [f"too few: 1 more process is needed; 1 report does not count: {why}"])
+        self.assertEqual(found["H2"], [f"too few: 1 more process is needed; 1 report does not count: {why}", "met: aim met"])
         self.assertIn(f"1 report does not count: 1 of 13 cells: {why}", found["H1"][0])
         self.assertEqual({verdict[:3] for verdict in found["H5"]}, {"met"})  # of small batches
         for one in (one for made in processes for one in made):
@@ -379,7 +385,7 @@ class GoalsTest(unittest.TestCase):
             made = [{**one, "pages_got": pages} if one["placement"] == "hugepage" else one for one in cases()]
             found = self.verdicts([made])
             why = f"not measured: the table's pages are {pages or 'unknown'}, not 2MiB"
-            self.assertEqual(found["H2"], ["too few: 4 more processes are needed" if counts else why])
+            self.assertEqual(found["H2"], ["too few: 4 more processes are needed" if counts else why] * 2)
             self.assertEqual(found["H3"][0], "too few: 4 more processes are needed")  # pageable
 
     def test_cells_above_the_ceiling_are_counted_in_the_line(self):
@@ -524,11 +530,11 @@ class GoalsTest(unittest.TestCase):
         text = self.run_goals("--markdown", *paths, status=1)
         o4 = {line[2]: (line[5], line[7]) for line in self.lines(text, "O4")}
         self.assertEqual(o4["uniform"][0], "6.00")
-        self.assertTrue(o4["uniform"][1].startswith("missed"))  # 8, aim 25
+        self.assertTrue(o4["uniform"][1].startswith("missed"))  # 10, aim 25
         self.assertTrue(o4["zipf:1.05"][1].startswith("met"))  # 4, aim 10
         o1 = self.lines(text, "O1")
-        self.assertEqual([line[5] for line in o1[:2]], ["15.00", "15.00"])  # 30 against 2
-        self.assertEqual([line[-1].split(":")[0] for line in o1[2:]], ["met"] * 5 + ["missed"])
+        self.assertEqual([line[5] for line in o1[:3]], ["15.00", "15.00", "30.00"])  # 30 against 2, and DeepSpeed's 1
+        self.assertEqual([line[-1].split(":")[0] for line in o1[3:]], ["met"] * 5 + ["missed"])
         self.assertIn("worst of 12: SGD", o1[-1][-1])
         self.assertEqual([line[5] for line in self.lines(text, "O2")], ["30.00", "30.00"])
         self.assertNotIn("| H1", text)
