@@ -11,8 +11,7 @@ class AccumulatingTrainer final : public Trainer {
  public:
   explicit AccumulatingTrainer(TrainingFixture& fixture)
       : Trainer(fixture),
-        size_(finds_size(fixture.id) ? std::min(fixture.id.rows, fixture.id.batch)
-                                     : std::max<std::int64_t>(1, fixture.id.rows / 2)) {}
+        size_(asked_size(fixture.id).value_or(std::min(fixture.id.rows, fixture.id.batch))) {}
 
  private:
   void gradients(int set) override {

@@ -95,7 +95,14 @@ double times_plain_of_single_sums(std::int64_t samples) {
   return 2 + std::sqrt(static_cast<double>(samples)) / 8;
 }
 
-bool finds_size(const reports::Identity& id) { return axis<std::string>(id, "micro_batch") == "auto"; }
+std::optional<std::int64_t> asked_size(const reports::Identity& id) {
+  const auto text = axis<std::string>(id, "micro_batch");
+  if (text == "auto") return std::nullopt;
+  return text == "fixed" ? std::max<std::int64_t>(1, id.rows / 2)
+                         : harness::parse_count(text, "--micro-batch");
+}
+
+bool finds_size(const reports::Identity& id) { return !asked_size(id); }
 
 TrainingFixture::TrainingFixture(const reports::Identity& cell, const StepTerms& terms)
     : id(cell), net(net_named(axis<std::string>(id, "model"))), device(id.device), cap(device) {

@@ -123,6 +123,9 @@ std::unique_ptr<Stepper> trainer_in(const reports::Identity& /*id*/, StepFixture
   return trainer;
 }
 
+/// Samples of a micro-batch that the case asks for; nothing for `micro_batch=auto`.
+std::optional<std::int64_t> asked_size(const reports::Identity& id);
+
 /// True for `micro_batch=auto`: the method chooses its own micro-batch size. Methods without micro-batches
 /// run only in such cases.
 bool finds_size(const reports::Identity& id);

@@ -29,7 +29,7 @@ class InfinityTrainer final : public Trainer {
  private:
   static speedtorch::InfinityBatchOptions options(const TrainingFixture& fixture) {
     speedtorch::InfinityBatchOptions options;
-    if (!finds_size(fixture.id)) options.micro_batch.fixed = std::max<std::int64_t>(1, fixture.id.rows / 2);
+    if (const auto size = asked_size(fixture.id)) options.micro_batch.fixed = *size;
     options.warnings = WarningPlan::strict();
     return options;
   }

@@ -29,11 +29,21 @@ struct BatchPreset {
   bool slow_ways_once =
       true;            ///< one sample at a time only where the plain batch fits: its speed is the same
   Names methods = {};  ///< empty: all
+  Names models = net_names();
+  std::int64_t rows = 0;  ///< samples of the batch that fits; 0: the model's
 };
+
+/// What its goals compare: sizes that an author would choose by hand, and the batch that the fixed costs of
+/// ours weigh most on.
+constexpr std::int64_t sized_rows = 512;
+const Names sizes{"auto", "64", "128", "256", "512"};
 
 BatchPreset preset(const std::string& name) {
   if (name == "quick") return {{1, 8}, policies, 8};
-  if (name == "batches") return {{1, 2, 4, 8, 32}, {"auto"}, 25, true, {"plain", "infinity"}};
+  if (name == "batches")
+    return {{1, 2, 4, 8, 32}, {"auto"}, 25, true, {"plain", "infinity"}, {"conv", "mlp", "transformer"}};
+  if (name == "sizes")
+    return {{1}, sizes, 25, true, {"accumulate", "infinity"}, {"conv", "mlp", "small"}, sized_rows};
   if (name == "full") return {{1, 2, 4, 8, 32}, policies, 60, false};
   return {{1, 2, 4, 8, 32}, policies, 25};
 }
@@ -42,9 +52,19 @@ harness::AxisDefaults axes() { return {{"micro_batch", "auto"}, {"model", "mlp"}
 
 const Net& net_of(const Identity& id) { return net_named(axis<std::string>(id, "model")); }
 
+/// @throws UsageError for what is neither a policy nor a number of samples
+void require_micro_batch(const std::string& text) {
+  constexpr std::size_t most_digits = 9;
+  const bool number = !text.empty() && text.size() <= most_digits && text.front() != '0' &&
+                      text.find_first_not_of("0123456789") == std::string::npos;
+  if (!number && !contains(policies, text))
+    throw UsageError(
+        fmt::format("--micro-batch {}: use auto, fixed or a number of samples, such as 64", text));
+}
+
 /// @throws UsageError for a value that is impossible
 void require_cell(const Identity& id) {
-  require_known(axis<std::string>(id, "micro_batch"), "--micro-batch", policies);
+  require_micro_batch(axis<std::string>(id, "micro_batch"));
   require_positive({{"--rows", id.rows}, {"--batch", id.batch}});
 }
 
@@ -78,9 +98,12 @@ std::vector<StepCell> cells(const Options& options, const harness::Machine& mach
                              .axes = axes()}};
   cross(all, step_devices(options), &Identity::device);
   cross(all, cores_of(options, machine), &Identity::cores);
-  cross(all, given_or(options.models, net_names()), further_axis("model"));
+  cross(all, given_or(options.models, standard.models), further_axis("model"));
   cross(
-      all, [&](const Identity& id) { return given_or(options.rows, Counts{net_of(id).fits}); },
+      all,
+      [&](const Identity& id) {
+        return given_or(options.rows, Counts{standard.rows > 0 ? standard.rows : net_of(id).fits});
+      },
       &Identity::rows);
   for (auto& id : all) id.dim = net_of(id).sample_elements();
   auto cells = cells_of(all, standard.seconds);
@@ -113,10 +136,11 @@ std::int64_t needs(const Identity& id, bool gpu) {
 }
 
 std::vector<AxisInfo> describe() {
-  return {{"model", net_names(), "all"},
-          {"micro-batch", "auto: finds its size. fixed: half of what fits", "auto fixed"},
-          {"rows", "samples of the plain batch that fits under the cap", "the model's"},
-          {"batch", "samples, any number", "1 2 4 8 32 times rows"}};
+  return {
+      {"model", net_names(), "all"},
+      {"micro-batch", "auto: finds its size. fixed: half of what fits. Or a number of samples", "auto fixed"},
+      {"rows", "samples of the plain batch that fits under the cap", "the model's"},
+      {"batch", "samples, any number", "1 2 4 8 32 times rows"}};
 }
 
 std::string model_lines() {
@@ -127,19 +151,25 @@ std::string model_lines() {
   return lines;
 }
 
-const RegisterOption model_option{"--model LIST", "what --suite infinitybatch trains: mlp, conv, transformer",
+const RegisterOption model_option{"--model LIST",
+                                  "what --suite infinitybatch trains: mlp, conv, small, transformer",
                                   option_reader::names(&Options::models), net_names};
 
 const RegisterOption micro_batch_option{
-    "--micro-batch LIST", "auto, fixed: whether its micro-batches find their size",
-    option_reader::names(&Options::micro_batches), [] { return policies; }};
+    "--micro-batch LIST", "auto, fixed: whether its micro-batches find their size; or samples",
+    option_reader::texts(&Options::micro_batches), [] { return policies; }};
 
 const RegisterStepSuite registration{{
     .suite = {.name = "infinitybatch",
               .summary = "a training step by batches larger than memory",
               .axes = axes(),
               .describe = describe,
-              .presets = {"quick", "standard", "full", {"batches", "Judged by scripts/goals."}},
+              .presets = {"quick",
+                          "standard",
+                          "full",
+                          {"batches", "Judged by scripts/goals."},
+                          {"sizes",
+                           "512 samples in micro-batches of several sizes. Judged by scripts/goals."}},
               .instead = {{"--dim",
                            "a sample is as large as its model says; --rows: how many samples fit under the "
                            "cap, --batch: how many a batch has"}},
