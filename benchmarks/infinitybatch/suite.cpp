@@ -33,17 +33,22 @@ struct BatchPreset {
   std::int64_t rows = 0;  ///< samples of the batch that fits; 0: the model's
 };
 
-/// What its goals compare: sizes that an author would choose by hand, and the batch that the fixed costs of
-/// ours weigh most on.
-constexpr std::int64_t sized_rows = 512;
-const Names sizes{"auto", "64", "128", "256", "512"};
-
 BatchPreset preset(const std::string& name) {
   if (name == "quick") return {{1, 8}, policies, 8};
   if (name == "batches")
-    return {{1, 2, 4, 8, 32}, {"auto"}, 25, true, {"plain", "infinity"}, {"conv", "mlp", "transformer"}};
+    return {.times = {1, 2, 4, 8, 32},
+            .policies = {"auto"},
+            .seconds = 25,
+            .methods = {"plain", "infinity"},
+            .models = {"conv", "mlp", "transformer"}};
+  // The sizes are those that an author would choose by hand. The batch is small, so that fixed costs show.
   if (name == "sizes")
-    return {{1}, sizes, 25, true, {"accumulate", "infinity"}, {"conv", "mlp", "small"}, sized_rows};
+    return {.times = {1},
+            .policies = {"auto", "64", "128", "256", "512"},
+            .seconds = 25,
+            .methods = {"accumulate", "infinity"},
+            .models = {"conv", "mlp", "small"},
+            .rows = 512};
   if (name == "full") return {{1, 2, 4, 8, 32}, policies, 60, false};
   return {{1, 2, 4, 8, 32}, policies, 25};
 }

@@ -581,6 +581,7 @@ class GoalsTest(unittest.TestCase):
                          [("0.90", "missed: worst of 4: 32 × what fits"), ("0.98", "met: worst of 4: 2 × what fits"),
                           ("0.98", "met: worst of 4: 2 × what fits")])
         self.assertEqual([(line[2], line[5], line[-1]) for line in self.lines(text, "I2")], [("mlp", "24.50", "met: aim met")])
+        self.assertNotIn("| O1", text)
 
     def test_sizes_of_micro_batches_are_judged_against_the_same_size_and_the_best_by_hand(self):
         def made(model, method, size, speed):
