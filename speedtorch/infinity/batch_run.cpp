@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/infinity/errors.h"
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/memory_monitor.h"
+#include "speedtorch/infinity/normalisation_dispatch.h"
 #include "speedtorch/infinity/out_of_memory.h"
-#include "speedtorch/infinity/undo.h"
 
 namespace speedtorch::infinity {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 std::int64_t bytes_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided ? static_cast<std::int64_t>(tensor.nbytes()) : 0;
 }
+
+/// A normalisation was noticed. Not a std::exception, so that no handler takes it for an error.
+struct Noticed {};
 
 }  // namespace
 
@@ -57,18 +61,17 @@ Tensors BatchRun::run_model(const Tensors& inputs) const {
   return on_device(model()(inputs), output_device());
 }
 
-/// The first micro-batch of each batch is traced for batch normalisation. Tracing names only is cheaper and
-/// suffices while no normalisation runs. If one does, the model runs again with its arguments traced.
+/// The first micro-batch of each batch is examined for normalisations that take statistics of its samples. To
+/// notice one costs nothing. To trace the operations and their arguments costs 10 us, so the micro-batch is
+/// repeated with a trace only if one was noticed.
 Tensors BatchRun::forward(const Tensors& inputs) {
   if (batch_norm_checked_ || options().batch_norm == BatchNorm::exact) return run_model(inputs);
   if (!context_.expect_batch_norm) {
-    const Undo before(model(), device_);
-    const LayerWatch watch(nullptr, LayerWatch::Sees::names);
+    const NormalisationNotice notice;
     Tensors outputs = run_model(inputs);
-    batch_norm_checked_ = !watch.saw_batch_norm();
-    if (batch_norm_checked_) return outputs;
-    context_.expect_batch_norm = true;
-    before.restore();
+    if (notice.noticed()) throw Noticed();
+    batch_norm_checked_ = true;
+    return outputs;
   }
   const LayerWatch watch;
   Tensors outputs = run_model(inputs);
@@ -110,9 +113,9 @@ void BatchRun::worked(std::int64_t count, std::int64_t bytes_taken) {
     return;
   }
   std::int64_t held = context_.hooks.other_bytes ? context_.hooks.other_bytes() : 0;
-  for (const NamedTensor& parameter : model().named_parameters())  // with its gradient, and this batch's sum
-    held += bytes_of(parameter.tensor) * (with_gradients_ && parameter.tensor.requires_grad() ? 2 : 1) +
-            bytes_of(parameter.tensor.grad());
+  for (const at::Tensor& parameter : model().parameters())  // with its gradient, and this batch's sum
+    held += bytes_of(parameter) * (with_gradients_ && parameter.requires_grad() ? 2 : 1) +
+            bytes_of(parameter.grad());
   const std::int64_t free = budget - held - bytes_taken;
   const bool smallest = count <= least() || options().micro_batch.fixed > 0;
   if (free < 0 && smallest && count < batch_.size())
@@ -158,12 +161,12 @@ void BatchRun::report(const MicroBatchProgress& progress) {
 /// Restores the model's buffers and the generators unless `work` ends. False if memory ran out.
 /// @param bytes_taken receives the peak of `work`; 0 if there is no budget
 bool BatchRun::run_with_rollback(const std::function<void()>& work, std::int64_t& bytes_taken) {
-  std::optional<Undo> undo;
+  std::shared_ptr<const Undo> undo = std::exchange(start_, nullptr);
   std::optional<MemoryMonitor> monitor;
   bool had_memory = false;
   try {
     had_memory = had_memory_for([&] {
-      undo.emplace(model(), device_);
+      if (!undo) undo = std::make_shared<Undo>(model(), device_);
       std::optional<MemoryMonitor::Watch> watch;
       if (options().memory_budget > 0) watch.emplace(monitor.emplace());
       std::optional<Offload> offload;
@@ -184,11 +187,20 @@ bool BatchRun::run_with_rollback(const std::function<void()>& work, std::int64_t
 bool BatchRun::try_micro_batch(std::int64_t first, std::int64_t count, const Attempt& attempt) {
   // The second of two passes needs more memory than the first, so only the second is sized.
   const bool is_sized = !with_gradients_ || at::GradMode::is_enabled();
-  // The first micro-batch of a batch is traced. Every size has that cost once, so it is not compared.
+  // The first micro-batch of a batch may be traced, for any size. So it is not compared.
   const bool is_timed = is_sized && context_.sizes.compares(key_) && (first > 0 || count == batch_.size());
-  const double began = is_timed ? now() : 0;
+  double began = is_timed ? now() : 0;
   std::int64_t bytes_taken = 0;
-  if (!run_with_rollback([&] { attempt(first, count); }, bytes_taken)) {
+  bool had_memory = false;
+  const auto work = [&] { attempt(first, count); };
+  try {
+    had_memory = run_with_rollback(work, bytes_taken);
+  } catch (const Noticed&) {
+    context_.expect_batch_norm = true;
+    began = is_timed ? now() : 0;
+    had_memory = run_with_rollback(work, bytes_taken);
+  }
+  if (!had_memory) {
     ran_out(first, count);
     return false;
   }

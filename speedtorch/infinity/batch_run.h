@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/micro_batch_context.h"
+#include "speedtorch/infinity/undo.h"
 
 namespace speedtorch::infinity {
 
@@ -36,6 +39,8 @@ class BatchRun {
   /// options().batch_norm is per_micro_batch; then warns
   void judge_instance_norm(const LayerWatch& watch);
 
+  /// Says that nothing has changed since `start` was saved: the first attempt saves no state of its own.
+  void starts_from(std::shared_ptr<const Undo> start) { start_ = std::move(start); }
   /// Runs `attempt` on consecutive micro-batches until all samples are done.
   /// @throws OutOfMemory if one sample does not fit
   void for_each_micro_batch(const Attempt& attempt);
@@ -72,6 +77,7 @@ class BatchRun {
   bool with_gradients_;
   at::Device device_;
   std::string key_;  ///< the shape of its samples
+  std::shared_ptr<const Undo> start_;
   bool batch_norm_checked_ = false;
   std::int64_t fetched_bytes_ = 0;  ///< of the prefetched samples: this micro-batch's and the next one's
 };

@@ -3,12 +3,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/batch_norm.h>
-#include <ATen/ops/instance_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/var_mean.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <array>
 #include <cmath>
@@ -17,49 +14,17 @@
 #include <utility>
 
 #include "speedtorch/infinity/errors.h"
+#include "speedtorch/infinity/normalisation_dispatch.h"
 
 namespace speedtorch::infinity {
 namespace {
 
-constexpr auto kKey = c10::DispatchKey::AutocastPrivateUse1;
 using Maybe = std::optional<at::Tensor>;
 
 Maybe maybe(const at::Tensor& tensor) { return tensor.defined() ? Maybe(tensor) : std::nullopt; }
 
-/// The statistics whose Scope this thread is in.
-thread_local BatchStatistics* at_work = nullptr;
-
 /// Ends a pass that has measured. Not a std::exception, so that no handler takes it for an error.
 struct MeasurementDone {};
-
-at::Tensor batch_norm(const at::Tensor& input, const Maybe& weight, const Maybe& bias, const Maybe& mean,
-                      const Maybe& variance, bool training, double momentum, double eps, bool cudnn) {
-  const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
-  if (!training || !at_work)
-    return at::batch_norm(input, weight, bias, mean, variance, training, momentum, eps, cudnn);
-  const auto given = [](const Maybe& tensor) { return tensor.value_or(at::Tensor()); };
-  return at_work->normalise(input, given(weight), given(bias), given(mean), given(variance), momentum, eps);
-}
-
-/// Instance normalisation calls batch_norm with each sample as a batch, so its statistics are per sample.
-at::Tensor instance_norm(const at::Tensor& input, const Maybe& weight, const Maybe& bias, const Maybe& mean,
-                         const Maybe& variance, bool use_input_stats, double momentum, double eps,
-                         bool cudnn) {
-  const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
-  return at::instance_norm(input, weight, bias, mean, variance, use_input_stats, momentum, eps, cudnn);
-}
-
-/// Registers the kernels once for all threads. Without a Scope nothing is dispatched by this key.
-void register_once() {
-  static torch::Library others(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
-  static torch::Library ours(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
-  [[maybe_unused]] static const bool registered = [] {
-    others.fallback(torch::CppFunction::makeFallthrough());
-    ours.impl("batch_norm", &batch_norm);
-    ours.impl("instance_norm", &instance_norm);
-    return true;
-  }();
-}
 
 /// Reshapes one number per channel to broadcast with `like` [samples, channels, ...].
 at::Tensor by_channel(const at::Tensor& numbers, const at::Tensor& like) {
@@ -125,23 +90,22 @@ at::ScalarType dtype_of_statistics(const at::Tensor& input, const at::Tensor& ru
 
 }  // namespace
 
-BatchStatistics::Scope::Scope(BatchStatistics& statistics)
-    : outer_(std::exchange(at_work, &statistics)),
-      was_excluded_(c10::impl::tls_is_dispatch_key_excluded(kKey)),
-      was_included_(c10::impl::tls_is_dispatch_key_included(kKey)) {
-  register_once();
-  c10::impl::tls_set_dispatch_key_excluded(kKey, false);
-  c10::impl::tls_set_dispatch_key_included(kKey, true);
-}
+/// Hands the batch normalisations of a run to its statistics.
+class BatchStatistics::Dispatch final : public NormalisationDispatch {
+ public:
+  explicit Dispatch(BatchStatistics& statistics) : statistics_(statistics) {}
+  at::Tensor batch_norm(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                        const at::Tensor& running_mean, const at::Tensor& running_variance, double momentum,
+                        double eps) override {
+    return statistics_.normalise(input, weight, bias, running_mean, running_variance, momentum, eps);
+  }
 
-BatchStatistics::Scope::~Scope() {
-  c10::impl::tls_set_dispatch_key_included(kKey, was_included_);
-  c10::impl::tls_set_dispatch_key_excluded(kKey, was_excluded_);
-  at_work = outer_;
-}
+ private:
+  BatchStatistics& statistics_;
+};
 
 Tensors BatchStatistics::run(const Model& model, const Tensors& inputs, Pass pass) {
-  const Scope scope(*this);
+  const Dispatch dispatch(*this);
   pass_ = pass;
   next_call_ = 0;
   measured_ = {};
@@ -158,6 +122,7 @@ Tensors BatchStatistics::run(const Model& model, const Tensors& inputs, Pass pas
   }
 }
 
+/// Replaces at::batch_norm in training mode.
 at::Tensor BatchStatistics::normalise(const at::Tensor& input, const at::Tensor& weight,
                                       const at::Tensor& bias, const at::Tensor& running_mean,
                                       const at::Tensor& running_variance, double momentum, double eps) {
@@ -234,12 +199,11 @@ void BatchStatistics::move_running(const Model& model, const Undo& before, std::
     move(call.running_variance, (call.moments.squares / (count - 1)).to(call.dtype), call.momentum);
   }
   const auto batches = static_cast<double>(micro_batches);
-  for (const NamedTensor& named : model.named_buffers()) {
-    const at::Tensor was = before.before(named.tensor);
-    if (named.tensor.numel() != 1 || !was.defined()) continue;
-    const double counted = (named.tensor - was).item().toDouble();
-    if (counted > 0 && std::fmod(counted, batches) == 0)
-      moved.emplace_back(named.tensor, was + counted / batches);
+  for (const at::Tensor& buffer : model.buffers()) {
+    const at::Tensor was = before.before(buffer);
+    if (buffer.numel() != 1 || !was.defined()) continue;
+    const double counted = (buffer - was).item().toDouble();
+    if (counted > 0 && std::fmod(counted, batches) == 0) moved.emplace_back(buffer, was + counted / batches);
   }
   for (auto& [buffer, value] : moved) buffer.copy_(value);
 }

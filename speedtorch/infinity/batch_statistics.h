@@ -16,8 +16,8 @@
 /// normalisations take 2 L + 2 forward passes (L of them without a graph and only up to the l-th
 /// normalisation) and L + 1 backward passes.
 ///
-/// While a Scope lives, at::batch_norm, which modules call too, is dispatched to this file, on this thread
-/// only. The dispatch key is one of LibTorch's for extensions (AutocastPrivateUse1).
+/// While the model runs, at::batch_norm, which modules call too, is dispatched to normalise()
+/// (speedtorch/infinity/normalisation_dispatch.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,21 +39,6 @@ class BatchStatistics {
     first,    ///< measures the first normalisation; the others use the micro-batch's statistics
     measure,  ///< measures the next normalisation and stops there
     use,      ///< uses known statistics everywhere
-  };
-
-  /// While it lives, batch normalisations of this thread that take statistics of their samples call
-  /// normalise().
-  class Scope {
-   public:
-    explicit Scope(BatchStatistics& statistics);
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-
-   private:
-    BatchStatistics* outer_;
-    bool was_excluded_;
-    bool was_included_;
   };
 
   /// Runs the model on a micro-batch and returns its outputs; none after Pass::measure, which stops once it
@@ -81,11 +66,6 @@ class BatchStatistics {
   void set_adjoint(std::size_t call, Tensors adjoint);
   void forget_adjoints();
 
-  /// Replaces at::batch_norm in training mode.
-  at::Tensor normalise(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-                       const at::Tensor& running_mean, const at::Tensor& running_variance, double momentum,
-                       double eps);
-
  private:
   struct Moments {
     std::int64_t count = 0;  ///< values per channel
@@ -103,6 +83,10 @@ class BatchStatistics {
     at::Tensor adjoint_of_mean;
     at::Tensor adjoint_of_variance;
   };
+  class Dispatch;
+  at::Tensor normalise(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& running_mean, const at::Tensor& running_variance, double momentum,
+                       double eps);
   static Moments moments_of(const at::Tensor& input);
   static Moments combined(const Moments& a, const Moments& b);
 

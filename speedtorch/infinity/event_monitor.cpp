@@ -17,14 +17,19 @@ std::string options_of(const Optimizer& optimizer) {
   return text;
 }
 
+/// `parameter` and the name of parameter i.
+std::string name_of(const Model& model, std::size_t i) {
+  return "parameter " + model.named_parameters().at(i).name;
+}
+
 }  // namespace
 
-EventMonitor::Seen::Seen(const NamedTensor& named)
-    : parameter(named.tensor.unsafeGetTensorImpl()),
-      sizes(named.tensor.sizes().vec()),
-      dtype(named.tensor.scalar_type()),
-      device(named.tensor.device()),
-      trainable(named.tensor.requires_grad()) {}
+EventMonitor::Seen::Seen(const at::Tensor& tensor)
+    : parameter(tensor.unsafeGetTensorImpl()),
+      sizes(tensor.sizes().vec()),
+      dtype(tensor.scalar_type()),
+      device(tensor.device()),
+      trainable(tensor.requires_grad()) {}
 
 bool EventMonitor::Seen::same_kind(const at::Tensor& tensor) const {
   return tensor.sizes() == sizes && tensor.scalar_type() == dtype && tensor.device() == device &&
@@ -37,9 +42,9 @@ std::string EventMonitor::Seen::kind() const {
 
 void EventMonitor::inspect(const Model& model, const std::vector<Optimizer>& optimizers,
                            const Criterion* criterion) {
-  const std::vector<NamedTensor> parameters = model.named_parameters();
-  inspect_model(parameters, model.training());
-  inspect_optimizers(parameters, optimizers);
+  const Tensors parameters = model.parameters();
+  inspect_model(model, parameters);
+  inspect_optimizers(model, parameters, optimizers);
   std::vector<Reduction> reductions;
   if (criterion)
     for (const auto& part : criterion->parts()) reductions.push_back(part.reduction());
@@ -50,34 +55,35 @@ void EventMonitor::inspect(const Model& model, const std::vector<Optimizer>& opt
 }
 
 /// A description of the change; empty if there is none.
-std::string EventMonitor::change_to(const std::vector<NamedTensor>& now) const {
+std::string EventMonitor::change_to(const Model& model, const Tensors& now) const {
   if (now.size() != parameters_.size())
     return "the model has " + std::to_string(now.size()) + " parameters; in the previous batch it had " +
            std::to_string(parameters_.size());
   for (std::size_t i = 0; i < now.size(); ++i) {
-    if (!parameters_[i].same_kind(now[i].tensor))
-      return "parameter " + now[i].name + " is " + Seen(now[i]).kind() + "; in the previous batch it was " +
+    if (!parameters_[i].same_kind(now[i]))
+      return name_of(model, i) + " is " + Seen(now[i]).kind() + "; in the previous batch it was " +
              parameters_[i].kind();
-    if (now[i].tensor.unsafeGetTensorImpl() != parameters_[i].parameter)
-      return "parameter " + now[i].name +
+    if (now[i].unsafeGetTensorImpl() != parameters_[i].parameter)
+      return name_of(model, i) +
              " is another tensor than in the previous batch: an optimizer that was made before does not have "
              "it";
   }
   return {};
 }
 
-void EventMonitor::inspect_model(const std::vector<NamedTensor>& now, bool training) {
-  const std::string change = change_to(now);
+void EventMonitor::inspect_model(const Model& model, const Tensors& parameters) {
+  const std::string change = change_to(model, parameters);
+  const bool training = model.training();
   std::string mode;
   if (change.empty() && training != training_)
     mode = training ? "the model is in training mode; in the previous batch it was in evaluation mode"
                     : "the model is in evaluation mode; in the previous batch it was in training mode";
   if (!first_inspection_ && !(change + mode).empty()) warnings_->warn(Warning::model_changed, change + mode);
-  if (!change.empty()) parameters_ = std::vector<Seen>(now.begin(), now.end());
+  if (!change.empty()) parameters_ = std::vector<Seen>(parameters.begin(), parameters.end());
   training_ = training;
 }
 
-void EventMonitor::inspect_optimizers(const std::vector<NamedTensor>& parameters,
+void EventMonitor::inspect_optimizers(const Model& model, const Tensors& parameters,
                                       const std::vector<Optimizer>& optimizers) {
   if (optimizers.empty()) return;
   std::unordered_set<const void*> optimized;
@@ -87,11 +93,11 @@ void EventMonitor::inspect_optimizers(const std::vector<NamedTensor>& parameters
       optimized.insert(parameter.unsafeGetTensorImpl());
     options.push_back(options_of(optimizer));
   }
-  for (const NamedTensor& named : parameters) {
-    if (!named.tensor.requires_grad() || optimized.contains(named.tensor.unsafeGetTensorImpl())) continue;
-    warnings_->warn(
-        Warning::optimizer_changed,
-        "parameter " + named.name + " requires a gradient, but no optimizer has it: it is not trained");
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].requires_grad() || optimized.contains(parameters[i].unsafeGetTensorImpl())) continue;
+    warnings_->warn(Warning::optimizer_changed, name_of(model, i) +
+                                                    " requires a gradient, but no optimizer has "
+                                                    "it: it is not trained");
     break;
   }
   if (!first_inspection_ && !options_.empty() && options != options_)

@@ -32,7 +32,7 @@ class EventMonitor {
   /// A parameter as of the last batch. Described in words only if it changed, because words cost 3 us per
   /// parameter.
   struct Seen {
-    explicit Seen(const NamedTensor& named);
+    explicit Seen(const at::Tensor& tensor);
     [[nodiscard]] bool same_kind(const at::Tensor& tensor) const;
     [[nodiscard]] std::string kind() const;
 
@@ -42,9 +42,9 @@ class EventMonitor {
     at::Device device;
     bool trainable;
   };
-  void inspect_model(const std::vector<NamedTensor>& now, bool training);
-  [[nodiscard]] std::string change_to(const std::vector<NamedTensor>& now) const;
-  void inspect_optimizers(const std::vector<NamedTensor>& parameters,
+  void inspect_model(const Model& model, const Tensors& parameters);
+  [[nodiscard]] std::string change_to(const Model& model, const Tensors& now) const;
+  void inspect_optimizers(const Model& model, const Tensors& parameters,
                           const std::vector<Optimizer>& optimizers);
 
   std::shared_ptr<Warnings> warnings_;

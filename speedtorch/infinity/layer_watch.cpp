@@ -3,10 +3,12 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <chrono>
-#include <stdexcept>
 #include <string_view>
 #include <unordered_map>
+
+#include "speedtorch/infinity/normalisation_dispatch.h"
 
 namespace speedtorch::infinity {
 
@@ -14,7 +16,6 @@ struct LayerWatch::State {
   using Clock = std::chrono::steady_clock;
   std::unordered_map<const void*, std::string> layers;  ///< by parameter
   std::map<std::string, double> seconds;
-  bool sees_arguments = true;
   bool batch_norm = false;
   bool batch_statistics = false;
   bool instance_statistics = false;  ///< that moved
@@ -28,7 +29,6 @@ struct LayerWatch::State {
   void begin(const at::RecordFunction& function);
   void end();
   void find_layer(const c10::IValue& value);
-  void require_arguments() const;
 };
 
 namespace {
@@ -36,11 +36,10 @@ namespace {
 /// Record functions take plain functions as callbacks, so the current watch is a thread-local.
 thread_local LayerWatch::State* watching = nullptr;
 
-/// The position of `training` among the arguments; negative for other operations.
-int training_argument(std::string_view operation) {
-  if (operation == "aten::batch_norm" || operation == "aten::native_batch_norm") return 5;
-  if (operation == "aten::_batch_norm_impl_index" || operation == "aten::cudnn_batch_norm") return 5;
-  return -1;
+bool is_batch_norm(std::string_view operation) {
+  constexpr std::string_view kNamespace = "aten::";
+  return operation.starts_with(kNamespace) &&
+         std::ranges::count(kBatchNormOperations, operation.substr(kNamespace.size())) > 0;
 }
 
 /// @param inputs of aten::instance_norm
@@ -68,14 +67,13 @@ void LayerWatch::State::begin(const at::RecordFunction& function) {
   const std::string_view operation = function.name();
   // Instance normalisation calls batch normalisation with each sample as a batch.
   if (operation == "aten::instance_norm" && instance_norm == 0) instance_norm = depth;
-  const int training = training_argument(operation);
-  batch_norm = batch_norm || training >= 0;
-  if (!sees_arguments) return;
+  const bool normalises = is_batch_norm(operation);
+  batch_norm = batch_norm || normalises;
   const auto inputs = function.inputs();
   if (operation == "aten::instance_norm")
     instance_statistics = instance_statistics || moves_statistics(inputs);
-  if (training >= 0 && instance_norm == 0 && inputs.size() > static_cast<std::size_t>(training)) {
-    const c10::IValue& value = inputs[static_cast<std::size_t>(training)];
+  if (normalises && instance_norm == 0 && inputs.size() > kTrainingArgument) {
+    const c10::IValue& value = inputs[kTrainingArgument];
     batch_statistics = batch_statistics || (value.isBool() && value.toBool());
   }
   if (depth > 1 || layers.empty()) return;
@@ -90,11 +88,10 @@ void LayerWatch::State::end() {
   seconds[layer] += std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-LayerWatch::LayerWatch(const Model* model, Sees sees) : state_(std::make_unique<State>()) {
+LayerWatch::LayerWatch(const Model* model) : state_(std::make_unique<State>()) {
   if (model)
     for (const NamedTensor& named : model->named_parameters())
       state_->layers[named.tensor.unsafeGetTensorImpl()] = layer_of(named.name);
-  state_->sees_arguments = sees == Sees::arguments;
   state_->outer = watching;
   watching = state_.get();
   state_->handle = at::addThreadLocalCallback(
@@ -106,7 +103,7 @@ LayerWatch::LayerWatch(const Model* model, Sees sees) : state_(std::make_unique<
           [](const at::RecordFunction&, at::ObserverContext*) {
             if (watching) watching->end();
           })
-          .needsInputs(sees == Sees::arguments)
+          .needsInputs(true)
           .scopes({at::RecordScope::FUNCTION}));
 }
 
@@ -117,19 +114,9 @@ LayerWatch::~LayerWatch() {
 
 bool LayerWatch::saw_batch_norm() const { return state_->batch_norm; }
 
-void LayerWatch::State::require_arguments() const {
-  if (!sees_arguments) throw std::logic_error("a watch that sees names knows of no statistics");
-}
+bool LayerWatch::saw_batch_statistics() const { return state_->batch_statistics; }
 
-bool LayerWatch::saw_batch_statistics() const {
-  state_->require_arguments();
-  return state_->batch_statistics;
-}
-
-bool LayerWatch::moved_instance_statistics() const {
-  state_->require_arguments();
-  return state_->instance_statistics;
-}
+bool LayerWatch::moved_instance_statistics() const { return state_->instance_statistics; }
 
 const std::map<std::string, double>& LayerWatch::seconds() const { return state_->seconds; }
 

@@ -14,19 +14,16 @@ namespace speedtorch::infinity {
 /// to queue it.
 class LayerWatch {
  public:
-  /// `names` costs half of `arguments`. It detects a batch normalisation, but not the kind of its statistics.
-  enum class Sees { names, arguments };
   /// @param model null: no times
-  explicit LayerWatch(const Model* model = nullptr, Sees sees = Sees::arguments);
+  explicit LayerWatch(const Model* model = nullptr);
   ~LayerWatch();
   LayerWatch(const LayerWatch&) = delete;
   LayerWatch& operator=(const LayerWatch&) = delete;
 
   [[nodiscard]] bool saw_batch_norm() const;  ///< with any statistics
-  /// True if a batch normalisation took its statistics from its samples. @throws std::logic_error for a watch
-  /// that sees names only
+  /// True if a batch normalisation took its statistics from its samples.
   [[nodiscard]] bool saw_batch_statistics() const;
-  /// True if an instance normalisation moved running statistics. @throws std::logic_error as above
+  /// True if an instance normalisation moved running statistics.
   [[nodiscard]] bool moved_instance_statistics() const;
   /// Seconds per layer ("0", "encoder.linear").
   [[nodiscard]] const std::map<std::string, double>& seconds() const;

@@ -60,7 +60,7 @@ struct MicroBatchContext {
   MicroBatchHooks hooks = {};
   bool in_hook = false;  ///< on_micro_batch is running
   bool criterion_checked = false;
-  /// True until a batch has run without batch normalisation: only then is the cheaper trace sufficient.
+  /// True until a batch has run without batch normalisation: only then is a notice sufficient.
   bool expect_batch_norm = true;
 };
 

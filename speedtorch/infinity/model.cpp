@@ -11,8 +11,10 @@
 namespace speedtorch::infinity {
 namespace {
 
+using torch::nn::Module;
+
 /// Each tensor once, under the first of its names.
-std::vector<NamedTensor> each_once(std::vector<NamedTensor> all) {
+std::vector<NamedTensor> named_once(std::vector<NamedTensor> all) {
   std::unordered_set<const void*> seen;
   std::erase_if(all, [&](const NamedTensor& named) {
     return !named.tensor.defined() || !seen.insert(named.tensor.unsafeGetTensorImpl()).second;
@@ -27,6 +29,12 @@ void append_part(std::vector<NamedTensor>& all, std::size_t part, std::vector<Na
 
 void append_numbered(std::vector<NamedTensor>& all, const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) all.push_back({std::to_string(all.size()), tensor});
+}
+
+/// True if `found` is true of the module or of one within it. Asks each before those within it.
+bool any_module(const Module& module, const auto& found) {
+  if (found(module)) return true;
+  return std::ranges::any_of(module.children(), [&](const auto& child) { return any_module(*child, found); });
 }
 
 }  // namespace
@@ -66,14 +74,37 @@ std::vector<NamedTensor> Model::every(Kind kind) const {
 }
 
 std::vector<NamedTensor> Model::every_parameter() const { return every(Kind::parameters); }
-std::vector<NamedTensor> Model::named_parameters() const { return each_once(every(Kind::parameters)); }
-std::vector<NamedTensor> Model::named_buffers() const { return each_once(every(Kind::buffers)); }
+std::vector<NamedTensor> Model::named_parameters() const { return named_once(every(Kind::parameters)); }
+std::vector<NamedTensor> Model::named_buffers() const { return named_once(every(Kind::buffers)); }
+
+bool Model::any_of(Kind kind, const std::function<bool(const at::Tensor&)>& found) const {
+  const bool buffers = kind == Kind::buffers;
+  const auto of_module = [&](const Module& module) {
+    const auto tensors = buffers ? module.named_buffers(false) : module.named_parameters(false);
+    return std::ranges::any_of(tensors, [&](const auto& item) { return found(item.value()); });
+  };
+  return (module_ && any_module(*module_, of_module)) ||
+         std::ranges::any_of(parts_, [&](const Model& part) { return part.any_of(kind, found); }) ||
+         std::ranges::any_of(buffers ? own_buffers_ : own_parameters_, found);
+}
+
+Tensors Model::each_once(Kind kind) const {
+  Tensors all;
+  std::unordered_set<const void*> seen;
+  any_of(kind, [&](const at::Tensor& tensor) {
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) all.push_back(tensor);
+    return false;
+  });
+  return all;
+}
+
+Tensors Model::parameters() const { return each_once(Kind::parameters); }
+Tensors Model::buffers() const { return each_once(Kind::buffers); }
 
 Tensors Model::trainable() const {
-  Tensors found;
-  for (NamedTensor& named : named_parameters())
-    if (named.tensor.requires_grad()) found.push_back(std::move(named.tensor));
-  return found;
+  Tensors all = parameters();
+  std::erase_if(all, [](const at::Tensor& tensor) { return !tensor.requires_grad(); });
+  return all;
 }
 
 bool Model::training() const {
@@ -83,9 +114,10 @@ bool Model::training() const {
 }
 
 bool Model::any_training() const {
-  const auto all = every_module();
-  return all.empty() ||
-         std::any_of(all.begin(), all.end(), [](const auto& module) { return module->is_training(); });
+  const auto outermost = modules();
+  const auto trains = [](const Module& module) { return module.is_training(); };
+  return outermost.empty() ||
+         std::ranges::any_of(outermost, [&](const auto& module) { return any_module(*module, trains); });
 }
 
 Model::Modes Model::modes() const {
@@ -126,8 +158,13 @@ void Model::to(at::Device device) const {
 }
 
 at::Device Model::device() const {
-  const Tensors parameters = trainable();
-  return parameters.empty() ? at::Device(at::kCPU) : parameters.front().device();
+  at::Device device = at::kCPU;
+  any_of(Kind::parameters, [&](const at::Tensor& tensor) {
+    const bool found = tensor.defined() && tensor.requires_grad();
+    if (found) device = tensor.device();
+    return found;
+  });
+  return device;
 }
 
 std::vector<std::shared_ptr<torch::nn::Module>> Model::modules() const {

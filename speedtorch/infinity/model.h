@@ -62,7 +62,10 @@ class Model {
   [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
   /// The same under every name: tied parameters appear several times.
   [[nodiscard]] std::vector<NamedTensor> every_parameter() const;
-  /// The parameters of named_parameters() that require a gradient.
+  /// The same without names, which cost most of the time of a walk through modules.
+  [[nodiscard]] Tensors parameters() const;
+  [[nodiscard]] Tensors buffers() const;
+  /// The parameters() that require a gradient.
   [[nodiscard]] Tensors trainable() const;
 
   [[nodiscard]] bool training() const;      ///< of its outermost modules; true for a callable
@@ -88,6 +91,9 @@ class Model {
   enum class Kind { parameters, buffers };
   /// The parameters of its module and parts, also tied ones, and its own.
   [[nodiscard]] std::vector<NamedTensor> every(Kind kind) const;
+  /// True if `found` is true of one of the same tensors. Does not ask about those after it.
+  bool any_of(Kind kind, const std::function<bool(const at::Tensor&)>& found) const;
+  [[nodiscard]] Tensors each_once(Kind kind) const;
 
   template <class Module>
   static std::shared_ptr<torch::nn::Module> shared(Module& module) {

@@ -14,8 +14,8 @@ std::int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference()
 Undo::Undo(const Model& model, at::Device device) : random_(device) {
   const at::NoGradGuard no_grad;
   if (!model.any_training()) return;
-  for (const NamedTensor& buffer : model.named_buffers())
-    buffers_.push_back({buffer.tensor, buffer.tensor.clone(), version_of(buffer.tensor)});
+  for (const at::Tensor& buffer : model.buffers())
+    buffers_.push_back({buffer, buffer.clone(), version_of(buffer)});
 }
 
 void Undo::restore() const {

@@ -3,11 +3,13 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
+#include <torch/library.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <numeric>
 #include <thread>
 
@@ -19,6 +21,15 @@
 
 namespace speedtorch::test {
 namespace {
+
+/// The key that InfinityBatch notices normalisations by has a fallback already, as with LibTorch's extensions
+/// for other devices.
+const auto fallback_of_another_library = [] {
+  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "_",
+                                                  c10::DispatchKey::AutocastPrivateUse1, __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFallthrough());
+  return library;
+}();
 
 using infinity::MicroBatchSize;
 using testing::HasSubstr;

@@ -274,8 +274,8 @@ TEST(BatchNorm, InstanceNormIsNotTakenForBatchNorm) {
   }
 }
 
-/// After a batch without batch normalisation, only names are traced. The first micro-batch that has one runs
-/// the model again, without side effects of the first run.
+/// After a batch without batch normalisation, operations are not traced. The first micro-batch that has one
+/// runs the model again, without side effects of the first run.
 TEST(BatchNorm, LaterBatchNormIsDetectedWithoutSideEffects) {
   const auto trained = [](bool later, bool training) {
     auto net = mlp(at::kDouble, 0.3);
@@ -307,6 +307,49 @@ TEST(BatchNorm, LaterBatchNormIsDetectedWithoutSideEffects) {
   EXPECT_TRUE(bitwise_equal(trained(true, false), trained(false, false)));
   EXPECT_THAT([&] { trained(true, true); },
               testing::ThrowsMessage<infinity::InfinityBatchError>(HasSubstr("BatchNorm::per_micro_batch")));
+}
+
+/// Normalisations that a model calls itself, after batches without them.
+TEST(BatchNorm, LaterOnesBeneathModulesAreDetected) {
+  const auto options = at::TensorOptions(test_device()).dtype(at::kDouble);
+  const at::Tensor mean = at::zeros({6}, options), variance = at::ones({6}, options);
+  using Normalise = std::function<at::Tensor(const at::Tensor&)>;
+  const auto refused_after = [&](const Normalise& normalise) {
+    auto net = mlp(at::kDouble, 0);
+    int batches = 0;
+    const auto forward = [&](const at::Tensor& inputs) {
+      return net->forward(batches > 1 ? normalise(inputs) : inputs);
+    };
+    InfinityBatch ib(quiet(5));
+    ib.set_model(Model(net->parameters(), forward, {mean, variance}));
+    ib.set_criterion(torch::nn::CrossEntropyLoss());
+    const Examples data = examples(10);
+    for (; batches < 2; ++batches) ib.backward({data.inputs, data.classes});
+    ib.backward({data.inputs, data.classes});
+  };
+  const Normalise native = [&](const at::Tensor& inputs) {
+    return std::get<0>(at::native_batch_norm(inputs, {}, {}, mean, variance, true, 0.1, 1e-5));
+  };
+  const Normalise native_out = [&](const at::Tensor& inputs) {
+    at::Tensor out = at::empty_like(inputs), means = at::empty_like(mean), spreads = at::empty_like(mean);
+    at::native_batch_norm_out(out, means, spreads, inputs, {}, {}, mean, variance, true, 0.1, 1e-5);
+    return out;
+  };
+  const Normalise by_index = [&](const at::Tensor& inputs) {
+    return std::get<0>(at::_batch_norm_impl_index(inputs, {}, {}, mean, variance, true, 0.1, 1e-5, false));
+  };
+  const Normalise of_instances = [&](const at::Tensor& inputs) {
+    return at::instance_norm(inputs.unsqueeze(2).expand({-1, -1, 4}), {}, {}, mean, variance, true, 0.1, 1e-5,
+                             false)
+        .mean(2);
+  };
+  for (const auto& normalise : {native, native_out, by_index, of_instances}) {
+    EXPECT_THROW(refused_after(normalise), infinity::InfinityBatchError);
+    EXPECT_TRUE(mean.equal(at::zeros({6}, options))) << "not restored";
+  }
+  EXPECT_NO_THROW(refused_after([&](const at::Tensor& inputs) {
+    return std::get<0>(at::native_batch_norm(inputs, {}, {}, mean, variance, false, 0.1, 1e-5));
+  }));
 }
 
 /// LibTorch refuses to normalise a remainder of one sample ("more than 1 value per channel").
