@@ -39,6 +39,9 @@ using SpanOfStep = NoSpan;
 #define STBENCH_SPAN(name, phase, subject) const SpanOfStep name(phase, subject)
 #endif
 
+/// Runs in series that take less are short.
+constexpr double short_run_s = 2e-3;
+
 /// A row with more of its samples than this taken while the device was throttled is doubtful.
 constexpr double many_throttled = 0.1;
 
@@ -94,6 +97,7 @@ class Sampling {
   std::vector<Record> run() {
     began_ = hooks_.now_s();
     for (auto& entry : entries_) warm_up(entry);
+    are_short_ = fastest_in_series() < short_run_s;
     while (!stopped_ && !finished()) round();
     time_single_runs();
     for (auto& entry : entries_) {
@@ -133,6 +137,24 @@ class Sampling {
       for (int run = 1; run < rules_.warmup && entry.running; ++run) time_once(entry, 1);
       if (entry.running) entry.repeat = repeats_for(entry);
     });
+  }
+
+  /// Seconds of the fastest run of a case in series; infinity if there is none.
+  double fastest_in_series() {
+    double fastest = std::numeric_limits<double>::infinity();
+    for (auto& entry : entries_) {
+      if (!entry.one_case->in_series || !entry.running || stopping()) continue;
+      attempt(entry, "warm-up", [&] { fastest = std::min(fastest, time_once(entry, 1)); });
+    }
+    return fastest;
+  }
+
+  /// On another set than the sample's, whose data would be in the caches otherwise.
+  void run_untimed(Entry& entry) {
+    const int set = (entry.next_set + index_sets - 1) % index_sets;
+    prepare(entry, set, 1);
+    entry.one_case->run(set);
+    entry.one_case->finish();
   }
 
   /// Vary, poison, run, compare.
@@ -245,6 +267,7 @@ class Sampling {
       if (stopping()) return;
       attempt(*entry, "sample", [&] {
         const int last_set = (entry->next_set + entry->repeat - 1) % index_sets;
+        if (are_short_ && entry->one_case->in_series) run_untimed(*entry);
         const auto throttled_before = throttle_count(*entry);
         entry->record.samples_s.push_back(time_once(*entry, entry->repeat));
         if (entry->one_case->after_sample) entry->one_case->after_sample();
@@ -436,6 +459,7 @@ class Sampling {
   double clock_read_s_ = 0;
   int rounds_ = 0;
   bool stopped_ = false;
+  bool are_short_ = false;  ///< runs of the cases in series
 };
 
 }  // namespace

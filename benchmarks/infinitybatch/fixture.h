@@ -78,6 +78,7 @@ class Trainer : public Stepper {
 
   void prepare(int set) override;
   void step(int set) final;
+  [[nodiscard]] bool in_series() const final { return true; }
   void remember(int /*set*/) override {}
   harness::Check check(int set) override;
   std::string fingerprint(int set) override;

@@ -77,6 +77,7 @@ BenchmarkCase runnable_case(const Identity& id, harness::Role role, const std::s
       return seconds;
     };
   }
+  one.in_series = stepper->in_series();
   one.payload_bytes = stepper->payload_bytes();
   one.index_bytes = stepper->index_bytes();
   one.repeatable = false;  // a second step would start from another state than the check knows

@@ -53,6 +53,9 @@ class Stepper {
   [[nodiscard]] virtual bool self_timed() const { return false; }
   virtual double timed_step(int set) { return step(set), 0; }
 
+  /// True if such steps follow each other in practice (harness/benchmark_case.h).
+  [[nodiscard]] virtual bool in_series() const { return false; }
+
   virtual void remember(
       int set) = 0;  ///< untimed, before a checked step: keeps the state that the reference starts from
   virtual harness::Check check(int set) = 0;  ///< compares the step since then with the reference

@@ -479,6 +479,35 @@ TEST_F(SamplerTest, UnrepeatableCaseRunsOncePerSample) {
   EXPECT_EQ(std::get<std::int64_t>(measure_with({one})[0].more.front().second), 1);
 }
 
+/// Steps of a training: the run before a sample is of the same case, and on another set.
+TEST_F(SamplerTest, AShortRunInSeriesFollowsAnUntimedOne) {
+  rules_.floor = rules_.most = 5;
+  std::vector<std::string> runs;
+  const auto in_series = [&](const std::string& method, double seconds) {
+    BenchmarkCase one(
+        identity(method), Role::ours,
+        [&runs, this, method, seconds](int set) {
+          clock_.advance(seconds);
+          runs.push_back(method + std::to_string(set));
+        },
+        good);
+    one.in_series = true, one.repeatable = false;
+    return one;
+  };
+  const auto count = [&](double fast, double slow) {
+    runs.clear();
+    const auto records = measure_with({in_series("a", fast), in_series("b", slow)});
+    for (const auto& record : records) EXPECT_EQ(record.samples_s.size(), 5U);
+    return runs.size();
+  };
+  EXPECT_EQ(count(0.003, 0.004), 2 * (1 + 1 + 5 + 1)) << "checks, a first look and samples";
+  EXPECT_EQ(count(0.001, 0.004), 2 * (1 + 1 + 2 * 5 + 1)) << "all, because the fastest is short";
+  for (std::size_t i = 4; i + 2 < runs.size(); i += 2) {
+    EXPECT_EQ(runs[i].front(), runs[i + 1].front()) << "of the same case";
+    EXPECT_NE(runs[i], runs[i + 1]) << "on another set";
+  }
+}
+
 TEST_F(SamplerTest, AnInterruptedGroupKeepsTheCasesWithEnoughSamples) {
   rules_.seconds = 1e9;
   int asked = 0;
