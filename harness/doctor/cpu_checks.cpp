@@ -64,6 +64,16 @@ Finding check_load(const Sources& sources) {
                 "stop what else runs (top shows it), wait a minute");
 }
 
+Finding check_two_cpus(const Sources& sources) {
+  if (!sources.two_cpus) return unknown("the process may use one core only, or cannot pin threads");
+  const std::string found =
+      fmt::format("arithmetic takes {:.1f} times as long on two CPUs at once as on one", *sources.two_cpus);
+  constexpr double kTwoCores = 1.4;
+  if (*sources.two_cpus < kTwoCores) return fine(found);
+  return spoils(found, "rows of several threads: the host runs two CPUs on one core, for now or always",
+                "measure at another time, or with --cores 1");
+}
+
 Finding check_cpu_quota(const Sources& sources) {
   if (sources.files.lines("/proc/self/cgroup").empty())
     return unknown("the kernel tells of no control groups (/proc/self/cgroup)");
@@ -165,6 +175,7 @@ std::vector<Check> cpu_checks() {
       {"governor", check_governor},
       {"turbo", check_turbo},
       {"load", check_load},
+      {"two-cpus", check_two_cpus},
       {"cpu-quota", check_cpu_quota},
       {"cpuset", check_cpuset},
       {"virtual-machine", check_virtual_machine},

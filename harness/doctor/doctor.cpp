@@ -5,6 +5,7 @@
 #include <array>
 
 #include "harness/doctor/checks.h"
+#include "harness/doctor/two_cpus.h"
 #include "reports/group.h"
 #include "reports/style.h"
 
@@ -95,6 +96,7 @@ const std::vector<Check>& checks() {
 Sources read_sources(const EnvironmentSources& sources) {
   Sources read{speedtorch::SystemFiles(sources.root), std::nullopt, {}, build_info()};
   read.gpus = read_gpus(sources.nvml_library, read.no_gpus);
+  read.two_cpus = slowdown_of_two_cpus(read.files);
   return read;
 }
 

@@ -40,6 +40,7 @@ struct Sources {
   std::optional<Gpus> gpus;       ///< nothing without a driver
   std::string no_gpus;            ///< then why
   BuildInfo build = build_info();
+  std::optional<double> two_cpus = {};  ///< slowdown_of_two_cpus(), measured
 };
 
 struct Check {

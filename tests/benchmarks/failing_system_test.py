@@ -49,12 +49,17 @@ class FailingSystemTest(ProgramTest):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_thread_of_its_own_that_cannot_be_started_is_said_to_be_one(self):
+        measured = 0
         for number in range(1, 100):  # the first are tried out, each by a message of its own
             done = self.run_where(f"thread {number}", *QUICK)
+            if done.returncode == 0:  # the doctor's, who does not know then
+                measured += 1
+                continue
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertRegex(done.stderr, "(?i)thread")
             if "stbench: a thread cannot be started: Resource temporarily unavailable; use fewer --cores" in done.stderr:
                 break
+        self.assertLessEqual(measured, 1)
 
     def test_a_library_that_ends_the_program_is_no_wrong_result(self):
         done = self.run_where("exit", *QUICK, "--json", "r.json")

@@ -1,11 +1,16 @@
 #include "harness/doctor/doctor.h"
 
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <set>
+#include <thread>
 
+#include "harness/doctor/two_cpus.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/paths.h"
 
@@ -70,7 +75,7 @@ class Doctor : public testing::Test {
   [[nodiscard]] Sources sources() const {
     BuildInfo build;
     build.build_type = "Release";
-    return {speedtorch::SystemFiles(folder_.path()), gpus_, "no NVIDIA driver", build};
+    return {speedtorch::SystemFiles(folder_.path()), gpus_, "no NVIDIA driver", build, two_cpus_};
   }
 
   [[nodiscard]] Finding found(const std::string& check) const {
@@ -105,6 +110,7 @@ class Doctor : public testing::Test {
 
   TemporaryFolder folder_;
   std::optional<Gpus> gpus_ = Gpus{{good_gpu()}, false};
+  std::optional<double> two_cpus_ = 1.02;
 };
 
 TEST_F(Doctor, FindsNothingOnAGoodMachine) {
@@ -153,6 +159,14 @@ TEST_F(Doctor, LooksAtTheLoad) {
   with("proc/loadavg", "1.73 0.40 0.30 3/128 30559\n", "load", Verdict::spoils,
        "1.73 threads busy on average in the last minute, 2 beside this one now");
   with("proc/loadavg", "nonsense\n", "load", Verdict::unknown, "no load");
+}
+
+TEST_F(Doctor, LooksAtTwoCpusAtOnce) {
+  expect("two-cpus", Verdict::fine, "1.0 times as long on two CPUs");
+  two_cpus_ = 2.2;
+  expect("two-cpus", Verdict::spoils, "2.2 times as long on two CPUs at once");
+  two_cpus_ = std::nullopt;
+  expect("two-cpus", Verdict::unknown, "one core only");
 }
 
 TEST_F(Doctor, LooksAtTheControlGroup) {
@@ -278,6 +292,43 @@ TEST(DoctorSources, AreTheMachineAndItsDriver) {
   EXPECT_FALSE(without.gpus.has_value());
   EXPECT_THAT(without.no_gpus, HasSubstr("no NVIDIA driver"));
   EXPECT_EQ(examine(without).size(), checks().size());
+}
+
+/// What the kernel says of the CPUs of a machine, as files.
+std::optional<double> slowdown_where(const std::string& allowed, const std::string& siblings_of_0) {
+  const TemporaryFolder folder;
+  folder.write("proc/self/status", "Cpus_allowed_list:\t" + allowed + "\n");
+  folder.write("sys/devices/system/cpu/cpu0/topology/thread_siblings_list", siblings_of_0 + "\n");
+  return slowdown_of_two_cpus(speedtorch::SystemFiles(folder.path()));
+}
+
+TEST(TwoCpus, AreTwoThatTheKernelTakesForCores) {
+  EXPECT_EQ(slowdown_where("0", "0"), std::nullopt);
+  EXPECT_EQ(slowdown_where("0-1", "0-1"), std::nullopt);
+  EXPECT_EQ(slowdown_where("", "0"), std::nullopt);
+  EXPECT_EQ(slowdown_where("0,1023", "0"), std::nullopt) << "no thread can be pinned to CPU 1023";
+}
+
+/// Work that takes 2.5 times as long beside another, by its own account.
+TEST(TwoCpus, AreMeasuredAtOnceAndAlone) {
+  std::atomic<int> inside = 0;
+  const auto work = [&] {
+    const bool is_first = ++inside == 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const bool was_alone = is_first && inside == 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    --inside;
+    return was_alone ? 2.0 : 5.0;
+  };
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const auto slowdown = slowdown_of_two_cpus(speedtorch::SystemFiles("/"), work);
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one CPU";
+  if (!slowdown) GTEST_SKIP() << "the CPUs are hardware threads of one core";
+  EXPECT_EQ(*slowdown, 2.5);
+  EXPECT_GT(busy_multipliers(), 0);
 }
 
 TEST(DoctorTexts, NameEachCheckOnceAndFitTheScreen) {
