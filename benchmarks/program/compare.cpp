@@ -21,6 +21,7 @@
 #include "reports/compare/conclusion.h"
 #include "reports/compare/history.h"
 #include "reports/compare/history_table.h"
+#include "reports/compare/machine_change.h"
 #include "reports/compare/side_text.h"
 #include "reports/error.h"
 #include "reports/files/emulated.h"
@@ -155,6 +156,17 @@ void require_place_for(const std::string& folder) {
                                            reports::system_reason(place.error())));
 }
 
+/// The speed of a virtual machine may change within seconds: on an AMD EPYC two cores took 1.7 times as long
+/// for copies while the host ran them near each other (docs/kernels.md).
+std::string change_within_pair(const reports::Report& base, const reports::Report& now) {
+  constexpr double kOtherSpeed = 1.15;
+  const double change = reports::machine_change(base, now).value_or(1);
+  const double factor = std::max(change, 1 / change);
+  if (factor < kOtherSpeed) return {};
+  return fmt::format("LibTorch's own rows took {:.2f} times as long in the process of {}", factor,
+                     change > 1 ? "NEW" : "BASE");
+}
+
 template <class Work>
 int unless_unknown_schema(Work work) {
   try {
@@ -223,7 +235,7 @@ int compare_programs(const std::array<std::string, 2>& programs, const std::vect
   };
   return unless_unknown_schema([&] {
     const auto runs = run_in_turn(programs, measuring, options.processes.value_or(processes_per_side),
-                                  comparable, options.quiet);
+                                  {comparable, change_within_pair}, options.quiet);
     if (runs.exit_status != 0) return runs.exit_status;
     if (!folder.empty()) {
       reports::Baselines(folder).save("base", runs.reports[0]);

@@ -162,24 +162,37 @@ OwnRuns run_processes(const Options& options, int processes, bool show) {
 }
 
 RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& words, int processes,
-                       const std::function<bool(const RunsInTurn&)>& goes_on, bool quiet) {
+                       const TurnRules& rules, bool quiet) {
   constexpr std::array names{"BASE", "NEW"};
   const ReportsFolder folder;
   const harness::InterruptGuard interrupts;
   RunsInTurn runs;
-  for (int i = 0; i < 2 * processes; ++i) {
-    const auto side = static_cast<std::size_t>(i % 2 + i / 2) % 2;
-    auto& reports = runs.reports[side];
-    const auto count = reports.size() + 1;
-    if (!quiet) fmt::print(stderr, "{}, process {} of {}\n", names[side], count, processes);
-    const auto file = folder.file(fmt::format("{}-{}.json", names[side], count));
-    const int status =
-        named(names[side], [&] { return measure(programs[side], words, file, false, reports); });
-    runs.exit_status = exit_status_of_process(harness::interrupted_by());
-    if (runs.exit_status != 0) break;
-    require_measured(names[side], fmt::format("{} run {}", programs[side], fmt::join(words, " ")), status,
-                     reports.size() == count ? &reports.back() : nullptr);
-    if (i == 1 && !goes_on(runs)) break;
+  constexpr int kMostOfPair = 2;
+  int repeated = 0, of_pair = 0;
+  for (int pair = 0; pair < processes;) {
+    for (const int turn : {0, 1}) {
+      const auto side = static_cast<std::size_t>(pair + turn) % 2;
+      auto& reports = runs.reports[side];
+      const auto count = reports.size() + 1;
+      if (!quiet) fmt::print(stderr, "{}, process {} of {}\n", names[side], count, processes);
+      const auto file = folder.file(fmt::format("{}-{}-{}.json", names[side], count, repeated));
+      const int status =
+          named(names[side], [&] { return measure(programs[side], words, file, false, reports); });
+      runs.exit_status = exit_status_of_process(harness::interrupted_by());
+      if (runs.exit_status != 0) return runs;
+      require_measured(names[side], fmt::format("{} run {}", programs[side], fmt::join(words, " ")), status,
+                       reports.size() == count ? &reports.back() : nullptr);
+    }
+    if (pair == 0 && repeated == 0 && !rules.goes_on(runs)) return runs;
+    const auto fault = rules.fault_of_pair(runs.reports[0].back(), runs.reports[1].back());
+    if (fault.empty() || of_pair == kMostOfPair || repeated == processes) {
+      if (!fault.empty() && !quiet) fmt::print(stderr, "keeping both processes {}: {}\n", pair + 1, fault);
+      ++pair, of_pair = 0;
+      continue;
+    }
+    ++repeated, ++of_pair;
+    if (!quiet) fmt::print(stderr, "measuring both processes {} again: {}\n", pair + 1, fault);
+    for (auto& reports : runs.reports) reports.pop_back();
   }
   return runs;
 }

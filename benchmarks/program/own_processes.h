@@ -29,18 +29,25 @@ struct RunsInTurn {
   int exit_status = 0;  ///< 128 + signal if one asked us to finish: the reports are incomplete then
 };
 
+/// What run_in_turn() asks about reports.
+struct TurnRules {
+  /// After the first process of each side; no ends the runs.
+  std::function<bool(const RunsInTurn&)> goes_on;
+  /// After each pair, of BASE's report and NEW's: why it should be measured again, or an empty text.
+  std::function<std::string(const reports::Report&, const reports::Report&)> fault_of_pair;
+};
+
 /// Runs the same measurement with two programs, one process after the other. The sides take turns, and each
-/// begins every other round, so that drift of the machine's speed affects both equally. A failed case is left
-/// to the comparison.
+/// begins every other pair, so that drift of the machine's speed affects both equally. A pair is measured
+/// again at most twice, and at most as many times in all as a side has processes. A failed case is left to
+/// the comparison.
 /// @param programs files to execute, BASE's and NEW's
 /// @param words options of a run, which both programs know
 /// @param processes of each side
 /// @param quiet says nothing of each process
-/// @param goes_on is asked after the first process of each side; no ends the runs
 /// @throws reports::ReportError naming the side, and the command and its exit status if a process ends
 /// without a report or finds a wrong result; reports::SchemaError for a report of an unknown schema
 RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const std::vector<std::string>& words,
-                       int processes, const std::function<bool(const RunsInTurn&)>& goes_on,
-                       bool quiet = false);
+                       int processes, const TurnRules& rules, bool quiet = false);
 
 }  // namespace stbench

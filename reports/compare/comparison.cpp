@@ -10,6 +10,7 @@
 #include "reports/error.h"
 #include "reports/files/case_join.h"
 #include "reports/statistics/memory.h"
+#include "reports/statistics/probability.h"
 
 namespace stbench::reports {
 namespace {
@@ -133,6 +134,11 @@ std::vector<double> places(std::span<const Report> base, std::span<const Report>
   return order;
 }
 
+/// True if a process of each report measured the row.
+bool is_whole(const Judged& row, std::span<const Report> base, std::span<const Report> now) {
+  return row.measured->base.size() == base.size() && row.measured->now.size() == now.size();
+}
+
 /// How much more than the spread within the sides tells they differ, because the machine's speed wanders.
 double inflation_of(const std::vector<Judged>& rows, std::span<const Report> base,
                     std::span<const Report> now) {
@@ -140,8 +146,7 @@ double inflation_of(const std::vector<Judged>& rows, std::span<const Report> bas
   const auto of_base = std::span(order).first(base.size()), of_now = std::span(order).last(now.size());
   std::vector<std::vector<double>> series;
   for (const Judged& row : rows) {
-    const bool whole = row.measured->base.size() == base.size() && row.measured->now.size() == now.size();
-    if (row.measured->part != Part::subject || !whole) continue;
+    if (row.measured->part != Part::subject || !is_whole(row, base, now)) continue;
     series.push_back(values_of(row.measured->base));
     series.push_back(values_of(row.measured->now));
   }
@@ -149,6 +154,48 @@ double inflation_of(const std::vector<Judged>& rows, std::span<const Report> bas
   const bool in_turn = std::ranges::max(of_base) > std::ranges::min(of_now);
   const double memory = std::pow(memory_of(series), in_turn ? 0.5 : 1);
   return variance_inflation(memory, of_base, of_now);
+}
+
+/// The scatter of the pairs, in units of one process's: a difference has the variance of two.
+Scatter scatter_of_pairs(const Judged& row) {
+  Scatter scatter;
+  scatter.add(differences_of(*row.measured));
+  scatter.squares /= 2;
+  return scatter;
+}
+
+/// True if the i-th processes of both sides ran one after the other, for each i, and measured each row:
+/// `compare --run` measures so.
+bool run_in_pairs(const std::vector<Judged>& rows, std::span<const Report> base,
+                  std::span<const Report> now) {
+  constexpr std::size_t kFewest = 3;
+  if (base.size() != now.size() || base.size() < kFewest) return false;
+  if (!std::ranges::all_of(rows, [&](const Judged& row) { return is_whole(row, base, now); })) return false;
+  const std::vector<double> order = places(base, now);
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    if (std::abs(order[i] - order[base.size() + i]) != 1) return false;
+  }
+  return true;
+}
+
+/// True if the limits become narrower by pairing: all rows together show whether the processes of a pair
+/// resemble each other enough. Pairs have at most half the degrees of freedom, so Student's quantile is
+/// larger.
+bool pairs_are_narrower(const std::vector<Judged>& rows, double inflation, double level) {
+  Scatter of_sides, of_pairs;
+  double count = 0;
+  for (const Judged& row : rows) {
+    if (row.measured->part == Part::ceiling) continue;
+    ++count;
+    of_sides.squares += row.scatter.squares, of_sides.freedom += row.scatter.freedom;
+    const Scatter pairs = scatter_of_pairs(row);
+    of_pairs.squares += pairs.squares, of_pairs.freedom += pairs.freedom;
+  }
+  if (count == 0) return false;
+  const auto width = [&](const Scatter& scatter) {
+    return std::sqrt(scatter.squares / scatter.freedom) * student_quantile(level, scatter.freedom / count);
+  };
+  return width(of_pairs) < width(of_sides) * std::sqrt(inflation);
 }
 
 /// A control moved: what the subjects show may be the machine's doing.
@@ -185,7 +232,19 @@ Comparison compare(std::span<const Report> base, std::span<const Report> now, co
                                : calibration->find(comparison.cases[row.index].id, row.measured->metric);
     if (known != nullptr) row.scatter.squares += known->squares, row.scatter.freedom += known->freedom;
   }
-  judge(rows, rules, inflation_of(rows, base, now), comparison);
+  const double inflation = inflation_of(rows, base, now);
+  const bool in_pairs =
+      run_in_pairs(rows, base, now) && pairs_are_narrower(rows, inflation, rules.false_alarms);
+  for (Judged& row : rows) {
+    row.paired = in_pairs;
+    if (in_pairs) row.scatter = scatter_of_pairs(row);
+  }
+  judge(rows, rules, inflation, comparison);
+  if (in_pairs)
+    comparison.notes.emplace_back(
+        "The sides took turns, and processes that ran one after the other resemble each other: each of BASE "
+        "is "
+        "compared with the one of NEW beside it.");
   if (state_differs(comparison)) excuse_subjects(comparison);
   note_files(base, "BASE", comparison.notes);
   note_files(now, "NEW", comparison.notes);

@@ -5,6 +5,7 @@
 ///
 /// - The sides differ by ranks: over the samples of two single runs (Mann-Whitney, Holm over the rows), or,
 ///   without samples, by the intervals of the medians; over the processes if there are several.
+///   Processes that took turns are compared in pairs (Wilcoxon) if that makes the limits narrower.
 /// - The shift is at least the requested effect.
 /// - The shift is at least the row's limit: as many processes of the same program exceed it, in any row,
 ///   in at most one of a hundred comparisons.

@@ -40,6 +40,12 @@ void test_intervals(Judged& row) {
 void test_ranks(Judged& row) {
   const Measured &base = row.measured->base.front(), &now = row.measured->now.front();
   if (!row.several() && (base.samples.empty() || now.samples.empty())) return test_intervals(row);
+  if (row.paired) {
+    const std::vector<double> differences = differences_of(*row.measured);
+    row.p = signed_ranks(differences).p;
+    row.shift = {.estimate = median_of_walsh_averages(differences)};
+    return;
+  }
   const auto first = row.several() ? values_of(row.measured->base) : base.samples;
   const auto second = row.several() ? values_of(row.measured->now) : now.samples;
   row.p = mann_whitney(first, second).p;
@@ -61,8 +67,9 @@ void correct_for_rows(std::vector<Judged>& rows) {
 
 bool ranks_differ(const Judged& row, const ComparisonRules& rules) {
   if (!row.several()) return row.p <= rules.false_alarms;
-  return row.p <=
-         std::max(kRanksApart, least_p(row.measured->base.size(), row.measured->now.size()) * 1.000001);
+  const std::size_t base = row.measured->base.size(), now = row.measured->now.size();
+  const double least = row.paired ? least_p_of_pairs(base) : least_p(base, now);
+  return row.p <= std::max(kRanksApart, least * 1.000001);
 }
 
 /// Student's quantiles, each found once: most rows ask for the same.
@@ -132,7 +139,7 @@ class Judge {
  private:
   /// The standard error of the row's shift.
   [[nodiscard]] double error_of(const Judged& row) const {
-    return row.spread->deviation * std::sqrt(row.share() * (row.several() ? inflation_ : 1));
+    return row.spread->deviation * std::sqrt(row.share() * (row.several() && !row.paired ? inflation_ : 1));
   }
 
   /// The degrees of freedom of the row's own spread, or of the best known; above 0 if any row has a spread.
@@ -244,6 +251,13 @@ std::vector<double> values_of(const std::vector<Measured>& side) {
   std::vector<double> values;
   for (const Measured& measured : side) values.push_back(measured.value);
   return values;
+}
+
+std::vector<double> differences_of(const MeasuredCase& measured) {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < measured.base.size(); ++i)
+    differences.push_back(measured.now.at(i).value - measured.base[i].value);
+  return differences;
 }
 
 void judge(std::vector<Judged>& rows, const ComparisonRules& rules, double inflation,

@@ -20,6 +20,8 @@ struct Judged {
   double p = 1;
   Scatter scatter;
   std::optional<Spread> spread = std::nullopt;  ///< what judge() takes it for
+  /// Each process of BASE is compared with the process of NEW beside it, and `scatter` is of the pairs.
+  bool paired = false;
 
   [[nodiscard]] bool several() const { return measured->base.size() > 1 || measured->now.size() > 1; }
   /// The variance of a shift in units of one process's.
@@ -30,9 +32,13 @@ struct Judged {
 
 std::vector<double> values_of(const std::vector<Measured>& side);
 
+/// NEW less BASE, of each pair of a row whose sides have the same number of processes.
+std::vector<double> differences_of(const MeasuredCase& measured);
+
 /// Fills the verdicts of the comparison's cases that `rows` name, and its controls.
 /// @param rows whose scatter is known
-/// @param inflation of the variance of a shift between several processes per side (statistics/memory.h)
+/// @param inflation of the variance of a shift between several processes per side that are not paired
+/// (statistics/memory.h)
 void judge(std::vector<Judged>& rows, const ComparisonRules& rules, double inflation, Comparison& comparison);
 
 }  // namespace stbench::reports

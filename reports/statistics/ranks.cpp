@@ -156,6 +156,54 @@ Shift hodges_lehmann(std::span<const double> first, std::span<const double> seco
   return shift;
 }
 
+RankTest signed_ranks(std::span<const double> differences) {
+  std::vector<double> sizes = checked(differences);
+  std::erase(sizes, 0.0);
+  std::ranges::sort(sizes, {}, [](double x) { return std::abs(x); });
+  std::vector<std::size_t> twice_ranks;  // midranks, as above
+  RankTest test;
+  double squares = 0;
+  for (std::size_t begin = 0, end = 0; begin < sizes.size(); begin = end) {
+    while (end < sizes.size() && std::abs(sizes[end]) == std::abs(sizes[begin])) ++end;
+    for (std::size_t i = begin; i < end; ++i) {
+      twice_ranks.push_back(begin + 1 + end);
+      const double rank = static_cast<double>(twice_ranks.back()) / 2;
+      squares += rank * rank;
+      if (sizes[i] > 0) test.u += rank;
+    }
+  }
+  const double sum = static_cast<double>(std::accumulate(twice_ranks.begin(), twice_ranks.end(), 0UL)) / 2;
+  test.exact = sizes.size() <= kMostExact;
+  if (!test.exact) {
+    const double away = std::abs(test.u - sum / 2) - 0.5;
+    test.p = away <= 0 ? 1 : normal_two_sided(away / std::sqrt(squares / 4));
+    return test;
+  }
+  // How probable each sum is, where each rank is in it or not.
+  std::vector<double> law(static_cast<std::size_t>(2 * sum) + 1, 0.0);
+  law[0] = 1;
+  for (const std::size_t rank : twice_ranks) {
+    for (std::size_t at = law.size(); at-- > 0;) law[at] = (law[at] + (at >= rank ? law[at - rank] : 0)) / 2;
+  }
+  const auto at = law.begin() + static_cast<std::ptrdiff_t>(2 * test.u);
+  const double below = std::accumulate(law.begin(), at + 1, 0.0), above = std::accumulate(at, law.end(), 0.0);
+  test.p = std::min(1.0, 2 * std::min(below, above));
+  return test;
+}
+
+double least_p_of_pairs(std::size_t pairs) {
+  return std::min(1.0, 2 * std::exp2(-static_cast<double>(pairs)));
+}
+
+double median_of_walsh_averages(std::span<const double> differences) {
+  const std::vector<double> sorted = checked(differences);
+  std::vector<double> means;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    for (std::size_t j = i; j < sorted.size(); ++j) means.push_back((sorted[i] + sorted[j]) / 2);
+  }
+  return median(means);
+}
+
 std::vector<double> holm(std::span<const double> p) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

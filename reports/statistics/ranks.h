@@ -32,6 +32,17 @@ struct Shift {
 Shift hodges_lehmann(std::span<const double> first, std::span<const double> second,
                      double coverage = kCoverage);
 
+/// The Wilcoxon signed-rank test: are the differences of pairs about zero? Differences of zero are left out.
+/// Exact for at most 50 of them; `u` is the sum of the ranks of those above zero.
+/// @throws std::invalid_argument if there is none, or a NaN (so does the next).
+RankTest signed_ranks(std::span<const double> differences);
+
+/// The least p that so many pairs can give: 0.0625 for five.
+double least_p_of_pairs(std::size_t pairs);
+
+/// Hodges-Lehmann of one set: the median of the means of all pairs of its numbers, each with itself too.
+double median_of_walsh_averages(std::span<const double> differences);
+
 /// Holm's correction: a family's p, each so that all at or below a level together err at most at that level.
 std::vector<double> holm(std::span<const double> p);
 

@@ -22,13 +22,15 @@ class CompareRunTest(ProgramTest):
         path.chmod(0o755)
         return path
 
-    def pretender(self, name, slower=1.0, **fields):
-        """Writes reports as if it had measured: each process is up to half a per cent off."""
+    def pretender(self, name, slower=1.0, slow_runs=(), **fields):
+        """Writes reports as if it had measured: each process is up to half a per cent off. In those of slow_runs, counted
+        from 1, the machine is slow."""
         report = json.loads(REPORT.read_text(encoding="utf-8"))
-        for run in range(5):
+        for run in range(10):
             one = copy.deepcopy(report)
             for number, case in enumerate(one["cases"]):
-                factor = (slower if case["method"] == "speedtorch" else 1) * (1 + 0.001 * run * ((number * 7919) % 11 - 5) / 5)
+                factor = (slower if case["method"] == "speedtorch" else 1) * (1 + 0.001 * (run % 5) * ((number * 7919) % 11 - 5) / 5)
+                factor *= 1.6 if run + 1 in slow_runs else 1
                 case["samples_s"] = [sample * factor for sample in case["samples_s"]]
                 for column in ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s"):
                     case[column] = case[column] and case[column] * factor
@@ -51,8 +53,9 @@ class CompareRunTest(ProgramTest):
 
     def test_two_programs_take_turns_and_their_reports_are_kept(self):
         run = f'exec {shlex.quote(PROGRAM)} "$@"'
+        ours = (*CASES, "--method", "speedtorch,stream")  # without LibTorch's rows no pair is measured again
         done = self.compare(self.program("b", run), self.program("n", run), "--processes", "3", "--keep", "kept", "--all", "--json",
-                            "c.json", status=(0, 1, 4))
+                            "c.json", measure=ours, status=(0, 1, 4))
         self.assertEqual(self.turns(), ["b", "n", "n", "b", "b", "n"])
         self.assertIn("NEW, process 3 of 3\n", done.stderr)
         for side in ("base", "new"):
@@ -72,6 +75,22 @@ class CompareRunTest(ProgramTest):
     def test_a_slower_program_is_found(self):
         done = self.compare(self.pretender("b"), self.pretender("n", slower=1.1), "--must-see", "10%", status=(1,))
         self.assertIn("Slower: 2 cases, the worst, speedtorch", done.stdout)
+
+    def test_a_pair_in_which_the_machine_changed_is_measured_again(self):
+        done = self.compare(self.pretender("b", slow_runs=[3]), self.pretender("n"), "--must-see", "10%", "--keep", "kept")
+        self.assertEqual(self.turns(), ["b", "n", "n", "b", "b", "n", "b", "n", "n", "b", "b", "n"])
+        self.assertIn("BASE, process 3 of 5\nNEW, process 3 of 5\nmeasuring both processes 3 again: LibTorch's own rows took "
+                      "1.60 times as long in the process of BASE\nBASE, process 3 of 5\n", done.stderr)
+        self.assertEqual(sorted(path.name for path in (self.folder / "kept/base").iterdir()), [f"{i}.json" for i in range(1, 6)])
+        kept = [read_json(self.folder / "kept/base" / f"{i}.json")["cases"][0]["median_s"] for i in range(1, 6)]
+        self.assertLess(max(kept), 1.1 * min(kept))
+
+    def test_a_machine_that_is_slow_in_each_process_of_a_side_ends_the_repetitions(self):
+        done = self.compare(self.pretender("b"), self.pretender("n", slow_runs=range(1, 11)), status=(4,))
+        self.assertEqual(len(self.turns()), 20)
+        self.assertEqual([done.stderr.count(f"measuring both processes {pair} again") for pair in range(1, 6)], [2, 2, 1, 0, 0])
+        self.assertEqual(done.stderr.count("keeping both processes"), 5)
+        self.assertIn("state differs", done.stdout)
 
     def test_a_planted_slowdown_is_never_green(self):
         late = self.program("n", f'STBENCH_PLANTED_LATE=0.10 exec {shlex.quote(PLANTED)} "$@"')

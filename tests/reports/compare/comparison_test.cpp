@@ -78,6 +78,87 @@ TEST(Comparison, APlantedSlowdownIsFoundAndNothingElse) {
   EXPECT_EQ(status_of(compare(now, base), false), 0);
 }
 
+/// Two sides in turn (BASE, NEW, NEW, BASE, ...) on a machine whose rows have two speeds: in the third and
+/// fourth pair `speedtorch` takes 1.4 times as long. In NEW it is slower by 8 % in the first cell.
+SyntheticSides two_speeds(std::size_t pairs) {
+  SyntheticSides sides;
+  for (std::size_t pair = 0; pair < pairs; ++pair) {
+    const double speed = pair == 2 || pair == 3 ? std::log(1.4) : 0;
+    const auto extra = [&](int /*cell*/, int method) { return method == 2 ? speed : 0; };
+    const auto even = [](int) { return 1.0; };
+    const auto slow = [](int cell) { return cell == 0 ? 1.08 : 1; };
+    sides.base.push_back(synthetic_run(quiet(), 2 * pair, even, extra));
+    sides.now.push_back(synthetic_run(quiet(), 2 * pair + 1, slow, extra));
+    const std::size_t first = 2 * pair + 10;
+    sides.base.back().started_at = "2026-01-01T00:00:" + std::to_string(first + pair % 2) + "Z";
+    sides.now.back().started_at = "2026-01-01T00:00:" + std::to_string(first + 1 - pair % 2) + "Z";
+  }
+  return sides;
+}
+
+TEST(Comparison, NeighboursInTimeArePairedIfTheyResembleEachOther) {
+  auto sides = two_speeds(5);
+  const auto paired = compare(sides.base, sides.now);
+  const ComparedCase slow = row(paired, "speedtorch", 64);
+  EXPECT_EQ(slow.verdict, Verdict::slower);
+  EXPECT_NEAR(*slow.change, 0.08, 0.01);
+  EXPECT_DOUBLE_EQ(*slow.p, 0.0625) << "all five pairs are slower";
+  EXPECT_EQ(count(paired, Verdict::slower), 1U);
+  EXPECT_EQ(count(paired, Verdict::faster), 0U);
+  EXPECT_THAT(paired.notes, testing::Contains(testing::HasSubstr("of NEW beside it")));
+  // The same processes, all of BASE first: nobody can tell the pairs apart from the speed of a side.
+  for (std::size_t i = 0; i < 5; ++i) {
+    sides.base[i].started_at = "2026-01-01T00:00:1" + std::to_string(i) + "Z";
+    sides.now[i].started_at = "2026-01-01T00:00:2" + std::to_string(i) + "Z";
+  }
+  const auto apart = compare(sides.base, sides.now);
+  EXPECT_EQ(row(apart, "speedtorch", 64).verdict, Verdict::unresolved);
+  EXPECT_GT(*row(apart, "speedtorch", 64).limit, 5 * *slow.limit);
+  EXPECT_THAT(apart.notes, testing::Not(testing::Contains(testing::HasSubstr("beside it"))));
+}
+
+TEST(Comparison, RowsThatAProcessLacksPreventPairs) {
+  auto sides = two_speeds(5);
+  const auto is_slow_row = [](const Record& record) {
+    return record.id.method == "speedtorch" && record.id.dim == 64;
+  };
+  std::erase_if(sides.now[1].records, is_slow_row);
+  const auto compared = compare(sides.base, sides.now);
+  EXPECT_EQ(row(compared, "speedtorch", 64).now_runs, 4U);
+  for (const auto dim : {64, 128})
+    EXPECT_EQ(row(compared, "speedtorch", dim).verdict, Verdict::unresolved) << dim;
+}
+
+/// Three pairs tell a spread by two degrees of freedom. A calibration has more, and its limits are narrower.
+TEST(Comparison, ACalibrationThatIsNarrowerThanPairsCounts) {
+  SyntheticMachine machine = quiet();
+  machine.drift = 0, machine.of_cell = 0, machine.of_row = 0.003;
+  SyntheticSides sides;
+  for (int process = 0; process < 6; ++process) {  // the speed changes by 2 % from pair to pair
+    const auto extra = [&](int, int) { return process / 2 * 0.02; };
+    auto& side = process % 2 == 0 ? sides.base : sides.now;
+    side.push_back(synthetic_run(
+        machine, 50 + static_cast<std::uint64_t>(process), [](int) { return 1; }, extra));
+    side.back().started_at = "2026-01-01T00:00:1" + std::to_string(process) + "Z";
+  }
+  const CalibratedSpreads spreads(spreads_of(synthetic_runs(machine, 100, 10)));
+  const ComparisonRules by_time{.metric = "time"};
+  const auto says_pairs = testing::Contains(testing::HasSubstr("of NEW beside it"));
+  EXPECT_THAT(compare(sides.base, sides.now, by_time).notes, says_pairs);
+  EXPECT_THAT(compare(sides.base, sides.now, by_time, &spreads).notes, testing::Not(says_pairs));
+}
+
+TEST(Comparison, ProcessesThatDoNotResembleEachOtherAreNotPaired) {
+  SyntheticMachine machine = quiet();
+  machine.drift = 0, machine.of_cell = 0, machine.of_row = 0.02;
+  auto sides = synthetic_sides(machine, 3, 5, true);
+  const auto in_turn = compare(sides.base, sides.now);
+  for (Report& report : sides.now) report.started_at.replace(0, 4, "2027");
+  const auto apart = compare(sides.base, sides.now);
+  EXPECT_DOUBLE_EQ(*row(in_turn, "speedtorch", 64).p, *row(apart, "speedtorch", 64).p);
+  EXPECT_DOUBLE_EQ(*row(in_turn, "speedtorch", 64).change, *row(apart, "speedtorch", 64).change);
+}
+
 // The machine is 30 % slower as a whole: relative to the ceiling nothing has changed, in time everything has.
 TEST(Comparison, TheCeilingTakesTheDriftOut) {
   SyntheticMachine steady = quiet();

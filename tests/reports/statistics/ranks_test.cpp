@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,61 @@ TEST(Ranks, SidesCanBeSwapped) {
     EXPECT_NEAR(mann_whitney(first, second).p, mann_whitney(second, first).p, 1e-12);
     EXPECT_NEAR(hodges_lehmann(first, second).estimate, -hodges_lehmann(second, first).estimate, 1e-12);
   }
+}
+
+/// The share of all choices of signs whose sum of ranks lies at least as far from the middle, on either side.
+double p_by_all_signs(const Numbers& twice_ranks, double twice_u) {
+  const auto choices = std::size_t{1} << twice_ranks.size();
+  std::size_t below = 0, above = 0;
+  for (std::size_t signs = 0; signs < choices; ++signs) {
+    double sum = 0;
+    for (std::size_t i = 0; i < twice_ranks.size(); ++i) sum += (signs >> i & 1) != 0 ? twice_ranks[i] : 0;
+    below += sum <= twice_u ? 1 : 0;
+    above += sum >= twice_u ? 1 : 0;
+  }
+  return std::min(1.0, 2.0 * static_cast<double>(std::min(below, above)) / static_cast<double>(choices));
+}
+
+TEST(SignedRanks, EnumeratingAllSignsSaysTheSame) {
+  const RankTest plain = signed_ranks(Numbers{0.3, -0.1, 0.5, 0.2, -0.4, 0.6, 0.7});
+  EXPECT_EQ(plain.u, 3 + 5 + 2 + 6 + 7);
+  EXPECT_DOUBLE_EQ(plain.p, p_by_all_signs({2, 4, 6, 8, 10, 12, 14}, 46));
+  // Two are equal but for their sign and share the ranks 1 and 2; the zero is left out.
+  const RankTest tied = signed_ranks(Numbers{-1, 1, 0, 2, 3});
+  EXPECT_EQ(tied.u, 1.5 + 3 + 4);
+  EXPECT_DOUBLE_EQ(tied.p, p_by_all_signs({3, 3, 6, 8}, 17));
+  EXPECT_TRUE(tied.exact);
+}
+
+TEST(SignedRanks, TheLeastPIsThatOfEqualSigns) {
+  Numbers differences;
+  for (std::size_t n = 1; n <= 12; ++n) {
+    differences.push_back(-static_cast<double>(n));
+    EXPECT_NEAR(signed_ranks(differences).p, least_p_of_pairs(n), 1e-12) << n;
+  }
+  EXPECT_DOUBLE_EQ(least_p_of_pairs(5), 0.0625);
+}
+
+TEST(SignedRanks, TheNormalLawContinuesTheExactOne) {
+  Numbers differences;
+  for (int i = 1; i <= 50; ++i) differences.push_back(i % 3 == 0 ? -i : i);
+  const double exact = signed_ranks(differences).p;
+  differences.push_back(0.5);
+  const RankTest normal = signed_ranks(differences);
+  EXPECT_FALSE(normal.exact);
+  EXPECT_NEAR(normal.p, exact, exact / 10);
+}
+
+TEST(SignedRanks, NoDifferenceTellsNothingAndNoPairIsRefused) {
+  EXPECT_EQ(signed_ranks(Numbers{0, 0, 0}).p, 1);
+  EXPECT_THROW(signed_ranks({}), std::invalid_argument);
+  EXPECT_THROW(median_of_walsh_averages({}), std::invalid_argument);
+}
+
+TEST(SignedRanks, AnOutlierMovesTheMedianOfWalshAveragesLittle) {
+  EXPECT_DOUBLE_EQ(median_of_walsh_averages(Numbers{1, 2, 3}), 2);
+  // The means are 1, 1.5, 2, 2, 2.5, 3 of the first three, and 50.5, 51, 51.5 and 100 with the fourth.
+  EXPECT_DOUBLE_EQ(median_of_walsh_averages(Numbers{1, 2, 3, 100}), (2.5 + 3) / 2);
 }
 
 // 10^10 differences, of which a shift of 0.25 is the median: they cannot be written down one by one.
