@@ -29,7 +29,7 @@ struct RunsInTurn {
   int exit_status = 0;  ///< 128 + signal if one asked us to finish: the reports are incomplete then
 };
 
-/// What run_in_turn() asks about reports.
+/// run_in_turn() asks these about the reports.
 struct TurnRules {
   /// After the first process of each side; no ends the runs.
   std::function<bool(const RunsInTurn&)> goes_on;

@@ -5,6 +5,9 @@
 
 namespace stbench::harness::doctor {
 
+/// The CPUs that the process may use; empty if the kernel does not tell.
+std::vector<int> allowed_cpus(const speedtorch::SystemFiles& files);
+
 /// Checks of the processors and of other load on them.
 std::vector<Check> cpu_checks();
 std::vector<Check> memory_checks();

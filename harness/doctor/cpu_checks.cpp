@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view kCpus = "/sys/devices/system/cpu";
 
-std::vector<int> allowed_cpus(const speedtorch::SystemFiles& files) {
-  return speedtorch::number_list(files.value("/proc/self/status", "Cpus_allowed_list").value_or(""));
-}
-
 std::string cpus_text(std::size_t count) { return fmt::format("{} CPU{}", count, count == 1 ? "" : "s"); }
 
 Finding check_governor(const Sources& sources) {
@@ -168,6 +164,10 @@ Finding check_build(const Sources& sources) {
 }
 
 }  // namespace
+
+std::vector<int> allowed_cpus(const speedtorch::SystemFiles& files) {
+  return speedtorch::number_list(files.value("/proc/self/status", "Cpus_allowed_list").value_or(""));
+}
 
 std::vector<Check> cpu_checks() {
   return {

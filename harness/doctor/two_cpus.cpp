@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "harness/doctor/checks.h"
+
 namespace stbench::harness::doctor {
 namespace {
 
@@ -21,15 +23,14 @@ using Clock = std::chrono::steady_clock;
 
 /// Allowed CPUs that the kernel takes for two cores; empty if there are none.
 std::vector<int> two_cores(const speedtorch::SystemFiles& files) {
-  const auto allowed =
-      speedtorch::number_list(files.value("/proc/self/status", "Cpus_allowed_list").value_or(""));
+  const auto allowed = allowed_cpus(files);
+  if (allowed.empty()) return {};
+  const int first = allowed.front();
+  const auto siblings = speedtorch::number_list(
+      files.first_line(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", first))
+          .value_or(fmt::to_string(first)));
   for (const int other : allowed) {
-    const auto siblings = speedtorch::number_list(
-        files
-            .first_line(
-                fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", allowed.front()))
-            .value_or(fmt::to_string(allowed.front())));
-    if (std::ranges::find(siblings, other) == siblings.end()) return {allowed.front(), other};
+    if (std::ranges::find(siblings, other) == siblings.end()) return {first, other};
   }
   return {};
 }
@@ -41,21 +42,7 @@ bool pin(int cpu) {
   return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-}  // namespace
-
-double busy_multipliers() {
-  const auto begin = Clock::now();
-  std::uint64_t a = 1, b = 2, c = 3, d = 4;
-  for (std::uint64_t i = 0; i < 500'000; ++i) {
-    a = a * 3 + i, b = b * 5 + i, c = c * 7 + i, d = d * 9 + i;
-    asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));  // so that the compiler leaves the loop in
-  }
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-namespace {
-
-/// Where two threads wait for each other, again and again.
+/// Two threads wait here for each other, again and again.
 class Meeting {
  public:
   void sleep() {
@@ -116,6 +103,16 @@ class TwoThreads {
 };
 
 }  // namespace
+
+double busy_multipliers() {
+  const auto begin = Clock::now();
+  std::uint64_t a = 1, b = 2, c = 3, d = 4;
+  for (std::uint64_t i = 0; i < 500'000; ++i) {
+    a = a * 3 + i, b = b * 5 + i, c = c * 7 + i, d = d * 9 + i;
+    asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));  // so that the compiler leaves the loop in
+  }
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 std::optional<double> slowdown_of_two_cpus(const speedtorch::SystemFiles& files,
                                            const std::function<double()>& work) {

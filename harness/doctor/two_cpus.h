@@ -1,4 +1,4 @@
-/// Whether two CPUs are two cores at the moment.
+/// Two CPUs may be one core at the moment: this measures it.
 #pragma once
 
 #include <functional>

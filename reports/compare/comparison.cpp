@@ -242,9 +242,8 @@ Comparison compare(std::span<const Report> base, std::span<const Report> now, co
   judge(rows, rules, inflation, comparison);
   if (in_pairs)
     comparison.notes.emplace_back(
-        "The sides took turns, and processes that ran one after the other resemble each other: each of BASE "
-        "is "
-        "compared with the one of NEW beside it.");
+        "The sides took turns, and neighbours resemble each other: each process of BASE is compared with the "
+        "one of NEW beside it.");
   if (state_differs(comparison)) excuse_subjects(comparison);
   note_files(base, "BASE", comparison.notes);
   note_files(now, "NEW", comparison.notes);

@@ -1,4 +1,4 @@
-/// Whether the machine's speed changed between two processes.
+/// The machine's speed may change between two processes: this finds by how much.
 #pragma once
 
 #include <optional>

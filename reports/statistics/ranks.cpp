@@ -66,9 +66,9 @@ std::vector<double> sum_law(const std::vector<std::size_t>& ranks, std::size_t s
   return ways[size];
 }
 
-double exact_p(const Ranked& ranks, std::size_t size) {
-  const std::vector<double> law = sum_law(ranks.twice_ranks, size);
-  const auto at = law.begin() + static_cast<std::ptrdiff_t>(ranks.twice_sum);
+/// The two-sided p of a sum, by the probability of each sum.
+double exact_p(const std::vector<double>& law, std::size_t sum) {
+  const auto at = law.begin() + static_cast<std::ptrdiff_t>(sum);
   const double below = std::accumulate(law.begin(), at + 1, 0.0), above = std::accumulate(at, law.end(), 0.0);
   return std::min(1.0, 2 * std::min(below, above));
 }
@@ -133,7 +133,8 @@ RankTest mann_whitney(std::span<const double> first, std::span<const double> sec
   RankTest test;
   test.u = static_cast<double>(ranks.twice_sum) / 2 - m * (m + 1) / 2;
   test.exact = small_enough(a.size(), b.size());
-  test.p = test.exact ? exact_p(ranks, b.size()) : normal_p(ranks, test.u, n, m);
+  test.p = test.exact ? exact_p(sum_law(ranks.twice_ranks, b.size()), ranks.twice_sum)
+                      : normal_p(ranks, test.u, n, m);
   return test;
 }
 
@@ -185,9 +186,7 @@ RankTest signed_ranks(std::span<const double> differences) {
   for (const std::size_t rank : twice_ranks) {
     for (std::size_t at = law.size(); at-- > 0;) law[at] = (law[at] + (at >= rank ? law[at - rank] : 0)) / 2;
   }
-  const auto at = law.begin() + static_cast<std::ptrdiff_t>(2 * test.u);
-  const double below = std::accumulate(law.begin(), at + 1, 0.0), above = std::accumulate(at, law.end(), 0.0);
-  test.p = std::min(1.0, 2 * std::min(below, above));
+  test.p = exact_p(law, static_cast<std::size_t>(2 * test.u));
   return test;
 }
 

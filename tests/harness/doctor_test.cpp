@@ -294,7 +294,7 @@ TEST(DoctorSources, AreTheMachineAndItsDriver) {
   EXPECT_EQ(examine(without).size(), checks().size());
 }
 
-/// What the kernel says of the CPUs of a machine, as files.
+/// Measures where the kernel, in files of the test, says this of the CPUs.
 std::optional<double> slowdown_where(const std::string& allowed, const std::string& siblings_of_0) {
   const TemporaryFolder folder;
   folder.write("proc/self/status", "Cpus_allowed_list:\t" + allowed + "\n");
