@@ -104,10 +104,6 @@ std::string as_word(const std::string& text) {
   return quoted + '"';
 }
 
-bool is_digits(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-}
-
 /// The text that axis_value() reads as the same value beside this default.
 std::string as_text(const Value& value, const Value& like) {
   const bool by_looks = std::holds_alternative<std::monostate>(like);
@@ -115,10 +111,10 @@ std::string as_text(const Value& value, const Value& like) {
     return by_looks ? fmt::format("{}", *count) : short_count(*count);
   if (const auto* real = std::get_if<double>(&value)) {
     const auto digits = fmt::format("{}", *real);
-    return by_looks && is_digits(digits) ? digits + ".0" : digits;
+    return by_looks && reports::is_digits(digits) ? digits + ".0" : digits;
   }
   if (const auto* text = std::get_if<std::string>(&value)) {
-    const bool looks_like_number = is_digits(*text) || reports::real_from(*text);
+    const bool looks_like_number = reports::is_digits(*text) || reports::real_from(*text);
     return by_looks && looks_like_number ? '"' + *text + '"' : as_word(*text);
   }
   return "";
@@ -130,7 +126,7 @@ std::int64_t as_count(const std::string& text, std::string_view what) {
 
 /// The value of an axis without a default: its spelling decides the type.
 Value value_by_looks(const std::string& text) {
-  if (is_digits(text)) return as_count(text, "value");
+  if (reports::is_digits(text)) return as_count(text, "value");
   if (const auto real = reports::real_from(text)) return *real;
   return text;
 }

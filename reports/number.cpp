@@ -42,6 +42,10 @@ std::string number_text(double value) {
   return text;
 }
 
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 std::optional<std::int64_t> integer_from(std::string_view text) { return whole<std::int64_t>(text); }
 
 std::optional<double> real_from(std::string_view text) {

@@ -13,6 +13,9 @@ std::string number_text(std::int64_t value);
 /// finite.
 std::string number_text(double value);
 
+/// True for decimal digits only, and at least one of them.
+bool is_digits(std::string_view text);
+
 /// Nothing if the whole text is not an integer, or not one of 64 bits.
 std::optional<std::int64_t> integer_from(std::string_view text);
 /// Nothing if the whole text is not a number, or not a finite one.

@@ -11,6 +11,7 @@
 #include "benchmarks/suite/option_spec.h"
 #include "harness/errors.h"
 #include "reports/columns.h"
+#include "reports/number.h"
 #include "reports/tables/training_table.h"
 
 namespace stbench::infinitybatch_suite {
@@ -60,8 +61,7 @@ const Net& net_of(const Identity& id) { return net_named(axis<std::string>(id, "
 /// @throws UsageError for what is neither a policy nor a number of samples
 void require_micro_batch(const std::string& text) {
   constexpr std::size_t most_digits = 9;
-  const bool number = !text.empty() && text.size() <= most_digits && text.front() != '0' &&
-                      text.find_first_not_of("0123456789") == std::string::npos;
+  const bool number = reports::is_digits(text) && text.size() <= most_digits && text.front() != '0';
   if (!number && !contains(policies, text))
     throw UsageError(
         fmt::format("--micro-batch {}: use auto, fixed or a number of samples, such as 64", text));

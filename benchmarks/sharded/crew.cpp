@@ -1,21 +1,10 @@
 #include "benchmarks/sharded/crew.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "speedtorch/system/affinity.h"
+
 namespace stbench {
-namespace {
-
-/// Gives up what an earlier case pinned: threads and processes that start now inherit it.
-void run_on(const std::vector<int>& cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
-
-}  // namespace
 
 void Crew::join() {
   ranks_ = std::make_unique<Ranks>(timeout_);
@@ -25,7 +14,7 @@ void Crew::join() {
 Ranks& Crew::of(int size) {
   if (launched_ || (ranks_ && !ranks_->lost() && ranks_->size() == size)) return *ranks_;
   ranks_.reset();
-  run_on(cpus_);
+  speedtorch::pin_this_thread(cpus_);  // gives up what an earlier case pinned
   ranks_ = std::make_unique<Ranks>(size, timeout_);
   return *ranks_;
 }

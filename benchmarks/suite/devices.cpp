@@ -7,6 +7,7 @@
 
 #include "harness/errors.h"
 #include "harness/numbers.h"
+#include "reports/number.h"
 #include "speedtorch/cuda.h"
 
 namespace stbench {
@@ -34,9 +35,7 @@ std::string resolve_device(const std::string& device) {
   if (device == "cpu") return device;
   const auto& cuda = speedtorch::cuda_status();
   const auto name = device == "cuda" ? "cuda:0" : device;
-  const bool numbered = name.starts_with("cuda:") && name.size() > 5 &&
-                        name.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (!numbered)
+  if (!name.starts_with("cuda:") || !reports::is_digits(std::string_view(name).substr(5)))
     throw UsageError(fmt::format("--device '{}' is unknown; it takes cpu, cuda or cuda:N", device));
   if (!cuda.available) {
     throw UsageError(

@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "harness/doctor/checks.h"
+#include "speedtorch/system/affinity.h"
 
 namespace stbench::harness::doctor {
 namespace {
@@ -33,13 +35,6 @@ std::vector<int> two_cores(const speedtorch::SystemFiles& files) {
     if (std::ranges::find(siblings, other) == siblings.end()) return {first, other};
   }
   return {};
-}
-
-bool pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
 /// Two threads wait here for each other, again and again.
@@ -81,7 +76,7 @@ class TwoThreads {
  private:
   void run(std::size_t which) {
     constexpr int kRounds = 8;
-    if (!pin(cpus_[which])) failed_ = true;
+    if (!speedtorch::pin_this_thread(std::span(cpus_).subspan(which, 1))) failed_ = true;
     for (int round = 0; round < kRounds; ++round) {
       meeting_.sleep();
       if (which == 0) alone_s_ = std::min(alone_s_, work_());
