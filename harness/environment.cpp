@@ -58,6 +58,7 @@ Json cpu(const Machine& machine, const speedtorch::SystemFiles& files) {
   const auto governor =
       files.first_line(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", first));
   return {{"model", text_or_null(machine.cpu_model)},
+          {"design", text_or_null(machine.cpu_design)},
           {"sockets", machine.sockets},
           {"cores", machine.physical_cores},
           {"cores_allowed", machine.allowed_cores},

@@ -111,6 +111,7 @@ void read_processors(Machine& machine, const speedtorch::SystemFiles& files) {
   const Bitmap allowed = read_affinity(topology.get());
   const auto cores = threads_by_core(topology.get(), allowed.get());
   machine.cpu_model = read_cpu_model(topology.get(), files);
+  machine.cpu_design = speedtorch::processor_design(files).value_or("");
   machine.sockets = std::max(1, hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_PACKAGE));
   machine.numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_NUMANODE));
   machine.allowed_cpus = cores_first(cores);

@@ -17,8 +17,9 @@ struct Cache {
 };
 
 struct Machine {
-  std::string cpu_model;  ///< empty if unknown
-  int sockets = 1;        ///< of the machine; the next four lines count what the process's affinity allows
+  std::string cpu_model;   ///< its name; empty if unknown
+  std::string cpu_design;  ///< speedtorch::processor_design(); empty if unknown
+  int sockets = 1;         ///< of the machine; the next four lines count what the process's affinity allows
   std::vector<int>
       allowed_cpus;  ///< one hardware thread of each physical core first, then the siblings; hwloc's order
   int physical_cores = 1;

@@ -19,6 +19,7 @@ struct Trait {
 
 constexpr std::array kTraits = {
     Trait{"machine", "cpu", "model"},
+    Trait{"machine", "cpu", "design"},
     Trait{"machine", "cpu", "sockets"},
     Trait{"machine", "cpu", "cores_allowed"},
     Trait{"machine", "cpu", "cpu_quota"},

@@ -206,13 +206,20 @@ def check_samples(refuse, place, case):
         refuse(f"{place}.samples_s must contain only numbers, each {WANTED['real']}")
 
 
+def processor_of(cpu):
+    """Name and design: the names of virtual machines do not tell Zen 3 from Zen 5."""
+    model, design = cpu.get("model") or "unknown processor", cpu.get("design")
+    return f"{model} ({design})" if design else str(model)
+
+
 def machine_of(environment):
     """The properties that all processes of one program on one machine share."""
     def get(group, name):
         return environment.get(group, {}).get(name)
 
     memory = get("memory", "total_bytes")
-    return {"CPU": get("cpu", "model"), "cores": get("cpu", "cores_allowed"), "caches": get("cpu", "caches"),
+    return {"CPU": get("cpu", "model"), "design": get("cpu", "design"), "cores": get("cpu", "cores_allowed"),
+            "caches": get("cpu", "caches"),
             "memory in GiB": memory and round(memory / 2**30), "GPU": get("cuda", "names"),
             "LibTorch": get("libtorch", "version"), "instruction set": get("cpu", "kernel_isa"),
             "stbench": get("build", "stbench"), "revision": get("build", "git_revision")}

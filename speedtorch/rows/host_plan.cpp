@@ -17,9 +17,8 @@ namespace {
 /// The machine and version of a stored plan: keys and values of its file.
 PlanEntries machine_entries() {
   const SystemFiles files;
-  const auto of = [&](const char* key) { return files.value("/proc/cpuinfo", key); };
-  const auto part = of("CPU implementer").value_or("unknown") + " " + of("CPU part").value_or("");  // Arm's
-  return {{"processor", of("model name").value_or(part)},
+  const auto name = files.value("/proc/cpuinfo", "model name").value_or("unknown");  // Arm's kernel has none
+  return {{"processor", name + ", " + processor_design(files).value_or("unknown design")},
           {"cores", std::to_string(::sysconf(_SC_NPROCESSORS_ONLN))},
           {"version", SPEEDTORCH_VERSION}};
 }

@@ -36,6 +36,15 @@ std::vector<int> number_list(std::string_view text) {
   return numbers;
 }
 
+std::optional<std::string> processor_design(const SystemFiles& files) {
+  const auto of = [&](const char* key) { return files.value("/proc/cpuinfo", key); };
+  const auto family = of("cpu family"), model = of("model");
+  if (family && model) return "family " + *family + ", model " + *model;
+  const auto implementer = of("CPU implementer"), part = of("CPU part");
+  if (implementer && part) return "implementer " + *implementer + ", part " + *part;
+  return std::nullopt;
+}
+
 std::optional<std::string> read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string content;

@@ -38,6 +38,10 @@ class SystemFiles {
 /// The whole file; nullopt if it is not readable, as a folder is.
 std::optional<std::string> read_file(const std::filesystem::path& path);
 
+/// The processor's design, as in "family 25, model 1" (x86) or "implementer 0x41, part 0xd40" (Arm). Its name
+/// does not tell it: virtual machines of Zen 3 and of Zen 5 both say "AMD EPYC". nullopt on other kernels.
+std::optional<std::string> processor_design(const SystemFiles& files);
+
 /// The whole number, zero or more, at the start of the text.
 std::optional<std::int64_t> leading_number(std::string_view text);
 

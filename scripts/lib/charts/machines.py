@@ -187,11 +187,11 @@ def letter_of(position):
 
 
 def name_of(report):
-    """`AMD EPYC, 2 cores, 2026-11-21`, as far as the report has it."""
+    """`AMD EPYC (family 25, model 1), 2 cores, 2026-11-21`, as far as the report has it."""
     cpu, cuda = (report["environment"].get(name, {}) for name in ("cpu", "cuda"))
     gpus = cuda.get("names") if isinstance(cuda.get("names"), list) else []
     cores = cpu.get("cores_allowed")
-    parts = [clean(str(cpu.get("model") or "unknown processor"), 60)]
+    parts = [clean(reports.processor_of(cpu), 90)]
     if isinstance(cores, int):
         parts.append(f"{cores} core{'' if cores == 1 else 's'}")
     parts += sorted({clean(str(gpu), 60) for gpu in gpus})

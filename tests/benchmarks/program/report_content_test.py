@@ -210,7 +210,7 @@ class ReportContentTest(ProgramTest):
         self.assertEqual(found["memory"]["page_size"], os.sysconf("SC_PAGESIZE"))
         self.assertEqual(found["memory"]["total_bytes"] > 0, True)
         self.assertIn(os.uname().release, found["os"]["kernel"])
-        for group, names in {"cpu": "model affinity caches isa clock_step_s", "memory": "available_bytes numa_nodes",
+        for group, names in {"cpu": "model design affinity caches isa clock_step_s", "memory": "available_bytes numa_nodes",
                              "os": "architecture distribution", "build": "compiler compiler_version flags git_dirty",
                              "libtorch": "version cpu_capability threads gomp_spincount",
                              "cuda": "available devices runtime driver found missing", "gpu": "devices reason"}.items():

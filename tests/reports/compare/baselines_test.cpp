@@ -48,6 +48,13 @@ TEST(Comparable, MachineDriverAndBuildDifferAndTheRevisionDoesNot) {
   other.environment["libtorch"]["version"] = "2.7.0";
   EXPECT_THAT(kinds(one, other), testing::ElementsAre("machine", "driver", "build"));
   EXPECT_THAT(differences(one, other).front().text, testing::HasSubstr("cpu.model: A; B"));
+  other = one;
+  other.environment["cpu"]["design"] = "family 25, model 1";
+  EXPECT_TRUE(differences(one, other).empty()) << "reports of before 2026-11-27 have no design";
+  auto newer = other;
+  newer.environment["cpu"]["design"] = "family 26, model 2";
+  EXPECT_THAT(differences(other, newer).front().text,
+              testing::HasSubstr("cpu.design: family 25, model 1; family 26, model 2"));
   EXPECT_TRUE(differences(one, {}).empty());
   EXPECT_FALSE(names_its_machine({}));
 }

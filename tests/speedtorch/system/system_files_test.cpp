@@ -42,6 +42,18 @@ TEST(SystemFiles, FindsValuesByKey) {
   EXPECT_EQ(files.value("m", "Mem"), std::nullopt);
 }
 
+TEST(SystemFiles, NameTheProcessorsDesign) {
+  const TemporaryFolder folder;
+  const SystemFiles files(folder.path());
+  EXPECT_EQ(processor_design(files), std::nullopt);
+  folder.write(
+      "proc/cpuinfo",
+      "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n");
+  EXPECT_THAT(processor_design(files), Optional(Eq("family 25, model 1")));
+  folder.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n");
+  EXPECT_THAT(processor_design(files), Optional(Eq("implementer 0x41, part 0xd40")));
+}
+
 TEST(SystemFiles, ListsFolders) {
   const TemporaryFolder folder;
   folder.write("sys/b/inside", "");
