@@ -18,24 +18,15 @@ struct Trait {
 };
 
 constexpr std::array kTraits = {
-    Trait{"machine", "cpu", "model"},
-    Trait{"machine", "cpu", "design"},
-    Trait{"machine", "cpu", "sockets"},
-    Trait{"machine", "cpu", "cores_allowed"},
-    Trait{"machine", "cpu", "cpu_quota"},
-    Trait{"machine", "memory", "total_bytes"},
-    Trait{"machine", "os", "architecture"},
-    Trait{"machine", "cuda", "names"},
-    Trait{"driver", "gpu", "driver_version"},
-    Trait{"driver", "cuda", "driver"},
-    Trait{"build", "build", "compiler"},
-    Trait{"build", "build", "compiler_version"},
-    Trait{"build", "build", "flags"},
-    Trait{"build", "build", "build_type"},
-    Trait{"build", "libtorch", "version"},
-    Trait{"build", "cuda", "runtime"},
-    Trait{"table", "table", "file"},
-    Trait{"table", "table", "bytes"},
+    Trait{"machine", "cpu", "model"},         Trait{"machine", "cpu", "design"},
+    Trait{"machine", "cpu", "sockets"},       Trait{"machine", "cpu", "cores_allowed"},
+    Trait{"machine", "cpu", "cpu_quota"},     Trait{"machine", "memory", "total_bytes"},
+    Trait{"machine", "os", "architecture"},   Trait{"machine", "cuda", "names"},
+    Trait{"driver", "gpu", "driver_version"}, Trait{"driver", "cuda", "driver"},
+    Trait{"build", "build", "compiler"},      Trait{"build", "build", "compiler_version"},
+    Trait{"build", "build", "flags"},         Trait{"build", "build", "build_type"},
+    Trait{"build", "libtorch", "version"},    Trait{"build", "cuda", "runtime"},
+    Trait{"table", "table", "file"},          Trait{"table", "table", "bytes"},
     Trait{"table", "table", "hash"},
 };
 
