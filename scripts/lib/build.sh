@@ -78,10 +78,12 @@ show_progress() {
   [[ ! -t 2 || $begun == no ]] || printf '\n' >&2
 }
 
-# ensure_built PRESET TARGET... With ccache, compilations of other checkouts of the same sources are reused.
+# ensure_built PRESET TARGET... With ccache, compilations of other checkouts of the same sources are reused. It takes
+# compilations with a precompiled header (cmake/Precompiled.cmake) only with this sloppiness.
 ensure_built() {
   local folder=$ROOT/build/$1
   shift
-  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
+  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros \
+    NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
     show_progress "build/${folder##*/}"
 }

@@ -91,7 +91,8 @@ class Worker:
 
     def build(self, programs):
         return run("ninja", "-C", str(self.build_folder), *sorted(programs),
-                   environment={"CCACHE_BASEDIR": str(self.sources), "CCACHE_NOHASHDIR": "1"})
+                   environment={"CCACHE_BASEDIR": str(self.sources), "CCACHE_NOHASHDIR": "1",
+                                "CCACHE_SLOPPINESS": "pch_defines,time_macros"})
 
     def program(self, name):
         return self.build_folder / "bin" / name

@@ -16,6 +16,7 @@ if(NOT EMULATED_GPU_PTXAS)
   set(EMULATED_GPU_PTXAS "")
 endif()
 stbench_test(emulated_gpu_ptx_test SOURCES ${tests} LIBRARIES emulated_gpu_ptx OPTIMISED)
+stbench_together(emulated_gpu_ptx_test 9 APART ${CMAKE_CURRENT_SOURCE_DIR}/ptx/bits_test.cpp)
 target_compile_definitions(emulated_gpu_ptx_test PRIVATE EMULATED_GPU_PTXAS="${EMULATED_GPU_PTXAS}")
 # The expected numbers are the host's, so the host may not fuse what is written apart.
 target_compile_options(emulated_gpu_ptx_test PRIVATE -frounding-math -ffp-contract=off)

@@ -5,6 +5,7 @@ list(FILTER sources EXCLUDE REGEX "_test\\.cpp$|/nvml[a-z_]*\\.cpp$")
 set(folder ${CMAKE_BINARY_DIR}/emulated_gpu)
 
 add_library(emulated_gpu_runtime SHARED ${sources})
+stbench_together(emulated_gpu_runtime 25 APART runtime/absent.cpp runtime/api_driver.cpp runtime/api_graphs.cpp)
 set_target_properties(emulated_gpu_runtime PROPERTIES
   OUTPUT_NAME cudart SUFFIX .so.13 LIBRARY_OUTPUT_DIRECTORY ${folder} CXX_VISIBILITY_PRESET hidden
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/runtime.map)
@@ -27,6 +28,7 @@ target_link_libraries(emulated_gpu_nvml PRIVATE stbench_flags ${CMAKE_DL_LIBS})
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/*_test.cpp)
 stbench_test(emulated_gpu_runtime_test SOURCES ${tests} runtime/fat_binary.cpp runtime/messages.cpp
   LIBRARIES emulated_gpu_runtime ${CMAKE_DL_LIBS} Threads::Threads)
+stbench_together(emulated_gpu_runtime_test 8)
 target_include_directories(emulated_gpu_runtime_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(emulated_gpu_runtime_test PRIVATE NVML_STAND_IN="$<TARGET_FILE:emulated_gpu_nvml>")
 add_dependencies(emulated_gpu_runtime_test emulated_gpu_nvml)

@@ -32,6 +32,7 @@ ${calls}  std::cerr << name << \" is no example\\n\";
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/examples.cpp CONTENT "${text}" @ONLY)
   stbench_test_program(examples SOURCES ${CMAKE_CURRENT_BINARY_DIR}/examples.cpp LIBRARIES infinity)
   add_custom_command(TARGET examples POST_BUILD ${links} VERBATIM)
+  stbench_precompiled(examples)
 endfunction()
 if(STBENCH_UNITY)
   stbench_examples_as_one_program()

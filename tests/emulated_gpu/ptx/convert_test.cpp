@@ -106,14 +106,6 @@ TEST(PtxConvert, RealsBecomeIntegersClamped) {
   expect_as_host(cases);
 }
 
-template <class F>
-auto rounded(int mode, F function) {
-  std::fesetround(mode);
-  const volatile auto value = function();
-  std::fesetround(FE_TONEAREST);
-  return value;
-}
-
 template <class D, class S>
 void add_from_integer(std::vector<Case>& cases, const std::string& to) {
   const auto add = [&](const std::string& rounding, int mode) {
@@ -138,8 +130,6 @@ TEST(PtxConvert, IntegersBecomeRealsRounded) {
   add_from_integer<double, std::int64_t>(cases, "f64");
   expect_as_host(cases);
 }
-
-float canonical(float value) { return std::isnan(value) ? from_bits<float>(0x7fffffff) : value; }
 
 TEST(PtxConvert, RealsBecomeEachOtherRounded) {
   std::vector<Case> cases;

@@ -13,19 +13,6 @@
 namespace emulated_gpu {
 namespace {
 
-/// Devices give one NaN for f32; of f64 any will do, so a NaN is compared as one.
-float canonical(float value) { return std::isnan(value) ? from_bits<float>(0x7fffffff) : value; }
-double canonical(double value) { return value; }
-
-template <class F>
-auto rounded(int mode, F function) {
-  const int before = std::fegetround();
-  std::fesetround(mode);
-  const volatile auto value = function();
-  std::fesetround(before);
-  return value;
-}
-
 struct Mode {
   const char* name;
   int host;

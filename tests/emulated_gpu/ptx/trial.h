@@ -1,6 +1,8 @@
 /// For the interpreter's tests: memory, launches, and cases of one instruction against the host's arithmetic.
 #pragma once
 
+#include <cfenv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -91,6 +93,20 @@ std::uint64_t to_bits(T value) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   return bits;
+}
+
+/// Devices give one NaN for f32; of f64 any will do, so a NaN is compared as one.
+inline float canonical(float value) { return std::isnan(value) ? from_bits<float>(0x7fffffff) : value; }
+inline double canonical(double value) { return value; }
+
+/// The function's value with the host rounding by `mode` (FE_TONEAREST, ...).
+template <class F>
+auto rounded(int mode, F function) {
+  const int before = std::fegetround();
+  std::fesetround(mode);
+  const volatile auto value = function();
+  std::fesetround(before);
+  return value;
 }
 
 /// A case of sources of one type; the function takes and returns values.
