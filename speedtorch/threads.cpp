@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -13,10 +14,16 @@
 #include "speedtorch/error.h"
 #include "speedtorch/first_plan.h"
 #include "speedtorch/kernels/rows/plan.h"
-#include "speedtorch/system/affinity.h"
 
 namespace speedtorch {
 namespace {
+
+bool pin_this_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  return ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set) == 0;
+}
 
 /// True in a child that a multi-threaded process forked. LibTorch's pool still counts the parent's threads
 /// there and would wait for them for ever.
@@ -63,7 +70,7 @@ int thread_count() { return is_alone ? 1 : at::get_num_threads(); }
 
 void set_caller_threads(int count, std::span<const int> cpus) {
   if (is_alone) {
-    if (!cpus.empty() && !pin_this_thread(cpus.first(1)))
+    if (!cpus.empty() && !pin_this_thread(cpus.front()))
       throw MemoryError("cannot pin a thread: the system refuses the affinity");
     return;
   }
@@ -74,8 +81,8 @@ void set_caller_threads(int count, std::span<const int> cpus) {
   std::atomic<bool> pinned{true};
   at::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto k = begin; k < end; ++k) {
-      const auto thread = static_cast<std::size_t>(at::get_thread_num());
-      if (!pin_this_thread(cpus.subspan(thread % cpus.size(), 1))) pinned = false;
+      if (!pin_this_thread(cpus[static_cast<std::size_t>(at::get_thread_num()) % cpus.size()]))
+        pinned = false;
     }
   });
   if (!pinned)

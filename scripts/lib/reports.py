@@ -208,8 +208,7 @@ def check_samples(refuse, place, case):
 
 def processor_of(cpu):
     """Name and design: the names of virtual machines do not tell Zen 3 from Zen 5."""
-    model, design = cpu.get("model") or "unknown processor", cpu.get("design")
-    return f"{model} ({design})" if design else str(model)
+    return f"{cpu['model']} ({design})" if (design := cpu.get("design")) else str(cpu["model"])
 
 
 def machine_of(environment):
