@@ -4,7 +4,7 @@
 #
 # CMake's target_precompile_headers() does not serve: its header is in the build folder, so ccache could not share the
 # compilations of a release build with AddressSanitizer's, which compiles checking code in the same way. This header is in
-# build/headers for all build folders below build/. Both builds compile it, the second from ccache, and it keeps its time.
+# build/headers/KEY for all build folders below build/. Both builds compile it, the second from ccache, and it keeps its time.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND STBENCH_UNITY)  # without batches, each file must name what it needs
   set(STBENCH_PRECOMPILES ON)
 else()
@@ -12,26 +12,34 @@ else()
 endif()
 
 function(stbench_precompile_headers)
-  set(folder ${CMAKE_BINARY_DIR}/headers)
   get_filename_component(parent ${CMAKE_BINARY_DIR} DIRECTORY)
-  if(parent STREQUAL ${PROJECT_SOURCE_DIR}/build)
-    set(folder ${parent}/headers)
+  if(NOT parent STREQUAL ${PROJECT_SOURCE_DIR}/build)
+    set(parent ${CMAKE_BINARY_DIR})
   endif()
-  configure_file(${PROJECT_SOURCE_DIR}/tests/libtorch_headers.h ${folder}/libtorch_headers.h COPYONLY)
-  add_library(libtorch_headers OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/libtorch_headers.h)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/libtorch_headers.h PROPERTIES
-    LANGUAGE CXX HEADER_FILE_ONLY OFF COMPILE_OPTIONS "-fPIE;-x;c++-header")
+  # What decides the flags, and the compiler as it is now: g++ refuses a header that was compiled otherwise.
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE compiler)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  string(REGEX REPLACE "address.*" "" sanitizer "${STBENCH_SANITIZE}")
+  string(SHA1 key "${CMAKE_CXX_COMPILER} ${compiler} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${sanitizer} ${STBENCH_HAS_CUDA} ${LibTorch_INCLUDE_DIR}")
+  string(SUBSTRING ${key} 0 8 key)
+  set(header ${parent}/headers/${key}/libtorch_headers.h)
+  set(source ${PROJECT_SOURCE_DIR}/tests/libtorch_headers.h)
+  add_library(libtorch_headers OBJECT EXCLUDE_FROM_ALL ${source})
+  set_source_files_properties(${source} PROPERTIES LANGUAGE CXX HEADER_FILE_ONLY OFF COMPILE_OPTIONS "-fPIE;-x;c++-header")
   set_target_properties(libtorch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # -fPIE, as programs
   stbench_checking_code(libtorch_headers)
   target_link_libraries(libtorch_headers PRIVATE stbench_flags speedtorch GTest::gmock)
-  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/libtorch_headers.stamp
-    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_OBJECTS:libtorch_headers> ${folder}/libtorch_headers.h.gch
-    COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/libtorch_headers.stamp
-    DEPENDS $<TARGET_OBJECTS:libtorch_headers>
+  set(stamp ${CMAKE_BINARY_DIR}/libtorch_headers.stamp)
+  add_custom_command(OUTPUT ${stamp} BYPRODUCTS ${header} ${header}.gch
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different ${source} ${header}
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_OBJECTS:libtorch_headers> ${header}.gch
+    COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+    DEPENDS ${source} $<TARGET_OBJECTS:libtorch_headers>
     COMMENT "Precompiling LibTorch's headers for the tests"
     VERBATIM)
-  add_custom_target(precompiled_headers DEPENDS ${CMAKE_BINARY_DIR}/libtorch_headers.stamp)
-  set_target_properties(precompiled_headers PROPERTIES HEADER ${folder}/libtorch_headers.h)
+  add_custom_target(precompiled_headers DEPENDS ${stamp})
+  add_dependencies(precompiled_headers libtorch_headers)
+  set_target_properties(precompiled_headers PROPERTIES HEADER ${header})
 endfunction()
 
 function(stbench_precompiled)
@@ -43,7 +51,9 @@ function(stbench_precompiled)
   endif()
   get_target_property(header precompiled_headers HEADER)
   foreach(target IN LISTS ARGN)
-    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -include ${header}>")
+    # -fpch-deps: the precompiled files are dependencies, too. A header that does not fit is read as text, and g++ says so.
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-fpch-deps -Winvalid-pch -Wno-error=invalid-pch -include \"${header}\">")
     target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)  # as the headers were compiled
     add_dependencies(${target} precompiled_headers)
   endforeach()

@@ -18,6 +18,8 @@
 namespace speedtorch {
 namespace {
 
+/// Not that of system/affinity.h: files of system/ include this file's header, and no folder includes one
+/// above it.
 bool pin_this_thread(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -34,7 +34,7 @@ void make_folder(const std::string& path) {
 
 /// "amd-epyc-2-2": what of a machine can stand in a file's name.
 std::string slug(const nlohmann::ordered_json& machine) {
-  constexpr std::size_t kLongest = 100;
+  constexpr std::size_t kLongest = 200;
   std::string text;
   for (const auto& part : machine.flatten()) {
     const std::string word = part.is_string() ? part.get<std::string>() : part.is_null() ? "" : part.dump();
@@ -58,6 +58,8 @@ std::optional<std::string> another_machine(const Calibration& calibration, const
   }
   return std::nullopt;
 }
+
+const nlohmann::ordered_json::json_pointer kDesign{"/cpu/design"};
 
 std::vector<fs::path> sorted_entries(const std::string& folder) {
   std::error_code error;
@@ -146,10 +148,14 @@ std::vector<std::pair<std::string, Calibration>> Baselines::calibrations() const
 
 std::optional<Calibration> Baselines::calibration_for(const Report& report) const {
   if (!names_its_machine(report)) return std::nullopt;
+  const bool wanted = report.environment.contains(kDesign);
+  std::optional<Calibration> other;  // one of them is of a version that did not record the design
   for (auto& [name, calibration] : calibrations()) {
-    if (!another_machine(calibration, report)) return std::move(calibration);
+    if (another_machine(calibration, report)) continue;
+    if (calibration.machine.contains(kDesign) == wanted) return std::move(calibration);
+    if (!other) other = std::move(calibration);
   }
-  return std::nullopt;
+  return other;
 }
 
 std::vector<std::string> Baselines::foreign_calibrations(const Report& report) const {

@@ -83,7 +83,7 @@ show_progress() {
 ensure_built() {
   local folder=$ROOT/build/$1
   shift
-  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros \
+  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}pch_defines,time_macros \
     NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
     show_progress "build/${folder##*/}"
 }

@@ -208,7 +208,8 @@ def check_samples(refuse, place, case):
 
 def processor_of(cpu):
     """Name and design: the names of virtual machines do not tell Zen 3 from Zen 5."""
-    return f"{cpu['model']} ({design})" if (design := cpu.get("design")) else str(cpu["model"])
+    model = cpu["model"] or "unknown processor"
+    return f"{model} ({design})" if (design := cpu.get("design")) else model
 
 
 def machine_of(environment):

@@ -9,18 +9,21 @@ import peer
 
 STEP = os.path.join(sys.prefix, "extensions", "cpu_adam", "cpu_adam.so")  # scripts/setup --peers compiled it
 
-if not os.path.exists(STEP):
-    peer.missing("the step of DeepSpeed is not compiled")
 try:
     import torch
     from deepspeed.ops.adam import DeepSpeedCPUAdam
     from deepspeed.ops.op_builder import CPUAdamBuilder
+except ImportError as error:
+    peer.missing(f"DeepSpeed cannot be imported ({error})")
 
+if not os.path.exists(STEP):
+    peer.missing("the step of DeepSpeed is not compiled")
+try:
     found = importlib.util.spec_from_file_location("cpu_adam", STEP)
     step = importlib.util.module_from_spec(found)
     found.loader.exec_module(step)
 except ImportError as error:
-    peer.missing(f"DeepSpeed cannot be imported ({error})")
+    peer.missing(f"the compiled step of DeepSpeed cannot be loaded ({error})")
 
 # DeepSpeed's own load() may compile again, which takes longer than a case may. A process that is killed meanwhile leaves
 # a lock, and each later one waits for it.

@@ -191,7 +191,7 @@ def name_of(report):
     cpu, cuda = (report["environment"].get(name, {}) for name in ("cpu", "cuda"))
     gpus = cuda.get("names") if isinstance(cuda.get("names"), list) else []
     cores = cpu.get("cores_allowed")
-    parts = [clean(reports.processor_of({**cpu, "model": cpu.get("model") or "unknown processor"}), 90)]
+    parts = [clean(reports.processor_of({"model": None, **cpu}), 90)]
     if isinstance(cores, int):
         parts.append(f"{cores} core{'' if cores == 1 else 's'}")
     parts += sorted({clean(str(gpu), 60) for gpu in gpus})

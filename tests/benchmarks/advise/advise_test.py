@@ -61,7 +61,7 @@ class AdviseTest(ProgramTest):
             self.assertEqual(choices[name]["bytes"], {"memory": nbytes, "device": 0, "disk": 0})
             self.assertTrue(choices[name]["states"], "without a time limit, warm look-ups are always measured")
         self.assertEqual(choices["file"]["bytes"], {"memory": 0, "device": 0, "disk": nbytes})
-        self.assertIn(found["recommended"], ("file", *MEMORY))
+        self.assertIn(found["recommended"], ("file", "cached", *MEMORY))
         self.assertEqual(found["verdict"] == "not decided", bool(found["open"]))
         self.check_verdicts(found, choices)
 

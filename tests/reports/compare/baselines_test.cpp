@@ -127,6 +127,24 @@ TEST_F(BaselinesTest, ACalibrationIsFoundByItsMachineOnly) {
   EXPECT_FALSE(baselines_.calibration_for({}));
 }
 
+TEST_F(BaselinesTest, ACalibrationOfTheProcessorsDesignIsPreferredToOneOfItsName) {
+  const auto save = [&](const char* design, std::uint64_t processes) {
+    std::vector<Report> reports;
+    for (std::uint64_t i = 1; i <= processes; ++i) {
+      reports.push_back(of_machine("A", i));
+      if (design != nullptr) reports.back().environment["cpu"]["design"] = design;
+    }
+    baselines_.save(calibrate(reports));
+    return reports.front();
+  };
+  const auto old = save(nullptr, 3);
+  EXPECT_EQ(baselines_.calibration_for(old)->processes, 3U);
+  const auto of_25 = save("family 25, model 1", 4), of_26 = save("family 26, model 2", 5);
+  EXPECT_EQ(baselines_.calibration_for(of_25)->processes, 4U);
+  EXPECT_EQ(baselines_.calibration_for(of_26)->processes, 5U);
+  EXPECT_EQ(baselines_.calibration_for(old)->processes, 3U);
+}
+
 TEST(Calibration, SurvivesItsFileAndCountsItsPairs) {
   const auto calibration = calibrate(synthetic_runs({}, 5, 6));
   EXPECT_EQ(calibration.false_alarms.pairs, 15U);

@@ -140,6 +140,10 @@ TEST_F(HostPlanTest, AnotherMachinesPlanIsNotTaken) {
   store(unusual_plan());
   change_stored("cores: ", "cores: 9");
   EXPECT_EQ(first_host_plan(), kernels::default_plan());
+  store(unusual_plan());
+  EXPECT_EQ(first_host_plan(), unusual_plan());
+  change_stored("processor: ", "processor: another name and design, ");
+  EXPECT_EQ(first_host_plan(), kernels::default_plan());
 }
 
 TEST_F(HostPlanTest, ADamagedStoredPlanIsNotTaken) {
