@@ -41,7 +41,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"'''
 
     def test_values(self):
         self.assertEqual(self.complete("--placement", "hu"), ["hugepage"])
-        self.assertEqual(self.complete("--direction", ""), ["to", "from", "sum", "round_trip", "both", "consume", "step"])
+        self.assertLessEqual({"to", "from", "sum", "round_trip", "both", "consume", "step"}, set(self.complete("--direction", "")))
         self.assertEqual(self.complete("--direction", "to,fr"), ["to,from"])
         self.assertEqual(self.complete("--placement", "=", "pi"), ["pinned"])  # as bash splits --placement=pi
         self.assertEqual(self.complete("--placement", "="), "libtorch pageable hugepage mapped pinned device".split())
