@@ -45,8 +45,9 @@ int tune_and_show() {
   for (const auto& one : tuning.choices) text += line_of(one);
   text += fmt::format(
       "\na choice: stores, cache that lines are prefetched to, lines ahead, one line in so many of a long "
-      "row, times as far ahead for a row's first line\nms: 64 MiB moved and read once, by the default and by "
-      "the choice\n"
+      "row (0: all of them, between the stores of an earlier row), times as far ahead for a row's first "
+      "line\n"
+      "ms: 64 MiB moved and read once, by the default and by the choice\n"
       "large from {} bytes written (default {}), a second thread from {} (default {})\n"
       "contiguous copies, the ceilings: {} with small pages, {} with huge pages\n",
       tuning.plan.gather.large_from, speedtorch::kernels::default_plan().gather.large_from,

@@ -8,9 +8,9 @@
 ///
 /// Contiguous copies are `plain`, `ahead` or `pages` (kernels::CopyWay). A choice is the stores (`cached`,
 /// `streaming`, `staged`), where prefetched lines wait (`l1` or `l2`), how many lines ahead they are asked
-/// for, one in how many lines of a long row, and how many times as far ahead the first line of a row is; that
-/// number may be left out where it is 0. Its key ends with the narrowest row of its class of widths, in bytes
-/// (kernels::kWidthClasses). No LibTorch.
+/// for, one in how many lines of a long row (0: all of them, between the stores of an earlier row), and how
+/// many times as far ahead the first line of a row is; that number may be left out where it is 0. Its key
+/// ends with the narrowest row of its class of widths, in bytes (kernels::kWidthClasses). No LibTorch.
 #pragma once
 
 #include <string>

@@ -21,6 +21,7 @@
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "speedtorch/kernels/rows/rows.h"
 #include "speedtorch/rows/word_sum.h"
+#include "speedtorch/system/limits.h"
 #include "speedtorch/system/unfinished.h"
 #include "speedtorch/threads.h"
 
@@ -37,8 +38,18 @@ using kernels::Rows;
 using kernels::Stores;
 using Clock = std::chrono::steady_clock;
 
-/// Far beyond the second-level cache of all cores that a process usually has, and filled in some 50 ms.
-constexpr std::int64_t kTableBytes = std::int64_t{128} << 20;
+/// The table's bytes: far beyond every cache and the reach of every TLB, if there are time and memory for it.
+/// A table of 128 MiB, filled in some 50 ms, lies in the last-level cache of an Intel Xeon (300 MiB). There
+/// staged stores won for rows of 160 and 264 B, which take 0.75 to 0.92 of the time with cached stores if the
+/// table has 5 GiB.
+std::int64_t table_bytes(double seconds) {
+  constexpr std::int64_t kLeast = std::int64_t{128} << 20, kMost = std::int64_t{2} << 30;
+  auto bytes = static_cast<std::int64_t>(std::min(seconds / 8, 1.0) * static_cast<double>(kMost));
+  const auto limits = memory_limits(MemoryUse::anonymous);
+  if (!limits.empty()) bytes = std::min(bytes, limits.front().free / 4);
+  return std::max(bytes, kLeast) / kLineBytes * kLineBytes;
+}
+
 /// Of a large movement that is measured: more than a core's share of any cache, so that what is read
 /// afterwards comes from memory, as of larger ones. 10 ms. At 8 MiB cached stores win on an Intel Xeon, at 64
 /// MiB they take twice as long as others.
@@ -84,7 +95,8 @@ class Lines {
 /// Rows of one width, moved between the same two blocks of memory again and again.
 class Bench {
  public:
-  Bench() : table_(kTableBytes), out_(kOutBytes) {}
+  explicit Bench(std::int64_t table_bytes)
+      : table_bytes_(table_bytes), table_(table_bytes), out_(kOutBytes) {}
 
   /// Seconds of moving `bytes` of rows by a choice and of reading what was written.
   double seconds(Direction direction, const RowChoice& choice, std::int64_t row_bytes, std::int64_t bytes) {
@@ -104,8 +116,8 @@ class Bench {
   double on(std::int64_t threads, Direction direction, const RowChoice& choice, std::int64_t row_bytes,
             std::int64_t bytes) {
     const std::int64_t count = bytes / row_bytes;
-    draw(count, kTableBytes / row_bytes);
-    const Rows table{table_.data(), kTableBytes / row_bytes, row_bytes, row_bytes};
+    draw(count, table_bytes_ / row_bytes);
+    const Rows table{table_.data(), table_bytes_ / row_bytes, row_bytes, row_bytes};
     const Rows out{out_.data(), count, row_bytes, row_bytes};
     const auto move = forced(direction, choice, table, out);
     const std::int64_t grain = (count + threads - 1) / threads;
@@ -157,6 +169,7 @@ class Bench {
   }
 
   const std::int64_t kThreads = thread_count();
+  const std::int64_t table_bytes_;
 
   Lines table_, out_;
   std::vector<std::int64_t> index_;
@@ -190,7 +203,7 @@ constexpr Cell kCells[] = {
 
 class Tuner {
  public:
-  explicit Tuner(double seconds) : begin_(Clock::now()), seconds_(seconds) {
+  explicit Tuner(double seconds) : begin_(Clock::now()), seconds_(seconds), bench_(table_bytes(seconds)) {
     tuning_.plan = kernels::default_plan();
   }
 
@@ -279,8 +292,10 @@ class Tuner {
       const auto touched = [&best](std::int32_t touch) {
         return RowChoice{best.stores, best.prefetch_to, best.lines_ahead, best.line_step, touch};
       };
+      const bool interleaves = cell.direction == Direction::gather && cell.row_bytes > 1024;
+      const auto interleaved = interleaves ? RowChoice{Stores::streaming, PrefetchTo::l2, 512, 0, 2} : best;
       refine({ahead(64), ahead(128), ahead(256), ahead(512),
-              cell.row_bytes > 1024 ? ahead(best.lines_ahead, 4) : best});
+              cell.row_bytes > 1024 ? ahead(best.lines_ahead, 4) : best, interleaved});
       if (!spent()) refine({touched(0), touched(2), touched(4)});
     }
     take(cell, choice, candidates);

@@ -39,6 +39,8 @@ struct Tuning {
 /// Measures on the threads that movements use (threads.h), uses the plan from then on, and stores it for
 /// later processes. The time that counts is that of a movement and of one pass that reads what it wrote:
 /// stores past the cache may not cost the reader what they save the writer. Allocates some 250 MB meanwhile.
+/// If `seconds` is 8 or more and four times as much is free, it allocates 2.2 GB: only a table far beyond the
+/// caches shows what large tables take.
 /// Not while rows move on other threads: both would be measured wrong.
 /// @throws MemoryError if that memory cannot be had
 Tuning tune(const TuneOptions& options = {});

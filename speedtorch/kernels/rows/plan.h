@@ -17,7 +17,10 @@ struct RowChoice {
   Stores stores = Stores::cached;
   PrefetchTo prefetch_to = PrefetchTo::l1;
   std::int32_t lines_ahead = 128;  ///< from the prefetch of a line to its use; 1 to kMostLinesAhead
-  std::int32_t line_step = 1;      ///< of a row of more than kUnrolledLines; 1 to kUnrolledLines
+  /// One line in so many of a row of more than kUnrolledLines, 1 to kUnrolledLines, is asked for before the
+  /// row is moved. 0 for all its lines, one by one between the stores of an earlier row: of streamed gathers
+  /// only, others take it for 1.
+  std::int32_t line_step = 1;
   /// The first line of a row is asked for so many times as far ahead as the rest, 0 to
   /// kMostTouch; 0 and 1 for not before the rest. It brings the row's page into the TLB, for which prefetches
   /// of later lines would wait.

@@ -194,9 +194,9 @@ struct LongPrefetch {
   bool first_lines;       ///< kUnrolledLines of them, one after the other
 
   LongPrefetch(std::size_t row_bytes, std::int64_t line_step)
-      : step_bytes(static_cast<std::size_t>(line_step) * kLine),
+      : step_bytes(static_cast<std::size_t>(std::max<std::int64_t>(line_step, 1)) * kLine),
         end_bytes(std::min(row_bytes, kUnrolledLines * step_bytes)),
-        first_lines(line_step == 1 && row_bytes >= kUnrolledLines * kLine) {}
+        first_lines(line_step <= 1 && row_bytes >= kUnrolledLines * kLine) {}
 
   template <PrefetchTo kTo>
   HWY_INLINE void ask(const std::byte* row) const {
@@ -287,6 +287,25 @@ struct RaggedStream {
   HWY_INLINE void prefetch(const std::byte* row) const {
     if (!scatters) return lines.ask<kTo>(row);
     prefetch_ends<kTo>(row, row_bytes);
+  }
+};
+
+/// The same for rows that are read in any order: between the stores of a row, all lines of a later one are
+/// asked for. The fill buffers then hold as many loads as stores all the time, as in a contiguous copy.
+struct InterleavedStream {
+  std::size_t row_bytes;
+
+  template <PrefetchTo kTo>
+  HWY_INLINE void copy(std::byte* to, const std::byte* from, const std::byte* later) const {
+    const std::size_t head = (0 - reinterpret_cast<std::uintptr_t>(to)) % kLine;
+    const std::size_t done = head + (row_bytes - head) / kLine * kLine;
+    if (head > 0) copy_part_line(to, from, head);
+    for (std::size_t at = head; at < done; at += kLine) {
+      prefetch_line<kTo>(later + at - head);
+      Line::stream(to + at, from + at);
+    }
+    prefetch_line<kTo>(later + row_bytes - 1);
+    if (done < row_bytes) copy_part_line(to + done, from + done, row_bytes - done);
   }
 };
 

@@ -110,6 +110,17 @@ struct Range {
     for (; i < end; ++i) move(i);
   }
 
+  template <PrefetchTo kTo>
+  void interleaved() const {
+    const Ends rows = ends;
+    const InterleavedStream stream{static_cast<std::size_t>(rows.move.row_bytes)};
+    const auto later = [&](std::int64_t i) HWY_ATTR { return rows.indexed(std::min(i, end - 1)); };
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (rows.move.touch_rows > 0) prefetch_line<kTo>(later(i + rows.move.touch_rows));
+      stream.copy<kTo>(rows.to(i), rows.from(i), later(i + rows.move.prefetch_rows));
+    }
+  }
+
   void cached() const {
     const auto width = static_cast<std::size_t>(ends.move.row_bytes);
     switch (width) {
@@ -142,6 +153,8 @@ struct Range {
     if (width < kLine) return cached();
     if (!cuts_lines(ends.move.to, ends.move.to_stride) && has_own_copy(width)) {
       unrolled<1, true>(width);
+    } else if (ends.move.direction == Direction::gather && ends.move.line_step == 0) {
+      ends.move.prefetch_to == PrefetchTo::l2 ? interleaved<PrefetchTo::l2>() : interleaved<PrefetchTo::l1>();
     } else {
       with(RaggedStream{width, {width, ends.move.line_step}, ends.move.direction == Direction::scatter});
     }

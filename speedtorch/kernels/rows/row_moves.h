@@ -45,7 +45,9 @@ struct RowMove {
   Stores stores;
   PrefetchTo prefetch_to;
   std::int64_t prefetch_rows;  ///< how far ahead the indexed rows are prefetched; 0 for not at all
-  std::int64_t line_step;      ///< of a row of more than kUnrolledLines, one line in so many is prefetched
+  /// Of a row of more than kUnrolledLines, one line in so many is prefetched. 0 for all lines, one by one
+  /// between the stores of an earlier row: of streamed gathers only, others take it for 1.
+  std::int64_t line_step;
   /// How far ahead the first lines of rows are prefetched besides; 0 for not at all.
   std::int64_t touch_rows;
   /// The rows of `to` that a gather writes; null if it writes one after the other. Not for int32 indices.

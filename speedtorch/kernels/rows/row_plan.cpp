@@ -13,7 +13,8 @@ namespace {
 std::int64_t rows_ahead(const RowChoice& choice, std::int64_t row_bytes) {
   auto lines = (row_bytes + kLineBytes - 1) / kLineBytes;
   constexpr auto kMost = static_cast<std::int64_t>(kUnrolledLines);
-  if (lines > kMost) lines = std::min((lines + choice.line_step - 1) / choice.line_step, kMost);
+  const std::int64_t step = choice.line_step;
+  if (lines > kMost && step > 0) lines = std::min((lines + step - 1) / step, kMost);
   return std::max<std::int64_t>(1, choice.lines_ahead / lines);
 }
 

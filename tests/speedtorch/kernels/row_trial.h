@@ -170,7 +170,7 @@ inline Trial vary(std::int64_t width, std::int64_t from, std::int64_t to, Direct
   constexpr std::int64_t kGaps[] = {0, 1, 64 - 3, 4};
   constexpr std::int64_t kAhead[] = {2, 0, 40};
   constexpr PrefetchTo kLevels[] = {PrefetchTo::l1, PrefetchTo::l2};
-  constexpr std::int64_t kSteps[] = {1, 2, 4, 16};
+  constexpr std::int64_t kSteps[] = {1, 2, 4, 16, 0};
   constexpr std::int64_t kTouched[] = {0, 3, 80};
   const std::int64_t turn = width + from + to;
   const bool gapless = stores == Stores::staged && turn % 5 != 0;  // others are not staged
@@ -182,8 +182,8 @@ inline Trial vary(std::int64_t width, std::int64_t from, std::int64_t to, Direct
           stores,
           kAhead[turn % 3],
           kLevels[turn / 3 % 2],
-          kSteps[turn / 6 % 4],
-          kTouched[turn / 24 % 3]};
+          kSteps[turn / 6 % 5],
+          kTouched[turn / 30 % 3]};
 }
 
 /// Calls `visit(Trial)` for every width with every alignment of either side: 64 trials a width, in which the

@@ -117,8 +117,11 @@ TEST_F(IntelPlan, LargeRowsAreStreamedWhatTheLastLevelCacheIsSaidToHold) {
   }
 }
 
-TEST_F(IntelPlan, RowsThatCutLinesAreStagedWhereTheyHaveNoGaps) {
-  for (const std::int64_t width : {160, 264, 516}) {
+TEST_F(IntelPlan, NarrowAndWideRowsThatCutLinesAreStagedWhereTheyHaveNoGaps) {
+  for (const std::int64_t width : {160, 264}) {
+    EXPECT_EQ((Operands{width, true}.gather().stores), Stores::cached) << width;
+  }
+  for (const std::int64_t width : {80, 516}) {
     EXPECT_EQ((Operands{width, true}.gather().stores), Stores::staged) << width;
     EXPECT_EQ((Operands{width, true, 4}.gather().stores), Stores::cached) << width << ", with gaps";
     EXPECT_NE((Operands{width, true}.scatter().stores), Stores::staged) << width;
@@ -131,7 +134,18 @@ TEST_F(IntelPlan, LinesWaitInTheSecondLevelCache) {
   EXPECT_EQ(move.prefetch_rows, 512 / 8);
   EXPECT_EQ(move.touch_rows, 2 * 512 / 8);
   EXPECT_EQ((Operands{16, false}.gather().touch_rows), 2 * 128);
-  EXPECT_EQ((Operands{4096, true}.gather().touch_rows), 0) << "wider than pays";
+  EXPECT_EQ((Operands{4096, false}.gather().touch_rows), 0) << "wider than pays";
+}
+
+TEST_F(IntelPlan, LinesOfWideRowsAreAskedForBetweenTheStoresOfAnEarlierRow) {
+  for (const std::int64_t width : {1152, 1160, 4096, 4100, 1 << 20}) {
+    const auto move = Operands{width, true}.gather();
+    EXPECT_EQ(move.stores, Stores::streaming);
+    EXPECT_EQ(move.line_step, 0);
+    EXPECT_EQ(move.prefetch_rows, std::max<std::int64_t>(512 / ((width + 63) / 64), 1)) << width;
+    EXPECT_EQ(move.touch_rows, 2 * move.prefetch_rows);
+  }
+  EXPECT_EQ((Operands{516, true}.gather().line_step), 1);
 }
 
 TEST(Plan, ClassesBeginWithTheirWidth) {
