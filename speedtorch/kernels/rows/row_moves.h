@@ -45,7 +45,7 @@ struct RowMove {
   Stores stores;
   PrefetchTo prefetch_to;
   std::int64_t prefetch_rows;  ///< how far ahead the indexed rows are prefetched; 0 for not at all
-  /// Of a row of more than kUnrolledLines, one line in so many is prefetched. 0 for all lines, one by one
+  /// One line in so many of a row of more than kUnrolledLines is prefetched. 0 for all lines, one by one
   /// between the stores of an earlier row: of streamed gathers only, others take it for 1.
   std::int64_t line_step;
   /// How far ahead the first lines of rows are prefetched besides; 0 for not at all.
