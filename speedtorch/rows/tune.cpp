@@ -198,8 +198,8 @@ constexpr Cell kCells[] = {
     {Direction::gather, true, 4096},  {Direction::scatter, true, 128},  {Direction::scatter, true, 256},
     {Direction::scatter, true, 64},   {Direction::scatter, true, 1024}, {Direction::scatter, true, 4096},
     {Direction::gather, false, 1160}, {Direction::gather, false, 4100}, {Direction::gather, false, 80},
-    {Direction::gather, false, 16},   {Direction::scatter, false, 656}, {Direction::scatter, false, 264},
-    {Direction::scatter, false, 4100}};
+    {Direction::gather, false, 16},   {Direction::gather, false, 516},  {Direction::scatter, false, 656},
+    {Direction::scatter, false, 516}, {Direction::scatter, false, 264}, {Direction::scatter, false, 4100}};
 
 class Tuner {
  public:
@@ -292,10 +292,11 @@ class Tuner {
       const auto touched = [&best](std::int32_t touch) {
         return RowChoice{best.stores, best.prefetch_to, best.lines_ahead, best.line_step, touch};
       };
-      const bool interleaves = cell.direction == Direction::gather && cell.row_bytes > 1024;
-      const auto interleaved = interleaves ? RowChoice{Stores::streaming, PrefetchTo::l2, 512, 0, 2} : best;
+      const bool interleaves =
+          cell.direction == Direction::gather && cell.row_bytes > (cell.whole_lines ? 1024 : 512);
       refine({ahead(64), ahead(128), ahead(256), ahead(512),
-              cell.row_bytes > 1024 ? ahead(best.lines_ahead, 4) : best, interleaved});
+              cell.row_bytes > 1024 ? ahead(best.lines_ahead, 4) : best,
+              interleaves ? kernels::kInterleaved : best});
       if (!spent()) refine({touched(0), touched(2), touched(4)});
     }
     take(cell, choice, candidates);

@@ -72,20 +72,18 @@ void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
     });
   }
   // Lines of wide rows are asked for between the stores of an earlier row. Rows of 2 to 8 KiB take 0.83 to
-  // 0.91 of the time, 1152 B 0.94 to 1.00, and 1160 B, which were staged before, 0.86.
-  const auto is_interleaved = [](std::int64_t width) { return width >= 1024; };
-  const RowChoice interleaved{Stores::streaming, PrefetchTo::l2, 512, 0, 2};
+  // 0.91 of the time, 1152 B 0.94 to 1.00; 656 B and 1160 B, which were staged before, 0.86.
   for_each_width(plan.gather.whole_lines, [&](RowChoice& choice, std::int64_t width) {
     to_l2_touched(choice, width);
-    if (is_interleaved(width)) choice = interleaved;
+    if (width >= 1024) choice = kInterleaved;
   });
   // Rows of 96 to 511 B take 0.75 to 0.92 of the time cached instead of staged (160 and 264 B of a 5 GiB
   // table, both kinds of pages, the output read afterwards or not; docs/kernels.md). 264 B rows take 0.95 of
   // that if their first line is not asked for earlier.
   for_each_width(plan.gather.cut_lines, [&](RowChoice& choice, std::int64_t width) {
     to_l2_touched(choice, width);
-    if (is_interleaved(width)) {
-      choice = interleaved;
+    if (width >= 640) {
+      choice = kInterleaved;
     } else if (width < 96 || width >= 512) {
       choice.stores = Stores::staged;
     } else if (width >= 192) {

@@ -29,11 +29,14 @@ struct RowChoice {
   bool operator==(const RowChoice&) const = default;
 };
 
+/// Streams rows with each line of a later row asked for between two stores.
+constexpr RowChoice kInterleaved{Stores::streaming, PrefetchTo::l2, 512, 0, 2};
+
 constexpr std::int32_t kMostLinesAhead = 4096;
 constexpr std::int32_t kMostTouch = 16;
 
 /// The narrowest row of each class of widths, in bytes.
-constexpr std::array<std::int64_t, 7> kWidthClasses{1, 48, 96, 192, 512, 1024, 2048};
+constexpr std::array<std::int64_t, 8> kWidthClasses{1, 48, 96, 192, 512, 640, 1024, 2048};
 
 /// The class of rows of `row_bytes` bytes, at least 1: an index into kWidthClasses.
 constexpr std::size_t width_class(std::int64_t row_bytes) {

@@ -145,6 +145,8 @@ TEST_F(IntelPlan, LinesOfWideRowsAreAskedForBetweenTheStoresOfAnEarlierRow) {
     EXPECT_EQ(move.prefetch_rows, std::max<std::int64_t>(512 / ((width + 63) / 64), 1)) << width;
     EXPECT_EQ(move.touch_rows, 2 * move.prefetch_rows);
   }
+  EXPECT_EQ((Operands{656, true}.gather().line_step), 0) << "its lines are cut";
+  EXPECT_EQ((Operands{768, true}.gather().line_step), 1) << "whole lines have copies without a loop";
   EXPECT_EQ((Operands{516, true}.gather().line_step), 1);
 }
 
