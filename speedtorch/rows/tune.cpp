@@ -194,12 +194,13 @@ struct Cell {
 constexpr Cell kCells[] = {
     {Direction::gather, true, 512},   {Direction::gather, true, 256},   {Direction::scatter, true, 512},
     {Direction::gather, true, 128},   {Direction::gather, true, 64},    {Direction::gather, false, 656},
-    {Direction::gather, false, 264},  {Direction::gather, false, 160},  {Direction::gather, true, 1024},
-    {Direction::gather, true, 4096},  {Direction::scatter, true, 128},  {Direction::scatter, true, 256},
-    {Direction::scatter, true, 64},   {Direction::scatter, true, 1024}, {Direction::scatter, true, 4096},
-    {Direction::gather, false, 1160}, {Direction::gather, false, 4100}, {Direction::gather, false, 80},
-    {Direction::gather, false, 16},   {Direction::gather, false, 516},  {Direction::scatter, false, 656},
-    {Direction::scatter, false, 516}, {Direction::scatter, false, 264}, {Direction::scatter, false, 4100}};
+    {Direction::gather, false, 264},  {Direction::gather, false, 160},  {Direction::gather, true, 768},
+    {Direction::gather, true, 1024},  {Direction::gather, true, 4096},  {Direction::scatter, true, 128},
+    {Direction::scatter, true, 256},  {Direction::scatter, true, 64},   {Direction::scatter, true, 768},
+    {Direction::scatter, true, 1024}, {Direction::scatter, true, 4096}, {Direction::gather, false, 1160},
+    {Direction::gather, false, 4100}, {Direction::gather, false, 80},   {Direction::gather, false, 16},
+    {Direction::gather, false, 516},  {Direction::scatter, false, 656}, {Direction::scatter, false, 516},
+    {Direction::scatter, false, 264}, {Direction::scatter, false, 4100}};
 
 class Tuner {
  public:

@@ -274,6 +274,7 @@ HWY_INLINE void copy_ragged(std::byte* to, const std::byte* from, std::size_t ro
   copy_part_line(to + done, from + done, row_bytes - done);
 }
 
+/// Streams the whole lines of rows that share lines with their neighbours.
 struct RaggedStream {
   std::size_t row_bytes;
   LongPrefetch lines;
@@ -292,8 +293,8 @@ struct RaggedStream {
   }
 };
 
-/// The same for rows that are read in any order: between the stores of a row, all lines of a later one are
-/// asked for. The fill buffers then hold as many loads as stores all the time, as in a contiguous copy.
+/// Streams gathered rows. Between the stores of a row it asks for the lines of a later one. The fill buffers
+/// then hold as many loads as stores all the time, as in a contiguous copy.
 struct InterleavedStream {
   std::size_t row_bytes;
 
@@ -306,6 +307,7 @@ struct InterleavedStream {
                     Line::stream(first + at, source + at);
                   }
                 });
+    // The line before the last may be missed. Asking for it, too, takes 1.00 to 1.02 of the time.
     prefetch_line<kTo>(later + row_bytes - 1);
   }
 };
