@@ -1,11 +1,10 @@
 """Lance: take of rows by their positions, from a dataset that is made of the table, in the table's folder."""
 
-import ctypes
-import mmap
 import os
 import shutil
 import tempfile
 
+import page_cache
 import peer
 
 try:
@@ -33,7 +32,8 @@ class Cell(peer.Cell):
             self.dataset = lance.write_dataset(self.batches(source, rows), f"{self.folder}/table.lance", schema=self.schema())
             self.files = [os.path.join(folder, name) for folder, _, names in os.walk(self.folder) for name in names]
             for name in self.files:
-                self.with_file(name, os.fsync)  # the kernel drops written pages only
+                with open(name, "rb") as file:
+                    os.fsync(file.fileno())  # the kernel drops written pages only
         except BaseException:
             self.remove()
             raise
@@ -66,40 +66,12 @@ class Cell(peer.Cell):
             return np.frombuffer(memory, dtype)
         return np.frombuffer(memory, np.uint8)
 
-    @staticmethod
-    def with_file(name, action):
-        file = os.open(name, os.O_RDONLY)
-        try:
-            return action(file)
-        finally:
-            os.close(file)
-
     def before(self, sets):
         """Evicts the dataset's files from memory if the case is cold."""
         for name in self.files if self.request["cold"] else []:
-            self.with_file(name, lambda file: os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED))
-            if left := self.with_file(name, self.resident):
+            page_cache.drop(name)
+            if left := page_cache.resident_pages(name):
                 raise RuntimeError(f"{left} pages of the dataset stay in memory")
-
-    @staticmethod
-    def resident(file):
-        size = os.fstat(file).st_size
-        if not size:
-            return 0
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-        begin = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
-        if begin == ctypes.c_void_p(-1).value:
-            raise OSError(ctypes.get_errno(), "mmap")
-        pages = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
-        failed = libc.mincore(begin, size, pages)
-        libc.munmap(begin, size)
-        if failed:
-            raise OSError(ctypes.get_errno(), "mincore")
-        return sum(byte & 1 for byte in pages.raw)
 
     def to(self, number):
         self.taken = self.dataset.take(self.index[number])

@@ -1,4 +1,4 @@
-"""scripts/lib/page_cache.py on files that this process maps, and on one that the system cannot evict."""
+"""scripts/peers/page_cache.py on files that this process maps, and on one that the system cannot evict."""
 
 import mmap
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/lib"))
+sys.path.insert(0, str(ROOT / "scripts/peers"))
 import page_cache  # noqa: E402
 
 PAGES = 64
@@ -46,7 +46,9 @@ class EvictTest(unittest.TestCase):
     def test_pages_that_this_process_maps_leave_memory(self):
         mapping = self.mapped(mmap.MAP_SHARED)
         self.assertEqual(self.mapped_kilobytes(), len(self.bytes) >> 10)
-        page_cache.evict(self.path)  # it fails if pages stay
+        self.assertEqual(page_cache.resident_pages(self.path), PAGES)
+        page_cache.evict(self.path)
+        self.assertEqual(page_cache.resident_pages(self.path), 0)
         self.assertEqual(self.mapped_kilobytes(), 0)
         self.assertEqual(mapping[:], self.bytes)
 
