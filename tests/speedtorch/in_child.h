@@ -6,14 +6,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 
 namespace speedtorch::test {
+
+/// Whether all threads of this process sleep, but for the one that asks.
+inline bool other_threads_sleep() {
+  const auto self = std::to_string(::gettid());
+  std::error_code ended;  // a thread may end while the folder is read
+  return std::ranges::all_of(
+      std::filesystem::directory_iterator("/proc/self/task", ended), [&](auto& thread) {
+        std::string stat;
+        std::getline(std::ifstream(thread.path() / "stat"), stat);
+        const auto name_end = stat.rfind(") ");  // "tid (name) state ...": a name may hold anything
+        return thread.path().filename() == self || name_end == std::string::npos || stat[name_end + 2] == 'S';
+      });
+}
+
+/// Forks once all other threads sleep, or after a second. AddressSanitizer's allocator has locks that a fork
+/// does not take: a child that is forked while a thread starts or allocates waits for them for ever.
+inline pid_t fork_at_rest() {
+  for (int wait = 0; wait < 1000 && !other_threads_sleep(); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return ::fork();
+}
 
 /// Returns what `work` returns as text, or "threw: " and the message, or how the child ended. The child has
 /// one thread, so `work` must not use LibTorch's.
@@ -21,7 +45,7 @@ template <class Work>
 std::string in_child(Work work) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) return "(no pipe)";
-  const pid_t child = ::fork();
+  const pid_t child = fork_at_rest();
   if (child == 0) {
     std::string answer;
     try {
@@ -47,7 +71,7 @@ std::string in_child(Work work) {
 /// For work that may hang or use LibTorch. Returns "right", "wrong", "threw", or how the child was ended (by
 /// a signal if it hangs).
 inline std::string in_forked_child(const std::function<bool()>& work) {
-  const pid_t child = ::fork();
+  const pid_t child = fork_at_rest();
   if (child == 0) {
     int answer = 2;
     try {
