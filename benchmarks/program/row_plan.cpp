@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "reports/error.h"
+#include "reports/style.h"
 #include "speedtorch/error.h"
 #include "speedtorch/rows/plan_text.h"
 
@@ -20,6 +23,18 @@ bool environment_names_a_plan() {
   return named != nullptr && *named != '\0';
 }
 
+/// The plan of a report; nothing if it has none, as reports of other suites. @throws speedtorch::RowPlanError
+std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report) {
+  const auto found = report.environment.find("row_plan");
+  if (found == report.environment.end() || !found->is_object()) return std::nullopt;
+  const auto plan = found->find("plan");
+  if (plan == found->end() || !plan->is_object()) return std::nullopt;
+  speedtorch::PlanEntries entries;
+  for (const auto& [key, value] : plan->items())
+    entries.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  return speedtorch::plan_of(entries);
+}
+
 }  // namespace
 
 nlohmann::ordered_json row_plan_environment() {
@@ -29,26 +44,15 @@ nlohmann::ordered_json row_plan_environment() {
   return {{"origin", host.origin}, {"plan", std::move(entries)}};
 }
 
-std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report) {
-  const auto found = report.environment.find("row_plan");
-  if (found == report.environment.end() || !found->is_object()) return std::nullopt;
-  const auto plan = found->find("plan");
-  if (plan == found->end() || !plan->is_object()) return std::nullopt;
-  speedtorch::PlanEntries entries;
-  for (const auto& [key, value] : plan->items()) {
-    if (!value.is_string()) return std::nullopt;
-    entries.emplace_back(key, value.get<std::string>());
-  }
-  try {
-    return speedtorch::plan_of(entries);
-  } catch (const speedtorch::RowPlanError&) {
-    return std::nullopt;
-  }
-}
-
 RowPlanOfBaseline::RowPlanOfBaseline(const std::vector<reports::Report>& reports) {
   if (reports.empty() || environment_names_a_plan()) return;
-  const auto plan = row_plan_of(reports.front());
+  std::optional<speedtorch::Plan> plan;
+  try {
+    plan = row_plan_of(reports.front());
+  } catch (const speedtorch::RowPlanError& error) {
+    fmt::print(stderr, "stbench: the baseline's row plan cannot be used ({}): this run uses its own plan\n",
+               reports::one_line(error.what()));
+  }
   if (!plan) return;
   const auto folder = std::filesystem::temp_directory_path();
   path_ = (folder / fmt::format("stbench-baseline-{}.plan", ::getpid())).string();

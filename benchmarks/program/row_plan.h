@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +13,8 @@ namespace stbench {
 /// The plan in use, for a report's environment: where it is from, and its entries.
 nlohmann::ordered_json row_plan_environment();
 
-/// The plan of a report; nothing if it says none, or one that this version cannot use.
-std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report);
-
 /// Processes that are started while it lives move rows by the plan of the first of the reports, unless
-/// SPEEDTORCH_PLAN already says by which.
+/// SPEEDTORCH_PLAN already says by which. If this version cannot use that plan, stderr says why.
 class RowPlanOfBaseline {
  public:
   /// @throws reports::ReportError where the plan cannot be written to a temporary file

@@ -132,7 +132,11 @@ std::string machine_text(const reports::Report& report) {
   const auto devices = number("/cuda/devices");
   const auto gpu =
       devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
-  return fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, text("/cpu/model"),
+  const auto* design = find(environment, "/cpu/design");  // one model name may stand for several designs
+  const auto cpu = design != nullptr && design->is_string()
+                       ? fmt::format("{} ({})", text("/cpu/model"), design->get<std::string>())
+                       : text("/cpu/model");
+  return fmt::format("{}: {}, {} allowed, {} memory, LibTorch {}, {}", report.program, cpu,
                      reports::cores_text(number("/cpu/cores_allowed")),
                      reports::bytes_text(number("/memory/total_bytes")), text("/libtorch/version"), gpu);
 }

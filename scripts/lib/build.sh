@@ -78,12 +78,16 @@ show_progress() {
   [[ ! -t 2 || $begun == no ]] || printf '\n' >&2
 }
 
-# ensure_built PRESET TARGET... With ccache, compilations of other checkouts of the same sources are reused. It takes
-# compilations with a precompiled header (cmake/Precompiled.cmake) only with this sloppiness.
+# with_shared_cache COMMAND...: if there is a ccache, COMMAND reuses compilations of other checkouts of the same sources. It
+# takes compilations with a precompiled header (cmake/Precompiled.cmake) only with this sloppiness.
+with_shared_cache() {
+  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}pch_defines,time_macros "$@"
+}
+
+# ensure_built PRESET TARGET...
 ensure_built() {
   local folder=$ROOT/build/$1
   shift
-  CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}pch_defines,time_macros \
-    NINJA_STATUS='[%f/%t, %es] ' "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
+  NINJA_STATUS='[%f/%t, %es] ' with_shared_cache "${WITHOUT_ASLR[@]}" ninja -C "$folder" -j "$(build_jobs)" "$@" 2>&1 9>&- |
     show_progress "build/${folder##*/}"
 }

@@ -68,6 +68,18 @@ class TuneTest(ProgramTest):
         self.assertEqual(new["environment"]["row_plan"]["plan"], fixed)
         self.assertEqual(self.stored(), [])
 
+    def test_a_plan_of_another_version_is_named(self):
+        place = ("--baselines", str(self.cache / "baselines"))
+        self.row_plan("--save-baseline", "b", *place, **{**self.own_cache, "SPEEDTORCH_PLAN": "fixed"})
+        [report] = (self.cache / "baselines").rglob("*.json")
+        text = json.loads(report.read_text(encoding="utf-8"))
+        plan = text["environment"]["row_plan"]["plan"]
+        text["environment"]["row_plan"]["plan"] = {key: value for key, value in plan.items() if not key.endswith(".640")}
+        report.write_text(json.dumps(text), encoding="utf-8")
+        done = self.run_program(*RUN, "--baseline", "b", *place, warm=False, **self.own_cache)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertRegex(done.stderr, r"stbench: the baseline's row plan cannot be used \('\S+\.640' is missing\): this run uses its own plan\n")
+
     def test_takes_no_words(self):
         done = self.run_program("tune", "quickly")
         self.assertEqual(done.returncode, 2)

@@ -24,7 +24,6 @@
 #include <torch/serialize.h>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
@@ -34,6 +33,7 @@
 #include "speedtorch/contiguous/elementwise.h"
 #include "speedtorch/contiguous/optimizer.h"
 #include "speedtorch/kernels/isa.h"
+#include "tests/harness/temporary_folder.h"
 #include "tests/worse.h"
 
 namespace speedtorch {
@@ -1081,7 +1081,8 @@ TEST(ContiguousOptimizer, StateIsRestored) {
 // A file contains groups with their own options, no state of frozen parameters, and masters of half
 // precision.
 TEST(ContiguousOptimizer, TrainingResumesFromAFileOfGroupsAndMasters) {
-  const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_groups").string();
+  const stbench::test::TemporaryFolder folder;
+  const auto file = (folder.path() / "optimizer").string();
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     auto ours = random_parameters(11);
     for (auto& one : ours) one = one.detach().to(dtype).set_requires_grad(true);
@@ -1118,7 +1119,8 @@ TEST(ContiguousOptimizer, TrainingResumesFromAFileOfGroupsAndMasters) {
 }
 
 TEST(ContiguousOptimizer, RefusedFileChangesNothing) {
-  const auto file = (std::filesystem::path(::testing::TempDir()) / "stbench_contiguous_state").string();
+  const stbench::test::TemporaryFolder folder;
+  const auto file = (folder.path() / "optimizer").string();
   const Tensors ours = {parameter({3})};
   const Tensors others = {parameter({4})};
   ContiguousOptimizer writer(others, AdamOptions{.lr = 0.5});
@@ -1133,7 +1135,6 @@ TEST(ContiguousOptimizer, RefusedFileChangesNothing) {
   EXPECT_EQ(std::get<AdamOptions>(optimizer.options()).lr, 0.1);
   EXPECT_EQ(optimizer.state()[0].steps, 1);
   EXPECT_TRUE(optimizer.state()[0].tensors[0].second.equal(before[0].tensors[0].second));
-  std::filesystem::remove(file);
 }
 
 }  // namespace
