@@ -55,7 +55,7 @@ class Word2vecTest(unittest.TestCase):
         np.testing.assert_allclose([list(map(float, line.split()[1:])) for line in lines], table, rtol=1e-4, atol=1e-6)
 
     def test_goes_on_where_it_was_killed_to_the_same_vectors(self):
-        options = ("--steps", "1500", "--every", "100", "--placement", "pageable")
+        options = ("--steps", "400", "--every", "100", "--placement", "pageable")
         self.run_program(*SMALL, *options, "--out", "whole")
         checkpoint = self.folder / "killed.checkpoint"
         kills = 0

@@ -49,7 +49,7 @@ class InfinitybatchSuiteTest(ProgramTest):
         self.assertRegex(done.stdout, r"plain +out of memory\n")
 
     def test_every_model_is_trained(self):
-        cases = self.cases("--suite", "infinitybatch", "--rows", "256", "--batch", "760", "--samples", "2", "--cores", "1",
+        cases = self.cases("--suite", "infinitybatch", "--rows", "256", "--batch", "380", "--samples", "2", "--cores", "1",
                            "--method", "infinity,accumulate", "--preset", "quick", *HOST)
         self.assertEqual({case["model"] for case in cases}, {"conv", "mlp", "small", "transformer"})
         for case in cases:

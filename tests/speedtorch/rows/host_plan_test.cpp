@@ -188,7 +188,7 @@ TEST_F(HostPlanTest, AProgramChoosesItsOwn) {
 }
 
 TEST_F(HostPlanTest, TuningIsUsedAndStored) {
-  const auto tuning = tune({.seconds = 10});
+  const auto tuning = tune({.seconds = 3});
   EXPECT_EQ(host_plan().plan, tuning.plan);
   EXPECT_EQ(host_plan().origin, "tuned");
   EXPECT_EQ(tuning.stored, stored_plan_path()) << tuning.not_stored;
