@@ -16,21 +16,14 @@ function(stbench_precompile_headers)
   if(NOT parent STREQUAL ${PROJECT_SOURCE_DIR}/build)
     set(parent ${CMAKE_BINARY_DIR})
   endif()
-  # What decides the flags, and the compiler as it is now: g++ refuses a header that was compiled otherwise. And what is
-  # compiled, because ninja sees no dependency on the compiled header: with another name, the tests are compiled again.
-  set(source ${PROJECT_SOURCE_DIR}/tests/libtorch_headers.h)
-  set(compiled ${LibTorch_VERSION})
-  foreach(file ${source} ${LibTorch_INCLUDE_DIR}/ATen/Functions.h)
-    file(SHA1 ${file} content)
-    string(APPEND compiled " ${content}")
-    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  endforeach()
+  # What decides the flags, and the compiler as it is now: g++ refuses a header that was compiled otherwise.
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE compiler)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   string(REGEX REPLACE "address.*" "" sanitizer "${STBENCH_SANITIZE}")
-  string(SHA1 key "${CMAKE_CXX_COMPILER} ${compiler} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${sanitizer} ${STBENCH_HAS_CUDA} ${LibTorch_INCLUDE_DIR} ${compiled}")
+  string(SHA1 key "${CMAKE_CXX_COMPILER} ${compiler} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${sanitizer} ${STBENCH_HAS_CUDA} ${LibTorch_INCLUDE_DIR}")
   string(SUBSTRING ${key} 0 8 key)
   set(header ${parent}/headers/${key}/libtorch_headers.h)
+  set(source ${PROJECT_SOURCE_DIR}/tests/libtorch_headers.h)
   add_library(libtorch_headers OBJECT EXCLUDE_FROM_ALL ${source})
   set_source_files_properties(${source} PROPERTIES LANGUAGE CXX HEADER_FILE_ONLY OFF COMPILE_OPTIONS "-fPIE;-x;c++-header")
   set_target_properties(libtorch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # -fPIE, as programs
@@ -58,11 +51,23 @@ function(stbench_precompiled)
   endif()
   get_target_property(header precompiled_headers HEADER)
   foreach(target IN LISTS ARGN)
-    # A header that does not fit is read as text, and g++ says so. Without -fpch-deps: with it g++ 12 crashes as ccache's
-    # preprocessor, and ccache compiles everything again.
+    # A header that does not fit is read as text, and g++ says so. -fpch-deps would make its files dependencies, but with it
+    # g++ 12 crashes when ccache preprocesses a file (-E -fpch-preprocess), and ccache reuses nothing.
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -Wno-error=invalid-pch -include \"${header}\">")
     target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)  # as the headers were compiled
     add_dependencies(${target} precompiled_headers)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL stbench_compile_after ${target} [==[${header}.gch]==])")
+  endforeach()
+endfunction()
+
+# Called when the target's batches are written (cmake/Room.cmake): its files are compiled again when `file` changes.
+function(stbench_compile_after target file)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  list(FILTER sources EXCLUDE REGEX "\\$<")
+  foreach(source IN LISTS sources)
+    get_filename_component(path ${source} ABSOLUTE BASE_DIR ${folder})
+    set_property(SOURCE ${path} TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS ${file})
   endforeach()
 endfunction()

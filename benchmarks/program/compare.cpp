@@ -116,6 +116,8 @@ std::string calibration_note(const reports::Calibration& calibration) {
 std::vector<std::string> about_sides(const Reports& base, const Reports& now) {
   std::vector<std::string> about{reports::side_text("BASE", base), reports::side_text("NEW", now)};
   if (auto machine = machine_text(now.front()); !machine.empty()) about.push_back(std::move(machine));
+  if (auto plans = row_plan_difference(base.front(), now.front()); !plans.empty())
+    about.push_back(std::move(plans));
   return about;
 }
 

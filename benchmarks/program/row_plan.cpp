@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "reports/error.h"
 #include "reports/style.h"
@@ -23,12 +24,18 @@ bool environment_names_a_plan() {
   return named != nullptr && *named != '\0';
 }
 
-/// The plan of a report; nothing if it has none, as reports of other suites. @throws speedtorch::RowPlanError
-std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report) {
+/// The entries of a report's plan; null if it has none, as reports of other suites.
+const nlohmann::ordered_json* plan_entries_of(const reports::Report& report) {
   const auto found = report.environment.find("row_plan");
-  if (found == report.environment.end() || !found->is_object()) return std::nullopt;
+  if (found == report.environment.end() || !found->is_object()) return nullptr;
   const auto plan = found->find("plan");
-  if (plan == found->end() || !plan->is_object()) return std::nullopt;
+  return plan == found->end() || !plan->is_object() ? nullptr : &*plan;
+}
+
+/// @throws speedtorch::RowPlanError
+std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report) {
+  const auto* const plan = plan_entries_of(report);
+  if (plan == nullptr) return std::nullopt;
   speedtorch::PlanEntries entries;
   for (const auto& [key, value] : plan->items())
     entries.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
@@ -44,13 +51,29 @@ nlohmann::ordered_json row_plan_environment() {
   return {{"origin", host.origin}, {"plan", std::move(entries)}};
 }
 
+std::string row_plan_difference(const reports::Report& base, const reports::Report& now) {
+  const auto *const old_plan = plan_entries_of(base), *const new_plan = plan_entries_of(now);
+  if (old_plan == nullptr || new_plan == nullptr) return {};
+  std::set<std::string> keys, differing;
+  for (const auto* plan : {old_plan, new_plan})
+    for (const auto& [key, value] : plan->items()) keys.insert(key);
+  for (const auto& key : keys)
+    if (old_plan->value(key, nlohmann::ordered_json()) != new_plan->value(key, nlohmann::ordered_json()))
+      differing.insert(key);
+  if (differing.empty()) return {};
+  return fmt::format("The sides moved rows by different plans: {} of {} choices differ, such as {}.",
+                     differing.size(), keys.size(), reports::one_line(*differing.begin()));
+}
+
 RowPlanOfBaseline::RowPlanOfBaseline(const std::vector<reports::Report>& reports) {
   if (reports.empty() || environment_names_a_plan()) return;
   std::optional<speedtorch::Plan> plan;
   try {
     plan = row_plan_of(reports.front());
   } catch (const speedtorch::RowPlanError& error) {
-    fmt::print(stderr, "stbench: the baseline's row plan cannot be used ({}): this run uses its own plan\n",
+    fmt::print(stderr,
+               "stbench: the baseline's row plan cannot be used ({}): this run uses its own plan; "
+               "--save-baseline makes the baseline anew\n",
                reports::one_line(error.what()));
   }
   if (!plan) return;

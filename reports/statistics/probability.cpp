@@ -6,20 +6,23 @@
 namespace stbench::reports {
 namespace {
 
-constexpr double kTiny = 1e-300;  // stands for a zero that would be divided by
+constexpr double kTiny = 1e-300;
+
+/// What to divide by: `value`, or a tiny number in place of zero.
+double divisor(double value) { return std::abs(value) < kTiny ? kTiny : value; }
 
 /// The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method.
 double beta_fraction(double x, double a, double b) {
   constexpr int kMostTerms = 500;
   constexpr double kClose = 1e-15;
-  double c = 1, d = 1 / std::max(std::abs(1 - (a + b) * x / (a + 1)), kTiny), fraction = d;
+  double c = 1, d = 1 / divisor(1 - (a + b) * x / (a + 1)), fraction = d;
   for (int m = 1; m <= kMostTerms; ++m) {
     const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
     const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
     double step = 1;
     for (const double term : {even, odd}) {
-      d = 1 / (std::abs(1 + term * d) < kTiny ? kTiny : 1 + term * d);
-      c = std::abs(1 + term / c) < kTiny ? kTiny : 1 + term / c;
+      d = 1 / divisor(1 + term * d);
+      c = divisor(1 + term / c);
       step = c * d;
       fraction *= step;
     }

@@ -58,7 +58,7 @@ std::vector<double> sum_law(const std::vector<std::size_t>& ranks, std::size_t s
   ways[0][0] = 1;
   for (const std::size_t rank : ranks) {
     for (std::size_t k = size; k >= 1; --k) {
-      for (std::size_t sum = largest + 1; sum-- > rank;) ways[k][sum] += ways[k - 1][sum - rank];
+      for (std::size_t sum = largest; sum >= rank; --sum) ways[k][sum] += ways[k - 1][sum - rank];
     }
   }
   const double all = std::accumulate(ways[size].begin(), ways[size].end(), 0.0);

@@ -5,7 +5,7 @@ Each shell snippet stands below a comment that says how it is tested:
   <!-- test: run -->       as it stands
   <!-- test: small -->     with --samples 2 --rows 5k --batch 1k where it has none (a --case has its shape)
   <!-- test: dry-run -->   with --dry-run
-                           (advise in each of them: with --time-budget 6s)
+                           In each of them `advise` gets --time-budget 6s where it has none.
   <!-- test: tests/scripts/NAME_test.py -->   by that test, which reads the page
   <!-- test: not run (WHY) -->
 

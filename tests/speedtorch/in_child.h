@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
@@ -16,26 +15,34 @@
 #include <string>
 #include <thread>
 
+#include "tests/address_sanitizer.h"
+
 namespace speedtorch::test {
 
 /// Whether all threads of this process sleep, but for the one that asks.
 inline bool other_threads_sleep() {
   const auto self = std::to_string(::gettid());
-  std::error_code ended;  // a thread may end while the folder is read
-  return std::ranges::all_of(
-      std::filesystem::directory_iterator("/proc/self/task", ended), [&](auto& thread) {
-        std::string stat;
-        std::getline(std::ifstream(thread.path() / "stat"), stat);
-        const auto name_end = stat.rfind(") ");  // "tid (name) state ...": a name may hold anything
-        return thread.path().filename() == self || name_end == std::string::npos || stat[name_end + 2] == 'S';
-      });
+  std::error_code ended;
+  for (std::filesystem::directory_iterator task("/proc/self/task", ended), end; task != end;
+       task.increment(ended)) {
+    if (task->path().filename() == self) continue;
+    std::string stat;
+    std::getline(std::ifstream(task->path() / "stat"), stat);  // "tid (name) state ..."; empty: it has ended
+    const auto name_end = stat.rfind(") ");
+    if (name_end != std::string::npos && stat[name_end + 2] != 'S') return false;
+  }
+  return true;
 }
 
-/// Forks once all other threads sleep, or after a second. AddressSanitizer's allocator has locks that a fork
-/// does not take: a child that is forked while a thread starts or allocates waits for them for ever.
+/// fork(), under AddressSanitizer once all other threads sleep, or after a second. The sanitizer's allocator
+/// has locks that a fork does not take: a child that is forked while a thread starts or allocates waits for
+/// them for ever.
 inline pid_t fork_at_rest() {
-  for (int wait = 0; wait < 1000 && !other_threads_sleep(); ++wait)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (stbench::test::under_address_sanitizer()) {
+    const auto at_rest = [] { return other_threads_sleep() && other_threads_sleep(); };
+    for (int wait = 0; wait < 1000 && !at_rest(); ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return ::fork();
 }
 

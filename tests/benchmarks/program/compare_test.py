@@ -137,6 +137,19 @@ class CompareTest(ProgramTest):
         alone = self.compare("--json", "-", *sides, status=1)
         self.assertEqual(json.loads(alone.stdout)["verdicts"]["slower"], 2)
 
+    def test_different_row_plans_are_named(self):
+        plans = ({"thread_bytes": "1", "scatter.large_from": "2"}, {"thread_bytes": "1", "scatter.large_from": "3", "z": "4"})
+        sides = []
+        for name, plan in zip(("base", "new"), plans):
+            report = copy.deepcopy(self.report)
+            report["environment"]["row_plan"] = {"origin": "stored", "plan": plan}
+            sides.append(self.save(f"{name}.json", report))
+        differs = "The sides moved rows by different plans: 2 of 3 choices differ, such as scatter.large_from."
+        for compared, named in ((sides, True), (sides[:1] * 2, False)):
+            self.compare("--markdown", "c.md", *compared, status=0)
+            text = (self.folder / "c.md").read_text(encoding="utf-8").replace("\\", "")
+            self.assertEqual(differs in text, named, text)
+
     def test_csv_reports_are_compared_with_less_power(self):
         self.measure(*TINY, "--samples", "11")
         done = self.compare("r.csv", "r.json", status=0)

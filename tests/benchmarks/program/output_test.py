@@ -107,6 +107,16 @@ class OutputTest(ProgramTest):
         self.check_width(shown)
         self.assertIn("Platinum 8481C Processor, of a virtual machine", " ".join(shown.split()))
 
+    def test_the_first_line_names_the_processors_design(self):
+        self.run_program(*QUICK, "--json", "r.json")
+        report = read_json(self.folder / "r.json")
+        report["environment"]["cpu"]["model"] = "AMD EPYC"
+        for design, named in (("family 25, model 17", "AMD EPYC (family 25, model 17), "), (None, "AMD EPYC, ")):
+            report["environment"]["cpu"]["design"] = design
+            (self.folder / "r.json").write_text(json.dumps(report))
+            shown = self.run_program("show", str(self.folder / "r.json")).stdout
+            self.assertIn(f": {named}", " ".join(shown.split()))
+
     def test_pipes_are_plain_unless_colour_is_asked_for(self):
         self.assertNotIn("\x1b", run(*QUICK).stdout)
         self.assertNotIn("\x1b", run(*QUICK, "--color", "never").stdout)

@@ -188,7 +188,9 @@ TEST_F(HostPlanTest, AProgramChoosesItsOwn) {
 }
 
 TEST_F(HostPlanTest, TuningIsUsedAndStored) {
-  const auto tuning = tune({.seconds = 3});
+  auto tuning = tune({.seconds = 3});
+  for (const double seconds : {12, 48})  // a slow machine measures nothing in the first
+    if (tuning.choices.empty()) tuning = tune({.seconds = seconds});
   EXPECT_EQ(host_plan().plan, tuning.plan);
   EXPECT_EQ(host_plan().origin, "tuned");
   EXPECT_EQ(tuning.stored, stored_plan_path()) << tuning.not_stored;

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -29,11 +30,12 @@ def held_port():
         yield str(port)
 
 
-def run(*command):
+def run(*command, address={"MASTER_ADDR": "127.0.0.1"}):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
     with held_port() as port:
-        environment = {**kept, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        return subprocess.run([*command], env=environment, capture_output=True, text=True, timeout=300, check=False)
+        environment = {**kept, **address, "OMP_NUM_THREADS": "1", "MASTER_PORT": port}
+        return subprocess.run([*command], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+                              check=False)
 
 
 def open_mpi():
@@ -53,18 +55,16 @@ def mpich():
     return [found]
 
 
-# A cluster of this machine alone, without munge. Its node has more processors than it may have, for four ranks.
+# A cluster of this machine alone, without munge. The node claims four processors, so that four ranks fit on any machine.
 SLURM = """ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
 SlurmdPort={node}
-SlurmUser=root
-SlurmdUser=root
+SlurmUser={user}
+SlurmdUser={user}
 AuthType=auth/none
 CredType=cred/none
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SwitchType=switch/none
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/controller.pid
@@ -77,29 +77,42 @@ PartitionName=all Nodes={host} Default=YES
 """
 
 
+def end(process):
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 @contextlib.contextmanager
 def slurm():
-    """How to start ranks by Slurm, of whose daemons two run meanwhile."""
-    controller, node = (shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in ("slurmctld", "slurmd"))
-    if not (controller and node and shutil.which("srun")):
+    """Runs Slurm's two daemons. Yields the command that starts ranks."""
+    daemons = [shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in ("slurmctld", "slurmd")]
+    if not (all(daemons) and shutil.which("srun")):
         raise unittest.SkipTest("Slurm is missing (Debian: slurmctld, slurmd, slurm-client)")
-    if os.geteuid() != 0:
-        raise unittest.SkipTest("only root can start Slurm's daemons")
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        (Path(folder) / "state").mkdir()
-        ports = [running.enter_context(held_port()) for _ in range(2)]
-        file = Path(folder) / "slurm.conf"
-        file.write_text(SLURM.format(host=socket.gethostname().split(".")[0], folder=folder, controller=ports[0], node=ports[1]))
-        for daemon in (controller, node):
-            process = subprocess.Popen([daemon, "-D", "-f", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            running.callback(process.wait)
-            running.callback(process.terminate)
-        end = time.monotonic() + 60
-        while "idle" not in (said := subprocess.run(["sinfo"], env={**os.environ, "SLURM_CONF": str(file)}, capture_output=True,
-                                                    text=True, check=False).stdout):
-            if time.monotonic() > end:
-                raise AssertionError(f"Slurm's node does not come: {said}{(Path(folder) / 'log').read_text()}")
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
+        folder = Path(name)
+        (folder / "state").mkdir()
+        controller, node = (running.enter_context(held_port()) for _ in range(2))
+        file = folder / "slurm.conf"
+        file.write_text(SLURM.format(host=socket.gethostname().split(".")[0], user=pwd.getpwuid(os.geteuid()).pw_name,
+                                     folder=folder, controller=controller, node=node))
+        said = running.enter_context(open(folder / "said", "w", encoding="utf-8"))
+        processes = []
+        for daemon in daemons:
+            processes.append(subprocess.Popen([daemon, "-D", "-f", file], stdout=said, stderr=said))
+            running.callback(end, processes[-1])
+        give_up = time.monotonic() + 60
+        state = ""
+        while state != "idle":
+            if time.monotonic() > give_up or any(process.poll() is not None for process in processes):
+                texts = [path.read_text() for path in (folder / "said", folder / "log") if path.exists()]
+                raise AssertionError(f"Slurm's node does not come: {state}\n" + "\n".join(texts))
             time.sleep(0.1)
+            state = subprocess.run(["sinfo", "-h", "-o", "%T"], env={**os.environ, "SLURM_CONF": str(file)},
+                                   capture_output=True, text=True, check=False).stdout.strip()
         yield ["env", f"SLURM_CONF={file}", "srun"]
 
 
@@ -155,6 +168,7 @@ class LaunchersTest(unittest.TestCase):
             self.check_launcher(launcher)
             self.check_slow_rank(launcher)
             self.check_killed_rank(launcher)
+            self.require_right(run(*launcher, "-n", "2", PROGRAM, address={}), 2)  # all ranks are on one host
 
 
 if __name__ == "__main__":

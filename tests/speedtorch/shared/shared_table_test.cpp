@@ -622,7 +622,7 @@ TEST(SharedTable, AnAddressThatAnotherUserTookIsRefused) {
   const auto address = shared_address(named("taken"));
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  const pid_t child = ::fork();
+  const pid_t child = test::fork_at_rest();
   if (child == 0) {
     const bool became = ::setuid(kNobody) == 0;
     const auto socket = listen_as(address);
