@@ -27,6 +27,10 @@ TEST(Memory, IsFoundInShortSeries) {
   }
 }
 
+TEST(Memory, IsFoundInThreeValues) {
+  EXPECT_GT(memory_of(std::vector<std::vector<double>>{{1, 2, 3}}), 0.3);
+}
+
 TEST(Memory, IsNoneInSeriesThatSayNothing) {
   EXPECT_EQ(memory_of({}), 0);
   EXPECT_EQ(memory_of(std::vector<std::vector<double>>{{1, 2}, {3, 4}}), 0);
