@@ -75,6 +75,8 @@ int main(int argc, char** argv) {
   stbench::reports::reserve_standard_descriptors();
   // A file beyond the limit on sizes (ulimit -f) is an error of its write, not the end of the run.
   std::signal(SIGXFSZ, SIG_IGN);
+  // A program that ignores SIGCHLD hands this on, and then no process can be waited for.
+  std::signal(SIGCHLD, SIG_DFL);
   std::atexit(refuse_exit_of_a_library);
   const int status = run_program(argv, {argv + 1, argv + argc});
   has_exit_status = true;

@@ -85,7 +85,7 @@ int wait_for(pid_t pid) {
   for (bool told = false;; std::this_thread::sleep_for(pause)) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
     if (ended == pid) return exit_status_of_process(status);
-    if (ended < 0 && errno != EINTR)
+    if (ended != 0)
       throw reports::ReportError(fmt::format("lost a process: {}", reports::system_reason(errno)));
     if (const int signal = harness::interrupted_by(); signal != 0 && !std::exchange(told, true))
       ::kill(pid, signal);

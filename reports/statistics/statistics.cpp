@@ -35,8 +35,8 @@ double median_of_sorted(const std::vector<double>& samples) {
 double quantile_of_sorted(const std::vector<double>& samples, double q) {
   const double position = q * static_cast<double>(samples.size() - 1);
   const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, samples.size() - 1);
-  return interpolated(samples[below], samples[above], position - static_cast<double>(below));
+  if (below + 1 == samples.size()) return samples[below];
+  return interpolated(samples[below], samples[below + 1], position - static_cast<double>(below));
 }
 
 std::optional<Interval> interval_of_sorted(const std::vector<double>& samples, double coverage) {

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -175,6 +176,13 @@ class CompareTest(ProgramTest):
         self.assertRegex(" ".join(done.stdout.split()), r"Refused a calibration of another machine\. calibration-\S+: cpu\.model: "
                                                         "Another 9000; ")
         self.assertNotIn("Calibrated on this machine", done.stdout)
+
+    def test_calibrate_needs_no_stdout_and_no_signal_of_ended_processes(self):
+        start = ("import os, signal, sys; os.close(1); signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+                 "os.execv(sys.argv[1], sys.argv[1:])")
+        done = self.run_program("calibrate", *TINY, "--processes", "3", prefix=(sys.executable, "-c", start))
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        self.assertEqual(len(list((self.folder / "baselines").glob("calibration-*"))), 1)
 
     def test_a_run_is_compared_with_a_baseline_in_one_go(self):
         done = self.run_program(*TINY, "--samples", "11", "--save-baseline", "main", "--json", "first.json")

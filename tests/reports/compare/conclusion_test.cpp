@@ -110,6 +110,9 @@ TEST(Comparison, AMovedControlExcusesTheSubjects) {
   const auto comparison = compare(sides.base, sides.now, {.metric = "time"});
   int subjects = 0;
   for (const ComparedCase& compared : comparison.cases) {
+    if (compared.part == Part::control) {
+      EXPECT_EQ(compared.verdict, Verdict::slower) << "nothing excuses a control";
+    }
     if (compared.part != Part::subject) continue;
     ++subjects;  // ours and LibTorch's in our pages, which are 35 % slower
     EXPECT_EQ(compared.verdict, Verdict::unresolved);

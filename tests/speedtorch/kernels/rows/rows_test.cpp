@@ -207,7 +207,9 @@ void expect_places(const Layout& table_layout, const Layout& out_layout) {
 
 TEST(PlaceRows, EveryWidthMovesAsThePlainLoop) {
   for (const std::int64_t width : sampled_widths())
-    for (const std::int64_t gap : {0, 5}) expect_places({kTableRows, width, 0, gap}, {31, width, 0, 2 * gap});
+    for (const std::int64_t gap : {0, 5})
+      for (const std::int64_t rows : {2, 31})  // of which one is left out
+        expect_places({kTableRows, width, 0, gap}, {rows, width, 0, 2 * gap});
 }
 
 TEST(PlaceRows, MovesPastTheCacheAsThePlainLoop) {
