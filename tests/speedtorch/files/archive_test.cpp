@@ -179,14 +179,26 @@ TEST_F(Archives, ChecksEachKindOfEntryThatPythonWrites) {
   if (std::string_view(STBENCH_PYTHON).empty()) GTEST_SKIP() << "STBENCH_PYTHON is not set";
   const auto script =
       folder_.write("script.py",
-                    "import random, zipfile\n"
+                    "import random, struct, zipfile\n"
                     "noise = random.Random(1).randbytes(2_500_000)\n"
+                    "def stored():\n"
+                    "    info = zipfile.ZipInfo('stored')\n"
+                    "    info.extra = struct.pack('<HH3s', 0x4246, 3, b'abc')\n"
+                    "    return info\n"
+                    "def other_field_first(content):\n"
+                    "    entry = content.index(b'PK\\x01\\x02')\n"
+                    "    name, extra = struct.unpack_from('<HH', content, entry + 28)\n"
+                    "    begin = entry + 46 + name\n"
+                    "    fields = content[begin : begin + extra]\n"
+                    "    return content[:begin] + fields[-7:] + fields[:-7] + content[begin + extra :]\n"
                     "for name, limit in ('narrow.zip', 1 << 31), ('wide.zip', 100):\n"
                     "    zipfile.ZIP64_LIMIT = limit\n"
                     "    with zipfile.ZipFile(name, 'w') as archive:\n"
-                    "        archive.writestr('stored', noise)\n"
+                    "        archive.writestr(stored(), noise)\n"
                     "        archive.writestr('noise', noise, zipfile.ZIP_DEFLATED)\n"
-                    "        archive.writestr('text', b'row ' * 300_000, zipfile.ZIP_DEFLATED)\n");
+                    "        archive.writestr('text', b'row ' * 300_000, zipfile.ZIP_DEFLATED)\n"
+                    "    content = open(name, 'rb').read()\n"
+                    "    open(name, 'wb').write(other_field_first(content))\n");
   ASSERT_EQ(std::system(("cd " + folder_.path().string() + " && " STBENCH_PYTHON " " + script).c_str()), 0);
   for (const char* name : {"narrow.zip", "wide.zip"}) {
     auto whole = stbench::test::content_of(path(name));
@@ -206,6 +218,11 @@ TEST_F(Archives, ChecksEachKindOfEntryThatPythonWrites) {
           << name << ' ' << place;
     }
   }
+}
+
+TEST_F(Archives, AnArchiveMayHaveNoEntries) {
+  write(path("empty.zip"), "PK\x05\x06" + std::string(18, '\0'));
+  EXPECT_NO_THROW(check_archive(path("empty.zip"), "is no whole archive"));
 }
 
 }  // namespace
