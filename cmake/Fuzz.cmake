@@ -46,7 +46,7 @@ function(stbench_fuzz_object result source libraries)
   set(words "")
   foreach(library IN LISTS libraries)
     set(includes $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
-    set(definitions $<TARGET_PROPERTY:${library},COMPILE_DEFINITIONS>)
+    set(definitions $<FILTER:$<TARGET_PROPERTY:${library},COMPILE_DEFINITIONS>,INCLUDE,.>)  # some are empty in this build
     list(APPEND words "$<$<BOOL:${includes}>:-idirafter$<JOIN:${includes},$<SEMICOLON>-idirafter>>"
       "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},$<SEMICOLON>-D>>")
   endforeach()

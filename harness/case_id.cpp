@@ -11,6 +11,7 @@
 #include "harness/numbers.h"
 #include "harness/suggest.h"
 #include "reports/number.h"
+#include "reports/style.h"
 
 namespace stbench::harness {
 namespace {
@@ -281,7 +282,8 @@ Identity parse_case(std::string_view text, const AxisDefaults& defaults, CaseKin
   try {
     return Reader(defaults, kind).read(text);
   } catch (const BadCaseId& bad) {
-    throw UsageError(fmt::format("{}: {}\nright: {}", kOption, bad.what(), right_form(kind)));
+    throw UsageError(
+        fmt::format("{}: {}\nright: {}", kOption, reports::one_line(bad.what()), right_form(kind)));
   }
 }
 
