@@ -11,6 +11,7 @@
 
 #include "harness/errors.h"
 #include "harness/suggest.h"
+#include "reports/style.h"
 
 namespace stbench::harness {
 namespace {
@@ -34,7 +35,7 @@ auto factor_of(const Table& table, std::string_view suffix) {
 }
 
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view right) {
-  throw UsageError(fmt::format("{}: '{}' {}", option, text, right));
+  throw UsageError(fmt::format("{}: '{}' {}", option, reports::one_line(text), right));
 }
 
 struct Range {
