@@ -24,12 +24,12 @@ bool environment_names_a_plan() {
   return named != nullptr && *named != '\0';
 }
 
-/// The entries of a report's plan; null if it has none, as reports of other suites.
+/// Returns the entries of a report's plan; null if it has none, as reports of earlier versions.
 const nlohmann::ordered_json* plan_entries_of(const reports::Report& report) {
-  const auto found = report.environment.find("row_plan");
-  if (found == report.environment.end() || !found->is_object()) return nullptr;
-  const auto plan = found->find("plan");
-  return plan == found->end() || !plan->is_object() ? nullptr : &*plan;
+  static const nlohmann::ordered_json::json_pointer place("/row_plan/plan");
+  if (!report.environment.contains(place)) return nullptr;
+  const auto& plan = report.environment.at(place);
+  return plan.is_object() ? &plan : nullptr;
 }
 
 /// @throws speedtorch::RowPlanError

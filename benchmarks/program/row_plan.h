@@ -13,7 +13,7 @@ namespace stbench {
 /// The plan in use, for a report's environment: where it is from, and its entries.
 nlohmann::ordered_json row_plan_environment();
 
-/// Whether the plans of two reports differ, in a sentence; empty if not, or if one has none.
+/// Returns a sentence if the plans of two reports differ; an empty text if not, or if one has no plan.
 std::string row_plan_difference(const reports::Report& base, const reports::Report& now);
 
 /// Processes that are started while it lives move rows by the plan of the first of the reports, unless

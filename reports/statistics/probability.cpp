@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kTiny = 1e-300;
 
-/// What to divide by: `value`, or a tiny number in place of zero.
+/// Returns `value`, or a tiny number in place of zero, which nothing can be divided by.
 double divisor(double value) { return std::abs(value) < kTiny ? kTiny : value; }
 
 /// The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method.

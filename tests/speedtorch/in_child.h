@@ -19,7 +19,7 @@
 
 namespace speedtorch::test {
 
-/// Whether all threads of this process sleep, but for the one that asks.
+/// Returns whether all other threads of this process sleep.
 inline bool other_threads_sleep() {
   const auto self = std::to_string(::gettid());
   std::error_code ended;
