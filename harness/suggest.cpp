@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "harness/errors.h"
+#include "reports/style.h"
 
 namespace stbench::harness {
 namespace {
@@ -67,7 +68,7 @@ std::vector<std::string_view> split_list(std::string_view text, std::string_view
     if (end == begin) {
       throw UsageError(text.empty() ? fmt::format("{}: the value is empty", option)
                                     : fmt::format("{}: '{}' has an empty item; separate items by one comma",
-                                                  option, text));
+                                                  option, reports::one_line(text)));
     }
     items.push_back(text.substr(begin, end - begin));
     begin = end + 1;
@@ -84,8 +85,8 @@ std::string did_you_mean(std::string_view given, std::span<const std::string> kn
 
 std::string unknown_name(std::string_view given, std::string_view option,
                          std::span<const std::string> known) {
-  return fmt::format("{}: '{}' is not known{}\nknown: {}", option, given, did_you_mean(given, known),
-                     fmt::join(known, ", "));
+  return fmt::format("{}: '{}' is not known{}\nknown: {}", option, reports::one_line(given),
+                     did_you_mean(given, known), fmt::join(known, ", "));
 }
 
 std::vector<std::string> parse_names(std::string_view text, std::string_view option,

@@ -11,6 +11,7 @@ using stbench::test::message_of;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 const std::vector<std::string> kPlacements{"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"};
 
@@ -62,6 +63,13 @@ TEST(ParseNames, NamesWhatIsWrongAndWhatIsKnown) {
             "known: libtorch, pageable, hugepage, mapped, pinned, device");
   EXPECT_EQ(message_of([] { parse_names("gpu", "--placement", kPlacements); }),
             "--placement: 'gpu' is not known\nknown: libtorch, pageable, hugepage, mapped, pinned, device");
+}
+
+TEST(ParseNames, KeepsWhatIsWrongOnOneLine) {
+  EXPECT_THAT(message_of([] { parse_names("a\nb", "--placement", kPlacements); }),
+              StartsWith("--placement: 'a b' is not known\n"));
+  EXPECT_EQ(message_of([] { parse_names("a\nb,", "--placement", kPlacements); }),
+            "--placement: 'a b,' has an empty item; separate items by one comma");
 }
 
 TEST(ParseNames, RefusesEmptyItems) {
