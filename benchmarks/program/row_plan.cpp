@@ -10,6 +10,7 @@
 #include <set>
 
 #include "reports/error.h"
+#include "reports/files/json_value.h"
 #include "reports/style.h"
 #include "speedtorch/error.h"
 #include "speedtorch/rows/plan_text.h"
@@ -26,10 +27,8 @@ bool environment_names_a_plan() {
 
 /// Returns the entries of a report's plan; null if it has none, as reports of earlier versions.
 const nlohmann::ordered_json* plan_entries_of(const reports::Report& report) {
-  static const nlohmann::ordered_json::json_pointer place("/row_plan/plan");
-  if (!report.environment.contains(place)) return nullptr;
-  const auto& plan = report.environment.at(place);
-  return plan.is_object() ? &plan : nullptr;
+  const auto* const plan = reports::json_at(report.environment, "/row_plan/plan");
+  return plan != nullptr && plan->is_object() ? plan : nullptr;
 }
 
 /// @throws speedtorch::RowPlanError

@@ -14,6 +14,7 @@
 
 #include "benchmarks/suite/suite.h"
 #include "harness/errors.h"
+#include "reports/files/json_value.h"
 #include "reports/standard_output.h"
 #include "reports/tables/answer.h"
 #include "reports/tables/table.h"
@@ -36,12 +37,6 @@ std::size_t screen_width(int descriptor) {
     columns = size.ws_col;
   if (columns <= 0) return reports::kScreenWidth;
   return static_cast<std::size_t>(std::clamp(columns, narrowest, widest));
-}
-
-/// The value that a JSON pointer names, or null.
-const nlohmann::ordered_json* find(const nlohmann::ordered_json& object, const char* pointer) {
-  const nlohmann::ordered_json::json_pointer path(pointer);
-  return object.contains(path) ? &object.at(path) : nullptr;
 }
 
 /// The first table of ours that was held (of any, if there is none), or null.
@@ -79,7 +74,7 @@ std::string rerun_hint(const reports::Report& report, reports::Style style) {
 
 /// One line with the findings of `stbench doctor` that spoil numbers; empty if there is none.
 std::string spoiling_line(const reports::Report& report, reports::Style style) {
-  const auto* const findings = find(report.environment, "/doctor/findings");
+  const auto* const findings = reports::json_at(report.environment, "/doctor/findings");
   std::vector<std::string> found;
   if (findings != nullptr && findings->is_array()) {
     for (const auto& one : *findings) {
@@ -121,18 +116,18 @@ bool shows_tables(bool report_takes_stdout, bool file_takes_results) {
 std::string machine_text(const reports::Report& report) {
   const auto& environment = report.environment;
   const auto text = [&](const char* pointer) {
-    const auto* value = find(environment, pointer);
+    const auto* value = reports::json_at(environment, pointer);
     return value != nullptr && value->is_string() ? value->get<std::string>() : std::string("unknown");
   };
   const auto number = [&](const char* pointer) {
-    const auto* value = find(environment, pointer);
+    const auto* value = reports::json_at(environment, pointer);
     return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : 0;
   };
-  if (find(environment, "/cpu") == nullptr) return {};
+  if (reports::json_at(environment, "/cpu") == nullptr) return {};
   const auto devices = number("/cuda/devices");
   const auto gpu =
       devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
-  const auto* design = find(environment, "/cpu/design");  // one model name may stand for several designs
+  const auto* design = reports::json_at(environment, "/cpu/design");  // one model name may stand for several designs
   const auto cpu = design != nullptr && design->is_string()
                        ? fmt::format("{} ({})", text("/cpu/model"), design->get<std::string>())
                        : text("/cpu/model");

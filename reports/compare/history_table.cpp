@@ -10,6 +10,7 @@
 #include "reports/compare/compared_texts.h"
 #include "reports/error.h"
 #include "reports/files/csv_cells.h"
+#include "reports/files/json_value.h"
 #include "reports/group.h"
 #include "reports/number.h"
 #include "reports/statistics/statistics.h"
@@ -86,8 +87,7 @@ std::string span_text(std::span<const Report> reports) {
 }
 
 std::string commit_of(const Report& report) {
-  const nlohmann::ordered_json::json_pointer path("/build/git_revision");
-  const auto* const found = report.environment.contains(path) ? &report.environment.at(path) : nullptr;
+  const auto* const found = json_at(report.environment, "/build/git_revision");
   return found != nullptr && found->is_string() ? found->get<std::string>() : "unknown";
 }
 

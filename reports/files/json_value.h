@@ -1,4 +1,4 @@
-/// A value of a record in JSON. Internal.
+/// Values in JSON. Internal.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,12 @@ inline nlohmann::ordered_json json_of(const Value& value) {
   if (const auto* const integer = std::get_if<std::int64_t>(&value)) return *integer;
   if (const auto* const real = std::get_if<double>(&value)) return *real;
   return nullptr;
+}
+
+/// Returns the value that a JSON pointer such as "/cpu/design" names, or null.
+inline const nlohmann::ordered_json* json_at(const nlohmann::ordered_json& json, const char* pointer) {
+  const nlohmann::ordered_json::json_pointer path(pointer);
+  return json.contains(path) ? &json.at(path) : nullptr;
 }
 
 }  // namespace stbench::reports
