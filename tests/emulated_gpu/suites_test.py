@@ -60,12 +60,14 @@ class SuitesTest(unittest.TestCase):
 
     def test_transfer(self):
         peers = ("embedding_bag", "gather", "cub_batched", "memcpy_batch")
-        for configuration, device in (("lazy_cached", "cuda:1"), ("lazy_exact", "cuda"), ("eager_exact", "cuda")):
-            rows = self.rows(configuration, *TRANSFER[:3], device, *TRANSFER[4:], "--peers", ",".join(peers))
+        placements = ["libtorch", "pageable", "hugepage", "mapped", "pinned", "device"]
+        # All host memory looks alike to the GPU: one configuration has every placement.
+        for configuration, device, some in (("lazy_cached", "cuda:1", placements), ("lazy_exact", "cuda", placements[-2:]),
+                                            ("eager_exact", "cuda", placements[-2:])):
+            rows = self.rows(configuration, *TRANSFER[:3], device, *TRANSFER[4:], "--peers", ",".join(peers), "--placement", ",".join(some))
             self.assertLessEqual(set(peers), {row["method"] for row in rows}, configuration)
-            self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), 60, configuration)
-            self.assertEqual({row["placement"] for row in rows},
-                             {"libtorch", "pageable", "hugepage", "mapped", "pinned", "device"})
+            self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), 40, configuration)
+            self.assertEqual({row["placement"] for row in rows}, set(some))
 
     def test_sums_are_of_both_directions(self):
         rows = self.rows("lazy_cached", *TRANSFER, "--placement", "pinned,device,pageable")
@@ -97,15 +99,12 @@ class SuitesTest(unittest.TestCase):
         return [span["args"]["subject"] for span in program.read_json(path)["traceEvents"] if span.get("cat") == "sample"]
 
     def test_order_is_of_the_seed_and_not_of_the_allocator(self):
-        orders = {}
-        for configuration in ("lazy_cached", "lazy_exact"):
-            for seed in ("9", "10"):
-                orders[configuration, seed] = self.order(configuration, "--seed", seed)
-        self.assertGreater(len(orders["lazy_cached", "9"]), 40)
-        for seed in ("9", "10"):
-            self.assertEqual(orders["lazy_cached", seed], orders["lazy_exact", seed])
-        self.assertNotEqual(orders["lazy_cached", "9"], orders["lazy_cached", "10"])
-        self.assertCountEqual(orders["lazy_cached", "9"], orders["lazy_cached", "10"])
+        order = self.order("lazy_cached", "--seed", "9")
+        self.assertGreater(len(order), 40)
+        self.assertEqual(order, self.order("lazy_exact", "--seed", "9"))
+        other = self.order("lazy_cached", "--seed", "10")
+        self.assertNotEqual(order, other)
+        self.assertCountEqual(order, other)
 
     def test_trace_shows_the_work_of_a_gpu(self):
         path = self.folder / "trace.json"

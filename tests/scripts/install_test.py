@@ -43,7 +43,7 @@ class InstallTest(unittest.TestCase):
     def test_an_outside_project_builds_and_runs_examples(self):
         examples = self.folder / "examples"  # copies: nothing of the sources is to be found from there
         examples.mkdir()
-        for name in ("mapped_table", "optimizer_factory", "infinity_batch"):
+        for name in ("mapped_table", "infinity_batch"):
             shutil.copy(ROOT / f"examples/{name}.cpp", examples)
         shutil.copytree(ROOT / "tests/consumer", self.folder / "consumer")
         for name in ("error.h", "kernels/error.h", "kernels/rows/rows.h", "rows/rows.h"):  # the project's own
@@ -60,7 +60,6 @@ class InstallTest(unittest.TestCase):
         table = self.folder / "table.npy"
         self.assertEqual(run(build / "mapped_table", table), "row 7 was updated 1 times\n")
         self.assertEqual(run(build / "mapped_table", table), "row 7 was updated 2 times\n")
-        self.assertEqual(run(build / "optimizer_factory"), "400 steps, every element within 0.1 of 1: yes\n")
         self.assertEqual(run(build / "infinity_batch"), "more than 95 % are right\n")
 
     def test_no_header_for_host_code_includes_those_of_other_libraries(self):

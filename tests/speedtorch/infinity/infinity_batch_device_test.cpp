@@ -162,12 +162,12 @@ torch::nn::Sequential wide() {
 
 /// The plain batch runs out of memory; ours finds a size and trains. The examples stay on the host.
 TEST_F(InfinityBatchOnDevice, TrainsBeyondTheCapWhereThePlainBatchFails) {
-  constexpr std::int64_t samples = 65'536;
+  constexpr std::int64_t samples = 16'384;
   const at::Tensor inputs = at::randn({samples, 256});
   const at::Tensor classes = at::randint(0, 10, {samples}, at::kLong);
   auto net = wide();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
-  const GpuCap cap(200 << 20);
+  const GpuCap cap(80 << 20);
   torch::nn::CrossEntropyLoss criterion;
   EXPECT_FALSE(
       infinity::had_memory_for([&] { criterion(net->forward(inputs.to(gpu)), classes.to(gpu)).backward(); }));
