@@ -127,7 +127,8 @@ std::string machine_text(const reports::Report& report) {
   const auto devices = number("/cuda/devices");
   const auto gpu =
       devices == 0 ? std::string("no GPU in use") : fmt::format("{} × {}", devices, text("/cuda/names/0"));
-  const auto* design = reports::json_at(environment, "/cpu/design");  // one model name may stand for several designs
+  const auto* design =
+      reports::json_at(environment, "/cpu/design");  // one model name may stand for several designs
   const auto cpu = design != nullptr && design->is_string()
                        ? fmt::format("{} ({})", text("/cpu/model"), design->get<std::string>())
                        : text("/cpu/model");
