@@ -22,7 +22,7 @@ if(STBENCH_SANITIZE)
   # If a target sets UNSANITIZED, its files are compiled as in the release build, and ccache reuses those.
   # AddressSanitizer reports a null dereference anyway, and accesses outside of an object. Without the checks null and vptr
   # compiling takes a seventh less (a batch of the suites: 34.6 to 30.0 s), and without the other three another third (the
-  # reports: 36.7 to 23.2 s, row_moves.cpp: 80.9 to 56.6). `./test --long` checks alignment and pointer arithmetic.
+  # reports: 36.7 to 23.2 s, row_moves.cpp: 80.9 to 56.6). `./test --long` has these three checks.
   set(unchecked null,vptr)
   if(NOT STBENCH_SANITIZED_PROGRAM)
     string(APPEND unchecked ",alignment,object-size,pointer-overflow")
@@ -197,7 +197,8 @@ endfunction()
 # stbench_plain_code(TARGET [ONLY_SANITIZED]): compiles code that is not measured with little optimisation, and with a sanitizer
 # without. -Og takes two thirds of the time of -O1 (reports: 25.9 to 16.4 s, the suites' plans and checks: 37.9 to 23.7). Use
 # ONLY_SANITIZED for libraries: if several objects contain an inline function, the linker takes any of them, and what a user
-# measures must be optimised. (A test program may therefore run the unoptimised copy of an inline function.)
+# measures must be optimised. (A test program may therefore run the unoptimised copy of an inline function, and under
+# AddressSanitizer the unchecked one. The kernels' bodies have none.)
 function(stbench_plain_code target)
   set_target_properties(${target} PROPERTIES PLAIN_CODE ON)
   if(NOT "ONLY_SANITIZED" IN_LIST ARGN)
@@ -221,12 +222,13 @@ function(stbench_without_address_sanitizer target)
   endif()
 endfunction()
 
-# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...] [OPTIMISED [HEADERS]]): one GoogleTest program, as a test that runs
+# stbench_test(NAME SOURCES ... LIBRARIES ... [LABELS ...] [OPTIMISED] [HEADERS]): one GoogleTest program, as a test that runs
 # it whole (label `whole`) and, without a sanitizer, each of its cases as a test (label `case`), for `./test --only`. A
 # process per case (some 2,000) would spend most of its time on loading LibTorch: 20 minutes on two cores with a sanitizer.
 # The summary of ./test still counts a whole program's cases, from its GTEST_OUTPUT file.
-# OPTIMISED is for plain loops over millions of elements. HEADERS says that the tested code is in headers, so AddressSanitizer
-# must compile the test itself: 180 s for all tests of the kernels, a tenth of that for those with HEADERS.
+# OPTIMISED compiles the test as the library is, for plain loops over millions of elements. HEADERS says that the tested code is
+# in headers, so AddressSanitizer compiles an OPTIMISED test, too: 125 s for all tests of the kernels but the CUDA bodies, 30 s for
+# those with HEADERS.
 # Programs labelled `long` are built only by the target long_tests, and are one test each. Those labelled `threads` start
 # threads that share memory; `./test` builds and runs them with ThreadSanitizer too.
 function(stbench_test name)

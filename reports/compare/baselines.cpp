@@ -12,6 +12,7 @@
 #include "reports/error.h"
 #include "reports/files/file.h"
 #include "reports/files/json.h"
+#include "reports/files/json_value.h"
 #include "speedtorch/system/unfinished.h"
 
 namespace stbench::reports {
@@ -58,8 +59,6 @@ std::optional<std::string> another_machine(const Calibration& calibration, const
   }
   return std::nullopt;
 }
-
-const nlohmann::ordered_json::json_pointer kDesign{"/cpu/design"};
 
 std::vector<fs::path> sorted_entries(const std::string& folder) {
   std::error_code error;
@@ -148,11 +147,12 @@ std::vector<std::pair<std::string, Calibration>> Baselines::calibrations() const
 
 std::optional<Calibration> Baselines::calibration_for(const Report& report) const {
   if (!names_its_machine(report)) return std::nullopt;
-  const bool wanted = report.environment.contains(kDesign);
+  constexpr const char* kDesign = "/cpu/design";
+  const bool wanted = json_at(report.environment, kDesign) != nullptr;
   std::optional<Calibration> other;  // one of them is of a version that did not record the design
   for (auto& [name, calibration] : calibrations()) {
     if (another_machine(calibration, report)) continue;
-    if (calibration.machine.contains(kDesign) == wanted) return std::move(calibration);
+    if ((json_at(calibration.machine, kDesign) != nullptr) == wanted) return std::move(calibration);
     if (!other) other = std::move(calibration);
   }
   return other;

@@ -1,4 +1,4 @@
-/// Values in JSON. Internal.
+/// Values in JSON.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
@@ -24,6 +25,7 @@
 #include <torch/serialize.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <random>
@@ -1115,6 +1117,30 @@ TEST(ContiguousOptimizer, TrainingResumesFromAFileOfGroupsAndMasters) {
       for (std::size_t s = 0; s < states[k].tensors.size(); ++s)
         EXPECT_TRUE(states[k].tensors[s].second.equal(second.state()[k].tensors[s].second))
             << dtype << " " << k;
+  }
+}
+
+TEST(ContiguousOptimizer, FilesOfOthersAreRefused) {
+  const stbench::test::TemporaryFolder folder;
+  const auto file = (folder.path() / "optimizer").string();
+  const auto refused = [&](const Tensors& tensors, const UpdateOptions& options) {
+    ContiguousOptimizer optimizer(tensors, options);
+    return refusal([&] { optimizer.load(file); });
+  };
+  const Tensors one = {parameter({3})};
+  ContiguousOptimizer(one, AdamWOptions{}).save(file);
+  EXPECT_THAT(refused(one, AdamOptions{}),
+              HasSubstr("the file is of AdamW, the optimizer is Adam; give it AdamWOptions"));
+  EXPECT_THAT(refused({parameter({3}), parameter({2})}, AdamWOptions{}),
+              HasSubstr("group 0 has 1 parameters in the file and 2 here"));
+  const std::vector<ParameterGroup> groups{{{parameter({3})}, {}, {}}, {{parameter({2})}, {}, {}}};
+  ContiguousOptimizer grouped(groups, AdamWOptions{});
+  EXPECT_THAT(refusal([&] { grouped.load(file); }),
+              HasSubstr("the file has 1 parameter groups, the optimizer 2"));
+  for (const c10::IValue& other : {c10::IValue(7), c10::IValue(c10::List<std::int64_t>({1, 2}))}) {
+    const auto bytes = torch::jit::pickle_save(other);
+    std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    EXPECT_THAT(refused(one, AdamWOptions{}), HasSubstr("holds no state_dict() of an optimizer"));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "speedtorch/optim/optimizers.h"
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -248,6 +249,20 @@ TEST(Optimizers, UnsupportedParametersAreRefused) {
   weight.mutable_grad() = weight.detach().to_sparse(2);
   EXPECT_THAT(refusal<ShapeError>([&] { optimizer.step(); }),
               HasSubstr("in its first dimension and in no other"));
+}
+
+// The first step of Adam is the rate, in the gradient's direction: of rows that are named twice, too.
+TEST(Optimizers, SparseAdamStepsTheRowsOfASparseGradient) {
+  auto weight = parameter({5, 3});
+  const auto before = weight.detach().clone();
+  SparseAdam optimizer({weight}, {.lr = 0.25});
+  const auto index = at::tensor({4, 1, 4}, at::kLong).unsqueeze(0);
+  weight.mutable_grad() = at::sparse_coo_tensor(index, at::ones({3, 3}), {5, 3});
+  optimizer.step();
+  for (std::int64_t row = 0; row < 5; ++row) {
+    const double step = row == 4 || row == 1 ? 0.25 : 0;
+    EXPECT_TRUE(at::allclose(before[row] - weight.detach()[row], at::full({3}, step))) << row;
+  }
 }
 
 TEST(Optimizers, StatesOfOtherShapesAreRefused) {
