@@ -449,6 +449,7 @@ TEST(Comparison, WithoutSamplesTheIntervalsCount) {
       compare(base, without(synthetic_runs(quiet(), 2, 1, slow_first_cell)), {}, &calibrated);
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  for (const auto& one : comparison.cases) EXPECT_TRUE(one.sees);
   EXPECT_THAT(comparison.notes, testing::Contains(testing::HasSubstr("less power")));
   EXPECT_THAT(comparison.notes, testing::Not(testing::Contains(testing::HasSubstr("Single runs"))));
 }
@@ -473,6 +474,7 @@ TEST(Comparison, ARowThatIsTimedOnOneSideAloneIsJudgedByItsIntervals) {
   const auto comparison = compare(base, now, {}, &calibrated);
   EXPECT_EQ(row(comparison, "speedtorch", 64).verdict, Verdict::slower);
   EXPECT_EQ(count(comparison, Verdict::slower), 1U);
+  for (const auto& one : comparison.cases) EXPECT_TRUE(one.sees);
 }
 
 // Clocks so coarse that all samples are equal: the interval has no width, and any difference lies outside of

@@ -27,9 +27,15 @@ TEST(Memory, IsFoundInShortSeries) {
   }
 }
 
-TEST(Memory, IsFoundInThreeValues) {
-  EXPECT_GT(memory_of(std::vector<std::vector<double>>{{1, 2, 3}}), 0.3);
+TEST(Memory, IsFoundInSeriesOfDifferentLengths) {
+  std::mt19937_64 engine(3);
+  std::vector<std::vector<double>> series;
+  for (int i = 0; i < 20'000; ++i) series.push_back(wandering(engine, 3, 0.6));
+  for (int i = 0; i < 500; ++i) series.push_back(wandering(engine, 30, 0.6));
+  EXPECT_NEAR(memory_of(series), 0.6, 0.03);
 }
+
+TEST(Memory, IsFoundInThreeValues) { EXPECT_GT(memory_of(std::vector<std::vector<double>>{{1, 2, 3}}), 0.3); }
 
 TEST(Memory, IsNoneInSeriesThatSayNothing) {
   EXPECT_EQ(memory_of({}), 0);

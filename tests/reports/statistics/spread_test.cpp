@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <vector>
+#include <span>
 
 namespace stbench::reports {
 namespace {
@@ -22,6 +22,13 @@ TEST(Scatter, IsTheSumOfSquaredDistancesFromTheMeanOfEachSide) {
   scatter.add(0.5, 4);
   EXPECT_DOUBLE_EQ(scatter.squares, 17);
   EXPECT_EQ(scatter.freedom, 7);
+}
+
+TEST(SpreadPrior, IsOfThreeRowsOrMore) {
+  const std::array rows{Scatter{.squares = 4, .freedom = 4}, Scatter{.squares = 9, .freedom = 4},
+                        Scatter{.squares = 1, .freedom = 4}};
+  EXPECT_GT(spread_prior(rows).freedom, 0);
+  EXPECT_EQ(spread_prior(std::span(rows).first(2)).freedom, 0);
 }
 
 }  // namespace

@@ -39,9 +39,11 @@ TEST(Trend, SlopeIsThatOfALineWhateverTheOutliers) {
 }
 
 TEST(Trend, TestIsThatOverAllOrders) {
-  for (const std::vector<double>& series :
-       {std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}, {8, 7, 6, 5, 4, 3, 1, 2}, {3, 1, 4, 1, 5, 9, 2, 6},
-        {1, 2, 1, 2, 1, 2, 3, 3}, {5, 4, 6, 3, 7, 2, 8, 1}}) {
+  for (const std::vector<double>& series : {std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8},
+                                            {8, 7, 6, 5, 4, 3, 1, 2},
+                                            {3, 1, 4, 1, 5, 9, 2, 6},
+                                            {1, 2, 1, 2, 1, 2, 3, 3},
+                                            {5, 4, 6, 3, 7, 2, 8, 1}}) {
     EXPECT_NEAR(trend_of(series).p, p_of_all_orders(series), 0.02);
   }
 }
