@@ -497,6 +497,29 @@ TEST(Comparison, IntervalsWithoutWidthTellEverything) {
   for (const ComparedCase& compared : comparison.cases) EXPECT_FALSE(std::isnan(compared.p.value_or(1)));
 }
 
+// A shift of just the effect asks for as many runs as one that is a little larger.
+TEST(Comparison, AShiftOfTheEffectIsLargeEnough) {
+  Calibration wide = spreads_of(synthetic_runs(quiet(), 3, 10));
+  for (auto& one : wide.cases) one.time = 0.15, one.ceiling.reset();
+  const CalibratedSpreads calibrated(wide);
+  const auto taking = [](double seconds) {
+    auto reports = synthetic_runs(quiet(), 1, 1);
+    for (Record& changed : reports.front().records) {
+      const double time = changed.id.method == "speedtorch" && changed.id.dim == 64 ? seconds : 1;
+      changed.median_s = changed.ci_low_s = changed.ci_high_s = time;
+      changed.samples_s.assign(changed.samples_s.size(), time);
+    }
+    return reports;
+  };
+  const auto runs = [&](double seconds) {
+    const ComparisonRules rules{.effect = 0.25, .metric = "time"};
+    return row(compare(taking(1), taking(seconds), rules, &calibrated), "speedtorch", 64).needs_runs;
+  };
+  ASSERT_EQ(std::log(1.25), std::log1p(0.25));
+  EXPECT_GT(runs(1.25).value_or(0), 10);
+  EXPECT_EQ(runs(1.25), runs(1.2501));
+}
+
 TEST(Comparison, AColumnCanBeTheMetric) {
   auto base = with_methods({"copy", "speedtorch"});
   for (Record& changed : base.records) changed.more.emplace_back("peak_bytes", std::int64_t{1000});
