@@ -5,12 +5,27 @@ they are loaded, so a start whose variables of that kind differ from the first s
 
 import atexit
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 
-LIBRARY = os.environ.get("STBENCH_WARM_START", "")
+
+def preloadable(library):
+    """A path of the library for LD_PRELOAD, which the loader splits at spaces and colons: if it has one, a link without."""
+    if not re.search(r"[\s:]", library):
+        return library
+    folder = tempfile.mkdtemp(prefix="preloaded-")
+    atexit.register(shutil.rmtree, folder)
+    link = os.path.join(folder, os.path.basename(library))
+    os.symlink(library, link)
+    return link
+
+
+LIBRARY = preloadable(os.environ.get("STBENCH_WARM_START", ""))
 # Read by libraries when they are loaded.
 READ_EARLY = ("ATEN_", "BENCHMARK_", "CUDA_", "EMULATED_", "GLIBC_", "GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "NVIDIA_", "OMP_",
               "PYTORCH_", "THP_", "TORCH_")

@@ -7,9 +7,10 @@ import subprocess
 import unittest
 
 from program import HOST, PROGRAM, SMALL, ProgramTest, environment, read_csv, read_json
+from warm_start import preloadable
 
 QUICK = (*SMALL, "--direction", "to", "--placement", "pageable", "--method", "speedtorch,copy", *HOST)
-FAILING_SYSTEM = os.environ.get("STBENCH_FAILING_SYSTEM", "")
+FAILING_SYSTEM = preloadable(os.environ.get("STBENCH_FAILING_SYSTEM", ""))
 
 
 class FailingSystemTest(ProgramTest):

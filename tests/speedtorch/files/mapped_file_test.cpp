@@ -441,8 +441,8 @@ class MappedFilesAndNumPy : public MappedFiles {
       GTEST_SKIP() << "STBENCH_PYTHON is not set (a Python with NumPy)";
   }
   void run_numpy(const std::string& what) const {
-    const std::string command = std::string(STBENCH_PYTHON) + " " + stbench::test::source_folder() +
-                                "/tests/speedtorch/files/numpy_files.py " + what + " " +
+    const std::string command = std::string(STBENCH_PYTHON) + " '" + stbench::test::source_folder() +
+                                "/tests/speedtorch/files/numpy_files.py' " + what + " " +
                                 folder_.path().string();
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
