@@ -63,11 +63,11 @@ class SuitesTest(unittest.TestCase):
         placements = ["libtorch", "pageable", "hugepage", "mapped", "pinned", "device"]
         # Memory that is not pinned looks alike to the GPU, whatever its pages: one configuration has every placement.
         fewer = ["pageable", "pinned", "device"]
-        for configuration, device, chosen in (("lazy_cached", "cuda:1", placements), ("lazy_exact", "cuda", fewer),
-                                              ("eager_exact", "cuda", fewer)):
+        for configuration, device, chosen, least in (("lazy_cached", "cuda:1", placements, 60), ("lazy_exact", "cuda", fewer, 40),
+                                                     ("eager_exact", "cuda", fewer, 40)):
             rows = self.rows(configuration, *TRANSFER[:3], device, *TRANSFER[4:], "--peers", ",".join(peers), "--placement", ",".join(chosen))
             self.assertLessEqual(set(peers), {row["method"] for row in rows}, configuration)
-            self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), 40, configuration)
+            self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), least, configuration)
             self.assertEqual({row["placement"] for row in rows}, set(chosen))
 
     def test_sums_are_of_both_directions(self):

@@ -13,7 +13,7 @@ COMPILER = "aarch64-linux-gnu-g++"
 EMULATOR = "qemu-aarch64"
 CHECK = "tests/speedtorch/kernels/moves_check.cpp"
 # Of Highway, an Arm processor's library is not there, its headers are: one instruction set then, chosen by the compiler.
-# What chooses between several needs the library, and the check runs no steps of optimizers: both are only parsed.
+# isa.cpp chooses between several and needs the library. The check runs no steps of optimizers. So both are only parsed.
 NOT_LINKED = ("speedtorch/kernels/isa.cpp", "speedtorch/kernels/steps/")
 OPTIONS = ("-std=c++20", "-O1", "-DHWY_COMPILE_ONLY_STATIC")
 
