@@ -4,14 +4,13 @@
 #include "speedtorch/kernels/cuda/ordered_rows.h"
 
 #include <algorithm>
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
 
 #include "speedtorch/kernels/cuda/launch_over.cuh"
 #include "speedtorch/kernels/cuda/memory_access.cuh"
 #include "speedtorch/kernels/cuda/move.h"
 #include "speedtorch/kernels/cuda/rows.h"
 #include "speedtorch/kernels/cuda/runs.h"
+#include "speedtorch/kernels/cuda/sort.h"
 
 namespace speedtorch::kernels {
 namespace {
@@ -20,32 +19,12 @@ namespace {
 template <class Index>
 struct Parts {
   Runs<Index> runs;
-  std::byte* rows = nullptr;     ///< the rows that `runs.unique` selects
-  std::byte* scratch = nullptr;  ///< CUB's
-  std::size_t scratch_bytes = 0;
+  std::byte* rows = nullptr;  ///< the rows that `runs.unique` selects
+  SortScratch scratch;
 };
 
 /// The workspace's rows start at words, so that whole words can be copied from them if `out` allows it.
 std::int64_t word_stride(std::int64_t row_bytes) { return (row_bytes + 15) / 16 * 16; }
-
-template <class Index>
-std::size_t sort_scratch_bytes(std::int64_t count) {
-  std::size_t bytes = 0;
-  check_cuda(
-      cub::DeviceRadixSort::SortPairs(nullptr, bytes, static_cast<const Index*>(nullptr),
-                                      static_cast<Index*>(nullptr), static_cast<const std::int32_t*>(nullptr),
-                                      static_cast<std::int32_t*>(nullptr), static_cast<int>(count)),
-      "cub::DeviceRadixSort::SortPairs");
-  return bytes;
-}
-
-std::size_t scan_scratch_bytes(std::int64_t count) {
-  std::size_t bytes = 0;
-  check_cuda(cub::DeviceScan::InclusiveSum(nullptr, bytes, static_cast<std::int32_t*>(nullptr),
-                                           static_cast<std::int32_t*>(nullptr), static_cast<int>(count)),
-             "cub::DeviceScan::InclusiveSum");
-  return bytes;
-}
 
 template <class Index>
 Parts<Index> lay_out(WorkspaceLayout& layout, IndexOrder order, std::int64_t count, std::int64_t row_bytes) {
@@ -54,15 +33,15 @@ Parts<Index> lay_out(WorkspaceLayout& layout, IndexOrder order, std::int64_t cou
   runs.sorted = layout.take<Index>(count);
   runs.positions = layout.take<std::int32_t>(count);
   runs.numbers = layout.take<std::int32_t>(count);
-  parts.scratch_bytes = sort_scratch_bytes<Index>(count);
+  parts.scratch.bytes = sort_scratch_bytes<Index>(count);
   if (order == IndexOrder::unique) {
     runs.unique = layout.take<Index>(count);
     runs.place_of = layout.take<std::int32_t>(count);
     runs.unique_count = layout.take<std::int64_t>(1);
     parts.rows = layout.take<std::byte>(count * word_stride(row_bytes));
-    parts.scratch_bytes = std::max(parts.scratch_bytes, scan_scratch_bytes(count));
+    parts.scratch.bytes = std::max(parts.scratch.bytes, sum_scratch_bytes(count));
   }
-  parts.scratch = layout.take<std::byte>(static_cast<std::int64_t>(parts.scratch_bytes));
+  parts.scratch.data = layout.take<std::byte>(static_cast<std::int64_t>(parts.scratch.bytes));
   return parts;
 }
 
@@ -100,10 +79,8 @@ void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts
   launch_over<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
                                count);
   const int bits = std::min(bits_of_rows(rows), static_cast<int>(sizeof(Index)) * 8);
-  check_cuda(cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, index, parts.runs.sorted,
-                                             parts.runs.numbers, parts.runs.positions,
-                                             static_cast<int>(count), 0, bits, stream),
-             "cub::DeviceRadixSort::SortPairs");
+  sort_pairs(parts.scratch, index, parts.runs.sorted, parts.runs.numbers, parts.runs.positions, count, bits,
+             stream);
 }
 
 template <class Index>
@@ -111,9 +88,7 @@ void find_unique(std::int64_t count, std::int64_t rows, Parts<Index>& parts, con
                  cudaStream_t stream) {
   launch_over<mark_runs_kernel<Index>>(count, launch, stream, "the launch of mark_runs_kernel", parts.runs,
                                        count);
-  check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, parts.runs.numbers,
-                                           parts.runs.numbers, static_cast<int>(count), stream),
-             "cub::DeviceScan::InclusiveSum");
+  sum_in_place(parts.scratch, parts.runs.numbers, count, stream);
   IndexErrors* const errors = launch.check_indices ? launch.errors : nullptr;
   launch_over<place_runs_kernel<Index>>(count, launch, stream, "the launch of place_runs_kernel", parts.runs,
                                         count, rows, errors);

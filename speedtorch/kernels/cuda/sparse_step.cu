@@ -3,12 +3,11 @@
 #include "speedtorch/kernels/cuda/sparse_step.h"
 
 #include <algorithm>
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
 #include <variant>
 
 #include "speedtorch/kernels/cuda/launch_over.cuh"
 #include "speedtorch/kernels/cuda/memory_access.cuh"
+#include "speedtorch/kernels/cuda/sort.h"
 #include "speedtorch/kernels/cuda/step_lane.h"
 
 namespace speedtorch::kernels {
@@ -19,24 +18,8 @@ struct Parts {
   StepKeys unsorted;
   StepKeys keys;
   std::byte* folds = nullptr;
-  std::byte* scratch = nullptr;  ///< CUB's
-  std::size_t scratch_bytes = 0;
+  SortScratch scratch;
 };
-
-std::size_t scratch_bytes_of(std::int64_t count) {
-  std::size_t sort = 0;
-  std::size_t scan = 0;
-  const auto entries = static_cast<int>(count);
-  check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, static_cast<const std::int64_t*>(nullptr),
-                                             static_cast<std::int64_t*>(nullptr),
-                                             static_cast<const std::int32_t*>(nullptr),
-                                             static_cast<std::int32_t*>(nullptr), entries),
-             "cub::DeviceRadixSort::SortPairs");
-  check_cuda(cub::DeviceScan::InclusiveSum(nullptr, scan, static_cast<std::int32_t*>(nullptr),
-                                           static_cast<std::int32_t*>(nullptr), entries),
-             "cub::DeviceScan::InclusiveSum");
-  return std::max(sort, scan);
-}
 
 Parts lay_out(WorkspaceLayout& layout, std::int64_t count, std::int64_t row_bytes) {
   Parts parts;
@@ -48,8 +31,8 @@ Parts lay_out(WorkspaceLayout& layout, std::int64_t count, std::int64_t row_byte
   parts.keys.begins = layout.take<std::int32_t>(count + 1);
   parts.keys.distinct = layout.take<std::int32_t>(1);
   parts.folds = layout.take<std::byte>(count / kFoldedCopies * row_bytes);
-  parts.scratch_bytes = scratch_bytes_of(count);
-  parts.scratch = layout.take<std::byte>(static_cast<std::int64_t>(parts.scratch_bytes));
+  parts.scratch.bytes = std::max(sort_scratch_bytes<std::int64_t>(count), sum_scratch_bytes(count));
+  parts.scratch.data = layout.take<std::byte>(static_cast<std::int64_t>(parts.scratch.bytes));
   return parts;
 }
 
@@ -100,17 +83,11 @@ void sort_keys(const Index* index, std::int64_t count, std::int64_t rows, Parts&
                const CudaLaunch& launch, cudaStream_t stream) {
   launch_over<key_index_kernel<Index>>(count, launch, stream, "the launch of key_index_kernel",
                                        parts.unsorted, index, count, rows, launch.errors);
-  const auto entries = static_cast<int>(count);
-  const StepKeys& keys = parts.keys;
-  const std::int64_t* const unsorted = parts.unsorted.keys;
-  const std::int32_t* const positions = parts.unsorted.positions;
-  check_cuda(cub::DeviceRadixSort::SortPairs(parts.scratch, parts.scratch_bytes, unsorted, keys.keys,
-                                             positions, keys.positions, entries, 0, key_bits(rows), stream),
-             "cub::DeviceRadixSort::SortPairs");
+  const StepKeys &unsorted = parts.unsorted, &keys = parts.keys;
+  sort_pairs(parts.scratch, unsorted.keys, keys.keys, unsorted.positions, keys.positions, count,
+             key_bits(rows), stream);
   launch_over<mark_keys_kernel>(count, launch, stream, "the launch of mark_keys_kernel", keys, count);
-  check_cuda(cub::DeviceScan::InclusiveSum(parts.scratch, parts.scratch_bytes, keys.numbers, keys.numbers,
-                                           entries, stream),
-             "cub::DeviceScan::InclusiveSum");
+  sum_in_place(parts.scratch, keys.numbers, count, stream);
   launch_over<place_keys_kernel>(count, launch, stream, "the launch of place_keys_kernel", keys, count);
 }
 
