@@ -60,8 +60,9 @@ LOG = """10 openat(AT_FDCWD, "/lib/libc.so") = 3
 
 class AttackTest(unittest.TestCase):
     def setUp(self):
-        folder = Path(tempfile.mkdtemp())
-        program = folder / "stbench"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        program = Path(folder.name) / "stbench"
         program.write_text(PROGRAM)
         program.chmod(0o755)
         self.bench = attack.Bench(program, "")
