@@ -73,8 +73,8 @@ struct Plan {
   DirectionPlan& of(Direction direction) { return direction == Direction::gather ? gather : scatter; }
 };
 
-/// Processors whose choices are known without a measurement. Those not known move rows as AMD's do.
-enum class ProcessorFamily { intel, other };
+/// Processors whose choices are known without a measurement. Those not known move rows as a Zen 5 does.
+enum class ProcessorFamily { intel, zen4, other };
 
 ProcessorFamily processor_family();
 

@@ -56,6 +56,11 @@ struct IntelPlan : PlanOf {
   IntelPlan() { use_plan(default_plan(ProcessorFamily::intel, 480 * kMiB)); }
 };
 
+/// An AMD EPYC with Zen 4 cores.
+struct Zen4Plan : PlanOf {
+  Zen4Plan() { use_plan(default_plan(ProcessorFamily::zen4, 32 * kMiB)); }
+};
+
 TEST_F(CommonPlan, WhatFitsTheCacheIsStoredInIt) {
   EXPECT_EQ(plan_in_use().gather.large_from, 16 * kMiB + 1);
   for (const std::int64_t width : {1, 16, 64, 160, 512, 516, 2052, 4096}) {
@@ -147,6 +152,30 @@ TEST_F(IntelPlan, LinesOfWideRowsAreAskedForBetweenTheStoresOfAnEarlierRow) {
   }
   EXPECT_EQ((Operands{768, true}.gather().line_step), 1) << "whole lines have copies without a loop";
   EXPECT_EQ((Operands{516, true}.gather().line_step), 1);
+}
+
+TEST_F(Zen4Plan, LinesOfWideRowsOfGathersWaitInTheSecondLevelCache) {
+  for (const auto& [width, large, to] :
+       {std::tuple{128, true, PrefetchTo::l1}, std::tuple{192, true, PrefetchTo::l2},
+        std::tuple{80, true, PrefetchTo::l1}, std::tuple{160, true, PrefetchTo::l2},
+        std::tuple{4096, true, PrefetchTo::l2}, std::tuple{768, false, PrefetchTo::l1},
+        std::tuple{1024, false, PrefetchTo::l2}}) {
+    EXPECT_EQ((Operands{width, large}.gather().prefetch_to), to) << width;
+    EXPECT_EQ((Operands{width, large}.scatter().prefetch_to), PrefetchTo::l1) << width;
+  }
+  EXPECT_EQ((Operands{512, true}.gather().prefetch_rows), 512 / 8);
+}
+
+TEST_F(Zen4Plan, WideRowsAreStreamedAndTheWidestAskForTheirLinesBetweenTheStores) {
+  for (const auto& [width, stores, step] :
+       {std::tuple{160, Stores::cached, 1}, std::tuple{264, Stores::cached, 1},
+        std::tuple{516, Stores::streaming, 1}, std::tuple{656, Stores::streaming, 0},
+        std::tuple{768, Stores::streaming, 1}, std::tuple{1152, Stores::streaming, 0}}) {
+    const auto move = Operands{width, true}.gather();
+    EXPECT_EQ(move.stores, stores) << width;
+    EXPECT_EQ(move.line_step, step) << width;
+    EXPECT_EQ(move.touch_rows, width == 264 ? 0 : 2 * move.prefetch_rows) << width;
+  }
 }
 
 TEST(Plan, ClassesBeginWithTheirWidth) {
