@@ -65,20 +65,13 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
     place_run(runs, i, count, rows, errors, memory);
 }
 
-/// The number of bits that tell the table's rows apart; the sort uses only these. Invalid indices may then be
-/// anywhere in the order, which does no harm.
-int bits_of_rows(std::int64_t rows) {
-  int bits = 1;
-  while (bits < 62 && (std::int64_t{1} << bits) < rows) ++bits;
-  return bits;
-}
-
 template <class Index>
 void sort_index(const Index* index, std::int64_t count, std::int64_t rows, Parts<Index>& parts,
                 const CudaLaunch& launch, cudaStream_t stream) {
   launch_over<count_up_kernel>(count, launch, stream, "the launch of count_up_kernel", parts.runs.numbers,
                                count);
-  const int bits = std::min(bits_of_rows(rows), static_cast<int>(sizeof(Index)) * 8);
+  // Invalid indices may be anywhere in the order, which does no harm.
+  const int bits = std::min(bits_of_keys(rows - 1), static_cast<int>(sizeof(Index)) * 8);
   sort_pairs(parts.scratch, index, parts.runs.sorted, parts.runs.numbers, parts.runs.positions, count, bits,
              stream);
 }

@@ -24,6 +24,13 @@ std::size_t sort_scratch_bytes(std::int64_t count);
 /// @throws CudaError if CUB cannot ask the device
 std::size_t sum_scratch_bytes(std::int64_t count);
 
+/// The bits of keys from 0 to `largest`, at least one: so many lowest bits tell them apart.
+inline int bits_of_keys(std::int64_t largest) {
+  int bits = 1;
+  while (bits < 63 && (std::int64_t{1} << bits) <= largest) ++bits;
+  return bits;
+}
+
 /// Sorts `count` keys, and a value with each, by the lowest `bits` of the keys. Equal keys keep their order.
 /// @throws CudaError if the launch fails
 template <class Key>

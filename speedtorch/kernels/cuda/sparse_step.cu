@@ -71,21 +71,15 @@ __global__ void __launch_bounds__(kBudgetBlockThreads)
   update_all_lane(tables, grad, update, now, thread_number(), thread_count());
 }
 
-/// Bits of the keys, the largest of which is the number of rows.
-int key_bits(std::int64_t rows) {
-  int bits = 1;
-  while (bits < 63 && (std::int64_t{1} << bits) <= rows) ++bits;
-  return bits;
-}
-
 template <class Index>
 void sort_keys(const Index* index, std::int64_t count, std::int64_t rows, Parts& parts,
                const CudaLaunch& launch, cudaStream_t stream) {
   launch_over<key_index_kernel<Index>>(count, launch, stream, "the launch of key_index_kernel",
                                        parts.unsorted, index, count, rows, launch.errors);
   const StepKeys &unsorted = parts.unsorted, &keys = parts.keys;
-  sort_pairs(parts.scratch, unsorted.keys, keys.keys, unsorted.positions, keys.positions, count,
-             key_bits(rows), stream);
+  const int bits = bits_of_keys(rows);  // a bad index has the key `rows`
+  sort_pairs(parts.scratch, unsorted.keys, keys.keys, unsorted.positions, keys.positions, count, bits,
+             stream);
   launch_over<mark_keys_kernel>(count, launch, stream, "the launch of mark_keys_kernel", keys, count);
   sum_in_place(parts.scratch, keys.numbers, count, stream);
   launch_over<place_keys_kernel>(count, launch, stream, "the launch of place_keys_kernel", keys, count);
