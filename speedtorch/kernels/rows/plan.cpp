@@ -55,11 +55,29 @@ void prefetch_to_l2(RowChoice& choice, std::int64_t width) {
   choice.lines_ahead = width >= 2048 ? 256 : width >= 512 ? 512 : width >= 96 ? 256 : 128;
 }
 
-/// With the first line earlier. On Intel's, gathers of rows below 2 KiB take 0.86 to 0.98 of the time with
-/// it, of 4 KiB 1.03 to 1.06.
-void prefetch_gather_to_l2(RowChoice& choice, std::int64_t width) {
-  prefetch_to_l2(choice, width);
-  choice.touch = width < 2048 ? 2 : 0;
+/// Prefetches gathers to L2, of rows from these widths on: small ones, and large ones of whole and of cut
+/// lines. The first line is asked for earlier: on Intel's, rows below 2 KiB take 0.86 to 0.98 of the time
+/// with it, of 4 KiB 1.03 to 1.06. 264 B rows that cut lines take 0.95 of the time without.
+///
+/// Lines of wide rows are asked for between the stores of an earlier row. On Intel's, rows of 2 to 8 KiB take
+/// 0.83 to 0.91 of the time, 1152 B 0.94 to 1.00; 656 B and 1160 B, which were staged before, 0.84 to 0.86.
+void prefetch_gathers_to_l2(DirectionPlan& gather, std::int64_t small, std::int64_t whole, std::int64_t cut) {
+  const auto prefetch = [](ChoicesByWidth& choices, std::int64_t from) {
+    for_each_width(choices, [from](RowChoice& choice, std::int64_t width) {
+      if (width < from) return;
+      prefetch_to_l2(choice, width);
+      choice.touch = width < 2048 ? 2 : 0;
+    });
+  };
+  const auto interleave = [](ChoicesByWidth& choices, std::int64_t from) {
+    std::fill(choices.begin() + static_cast<std::ptrdiff_t>(width_class(from)), choices.end(), kInterleaved);
+  };
+  prefetch(gather.small, small);
+  prefetch(gather.whole_lines, whole);
+  prefetch(gather.cut_lines, cut);
+  interleave(gather.whole_lines, 1024);
+  interleave(gather.cut_lines, 640);
+  gather.cut_lines[width_class(192)].touch = 0;
 }
 
 /// Of a server of Intel's (Sapphire Rapids). L1 misses and streaming stores share the few fill buffers of a
@@ -68,54 +86,25 @@ void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
   plan.gather.large_from = plan.scatter.large_from = std::min(last_level_bytes / 2, kMostCached);
   plan.copy_small_pages = CopyWay::pages;
   plan.copy_huge_pages = CopyWay::ahead;
-  for_each_width(plan.gather.small, prefetch_gather_to_l2);
+  prefetch_gathers_to_l2(plan.gather, 1, 1, 1);
   for (auto* choices : {&plan.scatter.small, &plan.scatter.cut_lines}) {
     for_each_width(*choices, [](RowChoice& choice, std::int64_t width) {
       if (width >= 192) prefetch_to_l2(choice, width);
     });
   }
-  // Lines of wide rows are asked for between the stores of an earlier row. Rows of 2 to 8 KiB take 0.83 to
-  // 0.91 of the time, 1152 B 0.94 to 1.00; 656 B and 1160 B, which were staged before, 0.84 to 0.86.
-  for_each_width(plan.gather.whole_lines, [](RowChoice& choice, std::int64_t width) {
-    prefetch_gather_to_l2(choice, width);
-    if (width >= 1024) choice = kInterleaved;
-  });
   // Rows of 96 to 511 B take 0.75 to 0.92 of the time cached instead of staged (160 and 264 B of a 5 GiB
-  // table, both kinds of pages, the output read afterwards or not; docs/kernels.md). 264 B rows take 0.95 of
-  // that if their first line is not asked for earlier.
-  for_each_width(plan.gather.cut_lines, [](RowChoice& choice, std::int64_t width) {
-    prefetch_gather_to_l2(choice, width);
-    if (width >= 640) {
-      choice = kInterleaved;
-    } else if (width < 96 || width >= 512) {
-      choice.stores = Stores::staged;
-    } else if (width >= 192) {
-      choice.touch = 0;
-    }
-  });
+  // table, both kinds of pages, the output read afterwards or not; docs/kernels.md).
+  for (const std::int64_t width : {1, 48, 512}) {
+    plan.gather.cut_lines[width_class(width)].stores = Stores::staged;
+  }
 }
 
-/// Of an AMD EPYC with Zen 4 cores, where reading takes most of a gather's time: gathers of wide rows
-/// prefetch to L2 as on Intel's. Large ones take 0.65 to 0.9 of the time, small ones of 1 KiB and more 0.82
-/// to 0.89, narrower rows gain nothing or lose (docs/kernels.md).
+/// Gathers of wide rows prefetch to L2 on an AMD EPYC with Zen 4 cores, too: reading takes most of their
+/// time. Large ones take 0.59 to 0.95 of the time, over LibTorch's of the same process, small ones of 1 KiB
+/// and more 0.82 to 0.89. Narrower rows gain nothing or lose (docs/kernels.md).
 void adapt_to_zen4(Plan& plan) {
-  for_each_width(plan.gather.small, [](RowChoice& choice, std::int64_t width) {
-    if (width >= 1024) prefetch_gather_to_l2(choice, width);
-  });
-  for_each_width(plan.gather.whole_lines, [](RowChoice& choice, std::int64_t width) {
-    if (width >= 192) prefetch_gather_to_l2(choice, width);
-    if (width >= 1024) choice = kInterleaved;
-  });
-  for_each_width(plan.gather.cut_lines, [](RowChoice& choice, std::int64_t width) {
-    if (width >= 96) prefetch_gather_to_l2(choice, width);
-    if (width >= 640) {
-      choice = kInterleaved;
-    } else if (width >= 512) {
-      choice.stores = Stores::streaming;
-    } else if (width >= 192) {
-      choice.touch = 0;
-    }
-  });
+  prefetch_gathers_to_l2(plan.gather, 1024, 192, 96);
+  plan.gather.cut_lines[width_class(512)].stores = Stores::streaming;
 }
 
 bool known_stores(Direction direction, const RowChoice& choice, bool small) {
