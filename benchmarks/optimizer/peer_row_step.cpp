@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "benchmarks/peers/peers.h"
+#include "benchmarks/suite/devices.h"
 
 namespace stbench {
 namespace {
