@@ -219,7 +219,9 @@ std::string identity_key(const Record& record, std::initializer_list<std::string
   const auto add = [&](std::string_view name, const Value& value) {
     if (std::ranges::find(without, name) != without.end()) return;
     const std::string text = cell_text(value);
-    key += fmt::format("{}={}:{} ", name, text.size(), text);  // the length keeps a text with blanks apart
+    // The length keeps a text with blanks apart. A comparison makes thousands of keys; with fmt::format they
+    // took a quarter of its time.
+    key.append(name).append("=").append(std::to_string(text.size())).append(":").append(text).append(" ");
   };
   for (const Column& part : identity_columns()) add(part.name, part.get(record));
   for (const auto& [name, value] : record.id.axes) add(name, value);

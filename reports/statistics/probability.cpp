@@ -31,10 +31,9 @@ double beta_fraction(double x, double a, double b) {
   return fraction;
 }
 
-/// The regularised incomplete beta function I_x(a, b).
+/// The regularised incomplete beta function I_x(a, b), x from 0 to 1. At both ends the logarithm is -infinity,
+/// so the front is 0 and the result exact.
 double incomplete_beta(double x, double a, double b) {
-  if (x <= 0) return 0;
-  if (x >= 1) return 1;
   const double log_front =
       std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x);
   if (x < (a + 1) / (a + b + 2)) return std::exp(log_front) * beta_fraction(x, a, b) / a;

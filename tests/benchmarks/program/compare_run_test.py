@@ -112,7 +112,13 @@ class CompareRunTest(ProgramTest):
         report = self.pretender("b")
         wrong = self.pretender("wrong", status="wrong", reason="row 3 differs", median_s=None, samples_s=[])
         wrong.write_text(wrong.read_text(encoding="utf-8") + "exit 1\n", encoding="utf-8")
+        both = self.pretender("both", status="wrong", reason="row 3 differs", median_s=None, samples_s=[])
+        with_failure = read_json(self.folder / "both 1.json")
+        with_failure["cases"][1].update(status="failed", reason="no memory", median_s=None, samples_s=[])
+        self.file("both 1.json", json.dumps(with_failure))
         for program, said in ((self.program("n", "exit 7"), '" ended with exit status 7 and without a report'),
+                              (self.program("q", "exit 0"), '" ended with exit status 0 and without a report'),
+                              (both, '" ended with exit status 0; transfer '),
                               (wrong, '" ended with exit status 1; transfer '),
                               (self.program("k", "kill -9 $$"), '" ended with exit status 137 and without a report'),
                               (self.folder / "tmp", f"NEW: cannot start {self.folder}/tmp: ")):

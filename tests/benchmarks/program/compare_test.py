@@ -191,6 +191,7 @@ class CompareTest(ProgramTest):
                          read_json(self.folder / "first.json")["cases"])
         done = self.run_program(*TINY, "--samples", "11", "--baseline", "main", "--processes", "2", "--markdown", "c.md")
         self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertNotIn("killed", done.stderr)
         self.assertIn(" cases: ", done.stdout)
         self.assertTrue((self.folder / "c.md").exists())
         self.assertEqual(self.run_program(*TINY, "--baseline", "other").returncode, 2)
@@ -215,6 +216,7 @@ class CompareTest(ProgramTest):
         process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, stderr)
+        self.assertNotIn("killed", stderr)
         self.assertIn("exit status 143: baseline main is as it was", stderr)
         self.assertFalse((self.folder / "baselines" / "main").exists())
 

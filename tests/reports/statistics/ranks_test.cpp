@@ -209,6 +209,13 @@ TEST(Probability, SciPySaysTheSame) {
   EXPECT_NEAR(trigamma(12), 0.086901872871768390750, 4e-15);
 }
 
+TEST(Probability, StudentsLawIsExactAtItsEnds) {
+  for (const double freedom : {0.5, 1.0, 5.0, 1e6}) {
+    EXPECT_EQ(student_two_sided(0, freedom), 1) << freedom;
+    EXPECT_EQ(student_two_sided(std::numeric_limits<double>::infinity(), freedom), 0) << freedom;
+  }
+}
+
 // Student's table, two-sided 5 % and 1 %.
 TEST(Probability, QuantilesArePublishedOnes) {
   const double infinite = std::numeric_limits<double>::infinity();
