@@ -212,9 +212,9 @@ class TransferGroup final : public TimedGroup {
     }
     // A cold file has no resident pages, so there is no page size to report.
     if (memory->on_host() && (!one.is_cold() || memory->file_fd() < 0)) {
-      cell.pages = speedtorch::pages_got(memory->data(), bytes);
-      if (cell.pages != reports::Value(std::string()))
-        cell.huge = speedtorch::huge_fraction(memory->data(), bytes);
+      const auto huge = speedtorch::huge_bytes(memory->data(), bytes);
+      cell.pages = huge ? speedtorch::page_kind(*huge, bytes) : std::string();
+      if (huge) cell.huge = speedtorch::huge_fraction(*huge, bytes);
     }
     const auto content = run_->tables.content();
     cell.fixture = one.cache_bytes > 0

@@ -54,19 +54,18 @@ void advise_huge_pages(std::byte* data, std::int64_t bytes) {
     ::madvise(data + (begin - at), end - begin, MADV_HUGEPAGE);  // a hint: refused, nothing is lost
 }
 
-namespace {
-
-/// Bytes in huge pages of the mappings behind the memory; nothing if the system does not say.
-std::optional<std::int64_t> huge_bytes_of(const std::byte* data, std::int64_t bytes) {
+std::optional<std::int64_t> huge_bytes(const std::byte* data, std::int64_t bytes) {
   std::ifstream smaps("/proc/self/smaps");
   if (!smaps) return std::nullopt;
+  if (bytes < huge_page) return 0;
   const auto begin = reinterpret_cast<std::uintptr_t>(data), end = begin + static_cast<std::uintptr_t>(bytes);
   double huge_kilobytes = 0;
   bool inside = false;
   std::string line;
   while (std::getline(smaps, line)) {
     if (const auto mapping = mapping_of(line); mapping.end != mapping.begin) {
-      inside = mapping.begin < end && mapping.end > begin;
+      if (mapping.begin >= end) break;  // they are in order, and LibTorch's, near the end, take 2 ms to read
+      inside = mapping.end > begin;
     } else if (inside) {
       for (const char* name : {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"})
         huge_kilobytes += kilobytes(line, name);
@@ -75,21 +74,13 @@ std::optional<std::int64_t> huge_bytes_of(const std::byte* data, std::int64_t by
   return static_cast<std::int64_t>(huge_kilobytes) * 1024;
 }
 
-}  // namespace
-
 std::string pages_got(const std::byte* data, std::int64_t bytes) {
-  const auto huge = huge_bytes_of(data, bytes);
+  const auto huge = huge_bytes(data, bytes);
   return huge ? page_kind(*huge, bytes) : std::string();
 }
 
 double huge_fraction(std::int64_t huge_bytes, std::int64_t bytes) {
   return bytes > 0 ? std::clamp(static_cast<double>(huge_bytes) / static_cast<double>(bytes), 0.0, 1.0) : 0;
-}
-
-double huge_fraction(const std::byte* data, std::int64_t bytes) {
-  const auto huge = huge_bytes_of(data, bytes);
-  if (!huge) throw MemoryError("/proc/self/smaps cannot be read");
-  return huge_fraction(*huge, bytes);
 }
 
 std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes) {

@@ -3,22 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace speedtorch {
 
-/// The kind of pages behind [data, data + bytes): `4KiB`, `2MiB`, or `2MiB:87%` if only a part is huge; the
-/// kernel's own page size if it is not 4 KiB. Touch the memory first, because untouched pages have no kind.
-/// Read from /proc/self/smaps; empty if that is not readable.
+/// Bytes in huge pages of the mappings behind [data, data + bytes), which may reach beyond it. 0 for memory
+/// smaller than a huge page. Touch the memory first, because untouched pages have no kind.
+/// Read from /proc/self/smaps; nothing if that is not readable.
+std::optional<std::int64_t> huge_bytes(const std::byte* data, std::int64_t bytes);
+
+/// The kind of pages of `bytes` of memory of which `huge_bytes` lie in huge pages: `4KiB`, `2MiB`, or
+/// `2MiB:87%` if only a part is huge; the kernel's own page size if it is not 4 KiB.
+std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes);
+/// The same of memory that was touched; empty if the system does not say.
 std::string pages_got(const std::byte* data, std::int64_t bytes);
 
-/// The same words for a table of `bytes` of which `huge_bytes` lie in huge pages.
-std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes);
-
-/// The share of the bytes of a table that lie in huge pages, from 0 to 1.
+/// The share of `bytes` of memory of which `huge_bytes` lie in huge pages, from 0 to 1.
 double huge_fraction(std::int64_t huge_bytes, std::int64_t bytes);
-/// The same of memory, which must have been touched. @throws MemoryError if /proc/self/smaps is not readable
-double huge_fraction(const std::byte* data, std::int64_t bytes);
 
 /// Asks for huge pages behind new memory: those that lie wholly in [data, data + bytes). The system may have
 /// none.

@@ -23,7 +23,13 @@ std::shared_ptr<Memory> touched(Placement placement) {
 TEST(Pages, PageableMemoryHasSmallPages) {
   const auto memory = touched(Placement::pageable);
   EXPECT_EQ(pages_got(memory->data(), pages_bytes), "4KiB");
-  EXPECT_EQ(huge_fraction(memory->data(), pages_bytes), 0);
+  EXPECT_EQ(huge_bytes(memory->data(), pages_bytes), 0);
+}
+
+TEST(Pages, MemorySmallerThanAHugePageIsCountedInSmallPages) {
+  const auto memory = touched(Placement::hugepage);
+  EXPECT_EQ(pages_got(memory->data(), (2 << 20) - 1), "4KiB");
+  EXPECT_EQ(huge_bytes(memory->data(), (2 << 20) - 1), 0);
 }
 
 TEST(Pages, TheShareOfHugePagesIsOfAllBytes) {
@@ -40,7 +46,7 @@ TEST(Pages, HugePagesAreReportedWhereTheKernelGivesThem) {
     GTEST_SKIP() << "transparent huge pages are off: " << mode;
   const auto memory = touched(Placement::hugepage);
   EXPECT_EQ(pages_got(memory->data(), pages_bytes).substr(0, 4), "2MiB");
-  EXPECT_GT(huge_fraction(memory->data(), pages_bytes), 0.5);
+  EXPECT_GT(huge_bytes(memory->data(), pages_bytes), pages_bytes / 2);
 }
 
 TEST(Pages, AMappedFileIsResidentOnceItWasWritten) {
