@@ -59,7 +59,7 @@ class SuitesTest(unittest.TestCase):
         return [row for row in found if row["status"] == "ok"]
 
     def test_transfer(self):
-        peers = ("embedding_bag", "gather", "cub_batched", "memcpy_batch")
+        peers = ("embedding_bag", "gather", "memcpy_batch")
         placements = ["libtorch", "pageable", "hugepage", "mapped", "pinned", "device"]
         # Memory that is not pinned looks alike to the GPU, whatever its pages: one configuration has every placement.
         fewer = ["pageable", "pinned", "device"]
@@ -69,6 +69,13 @@ class SuitesTest(unittest.TestCase):
             self.assertLessEqual(set(peers), {row["method"] for row in rows}, configuration)
             self.assertGreater(sum(row["verified_rows"] > 0 for row in rows), least, configuration)
             self.assertEqual({row["placement"] for row in rows}, set(chosen))
+
+    def test_cubs_batched_copies(self):
+        """Apart: CUB's grid fills the GPU whatever the batch is. In each cell of test_transfer they took 80 % of its time."""
+        rows = self.rows("lazy_cached", *TRANSFER, "--placement", "pinned", "--direction", "to,from", "--peers", "cub_batched",
+                         "--method", "cub_batched")
+        self.assertEqual({(row["direction"], row["method"]) for row in rows}, {("to", "cub_batched"), ("from", "cub_batched")})
+        self.assertTrue(all(row["verified_rows"] > 0 for row in rows))
 
     def test_sums_are_of_both_directions(self):
         rows = self.rows("lazy_cached", *TRANSFER, "--placement", "pinned,device,pageable")
@@ -135,7 +142,7 @@ class SuitesTest(unittest.TestCase):
             self.assertEqual(row["payload_bytes"], 2 * element * row["batch"] * row["dim"], row)
 
     def test_axes_of_transfer(self):
-        for axes in ({"dim": (16, 33), "batch": (1, 300), "dtype": ("float16", "float64")},
+        for axes in ({"dim": (16, 33), "batch": (1, 70), "dtype": ("float16", "float64")},
                      {"dim": (32,), "batch": (256,), "cores": (1, 2), "distribution": ("zipf:1.05", "unique")}):
             given = [part for name, values in axes.items() for part in (f"--{name}", ",".join(map(str, values)))]
             rows = self.rows("eager_cached", *TRANSFER[:6], *TRANSFER[-2:], "--placement", "pinned", "--method", "speedtorch,staged",

@@ -139,47 +139,51 @@ class Checker {
   const Access& access_;
 };
 
-/// All lanes in the range that this instruction touched last, aligned, with nothing more to check: the usual
-/// case.
-bool find_in_last_range(Grid& grid, const Instruction& in, const Access& access, Mask mask,
-                        const std::uint64_t* addresses, std::byte** places) {
-  const Range& range = grid.last_range(in.access);
-  if (range.end - range.begin < access.bytes || (access.stores && range.read_only)) return false;
-  if (grid.races() != nullptr) return false;
-  if (range.written != nullptr && (access.stores || grid.launch().find_unwritten)) return false;
-  const std::uint64_t begin = range.begin, most = range.end - range.begin - access.bytes;
-  const std::uint64_t unaligned = access.bytes - 1u;
-  std::byte* const bytes = range.bytes;
-  bool good = true;
+/// Finds the lanes' places in memory of `size` bytes that begins at the address `begin`.
+/// @returns false if a lane's address is not aligned, or not of this memory
+bool find_within(std::byte* bytes, std::uint64_t begin, std::uint64_t size, const Access& access, Mask mask,
+                 const std::uint64_t* addresses, std::byte** places) {
+  if (size < access.bytes) return false;
+  // Nothing is 2^63 bytes long, so the topmost bit of an offset, or of the distance from it to the last
+  // place, says that the offset is too large. Without a comparison per lane the loop is vectorised.
+  const std::uint64_t last = size - access.bytes;
+  std::uint64_t outside = 0, low = 0;
+  const auto find = [&](unsigned lane) {
+    const auto offset = addresses[lane] - begin;
+    outside |= offset | (last - offset);
+    low |= addresses[lane];
+    places[lane] = bytes + offset;
+  };
   if (mask == kAllLanes) {
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      const auto offset = addresses[lane] - begin;
-      good &= (offset <= most) & ((addresses[lane] & unaligned) == 0);
-      places[lane] = bytes + offset;
-    }
+#pragma GCC ivdep
+    for (unsigned lane = 0; lane < kLanes; ++lane) find(lane);
   } else {
-    for_each_lane(mask, [&](unsigned lane) {
-      const auto offset = addresses[lane] - begin;
-      good &= (offset <= most) & ((addresses[lane] & unaligned) == 0);
-      places[lane] = bytes + offset;
-    });
+    for_each_lane(mask, find);
   }
-  return good;
+  return (outside >> 63) == 0 && (low & (access.bytes - 1u)) == 0;
 }
 
-bool find_in_shared(Warp& warp, const Access& access, Mask mask, const std::uint64_t* addresses,
-                    std::byte** places) {
-  auto& block = warp.block();
-  const auto size = block.shared_bytes();
-  if (warp.grid().races() != nullptr || !block.shared_written().empty() || size < access.bytes) return false;
-  const std::uint64_t most = size - access.bytes, unaligned = access.bytes - 1u;
-  std::byte* const bytes = block.shared();
-  bool good = true;
-  for_each_lane(mask, [&](unsigned lane) {
-    good &= (addresses[lane] <= most) & ((addresses[lane] & unaligned) == 0);
-    places[lane] = bytes + addresses[lane];
-  });
-  return good;
+/// The usual cases, with nothing to check but where the addresses lie: global memory in the range that this
+/// instruction touched last, shared memory, and parameters, which are half of a small kernel's accesses.
+bool find_at_once(Warp& warp, const Instruction& in, const Access& access, Mask mask,
+                  const std::uint64_t* addresses, std::byte** places) {
+  Grid& grid = warp.grid();
+  if (access.space == Space::parameter) {
+    auto* const bytes = const_cast<std::byte*>(grid.launch().parameters);
+    return !access.stores &&
+           find_within(bytes, 0, grid.kernel().parameter_bytes, access, mask, addresses, places);
+  }
+  if (grid.races() != nullptr) return false;
+  if (access.space == Space::shared) {
+    auto& block = warp.block();
+    return block.shared_written().empty() &&
+           find_within(block.shared(), 0, block.shared_bytes(), access, mask, addresses, places);
+  }
+  if (access.space != Space::global && access.space != Space::generic) return false;
+  const Range& range = grid.last_range(in.access);
+  if (access.stores && range.read_only) return false;
+  if (range.written != nullptr && (access.stores || grid.launch().find_unwritten)) return false;
+  return find_within(range.bytes, range.begin, range.end - range.begin, access, mask, addresses, places);
 }
 
 }  // namespace
@@ -195,9 +199,7 @@ void find_places(Warp& warp, const Instruction& in, const Access& access, Mask m
     for (unsigned lane = 0; lane < kLanes; ++lane)
       addresses[lane] = base[lane] + static_cast<std::uint32_t>(offset);
   }
-  const bool maybe_global = access.space == Space::global || access.space == Space::generic;
-  if (maybe_global && find_in_last_range(warp.grid(), in, access, mask, addresses, places)) return;
-  if (access.space == Space::shared && find_in_shared(warp, access, mask, addresses, places)) return;
+  if (find_at_once(warp, in, access, mask, addresses, places)) return;
   Checker checker(warp, in, access);
   for_each_lane(mask, [&](unsigned lane) { places[lane] = checker.any(lane, addresses[lane]); });
 }
