@@ -38,16 +38,17 @@ def server():
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def charts(*arguments, cwd=None):
-    """The first call starts the script; the others are made by charts_server.py, without the second that a start takes."""
+def charts(*arguments, cwd=None, validates=False):
+    """The first call starts the script; the others are made by charts_server.py, without the second that a start takes.
+    With `validates`, charts are held against Vega-Lite's schema."""
     words = [str(word) for word in arguments]
-    if not server.cache_info().currsize:
+    if not server.cache_info().currsize and not validates:
         server()
         return subprocess.run([SCRIPT, *words], env=environment(), capture_output=True, text=True, timeout=500, cwd=cwd,
                               stdin=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("out", "messages")]
-        server().stdin.write(json.dumps([words, str(cwd or Path.cwd()), *map(str, streams)]) + "\n")
+        server().stdin.write(json.dumps([words, str(cwd or Path.cwd()), *map(str, streams), validates]) + "\n")
         server().stdin.flush()
         status = int(server().stdout.readline())
         return subprocess.CompletedProcess(words, status, *(stream.read_text(encoding="utf-8") for stream in streams))

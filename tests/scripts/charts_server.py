@@ -1,6 +1,7 @@
 """Draws charts for tests: a child for each request, of one process that has loaded Altair, which takes a second.
 
-A request is a line of JSON: the words, the folder, and the files of the two standard streams. The answer is the status."""
+A request is a line of JSON: the words, the folder, the files of the two standard streams, and whether charts are held
+against Vega-Lite's schema. The answer is the status."""
 
 import json
 import os
@@ -9,15 +10,16 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[2] / "scripts/lib")
 
-from charts import page  # noqa: E402, F401 (what main() would load at each start)
+from charts import page, render  # noqa: E402, F401 (what main() would load at each start)
 from charts.command import kinds, main  # noqa: E402
 
 kinds()
 for line in sys.stdin:
-    words, folder, out, messages = json.loads(line)
+    words, folder, out, messages, validates = json.loads(line)
     child = os.fork()
     if not child:
         os.chdir(folder)
+        render.validates = validates
         for stream, name in ((1, out), (2, messages)):
             os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         status = 70

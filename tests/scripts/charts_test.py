@@ -126,7 +126,7 @@ class ChartsTest(unittest.TestCase):
 
     def page(self, *reports, options=(), left_out=None):
         paths = [self.write(f"r{number}.json", report) for number, report in enumerate(reports)]
-        done = charts(*paths, *options, "-o", self.folder / "page.html")
+        done = charts(*paths, *options, "-o", self.folder / "page.html", validates=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         if left_out is not None:
             self.assertEqual(done.stderr.count("left out"), left_out, done.stderr)
@@ -301,7 +301,7 @@ class ChartsTest(unittest.TestCase):
 
     def svg(self, report, name):
         """The source of that figure."""
-        done = charts(self.write("r.json", report), "--svg", self.folder / "svg", "--only", name)
+        done = charts(self.write("r.json", report), "--svg", self.folder / "svg", "--only", name, validates=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return (self.folder / "svg" / f"{name}.svg").read_text()
 
