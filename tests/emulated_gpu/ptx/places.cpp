@@ -164,7 +164,7 @@ bool find_within(std::byte* bytes, std::uint64_t begin, std::uint64_t size, cons
 }
 
 /// The usual cases, with nothing to check but where the addresses lie: global memory in the range that this
-/// instruction touched last, shared memory, and parameters, which are half of a small kernel's accesses.
+/// instruction touched last, shared memory, and parameters, which every thread reads.
 bool find_at_once(Warp& warp, const Instruction& in, const Access& access, Mask mask,
                   const std::uint64_t* addresses, std::byte** places) {
   Grid& grid = warp.grid();
