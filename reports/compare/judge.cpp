@@ -69,7 +69,7 @@ bool ranks_differ(const Judged& row, const ComparisonRules& rules) {
   if (!row.several()) return row.p <= rules.false_alarms;
   const std::size_t base = row.measured->base.size(), now = row.measured->now.size();
   const double least = row.paired ? least_p_of_pairs(base) : least_p(base, now);
-  return row.p <= std::max(kRanksApart, least * 1.000001);
+  return row.p <= 1.000001 * std::max(kRanksApart, least);
 }
 
 /// Student's quantiles, each found once: most rows ask for the same.

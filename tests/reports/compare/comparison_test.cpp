@@ -264,6 +264,34 @@ TEST(Comparison, VisibleSlowdownOfSingleRunsFollowsFromTheirSamples) {
   }
 }
 
+// All rows together know a row's spread better than its own runs do. Its interval is as wide as the own runs
+// make it; its limit, of the same standard error, is for all rows.
+TEST(Comparison, AnIntervalIsAsWideAsARowsOwnRunsMakeIt) {
+  constexpr int runs = 5;
+  const auto base = synthetic_runs(quiet(), 1, runs), now = synthetic_runs(quiet(), 2, runs);
+  const auto comparison = compare(base, now, {.effect = 1e-9, .metric = "time"});
+  std::vector<Scatter> scatters;
+  for (const auto& one : measured_cases(join_cases(base, now), "time")) {
+    scatters.emplace_back();
+    for (const auto* side : {&one.base, &one.now}) {
+      std::vector<double> values;
+      for (const Measured& measured : *side) values.push_back(measured.value);
+      scatters.back().add(values);
+    }
+  }
+  ASSERT_EQ(comparison.cases.size(), scatters.size());
+  const auto rows = static_cast<double>(scatters.size());
+  const double own = 2 * runs - 2;
+  for (std::size_t i = 0; i < scatters.size(); ++i) {
+    const double freedom = spread_of(scatters[i], spread_prior(scatters))->freedom;
+    EXPECT_GT(freedom, own);
+    const double reach = (std::log1p(*comparison.cases[i].high) - std::log1p(*comparison.cases[i].low)) / 2;
+    const double factor = std::max(student_quantile(0.01 / rows, std::min(freedom, 4 + 1.4 * runs)),
+                                   student_quantile(0.01, own));
+    EXPECT_NEAR(reach / std::log1p(*comparison.cases[i].limit), student_quantile(0.05, own) / factor, 1e-9);
+  }
+}
+
 TEST(Comparison, SaysWhichReportWasInterrupted) {
   auto now = synthetic_runs(quiet(), 2, 2);
   now.front().interrupted = true;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "reports/statistics/statistics.h"
@@ -40,6 +42,15 @@ TEST(Metric, AnIntervalOfAQuotientIsMadeOfBothParts) {
   ASSERT_TRUE(ours.interval);
   EXPECT_NEAR(ours.interval->low, std::log(2.0) - std::hypot(std::log(2 / 1.8), std::log(1.1)), 1e-12);
   EXPECT_NEAR(ours.interval->high, std::log(2.0) + std::hypot(std::log(2.6 / 2), std::log(1 / 0.9)), 1e-12);
+}
+
+TEST(Metric, AnIntervalHasTwoEndsAboveZero) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const auto& [low, high] : {std::pair{0.0, 2.6}, {1.8, infinite}, {-1.8, 2.6}, {1.8, -2.6}}) {
+    auto report = without_samples();
+    report.records[0].ci_low_s = low, report.records[0].ci_high_s = high;
+    EXPECT_FALSE(of_ours(report).interval) << low << " to " << high;
+  }
 }
 
 // Rounds are those of the group. Where a report does not say which group a case was in, equal numbers of

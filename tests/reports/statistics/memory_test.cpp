@@ -72,6 +72,12 @@ TEST(VarianceInflation, IsThatOfDrawnSeries) {
   EXPECT_LT(drawn_inflation(0.8, true), 1);  // taking turns needs no correction
   EXPECT_EQ(variance_inflation(0.8, even, odd), 1);
   EXPECT_EQ(variance_inflation(0.8, std::vector<double>{0}, std::vector<double>{1}), 1);
+  const std::vector<double> two = {0, 1}, three = {0, 1, 2},
+                            later = {5, 6, 7, 8, 9};  // three values are enough
+  EXPECT_GT(variance_inflation(0.8, three, later), 2);
+  EXPECT_GT(variance_inflation(0.8, later, three), 2);
+  EXPECT_EQ(variance_inflation(0.8, two, later), 1);
+  EXPECT_EQ(variance_inflation(0.8, later, two), 1);
 }
 
 }  // namespace
