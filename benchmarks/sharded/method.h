@@ -61,6 +61,8 @@ struct ShardedMethod {
   std::vector<std::string> engines = {"gloo"};
   /// Whether the case exists for the method. The engine is one of `engines`.
   std::function<bool(const reports::Identity&)> supports = [](const reports::Identity&) { return true; };
+  /// Why this process cannot have the method; empty if it can.
+  std::function<std::string()> refusal = [] { return std::string(); };
   std::function<std::unique_ptr<RankGather>(RankCell&)> open;
 };
 

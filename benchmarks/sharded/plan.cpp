@@ -48,7 +48,9 @@ std::string engine_refusal(const std::string& engine) {
   if (engine == "nccl")
     return "not available here: NCCL moves rows between GPUs, and this suite moves them between hosts";
   if (engine == "mpi")
-    return "not available here: LibTorch's wheel is built without MPI; mpirun starts ranks of engine gloo";
+    return "not available here: LibTorch's wheel is built without MPI; mpirun starts ranks of engine gloo, "
+           "where "
+           "--peers mpi_alltoallv goes through MPI";
   return {};
 }
 
@@ -221,7 +223,12 @@ class ShardedPlanner {
     for (const auto& method : sharded_methods()) {
       auto id = cell.id;
       id.method = method.name;
-      if (contains(method.engines, engine) && takes_part(method) && method.supports(id)) cases.push_back(id);
+      if (!contains(method.engines, engine) || !takes_part(method) || !method.supports(id)) continue;
+      if (const auto why = method.refusal(); !why.empty()) {
+        waive(id, why);
+      } else {
+        cases.push_back(id);
+      }
     }
     if (cases.empty()) return;
     warn_of_shared_cores(cell.id);
@@ -231,15 +238,17 @@ class ShardedPlanner {
   }
 
   [[nodiscard]] bool takes_part(const ShardedMethod& method) const {
-    if (!only_.empty()) return method.name == only_ || method.role != harness::Role::ours;
+    if (contains(options_.peers, method.name)) return true;
+    if (!only_.empty())
+      return method.name == only_ || (method.role != harness::Role::ours && !method.asked_only);
     return options_.methods.empty() ? !method.asked_only : contains(options_.methods, method.name);
   }
 
-  /// Once for each engine.
+  /// Once for each engine, and for each method that this process cannot have.
   void waive(Identity id, const std::string& reason) {
     const auto is_same = [&](const reports::Record& record) { return record.reason == reason; };
     if (std::ranges::any_of(plan_.waived, is_same)) return;
-    id.method = only_.empty() ? "speedtorch" : only_;
+    if (id.method.empty()) id.method = only_.empty() ? "speedtorch" : only_;
     plan_.waived.push_back(reports::unmeasured(id, reports::Status::waived, reason));
   }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "benchmarks/sharded/mpi.h"
 #include "benchmarks/sharded/sent_bytes.h"
 #include "benchmarks/suite/registry.h"
 #include "benchmarks/suite/suite.h"
@@ -52,6 +53,7 @@ json RankServer::answer(const json& request) {
   if (what == "close" || what == "end") {
     methods_.clear();
     cell_.reset();
+    if (what == "end") Mpi::end();
     return json::object();
   }
   auto& method = *methods_.at(request.at("method").get<std::size_t>());

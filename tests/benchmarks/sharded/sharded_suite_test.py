@@ -145,6 +145,12 @@ class ShardedSuiteTest(ProgramTest):
         for case in report["cases"]:
             self.assertIn("not available here: ", case["reason"])
 
+    def test_mpi_is_waived_where_another_started_the_ranks(self):
+        _, rows, _ = self.measure(*SMALL, "--engine", "gloo", "--ranks", "1", "--method", "local", "--peers", "mpi_alltoallv")
+        self.assertEqual({row["method"]: row["status"] for row in rows if row["method"] != "local"}, {"mpi_alltoallv": "waived"})
+        (reason,) = [row["reason"] for row in rows if row["method"] == "mpi_alltoallv"]
+        self.assertIn("MPI has to start the ranks, as mpiexec.hydra -n 2 ./stbench does", reason)
+
     def test_case_of_a_report_is_measured_again_with_what_it_is_compared_with(self):
         case = "sharded to pageable -> speedtorch -> cpu float32 3k×8 batch 500 zipf:1.05 int64 cores=1 ranks=3 sharding=cyclic"
         report, _, _ = self.measure("--case", case, "--samples", 3)
@@ -211,6 +217,22 @@ class ShardedSuiteTest(ProgramTest):
         done = self.launched(*mpirun, PROGRAM, *SMALL, "--engine", "gloo", "--distribution", "uniform", "--json", "r.json")
         self.check_launched(3)
         self.assertEqual(done.stdout.count("algbw_gb_per_s"), 1)  # of rank 0 alone
+
+    def test_mpi_is_a_peer_where_it_started_the_ranks(self):
+        hydra = shutil.which("mpiexec.hydra")
+        library = Path(hydra or "/").resolve().parent.parent / "lib"
+        if not (library / "libmpi_abi.so.1").exists():
+            self.skipTest("MPICH 5 is missing (PyPI: mpich)")
+        measure = (PROGRAM, *SMALL, "--engine", "gloo", "--distribution", "uniform", "--peers", "mpi_alltoallv", "--json", "r.json")
+        self.launched("env", f"LD_LIBRARY_PATH={library}", hydra, "-n", 3, *measure)
+        cases = read_json(self.folder / "r.json")["cases"]
+        self.assertEqual({case["method"] for case in cases}, GLOO | {"mpi_alltoallv"})
+        for case in cases:
+            self.check_case(case, 3)
+        self.launched("env", "LD_LIBRARY_PATH=", hydra, "-n", 2, *measure)
+        (waived,) = [case for case in read_json(self.folder / "r.json")["cases"] if case["status"] == "waived"]
+        self.assertEqual(waived["method"], "mpi_alltoallv")
+        self.assertIn("libmpi_abi.so.1: cannot open shared object file", waived["reason"])
 
     def test_srun_by_its_variables(self):
         variables = {"SLURM_NTASKS": "2", "SLURM_TASKS_PER_NODE": "2"}
