@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "reports/compare/calibrated_spreads.h"
+#include "reports/compare/calibration.h"
+#include "reports/compare/comparison.h"
 #include "reports/statistics/statistics.h"
 #include "tests/reports/synthetic_runs.h"
 

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "speedtorch/error.h"
+#include "speedtorch/memory/memory.h"
 #include "speedtorch/system/pages.h"
 
 namespace speedtorch {
