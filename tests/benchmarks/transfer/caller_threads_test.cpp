@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "benchmarks/tables/table_store.h"
 #include "benchmarks/transfer/concurrent.h"
 #include "speedtorch/rows/rows.h"
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/index_select.h>
 #include <gtest/gtest.h>
 
+#include "benchmarks/tables/table_store.h"
 #include "harness/fill.h"
 
 namespace stbench::concurrent_test {
