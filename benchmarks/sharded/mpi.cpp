@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -13,7 +12,7 @@
 namespace stbench {
 namespace {
 
-// Of the chapter "Application Binary Interface" of MPI 5.0: handles are pointers with fixed values.
+// Handles are pointers with fixed values (MPI 5.0, chapter "Application Binary Interface").
 using Handle = void*;
 Handle handle(std::intptr_t value) { return reinterpret_cast<Handle>(value); }
 Handle world() { return handle(0x101); }          // MPI_COMM_WORLD

@@ -49,8 +49,7 @@ std::string engine_refusal(const std::string& engine) {
     return "not available here: NCCL moves rows between GPUs, and this suite moves them between hosts";
   if (engine == "mpi")
     return "not available here: LibTorch's wheel is built without MPI; mpirun starts ranks of engine gloo, "
-           "where "
-           "--peers mpi_alltoallv goes through MPI";
+           "where --peers mpi_alltoallv goes through MPI";
   return {};
 }
 

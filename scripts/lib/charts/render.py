@@ -21,7 +21,7 @@ ATTRIBUTES = {
 }
 PADDING = {"left": 14, "right": 26, "top": 10, "bottom": 10}  # of a whole figure
 SCALE = 1.5  # of a PNG
-# Whether charts are held against Vega-Lite's schema. That takes a quarter of the time of a page, so only tests do it.
+# Charts are held against Vega-Lite's schema if this is set. The check takes a quarter of a page's time, so only tests set it.
 validates = False
 
 

@@ -12,6 +12,7 @@
 
 #include "reports/compare/calibration.h"
 #include "reports/compare/conclusion.h"
+#include "reports/compare/judge.h"
 #include "reports/compare/metric.h"
 #include "reports/error.h"
 #include "reports/files/case_join.h"
@@ -273,17 +274,15 @@ TEST(Comparison, AnIntervalIsAsWideAsARowsOwnRunsMakeIt) {
   std::vector<Scatter> scatters;
   for (const auto& one : measured_cases(join_cases(base, now), "time")) {
     scatters.emplace_back();
-    for (const auto* side : {&one.base, &one.now}) {
-      std::vector<double> values;
-      for (const Measured& measured : *side) values.push_back(measured.value);
-      scatters.back().add(values);
-    }
+    scatters.back().add(values_of(one.base));
+    scatters.back().add(values_of(one.now));
   }
   ASSERT_EQ(comparison.cases.size(), scatters.size());
   const auto rows = static_cast<double>(scatters.size());
   const double own = 2 * runs - 2;
+  const SpreadPrior prior = spread_prior(scatters);
   for (std::size_t i = 0; i < scatters.size(); ++i) {
-    const double freedom = spread_of(scatters[i], spread_prior(scatters))->freedom;
+    const double freedom = spread_of(scatters[i], prior)->freedom;
     EXPECT_GT(freedom, own);
     const double reach = (std::log1p(*comparison.cases[i].high) - std::log1p(*comparison.cases[i].low)) / 2;
     const double factor = std::max(student_quantile(0.01 / rows, std::min(freedom, 4 + 1.4 * runs)),
