@@ -16,6 +16,7 @@
 #include "speedtorch/error.h"
 #include "speedtorch/system/new_file.h"
 #include "speedtorch/system/parallel_read.h"
+#include "speedtorch/system/size_signal.h"
 
 namespace speedtorch {
 namespace {
@@ -27,7 +28,8 @@ constexpr std::size_t kMostPieces = 1024;
 constexpr std::size_t kAnnounced = 256;
 constexpr std::int64_t kJournalData = 4096;  ///< where the rows begin
 
-/// Writes all pieces from `offset` on. Returns 0 or an error number.
+/// Writes all pieces from `offset` on. Returns 0 or an error number. The caller blocks SIGXFSZ, once for all
+/// runs of rows: that takes four system calls.
 int write_pieces(int fd, std::span<iovec> pieces, std::int64_t offset) {
   while (!pieces.empty()) {
     auto count = ::pwritev(fd, pieces.data(), static_cast<int>(std::min(pieces.size(), kMostPieces)), offset);
@@ -141,6 +143,7 @@ void FileRowWriter::announce(std::int64_t row) const {
 
 void FileRowWriter::write(std::span<const RowBytes> rows) const {
   check_size();
+  const SizeSignalBlocked blocked;
   std::vector<iovec> pieces;
   for (std::size_t first = 0, announced = 0; first < rows.size();) {
     if (first >= announced) {
@@ -207,6 +210,7 @@ RowJournal::RowJournal(const std::string& table_path, const FileTable& table)
 
 void RowJournal::store(std::span<const RowBytes> rows) {
   clear();
+  const SizeSignalBlocked blocked;
   std::vector<std::int64_t> numbers;
   std::vector<iovec> pieces(1);
   for (const auto& [row, bytes] : rows) {
@@ -225,6 +229,7 @@ void RowJournal::store(std::span<const RowBytes> rows) {
 }
 
 void RowJournal::clear() const {
+  const SizeSignalBlocked blocked;
   constexpr JournalHeader none{};
   std::array pieces{piece_of(&none, sizeof(none))};
   errno = write_pieces(file_.get(), pieces, 0);

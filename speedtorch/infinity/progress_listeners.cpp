@@ -1,13 +1,18 @@
 #include "speedtorch/infinity/progress_listeners.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
+#include <utility>
 
-#include "speedtorch/error.h"
+#include "speedtorch/system/new_file.h"
 #include "speedtorch/system/size_signal.h"
+#include "speedtorch/system/unfinished.h"
 
 namespace speedtorch::infinity {
 namespace {
@@ -74,34 +79,54 @@ struct StatsFile::Line {
 };
 
 StatsFile::StatsFile(const std::string& path)
-    : name_(std::filesystem::path(path).filename().string()), csv_(path.ends_with(".csv")) {
-  const bool is_new = !std::filesystem::exists(path) || std::filesystem::file_size(path) == 0;
-  file_.open(path, std::ios::app);
-  if (!file_) throw FileError(name_ + " cannot be opened to write stats into");
-  if (csv_ && is_new)
-    file_ << "kind,epoch,batch,step,samples,loss,micro_batches,largest_micro_batch,refusals,seconds,"
-             "samples_per_second\n"
-          << std::flush;
+    : name_(base_name(path)),
+      file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)),
+      csv_(path.ends_with(".csv")) {
+  struct stat found {};
+  if (!file_.valid() || ::fstat(file_.get(), &found) != 0) refuse_path(path, "cannot be opened for stats");
+  if (csv_ && found.st_size == 0)
+    append(
+        "kind,epoch,batch,step,samples,loss,micro_batches,largest_micro_batch,refusals,seconds,"
+        "samples_per_second\n");
 }
 
-void StatsFile::write(const Line& line) {
-  const std::string loss = number(line.loss);
+void StatsFile::append(std::string_view text) const {
   const SizeSignalBlocked blocked;
-  const std::string rate = number(static_cast<double>(line.samples) / line.seconds);
-  if (csv_) {
-    file_ << line.kind << ',' << line.place.epoch << ',' << line.place.batch << ',' << line.place.step << ','
-          << line.samples << ',' << loss << ',' << line.micro_batches << ',' << line.largest_micro_batch
-          << ',' << line.refusals << ',' << number(line.seconds) << ',' << rate;
-  } else {
-    file_ << R"({"kind": ")" << line.kind << R"(", "epoch": )" << line.place.epoch << R"(, "batch": )"
-          << line.place.batch << R"(, "step": )" << line.place.step << R"(, "samples": )" << line.samples
-          << R"(, "loss": )" << (loss.empty() ? "null" : loss) << R"(, "micro_batches": )"
-          << line.micro_batches << R"(, "largest_micro_batch": )" << line.largest_micro_batch
-          << R"(, "refusals": )" << line.refusals << R"(, "seconds": )" << number(line.seconds)
-          << R"(, "samples_per_second": )" << (rate.empty() ? "null" : rate) << "}";
+  const auto begin = ::lseek(file_.get(), 0, SEEK_END);
+  while (!text.empty()) {
+    const auto count = ::write(file_.get(), text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int error = errno;
+      if (begin >= 0) static_cast<void>(!::ftruncate(file_.get(), begin));  // no half line stays
+      errno = error;
+      refuse_file(name_, "cannot be written, stats are lost");
+    }
+    text.remove_prefix(static_cast<std::size_t>(count));
   }
-  file_ << '\n' << std::flush;
-  if (!file_) throw FileError(name_ + " cannot be written to: the stats of this batch are lost");
+}
+
+void StatsFile::write(const Line& line) const {
+  const auto& place = line.place;
+  const std::array<std::pair<const char*, std::string>, 11> fields{{
+      {"kind", csv_ ? line.kind : '"' + std::string(line.kind) + '"'},
+      {"epoch", std::to_string(place.epoch)},
+      {"batch", std::to_string(place.batch)},
+      {"step", std::to_string(place.step)},
+      {"samples", std::to_string(line.samples)},
+      {"loss", number(line.loss)},
+      {"micro_batches", std::to_string(line.micro_batches)},
+      {"largest_micro_batch", std::to_string(line.largest_micro_batch)},
+      {"refusals", std::to_string(line.refusals)},
+      {"seconds", number(line.seconds)},
+      {"samples_per_second", number(static_cast<double>(line.samples) / line.seconds)},
+  }};
+  std::string text;
+  for (const auto& [name, value] : fields) {
+    text += text.empty() ? (csv_ ? "" : "{") : (csv_ ? "," : ", ");
+    text += csv_ ? value : '"' + std::string(name) + "\": " + (value.empty() ? "null" : value);
+  }
+  append(text + (csv_ ? "\n" : "}\n"));
 }
 
 void StatsFile::batch_ends(const BatchRecord& record) {

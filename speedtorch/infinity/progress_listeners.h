@@ -3,11 +3,12 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "speedtorch/infinity/listener.h"
+#include "speedtorch/system/descriptor.h"
 
 namespace speedtorch::infinity {
 
@@ -50,9 +51,10 @@ class StatsFile final : public Listener {
 
  private:
   struct Line;
-  void write(const Line& line);
+  void write(const Line& line) const;
+  void append(std::string_view text) const;
   std::string name_;
-  std::ofstream file_;
+  Descriptor file_;
   bool csv_;
 };
 

@@ -402,6 +402,34 @@ TEST_P(RowCacheThatWrites, NeverMakesAShrunkFileLonger) {
   EXPECT_EQ(wrong_rows(index, gathered(*cache, index, 64), 1), 0);
 }
 
+TEST_P(RowCacheThatWrites, BeyondTheLimitOfFileSizesGetsAnErrorAndNoSignal) {
+  const NpyTable file(1000, 256);
+  const auto said = test::in_child([&] {
+    const auto cache = RowCache::open(file.path, {.bytes = 200'000, .writes = GetParam()});
+    const struct rlimit small { 4096, 4096 };
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const auto index = at::tensor({900}, at::kLong);
+    return message_of<FileError>([&] {
+      cache->scatter(index, values_of(index, 256, 1));
+      cache->flush();
+    });
+  });
+  EXPECT_THAT(said, HasSubstr("cannot be written: File too large"));
+}
+
+TEST_P(RowCacheThatWrites, TakesNumbersThatAreNotInMemory) {
+  const NpyTable file(100, 8);
+  const auto cache = RowCache::open(file.path, {.bytes = 10'000, .writes = GetParam()});
+  const auto index = at::_neg_view(at::tensor({-7, -1}, at::kLong)), rows = at::tensor({7, 1}, at::kLong);
+  const auto values = at::arange(16, at::kByte).view({2, 8});
+  cache->scatter(index, at::_neg_view(values));
+  cache->prefetch(index);
+  EXPECT_TRUE(at::equal(gathered(*cache, index, 8), at::neg(values)));
+  EXPECT_TRUE(at::equal(gathered(*cache, rows, 8), at::neg(values)));
+  auto out = at::_neg_view(at::zeros({2, 8}, at::kByte));
+  EXPECT_THROW(cache->gather(rows, out), LazyTensorError);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, RowCacheThatWrites, testing::Values(CacheWrites::through, CacheWrites::back),
                          [](const auto& way) {
                            return std::string(way.param == CacheWrites::back ? "Back" : "Through");

@@ -1087,6 +1087,35 @@ TEST(StatsFile, StatsHaveOneLinePerBatchAndEpochInCsvAndJson) {
   EXPECT_THROW(infinity::StatsFile(folder.path() / "no" / "folder.csv"), FileError);
 }
 
+TEST(StatsFile, AppendsToAFileWithoutASecondHeader) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "stats.csv").string();
+  const infinity::BatchResult result{.samples = 3};
+  for (int run = 0; run < 2; ++run) infinity::StatsFile(path).batch_ends({.result = &result, .seconds = 1});
+  const auto content = content_of(path);
+  EXPECT_EQ(std::count(content.begin(), content.end(), '\n'), 3);
+  EXPECT_EQ(content.rfind("kind"), 0);
+}
+
+TEST(StatsFile, AWriteBeyondTheLimitIsAnErrorAndNoSignal) {
+  const TemporaryFolder folder;
+  const infinity::BatchResult result{.samples = 3};
+  const auto limited = [&](const char* name, rlim_t bytes) {
+    return test::in_child([&] {
+      const struct rlimit limit { bytes, bytes };
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      infinity::StatsFile stats((folder.path() / name).string());
+      for (int batch = 0; batch < 9; ++batch) stats.batch_ends({.result = &result, .seconds = 1});
+      return std::string("written");
+    });
+  };
+  EXPECT_THAT(limited("stats.csv", 10),
+              HasSubstr("'stats.csv' cannot be written, stats are lost: File too large"));
+  EXPECT_EQ(content_of(folder.path() / "stats.csv"), "");
+  EXPECT_THAT(limited("stats.json", 300), HasSubstr("'stats.json' cannot be written, stats are lost"));
+  EXPECT_TRUE(content_of(folder.path() / "stats.json").ends_with("}\n")) << "half a line stayed";
+}
+
 TEST(ProgressBar, ProgressFollowsTheVerbosity) {
   const auto said = [](infinity::Verbosity verbosity) {
     std::FILE* file = std::tmpfile();
