@@ -6,9 +6,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <span>
@@ -19,6 +17,7 @@
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/system/new_file.h"
 #include "speedtorch/system/new_folder.h"
+#include "speedtorch/system/small_file.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table_rows.h"
 #include "speedtorch/tensors.h"
@@ -49,11 +48,9 @@ std::string optimizer_line(const std::string& optimizer, const std::vector<State
 
 /// The line that save() wrote. @throws FileError
 std::string read_line(const std::string& folder) {
-  std::ifstream file(folder + "/" + kOptimizer);
-  if (!file) refuse_file(kOptimizer, "of '" + base_name(folder) + "' cannot be opened");
-  std::array<char, 256> line{};  // the longest line has 60 characters
-  file.getline(line.data(), line.size());
-  return line.data();
+  constexpr std::int64_t kLargest = 256;  // the longest line has 60 characters
+  const auto text = read_small_file(folder + "/" + kOptimizer, kLargest);
+  return text.substr(0, text.find('\n'));
 }
 
 std::vector<std::int64_t> with_rows(at::IntArrayRef sizes, std::int64_t rows) {

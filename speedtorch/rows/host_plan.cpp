@@ -9,7 +9,9 @@
 #include "speedtorch/error.h"
 #include "speedtorch/rows/plan_text.h"
 #include "speedtorch/system/new_file.h"
+#include "speedtorch/system/small_file.h"
 #include "speedtorch/system/system_files.h"
+#include "speedtorch/system/unfinished.h"
 
 namespace speedtorch {
 namespace {
@@ -41,9 +43,14 @@ std::string file_name() {
 }
 
 PlanEntries read_entries(const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) throw RowPlanError("the plan '" + base_name(path) + "' cannot be read");
-  return parse_entries(*text, "the plan '" + base_name(path) + "'");
+  constexpr std::int64_t kLargest = 1 << 16;  // a plan has 3,000 bytes
+  std::string text;
+  try {
+    text = read_small_file(path, kLargest);
+  } catch (const FileError& error) {
+    throw RowPlanError(std::string("the plan ") + error.what());
+  }
+  return parse_entries(text, "the plan '" + base_name(path) + "'");
 }
 
 Plan plan_in(PlanEntries entries, const std::string& path) {

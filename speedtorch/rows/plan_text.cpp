@@ -113,6 +113,9 @@ void for_each_entry(SomePlan& plan, Visit visit) {
   of_direction("scatter", plan.scatter);
 }
 
+/// The text as a message shows it. A damaged file can have one long line.
+std::string shown(std::string_view text) { return "'" + std::string(text.substr(0, 80)) + "'"; }
+
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == text.npos) return {};
@@ -131,17 +134,17 @@ PlanEntries plan_entries(const Plan& plan) {
 Plan plan_of(const PlanEntries& entries) {
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : entries) {
-    if (!values.emplace(key, value).second) throw RowPlanError("'" + key + "' is given twice");
+    if (!values.emplace(key, value).second) throw RowPlanError(shown(key) + " is given twice");
   }
   Plan plan;
   for_each_entry(plan, [&](const std::string& key, auto& value) {
     const auto found = values.find(key);
     if (found == values.end()) throw RowPlanError("'" + key + "' is missing");
     if (!read_value(found->second, value))
-      throw RowPlanError("'" + key + "' cannot be '" + found->second + "'");
+      throw RowPlanError(shown(key) + " cannot be " + shown(found->second));
     values.erase(found);
   });
-  if (!values.empty()) throw RowPlanError("'" + values.begin()->first + "' is no part of a plan");
+  if (!values.empty()) throw RowPlanError(shown(values.begin()->first) + " is no part of a plan");
   if (const char* fault = kernels::fault_in(plan)) throw RowPlanError(fault);
   return plan;
 }
@@ -161,8 +164,8 @@ PlanEntries parse_entries(std::string_view text, const std::string& name) {
     if (line.empty() || line.front() == '#') continue;
     const auto colon = line.find(':');
     if (colon == line.npos) {
-      throw RowPlanError(name + ", line " + std::to_string(number) + ": '" + std::string(line.substr(0, 80)) +
-                         "' is not of the form 'key: value'");
+      throw RowPlanError(name + ", line " + std::to_string(number) + ": " + shown(line) +
+                         " is not of the form 'key: value'");
     }
     entries.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
   }

@@ -4,8 +4,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -18,6 +16,7 @@
 #include "speedtorch/sharded/agreement.h"
 #include "speedtorch/system/new_file.h"
 #include "speedtorch/system/new_folder.h"
+#include "speedtorch/system/small_file.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table_rows.h"
 
@@ -40,10 +39,8 @@ std::string manifest_of(const RowOwners& owners) {
 
 /// @throws FileError
 RowOwners read_manifest(const std::string& folder) {
-  const auto path = manifest_file(folder);
-  std::ifstream file(path);
-  if (!file.is_open()) refuse_path(path, "of a sharded table cannot be read");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::int64_t kLargest = 200;  // of format 1: 110 bytes
+  const std::string text = read_small_file(manifest_file(folder), kLargest);
   static const std::regex form(
       R"re(\{"format": 1, "rows": (\d{1,18}), "ranks": ([1-9]\d{0,8}), "sharding": "(blocks|cyclic|hashed)"\}\n)re");
   std::smatch parts;

@@ -384,7 +384,7 @@ void ShardedTable::Impl::check_batch(const at::Tensor& numbers, const at::Tensor
   const auto shaped = joined_sizes(numbers.sizes(), at::IntArrayRef(sizes).slice(1));
   const bool fits = rows.defined() && (rows.sizes() == shaped || rows.sizes() == flat) &&
                     rows.scalar_type() == shard.dtype();
-  if (fits && rows.is_cpu() && rows.is_contiguous() && !is_lazy(rows)) return;
+  if (fits && rows.is_cpu() && rows.is_contiguous()) return;
   throw ShapeError("table " + std::string(c10::toString(shard.dtype())) + " " + text_of(sizes) + ", index " +
                    shape_of(numbers) + " and " + name + " " +
                    (rows.defined() ? layout_of(rows) : "(undefined)") + " do not fit: " + name +
@@ -393,6 +393,7 @@ void ShardedTable::Impl::check_batch(const at::Tensor& numbers, const at::Tensor
 
 /// Checks an `out` that check_batch() has found to fit.
 void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tensor& out) const {
+  check_in_memory(out, "out");
   check_untracked(out, "out");
   check_writable(out, "out");
   const auto bytes = static_cast<std::int64_t>(out.nbytes());
@@ -563,10 +564,12 @@ void ShardedTable::refuse(ShardedOperation operation, const std::string& why) {
 
 void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Duplicates duplicates) {
   impl_->listen();
+  at::Tensor given;
   const auto refusal = attempt(group(), [&] {
     shard().require_writable();
     const auto numbers = index.numbers(rows(), at::kCPU);
-    impl_->check_batch(numbers, values, "values");
+    given = resolved(values);
+    impl_->check_batch(numbers, given, "values");
     if (duplicates == Duplicates::reject) require_distinct(numbers, rows());
     impl_->route.find(numbers, owners(), duplicates == Duplicates::last ? Repeated::last : Repeated::all);
   });
@@ -574,7 +577,7 @@ void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Dupl
   const auto asked = impl_->asked_rows(agreed);
   if (duplicates == Duplicates::reject)
     if (const auto twice = impl_->repeated(agreed, asked)) std::rethrow_exception(twice);
-  const auto [rows, received] = impl_->deliver(agreed, asked, values);
+  const auto [rows, received] = impl_->deliver(agreed, asked, given);
   scatter_rows(shard(), rows, received, duplicates == Duplicates::reject ? Duplicates::none : duplicates);
 }
 
@@ -582,16 +585,18 @@ void ShardedTable::scatter(const RowIndex& index, const at::Tensor& values, Dupl
 std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::collect(const RowIndex& index, const at::Tensor& grad,
                                                               const std::function<void()>& check) {
   listen();
+  at::Tensor given;
   const auto refusal = attempt(group, [&] {
     shard.require_writable();
     const auto numbers = index.numbers(sizes.front(), at::kCPU);
-    check_batch(numbers, grad, "grad");
+    given = resolved(grad);
+    check_batch(numbers, given, "grad");
     check();
     route.find(numbers, owners, Repeated::all);
   });
   auto agreed = agree(Operation::step, 0, refusal);
   const auto asked = asked_rows(agreed);
-  return deliver(agreed, asked, grad);
+  return deliver(agreed, asked, given);
 }
 
 void ShardedTable::step(SparseRows& optimizer, const RowIndex& index, const at::Tensor& grad) {

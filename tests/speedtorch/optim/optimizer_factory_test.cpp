@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <torch/nn/module.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
@@ -454,6 +455,9 @@ TEST(OptimizerFactory, LoadRefusesFilesThatDoNotFit) {
   EXPECT_EQ(refusal<ShapeError>([&] { states.load(kept); }),
             "'exp_avg.npy' is Float [11, 3]; Float [10, 3] is needed");
   EXPECT_THAT(refusal<FileError>([&] { states.load(folder.path().string()); }), HasSubstr("optimizer.txt"));
+  ASSERT_EQ(::mkfifo((folder.path() / "optimizer.txt").c_str(), 0600), 0);
+  EXPECT_EQ(refusal<FileError>([&] { states.load(folder.path().string()); }),
+            "'optimizer.txt' is not a regular file and cannot be read");
   optim::Adam counting({model.weight});
   OptimizerFactory counted(counting, model.weight, kRows, {}, StepCount::by_row);
   counted.save((folder.path() / "counted").string());

@@ -3,6 +3,8 @@
 #include "speedtorch/rows/host_plan.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -150,6 +152,9 @@ TEST_F(HostPlanTest, ADamagedStoredPlanIsNotTaken) {
   store(unusual_plan());
   change_stored("thread_bytes: 12345", "thread_bytes: ");
   EXPECT_EQ(first_host_plan(), kernels::default_plan());
+  ASSERT_EQ(::unlink(stored_plan_path().c_str()), 0);
+  ASSERT_EQ(::mkfifo(stored_plan_path().c_str(), 0600), 0);
+  EXPECT_EQ(first_host_plan(), kernels::default_plan());
 }
 
 TEST_F(HostPlanTest, TheEnvironmentComesBeforeWhatIsStored) {
@@ -169,7 +174,12 @@ TEST_F(HostPlanTest, TheEnvironmentComesBeforeWhatIsStored) {
 TEST_F(HostPlanTest, ABadFileThatWasNamedIsAnErrorThatNamesIt) {
   const auto path = (folder_.path() / "mine.plan").string();
   const EnvironmentVariable file("SPEEDTORCH_PLAN", path);
-  EXPECT_EQ(message_of<RowPlanError>([] { first_host_plan(); }), "the plan 'mine.plan' cannot be read");
+  EXPECT_EQ(message_of<RowPlanError>([] { first_host_plan(); }),
+            "the plan 'mine.plan' cannot be read: No such file or directory");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(message_of<RowPlanError>([] { first_host_plan(); }),
+            "the plan 'mine.plan' is not a regular file and cannot be read");
+  ASSERT_EQ(::unlink(path.c_str()), 0);
   std::ofstream(path) << "thread_bytes: 1\n";
   EXPECT_EQ(message_of<RowPlanError>([] { first_host_plan(); }),
             "the plan 'mine.plan': 'copy.small_pages' is missing");

@@ -28,7 +28,7 @@ TEST(PlannedKernels, RefuseAPlanThatCannotBeRead) {
               kernels::gather_rows({table.data(), 2, 32, 32}, index.data(), 2, {out.data(), 2, 32, 32},
                                    parallel_for);
             }),
-            "the plan 'absent.plan' cannot be read");
+            "the plan 'absent.plan' cannot be read: No such file or directory");
 }
 
 }  // namespace

@@ -243,6 +243,24 @@ void check_files(const RankGroup& group, const std::string& folder, Differences&
   expect_text(absent, "manifest.json", found);
 }
 
+/// Tensors whose memory does not hold their numbers are read as their numbers, and not written to.
+void check_lazy(const RankGroup& group, Differences& found) {
+  auto table = ShardedTable::from_array(group, whole_table());
+  const auto index = at::arange(kRows).narrow(0, group.rank(), 1);
+  const auto values = values_of(group.rank(), 1);
+  for (const auto& lazy : {at::_neg_view(values), at::_efficientzerotensor({1, 3, 2}, at::kFloat)}) {
+    const auto numbers = at::zeros({1, 3, 2}).copy_(lazy).resolve_neg();
+    table.scatter(index, lazy, Duplicates::last);
+    found.expect(at::equal(table.gather(index), numbers), "values");
+    const auto grads = table.collect(index, lazy).second;
+    const auto expected = table.collect(index, numbers).second;
+    found.expect(at::equal(grads, expected), "gradients");
+    auto out = lazy;
+    expect_text(message<LazyTensorError>([&] { table.gather(index, out); }), "out (Float [1, 3, 2])", found);
+  }
+  found.expect(at::equal(table.gather(at::_neg_view(-index)), table.gather(index)), "index");
+}
+
 std::string all_checks(int rank, int size, const HeldPort& port, const std::string& folder) {
   const RankGroup group(rank, size, on_this_host(port));
   Differences found;
@@ -256,6 +274,7 @@ std::string all_checks(int rank, int size, const HeldPort& port, const std::stri
     check_gathers(group, {.shard = {.placement = placement}}, found);
   check_training(group, {.sharding = Sharding::hashed}, found);
   check_refusals(group, found);
+  check_lazy(group, found);
   check_files(group, folder, found);
   group.barrier();
   return found.text() + "done";
@@ -507,6 +526,9 @@ TEST(ShardedFiles, DamagedFoldersAreErrors) {
   std::ofstream(saved + "/manifest.json") << "{\"format\": 2}\n";
   EXPECT_THAT(refusal(),
               HasSubstr("'manifest.json' is none of a sharded table in format 1: {\"format\": 2}"));
+  std::filesystem::remove(saved + "/manifest.json");
+  std::filesystem::create_symlink("/dev/zero", saved + "/manifest.json");
+  EXPECT_THAT(refusal(), HasSubstr("'manifest.json' is not a regular file"));
 }
 
 TEST(RankGroup, NamesWhatCannotBeMade) {

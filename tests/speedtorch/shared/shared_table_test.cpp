@@ -181,6 +181,8 @@ TEST(SharedTable, ScattersUnderLocksAreThoseOfATable) {
                DuplicateError);
   EXPECT_THROW(shared.scatter(at::tensor({1, 300}), values.narrow(0, 0, 2)), IndexError);
   EXPECT_THROW(shared.scatter(at::tensor({1, 2}), values), ShapeError);
+  shared.scatter(at::_neg_view(at::tensor({-3}, at::kLong)), at::_neg_view(values.narrow(0, 0, 1)));
+  EXPECT_TRUE(held.table().tensor()[3].equal(-values[0]));
   EXPECT_EQ(shared.finish_rows() + held.finish_rows(), 0);
 }
 
