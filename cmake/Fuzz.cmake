@@ -1,8 +1,9 @@
-# stbench_fuzz_target(NAME SOURCES FILE... LIBRARIES TARGET... [OBJECTS FILE...] [LABELS LABEL...] [MALLOC_LIMIT_MB N]): the fuzz
-# target NAME_fuzz, with its function in the first file. Each build replays its corpus, tests/corpus/NAME, by
+# stbench_fuzz_target(NAME SOURCES FILE... LIBRARIES TARGET... [OBJECTS FILE...] [LABELS LABEL...] [MALLOC_LIMIT_MB N]
+# [CPU_SECONDS N]): the fuzz target NAME_fuzz, with its function in the first file. Each build replays its corpus, tests/corpus/NAME, by
 # NAME_fuzz.replays_its_corpus, compiled as all tests are.
 #
-# With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time.
+# With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time, or at most
+# CPU_SECONDS: a small reader needs less.
 # clang compiles SOURCES, named from the project's root, with sanitizers and with libFuzzer's counters. All else comes from
 # LIBRARIES and OBJECTS as they are in the build. clang and g++ lay out nlohmann-json's ordered objects differently, so
 # SOURCES must have all or none of the files that pass such objects to each other. All targets are in one CMake folder, so
@@ -75,9 +76,13 @@ function(stbench_fuzz_program name sources libraries other_objects)
 endfunction()
 
 function(stbench_fuzz_target name)
-  cmake_parse_arguments(FUZZ "" "MALLOC_LIMIT_MB" "SOURCES;LIBRARIES;OBJECTS;LABELS" ${ARGN})
+  cmake_parse_arguments(FUZZ "" "MALLOC_LIMIT_MB;CPU_SECONDS" "SOURCES;LIBRARIES;OBJECTS;LABELS" ${ARGN})
   if(NOT FUZZ_MALLOC_LIMIT_MB)
     set(FUZZ_MALLOC_LIMIT_MB 16)
+  endif()
+  set(seconds ${STBENCH_FUZZ_CPU_SECONDS})
+  if(FUZZ_CPU_SECONDS AND FUZZ_CPU_SECONDS LESS seconds)
+    set(seconds ${FUZZ_CPU_SECONDS})
   endif()
   set(corpus ${PROJECT_SOURCE_DIR}/tests/corpus/${name})
   set(files ${FUZZ_SOURCES})
@@ -94,10 +99,10 @@ function(stbench_fuzz_target name)
   if(STBENCH_CAN_FUZZ)
     stbench_fuzz_program(${name}_fuzz "${FUZZ_SOURCES}" "${FUZZ_LIBRARIES}" "${FUZZ_OBJECTS}")
     set(command ${STBENCH_FUZZ_PYTHON} ${PROJECT_SOURCE_DIR}/tests/run_fuzzer.py $<TARGET_FILE:${name}_fuzz> ${corpus}
-      --seconds ${STBENCH_FUZZ_CPU_SECONDS} --malloc-limit-mb ${FUZZ_MALLOC_LIMIT_MB})
+      --seconds ${seconds} --malloc-limit-mb ${FUZZ_MALLOC_LIMIT_MB})
   endif()
   add_test(NAME ${name}_fuzz.runs_long COMMAND ${command})
-  math(EXPR timeout "8 * ${STBENCH_FUZZ_CPU_SECONDS} + 300")
+  math(EXPR timeout "8 * ${seconds} + 300")
   set_tests_properties(${name}_fuzz.runs_long PROPERTIES LABELS "long;release;part-fuzz" TIMEOUT ${timeout}
     SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the corpora of fuzz targets whose input is text: tests/corpus/{calibration,baseline,index,case_id,options}.
+"""Writes the corpora of fuzz targets whose input is text: tests/corpus/{calibration,baseline,index,case_id,options,plan}.
 
 Good input of each kind, and one file for each way in which it can be bad. The fuzzer begins with them, and each build
 replays them.
@@ -149,7 +149,32 @@ OPTIONS = {name: "\n".join(words) for name, words in {
     "timeout": ["--suite", "memory", "--timeout", "1e308h"], "nan": ["--suite", "contiguous", "--clip", "nan"],
 }.items()}
 
-for folder, files in (("calibration", CALIBRATION), ("baseline", BASELINE), ("index", INDEX), ("case_id", CASE_ID), ("options", OPTIONS)):
+CHOICES = [f"{direction}.{kind}.{width}" for direction in ("gather", "scatter") for kind in ("small", "whole_lines", "cut_lines")
+           for width in (1, 48, 96, 192, 512, 640, 1024, 2048)]
+
+
+def plan(**changes):
+    entries = {"thread_bytes": 196608, "copy.small_pages": "pages", "copy.huge_pages": "plain", "gather.large_from": 2097152,
+               "scatter.large_from": 2097152, **{choice: "cached l1 128 1" for choice in CHOICES}}
+    entries.update({key.replace("__", "."): value for key, value in changes.items()})
+    return "".join(f"{key}: {value}\n" for key, value in entries.items() if value is not None)
+
+
+def one_choice(text):
+    return plan(**{CHOICES[0]: text})
+
+
+PLAN = {
+    "whole": plan(), "comments": "# measured\n\n" + plan(), "carriage-returns": plan().replace("\n", "\r\n"),
+    "all-ways": one_choice("staged l2 512 0 4"), "streaming": one_choice("streaming l1 64 1"), "copy-ahead": plan(copy__small_pages="ahead"),
+    "unknown-stores": one_choice("slow l1 128 1"), "unknown-level": one_choice("cached l9 128 1"), "too-few-words": one_choice("cached l1"),
+    "too-many-words": one_choice("cached l1 128 1 2 3"), "negative": one_choice("cached l1 -128 1"), "step-beyond": one_choice("cached l1 128 99999"),
+    "number-beyond": plan(thread_bytes=2**64), "zero": plan(thread_bytes=0), "negative-bytes": plan(thread_bytes=-1),
+    "missing": plan(thread_bytes=None), "unknown-key": plan(tread_bytes=1), "twice": plan() + "thread_bytes: 1\n",
+    "long-key": "k" * 5000 + ": 1\n", "no-colon": "thread_bytes 1\n", "colons": ":::\n", "nul": plan() + "a\0b: 1\n", "empty": "",
+}
+
+for folder, files in (("calibration", CALIBRATION), ("baseline", BASELINE), ("index", INDEX), ("case_id", CASE_ID), ("options", OPTIONS), ("plan", PLAN)):
     (ROOT / "corpus" / folder).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (ROOT / "corpus" / folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the corpora of the report readers' fuzz targets: tests/corpus/csv and tests/corpus/json.
+"""Writes the corpora of the report readers' fuzz targets: tests/corpus/{csv,json}.
 
 Small reports of every kind, and one file for each way in which a file can be bad. The fuzzer begins with them, and each
 build replays them.
@@ -102,7 +102,44 @@ CSV = {
     "blank-lines": "\r\n\n\r\n",
 }
 
-for folder, files in (("json", JSON), ("csv", CSV)):
+
+
+def frame(**changes):
+    return {name: value for name, value in report(**changes).items() if name != "cases"}
+
+
+def events(*lines, start=frame(), end=frame()):
+    ends = [] if end is None else [{"event": "end", "report": end}]
+    return "".join(json.dumps(line) + "\n" for line in ({"event": "start", **start}, *lines, *ends))
+
+
+def event(**changes):
+    return {"event": "case", "case": case(**changes)}
+
+
+EVENTS = {
+    "one-case": events(event()),
+    "changed-later": events(event(), event(status="wrong", reason="row 3", median_s=None)),
+    "two-cases": events(event(), event(batch=17), event(method="copy")),
+    "no-end": events(event(), end=None),
+    "cut": events(event(), end=None)[:-30],
+    "cut-in-the-start": events()[:50],
+    "start-twice": events() + events(),
+    "end-twice": events(event()) + json.dumps({"event": "end", "report": frame(seed=2)}) + "\n",
+    "after-the-end": events(event()) + json.dumps(event(batch=17)) + "\n",
+    "end-with-cases": events(end=report()),
+    "end-without-a-report": events(end=[]),
+    "case-null": events({"event": "case", "case": None}),
+    "case-no-object": events({"event": "case", "case": [1]}),
+    "unknown-event": events({"event": "pause"}),
+    "no-object": events([1, 2]),
+    "blank-lines": events(event()).replace("\n", "\n\n"),
+    "other-major": events(event(), start=frame(schema_version="2.0"), end=None),
+    "bad-field": events(event(rows="1000")),
+    "hostile-texts": events(event(reason="=1+1", distribution='a,"b"\n| <script>'), start=frame(program="\u001b[2J\u009b")),
+}
+
+for folder, files in (("json", {**JSON, **{f"events-{name}": text for name, text in EVENTS.items()}}), ("csv", CSV)):
     (CORPUS / folder).mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (CORPUS / folder / name).write_bytes(text.encode())
