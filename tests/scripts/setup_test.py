@@ -1,9 +1,11 @@
 """scripts/setup: what it asks for, what it finds, what it refuses. Nothing is installed or fetched here."""
 
+import os
 import shutil
+import subprocess
 import unittest
 
-from checkout import CheckoutTest, make_nvcc, make_torch, nobody
+from checkout import ROOT, CheckoutTest, make_nvcc, make_torch, nobody, write
 
 
 class SetupTest(CheckoutTest):
@@ -84,6 +86,31 @@ class SetupTest(CheckoutTest):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual([line for line in self.cmake_values().splitlines() if "ARCH" in line],
                                  [f'set({value} CACHE STRING "" FORCE)'])
+
+    def architectures(self, capabilities, choice="native", known="sm_75 sm_80 sm_90 sm_120"):
+        """The code that CMake chooses for GPUs of these capabilities, with a compiler for the known ones."""
+        tools = self.folder / "tools"
+        answer = f"printf '{capabilities}'" if capabilities else "exit 9"
+        write(tools / "nvidia-smi", f"#!/bin/sh\n{answer}\n", executable=True)
+        write(tools / "nvcc", "#!/bin/sh\n" + "".join(f"echo {code}\n" for code in known.split()), executable=True)
+        write(self.folder / "ask.cmake", f'include("{ROOT}/cmake/Cuda.cmake")\nstbench_cuda_architectures(list "{tools}/nvcc")\n'
+              'message(NOTICE "code ${list}")\n')
+        done = subprocess.run(["cmake", f"-DSTBENCH_CUDA_ARCH={choice}", "-P", self.folder / "ask.cmake"], capture_output=True,
+                              text=True, check=False, env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr.split("code ")[-1].strip()
+
+    def test_code_is_made_for_the_gpus_that_are_there_and_ptx_for_others(self):
+        portable = "75-virtual;90-virtual"
+        for capabilities, chosen in (
+            ("", portable), ("9.0\\n", portable + ";90-real"), ("12.0\\n8.0\\n12.0\\n", portable + ";120-real;80-real"),
+            ("7.0\\n", portable),
+            ("13.0\\n", portable),  # newer than the compiler
+        ):
+            with self.subTest(capabilities):
+                self.assertEqual(self.architectures(capabilities), chosen)
+        self.assertEqual(self.architectures("8.0\\n", known=""), portable + ";80-real")  # a compiler that does not tell
+        self.assertEqual(self.architectures("8.0\\n", choice="default"), "75;80-real;86-real;89-real;90;100")
 
     def test_peers_need_the_python_of_a_torch(self):
         self.assert_refused(self.set_up("--cuda", "none", "--peers"), "--peers: the LibTorch in", "has no Python")
