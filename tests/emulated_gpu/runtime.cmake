@@ -30,5 +30,4 @@ stbench_test(emulated_gpu_runtime_test SOURCES ${tests} runtime/fat_binary.cpp r
   LIBRARIES emulated_gpu_runtime ${CMAKE_DL_LIBS} Threads::Threads)
 stbench_together(emulated_gpu_runtime_test 8)
 target_include_directories(emulated_gpu_runtime_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_compile_definitions(emulated_gpu_runtime_test PRIVATE NVML_STAND_IN="$<TARGET_FILE:emulated_gpu_nvml>")
 add_dependencies(emulated_gpu_runtime_test emulated_gpu_nvml)

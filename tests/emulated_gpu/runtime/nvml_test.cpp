@@ -2,7 +2,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "tests/emulated_gpu/runtime/test_help.h"
 
@@ -22,10 +24,17 @@ class SensorFile {
   int file_;
 };
 
+/// The stand-in for NVIDIA's library, in a folder beside that of the test programs. No path of the build is
+/// compiled in, so that checkouts share compilations.
+std::string stand_in() {
+  const auto programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return programs.parent_path() / "emulated_gpu/libnvidia-ml.so.1";
+}
+
 /// Calls a function of the stand-in.
 template <class... Arguments>
 int nvml(const char* name, Arguments... arguments) {
-  static void* const library = ::dlopen(NVML_STAND_IN, RTLD_NOW);
+  static void* const library = ::dlopen(stand_in().c_str(), RTLD_NOW);
   using Function = int (*)(Arguments...);
   const auto function = library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
   return function == nullptr ? -1 : function(arguments...);
