@@ -66,6 +66,15 @@ def runs_on_the_emulated_gpu(file, test):
         fnmatchcase(test, one) for one in unwanted)
 
 
+class LongTestsTest(unittest.TestCase):
+    def test_contributing_lists_each_method_that_only_long_runs(self):
+        table = (ROOT / "CONTRIBUTING.md").read_text().split("run with `--long` only:")[1].split("`--part` runs one part")[0]
+        builds = [*(ROOT / "tests").rglob("CMakeLists.txt"), *(ROOT / "tests").rglob("*.cmake")]
+        given = {name for file in builds for name in re.findall(r"\b(?:LONG|LONG_OF_\w+) (test_\w+)", file.read_text())}
+        self.assertGreater(len(given), 5)
+        self.assertEqual(set(re.findall(r"_test\.(test_\w+)", table)), given)
+
+
 class CoverageTest(unittest.TestCase):
     def test_all_92_rows_are_there_in_order(self):
         self.assertEqual([row[0] for row in table_rows()], list(range(1, 93)))
