@@ -14,6 +14,7 @@
 namespace speedtorch::python {
 
 void bind_errors(pybind11::module_& module);
+void bind_files(pybind11::module_& module);
 void bind_rows(pybind11::module_& module);
 void bind_tables(pybind11::module_& module);
 void bind_shared(pybind11::module_& module);

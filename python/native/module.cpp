@@ -71,6 +71,7 @@ void bind_rows(pybind11::module_& module) {
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The library's C++ functions for the Python package speedtorch.";
   speedtorch::python::bind_errors(module);
+  speedtorch::python::bind_files(module);
   speedtorch::python::bind_rows(module);
   speedtorch::python::bind_tables(module);
   speedtorch::python::bind_shared(module);

@@ -219,6 +219,14 @@ void add_kernels(torch::Library& library) {
   library.impl("_accumulate_rows", &accumulate);
 }
 
+/// Passes lazy tensors on to the kernels, which read or refuse them. Torch's fallbacks expect operators that
+/// return what they write: with ours, which return nothing, an internal check fails and the process may end.
+void add_lazy_kernels(torch::Library& library) {
+  for (const auto* name : {"gather_rows", "gather_rows.out", "scatter_rows_", "sparse_step_", "distinct_rows",
+                           "_accumulate_rows"})
+    library.impl(name, torch::CppFunction::makeFallthrough());
+}
+
 TORCH_LIBRARY(speedtorch, library) {
   // Python registers the shapes of distinct_rows, which depend on the data.
   library.set_python_module("speedtorch.rows");
@@ -239,6 +247,10 @@ TORCH_LIBRARY(speedtorch, library) {
 
 TORCH_LIBRARY_IMPL(speedtorch, CPU, library) { add_kernels(library); }
 TORCH_LIBRARY_IMPL(speedtorch, CUDA, library) { add_kernels(library); }
+
+TORCH_LIBRARY_IMPL(speedtorch, Conjugate, library) { add_lazy_kernels(library); }
+TORCH_LIBRARY_IMPL(speedtorch, Negative, library) { add_lazy_kernels(library); }
+TORCH_LIBRARY_IMPL(speedtorch, ZeroTensor, library) { add_lazy_kernels(library); }
 
 TORCH_LIBRARY_IMPL(speedtorch, Meta, library) {
   library.impl("gather_rows", &gather_meta);

@@ -3,13 +3,12 @@
 import collections
 import copy
 import os
-import tempfile
-import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
 
+from speedtorch import _torch_files
 from speedtorch._micro_batch_parts import (
     Batch,
     BatchNormWarning,
@@ -24,6 +23,7 @@ from speedtorch._micro_batch_parts import (
     RandomState,
     Snapshot,
     had_memory_for,
+    is_out_of_memory,
     modes_kept,
     retried,
     warn,
@@ -167,6 +167,99 @@ class Before:
                 for tensor, value in state.values():
                     if value is not None:
                         tensor.copy_(value)
+
+
+def group_names(optimizer_state):
+    """The names of the options of each group, and the number of its parameters."""
+    return [(sorted(map(str, group)), len(group["params"])) for group in optimizer_state["param_groups"]]
+
+
+class Checkpoint:
+    """What MicroBatches.save() wrote. Raises ValueError naming the file for any other content."""
+
+    def __init__(self, path, content):
+        self.path, self.content = path, content
+        kinds = {"model": dict, "optimizers": list, "place": dict, "so_far": dict, "sizes": dict, "random": dict}
+        _torch_files.check_entries(path, content, kinds | {"epoch_random": (dict, type(None))})
+        _torch_files.check_entries(path, content["place"], dict.fromkeys(("epoch", "batch", "step"), int))
+        numbers = dict.fromkeys(vars(EpochResult()), (int, float))
+        _torch_files.check_entries(path, content["so_far"], numbers)
+        self.so_far = EpochResult(**{name: content["so_far"][name] for name in numbers})
+        for entry in content["sizes"].values():
+            _torch_files.check_entries(path, entry, dict.fromkeys(MicroBatchSize().entry("any"), int))
+        self.random = {name: self._random(content[name]) for name in ("random", "epoch_random")}
+
+    def _random(self, saved):
+        if saved is None:  # before the first epoch
+            return None
+        _torch_files.check_entries(self.path, saved, {"cpu": torch.Tensor, "devices": list})
+        made = RandomState()
+        try:
+            made.cpu = saved["cpu"].cpu()
+            made.of_devices = [(torch.device(device), state.cpu()) for device, state in saved["devices"]]
+            for device, state in [("cpu", made.cpu), *made.of_devices]:
+                torch.Generator(device).set_state(state)
+        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+            raise ValueError(f"{self.path} has states of random generators that cannot be set here: {error}") from error
+        return made
+
+    def check_model(self, model):
+        mine, saved = model.state_dict(), self.content["model"]
+        if mine.keys() != saved.keys():
+            name = min(mine.keys() ^ saved.keys(), key=str)
+            raise ValueError(f"{self.path} is of another model: only one of both has {name}")
+        for name, value in mine.items():
+            here, there = self._described(value), self._described(saved[name])
+            if here != there:
+                raise ValueError(f"{self.path} is of another model: {name} is {there} there and {here} here")
+
+    @staticmethod
+    def _described(value):
+        """Shape and dtype of a tensor, else the type: a module may add states of its own kind."""
+        return f"{tuple(value.shape)} {value.dtype}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
+
+    def check_optimizers(self, optimizers):
+        for state in self.content["optimizers"]:
+            _torch_files.check_entries(self.path, state, {"state": dict, "param_groups": list})
+            for group in state["param_groups"]:
+                _torch_files.check_entries(self.path, group, {"params": list})
+            _torch_files.check_entries(self.path, state["state"], dict.fromkeys(state["state"], dict))
+        if list(map(group_names, self.content["optimizers"])) != [group_names(each.state_dict()) for each in optimizers]:
+            raise ValueError(f"{self.path} is of other optimizers: their numbers, options or groups of parameters differ")
+
+    def load_states(self, model, optimizers):
+        """Loads model and optimizers. If one of them refuses, all are as before."""
+        before = StatesBefore(model, optimizers)
+        try:
+            model.load_state_dict(self.content["model"])
+            for optimizer, state in zip(optimizers, self.content["optimizers"]):
+                optimizer.load_state_dict(state)
+        except BaseException as error:
+            before.restore()
+            if not isinstance(error, Exception) or is_out_of_memory(error):
+                raise
+            raise ValueError(f"{self.path} cannot be loaded into this model and these optimizers: {error}") from error
+
+
+class StatesBefore:
+    """States of a model, copied to the host, and of its optimizers, before others are loaded."""
+
+    def __init__(self, model, optimizers):
+        self.model = model
+        self.of_model = {
+            name: value.to("cpu", copy=True) if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+            for name, value in model.state_dict().items()
+        }
+        self.flat = [(each, copy.deepcopy(each.state_dict())) for each in optimizers if is_contiguous(each)]
+        # torch's load_state_dict() makes other dicts and tensors and leaves these alone.
+        self.of_optimizers = [(each, each.state, each.param_groups) for each in optimizers if not is_contiguous(each)]
+
+    def restore(self):
+        self.model.load_state_dict(self.of_model)
+        for optimizer, state in self.flat:
+            optimizer.load_state_dict(state)
+        for optimizer, state, groups in self.of_optimizers:
+            optimizer.state, optimizer.param_groups = state, groups
 
 
 class MicroBatches:
@@ -518,7 +611,8 @@ class MicroBatches:
 
     def save(self, path: str | os.PathLike) -> None:
         """Saves all that is needed to resume: parameters, buffers, states, generators, position, sizes. The file is the old
-        one or the new one, whole. Raises InfinityBatchError between gradients and step of a batch."""
+        one or the new one, whole, and keeps the mode of the old one; a symbolic link stays one. Raises OSError if it cannot be
+        written, InfinityBatchError between gradients and step of a batch."""
         self._need("model", "optimizer")
         if self._in_batch:
             raise InfinityBatchError("save() was called within a batch, whose random draws are incomplete; call it between batches")
@@ -531,75 +625,28 @@ class MicroBatches:
             "random": self._random_out(RandomState(self._engine.devices())),
             "epoch_random": self._random_out(self._epoch_random),
         }
-        folder, name = os.path.split(os.path.abspath(path))
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                torch.save(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        _torch_files.save(content, path)
 
     @staticmethod
     def _random_out(random):
         return random and {"cpu": random.cpu, "devices": [(str(device), state) for device, state in random.of_devices]}
 
-    @staticmethod
-    def _random_in(saved):
-        if saved is None:
-            return None
-        random = RandomState()
-        random.cpu = saved["cpu"].cpu()
-        random.of_devices = [(torch.device(device), state.cpu()) for device, state in saved["devices"]]
-        return random
-
     def resume(self, path: str | os.PathLike) -> None:
         """Continues from what save() wrote, also within an epoch: on the same machine and data bit for bit as without the
-        interruption, once the sizes of micro-batches are chosen. Raises OSError that names the entry of a damaged file,
-        ValueError for another model or other optimizers; then nothing was changed."""
+        interruption, once the sizes of micro-batches are chosen. Raises OSError that names the file, and the entry if it is
+        known, for a damaged file, ValueError for another model, other optimizers and anything that save() did not write; then
+        nothing was changed."""
         self._need("model", "optimizer")
-        content = self._read(path)
-        self._check(content)
-        self.model.load_state_dict(content["model"])
-        for optimizer, state in zip(self._optimizers, content["optimizers"]):
-            optimizer.load_state_dict(state)
-        self._place = dict(content["place"])
-        self._so_far = EpochResult(**content["so_far"])
+        content = _torch_files.load(path)
+        checkpoint = Checkpoint(path, content)
+        checkpoint.check_model(self.model)
+        checkpoint.check_optimizers(self._optimizers)
+        checkpoint.load_states(self.model, self._optimizers)
+        self._place, self._so_far = dict(content["place"]), checkpoint.so_far
         self._sizes.remember(content["sizes"])
         self._iterator = self._pending = None
-        self._resumed = {name: self._random_in(content[name]) for name in ("random", "epoch_random")}
+        self._resumed = checkpoint.random
         self._resumed["random"].restore()
-
-    @staticmethod
-    def _read(path):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                damaged = archive.testzip()
-        except zipfile.BadZipFile as error:
-            raise OSError(f"{path}: is no checkpoint, or cut off ({error})") from None
-        if damaged:
-            raise OSError(f"{path}: entry {damaged} is damaged")
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-    def _check(self, content):
-        mine, saved = self.model.state_dict(), content["model"]
-        if mine.keys() != saved.keys():
-            name = sorted(mine.keys() ^ saved.keys())[0]
-            raise ValueError(f"the checkpoint is of another model: only one of both has {name}")
-        for name, tensor in mine.items():
-            if not isinstance(tensor, torch.Tensor):
-                continue  # the state that a module adds itself
-            if tensor.shape != saved[name].shape or tensor.dtype != saved[name].dtype:
-                raise ValueError(
-                    f"the checkpoint is of another model: {name} is {tuple(saved[name].shape)} {saved[name].dtype} there and "
-                    f"{tuple(tensor.shape)} {tensor.dtype} here"
-                )
-        groups = [[sorted(g) + [len(g["params"])] for g in s["param_groups"]] for s in content["optimizers"]]
-        if groups != [[sorted(g) + [len(g["params"])] for g in o.state_dict()["param_groups"]] for o in self._optimizers]:
-            raise ValueError("the checkpoint is of other optimizers: their numbers, options or groups of parameters differ")
 
 
 InfinityBatch = MicroBatches

@@ -5,9 +5,11 @@ import contextlib
 import copy
 import io
 import os
+import resource
 import tempfile
 import unittest
 import warnings
+from pathlib import Path
 
 import numpy as np
 import speedtorch
@@ -312,6 +314,85 @@ class Factories(Case):
         of_torch.zerosInit()
         of_torch.loadTorch("table.any")
         np.testing.assert_array_equal(of_torch.getNumpyVersion(), values)
+
+    def saved(self):
+        """A table and an optimizer's tables, each with the methods that save and load them."""
+        embedding = nn.Embedding(4, DIM)
+        weights = SpeedTorch.ModelFactory(embedding, CLASSES, DIM)
+        weights.normalDistributionInit(0, 1)
+        states = SpeedTorch.OptimizerFactory(OPTIMIZERS["Adam"](embedding.parameters()), CLASSES, DIM, embedding, "weight")
+        states.optInit()
+        for table in states.tables.values():
+            table.fill(speedtorch.Uniform(0, 1))
+        return (weights, weights.saveTorch, weights.loadTorch), (states, states.save, states.load)
+
+    def test_flipped_bit_of_a_number_is_an_error_and_loads_nothing(self):
+        for owner, save, load in self.saved():
+            with self.subTest(load.__qualname__):
+                save("whole")
+                expected = copy.deepcopy(owner.getNumpyVersion())
+                numbers = expected if isinstance(expected, np.ndarray) else expected["exp_avg_sq"]
+                whole = Path("whole").read_bytes()
+                first = whole.index(numbers.tobytes())
+                for at in range(first, first + numbers.nbytes, 97):
+                    Path("damaged").write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+                    with self.assertRaisesRegex(speedtorch.errors.FileError, "damaged cannot .*entry '.*/data/[0-9]' is damaged"):
+                        load("damaged")
+                np.testing.assert_equal(owner.getNumpyVersion(), expected)
+                load("whole")
+
+    def test_content_of_another_kind_is_an_error_and_loads_nothing(self):
+        (weights, _, load_table), (states, save, load_states) = self.saved()
+        save("states")
+        good = torch.load("states")
+        for load, content, text in (
+            (load_table, [torch.zeros(CLASSES, DIM)], "other holds a list, not a tensor"),
+            (load_states, torch.ones(3), "other holds a Tensor, not a dict"),
+            (load_states, {}, "other has no entry 'optimizer'"),
+            (load_states, good | {"shared": 3}, "the entry 'shared' of other is a int"),
+            (load_states, good | {"tables": good["tables"] | {"exp_avg": [1]}}, "the entry 'exp_avg' of other is a list"),
+            (load_states, good | {"tables": {"exp_avg": torch.zeros(CLASSES, DIM)}}, "other has .*; this factory has"),
+        ):
+            expected = weights.getNumpyVersion(), states.getNumpyVersion()
+            torch.save(content, "other")
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                load("other")
+            np.testing.assert_equal((weights.getNumpyVersion(), states.getNumpyVersion()), expected)
+
+    def test_files_of_the_format_of_speedtorchs_days_are_read(self):
+        weights, _, load = self.saved()[0]
+        torch.save(torch.ones(CLASSES, DIM), "old.pt", _use_new_zipfile_serialization=False)
+        load("old.pt")
+        self.assertTrue((weights.getNumpyVersion() == 1).all())
+        with open("old.pt", "r+b") as file:
+            file.truncate(100)
+        with self.assertRaisesRegex(speedtorch.errors.FileError, "old.pt cannot be read"):
+            load("old.pt")
+
+    def test_files_appear_whole_and_keep_mode_and_link(self):
+        counts = SpeedTorch.COM(CLASSES)
+        counts.comInit()
+        counts.addPairs([1, 2], [3, 4])
+        for save in (*(save for _, save, _ in self.saved()), counts.saveCupy):
+            with self.subTest(save.__qualname__):
+                Path("file.npy").write_bytes(b"old")
+                os.chmod("file.npy", 0o604)
+                os.symlink("file.npy", "link.npy")
+                save("link.npy")
+                self.assertTrue(os.path.islink("link.npy"))
+                self.assertEqual(os.stat("file.npy").st_mode & 0o777, 0o604)
+                whole = Path("file.npy").read_bytes()
+                self.assertGreater(len(whole), 900)
+                os.unlink("link.npy")
+                limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (600, limit[1]))
+                try:
+                    with self.assertRaisesRegex(OSError, "File too large"):
+                        save("file.npy")
+                finally:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+                self.assertEqual(Path("file.npy").read_bytes(), whole)
+                self.assertEqual(os.listdir(), ["file.npy"])
 
     def test_optimizer_tables_are_saved_and_resumed(self):
         for name in ("Adam", "Rprop"):

@@ -2,10 +2,14 @@
 
 import contextlib
 import copy
+import errno
 import functools
 import itertools
 import math
 import os
+import random
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,6 +58,11 @@ def plain(model, criterion, inputs, targets):
     found = gradients(model)
     model.zero_grad()
     return loss.item(), found
+
+
+def distance(found, exact):
+    """The largest difference of any gradient. NaN if one is: Python's max() may skip it."""
+    return torch.stack([(found[name] - gradient).abs().max() for name, gradient in exact.items()]).max().item()
 
 
 def info_nce(outputs, _targets=None):
@@ -279,13 +288,16 @@ class Gradients(Case):
         _, exact = plain(mlp(), nn.CrossEntropyLoss(), inputs.double(), targets)
         _, of_plain = plain(mlp(dtype=torch.float32), nn.CrossEntropyLoss(), inputs, targets)
 
-        def distance(found):
-            return max((found[name] - gradient).abs().max().item() for name, gradient in exact.items())
-
         for size in (1, 7, 64):
             model = mlp(dtype=torch.float32)
             mb.MicroBatches(model, criterion=nn.CrossEntropyLoss(), micro_batch=size).backward(inputs, targets)
-            self.assertLessEqual(distance(gradients(model)), 2 * distance(of_plain))
+            self.assertLessEqual(distance(gradients(model), exact), 2 * distance(of_plain, exact))
+
+    def test_distance_keeps_nan(self):
+        numbers = {"a": torch.zeros(2), "b": torch.ones(3)}
+        self.assertEqual(distance({"a": torch.zeros(2), "b": torch.tensor([1.0, 3, 1])}, numbers), 2)
+        for name, value in numbers.items():
+            self.assertTrue(math.isnan(distance(numbers | {name: value * math.nan}, numbers)), name)
 
     def test_frozen_tied_sparse_and_existing(self):
         class Model(nn.Module):
@@ -518,11 +530,7 @@ class BatchNorm(Case):
         model = self.model().float()
         micro = mb.MicroBatches(model, criterion=nn.CrossEntropyLoss(), batch_norm="exact", micro_batch=7)
         micro.backward(images.float(), targets)
-
-        def distance(found):
-            return max((found[name] - gradient).abs().max().item() for name, gradient in exact.items())
-
-        self.assertLessEqual(distance(gradients(model)), 2 * distance(of_plain))
+        self.assertLessEqual(distance(gradients(model), exact), 2 * distance(of_plain, exact))
 
     def test_exact_refuses_a_model_whose_calls_differ(self):
         class Odd(nn.Module):
@@ -1230,6 +1238,43 @@ class Imports(unittest.TestCase):
             speedtorch.MicroBatch
 
 
+def state_of(micro):
+    """Copies of all that a checkpoint has."""
+    optimizers = [each.state_dict() for each in micro._optimizers]
+    return copy.deepcopy([micro.model.state_dict(), optimizers, micro._place, micro._sizes.entries, torch.get_rng_state()])
+
+
+def is_same(a, b):
+    """Compares nested dicts and lists of tensors and numbers."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(is_same(value, b[key]) for key, value in a.items())
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(is_same, a, b))
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+def damages(whole, count):
+    """`count` copies of each kind of damage: a flipped bit, a cut, inserted bytes, zeroed bytes."""
+    draw = random.Random(7)
+    for _ in range(count):
+        at, length = draw.randrange(len(whole)), draw.randrange(1, 300)
+        yield whole[:at] + bytes([whole[at] ^ 1 << draw.randrange(8)]) + whole[at + 1 :]
+        yield whole[:at]
+        yield whole[:at] + draw.randbytes(length) + whole[at:]
+        yield whole[:at] + bytes(len(whole[at : at + length])) + whole[at + length :]
+
+
+def in_child(work):
+    """Runs `work` in a forked process. Returns its exit status, or -N after signal N."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 class Checkpoints(Case):
     def setUp(self):
         super().setUp()
@@ -1276,32 +1321,174 @@ class Checkpoints(Case):
         self.assertTrue(torch.equal(resumed.model[0].weight, saved.model[0].weight))
         self.assertFalse(torch.equal(resumed.model[0].weight, torch.ones(9, 6)))
 
-    def test_damage_is_named(self):
+    def trained(self):
+        """MicroBatches with a checkpoint of their state, of which they have gone on since."""
         micro = self.micro()
         micro.epoch()
         micro.save(self.path)
-        whole = Path(self.path).read_bytes()
-        before = copy.deepcopy(micro.model)
-        at = whole.index(micro.model[0].weight.detach().numpy().tobytes()) + 3
-        for damaged in (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], whole[: len(whole) // 2], b""):
+        micro.epoch()
+        return micro, Path(self.path).read_bytes()
+
+    def assert_refused(self, micro, kind, text):
+        before = state_of(micro)
+        with self.assertRaisesRegex(kind, text) as caught:
+            micro.resume(self.path)
+        self.assertIn(self.path, str(caught.exception))
+        self.assertTrue(is_same(state_of(micro), before), "it was changed")
+
+    def test_damage_is_named(self):
+        micro, whole = self.trained()
+        saved = torch.load(self.path)["model"]["0.weight"]
+        at = whole.index(saved.numpy().tobytes()) + 3
+        Path(self.path).write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        self.assert_refused(micro, speedtorch.errors.FileError, "its entry '.*data/.*' is damaged")
+        for damaged in (whole[: len(whole) // 2], b"", b"text"):
             Path(self.path).write_bytes(damaged)
-            with self.assertRaisesRegex(OSError, "state.pt: (entry .*data/.* is damaged|is no checkpoint)"):
+            self.assert_refused(micro, speedtorch.errors.FileError, "it is not a zip archive, or is cut off")
+
+    def test_any_damage_is_an_error_of_the_file_or_harmless(self):
+        micro, whole = self.trained()
+        later = state_of(micro)
+        Path(self.path + " later").write_bytes(whole)
+        micro.resume(self.path + " later")
+        earlier = state_of(micro)
+        refused = 0
+        for number, damaged in enumerate(damages(whole, 60)):
+            Path(self.path).write_bytes(damaged)
+            before = state_of(micro)
+            try:
                 micro.resume(self.path)
-        self.assert_same_state(micro.model, before)
+            except OSError as error:
+                self.assertIn(self.path, str(error))
+                self.assertTrue(is_same(state_of(micro), before), f"damage {number} changed the state")
+                refused += 1
+            else:
+                self.assertTrue(is_same(state_of(micro), earlier), f"damage {number} changed what was read")
+        self.assertGreater(refused, 120)
+        self.assertFalse(is_same(earlier, later))
+
+    def test_other_errors_are_not_taken_for_damage(self):
+        micro, _ = self.trained()
+        with mock.patch("torch.load", side_effect=MemoryError("no byte")), self.assertRaisesRegex(MemoryError, "^no byte$"):
+            micro.resume(self.path)
+        os.unlink(self.path)
+        self.assert_refused(micro, FileNotFoundError, "state.pt")
+        os.mkfifo(self.path)
+        self.assert_refused(micro, OSError, "not a regular file")
+        os.unlink(self.path)
+        os.mkdir(self.path)
+        self.assert_refused(micro, IsADirectoryError, "state.pt")
+
+    def test_content_that_save_did_not_write_is_refused(self):
+        micro, _ = self.trained()
+        good = torch.load(self.path)
+
+        def changed(*keys, to):
+            content = inner = copy.deepcopy(good)
+            for key in keys[:-1]:
+                inner = inner[key]
+            inner[keys[-1]] = to
+            return content
+
+        generators = good["random"]
+        for text, content in (
+            ("holds a list, not a dict", [good]),
+            ("holds a Tensor, not a dict", torch.ones(3)),
+            *((f"has no entry '{name}'", {key: good[key] for key in good if key != name}) for name in good),
+            *((f"the entry '{name}' of .* is a str", good | {name: "text"}) for name in good),
+            ("the entry 'epoch' of .* is a float", changed("place", "epoch", to=0.5)),
+            ("has no entry 'batch'", good | {"place": {"epoch": 1, "step": 1}}),
+            ("the entry 'loss' of .* is a str", changed("so_far", "loss", to="small")),
+            ("holds a int, not a dict", good | {"sizes": {"key": 3}}),
+            ("has no entry 'size'", good | {"sizes": {"key": {}}}),
+            ("the entry 'cpu' of .* is a list", good | {"random": generators | {"cpu": [1]}}),
+            ("states of random generators", good | {"random": generators | {"cpu": torch.ones(3)}}),
+            ("states of random generators", good | {"random": generators | {"devices": [("cuda:77", torch.ones(3))]}}),
+            ("states of random generators", good | {"epoch_random": generators | {"devices": [3]}}),
+            ("0.weight is a list there", changed("model", "0.weight", to=[1, 2])),
+            ("only one of both has 7", changed("model", 7, to=torch.ones(3))),
+            ("holds a str, not a dict", good | {"optimizers": ["Adam"]}),
+            ("has no entry 'param_groups'", good | {"optimizers": [{"state": {}}]}),
+            ("the entry 'params' of .* is a int", changed("optimizers", 0, "param_groups", 0, "params", to=3)),
+            ("the entry 0 of .* is a list", changed("optimizers", 0, "state", 0, to=[1])),
+            ("of other optimizers", good | {"optimizers": good["optimizers"] * 2}),
+        ):
+            with self.subTest(text=text):
+                torch.save(content, self.path)
+                self.assert_refused(micro, ValueError, text)
+        torch.save(good, self.path)
+        micro.resume(self.path)
+
+    def test_optimizer_that_refuses_its_states_leaves_all_as_they_were(self):
+        parts = nn.ModuleList([mlp(), mlp(), mlp()])
+        parts.forward = lambda x: sum(part(x) for part in parts)
+        optimizers = [
+            speedtorch.optim.Adam(parts[0].parameters(), 0.1, contiguous=True),
+            torch.optim.Adam(parts[1].parameters(), 0.1),
+            torch.optim.Adam(parts[2].parameters(), 0.1),
+        ]
+        micro = mb.MicroBatches(parts, optimizers, nn.CrossEntropyLoss(), [data()], micro_batch=6)
+        micro.epoch()
+        micro.save(self.path)
+        saved = state_of(micro)
+        micro.epoch()
+        with mock.patch.object(optimizers[2], "load_state_dict", side_effect=KeyError("exp_avg")):
+            self.assert_refused(micro, ValueError, "cannot be loaded into .*exp_avg")
+        micro.resume(self.path)
+        self.assertTrue(is_same(state_of(micro), saved))
 
     def test_another_model_is_refused_without_changes(self):
-        micro = self.micro()
-        micro.save(self.path)
+        self.micro().save(self.path)
         for model, make, text in (
             (nn.Sequential(nn.Linear(6, 5)), torch.optim.Adam, "only one of both has"),
             (mlp(dtype=torch.float32), torch.optim.Adam, "0.weight is .* torch.float64 there and .* torch.float32 here"),
             (mlp(), torch.optim.SGD, "of other optimizers"),
         ):
             other = mb.MicroBatches(model, make(model.parameters(), 0.1), nn.CrossEntropyLoss())
-            before = copy.deepcopy(model)
-            with self.assertRaisesRegex(ValueError, text):
-                other.resume(self.path)
-            self.assert_same_state(model, before)
+            self.assert_refused(other, ValueError, text)
+
+    def test_file_keeps_its_mode_and_a_link_stays(self):
+        micro = self.micro()
+        folder = Path(self.path).parent
+        self.addCleanup(os.umask, os.umask(0o027))
+        micro.save(self.path)
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o640)  # a new file's mode is the umask's
+        os.chmod(self.path, 0o604)
+        micro.save(self.path)
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o604)
+        (folder / "elsewhere").mkdir()
+        for target in (Path(self.path), folder / "elsewhere/new.pt"):  # the second does not exist yet
+            link = folder / f"link to {target.name}"
+            link.symlink_to(os.path.relpath(target, folder))
+            micro.save(link)
+            self.assertTrue(link.is_symlink())
+            self.assertFalse(target.is_symlink())
+            micro.resume(target)
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o604)
+        self.assertEqual(sorted(os.listdir(folder)), ["elsewhere", "link to new.pt", "link to state.pt", "state.pt"])
+        self.assertEqual(os.listdir(folder / "elsewhere"), ["new.pt"])
+
+    def test_failed_or_killed_save_leaves_the_old_file_and_nothing_else(self):
+        micro, whole = self.trained()
+
+        def beyond_the_limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+            try:
+                micro.save(self.path)
+            except OSError as error:
+                os._exit(77 if error.errno == errno.EFBIG else 1)
+
+        def killed():
+            with mock.patch("torch.save", lambda content, file: (file.write(whole[:5000]), os.kill(os.getpid(), signal.SIGKILL))):
+                micro.save(self.path)
+
+        for work, status in ((beyond_the_limit, 77), (killed, -signal.SIGKILL)):
+            with self.subTest(work.__name__):
+                self.assertEqual(in_child(work), status)
+                self.assertEqual(Path(self.path).read_bytes(), whole)
+        micro.save(self.path)  # on some file systems this removes what the killed one left
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), ["state.pt"])
 
     def test_saving_within_a_batch_is_refused_and_leaves_no_file(self):
         micro = self.micro()

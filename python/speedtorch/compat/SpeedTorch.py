@@ -13,7 +13,7 @@ import os
 import numpy as np
 import torch
 
-from speedtorch import Normal, Table, Uniform, distinct_rows
+from speedtorch import Normal, Table, Uniform, _native, _torch_files, distinct_rows
 from speedtorch.compat import tell_once
 
 
@@ -90,18 +90,26 @@ class _Saved:
     def saveCupy(self, saveFileName):
         """Writes a `.npy` file; adds `.npy` to another name, as numpy.save() does."""
         name = os.fspath(saveFileName)
-        self._ready().save(name if name.endswith(".npy") else name + ".npy")
+        self._save_npy(name if name.endswith(".npy") else name + ".npy")
+
+    def _save_npy(self, name):
+        self._ready().save(name)
 
     def saveTorch(self, saveFileName):
-        torch.save(self._ready().tensor.cpu().clone(), saveFileName)
+        """Writes a file that torch.load() reads, under any name."""
+        _torch_files.save(self._ready().tensor.cpu().clone(), saveFileName)
 
     def loadCupy(self, loadFileName):
         """Reads a `.npy` file. Raises ValueError for another shape than the table's."""
         self._take(torch.as_tensor(np.load(loadFileName)), loadFileName)
 
     def loadTorch(self, loadFileName):
-        """Reads a tensor that torch.save() wrote, from any device. Raises ValueError for another shape."""
-        self._take(torch.load(loadFileName, map_location="cpu", weights_only=True), loadFileName)
+        """Reads a tensor that torch.save() wrote, from any device. Raises OSError for a damaged file, ValueError for another
+        shape and for anything but a tensor."""
+        values = _torch_files.load(loadFileName)
+        if not isinstance(values, torch.Tensor):
+            raise ValueError(f"{loadFileName} holds a {type(values).__name__}, not a tensor")
+        self._take(values, loadFileName)
 
     def _take(self, values, name):
         if self._shape is not None and tuple(values.shape) != self._shape:
@@ -472,11 +480,14 @@ class _OptimizerFactory(_Swapped):
             "tables": {name: table.tensor.cpu().clone() for name, table in self._ready().items()},
             "shared": {name: value for name, value in state.items() if name not in self.tables},
         }
-        torch.save(content, saveFileName)
+        _torch_files.save(content, saveFileName)
 
     def load(self, loadFileName):
-        """Reads what save() wrote. Raises ValueError for another optimizer, other states or another shape."""
-        content = torch.load(loadFileName, map_location="cpu", weights_only=True)
+        """Reads what save() wrote. Raises OSError for a damaged file, ValueError for another optimizer, other states, another
+        shape and for anything that save() did not write; then nothing was changed."""
+        content = _torch_files.load(loadFileName)
+        _torch_files.check_entries(loadFileName, content, {"optimizer": str, "tables": dict, "shared": dict})
+        _torch_files.check_entries(loadFileName, content["tables"], dict.fromkeys(content["tables"], torch.Tensor))
         found = content["optimizer"], {name: tuple(table.shape) for name, table in content["tables"].items()}
         mine = type(self.given_optimizer).__name__, dict.fromkeys(self._initial, (self.total_classes, self.embed_dimension))
         if found != mine:
@@ -584,11 +595,12 @@ class COM(_Saved):
         array = super().getNumpyVersion()
         return array.view(np.uint32) if self._is_uint32() else array
 
-    def saveCupy(self, saveFileName):
-        if self._is_uint32():
-            np.save(saveFileName, self._ready().tensor.cpu().numpy().view(np.uint32))
-        else:
-            super().saveCupy(saveFileName)
+    def _save_npy(self, name):
+        if not self._is_uint32():
+            super()._save_npy(name)
+            return
+        with _native.FileWriter(name) as file:
+            np.save(file, self._ready().tensor.cpu().numpy().view(np.uint32))
 
     def _take(self, values, name):
         super()._take(values.view(torch.int32) if values.dtype == torch.uint32 and self._is_uint32() else values, name)
