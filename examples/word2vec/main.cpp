@@ -11,21 +11,23 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "corpus.h"
 #include "skip_gram.h"
+#include "speedtorch/error.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
 #include "training.h"
+#include "whole_file.h"
 
 namespace word2vec {
 namespace {
@@ -153,17 +155,16 @@ void train(Training& training, const Settings& settings) {
 void write_vectors(const Corpus& corpus, const at::Tensor& vectors, const std::string& name) {
   const speedtorch::TableOptions in_memory{.placement = speedtorch::Placement::libtorch};
   speedtorch::save_npy(speedtorch::Table::from_array(vectors, in_memory), name + ".npy");
-  const auto beside = name + ".txt.new";
-  std::ofstream text(beside);
-  text << vectors.size(0) << ' ' << vectors.size(1) << '\n';
+  WholeFile file(name + ".txt");
+  file.append(std::to_string(vectors.size(0)) + ' ' + std::to_string(vectors.size(1)) + '\n');
   const auto* value = vectors.const_data_ptr<float>();
   for (const auto& word : corpus.vocabulary()) {
-    text << word;
-    for (std::int64_t c = 0; c < vectors.size(1); ++c) text << ' ' << *value++;
-    text << '\n';
+    std::ostringstream line;
+    line << word;
+    for (std::int64_t c = 0; c < vectors.size(1); ++c) line << ' ' << *value++;
+    file.append(line.str() + '\n');
   }
-  if (!text.flush() || std::rename(beside.c_str(), (name + ".txt").c_str()) != 0)
-    throw std::runtime_error("cannot write " + name + ".txt");
+  file.publish();
 }
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -200,15 +201,15 @@ void print_neighbours(const Corpus& corpus, const at::Tensor& vectors, const Pai
             << " nearest\n";
 }
 
-/// The three files that are to come: none may be a folder, and a new one can be made beside them.
+/// Fails if one of the three files that are to come cannot be created or replaced.
 void require_writable(const std::string& name) {
-  for (const auto* const kind : {".checkpoint", ".npy", ".txt"})
-    if (std::filesystem::is_directory(name + kind))
-      throw UsageError("--out " + name + ": " + name + kind + " is a folder");
-  const auto probe = name + ".checkpoint.new";
-  if (!std::ofstream(probe, std::ios::app).is_open())
-    throw UsageError("--out " + name + ": no file can be written there");
-  std::remove(probe.c_str());
+  for (const auto* const kind : {".checkpoint", ".npy", ".txt"}) {
+    try {
+      const WholeFile unpublished(name + kind);
+    } catch (const speedtorch::FileError& error) {
+      throw UsageError("--out " + name + ": no file can be written there: " + error.what());
+    }
+  }
 }
 
 /// A line that is lost is no success.
@@ -251,6 +252,8 @@ void reserve_standard_descriptors() {
 
 int main(int count, char** words) {
   word2vec::reserve_standard_descriptors();
+  // What is printed beyond the limit on file sizes (ulimit -f) is an error, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int status = word2vec::run({words + 1, words + count});
     word2vec::require_printed();

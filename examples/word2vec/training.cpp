@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "skip_gram.h"
 #include "speedtorch/rows/rows.h"
 #include "speedtorch/tables/fills.h"
+#include "whole_file.h"
 
 namespace word2vec {
 namespace {
@@ -96,17 +96,13 @@ std::int64_t Training::table_bytes() const {
 }
 
 void Training::save(const std::string& name) const {
-  {
-    std::ofstream file(name + ".new", std::ios::binary);
-    file << kind() << steps() << '\n';
-    for (const auto* side : {&centers_, &contexts_}) {
-      for (const auto& table : tables_of(*side))
-        file.write(static_cast<const char*>(table.const_data_ptr()),
-                   static_cast<std::streamsize>(table.nbytes()));
-    }
-    if (!file.flush()) throw TextError("cannot write the checkpoint");
+  WholeFile file(name);
+  file.append(kind() + std::to_string(steps()) + '\n');
+  for (const auto* side : {&centers_, &contexts_}) {
+    for (const auto& table : tables_of(*side))
+      file.append({static_cast<const char*>(table.const_data_ptr()), table.nbytes()});
   }
-  if (std::rename((name + ".new").c_str(), name.c_str()) != 0) throw TextError("cannot write the checkpoint");
+  file.publish();
 }
 
 bool Training::load(const std::string& name) {

@@ -39,7 +39,7 @@ class Training {
   [[nodiscard]] double unigram_loss() const { return sampler_.unigram_loss(heldout_); }
   [[nodiscard]] double zero_loss() const;
 
-  /// All that the next step depends on, as one file that is replaced whole.
+  /// All that the next step depends on, as one file that is replaced whole. @throws speedtorch::FileError
   void save(const std::string& file) const;
   /// True where there is a checkpoint of such a training, which is then gone on with; it must be of the same
   /// text, options and seed. @throws TextError where it is of another, or cut; nothing was changed then

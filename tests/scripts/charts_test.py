@@ -5,6 +5,7 @@ import copy
 import json
 import re
 import shutil
+import stat
 import statistics
 import struct
 import sys
@@ -157,6 +158,17 @@ class ChartsTest(unittest.TestCase):
         self.refused(self.write("twice.json", {**twice, "cases": twice["cases"] * 2}), "-o", page,
                      texts=["cases[10] is the same case as cases[0]"])
         self.assertFalse(page.exists())
+
+    def test_a_page_keeps_its_mode_and_a_link_stays(self):
+        page, link = self.folder / "page.html", self.folder / "link.html"
+        page.write_text("old")
+        page.chmod(0o640)
+        link.symlink_to(page)
+        done = charts(self.write("r.json", small(committed(), "hugepage")), "-o", link)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("<html", page.read_text(encoding="utf-8"))
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(stat.S_IMODE(page.stat().st_mode), 0o640)
 
     def test_the_page_has_the_numbers_of_the_report(self):
         report = small(committed(), "hugepage", "libtorch")

@@ -188,9 +188,16 @@ class MakeTraceTest(unittest.TestCase):
         self.assertEqual(self.make("-", "-o", out, text=b"word").returncode, 0)
         self.assertEqual(out.read_text(), "0\n")
         self.assertEqual(list(self.folder.iterdir()), [out])
-        mask = os.umask(0)
-        os.umask(mask)
-        self.assertEqual(stat.S_IMODE(out.stat().st_mode), 0o666 & ~mask)
+
+    def test_a_file_keeps_its_mode_and_a_link_stays(self):
+        out, link = self.folder / "out.trace", self.folder / "link"
+        out.write_text("old\n")
+        out.chmod(0o640)
+        link.symlink_to(out)
+        self.assertEqual(self.make("-", "-o", link, text=b"word").returncode, 0)
+        self.assertEqual(out.read_text(), "0\n")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(stat.S_IMODE(out.stat().st_mode), 0o640)
 
     def test_a_device_is_written_in_place(self):
         done = self.make("-", "-o", "/dev/full", text=b"word")

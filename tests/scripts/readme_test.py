@@ -103,7 +103,7 @@ class ReadmeTest(unittest.TestCase):
             (self.folder / name).write_text(LAUNCHER)
             (self.folder / name).chmod(0o755)
         for name in ("scripts/make-trace", "scripts/goals", "scripts/lib/reports.py", "scripts/lib/verdicts.py",
-                     "tests/data/us-constitution.txt"):
+                     "scripts/lib/whole_file.py", "tests/data/us-constitution.txt"):
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.folder / name)
         for name in (".local/share/bash-completion/completions", ".local/share/man/man1", ".zfunc", ".config/fish/completions"):

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -131,6 +132,45 @@ class Word2vecTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertEqual("cannot write the standard output" in done.stderr, "2>" not in output)
                 self.assertEqual(list(self.folder.iterdir()), [])
+
+    def run_limited(self, blocks, *words, output=""):
+        """Runs the program with a limit on file sizes, in KiB. It must fail. Returns its messages."""
+        command = f"ulimit -f {blocks}; exec {shlex.join(map(str, (PROGRAM, *SMALL, *words)))} {output}"
+        done = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    def contents(self):
+        return {file.name: file.read_bytes() for file in self.folder.iterdir()}
+
+    def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(self):
+        self.assertIn("'v.checkpoint' cannot be written: File too large", self.run_limited(4, "--steps", "10", "--out", "v"))
+        self.assertEqual(self.contents(), {})
+        self.run_program(*SMALL, "--steps", "10", "--out", "v")
+        (self.folder / "v.txt").write_text("old")
+        before = self.contents()
+        self.assertIn("'v.checkpoint' cannot", self.run_limited(4, "--steps", "20", "--out", "v"))
+        self.assertIn("'v.npy' cannot", self.run_limited(4, "--steps", "10", "--out", "v"))
+        self.assertIn("'v.txt' cannot be written: File too large", self.run_limited(64, "--steps", "10", "--out", "v"))
+        self.assertEqual(self.contents(), before)
+
+    def test_a_limit_on_file_sizes_holds_for_the_standard_output(self):
+        self.assertIn("cannot write the standard output", self.run_limited(0, "--steps", "10", output=">printed"))
+        self.assertEqual(self.contents(), {"printed": b""})
+
+    def test_files_keep_their_modes_and_links_stay(self):
+        places = self.folder / "places"
+        places.mkdir()
+        for kind in ("npy", "txt", "checkpoint"):
+            (self.folder / f"v.{kind}").symlink_to(places / kind)
+        (places / "txt").write_text("old")
+        (places / "txt").chmod(0o640)
+        self.run_program(*SMALL, "--steps", "10", "--out", "v")
+        (places / "checkpoint").chmod(0o600)
+        self.run_program(*SMALL, "--steps", "20", "--out", "v")
+        self.assertTrue(all((self.folder / f"v.{kind}").is_symlink() for kind in ("npy", "txt", "checkpoint")))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in places.iterdir()}
+        self.assertEqual((modes.pop("txt"), modes.pop("checkpoint"), list(modes)), (0o640, 0o600, ["npy"]))
 
     def test_help_is_no_mistake(self):
         self.assertIn("--placement NAME", self.run_program("--help"))

@@ -1,14 +1,13 @@
 """The command line of scripts/charts."""
 
 import argparse
-import os
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
 import reports
 from charts import machines
+from whole_file import write_file
 
 NAMES = ("placements", "ratios", "row-width", "batch", "latency", "latency-distribution", "cores", "samples", "memory",
          "published")
@@ -74,19 +73,10 @@ def figures_of(found, shows_published):
     return made, missing
 
 
-def write_whole(path, content):
-    """Writes the file whole or not at all."""
+def write(path, content):
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
-        except BaseException:
-            os.unlink(beside)
-            raise
+        write_file(path, content)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -97,9 +87,9 @@ def write_pictures(options, figures, found):
         if options.only and figure.name not in options.only:
             continue
         if options.svg:
-            write_whole(options.svg / f"{figure.name}.svg", render.figure_svg(figure, found).encode())
+            write(options.svg / f"{figure.name}.svg", render.figure_svg(figure, found).encode())
         if options.png:
-            write_whole(options.png / f"{figure.name}.png", render.figure_png(figure, found))
+            write(options.png / f"{figure.name}.png", render.figure_png(figure, found))
 
 
 def run(arguments):
@@ -111,7 +101,7 @@ def run(arguments):
     write_pictures(options, figures, found)
     if options.output:
         from charts import page
-        write_whole(options.output, page.write(found, figures, missing).encode())
+        write(options.output, page.write(found, figures, missing).encode())
     for title, why in missing:
         print(f"charts: left out: {title}: {why}", file=sys.stderr)
 
