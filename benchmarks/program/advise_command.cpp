@@ -59,6 +59,7 @@ int answer(const Question& question) {
   require_any(choices, question);
   const auto runs = runs_for(question, choices, room);
   if (question.dry_run) return printing(plan_text(choices, runs))();
+  reports::require_standard_output();  // before measuring
   const auto measured = measure(runs);
   if (measured.signal_status != 0) return measured.signal_status;
   const auto answer = answer_of(question, choices, measured.reports);

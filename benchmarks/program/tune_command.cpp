@@ -39,6 +39,7 @@ std::string line_of(const TunedChoice& one) {
 }
 
 int tune_and_show() {
+  reports::require_standard_output();  // before a minute of measuring
   const auto tuning = speedtorch::tune({.seconds = tuning_seconds});
   auto text = fmt::format("{:<8} {:>5}  {:<11}  {:<24} {:<24} {:>9} {:>9} {:>6}\n", "move", "bytes", "rows",
                           "default", "chosen", "ms", "ms", "gain");

@@ -296,6 +296,12 @@ class OutputTest(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(begin, (self.folder / "g.out").read_text(encoding="utf-8"))
 
+    def test_google_benchmarks_json_has_no_benchmarks_if_nothing_was_measured(self):
+        done = self.run_program(*SMALL, *HOST, "--direction", "to", "--placement", "pageable", "--method", "fbgemm",
+                                "--benchmark_out", "g.json", STBENCH_PYTHON="/bin/false")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(read_json(self.folder / "g.json"), {"context": {}, "benchmarks": []})
+
     def test_list_of_tests_is_the_dry_run(self):
         self.assertEqual(run(*QUICK, "--benchmark_list_tests").stdout, run(*QUICK, "--dry-run").stdout)
         self.assertGreater(len(run("--benchmark_list_tests").stdout.splitlines()), 50)

@@ -11,14 +11,16 @@ from program import HOST, PROGRAM, SMALL, ProgramTest, environment, read_csv, re
 QUICK = (*SMALL, "--direction", "to", "--placement", "pageable", "--method", "speedtorch,copy", *HOST)
 ENDLESS = (*SMALL[:-2], *HOST, "--samples", "1M")  # its samples would take hours
 PRINTING = (("--help",), ("-h",), ("--version",), ("list",), ("man",), ("schema",), ("completion", "bash"),
-            ("doctor",), ("doctor", "--json"), (*QUICK, "--dry-run"), (*QUICK, "--benchmark_list_tests"))
+            ("doctor",), ("doctor", "--json"), ("history", "--help"), ("advise", "--help"), ("tune", "--help"),
+            ("calibrate", "--help"), (*QUICK, "--dry-run"), (*QUICK, "--benchmark_list_tests"))
+ADVISE = ("advise", "--rows", "1k", "--dim", "16", "--batch", "64", "--step-ms", "1")
 
 
 class StandardOutputTest(ProgramTest):
-    def shell(self, redirections, *arguments):
+    def shell(self, redirections, *arguments, **variables):
         """A run with a shell's redirections, as in `>&-`, which closes stdout."""
         return subprocess.run(["sh", "-c", f'"$0" "$@" {redirections}', PROGRAM, *map(str, arguments)], check=False,
-                              cwd=self.folder, capture_output=True, text=True, timeout=280, env=environment())
+                              cwd=self.folder, capture_output=True, text=True, timeout=280, env=environment(**variables))
 
     def assert_whole(self, done):
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -58,11 +60,17 @@ class StandardOutputTest(ProgramTest):
                 self.assertIn('"the standard output": it is closed', done.stderr)
 
     def test_a_text_that_was_asked_for_needs_an_open_stdout(self):
-        for command in PRINTING:
+        for command in (*PRINTING, ADVISE):
             with self.subTest(command=command):
                 done = self.shell(">&-", *command)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn('"the standard output": it is closed', done.stderr)
+
+    def test_a_plan_whose_text_has_no_place_is_not_chosen(self):
+        done = self.shell(">&-", "tune", XDG_CACHE_HOME=str(self.folder))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('"the standard output": it is closed', done.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def assert_full(self, *command):
         with self.subTest(command=command), open("/dev/full", "w", encoding="utf-8") as full:
@@ -80,6 +88,9 @@ class StandardOutputTest(ProgramTest):
         self.assert_full("show", "r.json", "--columns", "rows")
         self.assert_full("compare", "r.json", "r.json")
         self.assert_full("compare", "r.json", "r.json", "--markdown", "-")
+        self.assert_full("history", "r.json", "r.json")
+        self.assert_full("calibrate", *QUICK, "--processes", "3")
+        self.assert_full(*ADVISE)
 
     def test_a_run_whose_tables_do_not_fit_is_an_error(self):
         self.assert_full(*QUICK)
