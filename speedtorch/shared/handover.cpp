@@ -239,7 +239,8 @@ void Handover::close_doors() {
 
 Handover::~Handover() {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(stop_.get(), &one, sizeof(one)));
+  // Nothing else ends the thread. A signal may interrupt the call.
+  while (::write(stop_.get(), &one, sizeof(one)) < 0) continue;
   thread_.join();
   close_doors();
 }
