@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import fnmatch
 import io
 import json
 import os
@@ -40,18 +41,33 @@ BASELINE = "baselines/main/1.json"
 class Job:
     """A command, and the files that it writes in its working directory."""
     name: str
-    program: str  # stbench or file_program
+    program: str  # stbench, file_program or word2vec
     words: tuple
-    files: tuple = ()
+    files: tuple = ()  # "x-*.json": a file whose name depends on the machine
     replaces: bool = False  # the files exist before
     same: bool = True  # files and output are the same bytes in each run; else files are checked by their format
     fresh: bool = False  # the program refuses existing files
+    lines: tuple = ()  # of the files, those that grow by lines: an interrupted command leaves the first of them
+    check: tuple = ()  # the words of a command for what is left, which must succeed; the files are then changed in place
+    spared: tuple = ()  # calls that do not fail
+    kept: tuple = ()  # files that an interrupted command may leave, and that `check` removes
 
 
 def library(kind, file, **options):
     return Job(kind, "file_program", (kind, file), (file,), **options)
 
 
+TEXT = str(ROOT / "tests/data/us-constitution.txt")
+VECTORS = ("v.checkpoint", "v.npy", "v.txt")
+
+
+def row_cache(writes, **options):
+    return library(f"row_cache_{writes}", "t.npy", check=(f"cached_{writes}", "t.npy"), **options)
+
+
+# Of LibTorch, by which ranks meet and talk. Its libuv ends the process if a pipe to itself fails.
+GROUP = ("socket", "bind", "listen", "accept4", "connect", "recvmsg", "poll", "pipe2", "write")
+SHARDS = tuple(f"shards/{name}" for name in ("shard-0.npy", "shard-1.npy", "manifest.json"))
 STATES = tuple(f"states/{name}" for name in ("exp_avg.npy", "exp_inf.npy", "steps.npy", "optimizer.txt"))
 JOBS = {job.name: job for job in (
     Job("run", "stbench", RUN_REPORTS, REPORTS, same=False),
@@ -60,7 +76,11 @@ JOBS = {job.name: job for job in (
     Job("baseline-over", "stbench", (*RUN, "--save-baseline", "main"), (BASELINE,), replaces=True, same=False),
     Job("processes", "stbench", (*RUN, "--processes", "2", "--save-baseline", "main"), (BASELINE, "baselines/main/2.json"),
         same=False),
+    Job("events", "stbench", (*RUN, "--events", "e.jsonl", "--benchmark_out", "b.json"), ("e.jsonl", "b.json"), replaces=True,
+        same=False, lines=("e.jsonl",)),
+    Job("calibrate", "stbench", ("calibrate", *RUN, "--processes", "3"), ("baselines/calibration-*.json",), same=False),
     Job("compare", "stbench", COMPARE, COMPARISONS, replaces=True),
+    Job("history", "stbench", ("history", "a.json", "a.json", "--csv", "h.csv"), ("h.csv",), replaces=True),
     Job("show", "stbench", ("show", "a.json")),
     Job("show-csv", "stbench", ("show", "a.csv")),
     Job("dry-run", "stbench", (*RUN, "--dry-run")),
@@ -74,13 +94,21 @@ JOBS = {job.name: job for job in (
     library("checkpoint", "c.pt", replaces=True, same=False),  # LibTorch's optimizers save addresses
     library("contiguous", "o.pt", replaces=True),
     library("mapped", "m.npy", fresh=True),
+    library("shared", "s.npy", fresh=True),
+    row_cache("through"),
+    row_cache("back", kept=(".t.npy.journal",)),
     Job("factory", "file_program", ("factory", "states"), STATES, fresh=True),
+    Job("sharded", "file_program", ("sharded", "shards"), SHARDS, fresh=True, spared=GROUP),
+    Job("word2vec", "word2vec", (TEXT, "--out", "v", "--dim", "8", "--steps", "2"), VECTORS,
+        spared=("clone", "clone3", "mmap", "mprotect")),  # GNU's OpenMP ends a program for which it can start no thread
+    Job("tune", "file_program", ("tune", "-"), ("cache/speedtorch/plan-*",), same=False),
 )}
 
 
 def environment(**changes):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "KMP_", "BENCHMARK_"))}
-    return kept | {"GOMP_SPINCOUNT": "5000", "TERM": "dumb", "NO_COLOR": "1", "LC_ALL": "C"} | changes  # so that it does not restart itself
+    # With a spin count the program does not restart itself. No line is so long that it is wrapped.
+    return kept | {"GOMP_SPINCOUNT": "5000", "TERM": "dumb", "NO_COLOR": "1", "LC_ALL": "C", "COLUMNS": "1000"} | changes
 
 
 @dataclass
@@ -114,8 +142,8 @@ class Unusable(RuntimeError):
 class Bench:
     """The programs, the input files of commands, and the results of each job's undisturbed command."""
 
-    def __init__(self, program, file_program):
-        self.programs = {"stbench": str(program), "file_program": str(file_program)}
+    def __init__(self, program, file_program, word2vec):
+        self.programs = {"stbench": str(program), "file_program": str(file_program), "word2vec": str(word2vec)}
         self.root = Path(tempfile.mkdtemp(prefix="stbench-attack-"))
         self.inputs = {}
         self.whole = {}  # by the job's name
@@ -135,11 +163,12 @@ class Bench:
         return (self.programs[job.program], *job.words)
 
     def run(self, command, folder, kill_after=None, keep=True):
-        """Runs the command in the folder. TMPDIR is in it too, so leftovers there are found."""
+        """Runs the command in the folder. TMPDIR is in it too, so leftovers there are found, and so is the user's cache."""
         (folder / "tmp").mkdir(exist_ok=True)
         begun = time.monotonic()
-        process = subprocess.Popen(command, cwd=folder, env=environment(TMPDIR=str(folder / "tmp")), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        own = environment(TMPDIR=str(folder / "tmp"), XDG_CACHE_HOME=str(folder / "cache"))
+        process = subprocess.Popen(command, cwd=folder, env=own, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, start_new_session=True)
         try:
             out, err = process.communicate(timeout=SECONDS if kill_after is None else kill_after)
             status = process.returncode
@@ -150,6 +179,13 @@ class Bench:
         seconds = time.monotonic() - begun
         return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {},
                        seconds)
+
+    def files(self, job):
+        """The names of the job's files, those that depend on the machine by its undisturbed run."""
+        return [name for pattern in job.files for name in self.matching(job, pattern) or [pattern]]
+
+    def matching(self, job, pattern):
+        return fnmatch.filter(self.whole[job.name].files, pattern) if job.name in self.whole else []
 
     def before(self, job):
         """Prepares the folder for the job's command: a file that is replaced has an earlier version."""
@@ -166,7 +202,7 @@ class Bench:
         folder = self.prepared(job)
         done = self.run((*prefix, *self.command(job)), folder)
         self.whole[job.name] = done
-        if done.status != 0 or any(name not in done.files for name in job.files):
+        if done.status != 0 or any(name not in done.files for name in self.files(job)):
             raise Unusable(f"{job.name}, undisturbed: exit status {done.status}, files {sorted(done.files)}: {done.err}")
         if faults := faults_of(self, job, done, folder):
             raise Unusable(f"{job.name}, undisturbed: {'; '.join(faults)}")
@@ -185,6 +221,8 @@ def is_whole(name, content, like):
             # If each case failed, columns that need a time are missing.
             return (text.endswith("\n") and len(rows) == len(others) and set(rows[0]) <= set(others[0])
                     and all(len(row) == len(rows[0]) for row in rows))
+        if name.endswith(".jsonl"):
+            return are_events(content) and text.endswith("\n") and json.loads(text.splitlines()[-1])["event"] == "end"
         if not name.endswith(".json"):
             return text.endswith("\n") == other.endswith("\n") and text.count("\n") == other.count("\n")
         report, wanted = json.loads(text), json.loads(other)
@@ -193,24 +231,46 @@ def is_whole(name, content, like):
         return False
 
 
+def are_events(content):
+    """True if a file has lines of --events and at most a part of one behind them."""
+    try:
+        return all("event" in json.loads(line) for line in content.split(b"\n")[:-1])
+    except ValueError:
+        return False
+
+
 def faults_of_files(bench, job, found):
     """Faults of the job's files: each must be the old one, or the new one and whole. Also returns the new ones."""
     old, whole = bench.before(job), bench.whole[job.name].files
     faults, new = [], []
-    for name in job.files:
+    for name in bench.files(job):
         content = found.get(name)
         if content == whole[name] or (content is not None and not job.same and is_whole(name, content, whole[name])):
             new.append(name)
-        elif content != old.get(name):
+        elif content != old.get(name) and not may_be_part(job, name, content):
             faults.append(f"{name} is {'missing' if content is None else 'torn'}")
     if job.fresh and 0 < len(new) < len(job.files):
         faults.append(f"of {len(job.files)} files that appear together only {', '.join(new)} did")
     return faults, new
 
 
-def is_temporary(job, name):
+def may_be_part(job, name, content):
+    """True if an interrupted command may leave this of a file. What `check` reads is judged there."""
+    return content is not None and (bool(job.check) or (name in job.lines and are_events(content)))
+
+
+def faults_of_rest(bench, job, folder):
+    """Faults that the job's check finds in what a command left, disturbed or not."""
+    if not job.check:
+        return []
+    done = bench.run((bench.programs[job.program], *job.check), folder, keep=False)
+    faults = [] if done.status == 0 else [f"{' '.join(job.check)}, then: exit status {done.status}: {done.err.strip()[-200:]}"]
+    return faults + [f"left behind by {job.check[0]}: {name}" for name in job.kept if (folder / name).exists()]
+
+
+def is_temporary(bench, job, name):
     """True for a leftover that a killed process may have of the job's files or their folder."""
-    stems = {part for file in job.files for part in (Path(file).name, Path(file).parent.name) if part}
+    stems = {part for file in bench.files(job) for part in (Path(file).name, Path(file).parent.name) if part}
     stems |= {"stbench-processes", "stbench-memory"}
     pattern = "|".join(map(re.escape, sorted(stems)))
     return any(re.fullmatch(rf"\.(?:{pattern})\.new-[0-9a-f]{{16}}", part) for part in Path(name).parts)
@@ -218,7 +278,7 @@ def is_temporary(job, name):
 
 def known_names(bench, job):
     """The files that may be in the folder at the end."""
-    known = set(bench.before(job)) | set(job.files)
+    known = set(bench.before(job)) | set(bench.files(job)) | set(job.kept)
     return known | {str(parent) for name in known for parent in Path(name).parents} | {"tmp", "baselines"}
 
 
@@ -228,7 +288,7 @@ def faults_of_end(bench, job, done, stderr_was_hit=False):
         return [f"hangs: still running after {SECONDS} s"]
     if done.status < 0 or done.status >= 128:
         return [f"ended by signal {-done.status if done.status < 0 else done.status - 128}"]
-    failed = 2 if job.program == "stbench" else 3
+    failed = 3 if job.program == "file_program" else 2
     if done.status not in (0, failed):
         return [f"exit status {done.status}"]
     if done.status == 0:
@@ -238,7 +298,7 @@ def faults_of_end(bench, job, done, stderr_was_hit=False):
         return [] if whole or job.program != "stbench" else ["exit status 0, and not all of its text was printed"]
     if stderr_was_hit:
         return []
-    said = re.findall(r"^(?:stbench|speedtorch|memory|libtorch): (.*)", done.err, re.MULTILINE)
+    said = re.findall(r"^(?:stbench|speedtorch|memory|libtorch|word2vec): (.*)", done.err, re.MULTILINE)
     said += re.findall(r"^  failed (.*)", done.out, re.MULTILINE)  # the table's line of a case that failed
     if not said:
         return ["no message"]
@@ -251,10 +311,10 @@ def faults_of(bench, job, done, folder, stderr_was_hit=False, removal_was_hit=Fa
     of_files, new = faults_of_files(bench, job, done.files)
     faults += of_files
     faults += [f"left behind: {name}" for name in sorted(names(folder) - known_names(bench, job))
-               if not (removal_was_hit and is_temporary(job, name))]
+               if not (removal_was_hit and is_temporary(bench, job, name))]
     if done.status == 0 and len(new) < len(job.files):
-        faults.append(f"exit status 0 without {', '.join(sorted(set(job.files) - set(new)))}")
-    return faults
+        faults.append(f"exit status 0 without {', '.join(sorted(set(bench.files(job)) - set(new)))}")
+    return faults + faults_of_rest(bench, job, folder)
 
 
 def chosen(text):
@@ -286,6 +346,7 @@ def add_options(parser, number):
     parser.add_argument("--jobs", type=chosen, default=list(JOBS.values()), metavar="LIST", help=f"of {', '.join(JOBS)} (all)")
     parser.add_argument("--program", type=Path, default=binaries / "stbench", metavar="PATH", help="stbench")
     parser.add_argument("--file-program", type=Path, default=binaries / "file_program", metavar="PATH")
+    parser.add_argument("--word2vec", type=Path, default=binaries / "example_word2vec", metavar="PATH")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--at-once", type=int, default=cores, metavar="N", help=f"commands at a time ({cores})")
 

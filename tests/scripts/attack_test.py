@@ -1,11 +1,14 @@
 """What scripts/inject and scripts/kill-storm take for a fault, of a program that has one, and when scripts/kill-storm kills."""
 
+import dataclasses
 import importlib.machinery
 import importlib.util
+import os
 import random
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -23,11 +26,16 @@ def load(name):
 
 
 kill_storm = load("kill-storm")
+inject = load("inject")
 
 # Makes its report as told by $FAULT.
 PROGRAM = """#!/bin/sh
 whole='{"cases": [1, 2]}'
-case "$*" in *a.json*) echo "$whole" > a.json; echo a > a.csv; exit 0;; esac
+case "$*" in
+  *a.json*) echo "$whole" > a.json; echo a > a.csv; exit 0 ;;
+  finish) rm -f .r.json.journal; grep -q cases r.json; exit ;;
+  big) head -c 5000 /dev/zero > big.bin; exit ;;
+esac
 echo 'a table'
 case $FAULT in
   torn) echo '{"cases": [1' > r.json ;;
@@ -40,6 +48,11 @@ case $FAULT in
   said) echo 'stbench: cannot write "r.json": Input/output error' >&2; exit 2 ;;
   failed) echo "$whole" > r.json; echo '  failed copy(pageable): the system refuses the affinity'; exit 2 ;;
   signal) kill -SEGV $$ ;;
+  machine) echo "$whole" > r-of-this-machine.json ;;
+  events) printf '{"event": "start"}\n{"event": "end"}\n' > e.jsonl ;;
+  fewer-events) printf '{"event": "start"}\n{"eve' > e.jsonl ;;
+  no-events) printf '{"event": "start"\n' > e.jsonl ;;
+  journal) echo "$whole" > r.json; echo half > .r.json.journal; echo 'stbench: cannot write r.json: full' >&2; exit 2 ;;
   left) echo "$whole" > r.json; echo half > .r.json.new-0123456789abcdef ;;
   litter) echo "$whole" > r.json; echo half > tmp/else ;;
   *) echo "$whole" > r.json ;;
@@ -65,14 +78,21 @@ class AttackTest(unittest.TestCase):
         program = Path(folder.name) / "stbench"
         program.write_text(PROGRAM)
         program.chmod(0o755)
-        self.bench = attack.Bench(program, "")
+        self.bench = attack.Bench(program, "", "")
         self.addCleanup(self.bench.close)
         self.bench.learn(JOB)
 
-    def faults(self, fault, **hit):
-        folder = self.bench.prepared(JOB)
-        done = self.bench.run(("env", f"FAULT={fault}", *self.bench.command(JOB)), folder)
-        return attack.faults_of(self.bench, JOB, done, folder, **hit)
+    def faults(self, fault, job=JOB, **hit):
+        folder = self.bench.prepared(job)
+        done = self.bench.run(("env", f"FAULT={fault}", *self.bench.command(job)), folder)
+        return attack.faults_of(self.bench, job, done, folder, **hit)
+
+    def learned(self, fault, **changes):
+        """A job whose undisturbed command is as told."""
+        job = dataclasses.replace(JOB, name=fault, **changes)
+        with unittest.mock.patch.dict(os.environ, FAULT=fault):
+            self.bench.learn(job)
+        return job
 
     def test_what_is_well_is_no_fault(self):
         self.assertEqual(self.faults("none"), [])
@@ -99,6 +119,38 @@ class AttackTest(unittest.TestCase):
         self.assertEqual(self.faults("left", removal_was_hit=True), [])
         self.assertIn("exit status 1", self.faults("one", stderr_was_hit=True))
         self.assertIn("left behind: tmp/else", self.faults("litter", removal_was_hit=True))
+
+    def test_a_file_is_found_whose_name_depends_on_the_machine(self):
+        job = self.learned("machine", files=("r-*.json",), replaces=False)
+        self.assertEqual(self.bench.files(job), ["r-of-this-machine.json"])
+        self.assertEqual(self.faults("machine", job), [])
+        self.assertEqual(self.faults("without", job), ["exit status 0 without r-of-this-machine.json"])
+
+    def test_a_file_that_grows_has_the_first_lines_of_an_interrupted_command(self):
+        job = self.learned("events", files=("e.jsonl",), lines=("e.jsonl",))
+        self.assertEqual(self.faults("events", job), [])
+        self.assertEqual(self.faults("fewer-events", job), ["exit status 0 without e.jsonl"])
+        self.assertEqual(self.faults("no-events", job), ["e.jsonl is torn", "exit status 0 without e.jsonl"])
+
+    def test_what_is_left_is_judged_by_the_next_command(self):
+        job = self.learned("none", check=("finish",), kept=(".r.json.journal",))
+        self.assertEqual(self.faults("journal", job), [])
+        self.assertEqual(self.faults("journal", dataclasses.replace(job, check=("list",))),
+                         ["left behind by list: .r.json.journal"])
+        said, = self.faults("said", job)  # nothing is in the file
+        self.assertIn("finish, then: exit status 1", said)
+
+    def test_a_limit_on_file_sizes_is_met(self):
+        job = attack.Job("big", "stbench", ("big",), ("big.bin",))
+        self.bench.learn(job)
+        _, _, faults, done = inject.made(self.bench, inject.Injection(job, attack.Point(inject.LIMIT, 5000), "EFBIG"))
+        self.assertEqual((faults, done.status), ([], 0))
+        _, _, faults, _ = inject.made(self.bench, inject.Injection(job, attack.Point(inject.LIMIT, 4999), "EFBIG"))
+        self.assertEqual(faults, ["ended by signal 25", "big.bin is torn"])
+
+    def test_limits_are_below_the_largest_file(self):
+        source = inject.drawn({JOB: [attack.Point(inject.LIMIT, 3)]}, random.Random(1))
+        self.assertEqual({next(source).point.number for _ in range(100)}, {0, 1, 2})
 
     def test_a_program_that_hangs_is_ended(self):
         program = Path(self.bench.programs["stbench"])
