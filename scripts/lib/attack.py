@@ -65,8 +65,10 @@ def row_cache(writes, **options):
     return library(f"row_cache_{writes}", "t.npy", check=(f"cached_{writes}", "t.npy"), **options)
 
 
-# Of LibTorch, by which ranks meet and talk. Its libuv ends the process if a pipe to itself fails.
-GROUP = ("socket", "bind", "listen", "accept4", "connect", "recvmsg", "poll", "pipe2", "write")
+# GNU's OpenMP ends a program for which it can start no thread. LibTorch's c10d does so too, or waits for ever.
+THREADS = ("clone", "clone3", "mmap", "mprotect")
+# Calls of LibTorch by which ranks meet and talk. Its libuv ends the process if a pipe to itself fails.
+GROUP = (*THREADS, "socket", "bind", "listen", "accept4", "connect", "recvmsg", "poll", "pipe2", "write")
 SHARDS = tuple(f"shards/{name}" for name in ("shard-0.npy", "shard-1.npy", "manifest.json"))
 STATES = tuple(f"states/{name}" for name in ("exp_avg.npy", "exp_inf.npy", "steps.npy", "optimizer.txt"))
 JOBS = {job.name: job for job in (
@@ -100,7 +102,7 @@ JOBS = {job.name: job for job in (
     Job("factory", "file_program", ("factory", "states"), STATES, fresh=True),
     Job("sharded", "file_program", ("sharded", "shards"), SHARDS, fresh=True, spared=GROUP),
     Job("word2vec", "word2vec", (TEXT, "--out", "v", "--dim", "8", "--steps", "2"), VECTORS,
-        spared=("clone", "clone3", "mmap", "mprotect")),  # GNU's OpenMP ends a program for which it can start no thread
+        spared=THREADS),
     Job("tune", "file_program", ("tune", "-"), ("cache/speedtorch/plan-*",), same=False),
 )}
 
@@ -180,12 +182,10 @@ class Bench:
         return Outcome(status, out.decode(errors="replace"), err.decode(errors="replace"), contents(folder) if keep else {},
                        seconds)
 
-    def files(self, job):
-        """The names of the job's files, those that depend on the machine by its undisturbed run."""
-        return [name for pattern in job.files for name in self.matching(job, pattern) or [pattern]]
-
-    def matching(self, job, pattern):
-        return fnmatch.filter(self.whole[job.name].files, pattern) if job.name in self.whole else []
+    def files(self, job, found=()):
+        """The names of the job's files. One that depends on the machine is among `found`, or is that of its undisturbed run."""
+        learned = self.whole[job.name].files if job.name in self.whole else ()
+        return [(fnmatch.filter(found, name) or fnmatch.filter(learned, name) or [name])[0] for name in job.files]
 
     def before(self, job):
         """Prepares the folder for the job's command: a file that is replaced has an earlier version."""
@@ -243,9 +243,9 @@ def faults_of_files(bench, job, found):
     """Faults of the job's files: each must be the old one, or the new one and whole. Also returns the new ones."""
     old, whole = bench.before(job), bench.whole[job.name].files
     faults, new = [], []
-    for name in bench.files(job):
+    for name, like in zip(bench.files(job, found), bench.files(job)):
         content = found.get(name)
-        if content == whole[name] or (content is not None and not job.same and is_whole(name, content, whole[name])):
+        if content == whole[like] or (content is not None and not job.same and is_whole(name, content, whole[like])):
             new.append(name)
         elif content != old.get(name) and not may_be_part(job, name, content):
             faults.append(f"{name} is {'missing' if content is None else 'torn'}")
@@ -276,10 +276,11 @@ def is_temporary(bench, job, name):
     return any(re.fullmatch(rf"\.(?:{pattern})\.new-[0-9a-f]{{16}}", part) for part in Path(name).parts)
 
 
-def known_names(bench, job):
-    """The files that may be in the folder at the end."""
-    known = set(bench.before(job)) | set(bench.files(job)) | set(job.kept)
-    return known | {str(parent) for name in known for parent in Path(name).parents} | {"tmp", "baselines"}
+def other_names(bench, job, folder):
+    """What is in the folder at the end and belongs neither to the job's files nor to those before."""
+    found = names(folder)
+    known = set(bench.before(job)) | set(bench.files(job, found)) | set(job.kept)
+    return sorted(found - known - {str(parent) for name in known for parent in Path(name).parents} - {"tmp", "baselines"})
 
 
 def faults_of_end(bench, job, done, stderr_was_hit=False):
@@ -310,7 +311,7 @@ def faults_of(bench, job, done, folder, stderr_was_hit=False, removal_was_hit=Fa
     faults = faults_of_end(bench, job, done, stderr_was_hit)
     of_files, new = faults_of_files(bench, job, done.files)
     faults += of_files
-    faults += [f"left behind: {name}" for name in sorted(names(folder) - known_names(bench, job))
+    faults += [f"left behind: {name}" for name in other_names(bench, job, folder)
                if not (removal_was_hit and is_temporary(bench, job, name))]
     if done.status == 0 and len(new) < len(job.files):
         faults.append(f"exit status 0 without {', '.join(sorted(set(bench.files(job)) - set(new)))}")
