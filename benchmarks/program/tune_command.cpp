@@ -6,6 +6,8 @@
 #include "benchmarks/program/commands.h"
 #include "harness/errors.h"
 #include "reports/standard_output.h"
+#include "speedtorch/error.h"
+#include "speedtorch/rows/host_plan.h"
 #include "speedtorch/rows/plan_text.h"
 #include "speedtorch/rows/tune.h"
 
@@ -39,7 +41,10 @@ std::string line_of(const TunedChoice& one) {
 }
 
 int tune_and_show() {
-  reports::require_standard_output();  // before a minute of measuring
+  // Before a minute of measuring.
+  reports::require_standard_output();
+  if (speedtorch::stored_plan_path().empty())
+    throw UsageError("tune: neither XDG_CACHE_HOME nor HOME names a folder; the plan would be stored there");
   const auto tuning = speedtorch::tune({.seconds = tuning_seconds});
   auto text = fmt::format("{:<8} {:>5}  {:<11}  {:<24} {:<24} {:>9} {:>9} {:>6}\n", "move", "bytes", "rows",
                           "default", "chosen", "ms", "ms", "gain");
@@ -57,10 +62,11 @@ int tune_and_show() {
   if (!tuning.complete)
     text += fmt::format("the time was over after {} widths: what was not measured keeps the default\n",
                         tuning.choices.size());
+  const bool stored = !tuning.stored.empty();
   text += fmt::format("{:.2f} s; {}\n", tuning.seconds,
-                      tuning.stored.empty() ? "not stored: " + tuning.not_stored
-                                            : "stored for this processor, core count and version");
+                      stored ? "stored for this processor, core count and version" : "not stored");
   reports::write_standard_output(text);
+  if (!stored) throw speedtorch::FileError("the plan is not stored: " + tuning.not_stored);
   return 0;
 }
 

@@ -107,6 +107,7 @@ void Training::save(const std::string& name) const {
 
 bool Training::load(const std::string& name) {
   std::ifstream file(name, std::ios::binary);
+  if (!file && std::filesystem::exists(name)) throw TextError("the checkpoint cannot be read");
   if (!file) return false;
   std::string line;
   std::getline(file, line);

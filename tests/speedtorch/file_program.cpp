@@ -28,7 +28,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <typeinfo>
 
@@ -46,6 +45,7 @@
 #include "speedtorch/shared/shared_table.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
+#include "speedtorch/threads.h"
 #include "tests/speedtorch/sharded/ranks.h"
 
 namespace speedtorch {
@@ -171,12 +171,7 @@ void as_two_ranks(const std::function<void(const RankGroup&)>& work) {
       thrown.at(static_cast<std::size_t>(rank)) = std::current_exception();
     }
   };
-  std::thread second;
-  try {
-    second = std::thread(as_rank, 1);
-  } catch (const std::system_error&) {
-    throw ThreadError("the thread of rank 1 cannot be started");
-  }
+  auto second = start_thread("the second rank", [&] { as_rank(1); });
   as_rank(0);
   second.join();
   for (const auto& one : thrown) {

@@ -85,6 +85,11 @@ class TuneTest(ProgramTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("tune: 'quickly' is unknown", done.stderr)
 
+    def test_refuses_to_measure_what_it_cannot_store(self):
+        done = self.run_program("tune", warm=False, XDG_CACHE_HOME="", HOME="")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("neither XDG_CACHE_HOME nor HOME names a folder", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
