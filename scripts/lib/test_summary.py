@@ -4,8 +4,8 @@ skipped with their reasons, the failed, and the closing line.
 usage: test_summary.py FOLDER
 
 FOLDER holds NAME.xml for each run of CTest, NAME/PROGRAM.xml for each GoogleTest program and file of unittest that CTest ran
-whole in it, and NAME.failed with one line for each step that gave no results. stages.tsv has a line per stage: its name, its
-seconds, and the CPU seconds of all its processes.
+whole in it, NAME.failed with one line for each step that gave no results, and NAME.passed for a build that is itself a test.
+stages.tsv has a line per stage: its name, its seconds, and the CPU seconds of all its processes.
 Exit status 0 where something ran and nothing failed, else 1.
 """
 
@@ -91,8 +91,8 @@ def collect(folder):
     results = []
     for file in sorted(folder.glob("*.xml")):
         results.extend(read_results(file))
-    for file in sorted(folder.glob("*.failed")):
-        results.append((file.stem, "failed", file.read_text().strip()))
+    for state in ("passed", "failed"):
+        results += [(file.stem, state, file.read_text().strip()) for file in sorted(folder.glob(f"*.{state}"))]
     return results or [("all", "failed", "no tests ran")]
 
 

@@ -165,6 +165,10 @@ class SummaryTest(unittest.TestCase):
     def test_only_skipped_is_an_error(self):
         self.assertEqual(self.summarise(release_xml=self.suite(SKIPPED)).returncode, 1)
 
+    def test_build_that_is_a_test_is_counted(self):
+        done = self.summarise(files_build_passed="each file compiles by itself\n")
+        self.assertEqual((done.stdout, done.returncode), ("1 passed, 0 failed, 0 skipped\n", 0))
+
     def test_build_that_failed_is_one_failure(self):
         done = self.summarise(release_xml=self.suite(PASSED), asan_failed="build/asan could not be built\n")
         self.assertEqual(done.stdout.splitlines(),

@@ -90,7 +90,6 @@ class StandardOutputTest(ProgramTest):
         self.assert_full("compare", "r.json", "r.json", "--markdown", "-")
         self.assert_full("history", "r.json", "r.json")
         self.assert_full("calibrate", *QUICK, "--processes", "3")
-        self.assert_full(*ADVISE)
 
     def test_a_run_whose_tables_do_not_fit_is_an_error(self):
         self.assert_full(*QUICK)
