@@ -1,9 +1,9 @@
 # stbench_fuzz_target(NAME SOURCES FILE... LIBRARIES TARGET... [OBJECTS FILE...] [LABELS LABEL...] [MALLOC_LIMIT_MB N]
-# [CPU_SECONDS N]): the fuzz target NAME_fuzz, with its function in the first file. Each build replays its corpus, tests/corpus/NAME, by
-# NAME_fuzz.replays_its_corpus, compiled as all tests are.
+# [CPU_SECONDS N]): the fuzz target NAME_fuzz, with its function in the first file. Each build replays its corpus,
+# tests/corpus/NAME, by NAME_fuzz.replays_its_corpus, compiled as all tests are.
 #
-# With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time, or at most
-# CPU_SECONDS: a small reader needs less.
+# With STBENCH_LONG and a clang that has libFuzzer, NAME_fuzz.runs_long runs it for STBENCH_FUZZ_CPU_SECONDS of processor time,
+# or at most CPU_SECONDS: a small reader needs less.
 # clang compiles SOURCES, named from the project's root, with sanitizers and with libFuzzer's counters. All else comes from
 # LIBRARIES and OBJECTS as they are in the build. clang and g++ lay out nlohmann-json's ordered objects differently, so
 # SOURCES must have all or none of the files that pass such objects to each other. All targets are in one CMake folder, so

@@ -252,7 +252,7 @@ void reserve_standard_descriptors() {
 
 int main(int count, char** words) {
   word2vec::reserve_standard_descriptors();
-  // What is printed beyond the limit on file sizes (ulimit -f) is an error, not the end of the process.
+  // Output beyond the limit on file sizes (ulimit -f) is then an error, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int status = word2vec::run({words + 1, words + count});
