@@ -24,10 +24,10 @@
 #include "corpus.h"
 #include "skip_gram.h"
 #include "speedtorch/error.h"
+#include "speedtorch/system/new_file.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
 #include "training.h"
-#include "whole_file.h"
 
 namespace word2vec {
 namespace {
@@ -155,7 +155,7 @@ void train(Training& training, const Settings& settings) {
 void write_vectors(const Corpus& corpus, const at::Tensor& vectors, const std::string& name) {
   const speedtorch::TableOptions in_memory{.placement = speedtorch::Placement::libtorch};
   speedtorch::save_npy(speedtorch::Table::from_array(vectors, in_memory), name + ".npy");
-  WholeFile file(name + ".txt");
+  speedtorch::Replacement file(name + ".txt");
   file.append(std::to_string(vectors.size(0)) + ' ' + std::to_string(vectors.size(1)) + '\n');
   const auto* value = vectors.const_data_ptr<float>();
   for (const auto& word : corpus.vocabulary()) {
@@ -205,7 +205,7 @@ void print_neighbours(const Corpus& corpus, const at::Tensor& vectors, const Pai
 void require_writable(const std::string& name) {
   for (const auto* const kind : {".checkpoint", ".npy", ".txt"}) {
     try {
-      const WholeFile unpublished(name + kind);
+      const speedtorch::Replacement unpublished(name + kind);
     } catch (const speedtorch::FileError& error) {
       throw UsageError("--out " + name + ": no file can be written there: " + error.what());
     }

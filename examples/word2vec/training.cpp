@@ -10,8 +10,8 @@
 
 #include "skip_gram.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/system/new_file.h"
 #include "speedtorch/tables/fills.h"
-#include "whole_file.h"
 
 namespace word2vec {
 namespace {
@@ -96,7 +96,7 @@ std::int64_t Training::table_bytes() const {
 }
 
 void Training::save(const std::string& name) const {
-  WholeFile file(name);
+  speedtorch::Replacement file(name);
   file.append(kind() + std::to_string(steps()) + '\n');
   for (const auto* side : {&centers_, &contexts_}) {
     for (const auto& table : tables_of(*side))

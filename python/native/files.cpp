@@ -2,7 +2,6 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -49,8 +48,7 @@ class FileWriter {
     const BufferBytes buffer(piece);
     const py::gil_scoped_release released;
     try {
-      if (file_ && !failed_) file_->file().write(buffer.bytes(), end_);
-      end_ += static_cast<std::int64_t>(buffer.bytes().size());
+      if (file_ && !failed_) file_->append(buffer.bytes());
     } catch (...) {
       failed_ = std::current_exception();
     }
@@ -65,7 +63,6 @@ class FileWriter {
 
  private:
   std::unique_ptr<Replacement> file_;  ///< null once the block has ended
-  std::int64_t end_ = 0;
   std::exception_ptr failed_;
 };
 

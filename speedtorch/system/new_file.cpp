@@ -130,12 +130,17 @@ Replacement::Replacement(const std::string& path, Temporary temporary)
   if (::stat(path.c_str(), &old) == 0) copy_access(file_.file_.get(), old);
 }
 
+void Replacement::append(std::string_view bytes) {
+  file_.write(bytes, end_);
+  end_ += static_cast<std::int64_t>(bytes.size());
+}
+
 void Replacement::publish() { file_.publish_by(&UnfinishedFile::replace, "cannot be replaced"); }
 
 void replace_file(const std::string& path, std::string_view bytes) {
   Replacement replacement(path);
-  replacement.file().resize(static_cast<std::int64_t>(bytes.size()), Space::reserved);
-  replacement.file().write(bytes, 0);
+  replacement.file_.resize(static_cast<std::int64_t>(bytes.size()), Space::reserved);
+  replacement.append(bytes);
   replacement.publish();
 }
 

@@ -62,11 +62,15 @@ class Replacement {
   /// Fails at once if something other than a regular file has the name.
   explicit Replacement(const std::string& path, Temporary temporary = Temporary::unnamed_where_possible);
 
-  [[nodiscard]] const NewFile& file() const { return file_; }
+  /// Writes behind all that was appended so far.
+  void append(std::string_view bytes);
   void publish();
 
  private:
+  friend void replace_file(const std::string& path, std::string_view bytes);
+
   NewFile file_;
+  std::int64_t end_ = 0;
 };
 
 /// Writes a file that replaces the one of that name, if there is one. At each moment the name belongs to the

@@ -21,25 +21,6 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
 
-/// A Replacement that is written from start to end.
-class SequentialFile {
- public:
-  explicit SequentialFile(const std::string& path) : replacement_(path) {}
-
-  void write(std::string_view bytes) {
-    replacement_.file().write(bytes, end_);
-    end_ += static_cast<std::int64_t>(bytes.size());
-  }
-  void write(const at::Tensor& rows) {
-    write({static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()});
-  }
-  void publish() { replacement_.publish(); }
-
- private:
-  Replacement replacement_;
-  std::int64_t end_ = 0;
-};
-
 /// True if `path` is the file that the table lives in.
 bool is_its_file(const Table& table, const std::string& path) {
   struct stat own {
@@ -60,11 +41,11 @@ constexpr const char* kPickle = "data";
 
 /// Writes the zip file around a pickle and its tensors. LibTorch's writer ends the process if a write fails,
 /// even if it is told so. So it always runs to its end, and this function then rethrows what a write threw.
-void write_archive(SequentialFile& file, const std::string& pickle, const std::vector<at::Tensor>& tensors) {
+void write_archive(Replacement& file, const std::string& pickle, const std::vector<at::Tensor>& tensors) {
   std::exception_ptr failed;
   const auto write = [&](const void* bytes, std::size_t count) {
     try {
-      if (!failed) file.write(std::string_view(static_cast<const char*>(bytes), count));
+      if (!failed) file.append({static_cast<const char*>(bytes), count});
     } catch (...) {
       failed = std::current_exception();
     }
@@ -94,14 +75,16 @@ at::Tensor read_tensor(const std::string& path) {
 
 void save_npy(const Table& table, const std::string& path) {
   if (is_its_file(table, path)) return table.file()->flush();
-  SequentialFile file(path);
-  file.write(numpys_header(npy_element_of(table.dtype()), table.sizes()));
-  each_piece(table, kPieceBytes, [&](const at::Tensor& rows, std::int64_t) { file.write(rows); });
+  Replacement file(path);
+  file.append(numpys_header(npy_element_of(table.dtype()), table.sizes()));
+  each_piece(table, kPieceBytes, [&](const at::Tensor& rows, std::int64_t) {
+    file.append({static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()});
+  });
   file.publish();
 }
 
 void save_torch(const Table& table, const std::string& path) {
-  SequentialFile file(path);
+  Replacement file(path);
   std::string pickle;
   torch::jit::Pickler pickler([&](const char* bytes, std::size_t count) { pickle.append(bytes, count); });
   pickler.protocol();

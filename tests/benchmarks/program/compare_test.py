@@ -303,8 +303,7 @@ class HostileReportTest(ProgramTest):
         for text in ("[" * 100_000, '{"a":' * 100_000, self.good[:-3] + ', "x": ' + "[" * 100_000):
             self.assertIn("nests deeper", self.refused("d.json", text))
 
-    def test_hundred_megabytes(self):
-        size = 100_000_000
+    def check_that_size_is_refused(self, size):
         for name, content in (
             ("values.json", '{"cases": [' + "1," * (size // 2)),
             ("keys.json", "{" + ",".join(f'"{i}":1' for i in range(size // 100))),
@@ -316,6 +315,12 @@ class HostileReportTest(ProgramTest):
         ):
             with self.subTest(name):
                 self.refused(name, content)
+
+    def test_ten_megabytes(self):
+        self.check_that_size_is_refused(10_000_000)
+
+    def test_hundred_megabytes(self):
+        self.check_that_size_is_refused(100_000_000)
 
     def test_more_than_a_report_can_be(self):
         with open(self.folder / "h.json", "wb") as file:
