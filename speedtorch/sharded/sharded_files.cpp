@@ -23,8 +23,6 @@
 namespace speedtorch {
 namespace {
 
-constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
-
 std::string shard_file(const std::string& folder, int rank) {
   return folder + "/shard-" + std::to_string(rank) + ".npy";
 }

@@ -9,12 +9,13 @@
 #include <cstring>
 
 #include "speedtorch/error.h"
+#include "speedtorch/system/pages.h"
 #include "speedtorch/threads.h"
 
 namespace speedtorch {
 namespace {
 
-constexpr std::size_t huge = std::size_t{2} << 20;
+constexpr auto huge_page = static_cast<std::size_t>(kHugePageBytes);
 constexpr std::int64_t prefault_piece = std::int64_t{32} << 20;
 
 std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
@@ -52,8 +53,8 @@ void require_bytes(std::int64_t bytes) {
 
 AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int protection)
     : length_(whole_pages(bytes) + page_bytes()) {
-  const bool may_be_huge = length_ > huge;
-  void* mapping = may_be_huge ? map(length_ + huge, protection) : MAP_FAILED;
+  const bool may_be_huge = length_ > huge_page;
+  void* mapping = may_be_huge ? map(length_ + huge_page, protection) : MAP_FAILED;
   const bool aligned = mapping != MAP_FAILED;
   if (!aligned)
     mapping =
@@ -61,10 +62,10 @@ AlignedMapping::AlignedMapping(const std::string& kind, std::int64_t bytes, int 
   if (mapping == MAP_FAILED) refuse_memory(kind, bytes, "mmap");
   data_ = static_cast<std::byte*>(mapping);
   if (aligned) {
-    const auto head = (huge - reinterpret_cast<std::uintptr_t>(data_) % huge) % huge;
+    const auto head = (huge_page - reinterpret_cast<std::uintptr_t>(data_) % huge_page) % huge_page;
     if (head > 0) ::munmap(data_, head);
     data_ += head;
-    if (head < huge) ::munmap(data_ + length_, huge - head);
+    if (head < huge_page) ::munmap(data_ + length_, huge_page - head);
   }
   ::mprotect(data_ + length_ - page_bytes(), page_bytes(), PROT_NONE);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "speedtorch/system/pages.h"
 #include "speedtorch/system/system_files.h"
 
 namespace speedtorch {
@@ -109,7 +110,7 @@ std::optional<kernels::RowOwners> find_owners(kernels::ConstRows table, const No
   }
   auto ranges = ranges_between(rows, owners, table.rows);
   if (!ranges.empty()) return kernels::RowOwners::ranges(nodes.count(), std::move(ranges));
-  for (const std::int64_t page_bytes : {std::int64_t{::sysconf(_SC_PAGESIZE)}, std::int64_t{2} << 20}) {
+  for (const std::int64_t page_bytes : {std::int64_t{::sysconf(_SC_PAGESIZE)}, kHugePageBytes}) {
     if (auto turns = find_turns(table, page_bytes, nodes, ask_nodes)) return turns;
   }
   return std::nullopt;

@@ -41,13 +41,11 @@ std::string page_name(std::int64_t bytes) {
   return bytes >= (1 << 20) ? std::to_string(bytes >> 20) + "MiB" : std::to_string(bytes >> 10) + "KiB";
 }
 
-constexpr std::int64_t huge_page = std::int64_t{2} << 20;
-
 }  // namespace
 
 void advise_huge_pages(std::byte* data, std::int64_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(data);
-  const auto size = static_cast<std::uintptr_t>(huge_page);
+  const auto size = static_cast<std::uintptr_t>(kHugePageBytes);
   const auto begin = (at + size - 1) / size * size,
              end = (at + static_cast<std::uintptr_t>(bytes)) / size * size;
   if (begin < end)
@@ -57,7 +55,7 @@ void advise_huge_pages(std::byte* data, std::int64_t bytes) {
 std::optional<std::int64_t> huge_bytes(const std::byte* data, std::int64_t bytes) {
   std::ifstream smaps("/proc/self/smaps");
   if (!smaps) return std::nullopt;
-  if (bytes < huge_page) return 0;
+  if (bytes < kHugePageBytes) return 0;
   const auto begin = reinterpret_cast<std::uintptr_t>(data), end = begin + static_cast<std::uintptr_t>(bytes);
   double huge_kilobytes = 0;
   bool inside = false;
@@ -85,11 +83,11 @@ double huge_fraction(std::int64_t huge_bytes, std::int64_t bytes) {
 
 std::string page_kind(std::int64_t huge_bytes, std::int64_t bytes) {
   // Huge pages start at multiples of their size, so only what lies between two such multiples can be huge.
-  const auto inner = static_cast<double>(std::max<std::int64_t>(0, bytes / huge_page * huge_page));
+  const auto inner = static_cast<double>(std::max<std::int64_t>(0, bytes / kHugePageBytes * kHugePageBytes));
   const double share = inner > 0 ? std::min(1.0, static_cast<double>(huge_bytes) / inner) : 0;
-  if (share >= 0.995) return page_name(huge_page);
+  if (share >= 0.995) return page_name(kHugePageBytes);
   if (share < 0.005) return page_name(::sysconf(_SC_PAGESIZE));
-  return page_name(huge_page) + ":" + std::to_string(std::lround(share * 100)) + "%";
+  return page_name(kHugePageBytes) + ":" + std::to_string(std::lround(share * 100)) + "%";
 }
 
 double resident_fraction(const std::byte* data, std::int64_t bytes) {

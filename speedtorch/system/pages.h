@@ -8,6 +8,8 @@
 
 namespace speedtorch {
 
+constexpr std::int64_t kHugePageBytes = std::int64_t{2} << 20;
+
 /// Bytes in huge pages of the mappings behind [data, data + bytes), which may reach beyond it. 0 for memory
 /// smaller than a huge page. Touch the memory first, because untouched pages have no kind.
 /// Read from /proc/self/smaps; nothing if that is not readable.

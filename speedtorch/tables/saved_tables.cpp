@@ -19,8 +19,6 @@
 namespace speedtorch {
 namespace {
 
-constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
-
 /// True if `path` is the file that the table lives in.
 bool is_its_file(const Table& table, const std::string& path) {
   struct stat own {

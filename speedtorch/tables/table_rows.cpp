@@ -122,7 +122,7 @@ void scatter_rows(const Table& table, const RowIndex& index, const at::Tensor& v
 
 at::Tensor host_copy(const Table& table) {
   auto copy = at::empty(table.sizes(), table.dtype());
-  each_piece(table, std::int64_t{64} << 20, [&](const at::Tensor& rows, std::int64_t first) {
+  each_piece(table, kPieceBytes, [&](const at::Tensor& rows, std::int64_t first) {
     copy.narrow(0, first, rows.size(0)).copy_(rows);
   });
   return copy;

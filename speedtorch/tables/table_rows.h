@@ -53,6 +53,9 @@ void scatter_rows(const Table& table, const RowIndex& index, const at::Tensor& v
 /// A copy of the whole table on the host, after the writes that the GPU's current stream has queued.
 at::Tensor host_copy(const Table& table);
 
+/// The size of the pieces in which large tables are copied, written and read.
+constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
+
 /// Passes the table in order to `piece`, at most `bytes` (or one row) at a time: rows on the host, which
 /// `piece` must not keep, and the number of the first. Needs memory for one piece, and none if the host
 /// reaches the table.
