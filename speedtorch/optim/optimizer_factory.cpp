@@ -6,10 +6,12 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "speedtorch/error.h"
@@ -248,9 +250,16 @@ void OptimizerFactory::save(const std::string& folder) const {
   made.publish();
 }
 
-/// @throws OptimizerError if the folder is of another optimizer, or of the same one with other states
+/// @throws OptimizerError if the folder is of another optimizer, or of the same one with other states;
+/// FileError if the folder cannot be read
 void OptimizerFactory::check_saved(const std::string& folder) const {
-  const bool counted = std::filesystem::exists(state_file(folder, row_steps_name));
+  const auto counts = state_file(folder, row_steps_name);
+  std::error_code error;
+  const bool counted = std::filesystem::exists(counts, error);
+  if (error) {
+    errno = error.value();
+    refuse_path(counts, "cannot be looked for");
+  }
   if (counted != by_row_) {
     throw OptimizerError("'" + base_name(folder) + "' was saved " + (counted ? "with" : "without") +
                          " counts by row, and this is " + (by_row_ ? "with" : "without"));

@@ -458,6 +458,9 @@ TEST(OptimizerFactory, LoadRefusesFilesThatDoNotFit) {
   ASSERT_EQ(::mkfifo((folder.path() / "optimizer.txt").c_str(), 0600), 0);
   EXPECT_EQ(refusal<FileError>([&] { states.load(folder.path().string()); }),
             "'optimizer.txt' is not a regular file and cannot be read");
+  std::filesystem::create_symlink("loop", folder.path() / "loop");
+  EXPECT_EQ(refusal<FileError>([&] { states.load((folder.path() / "loop").string()); }),
+            "'row_steps.npy' cannot be looked for: Too many levels of symbolic links");
   optim::Adam counting({model.weight});
   OptimizerFactory counted(counting, model.weight, kRows, {}, StepCount::by_row);
   counted.save((folder.path() / "counted").string());
