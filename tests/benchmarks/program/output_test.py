@@ -94,7 +94,7 @@ class OutputTest(ProgramTest):
         self.check_width(run(*SMALL).stdout)
         wide = self.run_program("--suite", "transfer", "--samples", "3", "--rows", "1234567", "--dim", "1", "--batch",
                                 "123456", "--dtype", "bfloat16", "--distribution", "zipf:1.0625", "--index-dtype",
-                                "int32", "--seed", "123456789", "--placement", "hugepage", "--device", "cpu")
+                                "int32", "--seed", "123456789", "--placement", "hugepage,libtorch", *HOST)
         self.check_width(wide.stdout)
         self.assertEqual(wide.returncode, 0)
 
