@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/loaded_library.h"
+
 namespace stbench::harness {
 namespace {
 
@@ -42,8 +44,6 @@ constexpr std::array<std::pair<unsigned long long, std::string_view>, 9> kThrott
      {0x40, "thermal slowdown (hardware)"},
      {0x80, "power brake (hardware)"},
      {0x100, "display clocks"}}};
-
-using Library = std::unique_ptr<void, decltype([](void* library) { dlclose(library); })>;
 
 /// The reasons that lower the clocks under a work load; the others say that no more was requested.
 constexpr unsigned long long kSlowing = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
@@ -91,22 +91,14 @@ std::string plain_bus_id(const std::string& pci_bus_id) {
 }
 
 struct Nvml::Functions {
-  explicit Functions(const std::string& name) : library(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
-    if (!library) throw NvmlError(fmt::format("no NVIDIA driver: {} cannot be loaded", name));
+  explicit Functions(const std::string& name) : library(name, RTLD_LAZY | RTLD_LOCAL) {
     if (init == nullptr || shutdown == nullptr || count == nullptr || handle == nullptr) {
       throw NvmlError(fmt::format("{} is no NVML of this decade", name));
     }
   }
 
-  /// A function of the library, of the type that it is taken for; null if the library lacks it.
-  struct Symbol {
-    void* address;
-    template <class Function>
-    operator Function*() const {
-      return reinterpret_cast<Function*>(address);
-    }
-  };
-  [[nodiscard]] Symbol find(const char* name) const { return {dlsym(library.get(), name)}; }
+  /// A newer or older driver may lack some.
+  [[nodiscard]] LoadedLibrary::Symbol find(const char* name) const { return library.find(name); }
 
   void check(Return result, std::string_view what) const {
     if (result == 0) return;
@@ -124,7 +116,7 @@ struct Nvml::Functions {
     return device;
   }
 
-  Library library;
+  LoadedLibrary library;
   Return (*init)() = find("nvmlInit_v2");
   Return (*shutdown)() = find("nvmlShutdown");
   const char* (*error_string)(Return) = find("nvmlErrorString");
@@ -151,7 +143,12 @@ struct Nvml::Functions {
   Return (*confidential)(ConfidentialComputing*) = find("nvmlSystemGetConfComputeState");
 };
 
-Nvml::Nvml(const std::string& library) : functions_(std::make_unique<Functions>(library)) {
+Nvml::Nvml(const std::string& library) {
+  try {
+    functions_ = std::make_unique<Functions>(library);
+  } catch (const LibraryMissing&) {
+    throw NvmlError(fmt::format("no NVIDIA driver: {} cannot be loaded", library));
+  }
   functions_->check(functions_->init(), "cannot be initialised");
 }
 

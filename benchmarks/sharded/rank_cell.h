@@ -42,6 +42,8 @@ class RankCell {
   [[nodiscard]] std::int64_t batch() const { return terms_.id.batch; }
   [[nodiscard]] int ranks() const { return group_.size(); }
   [[nodiscard]] int rank() const { return group_.rank(); }
+  /// For which a rank waits for others.
+  [[nodiscard]] std::chrono::milliseconds timeout() const { return terms_.timeout; }
 
   /// The rows that this rank asks for.
   [[nodiscard]] std::span<const std::int64_t> rows(int set) const {

@@ -56,9 +56,9 @@ void Ranks::lose(const std::string& reason) {
   const bool of_this_rank = reason.starts_with(fmt::format("rank 0 of {}: ", size_));
   const auto other = processes_ && !of_this_rank ? processes_->how_one_ended() : std::string();
   reason_ = other.empty() ? reason : other;
+  processes_.reset();  // first: NIXL's agent does not end while a rank that it is connected to is stopped
   server_.reset();
   group_.reset();
-  processes_.reset();
   throw RanksLost(reason_);
 }
 

@@ -234,6 +234,26 @@ class ShardedSuiteTest(ProgramTest):
         self.assertEqual(waived["method"], "mpi_alltoallv")
         self.assertIn("libmpi_abi.so.1: cannot open shared object file", waived["reason"])
 
+    def test_nixl_is_waived_where_its_library_is_missing(self):
+        report, _, _ = self.measure(*SMALL, "--engine", "gloo", "--ranks", "1", "--method", "local", "--peers", "nixl_read",
+                                    warm=False, LD_LIBRARY_PATH="")
+        (waived,) = [case for case in report["cases"] if case["status"] == "waived"]
+        self.assertEqual(waived["method"], "nixl_read")
+        self.assertIn("libnixl_capi.so: cannot open shared object file", waived["reason"])
+        self.assertIn("PyPI: nixl-cu13", waived["reason"])
+
+    def test_nixl_is_a_peer_where_its_library_is_found(self):
+        report, _, _ = self.measure(*SMALL, "--engine", "gloo", "--ranks", "1,2,3", "--sharding", "cyclic,blocks",
+                                    "--distribution", "uniform", "--remote", "1", "--method", "local", "--peers", "nixl_read",
+                                    warm=False)
+        cases = [case for case in report["cases"] if case["method"] == "nixl_read"]
+        if cases[0]["status"] == "waived":
+            self.skipTest("NIXL is missing (PyPI: nixl-cu13; LD_LIBRARY_PATH has to name its folder)")
+        self.assertEqual(len(cases), 6)
+        for case in cases:
+            self.check_case(case, case["ranks"])
+            self.assertEqual(case["remote_bytes"], case["ranks"] * BATCH * ROW_BYTES if case["ranks"] > 1 else 0)
+
     def test_srun_by_its_variables(self):
         variables = {"SLURM_NTASKS": "2", "SLURM_TASKS_PER_NODE": "2"}
         with held_port() as port:
