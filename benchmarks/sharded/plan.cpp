@@ -286,7 +286,7 @@ harness::AxisDefaults sharded_axes() {
   return {{"engine", "gloo"}, {"ranks", std::int64_t{2}}, {"remote", "drawn"}, {"sharding", "blocks"}};
 }
 
-Names sharded_engines() { return {"gloo", "shared", "nccl", "mpi"}; }
+Names sharded_engines() { return {"gloo", "node", "shared", "nccl", "mpi"}; }
 Names shardings() { return {"blocks", "cyclic", "hashed"}; }
 
 Plan plan_sharded(const Options& options, const harness::Machine& machine) {

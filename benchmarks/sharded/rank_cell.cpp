@@ -42,12 +42,14 @@ RankCell::RankCell(RankCellTerms terms, const speedtorch::RankGroup& group)
       shape_(shape_of(terms_.id)),
       owners_(speedtorch::sharding_of(axis<std::string>(terms_.id, "sharding")), shape_.rows, group.size()) {
   draw_sets();
+  const auto engine = axis<std::string>(terms_.id, "engine");
   const speedtorch::ShardedOptions options{.sharding = owners_.sharding(),
-                                           .shard = {.placement = placement_of(terms_.id.placement)}};
-  if (axis<std::string>(terms_.id, "engine") == "gloo") {
+                                           .shard = {.placement = placement_of(terms_.id.placement)},
+                                           .node_first = engine == "node"};
+  if (engine != "shared") {
     std::vector<std::int64_t> mine;
     for (std::int64_t k = 0; k < owners_.rows_of(rank()); ++k) mine.push_back(owners_.row_of({rank(), k}));
-    sharded_.emplace(group_, filled(mine, /*shared=*/false), shape_.rows, options);
+    sharded_.emplace(group_, filled(mine, /*shared=*/options.node_first), shape_.rows, options);
   } else if (rank() == 0) {
     shared_ = speedtorch::SharedTable::hold(terms_.shared_name,
                                             filled(numbers_below(shape_.rows), /*shared=*/true));

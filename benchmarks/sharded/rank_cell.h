@@ -52,7 +52,7 @@ class RankCell {
   /// The same as int64 [batch].
   [[nodiscard]] at::Tensor index(int set) const;
 
-  /// The table of engine `gloo`.
+  /// The table of engines `gloo` and `node`.
   [[nodiscard]] speedtorch::ShardedTable& sharded() { return *sharded_; }
   /// The table of engine `shared`.
   [[nodiscard]] const speedtorch::Table& shared() const { return shared_->table(); }

@@ -1,7 +1,6 @@
 #include "benchmarks/sharded/rank_server.h"
 
 #include <algorithm>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "benchmarks/suite/registry.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/sampler.h"
+#include "speedtorch/system/system_files.h"
 #include "speedtorch/threads.h"
 
 namespace stbench {
@@ -32,14 +32,6 @@ std::int64_t distinct(std::span<const std::int64_t> rows) {
   return std::unique(sorted.begin(), sorted.end()) - sorted.begin();
 }
 
-/// The same for all processes of a host.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
-  return text;
-}
-
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -48,7 +40,8 @@ double seconds_now() {
 
 json RankServer::answer(const json& request) {
   const auto what = request.at("do").get<std::string>();
-  if (what == "host") return {{"host", boot_id()}};
+  if (what == "host")
+    return {{"host", speedtorch::SystemFiles().first_line("/proc/sys/kernel/random/boot_id").value_or("")}};
   if (what == "open") return open(request);
   if (what == "close" || what == "end") {
     methods_.clear();

@@ -28,10 +28,11 @@ struct DeleteReleased {
 };
 
 ShardedOptions sharded_options(const std::string& sharding, const std::string& placement,
-                               std::int64_t chunk_bytes) {
+                               std::int64_t chunk_bytes, bool node_first) {
   return {.sharding = sharding_of(sharding),
           .shard = {.placement = placement_of(placement)},
-          .chunk_bytes = chunk_bytes};
+          .chunk_bytes = chunk_bytes,
+          .node_first = node_first};
 }
 
 struct Policy {

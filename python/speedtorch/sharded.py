@@ -40,8 +40,10 @@ class ShardedTable(_NativeRows):
     """A table over a process group. Make one with `empty` or `from_array`.
 
     These take the same values on each rank: `group` (of torch.distributed, with a backend for the CPU such as gloo; None is the
-    default group), `sharding` ("blocks", "cyclic" or "hashed"), `placement` of this rank's rows as in `Table`, and `chunk_bytes`,
-    the size in which rows travel from one rank to another.
+    default group), `sharding` ("blocks", "cyclic" or "hashed"), `placement` of this rank's rows as in `Table`, `chunk_bytes`,
+    the size in which rows travel from one rank to another, and `node_first`: whether a gather reads the rows of other ranks of
+    this host from their memory. Their shards are then shared memory, and a rank that writes `shard` by itself first calls
+    torch.distributed.barrier(), because others may still read it when a gather returns.
 
     Each method that moves rows is collective: all ranks call the same methods in the same order, each with its own batch,
     which may be empty. If a rank refuses its batch, no rank does anything: that rank raises what `Table` raises, the others
@@ -54,35 +56,35 @@ class ShardedTable(_NativeRows):
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, group: Any = None, sharding: str = "blocks",
-              placement: str = "hugepage", chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+              placement: str = "hugepage", chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False) -> "ShardedTable":
         """Returns a table of `shape` ([rows, *row]), of the rows of all ranks, with unspecified contents."""
         group = _group_of(group)
         with _new(group):
             sizes = list(torch.Size(shape))
             if not isinstance(dtype, torch.dtype):
                 raise TypeError(f"dtype is a {type(dtype).__name__}; a torch.dtype is needed")
-            options = _native.ShardedOptions(sharding, placement, chunk_bytes)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first)
         return cls(_native.ShardedTable.empty(group, sizes, dtype, options))
 
     @classmethod
     def from_array(cls, array: Any, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
-                   chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+                   chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False) -> "ShardedTable":
         """Returns the rows of an array that each rank has; each rank keeps its own."""
         group = _group_of(group)
         with _new(group):
             whole = torch.as_tensor(array)
-            options = _native.ShardedOptions(sharding, placement, chunk_bytes)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first)
         return cls(_native.ShardedTable.from_array(group, whole, options))
 
     @classmethod
     def load(cls, folder: Path, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
-             chunk_bytes: int = _CHUNK_BYTES) -> "ShardedTable":
+             chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False) -> "ShardedTable":
         """Returns the table of a folder that any number of ranks saved, with any sharding. Raises errors.FileError on the rank that
         cannot read it, errors.RankError on the others."""
         group = _group_of(group)
         with _new(group):
             name = os.fsencode(folder)
-            options = _native.ShardedOptions(sharding, placement, chunk_bytes)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first)
         return cls(_native.ShardedTable.load(group, name, options))
 
     def save(self, folder: Path) -> None:

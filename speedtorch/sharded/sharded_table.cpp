@@ -22,6 +22,7 @@
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"
+#include "speedtorch/sharded/node_shards.h"
 #include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/row_route.h"
 #include "speedtorch/tables/table_rows.h"
@@ -119,7 +120,15 @@ RankGroup::Facts facts_of(at::IntArrayRef sizes, at::ScalarType dtype, const Sha
   return {{"the shape", text_of(sizes)},
           {"the dtype", c10::toString(dtype)},
           {"the sharding", std::string(to_string(options.sharding))},
-          {"chunk_bytes", std::to_string(options.chunk_bytes)}};
+          {"chunk_bytes", std::to_string(options.chunk_bytes)},
+          {"node_first", options.node_first ? "true" : "false"}};
+}
+
+TableOptions shard_options(const ShardedOptions& options) {
+  auto shard = options.shard;
+  const bool can_be_shared = shard.placement == Placement::pageable || shard.placement == Placement::hugepage;
+  shard.shared = shard.shared || (options.node_first && can_be_shared);
+  return shard;
 }
 
 void check_chunks(const ShardedOptions& options) {
@@ -139,6 +148,7 @@ struct ShardedTable::Impl {
   std::int64_t operations = 0;
   ExchangeCounts last = {};
 
+  NodeShards node;
   RowExchange exchange;
   RowRoute route = {};
   at::ScalarType id_type;
@@ -158,7 +168,9 @@ struct ShardedTable::Impl {
   void exchange_ids(Agreed& agreed);
   at::Tensor asked_rows(Agreed& agreed);
   void gather(Agreed agreed, at::Tensor& out);
-  void read_own(std::int64_t first, std::int64_t rows, kernels::Rows out);
+  [[nodiscard]] std::int64_t near_rows() const;
+  void read_near(std::int64_t first, std::int64_t rows, kernels::Rows out);
+  void read_listed(int rank, std::int64_t first, std::int64_t rows, kernels::Rows out);
   std::pair<at::Tensor, at::Tensor> deliver(const Agreed& agreed, const at::Tensor& asked,
                                             const at::Tensor& values);
   std::pair<at::Tensor, at::Tensor> collect(const RowIndex& index, const at::Tensor& grad,
@@ -204,12 +216,14 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
   const std::vector<std::int64_t> number(at_rank(group.size()), tables_made++);
   const auto id_of_table = group.exchange(number, 1).front();
   const auto id_type = owners.rows_of(0) <= std::numeric_limits<std::int32_t>::max() ? at::kInt : at::kLong;
+  auto node = options.node_first ? NodeShards(group, shard, options.node) : NodeShards();
   impl_ = std::make_shared<Impl>(Impl{.group = group,
                                       .owners = owners,
                                       .shard = std::move(shard),
                                       .sizes = std::move(sizes),
                                       .row_bytes = row_bytes,
                                       .id = id_of_table,
+                                      .node = std::move(node),
                                       .exchange = RowExchange(group, options.chunk_bytes),
                                       .id_type = id_type});
 }
@@ -242,7 +256,7 @@ Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType d
 ShardedTable ShardedTable::empty(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
                                  const ShardedOptions& options) {
   auto shard = make_shard(group, sizes, dtype, options, [&](at::IntArrayRef mine, const RowOwners&) {
-    return Table::empty(mine, dtype, options.shard);
+    return Table::empty(mine, dtype, shard_options(options));
   });
   return {group, std::move(shard), sizes.front(), options};
 }
@@ -256,7 +270,7 @@ ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& 
     std::vector<std::int64_t> rows;
     for (std::int64_t k = 0; k < mine.front(); ++k) rows.push_back(owners.row_of({group.rank(), k}));
     return Table::from_array(gather_rows(array.contiguous(), numbers_at(rows, 0, mine.front())),
-                             options.shard);
+                             shard_options(options));
   };
   auto shard = make_shard(group, sizes, dtype, options, make);
   return {group, std::move(shard), sizes.front(), options};
@@ -312,7 +326,8 @@ ShardedTable::Impl::Agreed ShardedTable::Impl::agree(Operation what, std::int64_
                                                      const std::exception_ptr& refusal) {
   if (refusal) route.clear(group.size());
   Agreed agreed{route.counts(), std::vector<std::int64_t>(at_rank(group.size()))};
-  agreed.to[at_rank(group.rank())] = 0;  // its own rows do not travel
+  for (int r = 0; r < group.size(); ++r)  // what it reads by itself does not travel
+    if (r == group.rank() || (what == Operation::gather && node.of(r) != nullptr)) agreed.to[at_rank(r)] = 0;
   std::vector<std::int64_t> words;
   for (const auto rows : agreed.to)
     for (const std::int64_t word :
@@ -404,14 +419,34 @@ void ShardedTable::Impl::check_written(const at::Tensor& numbers, const at::Tens
   check_no_overlap({shard.memory()->data(), 1, shard_bytes, shard_bytes}, written, "the shard and out");
 }
 
-/// Copies some of this rank's own rows to their positions.
-void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, kernels::Rows out) {
+/// The rows of the batch that this rank reads by itself: its own, and those of its node.
+std::int64_t ShardedTable::Impl::near_rows() const {
+  auto rows = route.count(group.rank());
+  each_other([&](int r) { rows += node.of(r) != nullptr ? route.count(r) : 0; });
+  return rows;
+}
+
+/// Copies some of these rows, the rank's own first, to their positions.
+void ShardedTable::Impl::read_near(std::int64_t first, std::int64_t rows, kernels::Rows out) {
+  for (int k = 0; k < group.size(); ++k) {  // no two ranks read from the same one at first
+    const auto r = (group.rank() + k) % group.size();
+    if (k > 0 && node.of(r) == nullptr) continue;
+    const auto begin = std::clamp<std::int64_t>(first, 0, route.count(r));
+    const auto end = std::clamp<std::int64_t>(first + rows, 0, route.count(r));
+    read_listed(r, begin, end - begin, out);
+    first -= route.count(r);
+  }
+}
+
+/// Copies some rows of a rank's list, which this rank can read, to their positions.
+void ShardedTable::Impl::read_listed(int rank, std::int64_t first, std::int64_t rows, kernels::Rows out) {
   if (rows == 0 || row_bytes == 0) return;
-  first += route.begins[at_rank(group.rank())];
-  if (shard.memory()->on_host()) {
-    wait_for_gpu(shard);
-    const auto* const data = shard.memory()->data();
-    kernels::place_rows({data, shard.rows(), row_bytes, row_bytes}, route.rows.data() + first,
+  first += route.begins[at_rank(rank)];
+  const auto& from = rank == group.rank() ? shard : *node.of(rank);
+  if (from.memory()->on_host()) {
+    wait_for_gpu(from);
+    const auto* const data = from.memory()->data();
+    kernels::place_rows({data, from.rows(), row_bytes, row_bytes}, route.rows.data() + first,
                         route.positions.data() + first, rows, out, parallel_for);
     return repeat_rows(route, first, rows, out, [&](std::int64_t row) {
       return data + route.rows[static_cast<std::size_t>(row)] * row_bytes;
@@ -421,16 +456,16 @@ void ShardedTable::Impl::read_own(std::int64_t first, std::int64_t rows, kernels
   place_received(data_of(read), route, first, rows, out);
 }
 
-/// Lookup and output dist. Own rows are copied while the others travel.
+/// Lookup and output dist. Rows that this rank reads by itself are copied while the others travel.
 void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
   Exchanging rows_travel(group);
   exchange.expect(row_bytes, agreed.from, agreed.to);
-  const auto own = route.count(group.rank());
-  const auto early_own = agreed.rest.empty() ? 0 : own / 8;
+  const auto near = near_rows();
+  const auto early_near = agreed.rest.empty() ? 0 : near / 8;
   const kernels::Rows places{data_of(out),
                              row_bytes == 0 ? 0 : static_cast<std::int64_t>(out.nbytes()) / row_bytes,
                              row_bytes, row_bytes};
-  read_own(0, early_own, places);
+  read_near(0, early_near, places);
   const auto asked = asked_rows(agreed);
   const auto begins = begins_of(agreed.from);
   const auto look_up = [&](int rank, std::int64_t begin, std::int64_t rows, std::byte* to) {
@@ -443,11 +478,12 @@ void ShardedTable::Impl::gather(Agreed agreed, at::Tensor& out) {
     place_received(from, route, route.begins[at_rank(rank)] + begin, rows, places);
   };
   exchange.move(look_up, place, [&](std::int64_t part, std::int64_t parts) {
-    const auto later = own - early_own, begin = later * part / parts;
-    read_own(early_own + begin, later * (part + 1) / parts - begin, places);
+    const auto later = near - early_near, begin = later * part / parts;
+    read_near(early_near + begin, later * (part + 1) / parts - begin, places);
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
+  last.node_rows = near - route.count(group.rank());
   bump_version(out);
 }
 

@@ -23,6 +23,13 @@ struct ShardedOptions {
   /// Rows travel in chunks of at most this many bytes from one rank to another (or of one row). While a chunk
   /// is on its way, the next is gathered and the last is placed.
   std::int64_t chunk_bytes = std::int64_t{1} << 20;
+  /// Whether a gather reads the rows of its node's other ranks from their memory, which all of them map, and
+  /// asks only other nodes for rows. New shards are then made in memory that can be shared: `pageable`,
+  /// `hugepage` or `mapped`. Another rank may still read this one's rows when a gather returns here. So call
+  /// group().barrier() before you write the shard by other means than the table's operations.
+  bool node_first = false;
+  /// Tells nodes of one host apart, such as its NUMA nodes: ranks with the same text share memory.
+  std::string node = {};
 };
 
 /// The operations that ranks agree on before anything else travels.
@@ -31,6 +38,7 @@ enum class ShardedOperation : std::int64_t { gather, scatter, step };
 /// Counts of what the last operation of a rank sent to other ranks and received from them.
 struct ExchangeCounts {
   std::int64_t asked_rows = 0;   ///< rows that this rank asked others for, or sent to them
+  std::int64_t node_rows = 0;    ///< rows that it read from the memory of other ranks
   std::int64_t served_rows = 0;  ///< rows that others asked this rank for, or sent to it
   std::int64_t chunks = 0;       ///< the most messages of rows between this rank and another, one way
   std::int64_t id_bytes = 0;     ///< of a row number on its way: 4, or 8 for shards of 2^31 rows or more
@@ -47,7 +55,8 @@ class ShardedTable {
  public:
   /// A table whose contents are unspecified. @param sizes of the whole table, the same on each rank
   /// @throws DisagreementError naming two ranks and the values of both if sizes, dtype, sharding, chunk size
-  /// or library version differ; what Table::empty throws
+  /// or library version differ; what Table::empty throws; with
+  /// `node_first` PlacementError on the rank whose shard cannot be shared, RankError on the others
   static ShardedTable empty(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
                             const ShardedOptions& options = {});
 

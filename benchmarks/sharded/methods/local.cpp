@@ -47,7 +47,7 @@ const RegisterShardedMethod registration{{
     .name = "local",
     .summary = "ceiling: our gather of as many rows of the rank's own, all ranks at once",
     .role = harness::Role::ceiling,
-    .engines = {"gloo", "shared"},
+    .engines = {"gloo", "node", "shared"},
     .open = opened<Local>,
 }};
 

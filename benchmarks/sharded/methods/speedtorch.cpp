@@ -29,7 +29,7 @@ std::unique_ptr<RankGather> open(RankCell& cell) {
 const RegisterShardedMethod registration{{.name = "speedtorch",
                                           .summary = "ours: ShardedTable::gather; SharedTable for shared",
                                           .role = harness::Role::ours,
-                                          .engines = {"gloo", "shared"},
+                                          .engines = {"gloo", "node", "shared"},
                                           .open = open}};
 
 }  // namespace

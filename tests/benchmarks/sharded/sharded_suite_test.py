@@ -46,14 +46,17 @@ class ShardedSuiteTest(ProgramTest):
         return {case["method"]: case for case in cases if all(case[name] == value for name, value in axes.items())}
 
     def test_every_method_is_verified_on_each_number_of_ranks(self):
-        report, rows, _ = self.measure(*SMALL, "--engine", "gloo,shared", "--ranks", "1,2,3", "--distribution", "zipf:1.05")
+        report, rows, _ = self.measure(*SMALL, "--engine", "gloo,node,shared", "--ranks", "1,2,3", "--distribution", "zipf:1.05")
         self.assertEqual(report["axes"], ["engine", "ranks", "remote", "sharding"])
         for ranks in (1, 2, 3):
             gloo = self.by_method(report["cases"], engine="gloo", ranks=ranks)
             shared = self.by_method(report["cases"], engine="shared", ranks=ranks)
+            node = self.by_method(report["cases"], engine="node", ranks=ranks)
+            self.assertEqual(set(node), {"speedtorch", "local"})
+            self.assertEqual((node["speedtorch"]["remote_bytes"], node["speedtorch"]["id_bytes"]), (0, 0))
             self.assertEqual(set(gloo), GLOO - ({"alltoall_base"} if ranks == 1 else set()))
             self.assertEqual(set(shared), {"speedtorch", "index_select", "local"})
-            for case in (*gloo.values(), *shared.values()):
+            for case in (*gloo.values(), *node.values(), *shared.values()):
                 self.check_case(case, ranks)
         self.assertEqual([row["status"] for row in rows], [case["status"] for case in report["cases"]])
 

@@ -41,11 +41,12 @@ std::string use_for_ever(ShardedTable& table, const at::Tensor& whole, int rank)
   }
 }
 
-std::string until_lost(const HeldPort& port, int rank, int ranks, int killed,
+std::string until_lost(const HeldPort& port, int rank, int ranks, int killed, bool node_first,
                        std::chrono::microseconds time) {
   const auto whole = at::arange(kRows * kWidth, at::kFloat).view({kRows, kWidth});
   const RankGroup group(rank, ranks, on_this_host(port, kTimeout));
-  auto table = ShardedTable::from_array(group, whole, {.sharding = Sharding::hashed, .chunk_bytes = 1 << 15});
+  auto table = ShardedTable::from_array(
+      group, whole, {.sharding = Sharding::hashed, .chunk_bytes = 1 << 15, .node_first = node_first});
   group.barrier();
   if (rank == killed) die_after(time);
   try {
@@ -63,7 +64,9 @@ TEST(ShardedTable, KilledRanksAreErrorsWheneverTheyDie) {
     const int ranks = 2 + kill % 3, killed = static_cast<int>(random() % static_cast<unsigned>(ranks));
     const auto time = std::chrono::microseconds(1 + random() % 30000);
     const HeldPort port;
-    auto answers = in_ranks(ranks, [&](int rank) { return until_lost(port, rank, ranks, killed, time); });
+    const bool node_first = random() % 2 == 1;
+    auto answers =
+        in_ranks(ranks, [&](int rank) { return until_lost(port, rank, ranks, killed, node_first, time); });
     std::vector<std::string> expected(static_cast<std::size_t>(ranks), "GroupError");
     expected[static_cast<std::size_t>(killed)] = "";
     ASSERT_EQ(answers, expected) << "kill " << kill << " of seed " << seed << ": rank " << killed << " of "

@@ -4,9 +4,11 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/rows.h"
@@ -261,6 +263,47 @@ void check_lazy(const RankGroup& group, Differences& found) {
   found.expect(at::equal(table.gather(at::_neg_view(-index)), table.gather(index)), "index");
 }
 
+/// Ranks of a node read each other's rows, and see all that earlier operations wrote.
+void check_node_first(const RankGroup& group, Differences& found) {
+  const auto name = [](int rank) { return "half " + std::to_string(rank % 2); };
+  for (const bool halves : {false, true}) {
+    const ShardedOptions options{
+        .sharding = Sharding::cyclic, .node_first = true, .node = halves ? name(group.rank()) : ""};
+    check_gathers(group, options, found);
+    check_scatters(group, options, found);
+    check_training(group, options, found);
+    auto table = ShardedTable::from_array(group, whole_table(), options);
+    const auto all = at::arange(kRows);
+    std::int64_t own = table.shard().rows(), near = 0;
+    for (int r = 0; r < group.size(); ++r)
+      if (r != group.rank() && (!halves || name(r) == name(group.rank()))) near += table.owners().rows_of(r);
+    table.gather(all);
+    found.expect(table.last_exchange().node_rows == near, "rows read from the node");
+    found.expect(table.last_exchange().asked_rows == kRows - own - near, "rows asked for");
+    for (std::uint64_t round = 0; round < 100; ++round) {
+      // One rank is slow in each round: the others must neither read too early nor write too soon.
+      if (static_cast<int>(round) % group.size() == group.rank())
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+      const auto value = at::full({kRows, 3, 2}, static_cast<double>(round));
+      const auto mine = at::arange(group.rank(), kRows, group.size(), at::kLong);
+      table.scatter(mine, value.narrow(0, 0, mine.numel()), Duplicates::none);
+      found.expect(at::equal(table.gather(all), value), "a gather of round " + std::to_string(round));
+    }
+  }
+  auto two = ShardedTable::from_array(group, at::arange(4).view({2, 2}), {.node_first = true});
+  found.expect(at::equal(two.gather(at::tensor({1, 0, 1})), at::tensor({2, 3, 0, 1, 2, 3}).view({3, 2})),
+               "ranks without rows");
+  if (group.size() < 2) return;
+  const auto refused = [&](Placement placement) {
+    ShardedTable::empty(group, {8, 2}, at::kFloat, {.shard = {.placement = placement}, .node_first = true});
+  };
+  expect_text(message<PlacementError>([&] { refused(Placement::libtorch); }), "shared", found);
+  const auto placement = group.rank() == 1 ? Placement::libtorch : Placement::pageable;
+  expect_text(group.rank() == 1 ? message<PlacementError>([&] { refused(placement); })
+                                : message<RankError>([&] { refused(placement); }),
+              "shared", found);
+}
+
 std::string all_checks(int rank, int size, const HeldPort& port, const std::string& folder) {
   const RankGroup group(rank, size, on_this_host(port));
   Differences found;
@@ -273,6 +316,7 @@ std::string all_checks(int rank, int size, const HeldPort& port, const std::stri
        {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped})
     check_gathers(group, {.shard = {.placement = placement}}, found);
   check_training(group, {.sharding = Sharding::hashed}, found);
+  check_node_first(group, found);
   check_refusals(group, found);
   check_lazy(group, found);
   check_files(group, folder, found);
