@@ -1,6 +1,7 @@
 #include "harness/fill.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -59,6 +60,20 @@ TEST(FirstMismatch, AcceptsTheStreamFromAnyByte) {
       ASSERT_EQ(first_mismatch(stream.data() + begin, begin, bytes, kSeed), -1) << begin << " " << bytes;
     }
   }
+}
+
+/// The page behind the data cannot be read.
+TEST(FirstMismatch, ReadsNothingBehindTheEnd) {
+  constexpr std::int64_t page = 4096;
+  void* const pages = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const end = static_cast<std::byte*>(pages) + page;
+  ASSERT_EQ(::mprotect(end, page, PROT_NONE), 0);
+  for (std::int64_t bytes = 0; bytes < 1200; ++bytes) {
+    fill(end - bytes, 3, 3 + bytes, kSeed);
+    EXPECT_EQ(first_mismatch(end - bytes, 3, bytes, kSeed), -1) << bytes;
+  }
+  ::munmap(pages, 2 * page);
 }
 
 TEST(FirstMismatch, FindsEachSingleBit) {

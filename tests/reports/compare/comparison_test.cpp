@@ -437,6 +437,11 @@ TEST(Comparison, TheSameCaseTwiceIsRefused) {
   EXPECT_THAT(
       [&] { of(twice, twice); },
       testing::ThrowsMessage<ReportError>(testing::HasSubstr("cases 2 and 3 of a report are the same case")));
+  auto with_the_first = with_methods({"copy", "speedtorch"});
+  with_the_first.records.push_back(with_the_first.records.front());
+  EXPECT_THAT(
+      [&] { of(with_the_first, with_the_first); },
+      testing::ThrowsMessage<ReportError>(testing::HasSubstr("cases 1 and 3 of a report are the same case")));
   for (Record& one : twice.records) one.id.method = std::string(1000, 'm');
   EXPECT_THAT([&] { of(twice, twice); },
               testing::ThrowsMessage<ReportError>(testing::SizeIs(testing::Lt(150U))));

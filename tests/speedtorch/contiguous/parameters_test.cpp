@@ -1144,6 +1144,24 @@ TEST(ContiguousOptimizer, FilesOfOthersAreRefused) {
   }
 }
 
+/// As in Python's state_dict(): a parameter has a state from its first step on.
+TEST(ContiguousOptimizer, FileHasNoStateBeforeTheFirstStep) {
+  const stbench::test::TemporaryFolder folder;
+  const auto file = (folder.path() / "optimizer").string();
+  const Tensors one = {parameter({3})};
+  ContiguousOptimizer optimizer(one, AdamWOptions{});
+  const auto saved_states = [&] {
+    optimizer.save(file);
+    const auto text = stbench::test::content_of(file);
+    const auto whole = torch::jit::pickle_load({text.begin(), text.end()});
+    return whole.toGenericDict().at("state").toGenericDict().size();
+  };
+  EXPECT_EQ(saved_states(), 0U);
+  one[0].grad().fill_(1);
+  optimizer.step();
+  EXPECT_EQ(saved_states(), 1U);
+}
+
 TEST(ContiguousOptimizer, RefusedFileChangesNothing) {
   const stbench::test::TemporaryFolder folder;
   const auto file = (folder.path() / "optimizer").string();

@@ -174,7 +174,8 @@ TEST_F(Archives, ReadsPythonsArchivesWithAndWithoutChecksums) {
               HasSubstr("'summed/data/0' is damaged"));
 }
 
-/// Entries of several pieces, stored and compressed, with sizes and offsets of 32 and of 64 bits.
+/// Entries of several pieces, stored and compressed, one with a comment, with sizes and offsets of 32 and of
+/// 64 bits.
 TEST_F(Archives, ChecksEachKindOfEntryThatPythonWrites) {
   if (std::string_view(STBENCH_PYTHON).empty()) GTEST_SKIP() << "STBENCH_PYTHON is not set";
   const auto script =
@@ -184,6 +185,7 @@ TEST_F(Archives, ChecksEachKindOfEntryThatPythonWrites) {
                     "def stored():\n"
                     "    info = zipfile.ZipInfo('stored')\n"
                     "    info.extra = struct.pack('<HH3s', 0x4246, 3, b'abc')\n"
+                    "    info.comment = b'c' * 300\n"
                     "    return info\n"
                     "def other_field_first(content):\n"
                     "    entry = content.index(b'PK\\x01\\x02')\n"

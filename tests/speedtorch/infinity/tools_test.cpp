@@ -854,6 +854,16 @@ TEST(Checkpoint, FlippedBitIsAFileErrorThatNamesTheEntry) {
   }
 }
 
+/// Saves after the first step of an epoch.
+struct SaveFirst : infinity::Listener {
+  SaveFirst(InfinityBatch& training, std::string name) : ib(training), file(std::move(name)) {}
+  void stepped(const infinity::Place& place) override {
+    if (place.step == 1) ib.save(file);
+  }
+  InfinityBatch& ib;
+  std::string file;
+};
+
 /// A NaN loss, and the micro-batch sizes, which affect further training.
 TEST(Checkpoint, CheckpointKeepsNonFiniteSumsAndSizes) {
   const TemporaryFolder folder;
@@ -869,14 +879,6 @@ TEST(Checkpoint, CheckpointKeepsNonFiniteSumsAndSizes) {
   auto net = mlp();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   const auto ib = make(net, optimizer);
-  struct SaveFirst : infinity::Listener {
-    SaveFirst(InfinityBatch& training, std::string name) : ib(training), file(std::move(name)) {}
-    void stepped(const infinity::Place& place) override {
-      if (place.step == 1) ib.save(file);
-    }
-    InfinityBatch& ib;
-    std::string file;
-  };
   ib->listen(std::make_shared<SaveFirst>(*ib, path));
   const auto wanted = ib->epoch();
   auto other = mlp();
@@ -889,6 +891,31 @@ TEST(Checkpoint, CheckpointKeepsNonFiniteSumsAndSizes) {
   EXPECT_TRUE(std::isnan(found.loss));
   EXPECT_EQ(found.micro_batches, wanted.micro_batches);
   EXPECT_EQ(found.largest_micro_batch, wanted.largest_micro_batch);
+}
+
+TEST(Checkpoint, CheckpointKeepsTheSumsOfALossOfParts) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "training.pt";
+  const Examples data = examples(40);
+  const auto make = [&](torch::nn::Sequential& net, torch::optim::SGD& optimizer) {
+    const auto size = [](const at::Tensor& out, const at::Tensor&) { return out.square().mean(); };
+    const std::vector<Batch> batches(2, Batch{data.inputs, data.classes});
+    return std::make_unique<InfinityBatch>(
+        Model::chain({net}), std::vector<Optimizer>{optimizer},
+        Criterion::weighted({{"classes", torch::nn::CrossEntropyLoss()}, {"size", size}}, {1.0, 0.1}),
+        Data(batches), quiet(9));
+  };
+  auto net = mlp();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  const auto ib = make(net, optimizer);
+  ib->listen(std::make_shared<SaveFirst>(*ib, path));
+  const auto wanted = ib->epoch();
+  ASSERT_EQ(wanted.of_parts.size(), 2U);
+  auto other = mlp(at::kDouble, 0, 9);
+  torch::optim::SGD its(other->parameters(), 0.1);
+  const auto after = make(other, its);
+  after->resume(path);
+  EXPECT_EQ(after->epoch().of_parts, wanted.of_parts);
 }
 
 TEST(Checkpoint, SavingInABatchOrEveryZeroStepsIsRefused) {

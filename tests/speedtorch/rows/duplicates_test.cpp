@@ -117,6 +117,13 @@ TEST(Duplicates, RejectReportsRowAndPositions) {
     EXPECT_EQ(error.row(), 5);  // not the smallest row: the one whose second position comes first
     EXPECT_EQ(error.second(), 2);
   }
+  try {
+    require_distinct(at::tensor({0, 0, 1, 1}, at::kLong), 10);
+    FAIL() << "nothing was thrown";
+  } catch (const DuplicateError& error) {
+    EXPECT_EQ(error.row(), 0);
+    EXPECT_EQ(error.second(), 1);
+  }
   const auto distinct = at::tensor({7, 3, 9}, at::kInt);
   require_distinct(distinct, 10);
   scatter_rows(table, distinct, at::ones({3, 2}), Duplicates::reject);

@@ -236,6 +236,7 @@ TEST(CheckIndices, FindsEachBadPositionAndTakesTheWholeRange) {
     for (std::int32_t& value : index) {
       const std::int32_t good = std::exchange(value, 20);
       EXPECT_THROW(check_indices(index.data(), count, 20), IndexError) << count;
+      EXPECT_THROW(check_indices(index.data(), count, 20, 1, two_threads), IndexError) << count;
       value = good;
     }
   }
