@@ -26,7 +26,7 @@ class Nixl {
 
   /// Lets this agent's reads write to the memory, and those of others read from it.
   void add(void* memory, std::size_t bytes);
-  /// What another agent must know to read from the memory added so far; not a text.
+  /// Describes this agent and the memory added so far, as bytes, to an agent that is to read from it.
   [[nodiscard]] std::string description() const;
   /// Takes the description of an agent.
   void meet(const std::string& description);

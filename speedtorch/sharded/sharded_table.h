@@ -23,9 +23,9 @@ struct ShardedOptions {
   /// Rows travel in chunks of at most this many bytes from one rank to another (or of one row). While a chunk
   /// is on its way, the next is gathered and the last is placed.
   std::int64_t chunk_bytes = std::int64_t{1} << 20;
-  /// Whether a gather reads the rows of its node's other ranks from their memory, which all of them map, and
-  /// asks only other nodes for rows. New shards are then made in memory that can be shared: `pageable`,
-  /// `hugepage` or `mapped`. Another rank may still read this one's rows when a gather returns here. So call
+  /// If true, the ranks of a node map each other's shards. A gather reads their rows there, and asks only
+  /// other nodes for rows. New shards are then made in memory that can be shared: `pageable`, `hugepage` or
+  /// `mapped`. A gather may return here while other ranks still read this one's rows. So call
   /// group().barrier() before you write the shard by other means than the table's operations.
   bool node_first = false;
   /// Tells nodes of one host apart, such as its NUMA nodes: ranks with the same text share memory.
