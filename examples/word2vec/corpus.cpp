@@ -7,7 +7,6 @@
 #include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 
 namespace word2vec {
 namespace {
@@ -78,12 +77,19 @@ Corpus::Corpus(const std::string& text, std::int64_t fewest_times, std::int64_t 
 }
 
 Corpus Corpus::from_file(const std::string& path, std::int64_t fewest_times, std::int64_t most_words) {
+  const std::string name = "'" + path.substr(path.find_last_of('/') + 1) + "'";
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text)
-    throw TextError("cannot read the text '" + path.substr(path.find_last_of('/') + 1) + "'");
-  return {text.str(), fewest_times, most_words};
+  std::string text, piece(std::size_t{1} << 20, '\0');
+  while (file) {
+    file.read(piece.data(), std::ssize(piece));
+    const auto count = static_cast<std::size_t>(file.gcount());
+    if (text.size() + count > most_bytes)
+      throw TextError("the text " + name + " has more than " + std::to_string(most_bytes) +
+                      " bytes, which is the most that is read; a shorter one is needed");
+    text.append(piece, 0, count);
+  }
+  if (!file.eof()) throw TextError("cannot read the text " + name);
+  return {text, fewest_times, most_words};
 }
 
 std::int64_t Corpus::number_of(const std::string& word) const {

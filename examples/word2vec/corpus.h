@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -29,7 +30,10 @@ class Corpus {
   /// @param most_words keeps that many of the most frequent; 0: all
   /// @throws TextError where fewer than two words or a hundred tokens are left
   Corpus(const std::string& text, std::int64_t fewest_times, std::int64_t most_words = 0);
-  /// @throws TextError where the file cannot be read
+  /// A file that never ends, such as a pipe or /dev/zero, would otherwise take all memory. The largest text
+  /// in common use, enwik9, has 10^9 bytes.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 30;
+  /// @throws TextError where the file cannot be read or has more than most_bytes
   static Corpus from_file(const std::string& path, std::int64_t fewest_times, std::int64_t most_words = 0);
 
   [[nodiscard]] const std::vector<std::string>& vocabulary() const { return vocabulary_; }

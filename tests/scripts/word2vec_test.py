@@ -118,7 +118,8 @@ class Word2vecTest(unittest.TestCase):
                                 ((SMALL[0], "--placement", "gpu"), "use hugepage, pageable, libtorch or mapped"),
                                 ((*SMALL[:-1], "senate"), "--pairs: 'senate' is no A:B"),
                                 ((*SMALL, "--out", "absent/v"), "--out absent/v: no file can be written there"),
-                                (("absent",), "cannot read the text 'absent'")):
+                                (("absent",), "cannot read the text 'absent'"), (("/",), "cannot read the text"),
+                                (("/dev/zero",), "the text 'zero' has more than 1073741824 bytes")):
             with self.subTest(words):
                 self.assertIn(expected, self.run_program(*words, status=2))
         self.assertEqual(list(self.folder.iterdir()), [])  # found before anything was trained
