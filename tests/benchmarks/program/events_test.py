@@ -1,6 +1,7 @@
 """--events: a line a case as it finishes, which `show` reads, also of a run that was killed."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -50,7 +51,8 @@ class EventsTest(ProgramTest):
                                    env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         path = self.folder / "e.jsonl"
         until = time.monotonic() + 60
-        while not (path.exists() and '"copy"' in path.read_text(encoding="utf-8")) and time.monotonic() < until:
+        # Until the line is whole: a kill in the middle of its write leaves half of it.
+        while not (path.exists() and re.search('"copy".*\n', path.read_text(encoding="utf-8"))) and time.monotonic() < until:
             time.sleep(0.1)
         process.send_signal(signal.SIGKILL)
         process.wait(60)
