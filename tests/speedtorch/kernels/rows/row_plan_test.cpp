@@ -56,6 +56,11 @@ struct IntelPlan : PlanOf {
   IntelPlan() { use_plan(default_plan(ProcessorFamily::intel, 480 * kMiB)); }
 };
 
+/// An AMD EPYC with Zen 3 cores.
+struct Zen3Plan : PlanOf {
+  Zen3Plan() { use_plan(default_plan(ProcessorFamily::zen3, 32 * kMiB)); }
+};
+
 /// An AMD EPYC with Zen 4 cores.
 struct Zen4Plan : PlanOf {
   Zen4Plan() { use_plan(default_plan(ProcessorFamily::zen4, 32 * kMiB)); }
@@ -152,6 +157,22 @@ TEST_F(IntelPlan, LinesOfWideRowsAreAskedForBetweenTheStoresOfAnEarlierRow) {
   }
   EXPECT_EQ((Operands{768, true}.gather().line_step), 1) << "whole lines have copies without a loop";
   EXPECT_EQ((Operands{516, true}.gather().line_step), 1);
+}
+
+TEST_F(Zen3Plan, LargeGathersOfTheWidestRowsAskForTheirLinesBetweenTheStores) {
+  for (const auto& [width, stores, step] :
+       {std::tuple{1023, Stores::cached, 1}, std::tuple{1028, Stores::streaming, 0},
+        std::tuple{960, Stores::streaming, 1}, std::tuple{1024, Stores::streaming, 0},
+        std::tuple{4100, Stores::streaming, 0}}) {
+    const auto move = Operands{width, true}.gather();
+    EXPECT_EQ(move.stores, stores) << width;
+    EXPECT_EQ(move.line_step, step) << width;
+    EXPECT_EQ(move.prefetch_to, PrefetchTo::l1) << width;
+    EXPECT_EQ(move.touch_rows, step == 0 ? 2 * move.prefetch_rows : 0) << width;
+    EXPECT_EQ((Operands{width, true}.scatter().line_step), 1) << width;
+    EXPECT_EQ((Operands{width, false}.gather().stores), Stores::cached) << width;
+    EXPECT_EQ((Operands{width, false}.gather().line_step), 1) << width;
+  }
 }
 
 TEST_F(Zen4Plan, LinesOfWideRowsOfGathersWaitInTheSecondLevelCache) {
