@@ -282,7 +282,7 @@ class Tuner {
     if (!reads_nothing) {
       const auto refine = [&](std::initializer_list<RowChoice> others) {
         candidates.erase(candidates.begin() + 1, candidates.end());
-        candidates.push_back({best});
+        add(best);  // unless it is the default, which would compete with itself and seem to gain
         for (const auto& other : others) add(other);
         measure(cell, candidates);
         best = least(candidates).choice;
