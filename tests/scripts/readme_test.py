@@ -196,7 +196,7 @@ class ReadmeTest(unittest.TestCase):
         names = ("kernels.md", "cold-reads.md", "contiguous.md", "infinitybatch.md", "steps.md")
         with_goals = [ROOT / "docs" / name for name in names]
         for document in with_goals:
-            self.assertIn("<!-- goals: results/", document.read_text())
+            self.assertRegex(document.read_text(), r"(?m)^<!-- goals( by machine)?: ")
         self.assertIn("<!-- scale: results/", (ROOT / "docs/scale.md").read_text())
         done = self.renew("--check", README, *with_goals, ROOT / "docs/scale.md")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -225,6 +225,38 @@ class ReadmeTest(unittest.TestCase):
             document.write_text(f"<!-- goals: {reports} {choice} -->\n<!-- end of goals -->\n")
             done = self.renew(document)
             self.assertEqual((done.returncode, "no goal is called O99" in done.stderr), (2, True), done.stderr)
+
+    def test_goals_of_several_machines_are_side_by_side(self):
+        machines = {name: f"results/amd-epyc-2-cores-2026-11-{day}/steps/optimizer-*.json"
+                    for name, day in (("Zen 5", 27), ("Zen 4", 28))}
+        document = self.folder / "steps.md"
+
+        def rows_of(opening):
+            document.write_text(f"before\n{opening}\n<!-- end of goals -->\nafter\n")
+            self.assertEqual(self.renew(document).returncode, 0)
+            self.assertEqual(self.renew("--check", document).returncode, 0)
+            text = document.read_text()
+            self.assertTrue(text.startswith(f"before\n{opening}\n") and text.endswith("<!-- end of goals -->\nafter\n"), text)
+            return [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("|")]
+
+        lines = "".join(f"{name} = {reports}\n" for name, reports in machines.items())
+        head, _, *together = rows_of(f"<!-- goals by machine: O4 O5\n{lines}-->")
+        self.assertEqual([cell.strip() for cell in head[5:]], list(machines))
+        self.assertEqual({row[0].strip() for row in together}, {"O4"}, "no machine measured O5")
+        for column, reports in enumerate(machines.values(), 5):
+            alone = rows_of(f"<!-- goals: {reports} O4 -->")[2:]
+            self.assertEqual(len(alone), len(together))
+            for (*goal, measured, interval, verdict), row in zip(alone, together):
+                self.assertEqual((row[:5], row[column].strip()),
+                                 (goal, f"{measured} ({interval}) {verdict.split(':')[0].strip()}"))
+
+    def test_what_begins_no_table_is_refused(self):
+        document = self.folder / "steps.md"
+        for start in ("<!-- table: -->", "<!-- goals: results/a.json", "<!-- goals by machine: O4\nZen 4: results/a.json\n-->"):
+            document.write_text(f"{start}\n<!-- end of table -->\n<!-- end of goals -->\n")
+            done = self.renew("--check", document)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"'{start.splitlines()[0]}' begins no table", done.stderr)
 
     def test_a_table_shows_the_numbers_of_its_report(self):
         report, choice_text, table = BLOCK.search(README.read_text()).groups()
