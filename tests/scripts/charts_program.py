@@ -11,7 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/charts"
-RESULTS = ROOT / "results/amd-epyc-2-cores-2026-11-21"
+RESULTS = ROOT / "results/amd-epyc-2-cores-2026-11-30"
+MACHINE = "AMD EPYC (family 25, model 1), 2 cores, 2026-11-30"
 MISSING = "altair and vl-convert are not installed in their pinned versions (scripts/setup --tests brings them)"
 
 
