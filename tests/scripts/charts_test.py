@@ -303,7 +303,7 @@ class ChartsTest(unittest.TestCase):
         texts = {line: element for element in root.iter("{http://www.w3.org/2000/svg}text") for line in element.itertext()}
         revision = committed()["environment"]["build"]["git_revision"]
         self.assertIn(f"{MACHINE} · stbench 0.1.0 {revision[:12]}", texts)  # the picture stands alone
-        for tick in ("0", "10", "20"):
+        for tick in ("0", "5", "10", "15", "20"):
             self.assertEqual(texts[tick].get("text-anchor"), "middle", tick)  # below its line
         self.assertIn("speedtorch", texts)
         png = (self.folder / "p/placements.png").read_bytes()
@@ -346,7 +346,12 @@ class ChartsTest(unittest.TestCase):
             old = RESULTS / path.relative_to(self.folder)
             self.assertTrue(old.read_bytes() == path.read_bytes(),
                             f"{old.relative_to(ROOT)} is not of these reports; docs/charts.md says how to draw it anew")
-            self.assertLess(path.stat().st_size, 200_000 if path.suffix == ".png" else 3_000_000)
+            if path.suffix == ".png":
+                self.assertLess(path.stat().st_size, 200_000)
+        page = made[0].read_text()
+        distributions = re.search(r'<section id="latency-distribution".*?</section>', page, re.DOTALL)[0]
+        self.assertLess(len(page.encode()) - len(distributions.encode()), 2_000_000)
+        self.assertLess(len(distributions.encode()), 1_200_000)  # its points are the heaviest part of a page
 
 
 if __name__ == "__main__":
