@@ -101,8 +101,8 @@ void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
 }
 
 /// Large gathers of rows of 1 KiB and more, on an AMD EPYC with Zen 3 cores: 4 KiB rows take 0.81 of the
-/// time, of 2 and 8 KiB 0.90 to 0.94, of 1160 B, which were cached, 0.83 to 0.88, of 1024 and 1152 B 0.96 to
-/// 0.99. With L2 or 512 lines ahead they take 1 to 4 % longer (docs/kernels.md).
+/// time, of 2 and 8 KiB 0.90 to 0.94, of 1160 B, which were cached, 0.86 to 0.88, of 1024 and 1152 B 0.96 to
+/// 0.99. With L2 or 512 lines ahead 4 KiB rows take 1 to 4 % longer (docs/kernels.md).
 void adapt_to_zen3(Plan& plan) {
   auto choice = kInterleaved;
   choice.prefetch_to = PrefetchTo::l1;
