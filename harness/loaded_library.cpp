@@ -7,6 +7,11 @@
 
 namespace stbench::harness {
 
+std::string refusal(const LibraryMissing& missing, std::string_view source) {
+  return fmt::format("not available here: {}; {}, and LD_LIBRARY_PATH says in which folder", missing.what(),
+                     source);
+}
+
 LoadedLibrary::LoadedLibrary(std::string name, int flags)
     : name_(std::move(name)), library_(::dlopen(name_.c_str(), flags)) {
   if (library_ == nullptr) throw LibraryMissing(::dlerror());

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace stbench::harness {
 
@@ -10,6 +11,10 @@ namespace stbench::harness {
 struct LibraryMissing : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// Why a method that needs the library is not available.
+/// @param source what to install, as in "NIXL has it (PyPI: nixl-cu13)"
+std::string refusal(const LibraryMissing& missing, std::string_view source);
 
 class LoadedLibrary {
  public:

@@ -79,9 +79,7 @@ std::string Mpi::refusal() {
   try {
     mpi_library();
   } catch (const harness::LibraryMissing& missing) {
-    return fmt::format(
-        "not available here: {}; MPICH 5 has it (PyPI: mpich), and LD_LIBRARY_PATH says in which folder",
-        missing.what());
+    return harness::refusal(missing, "MPICH 5 has it (PyPI: mpich)");
   }
   return {};
 }

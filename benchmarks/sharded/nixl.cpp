@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -24,18 +25,15 @@ constexpr int kHostMemory = 0, kRead = 0;
 /// UCX loads its module for InfiniBand also where there is no such device, and the one of nixl-cu13 1.5.1
 /// then loads a second libnl, Debian's. Their ends disturb each other: the process dies by SIGSEGV after
 /// main().
-const char* without_needless_infiniband(const char* library) {
+void leave_out_needless_infiniband() {
   std::error_code no_matter;
   if (!std::filesystem::exists("/sys/class/infiniband", no_matter))
     ::setenv("UCX_MODULES", "^ib", /*overwrite=*/0);
-  return library;
 }
 
 /// Once loaded, NIXL stays until the process ends.
 struct NixlLibrary : harness::LoadedLibrary {
-  NixlLibrary()
-      : LoadedLibrary(without_needless_infiniband("libnixl_capi.so"), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) {
-  }
+  NixlLibrary() : LoadedLibrary("libnixl_capi.so", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) {}
 
   NixlStatus (*create_agent)(const char*, Handle*) = need("nixl_capi_create_agent");
   NixlStatus (*destroy_agent)(Handle) = need("nixl_capi_destroy_agent");
@@ -64,7 +62,10 @@ struct NixlLibrary : harness::LoadedLibrary {
 
 /// @throws harness::LibraryMissing
 const NixlLibrary& nixl_library() {
-  static const NixlLibrary one;
+  static const NixlLibrary one = [] {
+    leave_out_needless_infiniband();
+    return NixlLibrary();
+  }();
   return one;
 }
 
@@ -94,9 +95,7 @@ std::string Nixl::refusal() {
   try {
     nixl_library();
   } catch (const harness::LibraryMissing& missing) {
-    return fmt::format(
-        "not available here: {}; NIXL has it (PyPI: nixl-cu13), and LD_LIBRARY_PATH says in which folder",
-        missing.what());
+    return harness::refusal(missing, "NIXL has it (PyPI: nixl-cu13)");
   }
   return {};
 }

@@ -40,8 +40,7 @@ double seconds_now() {
 
 json RankServer::answer(const json& request) {
   const auto what = request.at("do").get<std::string>();
-  if (what == "host")
-    return {{"host", speedtorch::SystemFiles().first_line("/proc/sys/kernel/random/boot_id").value_or("")}};
+  if (what == "host") return {{"host", speedtorch::host_start_id().value_or("")}};
   if (what == "open") return open(request);
   if (what == "close" || what == "end") {
     methods_.clear();

@@ -23,7 +23,7 @@ std::string unused_name() {
 std::string node_id(const std::string& otherwise) {
   std::error_code unknown;
   const auto network = std::filesystem::read_symlink("/proc/self/ns/net", unknown);
-  const auto host = SystemFiles().first_line("/proc/sys/kernel/random/boot_id");
+  const auto host = host_start_id();
   if (unknown || !host) return otherwise;
   return *host + " " + network.string() + " " + std::to_string(::geteuid());
 }

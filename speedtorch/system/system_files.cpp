@@ -57,6 +57,10 @@ std::optional<std::string> read_file(const std::filesystem::path& path) {
   return content;
 }
 
+std::optional<std::string> host_start_id() {
+  return SystemFiles().first_line("/proc/sys/kernel/random/boot_id");
+}
+
 std::optional<std::string> SystemFiles::text(std::string_view path) const {
   while (path.starts_with('/')) path.remove_prefix(1);
   return read_file(root_ / path);

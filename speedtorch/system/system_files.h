@@ -42,6 +42,10 @@ std::optional<std::string> read_file(const std::filesystem::path& path);
 /// does not tell it: virtual machines of Zen 3 and of Zen 5 both say "AMD EPYC". nullopt on other kernels.
 std::optional<std::string> processor_design(const SystemFiles& files);
 
+/// A text that the host's kernel chose when it started: processes of one host find the same. nullopt on other
+/// kernels.
+std::optional<std::string> host_start_id();
+
 /// The whole number, zero or more, at the start of the text.
 std::optional<std::int64_t> leading_number(std::string_view text);
 

@@ -31,7 +31,8 @@ def refused(kind, call):
 
 for sharding in ("blocks", "cyclic", "hashed"):
     for group in (None, dist.new_group([0, 1])):
-        table = speedtorch.ShardedTable.from_array(whole, group=group, sharding=sharding, chunk_bytes=32, node_first=sharding == "cyclic")
+        table = speedtorch.ShardedTable.from_array(whole, group=group, sharding=sharding, chunk_bytes=32,
+                                                    node_first=sharding == "cyclic")
         assert table.shape == (50, 4) and table.dtype == torch.float32 and table.sharding == sharding and len(table) == 50
         mine = batch(rank, 30 * rank)  # rank 0 has an empty batch
         assert torch.equal(table.gather(mine), whole[mine])

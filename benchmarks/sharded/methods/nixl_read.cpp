@@ -41,13 +41,14 @@ class NixlRead final : public RankGather {
   }
 
   [[nodiscard]] Crossed crossed() const override {
-    return {.row_bytes = (cell().batch() - std::ssize(pieces_[static_cast<std::size_t>(cell().rank())])) *
-                         cell().shape().row_bytes()};
+    return {.row_bytes = (cell().batch() - std::ssize(pieces_of(cell().rank()))) * cell().shape().row_bytes()};
   }
 
  private:
   static std::string name_of(int rank) { return fmt::format("rank {}", rank); }
-  std::vector<Nixl::Piece>& pieces_of(int rank) { return pieces_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] const std::vector<Nixl::Piece>& pieces_of(int rank) const {
+    return pieces_[static_cast<std::size_t>(rank)];
+  }
 
   void find_pieces(int set, std::size_t bytes) {
     for (auto& pieces : pieces_) pieces.clear();
