@@ -8,6 +8,7 @@ import gc
 import itertools
 import math
 import os
+import statistics
 import sys
 import time
 import warnings
@@ -244,32 +245,51 @@ def retried(what, work):
 class SpeedTrials:
     """Chooses the fastest of `largest` samples, a half of them, a quarter, and so on, from the times of a training's
     micro-batches: nothing runs for the comparison alone. A smaller size is tried only while the one before it is not clearly
-    slower than the best. Each size runs several times, the sizes in turn, and is judged by its shortest time per sample: other
-    programs only make a run longer."""
+    slower than the best. Each size runs several times, the sizes in turn, and is judged by the median of its times per sample:
+    on a shared processor some runs are far longer and some far shorter than the others. It is clearly slower if even its
+    shortest run took a quarter longer than the best median."""
 
-    RUNS = 5
-    FEW_RUNS = 3  # after which a size may be called slow
-    MOST_RUNS = 64  # of all sizes; batches that became smaller may not reach the largest again
-    SLOW, SAME = 1.25, 1.02
+    FEW_RUNS, SLOW = 3, 1.25  # after so many runs a size may be called slow
+    RUNS, SAME = 5, 1.02  # after these a size is out if each run is longer than SAME times each of the best
+    RUNS_OF_NEAR = 25  # of a size that is not out; speed_trials.cpp has the measurement
+    MOST_RUNS = 192  # of all sizes; batches that became smaller may not reach the largest again
 
     def __init__(self, largest, smallest):
         self.sizes = [largest]
         while smallest <= (half := (self.sizes[-1] + 1) // 2) < self.sizes[-1]:
             self.sizes.append(half)
-        self.runs = dict.fromkeys(self.sizes, 0)
-        self.best = dict.fromkeys(self.sizes, math.inf)  # seconds per sample
+        self.per_sample = {size: [] for size in self.sizes}  # seconds, of each run
+
+    def runs(self, size):
+        return len(self.per_sample[size])
+
+    def median(self, size):
+        return statistics.median_low(self.per_sample[size] or [math.inf])
+
+    def best(self):
+        return min(self.sizes, key=self.median)
 
     def is_slow(self, size):
-        return self.runs[size] >= self.FEW_RUNS and self.best[size] > self.SLOW * min(self.best.values())
+        return self.runs(size) >= self.FEW_RUNS and min(self.per_sample[size]) > self.SLOW * self.median(self.best())
+
+    def is_out(self, size):
+        if self.runs(size) < self.RUNS:
+            return self.is_slow(size)
+        return self.is_slow(size) or min(self.per_sample[size]) > self.SAME * max(self.per_sample[self.best()])
 
     def needs_runs(self, size):
-        return self.runs[size] < self.RUNS and not self.is_slow(size)
+        if self.is_out(size):
+            return False
+        if self.runs(size) < self.RUNS:
+            return True
+        still_in = [other for other in self.sizes if self.runs(other) and not self.is_out(other)]
+        return self.runs(size) < self.RUNS_OF_NEAR and len(still_in) > 1
 
     def compared(self):
         """The sizes that are compared so far: a size stays among them once it has run."""
         count = 1
         for before, size in itertools.pairwise(self.sizes):
-            if not self.runs[size] and (self.runs[before] < self.FEW_RUNS or self.is_slow(before)):
+            if not self.runs(size) and (self.runs(before) < self.FEW_RUNS or self.is_slow(before)):
                 break
             count += 1
         return self.sizes[:count]
@@ -283,24 +303,23 @@ class SpeedTrials:
         """The size of the next micro-batch if `left` samples are left; at most `left`."""
         fit = [size for size in self.sizes if size <= left or self.is_about(left, size)]
         needed = [size for size in fit if size in self.compared() and self.needs_runs(size)]
-        return min(min(needed, key=self.runs.get) if needed else fit[0] if fit else left, left)
+        return min(min(needed, key=self.runs) if needed else fit[0] if fit else left, left)
 
     def timed(self, samples, seconds):
         """Takes the time of a micro-batch of any size. Sizes that are not compared are ignored."""
         for size in self.sizes:
             if self.is_about(samples, size):
-                self.runs[size] += 1
-                self.best[size] = min(self.best[size], seconds / samples)
+                self.per_sample[size].append(seconds / samples)
                 return
 
     def fastest(self):
         """The largest size that is at most 2 % slower than the fastest, because fewer micro-batches cost less per batch.
         0 while more runs are needed."""
         compared = self.compared()
-        if len(self.sizes) > 1 and sum(self.runs.values()) < self.MOST_RUNS and any(map(self.needs_runs, compared)):
+        if len(self.sizes) > 1 and sum(map(self.runs, self.sizes)) < self.MOST_RUNS and any(map(self.needs_runs, compared)):
             return 0
-        most = self.SAME * min(self.best.values())
-        return next(size for size in self.sizes if self.best[size] <= most)
+        most = self.SAME * self.median(self.best())
+        return next(size for size in self.sizes if self.median(size) <= most)
 
 
 def is_clearly_more(samples, than):

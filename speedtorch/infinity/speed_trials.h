@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace speedtorch::infinity {
@@ -10,7 +9,9 @@ namespace speedtorch::infinity {
 /// Compares `largest`, a half of it, a quarter, and so on. Nothing runs for the comparison alone: next() says
 /// which size the next micro-batch should have, and timed() takes what it took. A smaller size is tried only
 /// while the one before it is not clearly slower than the best. Each size is run several times, the sizes in
-/// turn, and judged by its shortest time per sample: other programs only make a run longer.
+/// turn, and judged by the median of its times per sample: on a shared processor some runs are far longer and
+/// some far shorter than the others. It is clearly slower if even its shortest run took a quarter longer than
+/// the best median.
 class SpeedTrials {
  public:
   /// Sizes below `smallest` are not tried, except for `largest` itself.
@@ -28,12 +29,17 @@ class SpeedTrials {
  private:
   struct Trial {
     std::int64_t samples = 0;
-    int runs = 0;
-    double best = std::numeric_limits<double>::infinity();  ///< seconds per sample
+    std::vector<double> per_sample = {};  ///< seconds, of each run
+
+    [[nodiscard]] int runs() const { return static_cast<int>(per_sample.size()); }
+    [[nodiscard]] double shortest() const;  ///< of a size that ran
+    [[nodiscard]] double longest() const;   ///< of a size that ran
+    [[nodiscard]] double median() const;    ///< infinite without a run
   };
   [[nodiscard]] bool is_slow(const Trial& trial) const;
+  [[nodiscard]] bool is_out(const Trial& trial) const;
   [[nodiscard]] bool needs_runs(const Trial& trial) const;
-  [[nodiscard]] double best() const;
+  [[nodiscard]] const Trial& best() const;
   [[nodiscard]] std::size_t compared() const;
 
   std::vector<Trial> trials_;  ///< from the largest to the smallest

@@ -765,6 +765,15 @@ class Speed(Case):
         found = self.chosen(SpeedTrials(1024, 8), lambda samples: dear_above_300(samples) * (10 if next(run) % 3 == 0 else 1), 1024)
         self.assertEqual(found[0], 256)
 
+    def test_few_shorter_runs_do_not_mislead_it(self):
+        for lucky in (64, 128, 256, 512):
+            run = itertools.count()
+
+            def disturbed(samples):
+                return straight(8 * samples) * (0.6 if samples == lucky and next(run) % 5 == 0 else 1)  # noqa: B023
+
+            self.assertEqual(self.chosen(SpeedTrials(512, 64), disturbed, 512)[0], 512, lucky)
+
     def test_slow_sizes_run_three_times_and_smaller_ones_never(self):
         fastest, runs = self.chosen(SpeedTrials(1024, 8), straight, 4096)  # 256: and once a remainder
         self.assertEqual([fastest, *map(runs.count, (1024, 512, 256, 128))], [1024, 5, 5, 4, 0])
