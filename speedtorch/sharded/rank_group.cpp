@@ -4,6 +4,7 @@
 
 #include <ATen/ops/empty.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -124,6 +125,26 @@ class WithoutPipeSignal {
   sigset_t pipe_{}, before_{};
 };
 
+/// The threads that this thread starts meanwhile do not preempt others when they wake (SCHED_BATCH). Gloo's
+/// thread often wakes while another thread holds its socket. Where it preempts that thread, on the same core,
+/// it polls the socket in vain until its time slice of some 3 ms ends. A gather of 1,536 rows of 264 B took
+/// 2.4 ms that way, and takes 0.7 (2 ranks, 2 cores).
+class WithBatchThreads {
+ public:
+  WithBatchThreads() : changes_(::sched_getscheduler(0) == SCHED_OTHER) { set(SCHED_BATCH); }
+  ~WithBatchThreads() { set(SCHED_OTHER); }
+  WithBatchThreads(const WithBatchThreads&) = delete;
+  WithBatchThreads& operator=(const WithBatchThreads&) = delete;
+
+ private:
+  void set(int policy) const {
+    const sched_param no_priority{};
+    if (changes_)
+      ::sched_setscheduler(0, policy, &no_priority);  // of this thread; refused, it is only slower
+  }
+  bool changes_;
+};
+
 /// For groups whose threads the library does not start.
 void ignore_pipe_signal() {
   struct sigaction ignore {};
@@ -212,6 +233,7 @@ c10::intrusive_ptr<c10d::Store> keys_of_group(int rank, int size, GroupOptions o
 c10::intrusive_ptr<c10d::Backend> connected(int rank, int size, const std::string& interface,
                                             const GroupOptions& options) {
   const WithoutPipeSignal blocked;
+  const WithBatchThreads batch;
   auto with = Gloo::Options::create(options.timeout);
   with->devices.push_back(device_of(interface));
   return c10::make_intrusive<Gloo>(keys_of_group(rank, size, options), rank, size, with);

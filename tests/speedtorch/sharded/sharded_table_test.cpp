@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -620,6 +622,28 @@ TEST(RankGroup, AbsentRanksAreNamed) {
     return message<GroupError>([&] { RankGroup(2 * process, 4, on_this_host(port, timeout)); });
   };
   EXPECT_THAT(in_ranks(2, come, 1)[0], HasSubstr("cannot make its group: no answer from rank 1, 3"));
+}
+
+TEST(RankGroup, ItsThreadsDoNotPreemptOthers) {
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const sched_param no_priority{};
+    ::sched_setscheduler(0, SCHED_OTHER, &no_priority);
+    const auto before = names_in("/proc/self/task");
+    const RankGroup group(rank, 2, on_this_host(port));
+    Differences found;
+    found.expect(::sched_getscheduler(0) == SCHED_OTHER, "the caller's policy changed");
+    int begun = 0;
+    for (const auto& thread : names_in("/proc/self/task")) {
+      if (std::find(before.begin(), before.end(), thread) != before.end()) continue;
+      ++begun;
+      found.expect(::sched_getscheduler(std::stoi(thread)) == SCHED_BATCH, "thread " + thread);
+    }
+    found.expect(begun > 0, "no thread began");
+    group.barrier();  // the other rank's threads live until it has looked at them
+    return found.text();
+  });
+  EXPECT_THAT(answers, Each(""));
 }
 
 TEST(RankGroup, ReadsTheVariablesOfEachLauncher) {
