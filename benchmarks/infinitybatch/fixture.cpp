@@ -196,7 +196,7 @@ Examples Trainer::fetch(int set, std::int64_t first, std::int64_t count) const {
 }
 
 void Trainer::rehearse() {
-  constexpr int most = 64;
+  constexpr int most = 256;  // InfinityBatch's search for a size ends after 192 micro-batches at the latest
   for (int steps = 0; steps < most; ++steps) {
     prepare(0);
     fixture_.cap.empty_cache();

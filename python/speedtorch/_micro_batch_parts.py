@@ -1,6 +1,7 @@
 """Parts of `speedtorch.MicroBatches` that are independent of passes: nested tensors, the state that a forward pass changes, the
 size of a micro-batch, sums of gradients, and the loss."""
 
+import bisect
 import contextlib
 import dataclasses
 import functools
@@ -8,7 +9,6 @@ import gc
 import itertools
 import math
 import os
-import statistics
 import sys
 import time
 import warnings
@@ -246,36 +246,35 @@ class SpeedTrials:
     """Chooses the fastest of `largest` samples, a half of them, a quarter, and so on, from the times of a training's
     micro-batches: nothing runs for the comparison alone. A smaller size is tried only while the one before it is not clearly
     slower than the best. Each size runs several times, the sizes in turn, and is judged by the median of its times per sample:
-    on a shared processor some runs are far longer and some far shorter than the others. It is clearly slower if even its
-    shortest run took a quarter longer than the best median."""
+    on a shared processor some runs are far longer and some far shorter than the others. A size that is clearly slower than the
+    best runs no more. Sizes that are near each other run more often. speed_trials.cpp has the measurements."""
 
-    FEW_RUNS, SLOW = 3, 1.25  # after so many runs a size may be called slow
-    RUNS, SAME = 5, 1.02  # after these a size is out if each run is longer than SAME times each of the best
-    RUNS_OF_NEAR = 25  # of a size that is not out; speed_trials.cpp has the measurement
+    # After FEW_RUNS a size is slow if even its shortest run is longer than SLOW times the best median. After RUNS it is out if
+    # each of its runs is longer than SAME times each run of the best.
+    FEW_RUNS, RUNS, SLOW, SAME = 3, 5, 1.25, 1.02
+    RUNS_OF_NEAR = 25  # of a size that is not out
     MOST_RUNS = 192  # of all sizes; batches that became smaller may not reach the largest again
 
     def __init__(self, largest, smallest):
         self.sizes = [largest]
         while smallest <= (half := (self.sizes[-1] + 1) // 2) < self.sizes[-1]:
             self.sizes.append(half)
-        self.per_sample = {size: [] for size in self.sizes}  # seconds, of each run
+        self.per_sample = {size: [] for size in self.sizes}  # seconds of each run, in order of length
+        self.median = dict.fromkeys(self.sizes, math.inf)
 
     def runs(self, size):
         return len(self.per_sample[size])
 
-    def median(self, size):
-        return statistics.median_low(self.per_sample[size] or [math.inf])
-
     def best(self):
-        return min(self.sizes, key=self.median)
+        return min(self.sizes, key=self.median.get)
 
     def is_slow(self, size):
-        return self.runs(size) >= self.FEW_RUNS and min(self.per_sample[size]) > self.SLOW * self.median(self.best())
+        return self.runs(size) >= self.FEW_RUNS and self.per_sample[size][0] > self.SLOW * self.median[self.best()]
 
     def is_out(self, size):
         if self.runs(size) < self.RUNS:
             return self.is_slow(size)
-        return self.is_slow(size) or min(self.per_sample[size]) > self.SAME * max(self.per_sample[self.best()])
+        return self.is_slow(size) or self.per_sample[size][0] > self.SAME * self.per_sample[self.best()][-1]
 
     def needs_runs(self, size):
         if self.is_out(size):
@@ -302,14 +301,16 @@ class SpeedTrials:
     def following(self, left):
         """The size of the next micro-batch if `left` samples are left; at most `left`."""
         fit = [size for size in self.sizes if size <= left or self.is_about(left, size)]
-        needed = [size for size in fit if size in self.compared() and self.needs_runs(size)]
+        compared = self.compared()
+        needed = [size for size in fit if size in compared and self.needs_runs(size)]
         return min(min(needed, key=self.runs) if needed else fit[0] if fit else left, left)
 
     def timed(self, samples, seconds):
         """Takes the time of a micro-batch of any size. Sizes that are not compared are ignored."""
         for size in self.sizes:
             if self.is_about(samples, size):
-                self.per_sample[size].append(seconds / samples)
+                bisect.insort(self.per_sample[size], seconds / samples)
+                self.median[size] = self.per_sample[size][(self.runs(size) - 1) // 2]
                 return
 
     def fastest(self):
@@ -318,8 +319,8 @@ class SpeedTrials:
         compared = self.compared()
         if len(self.sizes) > 1 and sum(map(self.runs, self.sizes)) < self.MOST_RUNS and any(map(self.needs_runs, compared)):
             return 0
-        most = self.SAME * self.median(self.best())
-        return next(size for size in self.sizes if self.median(size) <= most)
+        most = self.SAME * self.median[self.best()]
+        return next(size for size in self.sizes if self.median[size] <= most)
 
 
 def is_clearly_more(samples, than):

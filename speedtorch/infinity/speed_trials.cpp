@@ -1,20 +1,17 @@
 #include "speedtorch/infinity/speed_trials.h"
 
 #include <algorithm>
-#include <iterator>
-#include <limits>
 
 namespace speedtorch::infinity {
 namespace {
 
-constexpr int kFewRuns = 3;  ///< after which a size may be called slow
-constexpr double kSlow = 1.25;
-/// After these a size is out if each of its runs is longer than `kSame` times each run of the best.
-constexpr int kRuns = 5;
-constexpr double kSame = 1.02;
-/// Of a size that is not out. Drawn from the times of a convolutional net on a busy Zen 3, the median of 5
-/// runs chose a size that is more than 3 % slower than the best in 12 % of the draws, of 15 in 2 %, of 25 in
-/// 1 %. The shortest of 15 did so in 29 %.
+/// After `kFewRuns` a size is slow if even its shortest run is longer than `kSlow` times the best median.
+/// After `kRuns` it is out if each of its runs is longer than `kSame` times each run of the best.
+constexpr int kFewRuns = 3, kRuns = 5;
+constexpr double kSlow = 1.25, kSame = 1.02;
+/// Runs of a size that is not out. In draws from the times of a convolutional net on a busy Zen 3, the median
+/// of 5 runs chose a size that is more than 3 % slower than the best in 12 %, of 15 in 2 %, of 25 in 1 %. The
+/// shortest of 15 did so in 29 %.
 constexpr int kRunsOfNear = 25;
 constexpr int kMostRuns = 192;  ///< of all sizes; batches that became smaller may not reach the largest again
 
@@ -23,25 +20,6 @@ bool is_about(std::int64_t samples, std::int64_t size) { return samples <= size 
 
 }  // namespace
 
-double SpeedTrials::Trial::shortest() const {
-  return *std::min_element(per_sample.begin(), per_sample.end());
-}
-
-double SpeedTrials::Trial::longest() const { return *std::max_element(per_sample.begin(), per_sample.end()); }
-
-double SpeedTrials::Trial::median() const {
-  if (runs() == 0) return std::numeric_limits<double>::infinity();
-  std::vector<double> ordered = per_sample;
-  const auto middle = ordered.begin() + (std::ssize(ordered) - 1) / 2;
-  std::nth_element(ordered.begin(), middle, ordered.end());
-  return *middle;
-}
-
-const SpeedTrials::Trial& SpeedTrials::best() const {
-  return *std::min_element(trials_.begin(), trials_.end(),
-                           [](const Trial& a, const Trial& b) { return a.median() < b.median(); });
-}
-
 SpeedTrials::SpeedTrials(std::int64_t largest, std::int64_t smallest) {
   trials_.push_back({.samples = largest});
   for (std::int64_t samples = (largest + 1) / 2; samples >= smallest && samples < trials_.back().samples;
@@ -49,12 +27,18 @@ SpeedTrials::SpeedTrials(std::int64_t largest, std::int64_t smallest) {
     trials_.push_back({.samples = samples});
 }
 
+const SpeedTrials::Trial& SpeedTrials::best() const {
+  return *std::min_element(trials_.begin(), trials_.end(),
+                           [](const Trial& a, const Trial& b) { return a.median < b.median; });
+}
+
 bool SpeedTrials::is_slow(const Trial& trial) const {
-  return trial.runs() >= kFewRuns && trial.shortest() > kSlow * best().median();
+  return trial.runs() >= kFewRuns && trial.per_sample.front() > kSlow * best().median;
 }
 
 bool SpeedTrials::is_out(const Trial& trial) const {
-  return is_slow(trial) || (trial.runs() >= kRuns && trial.shortest() > kSame * best().longest());
+  return is_slow(trial) ||
+         (trial.runs() >= kRuns && trial.per_sample.front() > kSame * best().per_sample.back());
 }
 
 bool SpeedTrials::needs_runs(const Trial& trial) const {
@@ -90,7 +74,9 @@ void SpeedTrials::timed(std::int64_t samples, double seconds) {
   for (Trial& trial : trials_) {
     if (!is_about(samples, trial.samples)) continue;
     ++runs_;
-    trial.per_sample.push_back(seconds / static_cast<double>(samples));
+    const double time = seconds / static_cast<double>(samples);
+    trial.per_sample.insert(std::upper_bound(trial.per_sample.begin(), trial.per_sample.end(), time), time);
+    trial.median = trial.per_sample[(trial.per_sample.size() - 1) / 2];
     return;
   }
 }
@@ -100,7 +86,7 @@ std::int64_t SpeedTrials::fastest() const {
   const auto needed = [this](const Trial& trial) { return needs_runs(trial); };
   if (trials_.size() > 1 && runs_ < kMostRuns && std::any_of(trials_.begin(), end, needed)) return 0;
   return std::find_if(trials_.begin(), trials_.end(),
-                      [most = kSame * best().median()](const Trial& trial) { return trial.median() <= most; })
+                      [most = kSame * best().median](const Trial& trial) { return trial.median <= most; })
       ->samples;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace speedtorch::infinity {
@@ -10,8 +11,8 @@ namespace speedtorch::infinity {
 /// which size the next micro-batch should have, and timed() takes what it took. A smaller size is tried only
 /// while the one before it is not clearly slower than the best. Each size is run several times, the sizes in
 /// turn, and judged by the median of its times per sample: on a shared processor some runs are far longer and
-/// some far shorter than the others. It is clearly slower if even its shortest run took a quarter longer than
-/// the best median.
+/// some far shorter than the others. A size that is clearly slower than the best runs no more. Sizes that are
+/// near each other run more often.
 class SpeedTrials {
  public:
   /// Sizes below `smallest` are not tried, except for `largest` itself.
@@ -29,17 +30,15 @@ class SpeedTrials {
  private:
   struct Trial {
     std::int64_t samples = 0;
-    std::vector<double> per_sample = {};  ///< seconds, of each run
+    std::vector<double> per_sample = {};  ///< seconds of each run, in order of length
+    double median = std::numeric_limits<double>::infinity();
 
     [[nodiscard]] int runs() const { return static_cast<int>(per_sample.size()); }
-    [[nodiscard]] double shortest() const;  ///< of a size that ran
-    [[nodiscard]] double longest() const;   ///< of a size that ran
-    [[nodiscard]] double median() const;    ///< infinite without a run
   };
+  [[nodiscard]] const Trial& best() const;
   [[nodiscard]] bool is_slow(const Trial& trial) const;
   [[nodiscard]] bool is_out(const Trial& trial) const;
   [[nodiscard]] bool needs_runs(const Trial& trial) const;
-  [[nodiscard]] const Trial& best() const;
   [[nodiscard]] std::size_t compared() const;
 
   std::vector<Trial> trials_;  ///< from the largest to the smallest

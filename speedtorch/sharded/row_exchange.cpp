@@ -9,13 +9,13 @@
 namespace speedtorch {
 namespace {
 
-/// A chunk is placed after so many later ones have been sent.
+/// A chunk is placed once this many later ones have been sent.
 constexpr std::int64_t kLag = 2;
-/// Chunks of a rank that may be on their way: to it, and from it. A receive begins after the other rank's
-/// send, so Gloo's own thread writes the chunk to the socket. Where the receive came first, the sending
-/// thread wrote it, and Gloo's spun meanwhile: it polls a socket that has data and that another thread holds.
-/// With three receives and a lag of 1 that took 12 of a gather's 48 ms of processor time. The time of the bare
-/// exchange over the gather's rose from 0.61 to 0.73 without (2 ranks, 16,384 rows of 4 KiB).
+/// Chunks of a rank that may be on their way: to it, and from it. From the third chunk on a receive usually
+/// begins after the other rank's send, so Gloo's own thread writes the chunk to the socket. Where the receive
+/// came first, the sending thread writes it, and Gloo's polls the socket in vain meanwhile. With three
+/// receives and a lag of 1 a gather of 4 KiB rows had 0.61 of the bare exchange's speed, with these 0.73
+/// (results/amd-epyc-2-cores-2026-11-30/sharded/changes.txt).
 constexpr std::int64_t kSent = kLag + 1, kReceived = kLag, kSlots = kSent + kReceived;
 
 /// The chunks of all other ranks share the memory of this many chunks, but none is smaller than `kSmallest`.

@@ -766,11 +766,11 @@ class Speed(Case):
         self.assertEqual(found[0], 256)
 
     def test_few_shorter_runs_do_not_mislead_it(self):
-        for lucky in (64, 128, 256, 512):
+        for lucky in (64, 128, 256):
             run = itertools.count()
 
             def disturbed(samples):
-                return straight(8 * samples) * (0.6 if samples == lucky and next(run) % 5 == 0 else 1)  # noqa: B023
+                return straight(8 * samples) * (0.85 if samples == lucky and next(run) < 3 else 1)  # noqa: B023
 
             self.assertEqual(self.chosen(SpeedTrials(512, 64), disturbed, 512)[0], 512, lucky)
 
