@@ -128,7 +128,7 @@ class WithoutPipeSignal {
 /// The threads that this thread starts meanwhile do not preempt others when they wake (SCHED_BATCH). Gloo's
 /// thread often wakes while another thread holds its socket. Where it preempts that thread, on the same core,
 /// it polls the socket in vain until its time slice of some 3 ms ends. A gather of 1,536 rows of 264 B took
-/// 2.0 ms that way, and takes 0.7 (2 ranks, 2 cores; sharded/changes.txt of the Zen 3's results).
+/// 2.0 ms that way, and takes 0.8 (2 ranks, 2 cores; sharded/changes.txt of the Zen 3's results).
 class WithBatchThreads {
  public:
   WithBatchThreads() : changes_(::sched_getscheduler(0) == SCHED_OTHER) { set(SCHED_BATCH); }

@@ -14,7 +14,7 @@ constexpr std::int64_t kLag = 2;
 /// Chunks of a rank that may be on their way: to it, and from it. From the third chunk on a receive usually
 /// begins after the other rank's send, so Gloo's own thread writes the chunk to the socket. Where the receive
 /// came first, the sending thread writes it, and Gloo's polls the socket in vain meanwhile. With three
-/// receives and a lag of 1 a gather of 4 KiB rows had 0.61 of the bare exchange's speed, with these 0.73
+/// receives and a lag of 1 a gather of 4 KiB rows had 0.61 of the bare exchange's speed, with these 0.74
 /// (results/amd-epyc-2-cores-2026-11-30/sharded/changes.txt).
 constexpr std::int64_t kSent = kLag + 1, kReceived = kLag, kSlots = kSent + kReceived;
 
