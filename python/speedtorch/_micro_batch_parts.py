@@ -260,21 +260,23 @@ class SpeedTrials:
         while smallest <= (half := (self.sizes[-1] + 1) // 2) < self.sizes[-1]:
             self.sizes.append(half)
         self.per_sample = {size: [] for size in self.sizes}  # seconds of each run, in order of length
-        self.median = dict.fromkeys(self.sizes, math.inf)
 
     def runs(self, size):
         return len(self.per_sample[size])
 
+    def median(self, size):
+        times = self.per_sample[size]
+        return times[(len(times) - 1) // 2] if times else math.inf
+
     def best(self):
-        return min(self.sizes, key=self.median.get)
+        return min(self.sizes, key=self.median)
 
     def is_slow(self, size):
-        return self.runs(size) >= self.FEW_RUNS and self.per_sample[size][0] > self.SLOW * self.median[self.best()]
+        return self.runs(size) >= self.FEW_RUNS and self.per_sample[size][0] > self.SLOW * self.median(self.best())
 
     def is_out(self, size):
-        if self.runs(size) < self.RUNS:
-            return self.is_slow(size)
-        return self.is_slow(size) or self.per_sample[size][0] > self.SAME * self.per_sample[self.best()][-1]
+        is_longer = self.runs(size) >= self.RUNS and self.per_sample[size][0] > self.SAME * self.per_sample[self.best()][-1]
+        return is_longer or self.is_slow(size)
 
     def needs_runs(self, size):
         if self.is_out(size):
@@ -310,7 +312,6 @@ class SpeedTrials:
         for size in self.sizes:
             if self.is_about(samples, size):
                 bisect.insort(self.per_sample[size], seconds / samples)
-                self.median[size] = self.per_sample[size][(self.runs(size) - 1) // 2]
                 return
 
     def fastest(self):
@@ -319,8 +320,8 @@ class SpeedTrials:
         compared = self.compared()
         if len(self.sizes) > 1 and sum(map(self.runs, self.sizes)) < self.MOST_RUNS and any(map(self.needs_runs, compared)):
             return 0
-        most = self.SAME * self.median[self.best()]
-        return next(size for size in self.sizes if self.median[size] <= most)
+        most = self.SAME * self.median(self.best())
+        return next(size for size in self.sizes if self.median(size) <= most)
 
 
 def is_clearly_more(samples, than):

@@ -29,11 +29,11 @@ SpeedTrials::SpeedTrials(std::int64_t largest, std::int64_t smallest) {
 
 const SpeedTrials::Trial& SpeedTrials::best() const {
   return *std::min_element(trials_.begin(), trials_.end(),
-                           [](const Trial& a, const Trial& b) { return a.median < b.median; });
+                           [](const Trial& a, const Trial& b) { return a.median() < b.median(); });
 }
 
 bool SpeedTrials::is_slow(const Trial& trial) const {
-  return trial.runs() >= kFewRuns && trial.per_sample.front() > kSlow * best().median;
+  return trial.runs() >= kFewRuns && trial.per_sample.front() > kSlow * best().median();
 }
 
 bool SpeedTrials::is_out(const Trial& trial) const {
@@ -76,7 +76,6 @@ void SpeedTrials::timed(std::int64_t samples, double seconds) {
     ++runs_;
     const double time = seconds / static_cast<double>(samples);
     trial.per_sample.insert(std::upper_bound(trial.per_sample.begin(), trial.per_sample.end(), time), time);
-    trial.median = trial.per_sample[(trial.per_sample.size() - 1) / 2];
     return;
   }
 }
@@ -86,7 +85,7 @@ std::int64_t SpeedTrials::fastest() const {
   const auto needed = [this](const Trial& trial) { return needs_runs(trial); };
   if (trials_.size() > 1 && runs_ < kMostRuns && std::any_of(trials_.begin(), end, needed)) return 0;
   return std::find_if(trials_.begin(), trials_.end(),
-                      [most = kSame * best().median](const Trial& trial) { return trial.median <= most; })
+                      [most = kSame * best().median()](const Trial& trial) { return trial.median() <= most; })
       ->samples;
 }
 

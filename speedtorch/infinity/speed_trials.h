@@ -31,9 +31,11 @@ class SpeedTrials {
   struct Trial {
     std::int64_t samples = 0;
     std::vector<double> per_sample = {};  ///< seconds of each run, in order of length
-    double median = std::numeric_limits<double>::infinity();
 
     [[nodiscard]] int runs() const { return static_cast<int>(per_sample.size()); }
+    [[nodiscard]] double median() const {
+      return runs() == 0 ? std::numeric_limits<double>::infinity() : per_sample[(per_sample.size() - 1) / 2];
+    }
   };
   [[nodiscard]] const Trial& best() const;
   [[nodiscard]] bool is_slow(const Trial& trial) const;
