@@ -22,6 +22,7 @@
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"
+#include "speedtorch/sharded/message_bytes.h"
 #include "speedtorch/sharded/node_shards.h"
 #include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/row_route.h"
@@ -78,7 +79,7 @@ void grow(at::Tensor& buffer, std::int64_t bytes) {
   if (buffer.defined() && buffer.numel() >= bytes && (bytes > kKeptBytes || buffer.numel() <= kKeptBytes))
     return;
   buffer.reset();  // before there is a larger one
-  buffer = at::empty({std::max<std::int64_t>(1, bytes)}, at::kByte);
+  buffer = message_bytes(std::max<std::int64_t>(1, bytes));
 }
 
 /// Copies the rows `count` from number `first` of the route to their other positions in `to`.
@@ -499,9 +500,7 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   const auto begins = begins_of(from);
   auto shape = sizes;
   shape.front() = begins.back();
-  auto received = at::empty(shape, at::TensorOptions().dtype(shard.dtype()));
-  const auto all_bytes = at::from_blob(
-      received.data_ptr(), {begins.back() * row_bytes}, [received](void*) {}, at::kByte);
+  const auto all_bytes = message_bytes(begins.back() * row_bytes);
   std::vector<at::Tensor> places;
   for (int r = 0; r < group.size(); ++r)
     places.push_back(all_bytes.narrow(0, begins[at_rank(r)] * row_bytes, from[at_rank(r)] * row_bytes));
@@ -525,7 +524,8 @@ std::pair<at::Tensor, at::Tensor> ShardedTable::Impl::deliver(const Agreed& agre
   });
   rows_travel.whole = true;
   last.chunks = exchange.chunks();
-  return {rows, received};
+  return {rows, at::from_blob(
+                    all_bytes.data_ptr(), shape, [all_bytes](void*) {}, shard.dtype())};
 }
 
 at::Tensor ShardedTable::gather(const RowIndex& index) {

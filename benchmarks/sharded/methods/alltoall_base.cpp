@@ -5,6 +5,7 @@
 
 #include "benchmarks/sharded/method.h"
 #include "benchmarks/suite/suite.h"
+#include "speedtorch/sharded/message_bytes.h"
 
 namespace stbench {
 namespace {
@@ -25,14 +26,17 @@ class Wire final : public RankGather {
     std::int64_t served = 0;
     for (const auto rows : from_) served += rows;
     wanted_ids_.resize(static_cast<std::size_t>(served));
-    ids_ = at::empty({served}, at::kLong);
+    ids_ = speedtorch::message_bytes(served * number_bytes).view(at::kLong);
     counts_ = std::vector<std::int64_t>(ranks);
     exchange_ids();
     std::memcpy(wanted_ids_.data(), ids_.const_data_ptr(), ids_.nbytes());
     send_ = at::empty({served, cell().shape().row_elements}, cell().shape().dtype);
     auto bytes = send_.view(at::kByte);
     fill_rows(bytes, wanted_ids_, [this](std::int64_t) { return cell().seed(); });
-    receive_ = at::empty({std::ssize(asked_), cell().shape().row_elements}, cell().shape().dtype);
+    const auto& shape = cell().shape();
+    receive_ = speedtorch::message_bytes(std::ssize(asked_) * shape.row_bytes())
+                   .view(shape.dtype)
+                   .view({std::ssize(asked_), shape.row_elements});
     poison();
   }
 
