@@ -205,6 +205,7 @@ void RowBytes::dirty(Rows rows) const {
 }
 
 void fill_rows(const at::Tensor& bytes, Rows rows, const ContentOf& content_of) {
+  if (bytes.size(0) == 0) return;
   const auto row_bytes = static_cast<std::int64_t>(bytes.nbytes()) / bytes.size(0);
   each(bytes.size(0), [&](std::int64_t i) {
     const auto begin = row_at(rows, i) * row_bytes;
@@ -213,6 +214,7 @@ void fill_rows(const at::Tensor& bytes, Rows rows, const ContentOf& content_of) 
 }
 
 void poison(at::Tensor& tensor) {
+  if (tensor.size(0) == 0) return;
   if (!tensor.device().is_cpu()) {
     tensor.view(at::kByte).fill_(poison_byte);
     return;

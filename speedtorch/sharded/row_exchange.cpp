@@ -15,14 +15,12 @@ constexpr std::int64_t kLag = 3;
 /// Chunks of a rank that may be on their way: to it, and from it. From the third chunk on a receive usually
 /// begins after the other rank's send, so Gloo's own thread writes the chunk to the socket. Where the receive
 /// came first, the sending thread writes it, and Gloo's polls the socket in vain meanwhile. With a lag of 2
-/// instead of 3 a gather of 4 KiB rows had 0.83 of the bare exchange's speed instead of 0.99
+/// instead of 3 a gather of 4 KiB rows took 1.2 times as long, and one of 512 B 1.08
 /// (results/amd-epyc-2-cores-2026-11-30/sharded/changes.txt).
 constexpr std::int64_t kSent = kLag + 1, kReceived = 2, kSlots = kSent + kReceived;
 
 /// The chunks of all other ranks share the memory of this many chunks, but none is smaller than `kSmallest`.
 constexpr std::int64_t kRanksAtFullSize = 16, kSmallest = std::int64_t{64} << 10;
-
-constexpr std::int64_t kPage = 4096;  // each chunk begins at one
 
 std::size_t slot_of(int rank, std::int64_t chunk, std::int64_t slots) {
   return static_cast<std::size_t>(rank * slots + chunk % slots);
@@ -35,7 +33,9 @@ std::int64_t RowExchange::items(std::int64_t listed, std::int64_t chunk) const {
 }
 
 void RowExchange::make_room(std::int64_t most) {
-  slot_bytes_ = (std::min(step_, most) * item_bytes_ + kPage - 1) / kPage * kPage;
+  slot_bytes_ = std::min(step_, most) * item_bytes_;
+  if (slot_bytes_ > kMessagePage)  // then each chunk begins at a page, as message_bytes()
+    slot_bytes_ = (slot_bytes_ + kMessagePage - 1) / kMessagePage * kMessagePage;
   const auto bytes = group_.size() * kSlots * slot_bytes_;
   if (!buffer_.defined() || buffer_.numel() < bytes) {
     buffer_.reset();  // before there is a larger one

@@ -28,8 +28,9 @@ void forget(std::vector<T>& values) {
 }  // namespace
 
 void RowRoute::clear(int ranks) {
-  for (auto* each : {&rows, &positions, &named_, &last_, &next_}) forget(*each);
-  forget(where_), forget(repeats);
+  for (auto* each : {&rows, &positions, &repeat_rows, &repeat_positions, &named_, &last_, &next_})
+    forget(*each);
+  forget(where_);
   begins.assign(static_cast<std::size_t>(ranks) + 1, 0);
 }
 
@@ -106,8 +107,10 @@ void RowRoute::order_by_rank(const RowOwners& owners) {
   }
   if (next_.size() == rows.size()) return;  // no row is repeated
   for (std::size_t k = 0; k < rows.size() && !next_.empty(); ++k)
-    for (auto p = next_[at_position(positions[k])]; p >= 0; p = next_[at_position(p)])
-      repeats.push_back({static_cast<std::int64_t>(k), p});
+    for (auto p = next_[at_position(positions[k])]; p >= 0; p = next_[at_position(p)]) {
+      repeat_rows.push_back(static_cast<std::int64_t>(k));
+      repeat_positions.push_back(p);
+    }
 }
 
 }  // namespace speedtorch

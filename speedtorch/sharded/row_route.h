@@ -38,10 +38,7 @@ class RowRoute {
   /// The position in the batch of each of `rows`, or the last of them.
   std::vector<std::int64_t> positions;
   /// The other positions, if rows travel once: numbers in `rows`, ascending, and a position of each.
-  struct Repeat {
-    std::int64_t row, position;
-  };
-  std::vector<Repeat> repeats;
+  std::vector<std::int64_t> repeat_rows, repeat_positions;
 
  private:
   template <class Index>

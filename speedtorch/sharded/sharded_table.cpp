@@ -82,15 +82,23 @@ void grow(at::Tensor& buffer, std::int64_t bytes) {
   buffer = message_bytes(std::max<std::int64_t>(1, bytes));
 }
 
-/// Copies the rows `count` from number `first` of the route to their other positions in `to`.
-/// @param from the place of a row by its number in the route
-template <class From>
-void repeat_rows(const RowRoute& route, std::int64_t first, std::int64_t count, kernels::Rows to, From from) {
-  auto repeat = std::lower_bound(route.repeats.begin(), route.repeats.end(), first,
-                                 [](const auto& each, std::int64_t row) { return each.row < row; });
-  for (; repeat != route.repeats.end() && repeat->row < first + count; ++repeat)
-    std::memcpy(to.data + repeat->position * to.row_bytes, from(repeat->row),
-                static_cast<std::size_t>(to.row_bytes));
+/// Copies the rows `count` from number `first` of the route to their other positions in `to`, past the cache
+/// if that is large.
+/// @param number_of the number in `from` of a row by its number in the route
+template <class NumberOf>
+void place_repeats(kernels::ConstRows from, const RowRoute& route, std::int64_t first, std::int64_t count,
+                   kernels::Rows to, NumberOf number_of) {
+  const auto at = [&](std::int64_t row) {
+    return std::lower_bound(route.repeat_rows.begin(), route.repeat_rows.end(), row) -
+           route.repeat_rows.begin();
+  };
+  const auto begin = at(first), end = at(first + count);
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(static_cast<std::size_t>(end - begin));
+  for (auto k = begin; k < end; ++k)
+    numbers.push_back(number_of(route.repeat_rows[static_cast<std::size_t>(k)]));
+  kernels::place_rows(from, numbers.data(), route.repeat_positions.data() + begin, end - begin, to,
+                      parallel_for);
 }
 
 /// Writes rows that follow each other in `from`, `count` from number `first` of the route, to all of their
@@ -107,7 +115,8 @@ void place_received(const std::byte* from, const RowRoute& route, std::int64_t f
   } else {
     parallel_for(count, grain, range);
   }
-  repeat_rows(route, first, count, to, [&](std::int64_t row) { return from + (row - first) * to.row_bytes; });
+  place_repeats({from, count, to.row_bytes, to.row_bytes}, route, first, count, to,
+                [&](std::int64_t row) { return row - first; });
 }
 
 std::string text_of(at::IntArrayRef sizes) {
@@ -446,12 +455,11 @@ void ShardedTable::Impl::read_listed(int rank, std::int64_t first, std::int64_t 
   const auto& from = rank == group.rank() ? shard : *node.of(rank);
   if (from.memory()->on_host()) {
     wait_for_gpu(from);
-    const auto* const data = from.memory()->data();
-    kernels::place_rows({data, from.rows(), row_bytes, row_bytes}, route.rows.data() + first,
-                        route.positions.data() + first, rows, out, parallel_for);
-    return repeat_rows(route, first, rows, out, [&](std::int64_t row) {
-      return data + route.rows[static_cast<std::size_t>(row)] * row_bytes;
-    });
+    const kernels::ConstRows table{from.memory()->data(), from.rows(), row_bytes, row_bytes};
+    kernels::place_rows(table, route.rows.data() + first, route.positions.data() + first, rows, out,
+                        parallel_for);
+    return place_repeats(table, route, first, rows, out,
+                         [&](std::int64_t row) { return route.rows[static_cast<std::size_t>(row)]; });
   }
   const auto read = gather_rows(shard, numbers_at(route.rows, first, rows), at::kCPU);
   place_received(data_of(read), route, first, rows, out);

@@ -103,6 +103,13 @@ class ShardedSuiteTest(ProgramTest):
         self.assertLess(ours["distinct_rows"], 2000)
         self.check_wire(by_hand)
 
+    def test_batch_of_one_row_leaves_ranks_with_nothing_to_send(self):
+        cases, _ = self.sharded("--ranks", "2", "--batch", "1", "--distribution", "uniform")
+        self.assertEqual(set(cases), GLOO)
+        for case in cases.values():
+            self.assertIn(case["status"], MEASURED, case)
+            self.assertEqual(case["mismatches"], 0, case)
+
     def test_share_of_remote_rows_is_as_asked(self):
         for share in (0, 0.25, 1):
             cases, _ = self.sharded("--ranks", "2", "--remote", share, "--batch", "2000", "--distribution", "uniform")

@@ -14,6 +14,7 @@
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/rows.h"
+#include "speedtorch/sharded/message_bytes.h"
 #include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/sharded_files.h"
 #include "tests/harness/temporary_folder.h"
@@ -490,6 +491,59 @@ TEST(RowExchange, KeepsMemoryThatMessagesMayStillReach) {
     return found.text() + "done";
   });
   EXPECT_EQ(answers[0], "done");
+}
+
+TEST(RowExchange, MessagesBeginAtAPage) {
+  for (const std::int64_t bytes : {1, 4096, 1 << 20}) {
+    const auto memory = message_bytes(bytes);
+    EXPECT_EQ(memory.numel(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data_ptr()) % kMessagePage, 0U);
+  }
+  EXPECT_EQ(message_bytes(0).view(at::kComplexDouble).numel(), 0);
+}
+
+/// Lists of 0 to 9 chunks, in each direction, around the chunks that are on their way at once.
+TEST(RowExchange, ChunksOfListsOfAnyLengthsArriveAndBeginAtAPage) {
+  constexpr std::int64_t item_bytes = 264, chunk_items = 20;
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    RowExchange exchange(group, item_bytes * chunk_items);
+    Differences found;
+    const auto at_page = [&](const std::byte* data) {
+      found.expect(reinterpret_cast<std::uintptr_t>(data) % kMessagePage == 0,
+                   "a chunk begins inside a page");
+    };
+    for (std::int64_t chunks = 0; chunks < 100; ++chunks) {
+      // A list that is no whole number of chunks, from each rank to the other.
+      const std::int64_t of_rank[] = {chunks % 10 * chunk_items + chunks % 3, chunks / 10 * chunk_items};
+      const auto other = 1 - rank;
+      std::vector<std::int64_t> to(2), from(2);
+      to[at_rank(other)] = of_rank[rank], from[at_rank(other)] = of_rank[other];
+      exchange.expect(item_bytes, to, from);
+      std::int64_t arrived = 0, parts_done = 0;
+      exchange.move(
+          [&](int, std::int64_t begin, std::int64_t count, std::byte* data) {
+            at_page(data);
+            for (std::int64_t k = 0; k < count; ++k)
+              std::fill_n(data + k * item_bytes, item_bytes, static_cast<std::byte>(begin + k + rank));
+          },
+          [&](int, std::int64_t begin, std::int64_t count, const std::byte* data) {
+            at_page(data);
+            found.expect(begin == arrived, "a chunk is placed out of its turn");
+            for (std::int64_t k = 0; k < count * item_bytes; ++k)
+              if (data[k] != static_cast<std::byte>(begin + k / item_bytes + other)) {
+                found.expect(false, "a byte is another one");
+                break;
+              }
+            arrived += count;
+          },
+          [&](std::int64_t part, std::int64_t) { found.expect(part == parts_done++, "a part is left out"); });
+      found.expect(arrived == of_rank[other], "items are missing");
+    }
+    return found.text() + "done";
+  });
+  EXPECT_THAT(answers, Each("done"));
 }
 
 /// Ends what this process can send on each connection to another, but not what it receives: the next write to
