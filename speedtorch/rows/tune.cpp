@@ -66,7 +66,20 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// Of a small movement, which one thread makes: 384 rows of 512 B.
+constexpr std::int64_t kSmallBytes = std::int64_t{192} << 10;
+
+/// What is moved in small movements for one measurement.
+constexpr std::int64_t kSmallBytesInAll = std::int64_t{16} << 20;
+
 enum class Pages { usual, huge };
+
+/// The choices of a plan that a width is measured for.
+enum class Kind { small, whole_lines, cut_lines };
+
+std::string name_of(Kind kind) {
+  return kind == Kind::small ? "small" : kind == Kind::whole_lines ? "whole_lines" : "cut_lines";
+}
 
 /// Memory that starts with a page.
 class Lines {
@@ -101,6 +114,14 @@ class Bench {
   /// Seconds of moving `bytes` of rows by a choice and of reading what was written.
   double seconds(Direction direction, const RowChoice& choice, std::int64_t row_bytes, std::int64_t bytes) {
     return on(kThreads, direction, choice, row_bytes, bytes);
+  }
+
+  /// The same of small gathers, one after the other on one thread, of other rows each time.
+  double seconds_of_small(const RowChoice& choice, std::int64_t row_bytes) {
+    double seconds = 0;
+    for (std::int64_t moved = 0; moved < kSmallBytesInAll; moved += kSmallBytes)
+      seconds += on(1, Direction::gather, choice, row_bytes, kSmallBytes);
+    return seconds;
   }
 
   /// The same of a gather on so many threads, which sleep when it begins, as they do when a model calls. By
@@ -139,7 +160,7 @@ class Bench {
   /// The movement that the plan would make of operands without gaps, by this choice.
   RowMove<std::int64_t> forced(Direction direction, const RowChoice& choice, Rows table, Rows out) const {
     Plan plan = kernels::default_plan();
-    plan.of(direction).large_from = 0;
+    plan.of(direction).large_from = 0;  // what is small, too: the choice alone decides
     plan.of(direction).whole_lines.fill(choice);
     plan.of(direction).cut_lines.fill(choice);
     return direction == Direction::gather ? kernels::plan_gather(table, index_.data(), out, plan)
@@ -186,21 +207,29 @@ struct Candidate {
 /// A width to measure, and the class that it stands for.
 struct Cell {
   Direction direction;
-  bool whole_lines;
+  Kind kind;
   std::int64_t row_bytes;
 };
 
 /// What is usual first: the time may be spent before the end.
 constexpr Cell kCells[] = {
-    {Direction::gather, true, 512},   {Direction::gather, true, 256},   {Direction::scatter, true, 512},
-    {Direction::gather, true, 128},   {Direction::gather, true, 64},    {Direction::gather, false, 656},
-    {Direction::gather, false, 264},  {Direction::gather, false, 160},  {Direction::gather, true, 768},
-    {Direction::gather, true, 1024},  {Direction::gather, true, 4096},  {Direction::scatter, true, 128},
-    {Direction::scatter, true, 256},  {Direction::scatter, true, 64},   {Direction::scatter, true, 768},
-    {Direction::scatter, true, 1024}, {Direction::scatter, true, 4096}, {Direction::gather, false, 1160},
-    {Direction::gather, false, 4100}, {Direction::gather, false, 80},   {Direction::gather, false, 16},
-    {Direction::gather, false, 516},  {Direction::scatter, false, 656}, {Direction::scatter, false, 516},
-    {Direction::scatter, false, 264}, {Direction::scatter, false, 4100}};
+    {Direction::gather, Kind::whole_lines, 512},   {Direction::gather, Kind::whole_lines, 256},
+    {Direction::scatter, Kind::whole_lines, 512},  {Direction::gather, Kind::small, 512},
+    {Direction::gather, Kind::small, 256},         {Direction::gather, Kind::whole_lines, 128},
+    {Direction::gather, Kind::whole_lines, 64},    {Direction::gather, Kind::cut_lines, 656},
+    {Direction::gather, Kind::cut_lines, 264},     {Direction::gather, Kind::cut_lines, 160},
+    {Direction::gather, Kind::small, 160},         {Direction::gather, Kind::small, 64},
+    {Direction::gather, Kind::whole_lines, 768},   {Direction::gather, Kind::whole_lines, 1024},
+    {Direction::gather, Kind::whole_lines, 4096},  {Direction::scatter, Kind::whole_lines, 128},
+    {Direction::scatter, Kind::whole_lines, 256},  {Direction::scatter, Kind::whole_lines, 64},
+    {Direction::scatter, Kind::whole_lines, 768},  {Direction::scatter, Kind::whole_lines, 1024},
+    {Direction::scatter, Kind::whole_lines, 4096}, {Direction::gather, Kind::cut_lines, 1160},
+    {Direction::gather, Kind::cut_lines, 4100},    {Direction::gather, Kind::cut_lines, 80},
+    {Direction::gather, Kind::cut_lines, 16},      {Direction::gather, Kind::cut_lines, 516},
+    {Direction::gather, Kind::small, 16},          {Direction::gather, Kind::small, 656},
+    {Direction::gather, Kind::small, 1024},        {Direction::gather, Kind::small, 4096},
+    {Direction::scatter, Kind::cut_lines, 656},    {Direction::scatter, Kind::cut_lines, 516},
+    {Direction::scatter, Kind::cut_lines, 264},    {Direction::scatter, Kind::cut_lines, 4100}};
 
 class Tuner {
  public:
@@ -226,8 +255,11 @@ class Tuner {
   bool spent() const { return seconds_since(begin_) > 0.9 * seconds_; }
 
   void measure(const Cell& cell, Candidate& candidate) {
-    candidate.best_s = std::min(
-        candidate.best_s, bench_.seconds(cell.direction, candidate.choice, cell.row_bytes, kLargeBytes));
+    const double seconds =
+        cell.kind == Kind::small
+            ? bench_.seconds_of_small(candidate.choice, cell.row_bytes)
+            : bench_.seconds(cell.direction, candidate.choice, cell.row_bytes, kLargeBytes);
+    candidate.best_s = std::min(candidate.best_s, seconds);
   }
 
   /// Two further rounds of all but those that were hopeless in the first, as long as there is time.
@@ -251,15 +283,25 @@ class Tuner {
 
   RowChoice& choice_of(const Cell& cell) {
     auto& of = tuning_.plan.of(cell.direction);
-    return (cell.whole_lines ? of.whole_lines : of.cut_lines)[kernels::width_class(cell.row_bytes)];
+    auto& choices = cell.kind == Kind::small         ? of.small
+                    : cell.kind == Kind::whole_lines ? of.whole_lines
+                                                     : of.cut_lines;
+    return choices[kernels::width_class(cell.row_bytes)];
   }
 
   static std::vector<Stores> stores_of(const Cell& cell) {
     std::vector<Stores> stores{Stores::cached};
-    if (cell.whole_lines || cell.row_bytes >= 512) stores.push_back(Stores::streaming);
-    const bool staged = cell.direction == Direction::gather && !cell.whole_lines;
+    if (cell.kind == Kind::small) return stores;
+    if (cell.kind == Kind::whole_lines || cell.row_bytes >= 512) stores.push_back(Stores::streaming);
+    const bool staged = cell.direction == Direction::gather && cell.kind == Kind::cut_lines;
     if (staged && cell.row_bytes <= kernels::kStagedRowBytes) stores.push_back(Stores::staged);
     return stores;
+  }
+
+  static RowChoice nearer_interleaved() {
+    auto choice = kernels::kInterleaved;
+    choice.lines_ahead = 64;
+    return choice;
   }
 
   /// First the stores and where lines wait, then how far ahead they are asked for, and the first of each row.
@@ -277,8 +319,8 @@ class Tuner {
     measure(cell, candidates);
     if (spent()) return;
     auto best = least(candidates).choice;
-    const bool reads_nothing =
-        cell.direction == Direction::scatter && best.stores == Stores::streaming && cell.whole_lines;
+    const bool reads_nothing = cell.direction == Direction::scatter && best.stores == Stores::streaming &&
+                               cell.kind == Kind::whole_lines;
     if (!reads_nothing) {
       const auto refine = [&](std::initializer_list<RowChoice> others) {
         candidates.erase(candidates.begin() + 1, candidates.end());
@@ -293,11 +335,11 @@ class Tuner {
       const auto touched = [&best](std::int32_t touch) {
         return RowChoice{best.stores, best.prefetch_to, best.lines_ahead, best.line_step, touch};
       };
-      const bool interleaves =
-          cell.direction == Direction::gather && cell.row_bytes > (cell.whole_lines ? 1024 : 512);
-      refine({ahead(64), ahead(128), ahead(256), ahead(512),
+      const bool interleaves = cell.direction == Direction::gather && cell.kind != Kind::small &&
+                               cell.row_bytes > (cell.kind == Kind::whole_lines ? 1024 : 512);
+      refine({ahead(32), ahead(64), ahead(128), ahead(256), ahead(512),
               cell.row_bytes > 1024 ? ahead(best.lines_ahead, 4) : best,
-              interleaves ? kernels::kInterleaved : best});
+              interleaves ? kernels::kInterleaved : best, interleaves ? nearer_interleaved() : best});
       if (!spent()) refine({touched(0), touched(2), touched(4)});
     }
     take(cell, choice, candidates);
@@ -307,8 +349,8 @@ class Tuner {
     const Candidate& standard = candidates.front();
     const Candidate& best = least(candidates);
     const Candidate& chosen = best.best_s < kWorth * standard.best_s ? best : standard;
-    tuning_.choices.push_back({cell.direction, cell.whole_lines ? "whole_lines" : "cut_lines", cell.row_bytes,
-                               standard.choice, chosen.choice, standard.best_s, chosen.best_s});
+    tuning_.choices.push_back({cell.direction, name_of(cell.kind), cell.row_bytes, standard.choice,
+                               chosen.choice, standard.best_s, chosen.best_s});
     choice = chosen.choice;
   }
 

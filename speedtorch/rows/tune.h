@@ -19,7 +19,7 @@ struct TuneOptions {
 /// What was measured of rows of one width: the best of the choices and the default one, in the same rounds.
 struct TunedChoice {
   kernels::Direction direction = kernels::Direction::gather;
-  std::string kind;  ///< "whole_lines" or "cut_lines", as in a plan
+  std::string kind;  ///< "small", "whole_lines" or "cut_lines", as in a plan
   std::int64_t row_bytes = 0;
   kernels::RowChoice standard;
   kernels::RowChoice chosen;

@@ -74,7 +74,7 @@ struct Plan {
 };
 
 /// Processors whose choices are known without a measurement. Those not known move rows as a Zen 5 does.
-enum class ProcessorFamily { intel, zen3, zen4, other };
+enum class ProcessorFamily { intel, intel_167, zen3, zen4, other };
 
 ProcessorFamily processor_family();
 

@@ -30,6 +30,7 @@ class TuneTest(ProgramTest):
         done = self.run_program("tune", warm=False, **self.own_cache)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?m)^gather +512 +whole lines +\w+ l[12] \d+ \d+(?: \d+)? +\w+ l[12] \d+ \d+(?: \d+)? +[\d.]+ +[\d.]+ +[\d.]+$")
+        self.assertRegex(done.stdout, r"(?m)^gather +512 +small +cached l[12] \d+ 1(?: \d+)? +cached l[12] \d+ 1(?: \d+)? +[\d.]+ +[\d.]+ +[\d.]+$")
         self.assertRegex(done.stdout, r"large from \d+ bytes written \(default \d+\)")
         self.assertEqual(len(self.stored()), 1)
         self.assertEqual(self.row_plan(**self.own_cache)["origin"], "stored")

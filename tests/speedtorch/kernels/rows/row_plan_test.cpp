@@ -56,6 +56,11 @@ struct IntelPlan : PlanOf {
   IntelPlan() { use_plan(default_plan(ProcessorFamily::intel, 480 * kMiB)); }
 };
 
+/// Another server of Intel's, whose virtual machine says model 167.
+struct Intel167Plan : PlanOf {
+  Intel167Plan() { use_plan(default_plan(ProcessorFamily::intel_167, 105 * kMiB)); }
+};
+
 /// An AMD EPYC with Zen 3 cores.
 struct Zen3Plan : PlanOf {
   Zen3Plan() { use_plan(default_plan(ProcessorFamily::zen3, 32 * kMiB)); }
@@ -157,6 +162,33 @@ TEST_F(IntelPlan, LinesOfWideRowsAreAskedForBetweenTheStoresOfAnEarlierRow) {
   }
   EXPECT_EQ((Operands{768, true}.gather().line_step), 1) << "whole lines have copies without a loop";
   EXPECT_EQ((Operands{516, true}.gather().line_step), 1);
+}
+
+TEST_F(Intel167Plan, LinesOfGathersAreAskedForShortlyBeforeTheirUse) {
+  for (const auto& [width, large, stores, to, rows, touch] :
+       {std::tuple{16, false, Stores::cached, PrefetchTo::l1, 32, 64},
+        std::tuple{512, false, Stores::cached, PrefetchTo::l1, 4, 8},
+        std::tuple{16, true, Stores::staged, PrefetchTo::l1, 32, 64},
+        std::tuple{80, true, Stores::cached, PrefetchTo::l1, 16, 0},
+        std::tuple{264, true, Stores::staged, PrefetchTo::l1, 12, 0},
+        std::tuple{516, true, Stores::staged, PrefetchTo::l1, 3, 12},
+        std::tuple{256, true, Stores::streaming, PrefetchTo::l1, 8, 16},
+        std::tuple{512, true, Stores::streaming, PrefetchTo::l2, 8, 16},
+        std::tuple{4096, true, Stores::streaming, PrefetchTo::l2, 4, 8}}) {
+    const auto move = Operands{width, large}.gather();
+    EXPECT_EQ(move.stores, stores) << width;
+    EXPECT_EQ(move.prefetch_to, to) << width;
+    EXPECT_EQ(move.prefetch_rows, rows) << width;
+    EXPECT_EQ(move.touch_rows, touch) << width;
+    EXPECT_EQ(move.line_step, 1) << width;
+  }
+  EXPECT_EQ((Operands{1160, true}.gather().line_step), 0) << "lines that are cut, between the stores";
+  EXPECT_EQ(plan_in_use().copy_huge_pages, CopyWay::pages);
+}
+
+TEST_F(Intel167Plan, ScattersAreThoseOfOtherServersOfIntels) {
+  EXPECT_EQ(plan_in_use().scatter, default_plan(ProcessorFamily::intel, 105 * kMiB).scatter);
+  EXPECT_EQ(plan_in_use().gather.large_from, 16 * kMiB);
 }
 
 TEST_F(Zen3Plan, LargeGathersOfTheWidestRowsAskForTheirLinesBetweenTheStores) {
