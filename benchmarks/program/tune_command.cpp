@@ -17,7 +17,8 @@ namespace {
 using speedtorch::TunedChoice;
 using speedtorch::kernels::Direction;
 
-/// 22 of the 34 widths took 4.4 s on a Zen 5 and 15.6 s on a Zen 3, where 5 s were enough for 7.
+/// 34 widths take some 30 s on an Intel Xeon of model 167. The first 22 took 4.4 s on a Zen 5 and 15.6 s on a
+/// Zen 3, where 5 s were enough for 7.
 constexpr double tuning_seconds = 60;
 
 std::string entry(const speedtorch::Plan& plan, const char* key) {

@@ -60,8 +60,8 @@ void prefetch_to_l2(RowChoice& choice, std::int64_t width) {
 }
 
 /// Prefetches gathers to L2, of rows from these widths on: small ones, and large ones of whole and of cut
-/// lines. The first line is asked for earlier: on Intel's, rows below 2 KiB take 0.86 to 0.98 of the time
-/// with it, of 4 KiB 1.03 to 1.06. 264 B rows that cut lines take 0.95 of the time without.
+/// lines. The first line is asked for earlier: on the Xeon of model 207, rows below 2 KiB take 0.86 to 0.98
+/// of the time with it, of 4 KiB 1.03 to 1.06. 264 B rows that cut lines take 0.95 of the time without.
 ///
 /// Lines of wide rows are asked for between the stores of an earlier row. On Intel's, rows of 2 to 8 KiB take
 /// 0.83 to 0.91 of the time, 1152 B 0.94 to 1.00; 656 B and 1160 B, which were staged before, 0.84 to 0.86.
@@ -81,7 +81,7 @@ void prefetch_gathers_to_l2(DirectionPlan& gather, std::int64_t small, std::int6
   gather.cut_lines[width_class(192)].touch = 0;
 }
 
-/// Of a server of Intel's (Sapphire Rapids). L1 misses and streaming stores share the few fill buffers of a
+/// Of Intel's servers other than model 167. L1 misses and streaming stores share the few fill buffers of a
 /// core, a prefetch to L2 waits elsewhere.
 void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
   plan.gather.large_from = plan.scatter.large_from = std::min(last_level_bytes / 2, kMostCached);
@@ -100,31 +100,26 @@ void adapt_to_intel(Plan& plan, std::int64_t last_level_bytes) {
   }
 }
 
-/// Gathers on an Intel Xeon of model 167: a core has 16 lines on their way at most, whichever cache they are
-/// asked to, so asking earlier than 32 to 64 lines ahead gains nothing. With the choices of the other Xeons
-/// small gathers take 1.2 to 1.3 times as long, large ones of 1 to 4 KiB 1.05 to 1.2, of 264 B 1.04 to 1.24
-/// (docs/kernels.md).
-void adapt_to_intel_167(Plan& plan) {
-  constexpr RowChoice narrow{Stores::streaming, PrefetchTo::l1, 32, 1, 2};
-  constexpr RowChoice wide{Stores::streaming, PrefetchTo::l2, 64, 1, 2};
-  constexpr RowChoice between_stores{Stores::streaming, PrefetchTo::l2, 64, 0, 2};
-  plan.gather.small.fill({Stores::cached, PrefetchTo::l1, 32, 1, 2});
-  for_each_width(plan.gather.whole_lines,
-                 [&](RowChoice& choice, std::int64_t width) { choice = width >= 512 ? wide : narrow; });
-  for_each_width(plan.gather.cut_lines, [&](RowChoice& choice, std::int64_t width) {
-    if (width >= 1024) {
-      choice = between_stores;
-    } else if (width >= 512) {
-      choice = {Stores::staged, PrefetchTo::l1, 32, 1, 4};
-    } else if (width >= 96) {
-      choice = {Stores::staged, PrefetchTo::l1, 64, 1, 0};
-    } else if (width >= 48) {
-      choice = {Stores::cached, PrefetchTo::l1, 32, 1, 0};
-    } else {
-      choice = {Stores::staged, PrefetchTo::l1, 32, 1, 2};
-    }
-  });
+/// Gathers, and copies in huge pages, of an Intel Xeon that says model 167; the rest is as on other Xeons. A
+/// core there has at most 14 to 16 lines on their way, asked for by prefetches to L1 or to L2. So none is
+/// asked for early: with the choices of the other Xeons small gathers take 1.0 to 1.26 times as long, large
+/// ones 0.95 to 1.23 (docs/kernels.md, "A third Xeon").
+void adapt_to_intel_167(Plan& plan, std::int64_t last_level_bytes) {
+  adapt_to_intel(plan, last_level_bytes);
   plan.copy_huge_pages = CopyWay::pages;
+  plan.gather.small.fill({Stores::cached, PrefetchTo::l1, 32, 1, 2});
+  for_each_width(plan.gather.whole_lines, [](RowChoice& choice, std::int64_t width) {
+    choice = width >= 512 ? RowChoice{Stores::streaming, PrefetchTo::l2, 64, 1, 2}
+                          : RowChoice{Stores::streaming, PrefetchTo::l1, 32, 1, 2};
+  });
+  // Of rows from 1, 48, 96, 192 and 512 B on.
+  const RowChoice cut[] = {{Stores::staged, PrefetchTo::l1, 32, 1, 2},
+                           {Stores::cached, PrefetchTo::l1, 32, 1, 0},
+                           {Stores::staged, PrefetchTo::l1, 64, 1, 0},
+                           {Stores::staged, PrefetchTo::l1, 64, 1, 0},
+                           {Stores::staged, PrefetchTo::l1, 32, 1, 4}};
+  std::ranges::copy(cut, plan.gather.cut_lines.begin());
+  interleave(plan.gather.cut_lines, 640, kInterleavedNear);
 }
 
 /// Large gathers of rows of 1 KiB and more, on an AMD EPYC with Zen 3 cores: 4 KiB rows take 0.81 of the
@@ -186,8 +181,9 @@ const Plan* keep(const Plan& plan) {
 ProcessorFamily processor_family() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  // By its model's number a Rocket Lake. Virtual machines give it to a Sapphire Rapids, too.
-  if (__builtin_cpu_is("rocketlake")) return ProcessorFamily::intel_167;
+  // A Sapphire Rapids whose virtual machine gives it the model number of a Rocket Lake, which has no bf16.
+  if (__builtin_cpu_is("rocketlake") && __builtin_cpu_supports("avx512bf16"))
+    return ProcessorFamily::intel_167;
   if (__builtin_cpu_is("intel")) return ProcessorFamily::intel;
   // One family number; g++ 12 has no name for Zen 4.
   if (__builtin_cpu_is("amdfam19h"))
@@ -198,9 +194,8 @@ ProcessorFamily processor_family() {
 
 Plan default_plan(ProcessorFamily family, std::int64_t last_level_bytes) {
   auto plan = common_plan(last_level_bytes);
-  if (family == ProcessorFamily::intel || family == ProcessorFamily::intel_167)
-    adapt_to_intel(plan, last_level_bytes);
-  if (family == ProcessorFamily::intel_167) adapt_to_intel_167(plan);
+  if (family == ProcessorFamily::intel) adapt_to_intel(plan, last_level_bytes);
+  if (family == ProcessorFamily::intel_167) adapt_to_intel_167(plan, last_level_bytes);
   if (family == ProcessorFamily::zen3) adapt_to_zen3(plan);
   if (family == ProcessorFamily::zen4) adapt_to_zen4(plan);
   return plan;

@@ -32,6 +32,9 @@ struct RowChoice {
 /// Streams rows with each line of a later row asked for between two stores.
 constexpr RowChoice kInterleaved{Stores::streaming, PrefetchTo::l2, 512, 0, 2};
 
+/// The same, for a core that has few lines on their way: each is asked for shortly before.
+constexpr RowChoice kInterleavedNear{Stores::streaming, PrefetchTo::l2, 64, 0, 2};
+
 constexpr std::int32_t kMostLinesAhead = 4096;
 constexpr std::int32_t kMostTouch = 16;
 
@@ -74,7 +77,13 @@ struct Plan {
 };
 
 /// Processors whose choices are known without a measurement. Those not known move rows as a Zen 5 does.
-enum class ProcessorFamily { intel, intel_167, zen3, zen4, other };
+enum class ProcessorFamily {
+  intel,
+  intel_167,  ///< a Xeon whose virtual machine says model 167
+  zen3,
+  zen4,
+  other
+};
 
 ProcessorFamily processor_family();
 

@@ -209,6 +209,11 @@ TEST_F(HostPlanTest, TuningIsUsedAndStored) {
   for (const auto& choice : tuning.choices) {
     EXPECT_GT(choice.chosen_s, 0);
     EXPECT_LE(choice.chosen_s, choice.standard_s) << "worse than the default is not taken";
+    const auto& of = tuning.plan.of(choice.direction);
+    const auto& kept = choice.kind == "small"         ? of.small
+                       : choice.kind == "whole_lines" ? of.whole_lines
+                                                      : of.cut_lines;
+    EXPECT_EQ(kept[kernels::width_class(choice.row_bytes)], choice.chosen) << choice.kind << choice.row_bytes;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -165,30 +166,33 @@ TEST_F(IntelPlan, LinesOfWideRowsAreAskedForBetweenTheStoresOfAnEarlierRow) {
 }
 
 TEST_F(Intel167Plan, LinesOfGathersAreAskedForShortlyBeforeTheirUse) {
-  for (const auto& [width, large, stores, to, rows, touch] :
-       {std::tuple{16, false, Stores::cached, PrefetchTo::l1, 32, 64},
-        std::tuple{512, false, Stores::cached, PrefetchTo::l1, 4, 8},
-        std::tuple{16, true, Stores::staged, PrefetchTo::l1, 32, 64},
-        std::tuple{80, true, Stores::cached, PrefetchTo::l1, 16, 0},
-        std::tuple{264, true, Stores::staged, PrefetchTo::l1, 12, 0},
-        std::tuple{516, true, Stores::staged, PrefetchTo::l1, 3, 12},
-        std::tuple{256, true, Stores::streaming, PrefetchTo::l1, 8, 16},
-        std::tuple{512, true, Stores::streaming, PrefetchTo::l2, 8, 16},
-        std::tuple{4096, true, Stores::streaming, PrefetchTo::l2, 4, 8}}) {
+  constexpr auto cached = Stores::cached, staged = Stores::staged, streaming = Stores::streaming;
+  constexpr auto l1 = PrefetchTo::l1, l2 = PrefetchTo::l2;
+  for (const auto& [width, large, stores, to, rows, touch, step] :
+       {std::tuple{16, false, cached, l1, 32, 64, 1}, std::tuple{512, false, cached, l1, 4, 8, 1},
+        std::tuple{4096, false, cached, l1, 2, 4, 1}, std::tuple{16, true, staged, l1, 32, 64, 1},
+        std::tuple{95, true, cached, l1, 16, 0, 1}, std::tuple{160, true, staged, l1, 21, 0, 1},
+        std::tuple{264, true, staged, l1, 12, 0, 1}, std::tuple{516, true, staged, l1, 3, 12, 1},
+        std::tuple{656, true, streaming, l2, 5, 10, 0}, std::tuple{1160, true, streaming, l2, 3, 6, 0},
+        std::tuple{64, true, streaming, l1, 32, 64, 1}, std::tuple{448, true, streaming, l1, 4, 8, 1},
+        std::tuple{512, true, streaming, l2, 8, 16, 1}, std::tuple{4096, true, streaming, l2, 4, 8, 1}}) {
     const auto move = Operands{width, large}.gather();
-    EXPECT_EQ(move.stores, stores) << width;
-    EXPECT_EQ(move.prefetch_to, to) << width;
-    EXPECT_EQ(move.prefetch_rows, rows) << width;
-    EXPECT_EQ(move.touch_rows, touch) << width;
-    EXPECT_EQ(move.line_step, 1) << width;
+    const auto what = std::to_string(width) + (large ? " large" : " small");
+    EXPECT_EQ(move.stores, stores) << what;
+    EXPECT_EQ(move.prefetch_to, to) << what;
+    EXPECT_EQ(move.prefetch_rows, rows) << what;
+    EXPECT_EQ(move.touch_rows, touch) << what;
+    EXPECT_EQ(move.line_step, step) << what;
   }
-  EXPECT_EQ((Operands{1160, true}.gather().line_step), 0) << "lines that are cut, between the stores";
-  EXPECT_EQ(plan_in_use().copy_huge_pages, CopyWay::pages);
+  EXPECT_EQ((Operands{656, true, 4}.gather().stores), streaming) << "with gaps, too";
 }
 
-TEST_F(Intel167Plan, ScattersAreThoseOfOtherServersOfIntels) {
-  EXPECT_EQ(plan_in_use().scatter, default_plan(ProcessorFamily::intel, 105 * kMiB).scatter);
-  EXPECT_EQ(plan_in_use().gather.large_from, 16 * kMiB);
+TEST_F(Intel167Plan, ScattersAndWhatIsLargeAreThoseOfOtherXeons) {
+  const auto other = default_plan(ProcessorFamily::intel, 105 * kMiB);
+  EXPECT_EQ(plan_in_use().scatter, other.scatter);
+  EXPECT_EQ(plan_in_use().gather.large_from, other.gather.large_from);
+  EXPECT_EQ(plan_in_use().copy_huge_pages, CopyWay::pages);
+  EXPECT_EQ(plan_in_use().copy_small_pages, other.copy_small_pages);
 }
 
 TEST_F(Zen3Plan, LargeGathersOfTheWidestRowsAskForTheirLinesBetweenTheStores) {
