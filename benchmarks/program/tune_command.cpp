@@ -17,7 +17,7 @@ namespace {
 using speedtorch::TunedChoice;
 using speedtorch::kernels::Direction;
 
-/// 34 widths take some 30 s on an Intel Xeon of model 167. The first 22 took 4.4 s on a Zen 5 and 15.6 s on a
+/// All 34 widths take 27 s on an Intel Xeon of model 167. The first 22 took 4.4 s on a Zen 5 and 15.6 s on a
 /// Zen 3, where 5 s were enough for 7.
 constexpr double tuning_seconds = 60;
 

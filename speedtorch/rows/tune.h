@@ -23,8 +23,8 @@ struct TunedChoice {
   std::int64_t row_bytes = 0;
   kernels::RowChoice standard;
   kernels::RowChoice chosen;
-  /// Of moving 64 MiB and of reading what was written, the least of several. `small`: 16 MiB on one thread,
-  /// 192 KiB at a time.
+  /// Seconds to move 64 MiB of rows and to read what was written, the least of several measurements. Small
+  /// gathers move 16 MiB on one thread, 192 KiB at a time.
   double standard_s = 0;
   double chosen_s = 0;
 };

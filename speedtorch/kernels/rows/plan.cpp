@@ -112,7 +112,7 @@ void adapt_to_intel_167(Plan& plan, std::int64_t last_level_bytes) {
     choice = width >= 512 ? RowChoice{Stores::streaming, PrefetchTo::l2, 64, 1, 2}
                           : RowChoice{Stores::streaming, PrefetchTo::l1, 32, 1, 2};
   });
-  // Of rows from 1, 48, 96, 192 and 512 B on.
+  // One choice for each class of widths: from 1, 48, 96, 192 and 512 B on.
   const RowChoice cut[] = {{Stores::staged, PrefetchTo::l1, 32, 1, 2},
                            {Stores::cached, PrefetchTo::l1, 32, 1, 0},
                            {Stores::staged, PrefetchTo::l1, 64, 1, 0},
