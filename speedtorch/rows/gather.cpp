@@ -1,14 +1,12 @@
 #include "speedtorch/rows/gather.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "speedtorch/error.h"
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/rows.h"
-#include "speedtorch/system/pages.h"
 #include "speedtorch/tensors.h"
 
 namespace speedtorch {
@@ -18,20 +16,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::Variable;
 
-/// Writing to new memory faults it in, which takes longer than moving the rows. In pages of 2 MiB, a gather into a
-/// new tensor of 64 MiB took 20 ms instead of 30. malloc may reuse smaller blocks, and then the advice costs a tenth
-/// (16 MiB: 0.9 ms instead of 0.7).
-void prepare_pages(const at::Tensor& out) {
-  constexpr std::size_t kWorthwhile = std::size_t{32} << 20;
-  if (out.is_cpu() && out.nbytes() >= kWorthwhile)
-    advise_huge_pages(static_cast<std::byte*>(out.data_ptr()), static_cast<std::int64_t>(out.nbytes()));
-}
-
 at::Tensor new_rows(const at::Tensor& table, const at::Tensor& index) {
   if (table.dim() == 0) throw ShapeError("the table is a scalar; it needs rows");
   const auto row = table.sizes().slice(1);
-  auto out = at::empty(joined_sizes({index.numel()}, row), table.options().requires_grad(false));
-  prepare_pages(out);
+  auto out = new_output(joined_sizes({index.numel()}, row), table.options().requires_grad(false));
   const at::NoGradGuard unrecorded;
   gather_rows(table, index, out);
   return index.dim() == 1 ? out : out.view(joined_sizes(index.sizes(), row));

@@ -1,7 +1,6 @@
 #include "speedtorch/sharded/sharded_table.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -543,7 +542,7 @@ at::Tensor ShardedTable::gather(const RowIndex& index) {
     shard().memory()->check();
     const auto numbers = index.numbers(rows(), at::kCPU);
     impl_->route.find(numbers, owners(), Repeated::once);
-    out = at::empty(joined_sizes(numbers.sizes(), sizes().slice(1)), at::TensorOptions().dtype(dtype()));
+    out = new_output(joined_sizes(numbers.sizes(), sizes().slice(1)), at::TensorOptions().dtype(dtype()));
   });
   impl_->gather(impl_->agree(Operation::gather, 0, refusal), out);
   return out;

@@ -91,8 +91,8 @@ at::Tensor gather_rows(const Table& table, const RowIndex& index, at::Device mod
   check_model(model);
   if (model.is_cuda()) model = gpu_of(model, "a model");
   const auto numbers = index.numbers(table.rows(), index_device(table, model));
-  auto out =
-      at::empty(rows_shape(table, {numbers.numel()}), at::TensorOptions().dtype(table.dtype()).device(model));
+  auto out = new_output(rows_shape(table, {numbers.numel()}),
+                        at::TensorOptions().dtype(table.dtype()).device(model));
   gather_flat(table, numbers, out);
   return numbers.dim() == 1 ? out : out.view(rows_shape(table, numbers.sizes()));
 }

@@ -16,6 +16,7 @@
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/rows.h"
 #include "speedtorch/system/pages.h"
+#include "speedtorch/tables/table_rows.h"
 
 namespace speedtorch {
 namespace {
@@ -43,11 +44,14 @@ TEST(Gather, ALargeNewTensorHasHugePages) {
   if (mode.empty() || mode.find("[never]") != std::string::npos)
     GTEST_SKIP() << "transparent huge pages are off: " << mode;
   const auto table = at::ones({16, 512});
-  const auto out = gather_rows(table, at::zeros({64 << 10}, at::kLong));  // 128 MiB, which malloc never keeps
-  const auto pages =
-      pages_got(static_cast<const std::byte*>(out.const_data_ptr()), static_cast<std::int64_t>(out.nbytes()));
-  EXPECT_THAT(pages, testing::StartsWith("2MiB"));
-  EXPECT_TRUE(at::equal(out, at::ones({64 << 10, 512})));
+  const auto index = at::zeros({64 << 10}, at::kLong);  // 128 MiB, which malloc never keeps
+  for (const auto& out :
+       {gather_rows(table, index), gather_rows(Table::from_array(table), index, at::kCPU)}) {
+    const auto pages = pages_got(static_cast<const std::byte*>(out.const_data_ptr()),
+                                 static_cast<std::int64_t>(out.nbytes()));
+    EXPECT_THAT(pages, testing::StartsWith("2MiB"));
+    EXPECT_TRUE(at::equal(out, at::ones({64 << 10, 512})));
+  }
 }
 
 TEST(Gather, OutMayHaveEitherShape) {
