@@ -127,10 +127,15 @@ int refuse_comparison(const std::vector<std::string>& obstacles, const Reports& 
   return exit_status_beside_baseline(not_comparable, now, {});  // a wrong result is said first
 }
 
-int compare_sides(const Reports& base, const Reports& now, const Options& options, Outputs& outputs) {
+struct Compared {
+  int exit_status = 0;
+  bool inconclusive = false;  ///< also beside a missing case, if the machine's state differs
+};
+
+Compared compare_sides(const Reports& base, const Reports& now, const Options& options, Outputs& outputs) {
   const auto& comparing = options.comparison;
   if (const auto lines = obstacles(base, now, comparing.across); !lines.empty())
-    return refuse_comparison(lines, now);
+    return {refuse_comparison(lines, now)};
   const reports::Baselines baselines(comparing.baselines);
   const auto calibration = baselines.calibration_for(now.front());
   const auto spreads = calibration ? reports::CalibratedSpreads(*calibration) : reports::CalibratedSpreads();
@@ -147,7 +152,8 @@ int compare_sides(const Reports& base, const Reports& now, const Options& option
         "A report does not say which machine and build it is of (a CSV does not): taken to be the same.");
   const auto conclusion = reports::conclude(comparison, comparing.rules, comparing.allow_missing);
   outputs.write(comparison, options, conclusion, about_sides(base, now));
-  return conclusion.exit_status;
+  return {conclusion.exit_status,
+          conclusion.outcome == reports::Outcome::inconclusive || reports::state_differs(comparison)};
 }
 
 /// Before anything is measured. @throws reports::ReportError
@@ -179,6 +185,23 @@ int unless_unknown_schema(Work work) {
   }
 }
 
+/// Saves what was compared with `options.baseline`, or says why not. What shows a slowdown, or may hide one,
+/// must not become what later runs are compared with.
+void save_compared(const reports::Baselines& baselines, const Reports& now, const Compared& compared,
+                   const Options& options) {
+  const auto& name = options.save_baseline;
+  if (compared.inconclusive) {
+    fmt::print(stderr, "stbench: the comparison is inconclusive: baseline {} is as it was\n", name);
+  } else if (compared.exit_status != 0 && baselines.are_one(options.baseline, name)) {
+    fmt::print(stderr,
+               "stbench: the comparison ended with exit status {}: baseline {} is as it was; --save-baseline "
+               "without --baseline replaces it\n",
+               compared.exit_status, name);
+  } else {
+    baselines.save(name, now);
+  }
+}
+
 constexpr int calibrating_processes = 10;
 
 /// Before anything is measured.
@@ -195,7 +218,7 @@ int compare(const std::vector<std::string>& base, const std::vector<std::string>
   Outputs outputs(options);
   return unless_unknown_schema([&] {
     const auto old_side = read_side(base), new_side = read_side(now);
-    return compare_sides(old_side, new_side, options, outputs);
+    return compare_sides(old_side, new_side, options, outputs).exit_status;
   });
 }
 
@@ -243,7 +266,7 @@ int compare_programs(const std::array<std::string, 2>& programs, const std::vect
       reports::Baselines(folder).save("base", runs.reports[0]);
       reports::Baselines(folder).save("new", runs.reports[1]);
     }
-    return compare_sides(runs.reports[0], runs.reports[1], options, outputs);
+    return compare_sides(runs.reports[0], runs.reports[1], options, outputs).exit_status;
   });
 }
 
@@ -300,14 +323,15 @@ int run_with_baseline(const Options& options) {
   if (runs.reports.empty()) return runs.exit_status;
   if (const auto unwritten = sink.write(runs.reports.back()); !unwritten.empty())
     throw reports::ReportError(unwritten);
-  const bool whole = runs.exit_status == 0;
-  if (!options.save_baseline.empty() && whole) baselines.save(options.save_baseline, runs.reports);
-  if (!options.save_baseline.empty() && !whole)
+  const bool saves = !options.save_baseline.empty(), whole = runs.exit_status == 0;
+  if (saves && !whole)
     fmt::print(stderr, "stbench: the run ended with exit status {}: baseline {} is as it was\n",
                runs.exit_status, options.save_baseline);
+  if (saves && whole && options.baseline.empty()) baselines.save(options.save_baseline, runs.reports);
   if (options.baseline.empty() || is_of_signal(runs.exit_status)) return runs.exit_status;
-  const int status = compare_sides(base, runs.reports, comparing, outputs);
-  return exit_status_beside_baseline(status, runs.reports, options.expectations);
+  const auto compared = compare_sides(base, runs.reports, comparing, outputs);
+  if (saves && whole) save_compared(baselines, runs.reports, compared, options);
+  return exit_status_beside_baseline(compared.exit_status, runs.reports, options.expectations);
 }
 
 }  // namespace stbench

@@ -17,6 +17,7 @@
 
 #include "benchmarks/program/exit_status.h"
 #include "benchmarks/program/option_table.h"
+#include "benchmarks/program/row_plan.h"
 #include "benchmarks/suite/started_process.h"
 #include "benchmarks/suite/suite.h"
 #include "harness/interrupt.h"
@@ -167,8 +168,9 @@ RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& 
   const ReportsFolder folder;
   const harness::InterruptGuard interrupts;
   RunsInTurn runs;
-  constexpr int kMostOfPair = 2;
+  constexpr int kMostOfPair = 2, kRefused = 2;  // the exit status if the environment or a word is refused
   int repeated = 0, of_pair = 0;
+  std::string plan_of_base;  // a file; NEW takes that plan, so that the code is compared and not the plan
   for (int pair = 0; pair < processes;) {
     for (const int turn : {0, 1}) {
       const auto side = static_cast<std::size_t>(pair + turn) % 2;
@@ -176,12 +178,29 @@ RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& 
       const auto count = reports.size() + 1;
       if (!quiet) fmt::print(stderr, "{}, process {} of {}\n", names[side], count, processes);
       const auto file = folder.file(fmt::format("{}-{}-{}.json", names[side], count, repeated));
-      const int status =
-          named(names[side], [&] { return measure(programs[side], words, file, false, reports); });
+      const auto measure_by = [&](const std::string& plan) {
+        const HandedOnRowPlan handed_on(plan);
+        return named(names[side], [&] { return measure(programs[side], words, file, false, reports); });
+      };
+      int status = measure_by(side == 1 ? plan_of_base : "");
+      if (side == 1 && !plan_of_base.empty() && reports.empty() && status == kRefused) {
+        fmt::print(
+            stderr,
+            "stbench: NEW ended with exit status {} by BASE's row plan: measuring it by its own plan\n",
+            status);
+        plan_of_base.clear();
+        status = measure_by("");
+      }
       runs.exit_status = exit_status_of_process(harness::interrupted_by());
       if (runs.exit_status != 0) return runs;
       require_measured(names[side], fmt::format("{} run {}", programs[side], fmt::join(words, " ")), status,
                        reports.size() == count ? &reports.back() : nullptr);
+      if (pair == 0 && repeated == 0 && side == 0) {
+        if (const auto plan = row_plan_to_hand_on(reports.front()); !plan.empty()) {
+          plan_of_base = folder.file("BASE.plan");
+          reports::ReportFile(plan_of_base).write(plan);
+        }
+      }
     }
     if (pair == 0 && repeated == 0 && !rules.goes_on(runs)) return runs;
     const auto fault = rules.fault_of_pair(runs.reports[0].back(), runs.reports[1].back());

@@ -31,14 +31,18 @@ const nlohmann::ordered_json* plan_entries_of(const reports::Report& report) {
   return plan != nullptr && plan->is_object() ? plan : nullptr;
 }
 
+speedtorch::PlanEntries texts_of(const nlohmann::ordered_json& plan) {
+  speedtorch::PlanEntries entries;
+  for (const auto& [key, value] : plan.items())
+    entries.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  return entries;
+}
+
 /// @throws speedtorch::RowPlanError
 std::optional<speedtorch::Plan> row_plan_of(const reports::Report& report) {
   const auto* const plan = plan_entries_of(report);
   if (plan == nullptr) return std::nullopt;
-  speedtorch::PlanEntries entries;
-  for (const auto& [key, value] : plan->items())
-    entries.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
-  return speedtorch::plan_of(entries);
+  return speedtorch::plan_of(texts_of(*plan));
 }
 
 }  // namespace
@@ -62,6 +66,20 @@ std::string row_plan_difference(const reports::Report& base, const reports::Repo
   if (differing.empty()) return {};
   return fmt::format("The sides moved rows by different plans: {} of {} choices differ, such as {}.",
                      differing.size(), keys.size(), reports::one_line(*differing.begin()));
+}
+
+std::string row_plan_to_hand_on(const reports::Report& report) {
+  const auto* const plan = plan_entries_of(report);
+  if (plan == nullptr || environment_names_a_plan()) return {};
+  return speedtorch::to_text(texts_of(*plan));
+}
+
+HandedOnRowPlan::HandedOnRowPlan(std::string path) : path_(std::move(path)) {
+  if (!path_.empty()) ::setenv(plan_variable, path_.c_str(), 1);
+}
+
+HandedOnRowPlan::~HandedOnRowPlan() {
+  if (!path_.empty()) ::unsetenv(plan_variable);
 }
 
 RowPlanOfBaseline::RowPlanOfBaseline(const std::vector<reports::Report>& reports) {

@@ -16,6 +16,22 @@ nlohmann::ordered_json row_plan_environment();
 /// Returns a sentence if the plans of two reports differ; an empty text if not, or if one has no plan.
 std::string row_plan_difference(const reports::Report& base, const reports::Report& now);
 
+/// The plan of a report as the text of a plan file, which only the version that reads it can check. Empty if
+/// the report has none, or if SPEEDTORCH_PLAN already says by which plan processes move rows.
+std::string row_plan_to_hand_on(const reports::Report& report);
+
+/// Processes that are started while it lives move rows by the plan in that file, or, if the path is empty, by
+/// the plan that they would take anyway.
+class HandedOnRowPlan {
+ public:
+  explicit HandedOnRowPlan(std::string path);
+  ~HandedOnRowPlan();
+  HandedOnRowPlan(const HandedOnRowPlan&) = delete;
+
+ private:
+  std::string path_;
+};
+
 /// Processes that are started while it lives move rows by the plan of the first of the reports, unless
 /// SPEEDTORCH_PLAN already says by which. If this version cannot use that plan, stderr says why.
 class RowPlanOfBaseline {

@@ -128,6 +128,11 @@ std::vector<std::string> Baselines::files(const std::string& name) const {
                                 name));
 }
 
+bool Baselines::are_one(const std::string& name, const std::string& other) const {
+  std::error_code ignored;  // one that does not exist is no other
+  return name == other || fs::equivalent(folder_ + "/" + name, folder_ + "/" + other, ignored);
+}
+
 std::string Baselines::save(const Calibration& calibration) const {
   make_folder(folder_);
   const std::string path = fmt::format("{}/{}{}.json", folder_, kCalibration, slug(calibration.machine));

@@ -22,10 +22,12 @@ class CompareRunTest(ProgramTest):
         path.chmod(0o755)
         return path
 
-    def pretender(self, name, slower=1.0, slow_runs=(), **fields):
+    def pretender(self, name, slower=1.0, slow_runs=(), before="", row_plan=None, **fields):
         """Writes reports as if it had measured: each process is up to half a per cent off. In those of slow_runs, counted
-        from 1, the machine is slow."""
+        from 1, the machine is slow. It does first what the line of shell before says."""
         report = json.loads(REPORT.read_text(encoding="utf-8"))
+        if row_plan:
+            report["environment"]["row_plan"] = {"origin": "stored", "plan": row_plan}
         for run in range(10):
             one = copy.deepcopy(report)
             for number, case in enumerate(one["cases"]):
@@ -36,10 +38,11 @@ class CompareRunTest(ProgramTest):
                     case[column] = case[column] and case[column] * factor
             one["cases"][0].update(fields)
             self.file(f"{name} {run + 1}.json", json.dumps(one))
-        return self.program(name, f'for last; do :; done; cp "{name} $(grep -c {name} turns).json" "$last"')
+        return self.program(name, f'{before}\nfor last; do :; done; cp "{name} $(grep -c {name} turns).json" "$last"')
 
-    def compare(self, base, new, *options, measure=TINY, status=(0,)):
-        done = self.run_program("compare", "--run", str(base), str(new), *options, "--", *measure, TMPDIR=str(self.folder / "tmp"))
+    def compare(self, base, new, *options, measure=TINY, status=(0,), **variables):
+        done = self.run_program("compare", "--run", str(base), str(new), *options, "--", *measure, TMPDIR=str(self.folder / "tmp"),
+                                **variables)
         self.assertIn(done.returncode, status, done.stdout + done.stderr)
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
         return done
@@ -71,6 +74,42 @@ class CompareRunTest(ProgramTest):
         for name in "bn":
             options = (self.folder / f"{name} options").read_text(encoding="utf-8")
             self.assertEqual(options.split(" --json ")[0].split(), ["run", *TINY])
+
+    def test_new_takes_the_row_plan_of_base(self):
+        note = 'echo $(basename "$0") $(cat "$SPEEDTORCH_PLAN" || echo "${SPEEDTORCH_PLAN-own}") 2>&- >>plans'
+        base = self.pretender("b", before=note, row_plan={"z": "1", "a": "cached l2 1 2"})
+        new = self.pretender("n", before=note, row_plan={"z": "2"})
+        for named, plans in ((None, ["b own", "n z: 1 a: cached l2 1 2"]), ("fixed", ["b fixed", "n fixed"])):
+            done = self.compare(base, new, "--processes", "2", SPEEDTORCH_PLAN=named)
+            self.assertNotIn("row plan", done.stderr)
+            path = self.folder / "plans"
+            self.assertEqual(path.read_text(encoding="utf-8").splitlines(), [*plans, *plans[::-1]])
+            path.unlink()
+
+    def test_new_that_refuses_the_row_plan_of_base_takes_its_own(self):
+        said = "stbench: NEW ended with exit status 2 by BASE's row plan: measuring it by its own plan\n"
+        base = self.pretender("b", row_plan={"z": "1"})
+        refusing = self.pretender("n", before='[ -z "$SPEEDTORCH_PLAN" ] || exit 2')
+        self.assertEqual(self.compare(base, refusing, "--processes", "2", SPEEDTORCH_PLAN=None).stderr.count(said), 1)
+        self.assertEqual(self.turns(), ["b", "n", "n", "n", "b"])
+        for status, times in ((2, 1), (3, 0)):
+            done = self.compare(base, self.program("f", f"exit {status}"), status=(2,), SPEEDTORCH_PLAN=None)
+            self.assertEqual(done.stderr.count(said), times)
+            self.assertIn(f'" ended with exit status {status} and without a report', done.stderr)
+
+    def test_the_row_plan_of_a_real_base(self):
+        measure = f'SPEEDTORCH_PLAN=mine.plan {shlex.quote(PROGRAM)} "$@"'
+        rename = '; status=$?; for last; do :; done; sed -i s/thread_bytes/threadbytes/ "$last"; exit $status'
+        self.run_program(*TINY, "--json", "r.json", SPEEDTORCH_PLAN="fixed")
+        mine = {**read_json(self.folder / "r.json")["environment"]["row_plan"]["plan"], "thread_bytes": "54321"}
+        self.file("mine.plan", "".join(f"{key}: {value}\n" for key, value in mine.items()))
+        own_cache = {"SPEEDTORCH_PLAN": None, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        for name, line, is_taken in (("b", measure, True), ("other", measure + rename, False)):
+            done = self.compare(self.program(name, line), PROGRAM, "--processes", "1", "--keep", "kept", status=(0, 1, 4), **own_cache)
+            taken = read_json(self.folder / "kept/new/1.json")["environment"]["row_plan"]
+            self.assertEqual(taken["plan"] == mine, is_taken, taken)
+            self.assertEqual("the plan 'BASE.plan': " in done.stderr, not is_taken, done.stderr)
+            self.assertEqual("measuring it by its own plan" in done.stderr, not is_taken, done.stderr)
 
     def test_a_slower_program_is_found(self):
         done = self.compare(self.pretender("b"), self.pretender("n", slower=1.1), "--must-see", "10%", status=(1,))

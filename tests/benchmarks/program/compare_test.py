@@ -197,6 +197,47 @@ class CompareTest(ProgramTest):
         self.assertTrue((self.folder / "c.md").exists())
         self.assertEqual(self.run_program(*TINY, "--baseline", "other").returncode, 2)
 
+    def test_only_a_conclusive_comparison_is_saved_and_a_slower_one_never_over_its_baseline(self):
+        run = ("--suite", "transfer", "--placement", "hugepage,libtorch", "--direction", "to", "--method",
+               "speedtorch,copy,index_select", "--rows", "2k", "--batch", "300", "--cores", "1", "--samples", "11", *HOST)
+        self.assertEqual(self.run_program(*run, "--save-baseline", "main").returncode, 0)
+        baselines = self.folder / "baselines"
+        (baselines / "link").symlink_to("main")
+        good = read_json(baselines / "main" / "1.json")
+
+        def plant(chosen):
+            """Makes these rows of main so fast that any run is slower by far."""
+            report = copy.deepcopy(good)
+            for case in filter(chosen, report["cases"]):
+                case["samples_s"] = [sample / 1000 for sample in case["samples_s"]]
+                for name in ("median_s", "ci_low_s", "ci_high_s", "min_s", "p05_s", "p95_s"):
+                    case[name] = case[name] and case[name] / 1000
+            text = json.dumps(report)
+            (baselines / "main" / "1.json").write_text(text, encoding="utf-8")
+            return text
+
+        def saved(baseline, name, status):
+            done = self.run_program(*run, "--baseline", baseline, "--save-baseline", name)
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+            is_kept = f"baseline {name} is as it was" in done.stderr
+            self.assertEqual(done.stderr.count("stbench: the comparison"), is_kept, done.stderr)
+            return not is_kept
+
+        main = plant(lambda case: case["placement"] == "libtorch" and case["method"] == "index_select")
+        self.assertFalse(saved("main", "main", 4))
+        self.assertFalse(saved("main", "other", 4))
+        self.assertFalse((baselines / "other").exists())
+        self.assertEqual((baselines / "main" / "1.json").read_text(encoding="utf-8"), main)
+        main = plant(lambda case: case["method"] == "speedtorch")
+        self.assertFalse(saved("main", "main", 1))
+        self.assertFalse(saved("link", "main", 1))
+        self.assertEqual((baselines / "main" / "1.json").read_text(encoding="utf-8"), main)
+        self.assertTrue(saved("main", "other", 1))
+        self.assertTrue((baselines / "other" / "1.json").exists())
+        main = plant(lambda case: False)
+        self.assertTrue(saved("main", "main", 0))
+        self.assertNotEqual((baselines / "main" / "1.json").read_text(encoding="utf-8"), main)
+
     def test_a_run_with_a_wrong_result_saves_no_baseline_and_calibrates_nothing(self):
         wrong = [word.replace("speedtorch,copy", "copy,off_by_one") for word in (*TINY, "--samples", "3")]
         for command, status, said in ((["run", *wrong, "--save-baseline", "main"], 1, "baseline main is as it was"),

@@ -93,6 +93,16 @@ TEST_F(BaselinesTest, AreReplacedWholeAndNothingIsLeft) {
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
 }
 
+TEST_F(BaselinesTest, ALinkAndWhatItNamesAreOne) {
+  baselines_.save("main", {of_machine("A")});
+  baselines_.save("v1", {of_machine("A")});
+  fs::create_directory_symlink("main", folder_.path() / "in/here/link");
+  EXPECT_TRUE(baselines_.are_one("main", "main"));
+  EXPECT_TRUE(baselines_.are_one("link", "main") && baselines_.are_one("main", "link"));
+  EXPECT_TRUE(baselines_.are_one("none", "none"));
+  EXPECT_FALSE(baselines_.are_one("main", "v1") || baselines_.are_one("main", "none"));
+}
+
 TEST_F(BaselinesTest, AnUnknownNameSaysWhichThereAre) {
   EXPECT_THAT([&] { (void)baselines_.files("main"); },
               testing::ThrowsMessage<ReportError>(testing::HasSubstr("--save-baseline main")));
