@@ -44,15 +44,20 @@ void* map(std::uint64_t bytes, int access, int flags, int file) {
 }  // namespace
 
 Memory::Memory() {
-  file_ = ::memfd_create("emulated_gpu", MFD_CLOEXEC);
   void* const addresses = map(address_space, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(address_space)) != 0 || addresses == nullptr)
-    refuse(text("no range for device addresses: ", std::strerror(errno)));
+  if (addresses == nullptr) refuse(text("no range for device addresses: ", std::strerror(errno)));
+  first_ = next_ = round_up(number(addresses), large_page);
+}
+
+/// Not at the start of the process: children that are forked before the first use of CUDA would share it.
+void Memory::map_bytes() {
+  file_ = ::memfd_create("emulated_gpu", MFD_CLOEXEC);
+  if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(address_space)) != 0)
+    refuse(text("no file for the bytes of devices: ", std::strerror(errno)));
   bytes_ =
       static_cast<std::byte*>(map(address_space, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_));
   if (bytes_ == nullptr) refuse(text("no range for the bytes of devices: ", std::strerror(errno)));
   ::madvise(bytes_, address_space, MADV_DONTDUMP);
-  first_ = next_ = round_up(number(addresses), large_page);
 }
 
 void Memory::track(Allocation& memory) const {
@@ -68,6 +73,7 @@ cudaError_t Memory::allocate(int device, std::size_t bytes, void** address) {
   const auto most = settings().bytes[static_cast<std::size_t>(device)];
   const auto taken = round_up(bytes, granule);
   if (bytes > most || used + taken > most) return cudaErrorMemoryAllocation;
+  if (bytes_ == nullptr) map_bytes();
   // Small ones stay a page apart from each other, so that one that runs over reaches none; large ones begin
   // as CUDA's do.
   if (bytes >= large_page / 2) next_ = round_up(next_, large_page);

@@ -71,6 +71,7 @@ class Memory {
   [[nodiscard]] bool reachable(const Allocation& memory, int device) const;
 
  private:
+  void map_bytes();
   void track(Allocation& memory) const;
 
   std::map<std::uint64_t, Allocation> allocations_;

@@ -127,12 +127,13 @@ class LaunchersTest(unittest.TestCase):
             import torch  # noqa: F401
         except ImportError:
             self.skipTest("this Python has no torch, which brings torchrun")
-        self.require_right(run(sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone",
-                               "--nproc-per-node", "2", PROGRAM), 2)
+        for ranks in (1, 2, 3, 4):
+            self.require_right(run(sys.executable, "-m", "torch.distributed.run", "--no-python", "--standalone",
+                                   "--nproc-per-node", str(ranks), PROGRAM), ranks)
 
     # Rank 0 has an empty batch in all of these.
     def check_launcher(self, launcher):
-        for ranks in (1, 3, 4):
+        for ranks in (1, 2, 3, 4):
             self.require_right(run(*launcher, "-n", str(ranks), PROGRAM), ranks)
 
     def check_slow_rank(self, launcher):

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "speedtorch/error.h"
@@ -18,14 +17,22 @@
 #include "speedtorch/sharded/row_exchange.h"
 #include "speedtorch/sharded/sharded_files.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/speedtorch/sharded/checks.h"
 #include "tests/speedtorch/sharded/ranks.h"
 
 namespace speedtorch {
 namespace {
 
+using test::Differences;
+using test::expect_text;
 using test::HeldPort;
 using test::in_ranks;
+using test::message;
+using test::mine_of;
+using test::of_all;
 using test::on_this_host;
+using test::scattered;
+using test::values_of;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
@@ -35,54 +42,13 @@ using testing::StartsWith;
 constexpr std::int64_t kRows = 103;
 constexpr Sharding kShardings[] = {Sharding::blocks, Sharding::cyclic, Sharding::hashed};
 
-/// Collects what differs; empty if nothing does.
-class Differences {
- public:
-  void expect(bool right, const std::string& what) {
-    if (!right) text_ << what << "; ";
-  }
-  [[nodiscard]] std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-};
-
 /// Each rank can compute the batch of any rank.
 at::Tensor batch_of(int rank, std::int64_t count, std::uint64_t seed = 0) {
   auto generator = at::detail::createCPUGenerator(seed * 100 + static_cast<std::uint64_t>(rank));
   return at::randint(0, kRows, {count}, generator, at::kLong);
 }
 
-at::Tensor values_of(int rank, std::int64_t count, std::uint64_t seed = 0) {
-  auto generator = at::detail::createCPUGenerator(seed * 100 + 50 + static_cast<std::uint64_t>(rank));
-  return at::rand({count, 3, 2}, generator, at::kFloat);
-}
-
-at::Tensor whole_table() { return at::arange(kRows * 6, at::kFloat).view({kRows, 3, 2}) / 7; }
-
-template <class Of>
-at::Tensor of_all(int ranks, Of of) {
-  std::vector<at::Tensor> all;
-  for (int r = 0; r < ranks; ++r) all.push_back(of(r));
-  return at::cat(all);
-}
-
-/// This rank's rows of a table that one process has.
-at::Tensor mine_of(const ShardedTable& table, const at::Tensor& whole) {
-  auto rows = at::empty_like(table.shard().host_tensor());
-  for (std::int64_t k = 0; k < rows.size(0); ++k)
-    rows[k].copy_(whole[table.owners().row_of({table.group().rank(), k})]);
-  return rows;
-}
-
-/// A loop, as the order of scatters is stated.
-at::Tensor scattered(at::Tensor table, const at::Tensor& index, const at::Tensor& values, bool add) {
-  for (std::int64_t k = 0; k < index.numel(); ++k) {
-    auto row = table[index[k].item<std::int64_t>()];
-    add ? row.add_(values[k]) : row.copy_(values[k]);
-  }
-  return table;
-}
+at::Tensor whole_table() { return test::table_of(kRows); }
 
 void check_gathers(const RankGroup& group, const ShardedOptions& options, Differences& found) {
   const auto whole = whole_table();
@@ -162,22 +128,6 @@ void check_training(const RankGroup& group, const ShardedOptions& options, Diffe
   // The sums of squares show the order in which gradients were added; the rows' rounding may hide it.
   found.expect(at::equal(rows.states().front().table, mine_of(table, all.states().front().table)),
                "the optimizer's state differs");
-}
-
-template <class Error, class Work>
-std::string message(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "no error";
-}
-
-void expect_text(const std::string& got, const std::string& part, Differences& found) {
-  found.expect(got.find(part) != std::string::npos, "'" + got + "' lacks '" + part + "'");
 }
 
 /// A rank that refuses its batch refuses for all, and the table serves the next one.
@@ -316,8 +266,11 @@ std::string all_checks(int rank, int size, const HeldPort& port, const std::stri
     check_scatters(group, {.sharding = sharding, .chunk_bytes = 100}, found);
   }
   for (const auto placement :
-       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped})
+       {Placement::libtorch, Placement::pageable, Placement::hugepage, Placement::mapped}) {
     check_gathers(group, {.shard = {.placement = placement}}, found);
+    check_scatters(group, {.shard = {.placement = placement}}, found);
+    check_training(group, {.shard = {.placement = placement}}, found);
+  }
   check_training(group, {.sharding = Sharding::hashed}, found);
   check_node_first(group, found);
   check_refusals(group, found);
@@ -601,6 +554,34 @@ TEST(ShardedFiles, KilledRankLeavesNoFolder) {
     if (rank == 1) ::raise(SIGKILL);
     return message<GroupError>([&] { save_sharded(table, folder.path().string() + "/table"); });
   });
+  EXPECT_THAT(answers[0], HasSubstr("lost its group"));
+  EXPECT_THAT(answers[2], HasSubstr("lost its group"));
+  EXPECT_THAT(names_in(folder.path().string()), testing::IsEmpty());
+}
+
+/// Kills this process as soon as it has a file below the folder open that is not empty.
+void die_while_writing_below(const std::string& folder) {
+  std::thread([folder] {
+    for (std::error_code closed;;)
+      for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const auto file = std::filesystem::read_symlink(entry.path(), closed).string();
+        if (file.starts_with(folder) && std::filesystem::is_regular_file(entry.path(), closed) &&
+            std::filesystem::file_size(entry.path(), closed) > 0 && !closed)
+          ::kill(::getpid(), SIGKILL);
+      }
+  }).detach();
+}
+
+TEST(ShardedFiles, RankKilledInTheMiddleOfItsFileLeavesNoFolder) {
+  const stbench::test::TemporaryFolder folder;
+  const HeldPort port;
+  const auto answers = in_ranks(3, [&](int rank) {
+    const RankGroup group(rank, 3, on_this_host(port));
+    const auto table = ShardedTable::from_array(group, at::ones({3, 16 << 20}));  // 64 MiB a file
+    if (rank == 1) die_while_writing_below(folder.path().string());
+    return message<GroupError>([&] { save_sharded(table, folder.path().string() + "/table"); });
+  });
+  EXPECT_EQ(answers[1], "");
   EXPECT_THAT(answers[0], HasSubstr("lost its group"));
   EXPECT_THAT(answers[2], HasSubstr("lost its group"));
   EXPECT_THAT(names_in(folder.path().string()), testing::IsEmpty());
