@@ -36,12 +36,13 @@ constexpr unsigned rare_axis = option_rule::chooses_cases | option_rule::rare;
 
 const RegisterOption ranks_option{"--ranks LIST", "processes of --suite sharded, which it starts (1, 2, 4)",
                                   read_ranks};
-const RegisterOption engine_option{"--engine LIST",
-                                   "what rows of --suite sharded travel through: gloo, shared, nccl, mpi",
-                                   option_reader::own,
-                                   sharded_engines,
-                                   {},
-                                   rare_axis};
+const RegisterOption engine_option{
+    "--engine LIST",
+    "what rows of --suite sharded travel through: gloo, node, shared, nccl, mpi",
+    option_reader::own,
+    sharded_engines,
+    {},
+    rare_axis};
 const RegisterOption sharding_option{"--sharding LIST",
                                      "its rows on the ranks: blocks, cyclic, hashed (blocks)",
                                      option_reader::own,

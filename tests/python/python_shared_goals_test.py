@@ -31,14 +31,14 @@ class SharedGoalsTest(unittest.TestCase):
             status = goals.main(list(words))
         return status, out.getvalue()
 
-    def judged(self, *ratios):
-        with mock.patch.object(goals, "gather_ratio", side_effect=ratios):
-            return self.told("gather", "--starts", str(len(ratios)))
+    def judged(self, *ratios, what="gather"):
+        with mock.patch.object(goals, f"{what}_ratio", side_effect=ratios):
+            return self.told(what, "--starts", str(len(ratios)))
 
     def test_both_goals_are_measured(self):
         with mock.patch.multiple(goals, ROWS=5000, BATCH=200, ROUNDS=3, LARGE_ROWS=5000):
             self.assertGreater(goals.gather_ratio(0), 0)
-            self.assertRegex(self.told("memory")[1], r"^memory: .* / one table: -?\d+\.\d+ \(0\.00 GB\)$")
+            self.assertGreater(goals.memory_ratio(), 0)
 
     def test_the_verdict_follows_from_the_ratios(self):
         status, table = self.judged(1.1, 1.12, 1.09, 1.11, 1.1)
@@ -48,6 +48,12 @@ class SharedGoalsTest(unittest.TestCase):
         self.assertEqual((status, table.split()[-1]), (1, "missed"))
         self.assertEqual(self.judged(0.7, 0.91, 1.2, 0.9, 1.0)[1].split()[-1], "open")
         self.assertRegex(self.judged(1.1, 1.1, 1.1, 1.1)[1], r"too few\n +1 more process is needed\n$")
+
+    def test_memory_has_a_verdict_and_its_four_digits(self):
+        status, table = self.judged(1 / 1.001, 1 / 1.002, 1 / 1.001, 1 / 1.002, 1 / 1.0015, what="memory")
+        self.assertEqual(status, 0)
+        self.assertRegex(table, r"met: aim met\nmemory: summed PSS / one table of 2\.05 GB: 1\.0015 \(1\.0009–1\.0021\)\n$")
+        self.assertEqual(self.judged(*[1 / 1.03] * 5, what="memory")[0], 1)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def seconds(method, ranks, batch, wide, asked):
     """The formula of docs/scale.md, by itself."""
     c = CONSTANTS
     exchanges = 3 * (c["call_s"] + c["peer_s"] * (ranks - 2)) if ranks > 1 else 0
-    wire = asked * ((8 if method == "alltoall_base" else 4) + wide) / c["wire"]
+    wire = asked * (4 + wide) / c["wire"]
     if method == "local":
         return batch * (c["row_s"] + wide * c["byte_s"])
     if method == "alltoall_base":
@@ -46,7 +46,7 @@ def case(method, ranks, batch, dim, distribution="uniform", factor=1.0):
         "index_dtype": "int64", "distribution": distribution, "rows": 200_000, "dim": dim, "batch": batch, "cores": 1,
         "status": "ok", "reason": "", "median_s": factor * seconds(method, ranks, batch, 4 * dim, asked), "samples_s": [1.0],
         "payload_bytes": ranks * batch * 4 * dim, "engine": "gloo", "ranks": ranks, "remote": "drawn", "sharding": "blocks",
-        "remote_bytes": ranks * asked * 4 * dim,
+        "remote_bytes": ranks * asked * 4 * dim, "id_bytes": ranks * asked * 4,
     }
 
 

@@ -1,7 +1,9 @@
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 #include "benchmarks/sharded/method.h"
 #include "benchmarks/suite/suite.h"
@@ -10,10 +12,9 @@
 namespace stbench {
 namespace {
 
-constexpr std::int64_t number_bytes = sizeof(std::int64_t);
-
 /// Three bare calls of alltoall_base with what a gather must exchange at the least: counts, the numbers of
-/// the distinct remote rows, and these rows. All buffers are ready and contiguous.
+/// the distinct remote rows, and these rows. All buffers are ready and contiguous. As in our gather, a row
+/// has its number in its shard, of 4 bytes while those are enough.
 class Wire final : public RankGather {
  public:
   explicit Wire(RankCell& cell) : RankGather(cell) {}
@@ -25,14 +26,13 @@ class Wire final : public RankGather {
     from_ = cell().group().exchange(to_, 1);
     std::int64_t served = 0;
     for (const auto rows : from_) served += rows;
-    wanted_ids_.resize(static_cast<std::size_t>(served));
-    ids_ = speedtorch::message_bytes(served * number_bytes).view(at::kLong);
+    ids_ = speedtorch::message_bytes(served * id_bytes()).view(asked_ids_.scalar_type());
     counts_ = std::vector<std::int64_t>(ranks);
     exchange_ids();
-    std::memcpy(wanted_ids_.data(), ids_.const_data_ptr(), ids_.nbytes());
+    wanted_ids_ = ids_.clone();
     send_ = at::empty({served, cell().shape().row_elements}, cell().shape().dtype);
     auto bytes = send_.view(at::kByte);
-    fill_rows(bytes, wanted_ids_, [this](std::int64_t) { return cell().seed(); });
+    fill_rows(bytes, served_rows(), [this](std::int64_t) { return cell().seed(); });
     const auto& shape = cell().shape();
     receive_ = speedtorch::message_bytes(std::ssize(asked_) * shape.row_bytes())
                    .view(shape.dtype)
@@ -52,7 +52,7 @@ class Wire final : public RankGather {
 
   [[nodiscard]] Crossed crossed() const override {
     const auto rows = std::ssize(asked_);
-    return {rows * number_bytes, rows * cell().shape().row_bytes()};
+    return {rows * id_bytes(), rows * cell().shape().row_bytes()};
   }
   void poison() override {
     if (set_ < 0) return;
@@ -65,10 +65,8 @@ class Wire final : public RankGather {
   [[nodiscard]] harness::Check check(int /*set*/,
                                      std::span<const std::int64_t> /*positions*/) const override {
     auto found = check_rows(receive_, asked_, cell().shape().row_bytes(), cell().seed(), "received row");
-    const auto* ids = ids_.const_data_ptr<std::int64_t>();
-    const auto same =
-        static_cast<std::int64_t>(std::ranges::equal(wanted_ids_, std::span(ids, wanted_ids_.size())));
-    if (same == 0 || counts_ != from_) merge(found, {1, 1, "the received counts or row numbers differ"});
+    if (!at::equal(ids_, wanted_ids_) || counts_ != from_)
+      merge(found, {1, 1, "the received counts or row numbers differ"});
     return found;
   }
 
@@ -87,14 +85,30 @@ class Wire final : public RankGather {
       to_.push_back(std::ssize(rows));
       asked_.insert(asked_.end(), rows.begin(), rows.end());
     }
-    asked_ids_ = at::empty({std::ssize(asked_)}, at::kLong);
-    std::memcpy(asked_ids_.data_ptr(), asked_.data(), asked_ids_.nbytes());
+    std::vector<std::int64_t> numbers;
+    for (const auto row : asked_) numbers.push_back(cell().owners().place_of(row).row);
+    const bool narrow = cell().owners().rows_of(0) <= std::numeric_limits<std::int32_t>::max();
+    asked_ids_ = at::tensor(numbers, narrow ? at::kInt : at::kLong);
   }
+
+  /// The rows of the whole table that other ranks ask this one for.
+  std::vector<std::int64_t> served_rows() const {
+    const auto numbers = wanted_ids_.to(at::kLong);
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(numbers.numel()));
+    std::transform(numbers.const_data_ptr<std::int64_t>(),
+                   numbers.const_data_ptr<std::int64_t>() + rows.size(), rows.begin(),
+                   [this](std::int64_t number) {
+                     return cell().owners().row_of({cell().rank(), number});
+                   });
+    return rows;
+  }
+
+  [[nodiscard]] std::int64_t id_bytes() const { return static_cast<std::int64_t>(asked_ids_.element_size()); }
 
   void exchange_ids() {
     cell()
         .group()
-        .start(as_bytes(asked_ids_), times(to_, number_bytes), as_bytes(ids_), times(from_, number_bytes))
+        .start(as_bytes(asked_ids_), times(to_, id_bytes()), as_bytes(ids_), times(from_, id_bytes()))
         .wait();
   }
 
@@ -105,8 +119,9 @@ class Wire final : public RankGather {
 
   int set_ = -1;                                  ///< that the buffers are ready for
   std::vector<std::int64_t> to_, from_, counts_;  ///< rows asked of each rank, by each rank; as received
-  std::vector<std::int64_t> asked_, wanted_ids_;  ///< rows of the whole table
-  at::Tensor asked_ids_, ids_, send_, receive_;
+  std::vector<std::int64_t> asked_;               ///< rows of the whole table
+  at::Tensor asked_ids_, ids_, wanted_ids_;       ///< numbers of rows in their shards
+  at::Tensor send_, receive_;
 };
 
 const RegisterShardedMethod registration{{

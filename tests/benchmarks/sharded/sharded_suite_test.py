@@ -79,7 +79,7 @@ class ShardedSuiteTest(ProgramTest):
             for method in cases.keys() & {"speedtorch", "all_to_all", "alltoall_base"}:
                 case = cases[method]
                 rows = 2 * ROWS  # two thirds of the table for each of three ranks
-                id_bytes = 4 if method == "speedtorch" else 8  # ours sends int32 while a shard's rows fit
+                id_bytes = 8 if method == "all_to_all" else 4  # int32 while a shard's rows fit
                 self.assertEqual((case["remote_bytes"], case["id_bytes"]), (rows * ROW_BYTES, rows * id_bytes), case)
                 self.check_wire(case)
             self.assertEqual((cases["local"]["remote_bytes"], cases["local"]["wire_bytes"]), (0, 0))
