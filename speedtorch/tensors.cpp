@@ -56,9 +56,9 @@ void refuse_lazy(const at::Tensor& tensor, const std::string& name) {
   throw LazyTensorError(name + " (" + shape_of(tensor) + ") " + why + " before it is written to");
 }
 
-/// Writing to new memory faults it in, which takes longer than moving the rows. In pages of 2 MiB, a gather
-/// into a new tensor of 64 MiB took 20 ms instead of 30. malloc may reuse smaller blocks, and then the advice
-/// costs a tenth (16 MiB: 0.9 ms instead of 0.7).
+// Writing to new memory faults it in, which takes longer than moving the rows. In pages of 2 MiB, a gather
+// into a new tensor of 64 MiB took 20 ms instead of 30. malloc may reuse smaller blocks, and then the advice
+// costs a tenth (16 MiB: 0.9 ms instead of 0.7).
 at::Tensor new_output(at::IntArrayRef sizes, const at::TensorOptions& options) {
   constexpr std::size_t kWorthwhile = std::size_t{32} << 20;
   auto out = at::empty(sizes, options);

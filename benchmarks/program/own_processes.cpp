@@ -170,7 +170,7 @@ RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& 
   RunsInTurn runs;
   constexpr int kMostOfPair = 2, kRefused = 2;  // the exit status if the environment or a word is refused
   int repeated = 0, of_pair = 0;
-  std::string plan_of_base;  // a file; NEW takes that plan, so that the code is compared and not the plan
+  std::string plan_of_base;  // NEW takes it, so that the code is compared and not a stored plan
   for (int pair = 0; pair < processes;) {
     for (const int turn : {0, 1}) {
       const auto side = static_cast<std::size_t>(pair + turn) % 2;
@@ -186,7 +186,8 @@ RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& 
       if (side == 1 && !plan_of_base.empty() && reports.empty() && status == kRefused) {
         fmt::print(
             stderr,
-            "stbench: NEW ended with exit status {} by BASE's row plan: measuring it by its own plan\n",
+            "stbench: NEW ended with exit status {} and may refuse BASE's row plan: measuring it again "
+            "by its own plan\n",
             status);
         plan_of_base.clear();
         status = measure_by("");
@@ -195,12 +196,8 @@ RunsInTurn run_in_turn(const std::array<std::string, 2>& programs, const Words& 
       if (runs.exit_status != 0) return runs;
       require_measured(names[side], fmt::format("{} run {}", programs[side], fmt::join(words, " ")), status,
                        reports.size() == count ? &reports.back() : nullptr);
-      if (pair == 0 && repeated == 0 && side == 0) {
-        if (const auto plan = row_plan_to_hand_on(reports.front()); !plan.empty()) {
-          plan_of_base = folder.file("BASE.plan");
-          reports::ReportFile(plan_of_base).write(plan);
-        }
-      }
+      if (pair == 0 && repeated == 0 && side == 0)
+        plan_of_base = row_plan_to_hand_on(reports.front(), folder.file("BASE.plan"));
     }
     if (pair == 0 && repeated == 0 && !rules.goes_on(runs)) return runs;
     const auto fault = rules.fault_of_pair(runs.reports[0].back(), runs.reports[1].back());

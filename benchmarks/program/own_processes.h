@@ -40,8 +40,9 @@ struct TurnRules {
 /// Runs the same measurement with two programs, one process after the other. The sides take turns, and each
 /// begins every other pair, so that drift of the machine's speed affects both equally. A pair is measured
 /// again at most twice, and at most as many times in all as a side has processes. A failed case is left to
-/// the comparison. NEW's processes move rows by the plan in BASE's first report, unless SPEEDTORCH_PLAN is
-/// set. If the first of NEW refuses that plan, stderr says so, and NEW's processes take their own.
+/// the comparison. NEW's processes move rows by the plan in BASE's first report, or by their own defaults if
+/// BASE has its defaults, unless SPEEDTORCH_PLAN is set. If the first of NEW refuses that plan, stderr says
+/// so, and NEW's processes take their own.
 /// @param programs files to execute, BASE's and NEW's
 /// @param words options of a run, which both programs know
 /// @param processes of each side

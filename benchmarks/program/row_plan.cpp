@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <set>
 
 #include "reports/error.h"
+#include "reports/files/file.h"
 #include "reports/files/json_value.h"
 #include "reports/style.h"
 #include "speedtorch/error.h"
@@ -19,6 +19,7 @@ namespace stbench {
 namespace {
 
 constexpr const char* plan_variable = "SPEEDTORCH_PLAN";
+constexpr const char* the_defaults = "fixed";  ///< a value of it
 
 bool environment_names_a_plan() {
   const char* named = std::getenv(plan_variable);
@@ -29,6 +30,11 @@ bool environment_names_a_plan() {
 const nlohmann::ordered_json* plan_entries_of(const reports::Report& report) {
   const auto* const plan = reports::json_at(report.environment, "/row_plan/plan");
   return plan != nullptr && plan->is_object() ? plan : nullptr;
+}
+
+bool has_the_defaults(const reports::Report& report) {
+  const auto* const origin = reports::json_at(report.environment, "/row_plan/origin");
+  return origin != nullptr && origin->is_string() && origin->get<std::string>().starts_with("defaults");
 }
 
 speedtorch::PlanEntries texts_of(const nlohmann::ordered_json& plan) {
@@ -68,22 +74,28 @@ std::string row_plan_difference(const reports::Report& base, const reports::Repo
                      differing.size(), keys.size(), reports::one_line(*differing.begin()));
 }
 
-std::string row_plan_to_hand_on(const reports::Report& report) {
+std::string row_plan_to_hand_on(const reports::Report& report, const std::string& file) {
   const auto* const plan = plan_entries_of(report);
   if (plan == nullptr || environment_names_a_plan()) return {};
-  return speedtorch::to_text(texts_of(*plan));
+  if (has_the_defaults(report)) return the_defaults;
+  reports::ReportFile(file).write(speedtorch::to_text(texts_of(*plan)));
+  return file;
 }
 
-HandedOnRowPlan::HandedOnRowPlan(std::string path) : path_(std::move(path)) {
-  if (!path_.empty()) ::setenv(plan_variable, path_.c_str(), 1);
+HandedOnRowPlan::HandedOnRowPlan(const std::string& value) : is_set_(!value.empty()) {
+  if (is_set_) ::setenv(plan_variable, value.c_str(), 1);
 }
 
 HandedOnRowPlan::~HandedOnRowPlan() {
-  if (!path_.empty()) ::unsetenv(plan_variable);
+  if (is_set_) ::unsetenv(plan_variable);
 }
 
 RowPlanOfBaseline::RowPlanOfBaseline(const std::vector<reports::Report>& reports) {
   if (reports.empty() || environment_names_a_plan()) return;
+  if (has_the_defaults(reports.front())) {
+    handed_on_.emplace(the_defaults);
+    return;
+  }
   std::optional<speedtorch::Plan> plan;
   try {
     plan = row_plan_of(reports.front());
@@ -101,13 +113,11 @@ RowPlanOfBaseline::RowPlanOfBaseline(const std::vector<reports::Report>& reports
   } catch (const speedtorch::FileError& error) {
     throw reports::ReportError(fmt::format("cannot hand on the baseline's plan: {}", error.what()));
   }
-  ::setenv(plan_variable, path_.c_str(), 1);
+  handed_on_.emplace(path_);
 }
 
 RowPlanOfBaseline::~RowPlanOfBaseline() {
-  if (path_.empty()) return;
-  ::unsetenv(plan_variable);
-  ::unlink(path_.c_str());
+  if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 }  // namespace stbench

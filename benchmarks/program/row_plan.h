@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,24 +17,27 @@ nlohmann::ordered_json row_plan_environment();
 /// Returns a sentence if the plans of two reports differ; an empty text if not, or if one has no plan.
 std::string row_plan_difference(const reports::Report& base, const reports::Report& now);
 
-/// The plan of a report as the text of a plan file, which only the version that reads it can check. Empty if
-/// the report has none, or if SPEEDTORCH_PLAN already says by which plan processes move rows.
-std::string row_plan_to_hand_on(const reports::Report& report);
+/// Returns the value of SPEEDTORCH_PLAN with which another program moves rows as in the report. That is
+/// `fixed` if the report has the defaults, because these are part of the code that is compared. Otherwise it
+/// is `file`, to which the plan is written; only the version that reads it can check it. Empty if the report
+/// has no plan, or if SPEEDTORCH_PLAN already says by which plan processes move rows.
+std::string row_plan_to_hand_on(const reports::Report& report, const std::string& file);
 
-/// Processes that are started while it lives move rows by the plan in that file, or, if the path is empty, by
-/// the plan that they would take anyway.
+/// Processes that are started while it lives have this value of SPEEDTORCH_PLAN. An empty one changes
+/// nothing.
 class HandedOnRowPlan {
  public:
-  explicit HandedOnRowPlan(std::string path);
+  explicit HandedOnRowPlan(const std::string& value);
   ~HandedOnRowPlan();
   HandedOnRowPlan(const HandedOnRowPlan&) = delete;
 
  private:
-  std::string path_;
+  bool is_set_;
 };
 
-/// Processes that are started while it lives move rows by the plan of the first of the reports, unless
-/// SPEEDTORCH_PLAN already says by which. If this version cannot use that plan, stderr says why.
+/// Processes that are started while it lives move rows by the plan of the first of the reports, or by their
+/// own defaults if that has the defaults, unless SPEEDTORCH_PLAN already says by which. If this version
+/// cannot use that plan, stderr says why.
 class RowPlanOfBaseline {
  public:
   /// @throws reports::ReportError where the plan cannot be written to a temporary file
@@ -42,7 +46,8 @@ class RowPlanOfBaseline {
   RowPlanOfBaseline(const RowPlanOfBaseline&) = delete;
 
  private:
-  std::string path_;  ///< empty if nothing was set
+  std::string path_;  ///< of the plan's file; empty if there is none
+  std::optional<HandedOnRowPlan> handed_on_;
 };
 
 }  // namespace stbench

@@ -1,4 +1,3 @@
-#include <ATen/ops/empty.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <optional>
@@ -14,6 +13,7 @@
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
 #include "speedtorch/tables/table_rows.h"
+#include "speedtorch/tensors.h"
 
 namespace speedtorch::python {
 namespace {
@@ -108,7 +108,7 @@ Sizes with_rows(at::IntArrayRef shape, std::int64_t count) {
 at::Tensor new_rows(at::IntArrayRef shape, at::ScalarType dtype, const at::Tensor& index) {
   Sizes sizes = index.sizes().vec();
   sizes.insert(sizes.end(), shape.begin() + 1, shape.end());
-  return at::empty(sizes, dtype);
+  return new_output(sizes, dtype);
 }
 
 /// Reads rows of the array of a file.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace speedtorch {
@@ -40,6 +41,11 @@ class RowOwners {
   [[nodiscard]] std::int64_t row_of(Place place) const;
   /// The number of rows that a rank holds.
   [[nodiscard]] std::int64_t rows_of(int rank) const;
+
+  /// The bytes that hold any row's number in its rank: 4, or 8 for shards of 2^31 rows or more.
+  [[nodiscard]] std::int64_t number_bytes() const {
+    return rows_of(0) <= std::numeric_limits<std::int32_t>::max() ? 4 : 8;
+  }
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] int ranks() const { return ranks_; }

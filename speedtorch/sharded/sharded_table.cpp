@@ -8,7 +8,6 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -224,7 +223,7 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
   static std::atomic<std::int64_t> tables_made = 0;
   const std::vector<std::int64_t> number(at_rank(group.size()), tables_made++);
   const auto id_of_table = group.exchange(number, 1).front();
-  const auto id_type = owners.rows_of(0) <= std::numeric_limits<std::int32_t>::max() ? at::kInt : at::kLong;
+  const auto id_type = owners.number_bytes() == 4 ? at::kInt : at::kLong;
   auto node = options.node_first ? NodeShards(group, shard, options.node) : NodeShards();
   impl_ = std::make_shared<Impl>(Impl{.group = group,
                                       .owners = owners,

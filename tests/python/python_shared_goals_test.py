@@ -36,7 +36,8 @@ class SharedGoalsTest(unittest.TestCase):
             return self.told(what, "--starts", str(len(ratios)))
 
     def test_both_goals_are_measured(self):
-        with mock.patch.multiple(goals, ROWS=5000, BATCH=200, ROUNDS=3, LARGE_ROWS=5000):
+        # The processes' shares of LibTorch's pages change by tens of MB when another process loads it. The table has 205 MB.
+        with mock.patch.multiple(goals, ROWS=5000, BATCH=200, ROUNDS=3, LARGE_ROWS=400_000):
             self.assertGreater(goals.gather_ratio(0), 0)
             self.assertGreater(goals.memory_ratio(), 0)
 
@@ -54,6 +55,7 @@ class SharedGoalsTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertRegex(table, r"met: aim met\nmemory: summed PSS / one table of 2\.05 GB: 1\.0015 \(1\.0009–1\.0021\)\n$")
         self.assertEqual(self.judged(*[1 / 1.03] * 5, what="memory")[0], 1)
+        self.assertRegex(self.judged(1 / 1.002, what="memory")[1], r"needed\nmemory: .* GB: 1\.0020\n$")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "benchmarks/sharded/method.h"
 #include "benchmarks/suite/suite.h"
@@ -87,8 +86,7 @@ class Wire final : public RankGather {
     }
     std::vector<std::int64_t> numbers;
     for (const auto row : asked_) numbers.push_back(cell().owners().place_of(row).row);
-    const bool narrow = cell().owners().rows_of(0) <= std::numeric_limits<std::int32_t>::max();
-    asked_ids_ = at::tensor(numbers, narrow ? at::kInt : at::kLong);
+    asked_ids_ = at::tensor(numbers, cell().owners().number_bytes() == 4 ? at::kInt : at::kLong);
   }
 
   /// The rows of the whole table that other ranks ask this one for.

@@ -22,12 +22,12 @@ class CompareRunTest(ProgramTest):
         path.chmod(0o755)
         return path
 
-    def pretender(self, name, slower=1.0, slow_runs=(), before="", row_plan=None, **fields):
+    def pretender(self, name, slower=1.0, slow_runs=(), before="", row_plan=None, origin="stored", **fields):
         """Writes reports as if it had measured: each process is up to half a per cent off. In those of slow_runs, counted
         from 1, the machine is slow. It does first what the line of shell before says."""
         report = json.loads(REPORT.read_text(encoding="utf-8"))
         if row_plan:
-            report["environment"]["row_plan"] = {"origin": "stored", "plan": row_plan}
+            report["environment"]["row_plan"] = {"origin": origin, "plan": row_plan}
         for run in range(10):
             one = copy.deepcopy(report)
             for number, case in enumerate(one["cases"]):
@@ -79,7 +79,9 @@ class CompareRunTest(ProgramTest):
         note = 'echo $(basename "$0") $(cat "$SPEEDTORCH_PLAN" || echo "${SPEEDTORCH_PLAN-own}") 2>&- >>plans'
         base = self.pretender("b", before=note, row_plan={"z": "1", "a": "cached l2 1 2"})
         new = self.pretender("n", before=note, row_plan={"z": "2"})
-        for named, plans in ((None, ["b own", "n z: 1 a: cached l2 1 2"]), ("fixed", ["b fixed", "n fixed"])):
+        defaults = self.pretender("d", before=note, row_plan={"z": "1"}, origin="defaults (the stored plan is another machine's)")
+        for base, named, plans in ((base, None, ["b own", "n z: 1 a: cached l2 1 2"]), (base, "fixed", ["b fixed", "n fixed"]),
+                                   (defaults, None, ["d own", "n fixed"])):  # the defaults are part of the code
             done = self.compare(base, new, "--processes", "2", SPEEDTORCH_PLAN=named)
             self.assertNotIn("row plan", done.stderr)
             path = self.folder / "plans"
@@ -87,7 +89,7 @@ class CompareRunTest(ProgramTest):
             path.unlink()
 
     def test_new_that_refuses_the_row_plan_of_base_takes_its_own(self):
-        said = "stbench: NEW ended with exit status 2 by BASE's row plan: measuring it by its own plan\n"
+        said = "stbench: NEW ended with exit status 2 and may refuse BASE's row plan: measuring it again by its own plan\n"
         base = self.pretender("b", row_plan={"z": "1"})
         refusing = self.pretender("n", before='[ -z "$SPEEDTORCH_PLAN" ] || exit 2')
         self.assertEqual(self.compare(base, refusing, "--processes", "2", SPEEDTORCH_PLAN=None).stderr.count(said), 1)
@@ -109,7 +111,7 @@ class CompareRunTest(ProgramTest):
             taken = read_json(self.folder / "kept/new/1.json")["environment"]["row_plan"]
             self.assertEqual(taken["plan"] == mine, is_taken, taken)
             self.assertEqual("the plan 'BASE.plan': " in done.stderr, not is_taken, done.stderr)
-            self.assertEqual("measuring it by its own plan" in done.stderr, not is_taken, done.stderr)
+            self.assertEqual("measuring it again by its own plan" in done.stderr, not is_taken, done.stderr)
 
     def test_a_slower_program_is_found(self):
         done = self.compare(self.pretender("b"), self.pretender("n", slower=1.1), "--must-see", "10%", status=(1,))

@@ -71,7 +71,7 @@ inline at::Tensor mine_of(const ShardedTable& table, const at::Tensor& whole) {
 
 /// A loop, as the order of scatters is stated. Tables of float.
 inline at::Tensor scattered(at::Tensor table, const at::Tensor& index, const at::Tensor& values, bool add) {
-  const auto width = values[0].numel();
+  const auto width = table[0].numel();
   auto* const rows = table.mutable_data_ptr<float>();
   const auto* const numbers = index.const_data_ptr<std::int64_t>();
   const auto* const given = values.const_data_ptr<float>();

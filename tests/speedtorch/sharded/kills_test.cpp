@@ -1,17 +1,14 @@
 /// Ranks are killed at random instants, most of them in the middle of an exchange. The others get a
-/// GroupError, whatever they are doing, nothing hangs, and the memory of their shards is free.
+/// GroupError, whatever they are doing, nothing hangs, and they let go of the dead rank's shard.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <sys/time.h>
 
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <random>
 
 #include "speedtorch/error.h"
 #include "speedtorch/sharded/sharded_table.h"
-#include "tests/harness/temporary_folder.h"
 #include "tests/speedtorch/sharded/ranks.h"
 #include "tests/speedtorch/shared/sockets.h"
 
@@ -45,39 +42,30 @@ std::string use_for_ever(ShardedTable& table, const at::Tensor& whole, int rank)
   }
 }
 
-/// Writes down the shared memory that this process maps.
-void note_memory(const std::filesystem::path& file) {
-  std::ofstream out(file);
-  for (const auto& [device, inode] : test::unnamed_memory_of(::getpid()))
-    out << device << ' ' << inode << '\n';
-}
+/// The shared memory without a name that this process maps: a shard of each rank with `node_first`.
+std::size_t shards_mapped() { return test::unnamed_memory_of(::getpid()).size(); }
 
-/// The memory that ranks wrote down in the folder.
-std::set<test::Inode> noted_memory(const std::filesystem::path& folder) {
-  std::set<test::Inode> noted;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream in(entry.path());
-    test::Inode memory;
-    while (in >> memory.first >> memory.second) noted.insert(memory);
-  }
-  return noted;
-}
-
+/// Uses a table until a rank is killed. Nothing is left when the table is gone.
 std::string until_lost(const HeldPort& port, int rank, int ranks, int killed, bool node_first,
-                       std::chrono::microseconds time, const std::filesystem::path& memory) {
-  const auto whole = at::arange(kRows * kWidth, at::kFloat).view({kRows, kWidth});
-  const RankGroup group(rank, ranks, on_this_host(port, kTimeout));
-  auto table = ShardedTable::from_array(
-      group, whole, {.sharding = Sharding::hashed, .chunk_bytes = 1 << 15, .node_first = node_first});
-  note_memory(memory / std::to_string(rank));
-  group.barrier();
-  if (rank == killed) die_after(time);
-  try {
-    return use_for_ever(table, whole, rank);
-  } catch (const GroupError& error) {
-    const std::string text = error.what();
-    return text.find("lost its group: ") == std::string::npos ? "a strange " + text : "GroupError";
+                       std::chrono::microseconds time) {
+  std::string answer;
+  {
+    const auto whole = at::arange(kRows * kWidth, at::kFloat).view({kRows, kWidth});
+    const RankGroup group(rank, ranks, on_this_host(port, kTimeout));
+    auto table = ShardedTable::from_array(
+        group, whole, {.sharding = Sharding::hashed, .chunk_bytes = 1 << 15, .node_first = node_first});
+    if (shards_mapped() != (node_first ? static_cast<std::size_t>(ranks) : 0U))
+      return "shards are not mapped";
+    group.barrier();
+    if (rank == killed) die_after(time);
+    try {
+      answer = use_for_ever(table, whole, rank);
+    } catch (const GroupError& error) {
+      const std::string text = error.what();
+      answer = text.find("lost its group: ") == std::string::npos ? "a strange " + text : "GroupError";
+    }
   }
+  return shards_mapped() == 0 ? answer : answer + ", and a shard is still mapped";
 }
 
 TEST(ShardedTable, KilledRanksAreErrorsWheneverTheyDie) {
@@ -88,17 +76,12 @@ TEST(ShardedTable, KilledRanksAreErrorsWheneverTheyDie) {
     const auto time = std::chrono::microseconds(1 + random() % 30000);
     const HeldPort port;
     const bool node_first = random() % 2 == 1;
-    const stbench::test::TemporaryFolder memory;
-    auto answers = in_ranks(ranks, [&](int rank) {
-      return until_lost(port, rank, ranks, killed, node_first, time, memory.path());
-    });
+    auto answers =
+        in_ranks(ranks, [&](int rank) { return until_lost(port, rank, ranks, killed, node_first, time); });
     std::vector<std::string> expected(static_cast<std::size_t>(ranks), "GroupError");
     expected[static_cast<std::size_t>(killed)] = "";
     ASSERT_EQ(answers, expected) << "kill " << kill << " of seed " << seed << ": rank " << killed << " of "
                                  << ranks << " after " << time.count() << " us";
-    const auto shards = noted_memory(memory.path());
-    EXPECT_EQ(shards.size(), node_first ? static_cast<std::size_t>(ranks) : 0U);
-    for (const auto& shard : shards) EXPECT_FALSE(test::is_in_use(shard)) << "the memory of a shard is left";
   }
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a process is left";
   std::cout << "counted " << STBENCH_KILLS << " killed ranks\n";

@@ -32,7 +32,7 @@ using test::scattered;
 using test::values_of;
 using testing::Each;
 
-// More rows of each of two ranks than the numbers that travel with a header, and no multiple of anything.
+// A prime. Each of two ranks has more rows than a message's header has room for numbers (1,024).
 constexpr std::int64_t kRows = 5003;
 
 /// Where each rank holds its shard; a single rank is rank 0.
@@ -255,7 +255,8 @@ void expect_no_differences(Work work) {
     const auto checks = [&](int rank) {
       const RankGroup group(rank, size, on_this_host(port));
       Differences found;
-      for (const auto& placements : kPlacements) work(group, placements, found);
+      for (const auto& placements : kPlacements)
+        if (size > 1 || placements.of_rank[0] == placements.of_rank[1]) work(group, placements, found);
       group.barrier();
       return found.text() + "done";
     };

@@ -561,7 +561,7 @@ TEST(ShardedFiles, KilledRankLeavesNoFolder) {
 
 /// Kills this process as soon as it has a file below the folder open that is not empty.
 void die_while_writing_below(const std::string& folder) {
-  std::thread([folder] {
+  std::thread([folder = std::filesystem::canonical(folder).string()] {
     for (std::error_code closed;;)
       for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
         const auto file = std::filesystem::read_symlink(entry.path(), closed).string();
@@ -577,7 +577,7 @@ TEST(ShardedFiles, RankKilledInTheMiddleOfItsFileLeavesNoFolder) {
   const HeldPort port;
   const auto answers = in_ranks(3, [&](int rank) {
     const RankGroup group(rank, 3, on_this_host(port));
-    const auto table = ShardedTable::from_array(group, at::ones({3, 16 << 20}));  // 64 MiB a file
+    const auto table = ShardedTable::empty(group, {3, 16 << 20}, at::kFloat);  // 64 MiB a file
     if (rank == 1) die_while_writing_below(folder.path().string());
     return message<GroupError>([&] { save_sharded(table, folder.path().string() + "/table"); });
   });
