@@ -1,4 +1,4 @@
-/// Helpers for tensors: their names in messages, lazy tensors, new outputs, version counters.
+/// Helpers for tensors: their names in messages, lazy tensors, version counters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,9 +39,6 @@ at::Tensor resolved(const at::Tensor& tensor);
 inline void check_in_memory(const at::Tensor& tensor, const char* name) {
   if (is_lazy(tensor)) refuse_lazy(tensor, name);
 }
-
-/// at::empty() for rows that will be written at once. On the CPU it asks for huge pages from 32 MiB on.
-at::Tensor new_output(at::IntArrayRef sizes, const at::TensorOptions& options);
 
 /// Tells autograd of a write through a raw pointer, which it does not see.
 inline void bump_version(const at::Tensor& tensor) {

@@ -9,11 +9,11 @@
 #include "speedtorch/files/file_rows.h"
 #include "speedtorch/files/mapped_file.h"
 #include "speedtorch/files/row_cache.h"
+#include "speedtorch/memory/new_output.h"
 #include "speedtorch/system/pages.h"
 #include "speedtorch/tables/saved_tables.h"
 #include "speedtorch/tables/table.h"
 #include "speedtorch/tables/table_rows.h"
-#include "speedtorch/tensors.h"
 
 namespace speedtorch::python {
 namespace {

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "speedtorch/error.h"
+#include "speedtorch/memory/new_output.h"
 #include "speedtorch/rows/duplicates.h"
 #include "speedtorch/rows/rows.h"
 #include "speedtorch/tensors.h"

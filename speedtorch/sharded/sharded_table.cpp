@@ -17,6 +17,7 @@
 #include "speedtorch/kernels/rows/plan.h"
 #include "speedtorch/kernels/rows/row_moves.h"
 #include "speedtorch/kernels/rows/rows.h"
+#include "speedtorch/memory/new_output.h"
 #include "speedtorch/rows/gather.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/sharded/agreement.h"

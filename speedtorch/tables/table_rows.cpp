@@ -7,6 +7,7 @@
 
 #include "speedtorch/cuda.h"
 #include "speedtorch/error.h"
+#include "speedtorch/memory/new_output.h"
 #include "speedtorch/rows/row_operands.h"
 #include "speedtorch/rows/rows.h"
 #include "speedtorch/tensors.h"
