@@ -31,7 +31,7 @@ class Baselines {
   /// @throws ReportError if there is none of that name, with the existing names.
   [[nodiscard]] std::vector<std::string> files(const std::string& name) const;
 
-  /// Whether saving one replaces the other: the same name, or one is a link to the other.
+  /// True if saving one replaces the other: they have the same name, or one is a link to the other.
   [[nodiscard]] bool are_one(const std::string& name, const std::string& other) const;
 
   /// Creates the folder if it is missing and replaces the file atomically. @returns its path

@@ -49,7 +49,7 @@ Memory::Memory() {
   first_ = next_ = round_up(number(addresses), large_page);
 }
 
-/// Not at the start of the process: children that are forked before the first use of CUDA would share it.
+/// Called at the first allocation: children that are forked before they use CUDA would share earlier memory.
 void Memory::map_bytes() {
   file_ = ::memfd_create("emulated_gpu", MFD_CLOEXEC);
   if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(address_space)) != 0)

@@ -1,4 +1,4 @@
-/// What tests of sharded tables compare, and what one process would have.
+/// Helpers for tests of sharded tables: a list of differences, and the contents that one process would have.
 #pragma once
 
 #include <ATen/ATen.h>

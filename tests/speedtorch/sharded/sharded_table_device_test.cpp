@@ -35,7 +35,7 @@ using testing::Each;
 // A prime. Each of two ranks has more rows than a message's header has room for numbers (1,024).
 constexpr std::int64_t kRows = 5003;
 
-/// Where each rank holds its shard; a single rank is rank 0.
+/// The placement of each rank's shard. A single rank is rank 0.
 struct Placements {
   const char* name;
   Placement of_rank[2];
@@ -116,7 +116,7 @@ void check_scatters(const RankGroup& group, const ShardedOptions& options, const
   }
 }
 
-/// What the current stream of a shard's GPU has queued comes before the rows that the rank serves, also where
+/// The rank serves its rows after the work that is queued on the current stream of the shard's GPU, also if
 /// the host reads them from pinned memory.
 void check_queued_work(const RankGroup& group, const ShardedOptions& options, const std::string& name,
                        Differences& found) {
@@ -208,7 +208,7 @@ void check_steps(const RankGroup& group, const Placements& placements, Differenc
   for (int r = 0; r < group.size(); ++r)
     any_on_device = any_on_device || placements.of_rank[r] == Placement::device;
   if (any_on_device) check_refused_step(group, placements, options, name, found);
-  // Where one rank steps on the GPU and the other on the host, no one process does both.
+  // No single process steps on the GPU and on the host, so there is nothing to compare mixed placements with.
   if (group.size() == 2 && placements.of_rank[0] != placements.of_rank[1]) return;
   if (placements.of_rank[0] == Placement::pinned) {
     const auto step = [](ShardedTable table, SparseRows& rows, const auto& index, const auto& grad) {
