@@ -17,10 +17,6 @@ namespace {
 using speedtorch::TunedChoice;
 using speedtorch::kernels::Direction;
 
-/// All 34 widths take 27 s on an Intel Xeon of model 167. The first 22 took 4.4 s on a Zen 5 and 15.6 s on a
-/// Zen 3, where 5 s were enough for 7.
-constexpr double tuning_seconds = 60;
-
 std::string entry(const speedtorch::Plan& plan, const char* key) {
   const auto entries = speedtorch::plan_entries(plan);
   return std::ranges::find(entries, key, &std::pair<std::string, std::string>::first)->second;
@@ -47,7 +43,7 @@ int tune_and_show() {
   reports::require_standard_output();
   if (speedtorch::stored_plan_path().empty())
     throw UsageError("tune: neither XDG_CACHE_HOME nor HOME names a folder; the plan would be stored there");
-  const auto tuning = speedtorch::tune({.seconds = tuning_seconds});
+  const auto tuning = speedtorch::tune();
   auto text = fmt::format("{:<8} {:>5}  {:<11}  {:<24} {:<24} {:>9} {:>9} {:>6}\n", "move", "bytes", "rows",
                           "default", "chosen", "ms", "ms", "gain");
   for (const auto& one : tuning.choices) text += line_of(one);

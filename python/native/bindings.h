@@ -10,6 +10,7 @@
 #include "speedtorch/kernels/steps/update_options.h"
 #include "speedtorch/placement.h"
 #include "speedtorch/rows/duplicates.h"
+#include "speedtorch/tables/table.h"
 
 namespace speedtorch::python {
 
@@ -33,6 +34,8 @@ UpdateOptions options_of(std::string_view optimizer, const std::vector<double>& 
 
 /// @throws OptionError for an unknown name
 Placement placement_of(const std::string& name);
+/// @throws OptionError for an unknown placement
+TableOptions table_options(const std::string& placement, at::Device device, std::string file, bool shared);
 
 /// The names of Duplicates, in the order of the enumeration.
 std::vector<std::string> duplicate_policies();

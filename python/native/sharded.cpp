@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "python/native/bindings.h"
@@ -28,11 +29,17 @@ struct DeleteReleased {
 };
 
 ShardedOptions sharded_options(const std::string& sharding, const std::string& placement,
-                               std::int64_t chunk_bytes, bool node_first) {
+                               std::int64_t chunk_bytes, bool node_first, std::string node) {
   return {.sharding = sharding_of(sharding),
           .shard = {.placement = placement_of(placement)},
           .chunk_bytes = chunk_bytes,
-          .node_first = node_first};
+          .node_first = node_first,
+          .node = std::move(node)};
+}
+
+Table load_as_table(const std::string& folder, const std::string& placement, at::Device device,
+                    const std::string& file, bool shared) {
+  return load_sharded_as_table(folder, table_options(placement, device, file, shared));
 }
 
 struct Policy {
@@ -81,6 +88,7 @@ void bind_sharded(py::module_& module) {
             return load_sharded(RankGroup(group), folder, options);
           },
           Released())
+      .def_static("load_as_table", &load_as_table, Released())
       .def_static(
           "refuse_new",
           [](const Group& group, const std::string& why) { ShardedTable::refuse_new(RankGroup(group), why); },
@@ -118,7 +126,14 @@ void bind_sharded(py::module_& module) {
           "sharding",
           [](const ShardedTable& table) { return std::string(to_string(table.owners().sharding())); })
       .def_property_readonly("shape", [](const ShardedTable& table) { return table.sizes().vec(); })
-      .def_property_readonly("dtype", &ShardedTable::dtype);
+      .def_property_readonly("dtype", &ShardedTable::dtype)
+      .def_property_readonly("last_exchange", &ShardedTable::last_exchange);
+  py::class_<ExchangeCounts>(module, "ExchangeCounts")
+      .def_readonly("asked_rows", &ExchangeCounts::asked_rows)
+      .def_readonly("node_rows", &ExchangeCounts::node_rows)
+      .def_readonly("served_rows", &ExchangeCounts::served_rows)
+      .def_readonly("chunks", &ExchangeCounts::chunks)
+      .def_readonly("id_bytes", &ExchangeCounts::id_bytes);
 }
 
 }  // namespace speedtorch::python

@@ -29,31 +29,27 @@ std::vector<std::string> placements() {
   return names;
 }
 
-TableOptions options_of(const std::string& placement, at::Device device, std::string file, bool shared) {
-  return {.placement = placement_of(placement), .device = device, .file = std::move(file), .shared = shared};
-}
-
 Table empty(const Sizes& sizes, at::ScalarType dtype, const std::string& placement, at::Device device,
             const std::string& file, bool shared) {
-  return Table::empty(sizes, dtype, options_of(placement, device, file, shared));
+  return Table::empty(sizes, dtype, table_options(placement, device, file, shared));
 }
 
 Table from_array(const at::Tensor& array, const std::string& placement, at::Device device,
                  const std::string& file, bool shared) {
-  return Table::from_array(array, options_of(placement, device, file, shared));
+  return Table::from_array(array, table_options(placement, device, file, shared));
 }
 
 /// `copy` reads a `mapped` table from the file into another one, instead of mapping the file itself.
 Table from_file(const std::string& path, const std::string& placement, at::Device device,
                 const std::string& file, bool shared, bool writable) {
-  const auto options = options_of(placement, device, file, shared);
+  const auto options = table_options(placement, device, file, shared);
   if (!file.empty()) return Table::copied_from_file(path, options);
   return Table::from_file(path, options, writable ? Access::read_write : Access::read_only);
 }
 
 Table from_torch(const std::string& path, const std::string& placement, at::Device device,
                  const std::string& file, bool shared) {
-  return load_torch(path, options_of(placement, device, file, shared));
+  return load_torch(path, table_options(placement, device, file, shared));
 }
 
 using Number = std::variant<std::int64_t, double>;
@@ -218,6 +214,10 @@ Placement placement_of(const std::string& name) {
     all += (k > 0 ? ", " : "") + std::string(to_string(placement));
   }
   throw OptionError("placement is '" + name + "'; choose " + all);
+}
+
+TableOptions table_options(const std::string& placement, at::Device device, std::string file, bool shared) {
+  return {.placement = placement_of(placement), .device = device, .file = std::move(file), .shared = shared};
 }
 
 void bind_tables(py::module_& module) {

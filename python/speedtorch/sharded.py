@@ -3,13 +3,14 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from speedtorch import _native, errors
-from speedtorch.table import Path, Table, _check_tensor, _NativeRows, row_index, row_values
+from speedtorch.table import Path, Table, _absolute, _check_tensor, _device, _NativeRows, row_index, row_values
 
 _CHUNK_BYTES = 1 << 20
 
@@ -36,14 +37,36 @@ def _new(group: Any) -> contextlib.AbstractContextManager[None]:
     return _together(lambda why: _native.ShardedTable.refuse_new(group, why))
 
 
-class ShardedTable(_NativeRows):
-    """A table over a process group. Make one with `empty` or `from_array`.
+@dataclass(frozen=True)
+class ExchangeCounts:
+    """What the last operation of this rank exchanged with other ranks."""
 
-    These take the same values on each rank: `group` (of torch.distributed, with a backend for the CPU such as gloo; None is the
-    default group), `sharding` ("blocks", "cyclic" or "hashed"), `placement` of this rank's rows as in `Table`, `chunk_bytes`,
-    the size in which rows travel from one rank to another, and `node_first`: whether a gather reads the rows of other ranks of
-    this host from their memory. Their shards are then shared memory, and a rank that writes `shard` by itself first calls
-    torch.distributed.barrier(), because others may still read it when a gather returns.
+    asked_rows: int
+    """rows that this rank asked others for, or sent to them"""
+    node_rows: int
+    """rows that it read from the memory of other ranks"""
+    served_rows: int
+    """rows that others asked this rank for, or sent to it"""
+    chunks: int
+    """the most messages of rows between this rank and another, one way"""
+    id_bytes: int
+    """bytes of a row number on its way"""
+
+
+class ShardedTable(_NativeRows):
+    """A table over a process group. Make one with `empty`, `from_array` or `load`.
+
+    They take these options, with the same values on each rank, except `node`:
+
+    - `group`: of torch.distributed, with a backend for the CPU such as gloo; None is the default group.
+    - `sharding`: "blocks", "cyclic" or "hashed".
+    - `placement`: of this rank's rows, as in `Table`.
+    - `chunk_bytes`: the size in which rows travel from one rank to another.
+    - `node_first`: whether a gather reads the rows of other ranks of this node from their memory. Their shards are then shared
+      memory, and a rank that writes `shard` by itself first calls torch.distributed.barrier(), because others may still read
+      it when a gather returns.
+    - `node`: divides a host into nodes, such as its NUMA nodes: only ranks with the same text share memory. It needs
+      `node_first`.
 
     Each method that moves rows is collective: all ranks call the same methods in the same order, each with its own batch,
     which may be empty. If a rank refuses its batch, no rank does anything: that rank raises what `Table` raises, the others
@@ -56,36 +79,47 @@ class ShardedTable(_NativeRows):
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: torch.dtype = torch.float32, *, group: Any = None, sharding: str = "blocks",
-              placement: str = "hugepage", chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False) -> "ShardedTable":
+              placement: str = "hugepage", chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False,
+              node: str = "") -> "ShardedTable":
         """Returns a table of `shape` ([rows, *row]), of the rows of all ranks, with unspecified contents."""
         group = _group_of(group)
         with _new(group):
             sizes = list(torch.Size(shape))
             if not isinstance(dtype, torch.dtype):
                 raise TypeError(f"dtype is a {type(dtype).__name__}; a torch.dtype is needed")
-            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first, node)
         return cls(_native.ShardedTable.empty(group, sizes, dtype, options))
 
     @classmethod
     def from_array(cls, array: Any, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
-                   chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False) -> "ShardedTable":
+                   chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False, node: str = "") -> "ShardedTable":
         """Returns the rows of an array that each rank has; each rank keeps its own."""
         group = _group_of(group)
         with _new(group):
             whole = torch.as_tensor(array)
-            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first, node)
         return cls(_native.ShardedTable.from_array(group, whole, options))
 
     @classmethod
     def load(cls, folder: Path, *, group: Any = None, sharding: str = "blocks", placement: str = "hugepage",
-             chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False) -> "ShardedTable":
+             chunk_bytes: int = _CHUNK_BYTES, node_first: bool = False, node: str = "") -> "ShardedTable":
         """Returns the table of a folder that any number of ranks saved, with any sharding. Raises errors.FileError on the rank that
         cannot read it, errors.RankError on the others."""
         group = _group_of(group)
         with _new(group):
             name = os.fsencode(folder)
-            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first)
+            options = _native.ShardedOptions(sharding, placement, chunk_bytes, node_first, node)
         return cls(_native.ShardedTable.load(group, name, options))
+
+    @staticmethod
+    def load_as_table(folder: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu", file: Path | None = None,
+                      shared: bool = False) -> Table:
+        """Returns the whole table of such a folder in this process alone, without a group. The options are those of `Table`.
+        Raises errors.FileError, errors.NpyError (a ValueError), and what `Table.empty` raises."""
+        path = _absolute(file)
+        native = _native.ShardedTable.load_as_table(os.fsencode(folder), placement, _device(device, placement), path or "",
+                                                    shared)
+        return Table(native, path=path)
 
     def save(self, folder: Path) -> None:
         """Writes a folder that all ranks reach: one `.npy` file per rank and `manifest.json`. It appears under its name once it is
@@ -158,3 +192,9 @@ class ShardedTable(_NativeRows):
     @property
     def sharding(self) -> str:
         return self._native.sharding
+
+    @property
+    def last_exchange(self) -> ExchangeCounts:
+        """What the last gather, scatter or step of this rank exchanged with other ranks."""
+        seen = self._native.last_exchange
+        return ExchangeCounts(**{name: getattr(seen, name) for name in ExchangeCounts.__dataclass_fields__})

@@ -71,14 +71,12 @@ struct Saved {
   }
 };
 
-/// Reads the rows of one rank, in pieces, each from one file after the other.
-void read_rows(const Saved& saved, const RowOwners& owners, int rank, const Table& into) {
-  const auto row_bytes = std::max<std::int64_t>(1, into.bytes() / std::max<std::int64_t>(1, into.rows()));
-  const auto piece = std::max<std::int64_t>(1, kPieceBytes / row_bytes);
-  for (std::int64_t first = 0; first < into.rows(); first += piece) {
+/// Sets the rows of one rank's shard to those saved, each piece from one file after the other.
+ByPieces rows_of(const Saved& saved, const RowOwners& owners, int rank) {
+  return [&saved, &owners, rank](at::Tensor& rows, std::int64_t first_row) {
     std::vector<std::vector<std::int64_t>> from(saved.shards.size()), to(saved.shards.size());
-    for (auto k = first; k < std::min(first + piece, into.rows()); ++k) {
-      const auto place = saved.owners.place_of(owners.row_of({rank, k}));
+    for (std::int64_t k = 0; k < rows.size(0); ++k) {
+      const auto place = saved.owners.place_of(owners.row_of({rank, first_row + k}));
       from[static_cast<std::size_t>(place.rank)].push_back(place.row);
       to[static_cast<std::size_t>(place.rank)].push_back(k);
     }
@@ -88,13 +86,13 @@ void read_rows(const Saved& saved, const RowOwners& owners, int rank, const Tabl
       const auto numbers = [&](std::vector<std::int64_t>& of) {
         return at::from_blob(of.data(), {count}, at::kLong);
       };
-      auto sizes = into.sizes().vec();
+      auto sizes = rows.sizes().vec();
       sizes.front() = count;
-      auto rows = at::empty(sizes, at::TensorOptions().dtype(into.dtype()));
-      gather_rows(*saved.shards[r], numbers(from[r]), rows);
-      scatter_rows(into, numbers(to[r]), rows, Duplicates::none);
+      auto read = at::empty(sizes, rows.options());
+      gather_rows(*saved.shards[r], numbers(from[r]), read);
+      scatter_rows(rows, numbers(to[r]), read);
     }
-  }
+  };
 }
 
 }  // namespace
@@ -124,16 +122,17 @@ ShardedTable load_sharded(const RankGroup& group, const std::string& folder, con
   std::optional<Saved> saved;
   begin_table(group, attempt(group, [&] { saved.emplace(folder); }));
   auto table = ShardedTable::empty(group, saved->sizes, saved->shards.front()->dtype(), options);
-  throw_refusals(group,
-                 attempt(group, [&] { read_rows(*saved, table.owners(), group.rank(), table.shard()); }));
+  throw_refusals(group, attempt(group, [&] {
+                   auto shard = table.shard();
+                   shard.fill(rows_of(*saved, table.owners(), group.rank()));
+                 }));
   return table;
 }
 
 Table load_sharded_as_table(const std::string& folder, const TableOptions& options) {
   const Saved saved(folder);
-  auto table = Table::empty(saved.sizes, saved.shards.front()->dtype(), options);
-  read_rows(saved, RowOwners(Sharding::blocks, saved.owners.rows(), 1), 0, table);
-  return table;
+  const RowOwners whole(Sharding::blocks, saved.owners.rows(), 1);
+  return Table::filled(saved.sizes, saved.shards.front()->dtype(), rows_of(saved, whole, 0), options);
 }
 
 }  // namespace speedtorch

@@ -140,9 +140,12 @@ TableOptions shard_options(const ShardedOptions& options) {
   return shard;
 }
 
-void check_chunks(const ShardedOptions& options) {
+void check_options(const ShardedOptions& options) {
   if (options.chunk_bytes < 1)
     throw OptionError("chunk_bytes is " + std::to_string(options.chunk_bytes) + "; 1 or more is needed");
+  if (!options.node.empty() && !options.node_first)
+    throw OptionError("node is '" + options.node +
+                      "', which tells ranks apart for node_first, and that is off");
 }
 
 }  // namespace
@@ -211,7 +214,7 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
   group.require_agreement(facts_of(sizes, shard.dtype(), options));
   const auto refusal = attempt(group, [&] {
     if (rows < 0) throw ShapeError("a table of " + std::to_string(rows) + " rows");
-    check_chunks(options);
+    check_options(options);
     const RowOwners owners(options.sharding, rows, group.size());
     if (shard.rows() != owners.rows_of(group.rank()))
       throw ShapeError("the shard has " + std::to_string(shard.rows()) + " rows; this rank holds " +
@@ -246,7 +249,7 @@ Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType d
   begin_table(group, attempt(group, [&] {
                 if (sizes.empty() || sizes.front() < 0)
                   throw ShapeError("a table of shape " + text_of(sizes));
-                check_chunks(options);
+                check_options(options);
               }));
   group.require_agreement(facts_of(sizes, dtype, options));
   std::optional<Table> made;

@@ -29,6 +29,7 @@ struct ShardedOptions {
   /// group().barrier() before you write the shard by other means than the table's operations.
   bool node_first = false;
   /// Tells nodes of one host apart, such as its NUMA nodes: ranks with the same text share memory.
+  /// Needs `node_first`.
   std::string node = {};
 };
 

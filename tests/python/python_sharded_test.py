@@ -65,6 +65,23 @@ table.save(saved)
 again = speedtorch.ShardedTable.load(saved, sharding="cyclic")
 assert torch.equal(again.gather(range(50)), table.gather(range(50)))
 assert np.load(os.path.join(saved, f"shard-{rank}.npy")).shape == (25, 4)
+alone = speedtorch.ShardedTable.load_as_table(saved, placement="pageable", shared=True)
+assert alone.placement == "pageable" and torch.equal(alone.tensor, table.gather(range(50)))
+if rank == 0:  # without the other rank
+    file = saved + " as one.npy"
+    speedtorch.ShardedTable.load_as_table(saved, placement="mapped", file=file)
+    assert np.array_equal(np.load(file), alone.numpy())
+    text = refused(FileExistsError, lambda: speedtorch.ShardedTable.load_as_table(saved, placement="mapped", file=file))
+    assert "as one.npy" in text, text
+    text = refused(errors.FileError, lambda: speedtorch.ShardedTable.load_as_table(saved + " absent"))
+    assert "manifest.json" in text, text
+
+# Ranks read each other's rows from memory if they are of one node.
+for node, other_rows in ("", 25), (f"node {rank}", 0):
+    near = speedtorch.ShardedTable.from_array(whole, sharding="cyclic", node_first=True, node=node)
+    assert torch.equal(near.gather(range(50)), whole)
+    counts = near.last_exchange
+    assert (counts.node_rows, counts.asked_rows, counts.served_rows) == (other_rows, 25 - other_rows, 25 - other_rows), counts
 
 bad = errors.IndexError if rank == 1 else errors.RankError
 text = refused(bad, lambda: table.gather([1, 77 if rank == 1 else 2]))
@@ -100,6 +117,7 @@ refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.load(s
 refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty("ab" if bad else [5, 2]))
 refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty([5, 2], "float" if bad else torch.float32))
 refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.empty([5], placement="paper" if bad else "hugepage"))
+refused_by_rank_1(errors.OptionError, lambda bad: speedtorch.ShardedTable.empty([5, 2], node="a" if bad else ""))
 refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.empty([5, 2], chunk_bytes="all" if bad else 64))
 refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.from_array(whole, placement="\\udcff" if bad else "hugepage"))
 refused_by_rank_1(TypeError, lambda bad: speedtorch.ShardedTable.from_array("none" if bad else whole))
