@@ -36,15 +36,15 @@ struct BenchmarkCase {
 
   Step prepare = [](int) {};  ///< untimed, before each sample: fresh values, evicted caches
   Step poison = [](int) {};   ///< untimed, before each verified run: nothing old may pass as a result
-  /// Untimed, before each sample and each verified run, and before `prepare`: changes what the operation on
-  /// `set` finds, so that the answer of an earlier one is wrong.
+  /// Untimed, before each sample, each block of single runs and each verified run, and before `prepare`:
+  /// changes what the operation on `set` finds, so that the answer of an earlier one is wrong.
   Step vary = [](int) {};
   std::function<void()> finish = [] {};  ///< timed: returns when all work is done (the closing synchronise)
-  /// Untimed, after each sample: a cheap check that the last operation did anything. A mismatch ends the
-  /// case as `wrong`. Empty if there is nothing to check.
+  /// Untimed, after each sample and each block of single runs: a cheap check that the last operation did
+  /// anything. A mismatch ends the case as `wrong`. Empty if there is nothing to check.
   Verifier quick_check;
-  /// Untimed, after each sample: compares some of the rows of its last operation, drawn after it ran, with
-  /// the reference. Empty if the case has no such check.
+  /// Untimed, after each sample and each block of single runs: compares some of the rows of its last
+  /// operation, drawn after it ran, with the reference. Empty if the case has no such check.
   Verifier spot_check;
   /// Untimed, directly after each sample and before what compares its result: looks at what it left. May be
   /// empty.

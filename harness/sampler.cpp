@@ -279,7 +279,7 @@ class Sampling {
     report_progress();
   }
 
-  /// The result of the sample that was just timed.
+  /// The result of the sample, or of the block of single runs, that was just timed.
   void check_sample(Entry& entry, int last_set) {
     const auto& one_case = *entry.one_case;
     if (one_case.quick_check) judge(entry, one_case.quick_check(last_set));
@@ -322,17 +322,23 @@ class Sampling {
     } while (!turn.empty() && hooks_.now_s() < end);
   }
 
-  /// One run untimed, as the first after another case is not warm, and then up to so many or so long.
+  /// One run untimed, as the first after another case is not warm, and then up to so many, or until they took
+  /// so long and one was on the set that is compared. Which set that is must be known before the first run,
+  /// because it is varied there: rows that were varied or compared between two runs would be in the caches.
   void time_block(Entry& entry) {
     constexpr int most = 50;
     constexpr double enough_s = 2e-3;
     const auto room = static_cast<int>(rules_.latency_runs - std::ssize(entry.latencies));
+    const int runs = std::min(most, room), last_set = (entry.next_set + runs) % index_sets;
+    if (rules_.verify != Verify::first) entry.one_case->vary(last_set);
     const double begin = hooks_.now_s();
-    time_prepared(entry, 1);  // nothing is compared here, and poison would leave the rows in the cache
-    for (int run = 0; run < std::min(most, room); ++run) {
+    time_prepared(entry, 1);  // poison would leave the rows in the caches, too
+    for (int run = 0; run < runs; ++run) {
+      const int set = entry.next_set;
       entry.latencies.push_back(time_prepared(entry, 1));
-      if (hooks_.now_s() - begin > enough_s) return;
+      if (set == last_set && hooks_.now_s() - begin > enough_s) break;
     }
+    check_sample(entry, last_set);
   }
 
   /// The time of one clock reading, which is part of each single run's time.

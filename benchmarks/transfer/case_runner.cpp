@@ -103,7 +103,7 @@ class CaseRunner {
 
   void vary(int set) {
     // A process beside this one has mapped the first destination.
-    if (!bidirectional_) fixture_->vary(case_, method_.pattern, set, static_cast<bool>(out_of_process_));
+    fixture_->vary(case_, method_.pattern, set, static_cast<bool>(out_of_process_));
   }
 
   void poison(int set) {
@@ -138,7 +138,6 @@ class CaseRunner {
 
   /// Some rows of the last operation.
   Check spot_check(int set) {
-    if (bidirectional_) return {};
     return fixture_->check_spots(case_, method_.pattern, set, generation(set), method_.equality);
   }
 

@@ -1,6 +1,7 @@
 #include "benchmarks/transfer/fixture.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -23,9 +24,10 @@ constexpr std::int64_t bytes_of_spots = std::int64_t{256} << 10;
 /// The purpose of these random numbers (harness/random.h).
 constexpr std::uint64_t spots = 0x5b07;
 
-void draw(std::vector<std::int64_t>& positions, std::int64_t count, std::int64_t batch,
+/// Adds `count` positions from `first` to before `end`.
+void draw(std::vector<std::int64_t>& positions, std::int64_t count, std::int64_t first, std::int64_t end,
           harness::Random& random) {
-  for (std::int64_t k = 0; k < count; ++k) positions.push_back(random.below(batch));
+  for (std::int64_t k = 0; k < count; ++k) positions.push_back(first + random.below(end - first));
 }
 
 }  // namespace
@@ -83,8 +85,9 @@ void TransferFixture::vary(const TransferCase& one, Pattern pattern, int set, bo
     use_destination(first_destination ? 0 : destination_);
   }
   varied_.clear();
-  draw(varied_, std::clamp<std::int64_t>(operands.count() / rows_a_change, 1, most_changes), operands.count(),
-       random_);
+  const auto first_written = one.bidirectional() ? slices.back()->first() : 0;
+  draw(varied_, std::clamp<std::int64_t>(operands.count() / rows_a_change, 1, most_changes), first_written,
+       operands.count(), random_);
   if (one.writes()) {
     verifier.poison_positions(pattern, set, varied_);
   } else if (one.placement != speedtorch::Placement::mapped) {
@@ -97,20 +100,21 @@ harness::Check TransferFixture::check_spots(const TransferCase& one, Pattern pat
                                             std::uint64_t generation, Equality equality) {
   auto positions = varied_;
   const auto row_bytes = one.shape().row_bytes();
-  draw(positions, std::clamp<std::int64_t>(bytes_of_spots / row_bytes, 1, most_spots), operands.count(),
+  draw(positions, std::clamp<std::int64_t>(bytes_of_spots / row_bytes, 1, most_spots), 0, operands.count(),
        random_);
   harness::Check check;
-  if (one.reads()) check = check_model_at(pattern, set, generation, equality, positions);
+  if (one.reads()) check = check_model_at(one, pattern, set, generation, equality, positions);
   if (one.writes()) merge(check, verifier.check_named_at(pattern, set, generation, positions));
   return check;
 }
 
-harness::Check TransferFixture::check_model_at(Pattern pattern, int set, std::uint64_t generation,
-                                               Equality equality,
+harness::Check TransferFixture::check_model_at(const TransferCase& one, Pattern pattern, int set,
+                                               std::uint64_t generation, Equality equality,
                                                const std::vector<std::int64_t>& positions) {
   if (slices.empty()) return verifier.check_model_at(operands, pattern, set, generation, equality, positions);
   harness::Check check;
-  for (const auto& slice : slices) {
+  const std::span all(slices);
+  for (const auto& slice : one.bidirectional() ? all.first(1) : all) {
     std::vector<std::int64_t> own;
     for (const auto position : positions) {
       const auto in_slice = position - slice->first();

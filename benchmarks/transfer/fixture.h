@@ -32,7 +32,8 @@ struct TransferFixture {
                                            Equality equality = Equality::bits) const;
 
   /// Changes the operands before an operation on the set: the destination, unless only the first can be used,
-  /// and some rows of the table. Rows that the case reads get new values; rows that it writes are poisoned.
+  /// and some rows of the table. Rows that the case reads get new values; rows that it writes are poisoned
+  /// (in direction `both` those alone).
   void vary(const TransferCase& one, Pattern pattern, int set, bool first_destination);
   /// After an operation on the set: the positions of vary(), and others drawn now.
   [[nodiscard]] harness::Check check_spots(const TransferCase& one, Pattern pattern, int set,
@@ -47,8 +48,9 @@ struct TransferFixture {
  private:
   std::shared_ptr<IndexSets> own_indices_;  ///< null if they are shared
   void use_destination(int number);
-  [[nodiscard]] harness::Check check_model_at(Pattern pattern, int set, std::uint64_t generation,
-                                              Equality equality, const std::vector<std::int64_t>& positions);
+  [[nodiscard]] harness::Check check_model_at(const TransferCase& one, Pattern pattern, int set,
+                                              std::uint64_t generation, Equality equality,
+                                              const std::vector<std::int64_t>& positions);
 
   harness::Random random_;
   int destination_ = 0;

@@ -92,11 +92,12 @@ class SuitesTest(unittest.TestCase):
         path = self.folder / "planted.json"
         wrong = ("gpu_last_row_skipped", "gpu_missing_synchronise", "gpu_staged_without_waits")
         for configuration in ("lazy_cached", "lazy_exact"):
-            self.emulated(configuration, *TRANSFER, "--placement", "pinned,device,pageable", "--direction", "to,from,sum",
-                          "--method", ",".join(("gpu_own_stream", *wrong)), "--json", path, program=program.PLANTED, status=1)
+            self.emulated(configuration, *TRANSFER, "--placement", "pinned,device,pageable", "--direction",
+                          "to,from,sum,both", "--method", ",".join(("gpu_own_stream", *wrong)), "--json", path,
+                          program=program.PLANTED, status=1)
             cases = [case for case in program.read_json(path)["cases"] if case["method"].startswith("gpu_")]
             self.assertEqual({case["method"] for case in cases}, {"gpu_own_stream", *wrong})
-            self.assertEqual({case["direction"] for case in cases}, {"to", "from", "sum"})
+            self.assertEqual({case["direction"] for case in cases}, {"to", "from", "sum", "both"})
             for case in cases:
                 self.assertEqual(case["status"], "wrong" if case["method"] in wrong else "ok", case)
 

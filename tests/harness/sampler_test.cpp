@@ -1,5 +1,6 @@
 #include "harness/sampler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -301,6 +302,30 @@ TEST_F(SamplerTest, ASampleWhoseSpotsDifferTakesAllNumbersAway) {
   EXPECT_NE(record.reason.find("row 9"), std::string::npos);
 }
 
+TEST_F(SamplerTest, ABlockOfSingleRunsIsVariedBeforeAndItsLastSetLookedAtAfterIt) {
+  for (const double duration : {1e-5, 1e-3}) {  // a block ends after 50 runs, or after 2 ms
+    std::string log;
+    int varied = -1, last = -1, blocks = 0;
+    auto one = taking("a", [&](int) { return duration; });
+    one.latency = true;
+    one.run = [&, run = one.run](int set) { log += 'r', last = set, run(set); };
+    one.vary = [&](int set) { log += 'c', varied = set; };
+    one.spot_check = [&](int set) {
+      EXPECT_EQ(set, varied);
+      EXPECT_EQ(set, last);
+      ++blocks;
+      return log += 's', Check{2, log.size() > 3000 ? 1 : 0, "row 9"};
+    };
+    rules_.latency_runs = 200'000;
+    rules_.latency_seconds = 1e9;
+    const auto record = measure_with({one}).front();
+    EXPECT_THAT(log, testing::EndsWith(duration < 1e-4 ? "sc" + std::string(51, 'r') + "s" : "scrrrs"));
+    EXPECT_GT(blocks, 50);
+    EXPECT_EQ(record.status, Status::wrong);
+    EXPECT_THAT(record.reason, testing::HasSubstr("row 9"));
+  }
+}
+
 TEST_F(SamplerTest, AnExceptionFailsItsCaseOnly) {
   BenchmarkCase broken(
       identity("broken"), Role::ours, [](int) { throw std::runtime_error("no\nluck"); }, good);
@@ -402,8 +427,7 @@ TEST_F(SamplerTest, LatenciesAreThoseOfSingleRunsEachTimedByItself) {
   rules_.latency_runs = 400;
   rules_.latency_seconds = 1e9;
   // Every 17th run takes 18 times as long: the mean of many is 2, the median 1, the 99 % quantile 18. Blocks
-  // have three or four runs, and 17 is no multiple of either: else the slow run could always be the untimed
-  // one.
+  // have three runs, and 17 is no multiple of three: else the slow run could always be the untimed one.
   auto uneven = taking("a", [](int run) { return run % 17 == 0 ? 18e-3 : 1e-3; });
   uneven.latency = true;
   const auto records = measure_with({uneven, taking("b", [](int) { return 1.0; })});

@@ -155,6 +155,31 @@ TEST_F(TransferFixtureTest, RowsThatAScatterSkipsAreFoundAmongThoseVaried) {
   EXPECT_EQ(of_table(), 0) << "what differed was repaired";
 }
 
+TEST_F(TransferFixtureTest, InBothDirectionsOnlyWrittenRowsAreVariedAndBothHalvesAreLookedAt) {
+  auto one = cell(at::kFloat, 3000, 8, 900);
+  one.direction = Direction::both;
+  const auto fixture = fixture_of(one);
+  auto &there = *fixture->slices.front(), &back = *fixture->slices.back();
+  const auto gather = [&] { at::index_select_out(there.model(), there.table(), 0, there.index(2)); };
+  const auto scatter = [&] { back.table().index_copy_(0, back.index(2), back.values(2)); };
+  const auto spots = [&] { return fixture->check_spots(one, Pattern::indexed, 2, 0, Equality::bits); };
+  fixture->prepare_values(Pattern::indexed, 2, 0);
+  for (int use = 0; use < 5; ++use) {
+    fixture->vary(one, Pattern::indexed, 2, false);
+    gather();
+    scatter();
+    EXPECT_EQ(spots().mismatches, 0) << spots().first;
+    EXPECT_EQ(fixture->verifier.check_named(Pattern::indexed, 2, 0).mismatches, 0)
+        << "a row that is only read was varied";
+  }
+  fixture->vary(one, Pattern::indexed, 2, false);
+  EXPECT_GT(spots().mismatches, 0) << "no scatter";
+  poison(there.model());
+  EXPECT_GT(spots().mismatches, 0) << "no gather";
+  gather();
+  EXPECT_EQ(spots().mismatches, 0);
+}
+
 TEST_F(TransferFixtureTest, SamplesRotateOverTwoDestinationsUnlessTheOutputIsLarge) {
   auto one = cell(at::kFloat, 4000, 8, 100);
   one.direction = Direction::to;
