@@ -322,9 +322,9 @@ class Sampling {
     } while (!turn.empty() && hooks_.now_s() < end);
   }
 
-  /// One run untimed, as the first after another case is not warm, and then up to so many, or until they took
-  /// so long and one was on the set that is compared. Which set that is must be known before the first run,
-  /// because it is varied there: rows that were varied or compared between two runs would be in the caches.
+  /// Runs once untimed, because the first run after another case is not warm. Then times up to 50 single
+  /// runs. Past 2 ms it stops at the next run on `last_set`, the set that is compared. That set is varied
+  /// before the first run: to vary or compare rows between two runs would bring them into the caches.
   void time_block(Entry& entry) {
     constexpr int most = 50;
     constexpr double enough_s = 2e-3;
@@ -332,7 +332,7 @@ class Sampling {
     const int runs = std::min(most, room), last_set = (entry.next_set + runs) % index_sets;
     if (rules_.verify != Verify::first) entry.one_case->vary(last_set);
     const double begin = hooks_.now_s();
-    time_prepared(entry, 1);  // poison would leave the rows in the caches, too
+    time_prepared(entry, 1);  // not poisoned, which would bring all rows of the set into the caches
     for (int run = 0; run < runs; ++run) {
       const int set = entry.next_set;
       entry.latencies.push_back(time_prepared(entry, 1));

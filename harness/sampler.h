@@ -16,7 +16,8 @@ namespace stbench::harness {
 
 constexpr int index_sets = 8;  ///< sets rotate, so that the same rows are not hot
 
-/// The samples whose results are checked. The first and the last run of a case are checked in every row.
+/// The samples and the blocks of single runs whose results are checked: of a block that of the last run. The
+/// first and the last run of a case are checked in every row.
 enum class Verify {
   first,    ///< no sample: the operands stay as they are from sample to sample
   sampled,  ///< of each sample some rows, drawn after it ran; before it, operands change

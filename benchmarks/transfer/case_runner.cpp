@@ -102,6 +102,7 @@ class CaseRunner {
   }
 
   void vary(int set) {
+    varied_ = set;
     // A process beside this one has mapped the first destination.
     fixture_->vary(case_, method_.pattern, set, static_cast<bool>(out_of_process_));
   }
@@ -180,8 +181,10 @@ class CaseRunner {
     }
   }
 
+  /// Also of the set that was varied last, which an operation on an earlier one may have kept from running.
   void repair(int set) {
-    if (case_.writes()) fixture_->verifier.repair(method_.pattern, set);
+    if (!case_.writes()) return;
+    for (const int poisoned : {set, varied_}) fixture_->verifier.repair(method_.pattern, poisoned);
   }
 
   Check verify_named(int set) {
@@ -221,6 +224,7 @@ class CaseRunner {
   std::unique_ptr<ConcurrentCallers> concurrent_;  ///< null for one caller
   std::unique_ptr<FreshSets> fresh_sets_;          ///< null unless the method keeps rows
   bool warm_ = false;
+  int varied_ = 0;  ///< the set of the last vary()
   Generations generations_;
   std::uint64_t sum_ = 0;  ///< of what the pass of `consume` read last
 };

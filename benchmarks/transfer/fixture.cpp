@@ -85,14 +85,25 @@ void TransferFixture::vary(const TransferCase& one, Pattern pattern, int set, bo
     use_destination(first_destination ? 0 : destination_);
   }
   varied_.clear();
-  const auto first_written = one.bidirectional() ? slices.back()->first() : 0;
-  draw(varied_, std::clamp<std::int64_t>(operands.count() / rows_a_change, 1, most_changes), first_written,
-       operands.count(), random_);
+  const auto changes = std::clamp<std::int64_t>(operands.count() / rows_a_change, 1, most_changes);
+  const auto first_changed = one.bidirectional() ? slices.back()->first() : 0;
+  draw(varied_, changes, first_changed, operands.count(), random_);
   if (one.writes()) {
     verifier.poison_positions(pattern, set, varied_);
   } else if (one.placement != speedtorch::Placement::mapped) {
     // A changed page of a file would be written to the disk while the sample runs.
     verifier.change_rows(pattern, set, varied_);
+  }
+  if (one.bidirectional()) poison_results(*slices.front(), changes);
+}
+
+void TransferFixture::poison_results(Operands& slice, std::int64_t count) {
+  std::vector<std::int64_t> positions;
+  draw(positions, count, 0, slice.count(), random_);
+  for (const auto position : positions) {
+    auto row = slice.model().narrow(0, position, 1);
+    poison(row);
+    varied_.push_back(slice.first() + position);
   }
 }
 

@@ -32,8 +32,9 @@ struct TransferFixture {
                                            Equality equality = Equality::bits) const;
 
   /// Changes the operands before an operation on the set: the destination, unless only the first can be used,
-  /// and some rows of the table. Rows that the case reads get new values; rows that it writes are poisoned
-  /// (in direction `both` those alone).
+  /// and some rows of the table. Rows that the case reads get new values; rows that it writes are poisoned.
+  /// In direction `both`, rows that are read keep their values, because another set may write them. Some rows
+  /// of their destination are poisoned instead.
   void vary(const TransferCase& one, Pattern pattern, int set, bool first_destination);
   /// After an operation on the set: the positions of vary(), and others drawn now.
   [[nodiscard]] harness::Check check_spots(const TransferCase& one, Pattern pattern, int set,
@@ -48,6 +49,7 @@ struct TransferFixture {
  private:
   std::shared_ptr<IndexSets> own_indices_;  ///< null if they are shared
   void use_destination(int number);
+  void poison_results(Operands& slice, std::int64_t count);
   [[nodiscard]] harness::Check check_model_at(const TransferCase& one, Pattern pattern, int set,
                                               std::uint64_t generation, Equality equality,
                                               const std::vector<std::int64_t>& positions);

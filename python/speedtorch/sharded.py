@@ -56,7 +56,7 @@ class ExchangeCounts:
 class ShardedTable(_NativeRows):
     """A table over a process group. Make one with `empty`, `from_array` or `load`.
 
-    They take these options, with the same values on each rank, except `node`:
+    They take these options, with the same values on each rank, except `placement` and `node`:
 
     - `group`: of torch.distributed, with a backend for the CPU such as gloo; None is the default group.
     - `sharding`: "blocks", "cyclic" or "hashed".
@@ -66,7 +66,7 @@ class ShardedTable(_NativeRows):
       memory, and a rank that writes `shard` by itself first calls torch.distributed.barrier(), because others may still read
       it when a gather returns.
     - `node`: divides a host into nodes, such as its NUMA nodes: only ranks with the same text share memory. It needs
-      `node_first`.
+      `node_first`. errors.OptionError without it.
 
     Each method that moves rows is collective: all ranks call the same methods in the same order, each with its own batch,
     which may be empty. If a rank refuses its batch, no rank does anything: that rank raises what `Table` raises, the others
@@ -114,7 +114,7 @@ class ShardedTable(_NativeRows):
     @staticmethod
     def load_as_table(folder: Path, *, placement: str = "hugepage", device: torch.device | str = "cpu", file: Path | None = None,
                       shared: bool = False) -> Table:
-        """Returns the whole table of such a folder in this process alone, without a group. The options are those of `Table`.
+        """Returns the table of a folder that `save` wrote, as one `Table` in this process, without a group. Options as there.
         Raises errors.FileError, errors.NpyError (a ValueError), and what `Table.empty` raises."""
         path = _absolute(file)
         native = _native.ShardedTable.load_as_table(os.fsencode(folder), placement, _device(device, placement), path or "",

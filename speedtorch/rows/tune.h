@@ -13,8 +13,8 @@ namespace speedtorch {
 
 struct TuneOptions {
   /// To spend at most. What is not measured by then stays as the defaults have it, also in the stored plan.
-  /// All 34 widths take 27 s on an Intel Xeon of model 167. The first 22 took 4.4 s on a Zen 5 and 15.6 s on a
-  /// Zen 3, where 5 s were enough for 7.
+  /// All 34 widths take 27 s on an Intel Xeon of model 167. The first 22 took 4.4 s on a Zen 5 and 15.6 s on
+  /// a Zen 3, where 5 s were enough for 7.
   double seconds = 60;
   bool store = true;  ///< for later processes of this user on this machine
 };
@@ -43,9 +43,9 @@ struct Tuning {
 
 /// Measures on the threads that movements use (threads.h), uses the plan from then on, and stores it for
 /// later processes. The time that counts is that of a movement and of one pass that reads what it wrote:
-/// stores past the cache may not cost the reader what they save the writer. Allocates some 250 MB meanwhile.
-/// If `seconds` is 8 or more and four times as much is free, it allocates 2.2 GB: only a table far beyond the
-/// caches shows what large tables take.
+/// stores past the cache may not cost the reader what they save the writer.
+/// Allocates 2.2 GB meanwhile, because only a table far beyond the caches shows what large tables take; some
+/// 250 MB if `seconds` is less than 8, or if less than four times as much is free.
 /// Not while rows move on other threads: both would be measured wrong.
 /// @throws MemoryError if that memory cannot be had
 Tuning tune(const TuneOptions& options = {});

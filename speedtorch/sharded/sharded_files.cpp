@@ -18,7 +18,6 @@
 #include "speedtorch/system/new_folder.h"
 #include "speedtorch/system/small_file.h"
 #include "speedtorch/tables/saved_tables.h"
-#include "speedtorch/tables/table_rows.h"
 
 namespace speedtorch {
 namespace {
@@ -121,12 +120,8 @@ void refuse_save(const ShardedTable& table, const std::string& why) {
 ShardedTable load_sharded(const RankGroup& group, const std::string& folder, const ShardedOptions& options) {
   std::optional<Saved> saved;
   begin_table(group, attempt(group, [&] { saved.emplace(folder); }));
-  auto table = ShardedTable::empty(group, saved->sizes, saved->shards.front()->dtype(), options);
-  throw_refusals(group, attempt(group, [&] {
-                   auto shard = table.shard();
-                   shard.fill(rows_of(*saved, table.owners(), group.rank()));
-                 }));
-  return table;
+  const auto fill_of = [&](const RowOwners& owners) -> Fill { return rows_of(*saved, owners, group.rank()); };
+  return ShardedTable::filled(group, saved->sizes, saved->shards.front()->dtype(), fill_of, options);
 }
 
 Table load_sharded_as_table(const std::string& folder, const TableOptions& options) {

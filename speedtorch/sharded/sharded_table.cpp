@@ -145,7 +145,7 @@ void check_options(const ShardedOptions& options) {
     throw OptionError("chunk_bytes is " + std::to_string(options.chunk_bytes) + "; 1 or more is needed");
   if (!options.node.empty() && !options.node_first)
     throw OptionError("node is '" + options.node +
-                      "', which tells ranks apart for node_first, and that is off");
+                      "' and node_first is off; set node_first, or leave node empty");
 }
 
 }  // namespace
@@ -270,6 +270,16 @@ ShardedTable ShardedTable::empty(const RankGroup& group, at::IntArrayRef sizes, 
   auto shard = make_shard(group, sizes, dtype, options, [&](at::IntArrayRef mine, const RowOwners&) {
     return Table::empty(mine, dtype, shard_options(options));
   });
+  return {group, std::move(shard), sizes.front(), options};
+}
+
+ShardedTable ShardedTable::filled(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
+                                  const std::function<Fill(const RowOwners&)>& fill_of,
+                                  const ShardedOptions& options) {
+  const auto make = [&](at::IntArrayRef mine, const RowOwners& owners) {
+    return Table::filled(mine, dtype, fill_of(owners), shard_options(options));
+  };
+  auto shard = make_shard(group, sizes, dtype, options, make);
   return {group, std::move(shard), sizes.front(), options};
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,10 +57,19 @@ class ShardedTable {
  public:
   /// A table whose contents are unspecified. @param sizes of the whole table, the same on each rank
   /// @throws DisagreementError naming two ranks and the values of both if sizes, dtype, sharding, chunk size
-  /// or library version differ; what Table::empty throws; with
-  /// `node_first` PlacementError on the rank whose shard cannot be shared, RankError on the others
+  /// or library version differ; OptionError for `chunk_bytes` below 1, or for `node` without `node_first`;
+  /// what Table::empty throws; with `node_first` PlacementError on the rank whose shard cannot be shared,
+  /// RankError on the others
   static ShardedTable empty(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
                             const ShardedOptions& options = {});
+
+  /// A table whose ranks fill their own rows. A `mapped` shard appears under its file's name once it is
+  /// whole.
+  /// @param fill_of returns what fills this rank's rows; the owners live until they are filled
+  /// @throws as empty(); what the fill throws on its rank, RankError on the others
+  static ShardedTable filled(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
+                             const std::function<Fill(const RowOwners&)>& fill_of,
+                             const ShardedOptions& options = {});
 
   /// Spreads an array that each rank has. @throws as empty()
   static ShardedTable from_array(const RankGroup& group, const at::Tensor& array,

@@ -39,6 +39,20 @@ const RegisterMethod last_row_skipped{on_gpu(
                                operands.values(set).slice(0, 0, -1));
     })};
 
+/// Does its work the first time only.
+struct Done {
+  bool once = false;
+};
+void only_once(Operands& operands, const std::function<void()>& work) {
+  if (!std::exchange(operands.kept<Done>([] { return Done(); }).once, true)) work();
+}
+const RegisterMethod gathers_once{on_gpu(
+    "gpu_gathers_once",
+    [](Operands& operands, int set) { only_once(operands, [&] { gather(operands, set); }); }, scatter)};
+const RegisterMethod scatters_once{on_gpu("gpu_scatters_once", gather, [](Operands& operands, int set) {
+  only_once(operands, [&] { scatter(operands, set); });
+})};
+
 /// Right: no other stream waits for its stream.
 void on_own_stream(Operands& operands, const std::function<void()>& work) {
   operands.kept<Beside>([&] { return Beside(operands.model().device()); }).run(work);

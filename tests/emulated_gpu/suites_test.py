@@ -101,6 +101,17 @@ class SuitesTest(unittest.TestCase):
             for case in cases:
                 self.assertEqual(case["status"], "wrong" if case["method"] in wrong else "ok", case)
 
+    def test_samples_in_both_directions_at_once_are_checked(self):
+        path = self.folder / "planted.json"
+        methods = {"gpu_own_stream": None, "gpu_gathers_once": "model tensor after a sample", "gpu_scatters_once": "table after a sample"}
+        self.emulated("lazy_cached", *TRANSFER[:-1], "11", "--placement", "pinned", "--direction", "both", "--cores", "1",
+                      "--method", ",".join(methods), "--json", path, program=program.PLANTED, status=1)
+        cases = {case["method"]: case for case in program.read_json(path)["cases"]}
+        self.assertEqual(set(cases), set(methods))
+        for method, reason in methods.items():
+            self.assertEqual(cases[method]["status"], "wrong" if reason else "ok")
+            self.assertIn(reason or REASON, cases[method]["reason"])
+
     def order(self, configuration, *arguments):
         """The cases in the order of their samples."""
         path = self.folder / "trace.json"

@@ -486,6 +486,35 @@ TEST_F(SamplerTest, SingleRunsTakeTurnsInBlocksAfterTheRounds) {
   }
 }
 
+TEST_F(SamplerTest, BlocksOfSingleRunsAreCheckedAsSamplesAre) {
+  for (const auto verify : {Verify::first, Verify::sampled, Verify::every}) {
+    int varied = -1, last = -1, spots = 0, wholes = 0;
+    auto one = taking("a", [](int) { return 1e-5; });
+    one.latency = true;
+    one.run = [&, run = one.run](int set) { last = set, run(set); };
+    one.vary = [&](int set) { varied = set; };
+    const auto seen = [&](int set) {
+      EXPECT_EQ(set, last);
+      EXPECT_TRUE(set == varied || verify == Verify::first);
+      return Check{2, 0, {}};
+    };
+    one.spot_check = [&](int set) { return ++spots, seen(set); };
+    one.verify = [&](int set) { return ++wholes, seen(set); };
+    rules_.latency_seconds = 1e9;
+    rules_.verify = verify;
+    const auto checks = [&](int runs) {
+      rules_.latency_runs = runs;
+      varied = -1, spots = 0, wholes = 0;
+      EXPECT_EQ(column(measure_with({one}).front(), "latency_runs"), runs);
+      return std::pair(spots, wholes);
+    };
+    // A block has 50 runs; the last of 107 has the 7 that are left.
+    const auto more = checks(107), fewer = checks(100);
+    EXPECT_EQ(more.first - fewer.first, verify == Verify::sampled ? 1 : 0);
+    EXPECT_EQ(more.second - fewer.second, verify == Verify::every ? 1 : 0);
+  }
+}
+
 TEST_F(SamplerTest, ACaseTooSlowForEnoughSingleRunsHasNoLatency) {
   rules_.latency_seconds = 5;
   auto slow = taking("slow", [](int) { return 1.0; });

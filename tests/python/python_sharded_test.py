@@ -67,6 +67,7 @@ assert torch.equal(again.gather(range(50)), table.gather(range(50)))
 assert np.load(os.path.join(saved, f"shard-{rank}.npy")).shape == (25, 4)
 alone = speedtorch.ShardedTable.load_as_table(saved, placement="pageable", shared=True)
 assert alone.placement == "pageable" and torch.equal(alone.tensor, table.gather(range(50)))
+speedtorch.SharedTable.hold(f"loaded by rank {rank} of {os.getpid()}", alone)  # refuses a table that is not in shared memory
 if rank == 0:  # without the other rank
     file = saved + " as one.npy"
     speedtorch.ShardedTable.load_as_table(saved, placement="mapped", file=file)

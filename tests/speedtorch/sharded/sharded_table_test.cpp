@@ -177,6 +177,23 @@ void check_refusals(const RankGroup& group, Differences& found) {
   found.expect(at::equal(table.gather(batch), whole_table().index({batch})), "no gather after refusals");
 }
 
+/// A shard of some MiB, which is read in several pieces at once, also into a file.
+void check_large_files(const RankGroup& group, const std::string& folder, Differences& found) {
+  const auto ranks = std::to_string(group.size()), mine = std::to_string(group.rank());
+  const auto whole = test::table_of(200'000 * group.size() + 7);
+  const auto name = folder + "/large-" + ranks, file = folder + "/mine-" + ranks + "-" + mine + ".npy";
+  save_sharded(ShardedTable::from_array(group, whole, {.sharding = Sharding::hashed}), name);
+  const auto loaded = load_sharded(
+      group, name, {.sharding = Sharding::cyclic, .shard = {.placement = Placement::mapped, .file = file}});
+  found.expect(at::equal(loaded.shard().host_tensor(), mine_of(loaded, whole)), "loaded in pieces");
+  found.expect(at::equal(Table::from_file(file).host_tensor(), mine_of(loaded, whole)), "the file");
+  found.expect(at::equal(load_sharded_as_table(name).host_tensor(), whole), "one table in pieces");
+  const auto again = [&] {
+    load_sharded(group, name, {.shard = {.placement = Placement::mapped, .file = folder + "/absent/x"}});
+  };
+  expect_text(message<FileError>(again), "'x' cannot be created: No such file or directory", found);
+}
+
 /// Saves to a folder per number of ranks, and loads what fewer ranks saved.
 void check_files(const RankGroup& group, const std::string& folder, Differences& found) {
   const auto name = [&](int ranks) { return folder + "/" + std::to_string(ranks); };
@@ -192,6 +209,7 @@ void check_files(const RankGroup& group, const std::string& folder, Differences&
   }
   found.expect(at::equal(load_sharded_as_table(name(group.size())).host_tensor(), whole_table()),
                "as one table");
+  check_large_files(group, folder, found);
   const auto again = [&] { save_sharded(table, name(group.size())); };
   expect_text(group.rank() == 0 ? message<FileError>(again) : message<RankError>(again), "exists", found);
   const auto absent = message<FileError>([&] { load_sharded(group, folder + "/absent"); });
@@ -585,6 +603,21 @@ TEST(ShardedFiles, RankKilledInTheMiddleOfItsFileLeavesNoFolder) {
   EXPECT_THAT(answers[0], HasSubstr("lost its group"));
   EXPECT_THAT(answers[2], HasSubstr("lost its group"));
   EXPECT_THAT(names_in(folder.path().string()), testing::IsEmpty());
+}
+
+TEST(ShardedFiles, OneTableIsReadByAllThreads) {
+  const stbench::test::TemporaryFolder folder;
+  const auto saved = folder.path().string() + "/table";
+  const auto whole = test::table_of(400'007);
+  const HeldPort port;
+  const auto answers = in_ranks(2, [&](int rank) {
+    const RankGroup group(rank, 2, on_this_host(port));
+    save_sharded(ShardedTable::from_array(group, whole, {.sharding = Sharding::hashed}), saved);
+    return std::string("done");
+  });
+  ASSERT_THAT(answers, Each("done"));
+  at::set_num_threads(2);
+  EXPECT_TRUE(at::equal(load_sharded_as_table(saved).host_tensor(), whole));
 }
 
 TEST(ShardedFiles, DamagedFoldersAreErrors) {
