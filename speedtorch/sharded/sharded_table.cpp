@@ -242,10 +242,10 @@ ShardedTable::ShardedTable(const RankGroup& group, Table shard, std::int64_t row
 
 namespace {
 
-/// Makes this rank's rows of a table of `sizes`, which all ranks have agreed on if none refuses.
-Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
-                 const ShardedOptions& options,
-                 const std::function<Table(at::IntArrayRef, const RowOwners&)>& make) {
+/// A table of `sizes`, once all ranks have agreed on them and none refuses. `make` makes this rank's rows.
+ShardedTable make_table(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
+                        const ShardedOptions& options,
+                        const std::function<Table(at::IntArrayRef, const RowOwners&)>& make) {
   begin_table(group, attempt(group, [&] {
                 if (sizes.empty() || sizes.front() < 0)
                   throw ShapeError("a table of shape " + text_of(sizes));
@@ -260,17 +260,16 @@ Table make_shard(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType d
     made = make(mine, owners);
   });
   throw_refusals(group, refusal);
-  return *std::move(made);
+  return {group, *std::move(made), sizes.front(), options};
 }
 
 }  // namespace
 
 ShardedTable ShardedTable::empty(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
                                  const ShardedOptions& options) {
-  auto shard = make_shard(group, sizes, dtype, options, [&](at::IntArrayRef mine, const RowOwners&) {
+  return make_table(group, sizes, dtype, options, [&](at::IntArrayRef mine, const RowOwners&) {
     return Table::empty(mine, dtype, shard_options(options));
   });
-  return {group, std::move(shard), sizes.front(), options};
 }
 
 ShardedTable ShardedTable::filled(const RankGroup& group, at::IntArrayRef sizes, at::ScalarType dtype,
@@ -279,8 +278,7 @@ ShardedTable ShardedTable::filled(const RankGroup& group, at::IntArrayRef sizes,
   const auto make = [&](at::IntArrayRef mine, const RowOwners& owners) {
     return Table::filled(mine, dtype, fill_of(owners), shard_options(options));
   };
-  auto shard = make_shard(group, sizes, dtype, options, make);
-  return {group, std::move(shard), sizes.front(), options};
+  return make_table(group, sizes, dtype, options, make);
 }
 
 ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& array,
@@ -294,8 +292,7 @@ ShardedTable ShardedTable::from_array(const RankGroup& group, const at::Tensor& 
     return Table::from_array(gather_rows(array.contiguous(), numbers_at(rows, 0, mine.front())),
                              shard_options(options));
   };
-  auto shard = make_shard(group, sizes, dtype, options, make);
-  return {group, std::move(shard), sizes.front(), options};
+  return make_table(group, sizes, dtype, options, make);
 }
 
 /// Starts to receive the headers of an operation, while this rank looks at its own batch.

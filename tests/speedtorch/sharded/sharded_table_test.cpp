@@ -177,7 +177,7 @@ void check_refusals(const RankGroup& group, Differences& found) {
   found.expect(at::equal(table.gather(batch), whole_table().index({batch})), "no gather after refusals");
 }
 
-/// A shard of some MiB, which is read in several pieces at once, also into a file.
+/// A shard of some MiB, which is read in several pieces into a file.
 void check_large_files(const RankGroup& group, const std::string& folder, Differences& found) {
   const auto ranks = std::to_string(group.size()), mine = std::to_string(group.rank());
   const auto whole = test::table_of(200'000 * group.size() + 7);
