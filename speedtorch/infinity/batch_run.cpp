@@ -161,12 +161,13 @@ void BatchRun::report(const MicroBatchProgress& progress) {
 /// Restores the model's buffers and the generators unless `work` ends. False if memory ran out.
 /// @param bytes_taken receives the peak of `work`; 0 if there is no budget
 bool BatchRun::run_with_rollback(const std::function<void()>& work, std::int64_t& bytes_taken) {
-  std::shared_ptr<const Undo> undo = std::exchange(start_, nullptr);
+  const Undo* undo = std::exchange(start_, nullptr);
+  std::optional<Undo> own;
   std::optional<MemoryMonitor> monitor;
   bool had_memory = false;
   try {
     had_memory = had_memory_for([&] {
-      if (!undo) undo = std::make_shared<Undo>(model(), device_);
+      if (!undo) undo = &own.emplace(model(), device_);
       std::optional<MemoryMonitor::Watch> watch;
       if (options().memory_budget > 0) watch.emplace(monitor.emplace());
       std::optional<Offload> offload;

@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "speedtorch/infinity/layer_watch.h"
 #include "speedtorch/infinity/micro_batch_context.h"
@@ -40,7 +38,8 @@ class BatchRun {
   void judge_instance_norm(const LayerWatch& watch);
 
   /// Says that nothing has changed since `start` was saved: the first attempt saves no state of its own.
-  void starts_from(std::shared_ptr<const Undo> start) { start_ = std::move(start); }
+  /// `start` must live until that attempt ends.
+  void starts_from(const Undo& start) { start_ = &start; }
   /// Runs `attempt` on consecutive micro-batches until all samples are done.
   /// @throws OutOfMemory if one sample does not fit
   void for_each_micro_batch(const Attempt& attempt);
@@ -77,7 +76,7 @@ class BatchRun {
   bool with_gradients_;
   at::Device device_;
   std::string key_;  ///< the shape of its samples
-  std::shared_ptr<const Undo> start_;
+  const Undo* start_ = nullptr;
   bool batch_norm_checked_ = false;
   std::int64_t fetched_bytes_ = 0;  ///< of the prefetched samples: this micro-batch's and the next one's
 };

@@ -2,19 +2,18 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <unordered_set>
+#include <algorithm>
 #include <utility>
 
 namespace speedtorch::infinity {
 namespace {
 
 /// The number of parameters per group. Learning rates and the like may change between steps.
-std::string options_of(const Optimizer& optimizer) {
-  if (!optimizer.stock()) return std::to_string(optimizer.parameters().size()) + " parameters";
-  std::string text;
-  for (const auto& group : optimizer.stock()->param_groups())
-    text += std::to_string(group.params().size()) + " parameters" + (text.empty() ? "" : "; ");
-  return text;
+std::vector<std::size_t> group_sizes(const Optimizer& optimizer, const Tensors& parameters) {
+  if (!optimizer.stock()) return {parameters.size()};
+  std::vector<std::size_t> sizes;
+  for (const auto& group : optimizer.stock()->param_groups()) sizes.push_back(group.params().size());
+  return sizes;
 }
 
 /// `parameter` and the name of parameter i.
@@ -86,24 +85,26 @@ void EventMonitor::inspect_model(const Model& model, const Tensors& parameters) 
 void EventMonitor::inspect_optimizers(const Model& model, const Tensors& parameters,
                                       const std::vector<Optimizer>& optimizers) {
   if (optimizers.empty()) return;
-  std::unordered_set<const void*> optimized;
-  std::vector<std::string> options;
+  std::vector<const void*> optimized;
+  std::vector<std::vector<std::size_t>> groups;
   for (const Optimizer& optimizer : optimizers) {
-    for (const at::Tensor& parameter : optimizer.parameters())
-      optimized.insert(parameter.unsafeGetTensorImpl());
-    options.push_back(options_of(optimizer));
+    const Tensors of_one = optimizer.parameters();
+    for (const at::Tensor& parameter : of_one) optimized.push_back(parameter.unsafeGetTensorImpl());
+    groups.push_back(group_sizes(optimizer, of_one));
   }
+  std::ranges::sort(optimized);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].requires_grad() || optimized.contains(parameters[i].unsafeGetTensorImpl())) continue;
+    const void* const parameter = parameters[i].unsafeGetTensorImpl();
+    if (!parameters[i].requires_grad() || std::ranges::binary_search(optimized, parameter)) continue;
     warnings_->warn(Warning::optimizer_changed, name_of(model, i) +
                                                     " requires a gradient, but no optimizer has "
                                                     "it: it is not trained");
     break;
   }
-  if (!first_inspection_ && !options_.empty() && options != options_)
+  if (!first_inspection_ && !groups_.empty() && groups != groups_)
     warnings_->warn(Warning::optimizer_changed,
                     "the optimizers' groups of parameters differ from the previous batch");
-  options_ = std::move(options);
+  groups_ = std::move(groups);
 }
 
 void EventMonitor::batch_made() {

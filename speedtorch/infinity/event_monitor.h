@@ -1,6 +1,7 @@
 /// Detects missing calls in a custom training loop, and unexpected changes of what it trains.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,7 +52,7 @@ class EventMonitor {
   bool first_inspection_ = true;
   std::vector<Seen> parameters_;
   bool training_ = true;
-  std::vector<std::string> options_;  ///< one description per optimizer
+  std::vector<std::vector<std::size_t>> groups_;  ///< of each optimizer: the parameters per group
   std::vector<Reduction> reductions_;
   std::int64_t batches_with_gradients_ = 0;  ///< since the last zero_grad
   std::int64_t waiting_for_gradients_ = 0;   ///< batches whose outputs were made

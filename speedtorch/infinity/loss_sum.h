@@ -44,7 +44,7 @@ class LossOfBatch {
 
   void add(const at::Tensor& loss, const Tensors& parts, double weight) {
     total_weight_ += weight;
-    if (weight != 0) whole_.add(loss.detach(), factor(weight));
+    if (weight != 0) whole_.add(loss.tensor_data(), factor(weight));
     for (std::size_t i = 0; i < parts.size(); ++i) of_parts_[i].add(parts[i], factor(weight));
   }
 

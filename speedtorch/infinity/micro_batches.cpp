@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "speedtorch/infinity/batch_run.h"
@@ -35,11 +36,10 @@ BatchResult MicroBatches::backward(const Batch& batch, const Criterion& criterio
   if (sum.parameters().empty())
     throw InfinityBatchError("the model has no parameter that requires a gradient");
   const at::AutoGradMode with_gradients(true);
-  std::shared_ptr<const Undo> start;
-  run.retry_after_oom("the state of the model's buffers",
-                      [&] { start = std::make_shared<Undo>(run.model(), run.device()); });
+  std::optional<Undo> start;
+  run.retry_after_oom("the state of the model's buffers", [&] { start.emplace(run.model(), run.device()); });
   try {
-    run.starts_from(start);
+    run.starts_from(*start);
     const bool coupled = criterion.reduction() == Reduction::coupled;
     const bool by_batch_statistics = normalises_by_batch_statistics(run);
     if (coupled || by_batch_statistics)

@@ -13,11 +13,13 @@ namespace {
 
 using torch::nn::Module;
 
+const void* identity_of(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl(); }
+
 /// Each tensor once, under the first of its names.
 std::vector<NamedTensor> named_once(std::vector<NamedTensor> all) {
   std::unordered_set<const void*> seen;
   std::erase_if(all, [&](const NamedTensor& named) {
-    return !named.tensor.defined() || !seen.insert(named.tensor.unsafeGetTensorImpl()).second;
+    return !named.tensor.defined() || !seen.insert(identity_of(named.tensor)).second;
   });
   return all;
 }
@@ -29,6 +31,16 @@ void append_part(std::vector<NamedTensor>& all, std::size_t part, std::vector<Na
 
 void append_numbered(std::vector<NamedTensor>& all, const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) all.push_back({std::to_string(all.size()), tensor});
+}
+
+/// Keeps each tensor once. Makes a set only if one is there twice, because a set allocates for each tensor.
+void erase_repeated(Tensors& tensors) {
+  std::vector<const void*> sorted(tensors.size());
+  std::ranges::transform(tensors, sorted.begin(), identity_of);
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) == sorted.end()) return;
+  std::unordered_set<const void*> seen;
+  std::erase_if(tensors, [&](const at::Tensor& tensor) { return !seen.insert(identity_of(tensor)).second; });
 }
 
 /// True if `found` is true of the module or of one within it. Asks each before those within it.
@@ -90,11 +102,11 @@ bool Model::any_of(Kind kind, const std::function<bool(const at::Tensor&)>& foun
 
 Tensors Model::each_once(Kind kind) const {
   Tensors all;
-  std::unordered_set<const void*> seen;
   any_of(kind, [&](const at::Tensor& tensor) {
-    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) all.push_back(tensor);
+    if (tensor.defined()) all.push_back(tensor);
     return false;
   });
+  erase_repeated(all);
   return all;
 }
 

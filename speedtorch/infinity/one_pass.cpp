@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -23,7 +24,10 @@ Tensors detached(const Tensors& tensors, at::Device device) {
 /// Adds the gradients of a micro-batch. Adds nothing if it throws.
 void add_gradients(const at::Tensor& loss, double factor, GradientSum& sum) {
   if (!loss.requires_grad()) throw InfinityBatchError("the loss does not depend on any trainable parameter");
-  sum.add(torch::autograd::grad({loss}, sum.parameters(), {at::full_like(loss, factor)}, std::nullopt, false,
+  // One number without full_like(), which takes 2.5 us more (Xeon).
+  const at::Tensor factors =
+      loss.dim() == 0 ? at::scalar_tensor(factor, loss.options()) : at::full_like(loss, factor);
+  sum.add(torch::autograd::grad({loss}, sum.parameters(), {factors}, std::nullopt, false,
                                 /*allow_unused=*/true));
 }
 
