@@ -22,8 +22,8 @@ void require_samples(const Tensors& tensors, std::int64_t samples, std::string_v
   }
 }
 
-/// The same values in another tensor, so that the caller's keeps its shape. LibTorch's alias() takes 1.2 us
-/// more (Xeon), because it records the operation.
+/// The same values in another tensor, so that the caller's keeps its shape. alias() does the same, but takes
+/// longer, because it records the operation.
 at::Tensor another_of(const at::Tensor& tensor) {
   return tensor.requires_grad() ? at::alias(tensor) : tensor.tensor_data();
 }

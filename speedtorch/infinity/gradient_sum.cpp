@@ -7,6 +7,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace speedtorch::infinity {
@@ -57,8 +58,12 @@ Tensors replacements(const Tensors& into, const Tensors& more) {
   return ready;
 }
 
-/// Adds `more` to `into`. Allocates before it changes anything.
-void add_all(Tensors& into, const Tensors& more) {
+/// Adds `more` to `into`, or swaps the two if `into` has no tensor. Allocates before it changes anything.
+void add_all(Tensors& into, Tensors& more) {
+  if (std::ranges::none_of(into, [](const at::Tensor& tensor) { return tensor.defined(); })) {
+    into.swap(more);
+    return;
+  }
   Tensors ready = replacements(into, more);
   for (std::size_t i = 0; i < into.size(); ++i) {
     if (ready[i].defined())

@@ -242,8 +242,7 @@ const RegisterMethod counts{planted("counts", [](const Move& move) {
 /// This library's kernels. Before its own rows a gather fetches a share of other rows, which are no more
 /// cached than these, so that it is late by that share: STBENCH_PLANTED_LATE says which (0). For
 /// scripts/compare-real: what comparisons should find. The other rows have a place of their own: in that of
-/// the result they would bring its first rows to the cache, and 10 % more rows took 7 % longer (Xeon, 5 MB of
-/// rows).
+/// the result they would bring its first rows to the cache, and the gather would be late by less.
 const RegisterMethod late{[] {
   auto method = planted("late", [](const Move&) {});
   method.to = [](Operands& operands, int set) {
